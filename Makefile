@@ -1,0 +1,62 @@
+# `make test` and `make book` are all that a fresh clone needs; each makes .venv first.
+SHELL := bash
+.SHELLFLAGS := -eo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$p" && break; \
+	done)
+VENV ?= .venv
+PORT ?= 8000
+
+READY := $(VENV)/.ready
+RUN := $(VENV)/bin/python
+PYTEST := $(RUN) -m pytest -p no:cacheprovider
+NBVAL := $(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout 120 -n 2 --dist loadscope book/chapters
+
+.PHONY: help env test book serve lint format bench notebooks constraints clean
+
+help:  ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
+
+$(READY): pyproject.toml requirements/constraints.txt requirements/torch.txt tools/make_env.sh Makefile
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python"; exit 1; }
+	bash tools/make_env.sh "$(VENV)" "$(PYTHON)"
+	@touch $@
+
+env: $(READY)  ## make .venv: torch for the CPU, the pinned rest, the library
+
+test: $(READY)  ## notebooks against their recorded outputs (two CPU profiles), then unit tests and doctests
+	$(NBVAL)
+	ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=2 $(NBVAL)
+	$(PYTEST) --doctest-modules -n 2 --dist loadscope tests attnbias
+
+book: $(READY)  ## build the book into _build/html and walk every page of it
+	$(RUN) tools/build_book.py
+	$(PYTEST) -m site tests/site
+
+serve:  ## serve the built book on this machine
+	@test -f _build/html/index.html || { echo "nothing built yet: run make book"; exit 1; }
+	@echo "http://localhost:$(PORT)/"
+	@$(RUN) -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
+
+lint: $(READY)  ## style of the Python files
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+format: $(READY)  ## put the Python files in that style
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+bench: $(READY)  ## the speed ratios
+	$(RUN) -m benchmarks
+
+notebooks: $(READY)  ## execute the chapters and write the .ipynb beside each (CHAPTERS="03_tokens 07_figure2" for some)
+	$(RUN) tools/sync_notebooks.py $(CHAPTERS)
+
+constraints: $(READY)  ## resolve the pinned versions anew
+	bash tools/update_constraints.sh $(VENV)/bin/uv
+
+clean:  ## remove what the commands made
+	rm -rf _build $(VENV) attnbias.egg-info .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

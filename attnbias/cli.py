@@ -1,0 +1,145 @@
+"""The command line: `attnbias diagnose tokens.npz`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from .data import Dataset
+from .errors import AttnBiasError
+from .geometry.diagnose import diagnose
+from .geometry.report import html_page
+
+EXAMPLES = """\
+examples:
+  attnbias diagnose tokens.npz                   what the theory says about your tokens
+  attnbias diagnose tokens.npz --json            the same, for a program
+  attnbias diagnose tokens.npz --html out.html   the same, as a web page
+
+A file of tokens is made by numpy.savez("tokens.npz", X=X, y=y, u=u), with X (n, T, d),
+y (n,) in {-1, +1}, u (d,), and lengths (n,) if the sequences are ragged.
+
+exit status: 0 when the command did its work, 2 for bad input.
+"""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A subcommand: its name, its line of help, its arguments, and its work."""
+
+    name: str
+    help: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def _diagnose_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", help="npz file with X, y, u and optionally lengths")
+    parser.add_argument("--json", action="store_true", help="print json instead of the report")
+    parser.add_argument("--html", metavar="FILE", help="also write the report as a web page")
+    parser.add_argument(
+        "--step-size", type=float, default=0.1, help="NGD's, for the forecast (default: 0.1)"
+    )
+    parser.add_argument(
+        "--target",
+        type=float,
+        default=0.01,
+        help="1 - cosine with W_mm that the forecast is for (default: 0.01)",
+    )
+
+
+def _run_diagnose(arguments: argparse.Namespace) -> int:
+    report = diagnose(
+        Dataset.load(arguments.path), step_size=arguments.step_size, target=arguments.target
+    )
+    if arguments.html is not None:
+        _write_text(Path(arguments.html), html_page(report.title, report._repr_html_()))
+    if arguments.json:
+        print(json.dumps(report.to_dict(), indent=2, allow_nan=False))
+    else:
+        print(report)
+    return 0
+
+
+COMMANDS = (
+    Command("diagnose", "say what the theory says about a file of tokens",
+            _diagnose_arguments, _run_diagnose),
+)  # fmt: skip
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands in `COMMANDS`."""
+    parser = argparse.ArgumentParser(
+        prog="attnbias",
+        description="The implicit bias of self-attention, exact and checked.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"attnbias {_version()}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        subparser = subparsers.add_parser(
+            command.name, help=command.help, description=f"{command.help.capitalize()}."
+        )
+        command.add_arguments(subparser)
+        subparser.set_defaults(run=command.run)
+    return parser
+
+
+def main(argv=None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments after the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        0 when the command did its work, 2 for bad input, which is named on stderr.
+    """
+    try:
+        arguments = build_parser().parse_args(argv)
+    except SystemExit as stop:  # argparse has printed help, version or usage
+        return int(stop.code or 0)
+    try:
+        status = arguments.run(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # the reader, such as head, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except AttnBiasError as error:
+        print(f"attnbias: {type(error).__name__}: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"attnbias: {error}", file=sys.stderr)
+    return 2
+
+
+def _version() -> str:
+    try:
+        return version("attnbias")
+    except PackageNotFoundError:  # run from a source tree that was not installed
+        return "(not installed)"
+
+
+def _write_text(path: Path, text: str) -> None:
+    """Write through a temporary name, so that an interruption leaves no half file."""
+    temporary = path.with_name(path.name + ".part")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,244 @@
+"""The one container of tokens: sequences X, labels y, and a fixed decoder u."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import torch
+
+from .._files import read_npz, write_npz
+from .._validate import (
+    as_float_tensor,
+    as_tensor,
+    require_device,
+    require_finite,
+    require_shape,
+)
+from ..errors import DtypeError, FileFormatError, LabelError, ShapeError
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Labelled token sequences, validated on construction and frozen after it.
+
+    Parameters
+    ----------
+    X : (n, T, d) float tensor, array or nested list
+        n sequences of T tokens with d features. The first token of each is the query
+        x_1 of Eq. 1. Rows past a sequence's length are padding and are set to zero.
+    y : (n,)
+        Labels in {-1, +1}.
+    u : (d,), optional
+        The fixed decoder. Scores and optimal tokens need it.
+    lengths : (n,) integers, optional
+        Tokens in each sequence, from 2 to T. None means that all have T.
+    name : str
+        A word for tables and captions.
+    meta : mapping, optional
+        Provenance: how the data were made.
+
+    Raises
+    ------
+    ShapeError, DtypeError, NonFiniteError, LabelError, DeviceError
+        Before anything is stored.
+
+    Notes
+    -----
+    Source: Section 2 of the paper. Tensors are copied, so a later change of the caller's
+    tensor does not reach the data set. float32 input stays float32; the exact dynamics
+    and the SVM lift it to float64.
+
+    Examples
+    --------
+    >>> from attnbias import Dataset
+    >>> data = Dataset([[[1.0, 0.0], [0.0, 0.0]]], [1], u=[1.0, 0.0], name="separation pair")
+    >>> data
+    Dataset('separation pair': n=1 sequences, T=2 tokens, d=2 features, decoder given)
+    """
+
+    X: torch.Tensor
+    y: torch.Tensor
+    u: torch.Tensor | None = None
+    lengths: torch.Tensor | None = None
+    name: str = ""
+    meta: MappingProxyType = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        X = as_float_tensor("X", self.X)
+        require_shape("X", X, (None, None, None), "(n, T, d), none of them zero")
+        if X.shape[1] < 2:
+            raise ShapeError(
+                "X",
+                expected="at least 2 tokens a sequence",
+                got="T = 1",
+                remedy="attention over one token selects nothing; add tokens",
+            )
+        y = _labels(self.y, X)
+        lengths = _lengths(self.lengths, X)
+        mask = torch.arange(X.shape[1], device=X.device) < lengths[:, None]
+        X = torch.where(mask[..., None], X.detach(), X.new_zeros(()))
+        require_finite("X", X)
+        values = {"X": X, "y": y, "u": _decoder(self.u, X), "lengths": lengths}
+        values["name"] = str(self.name)
+        values["meta"] = _meta(self.meta)
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+    @property
+    def n(self) -> int:
+        """Number of sequences."""
+        return self.X.shape[0]
+
+    @property
+    def T(self) -> int:
+        """Tokens in the longest sequence."""
+        return self.X.shape[1]
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return self.X.shape[2]
+
+    @property
+    def mask(self) -> torch.Tensor:
+        """(n, T) bool: True at real tokens, False at padding."""
+        return torch.arange(self.T, device=self.X.device) < self.lengths[:, None]
+
+    @property
+    def queries(self) -> torch.Tensor:
+        """(n, d): the query token x_{i,1} of each sequence."""
+        return self.X[:, 0]
+
+    def to(self, device=None, dtype=None) -> Dataset:
+        """The same data on another device or in another float dtype."""
+        move = {"device": device, "dtype": dtype}
+        return Dataset(
+            self.X.to(**move),
+            self.y.to(**move),
+            None if self.u is None else self.u.to(**move),
+            self.lengths.to(device=device),
+            self.name,
+            self.meta,
+        )
+
+    def with_decoder(self, u) -> Dataset:
+        """The same sequences with another decoder."""
+        return Dataset(self.X, self.y, u, self.lengths, self.name, self.meta)
+
+    def save(self, path) -> Path:
+        """Write X, y, u, lengths and meta to an npz file (no pickle, atomic)."""
+        arrays = {"X": self.X, "y": self.y, "lengths": self.lengths}
+        if self.u is not None:
+            arrays["u"] = self.u
+        arrays = {key: value.cpu().numpy() for key, value in arrays.items()}
+        header = {"kind": "dataset", "name": self.name, "meta": _plain(self.meta)}
+        return write_npz(path, arrays, header)
+
+    @classmethod
+    def load(cls, path) -> Dataset:
+        """Read a data set from an npz file with X and y, and optionally u and lengths.
+
+        A plain `numpy.savez(path, X=..., y=..., u=...)` is read as well.
+        """
+        arrays, header = read_npz(path, kind="dataset", header_required=False)
+        missing = {"X", "y"} - arrays.keys()
+        if missing:
+            raise FileFormatError(
+                str(path),
+                expected="arrays X and y (and optionally u and lengths)",
+                got="only " + (", ".join(sorted(arrays)) or "nothing"),
+                remedy="save with numpy.savez(path, X=X, y=y, u=u)",
+            )
+        known = {key: arrays[key] for key in ("X", "y", "u", "lengths") if key in arrays}
+        return cls(**known, name=header.get("name", Path(path).stem), meta=header.get("meta"))
+
+    def __repr__(self) -> str:
+        ragged = "" if bool((self.lengths == self.T).all()) else " (ragged)"
+        decoder = "given" if self.u is not None else "none"
+        title = f"{self.name!r}: " if self.name else ""
+        return (
+            f"Dataset({title}n={self.n} sequences, T={self.T} tokens{ragged}, "
+            f"d={self.d} features, decoder {decoder})"
+        )
+
+
+def _labels(y, X: torch.Tensor) -> torch.Tensor:
+    y = as_tensor("y", y)
+    if y.dtype == torch.bool or y.is_complex():
+        raise DtypeError(
+            "y",
+            expected="numbers -1 and +1",
+            got=str(y.dtype).removeprefix("torch."),
+            remedy="map False to -1 and True to +1, for example 2 * y.int() - 1",
+        )
+    require_shape("y", y, (X.shape[0],), "(n,)")
+    require_device("y", y, X.device)
+    bad = y[(y != 1) & (y != -1)]
+    if bad.numel():
+        raise LabelError(
+            "y",
+            expected="labels in {-1, +1}",
+            got=f"{bad.numel()} others, first {bad[0].item():g}",
+            remedy="map your two classes to -1 and +1",
+        )
+    return y.to(X.dtype, copy=True)
+
+
+def _lengths(lengths, X: torch.Tensor) -> torch.Tensor:
+    n, T = X.shape[:2]
+    if lengths is None:
+        return torch.full((n,), T, dtype=torch.long, device=X.device)
+    lengths = as_tensor("lengths", lengths)
+    if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
+        raise DtypeError(
+            "lengths",
+            expected="integers",
+            got=str(lengths.dtype).removeprefix("torch."),
+            remedy="convert with lengths.long()",
+        )
+    require_shape("lengths", lengths, (n,), "(n,)")
+    require_device("lengths", lengths, X.device)
+    if int(lengths.min()) < 2 or int(lengths.max()) > T:
+        raise ShapeError(
+            "lengths",
+            expected=f"each from 2 to T = {T}",
+            got=f"{int(lengths.min())} to {int(lengths.max())}",
+            remedy="drop one-token sequences and check the padding",
+        )
+    return lengths.to(torch.long, copy=True)
+
+
+def _decoder(u, X: torch.Tensor) -> torch.Tensor | None:
+    if u is None:
+        return None
+    u = as_float_tensor("u", u)
+    require_shape("u", u, (X.shape[2],), "(d,)")
+    require_device("u", u, X.device)
+    require_finite("u", u)
+    return u.detach().to(X.dtype, copy=True)
+
+
+def _meta(meta) -> MappingProxyType:
+    if meta is not None and not isinstance(meta, Mapping):
+        raise DtypeError(
+            "meta",
+            expected="a mapping of names to values",
+            got=type(meta).__name__,
+            remedy="pass a dict, or leave it out",
+        )
+    return MappingProxyType(dict(meta or {}))
+
+
+def _plain(value):
+    """Tensors and arrays in `meta` as lists, so that json can hold them."""
+    if isinstance(value, dict | MappingProxyType):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

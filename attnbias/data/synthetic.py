@@ -1,0 +1,149 @@
+"""Data the paper's theory speaks of: Example 1 and the pair of Section 3.3."""
+
+from __future__ import annotations
+
+import torch
+
+from .._validate import require_choice, require_int, require_number
+from ..errors import RangeError
+from .dataset import Dataset
+
+
+def make_example1(
+    n: int = 10,
+    T: int = 6,
+    d: int = 200,
+    *,
+    sigma: float = 0.1,
+    signal: float | None = None,
+    position: str = "random",
+    opt_score: float = 1.0,
+    other_score: float = 0.0,
+    seed: int = 0,
+) -> Dataset:
+    """Tokens of Example 1: one class mean and T - 1 noise tokens a sequence.
+
+    Parameters
+    ----------
+    n, T, d : int
+        Sequences, tokens a sequence, features; d >= n (T - 1) + 2.
+    sigma : float
+        Standard deviation of each noise coordinate.
+    signal : float, optional
+        Norm U of the two orthogonal means; sigma sqrt(d) by default, as the noise tokens have.
+    position : {"random", "first", "last"}
+        Where the optimal token stands; the first token is the query.
+    opt_score, other_score : float
+        Scores of the optimal and of all other tokens; opt_score > other_score.
+    seed : int
+
+    Returns
+    -------
+    Dataset
+        With u the smallest decoder that gives exactly these scores, so that Assumption 2
+        holds. Labels are balanced and shuffled. meta holds the arguments.
+
+    Raises
+    ------
+    RangeError, DtypeError, NonFiniteError
+
+    Notes
+    -----
+    Source: Example 1 and Lemma 6. [a] orthogonal means of equal norm and Gaussian noise;
+    [d] no noise on the optimal token, its random position, balanced labels, and the
+    minimum-norm u.
+
+    Examples
+    --------
+    >>> from attnbias import make_example1
+    >>> make_example1(n=4, T=3, d=20, seed=1)
+    Dataset('example 1': n=4 sequences, T=3 tokens, d=20 features, decoder given)
+    """
+    n = require_int("n", n, low=1)
+    T = require_int("T", T, low=2)
+    d = require_int("d", d, low=2)
+    sigma = require_number("sigma", sigma, low=0, open_low=True, high=1e100)
+    signal = sigma * d**0.5 if signal is None else signal
+    signal = require_number("signal", signal, low=0, open_low=True, high=1e100)
+    position = require_choice("position", position, ("random", "first", "last"))
+    opt_score = require_number("opt_score", opt_score, low=-1e100, high=1e100)
+    other_score = require_number("other_score", other_score, low=-1e100, high=1e100)
+    seed = require_int("seed", seed, low=0)
+    if d < n * (T - 1) + 2:
+        raise RangeError(
+            "d",
+            expected=f"at least n (T - 1) + 2 = {n * (T - 1) + 2}, for independent tokens",
+            got=str(d),
+            remedy="raise d, or build a Dataset with a decoder of your own",
+        )
+    if opt_score <= other_score:
+        raise RangeError(
+            "opt_score",
+            expected=f"more than other_score = {other_score:g}",
+            got=f"{opt_score:g}",
+            remedy="the optimal token has the largest score",
+        )
+    settings = {"sigma": sigma, "signal": signal, "position": position, "seed": seed}
+    settings |= {"opt_score": opt_score, "other_score": other_score, "maker": "make_example1"}
+    generator = torch.Generator().manual_seed(seed)
+    X, y, opt = _example1_tokens(n, T, d, sigma, signal, position, generator)
+    u = _interpolating_decoder(X, y, opt, opt_score, other_score)
+    return Dataset(X, y, u, name="example 1", meta=settings)
+
+
+def _example1_tokens(n, T, d, sigma, signal, position, generator):
+    def normal(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    frame, _ = torch.linalg.qr(normal(d, 2))
+    y = torch.where(torch.arange(n) % 2 == 0, 1.0, -1.0).double()
+    y = y[torch.randperm(n, generator=generator)]
+    X = sigma * normal(n, T, d)
+    opt = {
+        "random": torch.randint(T, (n,), generator=generator),
+        "first": torch.zeros(n, dtype=torch.long),
+        "last": torch.full((n,), T - 1),
+    }[position]
+    X[torch.arange(n), opt] = signal * torch.where(y[:, None] > 0, frame[:, 0], frame[:, 1])
+    return X, y, opt
+
+
+def _interpolating_decoder(X, y, opt, opt_score, other_score):
+    """The smallest u with y u'x = opt_score at optimal tokens and other_score elsewhere."""
+    n, T, d = X.shape
+    target = torch.full((n, T), other_score, dtype=X.dtype)
+    target[torch.arange(n), opt] = opt_score
+    # gelsd returns the minimum-norm solution; repeated means make the rows rank deficient
+    rows, values = X.reshape(n * T, d), (y[:, None] * target).reshape(n * T, 1)
+    return torch.linalg.lstsq(rows, values, driver="gelsd").solution.flatten()
+
+
+def make_separation_pair() -> Dataset:
+    """The one-sequence data set of Section 3.3, on which GD is provably slower than NGD.
+
+    Two tokens in the plane: x_1 = (1, 0), query and optimal, and x_2 = (0, 0); y = 1,
+    u = (1, 0). W_mm = e_1 e_1' and only the (1, 1) entry of W ever moves.
+
+    Returns
+    -------
+    Dataset
+        n = 1, T = 2, d = 2.
+
+    Notes
+    -----
+    Source: Section 3.3 and Appendix A.4; the numbers are [d], chosen to match the text's
+    statement that only the (1, 1) entry of the initialisation matters.
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair
+    >>> make_separation_pair().X[0].tolist()
+    [[1.0, 0.0], [0.0, 0.0]]
+    """
+    return Dataset(
+        torch.tensor([[[1.0, 0.0], [0.0, 0.0]]], dtype=torch.float64),
+        torch.tensor([1.0], dtype=torch.float64),
+        torch.tensor([1.0, 0.0], dtype=torch.float64),
+        name="separation pair",
+        meta={"maker": "make_separation_pair"},
+    )

@@ -1,0 +1,176 @@
+"""Two engines for one loop: compiled (CPU) and torch (any device, any loss).
+
+An engine runs iterations `step` to `last`, fills its record rows, and can hand out and take
+back its whole state, which is what makes a resumed run equal to an unbroken one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from ..logdomain import log_loss_gap, log_mean_loss, softmax_state
+from . import kernels
+from .coordinates import Dense, Span
+from .problem import Problem
+from .rules import Rule
+
+
+def log_floor_gap(problem: Problem, rule: Rule) -> float:
+    """log(L* - floor), -inf when the rule uses L* itself."""
+    if rule.loss_floor is None:
+        return -math.inf
+    room = math.exp(problem.log_floor) - rule.loss_floor
+    return math.log(room) if room > 0 else -math.inf
+
+
+def _aligned(matrix: torch.Tensor) -> np.ndarray:
+    """A copy on 64-byte boundaries, rows padded with zeros to whole cache lines."""
+    rows, columns = matrix.shape
+    width = -(-columns // 8) * 8
+    raw = np.zeros(rows * width + 8)
+    skip = -(raw.ctypes.data // 8) % 8
+    copy = raw[skip : skip + rows * width].reshape(rows, width)
+    copy[:, :columns] = matrix.numpy()
+    return copy
+
+
+def _aligned_square(matrix: torch.Tensor) -> np.ndarray:
+    """`_aligned`, with the rows padded as the columns are."""
+    extra = -len(matrix) % 8
+    return _aligned(torch.nn.functional.pad(matrix, (0, extra, 0, extra)))
+
+
+class CompiledEngine:
+    """The numba loops on numpy views of CPU tensors."""
+
+    name = "compiled"
+
+    def __init__(self, problem: Problem, rule: Rule, coordinates: str, wanted, records):
+        self.problem, self.coordinates = problem, coordinates
+        self.wanted, self.records = wanted, records
+        self.kind = problem.loss.compiled
+        self.rule = np.array(
+            [
+                rule.log_scale,
+                rule.gap_power,
+                rule.norm_power,
+                rule.log_max_step,
+                rule.momentum,
+                log_floor_gap(problem, rule),
+            ]
+        )
+        counts = torch.bincount(problem.rows.sequence, minlength=problem.n)
+        start = np.concatenate([[0], counts.cumsum(0).numpy()])
+        delta = problem.scores.delta[problem.rows.sequence, problem.column]
+        uniform = np.array([len(set(part)) == 1 for part in np.split(delta.numpy(), start[1:-1])])
+        shared = (start, delta.numpy(), delta.log().numpy(), problem.scores.top.numpy(), uniform)
+        N, n = problem.N, problem.n
+        rows, queries = problem.rows.differences, problem.rows.queries
+        if coordinates == "dense":
+            self.loop = kernels.dense_loop
+            self.tokens = (*shared, _aligned(rows), _aligned(queries))
+            self.target = (_aligned_square(problem.unit_target),)
+            W = _aligned_square(problem.W0)
+            self.state = (W, np.zeros_like(W))
+        else:
+            self.loop = kernels.span_loop if coordinates == "span" else kernels.factored_loop
+            if coordinates == "span":
+                self.tokens = (*shared, _aligned(problem.gram))
+            else:
+                self.tokens = (*shared, _aligned(rows), (queries @ queries.T).numpy())
+            target = (*problem.target_span, problem.start_scalars)
+            self.target = tuple(part.contiguous().numpy() for part in target)
+            g0 = problem.initial_gaps.numpy()
+            self.state = (g0.copy(), *(np.zeros(N) for _ in range(5)), g0)
+        per_sequence = np.ones(kernels.ROWS * n)
+        bits = np.empty(max(N, n), np.int64)
+        rows_work = (np.empty(N), np.empty(N), np.empty(N))
+        self.work = (*rows_work, per_sequence, bits, bits.view(np.float64))
+
+    def run(self, step: int, last: int) -> tuple[int, int]:
+        """Iterate; returns (status, step reached)."""
+        return self.loop(
+            self.kind,
+            self.rule,
+            self.tokens,
+            self.target,
+            self.state,
+            self.work,
+            step,
+            last,
+            self.wanted,
+            self.records,
+        )
+
+    def state_arrays(self) -> dict:
+        return {f"state{i}": array for i, array in enumerate(self.state)}
+
+    def restore(self, arrays: dict) -> None:
+        for i, array in enumerate(self.state):
+            array[...] = arrays[f"state{i}"]
+
+    def matrix(self) -> torch.Tensor:
+        if self.coordinates == "dense":
+            d = self.problem.d
+            return torch.from_numpy(self.state[0][:d, :d].copy())
+        return self.problem.W0 + self.problem.rows.combine(torch.from_numpy(self.state[2].copy()))
+
+
+class TorchEngine:
+    """The same iteration written with `logdomain`, on the device of the data."""
+
+    name = "torch"
+
+    def __init__(self, problem: Problem, rule: Rule, coordinates: str, wanted, records):
+        self.problem, self.rule, self.wanted, self.records = problem, rule, wanted, records
+        self.iterate = (Dense if coordinates == "dense" else Span)(problem)
+        self.log_floor_gap = torch.tensor(log_floor_gap(problem, rule), dtype=torch.float64)
+
+    def run(self, step: int, last: int) -> tuple[int, int]:
+        """Iterate; returns (status, step reached)."""
+        problem, rule = self.problem, self.rule
+        floor = self.log_floor_gap.to(problem.W0.device)
+        while True:
+            gaps = torch.full_like(problem.scores.delta, torch.inf)
+            gaps[problem.rows.sequence, problem.column] = self.iterate.gaps()
+            state = softmax_state(gaps, problem.scores, problem.loss)
+            log_weight = state.log_weight[problem.rows.sequence, problem.column]
+            sign = state.sign[problem.rows.sequence, problem.column]
+            peak = log_weight.amax()
+            norm2 = self.iterate.set_direction(sign * (log_weight - peak).exp() / problem.n)
+            if not bool(torch.isfinite(norm2)):
+                zero = bool(peak == -torch.inf)
+                return (kernels.ZERO_GRADIENT if zero else kernels.DIVERGED), step
+            if bool(norm2 <= 0):
+                return kernels.ZERO_GRADIENT, step
+            log_norm = peak + 0.5 * norm2.log()
+            log_gap = log_loss_gap(state, problem.scores, problem.loss)
+            log_step = rule.log_step_size(torch.logaddexp(log_gap, floor), log_norm)
+            log_step = torch.as_tensor(log_step, dtype=torch.float64, device=gaps.device)
+            if self.wanted[step] >= 0:
+                self._record(self.wanted[step], state, log_gap, log_norm, log_step)
+            if step == last:
+                return kernels.RUNNING, step
+            self.iterate.move((log_step + peak).exp(), rule.momentum)
+            step += 1
+
+    def _record(self, row, state, log_gap, log_norm, log_step) -> None:
+        problem = self.problem
+        mean = torch.logsumexp(state.log_nonopt, 0) - math.log(problem.n)
+        loss = log_mean_loss(state, problem.scores, problem.loss)
+        softmax = torch.stack([loss, log_gap, log_norm, log_step, mean])
+        self.records[row] = torch.cat([softmax, self.iterate.measure()]).cpu().numpy()
+
+    def state_arrays(self) -> dict:
+        return {name: getattr(self.iterate, name).cpu().numpy() for name in self.iterate.STATE}
+
+    def restore(self, arrays: dict) -> None:
+        for name in self.iterate.STATE:
+            like = getattr(self.iterate, name)
+            setattr(self.iterate, name, torch.from_numpy(arrays[name]).to(like))
+
+    def matrix(self) -> torch.Tensor:
+        return self.iterate.matrix()

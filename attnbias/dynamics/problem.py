@@ -1,0 +1,101 @@
+"""A data set as the training loops see it: flat rows, scores, and the SVM as a target."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import torch
+
+from ..data import Dataset
+from ..geometry.svm import SVMSolution
+from ..geometry.tokens import GapRows, gap_rows, token_scores
+from ..logdomain import Scores
+from ..losses import Loss
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Fixed-decoder training of W on one data set with one loss.
+
+    Attributes
+    ----------
+    rows : GapRows
+        The N' = sum of (length - 1) rows z_k.
+    scores : Scores
+        In padded form (n, m), m = T - 1, for the torch reference.
+    column : (N',) long
+        Column of each row in the padded form.
+    loss : Loss
+    W0 : (d, d) float64
+    svm : SVMSolution or None
+        None measures no alignment.
+    """
+
+    rows: GapRows
+    scores: Scores
+    column: torch.Tensor
+    loss: Loss
+    W0: torch.Tensor
+    svm: SVMSolution | None
+
+    @classmethod
+    def of(cls, data: Dataset, loss: Loss, W0: torch.Tensor, svm) -> Problem:
+        rows = gap_rows(data)
+        scores = token_scores(data)
+        top = scores.gather(1, rows.opt[:, None]).squeeze(1)
+        column = rows.token - (rows.token > rows.opt[rows.sequence]).long()
+        delta = torch.zeros(data.n, data.T - 1, dtype=torch.float64, device=data.X.device)
+        delta[rows.sequence, column] = (top[:, None] - scores)[rows.sequence, rows.token]
+        return cls(rows, Scores(top, delta), column, loss, W0, svm)
+
+    @property
+    def n(self) -> int:
+        return len(self.rows.queries)
+
+    @property
+    def d(self) -> int:
+        return self.rows.queries.shape[1]
+
+    @property
+    def N(self) -> int:
+        """Number of rows N'."""
+        return len(self.rows.sequence)
+
+    @functools.cached_property
+    def gram(self) -> torch.Tensor:
+        """(N', N') Gram matrix of the rows."""
+        return self.rows.gram()
+
+    @functools.cached_property
+    def initial_gaps(self) -> torch.Tensor:
+        """(N',) gaps of W_0."""
+        return self.rows.gaps(self.W0)
+
+    @functools.cached_property
+    def unit_target(self) -> torch.Tensor:
+        """(d, d) W_mm / |W_mm|; zero without an SVM."""
+        if self.svm is None:
+            return torch.zeros_like(self.W0)
+        return self.svm.weights / self.svm.weights.norm()
+
+    @functools.cached_property
+    def target_span(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Unit W_mm in the span: its coefficients Xi alpha and its gaps Xi K alpha, (N',) each."""
+        if self.svm is None:
+            zero = torch.zeros(self.N, dtype=torch.float64, device=self.W0.device)
+            return zero, zero
+        return self.svm.dual * self.svm.margin, self.svm.margins * self.svm.margin
+
+    @functools.cached_property
+    def start_scalars(self) -> torch.Tensor:
+        """(3,): |W_0|^2, <W_0, unit W_mm>, squared norm of the rest of W_0."""
+        along = (self.W0 * self.unit_target).sum()
+        rest = self.W0 - along * self.unit_target
+        return torch.stack([self.W0.square().sum(), along, rest.square().sum()])
+
+    @functools.cached_property
+    def log_floor(self) -> float:
+        """log L*, the loss when every softmax sits on its optimal token."""
+        values = self.loss.log_value(self.scores.top)
+        return float(torch.logsumexp(values, 0) - torch.tensor(float(self.n)).double().log())

@@ -1,0 +1,152 @@
+"""Exponents of power laws, fitted on a window of a run."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import DtypeError, NonFiniteError, RangeError, ShapeError
+
+
+class RateFit(NamedTuple):
+    """A fitted power law value ~ step ** exponent.
+
+    Attributes
+    ----------
+    exponent : float
+        Least-squares slope of log value on log step.
+    interval : (float, float)
+        Smallest and largest slope over sub-windows of half the length (in log step). A run
+        has no noise, so what makes an exponent uncertain is curvature, and this shows it.
+    """
+
+    exponent: float
+    interval: tuple[float, float]
+
+
+def fit_rate(step, value, window=None) -> RateFit:
+    """Exponent of a power law on a window, with the range of slopes inside it.
+
+    Parameters
+    ----------
+    step : (R,) array
+        Iterations; 0 is left out, since it has no logarithm.
+    value : (R,) array
+        Positive quantity, such as `trace.W_alignment_error`.
+    window : (first, last), optional
+        Iterations to fit on; all by default.
+
+    Returns
+    -------
+    RateFit
+        A pair (exponent, interval).
+
+    Raises
+    ------
+    ShapeError, DtypeError, NonFiniteError, RangeError
+        Among others, when the window holds fewer than 8 records or values not above zero.
+
+    Notes
+    -----
+    Points are weighted so that each stretch of log step counts alike, whatever the spacing
+    of the records. An early window misleads: see the chapter on Figure 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from attnbias import fit_rate
+    >>> step = np.arange(1, 1001)
+    >>> fit = fit_rate(step, 3.0 / step**2, window=(10, 1000))
+    >>> round(fit.exponent, 6), tuple(round(x, 6) for x in fit.interval)
+    (-2.0, (-2.0, -2.0))
+    """
+    x, y = _log_points(step, value, window)
+    weight = np.gradient(x)
+    middle = np.linspace(x[0], x[-1], 9)
+    half = (x[-1] - x[0]) / 2
+    slopes = [_slope(x, y, weight, low, low + half) for low in middle[middle <= x[0] + half + 1e-9]]
+    slopes = [slope for slope in slopes if slope is not None]
+    exponent = _slope(x, y, weight, x[0], x[-1])
+    slopes = slopes or [exponent]
+    return RateFit(exponent, (min(min(slopes), exponent), max(max(slopes), exponent)))
+
+
+def _slope(x, y, weight, low, high) -> float | None:
+    inside = (x >= low - 1e-12) & (x <= high + 1e-12)
+    if inside.sum() < 3:
+        return None
+    x, y, w = x[inside], y[inside], weight[inside]
+    x = x - np.average(x, weights=w)
+    return float((w * x * (y - np.average(y, weights=w))).sum() / (w * x * x).sum())
+
+
+def _log_points(step, value, window) -> tuple[np.ndarray, np.ndarray]:
+    arrays = []
+    for name, given in (("step", step), ("value", value)):
+        try:
+            array = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DtypeError(
+                name,
+                expected="an array of numbers",
+                got=type(given).__name__,
+                remedy="pass trace.step and a series of the trace",
+            ) from None
+        arrays.append(array)
+    step, value = arrays
+    if step.ndim != 1 or step.shape != value.shape:
+        raise ShapeError(
+            "value",
+            expected=f"one number a step, shape {step.shape}",
+            got=f"shape {value.shape}",
+            remedy="pass two series of the same trace",
+        )
+    low, high = _window(window, step)
+    inside = (step >= low) & (step <= high) & (step > 0)
+    step, value = step[inside], value[inside]
+    if not np.isfinite(value).all():
+        raise NonFiniteError(
+            "value",
+            expected="finite numbers in the window",
+            got=f"{int((~np.isfinite(value)).sum())} NaN or infinite",
+            remedy="start the window later",
+        )
+    if len(step) < 8 or len(np.unique(step)) < 8:
+        raise RangeError(
+            "window",
+            expected="at least 8 records inside",
+            got=f"{len(np.unique(step))} in [{low:g}, {high:g}]",
+            remedy="record more iterations or widen the window",
+        )
+    if value.min() <= 0:
+        raise RangeError(
+            "value",
+            expected="positive numbers in the window",
+            got=f"{value.min():g}",
+            remedy="a power law has no zero; end the window earlier",
+        )
+    order = np.argsort(step, kind="stable")
+    return np.log(step[order]), np.log(value[order])
+
+
+def _window(window, step) -> tuple[float, float]:
+    if window is None:
+        return (float(step.min()), float(step.max())) if step.size else (0.0, 0.0)
+    try:
+        low, high = (float(end) for end in window)
+    except (TypeError, ValueError):
+        raise DtypeError(
+            "window",
+            expected="two iterations (first, last)",
+            got=repr(window)[:60],
+            remedy="for example window=(1_000, 100_000)",
+        ) from None
+    if not low < high:
+        raise RangeError(
+            "window",
+            expected="first < last",
+            got=f"({low:g}, {high:g})",
+            remedy="swap or widen them",
+        )
+    return low, high

@@ -1,0 +1,141 @@
+"""What a training run recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from .._files import read_npz, write_npz
+from ..errors import FileFormatError
+
+SERIES = (
+    "log_loss",
+    "log_loss_gap",
+    "log_grad_norm",
+    "log_step_size",
+    "log_nonopt_score",
+    "W_norm",
+    "W_alignment_error",
+    "u_norm",
+    "u_alignment_error",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Recorded quantities of one run, each an array with one entry a recorded iteration.
+
+    Attributes
+    ----------
+    step : (R,) int
+        Recorded iterations; 0 is the start.
+    log_loss, loss : (R,) float
+        The risk L(W_t) and its logarithm.
+    log_loss_gap, loss_gap : (R,) float
+        L - L*, exact in the log domain far below the smallest float.
+    log_grad_norm, grad_norm : (R,) float
+        Norm of the gradient.
+    log_step_size, step_size : (R,) float
+        eta_t, the factor of the gradient in the step that leaves iteration t. Beyond float
+        range step_size is infinite; its logarithm is not.
+    log_nonopt_score, opt_score : (R,) float
+        Softmax at the optimal token, averaged over sequences, and the log of 1 minus that.
+    W_norm, W_alignment_error : (R,) float
+        |W_t| and 1 - cosine(W_t, W_mm); NaN where W_t = 0, which has no direction.
+    u_norm, u_alignment_error : (R,) float
+        The same for the decoder. With u fixed the norm is constant and the alignment NaN.
+    W : (d, d) tensor
+        Last iterate.
+    u : (d,) tensor
+        Last decoder.
+    status : str
+        "completed"; "zero gradient" when the gradient vanished, so that no rule defines a
+        step; "diverged" when an iterate left float range. Records end where the run did.
+    meta : dict
+        Provenance: data, rule, loss, coordinates, versions, device, date.
+    """
+
+    step: np.ndarray
+    log_loss: np.ndarray
+    log_loss_gap: np.ndarray
+    log_grad_norm: np.ndarray
+    log_step_size: np.ndarray
+    log_nonopt_score: np.ndarray
+    W_norm: np.ndarray
+    W_alignment_error: np.ndarray
+    u_norm: np.ndarray
+    u_alignment_error: np.ndarray
+    W: torch.Tensor
+    u: torch.Tensor
+    status: str
+    meta: dict = field(default_factory=dict)
+
+    @property
+    def loss(self) -> np.ndarray:
+        return _exp(self.log_loss)
+
+    @property
+    def loss_gap(self) -> np.ndarray:
+        return _exp(self.log_loss_gap)
+
+    @property
+    def grad_norm(self) -> np.ndarray:
+        return _exp(self.log_grad_norm)
+
+    @property
+    def step_size(self) -> np.ndarray:
+        return _exp(self.log_step_size)
+
+    @property
+    def opt_score(self) -> np.ndarray:
+        return -np.expm1(self.log_nonopt_score)
+
+    def to_dataframe(self):
+        """A pandas data frame with one row a recorded iteration."""
+        import pandas
+
+        plain = ("loss", "loss_gap", "grad_norm", "step_size", "opt_score")
+        return pandas.DataFrame({name: getattr(self, name) for name in ("step", *SERIES, *plain)})
+
+    def save(self, path) -> Path:
+        """Write to an npz file: arrays and a json header, no pickle, atomically."""
+        arrays = {name: getattr(self, name) for name in ("step", *SERIES)}
+        arrays |= {"W": self.W.cpu().numpy(), "u": self.u.cpu().numpy()}
+        return write_npz(path, arrays, {"kind": "trace", "status": self.status, "meta": self.meta})
+
+    @classmethod
+    def load(cls, path) -> Trace:
+        """Read a file written by `save`.
+
+        Raises
+        ------
+        MissingFileError, FileFormatError
+        """
+        arrays, header = read_npz(path, kind="trace")
+        missing = {"step", "W", "u", *SERIES} - arrays.keys()
+        if missing:
+            raise FileFormatError(
+                str(path),
+                expected="every series of a trace",
+                got="a file without " + ", ".join(sorted(missing)),
+                remedy="run the training again and save",
+            )
+        series = {name: arrays[name] for name in ("step", *SERIES)}
+        tensors = {name: torch.from_numpy(arrays[name]) for name in ("W", "u")}
+        return cls(**series, **tensors, status=header["status"], meta=header["meta"])
+
+    def __repr__(self) -> str:
+        last = self.step[-1] if len(self.step) else 0
+        rule = self.meta.get("rule", "?")
+        line = f"Trace({rule}, {len(self.step)} records to step {last}, {self.status}"
+        if len(self.step):
+            line += f", |W| = {self.W_norm[-1]:.4g}, 1 - cosine = {self.W_alignment_error[-1]:.3g}"
+        return line + ")"
+
+
+def _exp(log: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", under="ignore"):  # inf and 0 are the documented values
+        return np.exp(log)

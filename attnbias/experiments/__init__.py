@@ -1,0 +1,91 @@
+"""The paper's figures as experiments: one file a figure, one registry."""
+
+from __future__ import annotations
+
+import inspect
+
+from .._validate import require_choice
+from ..errors import RangeError
+from . import fig2, fig9
+from .result import ExperimentResult
+from .snapshots import Snapshots, attention_snapshots
+
+__all__ = [
+    "ExperimentResult",
+    "Snapshots",
+    "attention_snapshots",
+    "describe",
+    "fig2",
+    "fig9",
+    "list",
+    "run",
+]
+
+_REGISTRY = {"fig2": fig2, "fig9": fig9}
+
+
+def list():
+    """Names of the experiments, as `run` takes them.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from attnbias import experiments
+    >>> experiments.list()
+    ['fig2', 'fig9']
+    """
+    return [*_REGISTRY]
+
+
+def describe(name: str) -> str:
+    """One line on an experiment.
+
+    Raises
+    ------
+    RangeError
+        For a name that is not registered.
+    """
+    return _REGISTRY[require_choice("name", name, tuple(_REGISTRY))].TITLE
+
+
+def run(name: str, **settings) -> ExperimentResult:
+    """Run an experiment of the registry.
+
+    Parameters
+    ----------
+    name : str
+        One of `list()`.
+    **settings
+        Those of the experiment's own `run`, such as seeds and steps; see
+        `attnbias.experiments.fig2.run`.
+
+    Returns
+    -------
+    ExperimentResult
+
+    Raises
+    ------
+    RangeError
+        For an unknown experiment or setting; and the errors of the experiment.
+
+    Examples
+    --------
+    >>> from attnbias import experiments
+    >>> result = experiments.run("fig2", seeds=1, steps=1000)
+    >>> len(result.traces["NGD"])
+    1
+    """
+    chosen = _REGISTRY[require_choice("name", name, tuple(_REGISTRY))].run
+    known = inspect.signature(chosen).parameters
+    for key in settings:
+        if key not in known:
+            raise RangeError(
+                key,
+                expected="one of " + ", ".join(known),
+                got="another setting",
+                remedy=f"see the docstring of attnbias.experiments.{name}.run",
+            )
+    return chosen(**settings)

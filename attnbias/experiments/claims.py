@@ -1,0 +1,78 @@
+"""Comparisons of runs from which the claims on a figure are made, each over the worst seed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..checks import Check
+from ..dynamics.rates import fit_rate
+
+# panel of the figure: log10 of its quantity, signed so that larger is further along
+PANELS = {
+    "loss gap L - L*": lambda trace: -trace.log_loss_gap / math.log(10),
+    "norm of W": lambda trace: _log10(trace.W_norm),
+    "1 - softmax at the optimal token": lambda trace: -trace.log_nonopt_score / math.log(10),
+    "1 - cosine with W_mm": lambda trace: -_log10(trace.W_alignment_error),
+}
+ALIGNMENT = "1 - cosine with W_mm"
+
+
+def _log10(values) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.log10(values)
+
+
+def lead(ahead, behind, panel: str) -> tuple[np.ndarray, np.ndarray]:
+    """Steps from 1 on, and by how many decades `ahead` leads there, (seeds, steps).
+
+    Runs that stopped early are compared as far as both go.
+    """
+    position = PANELS[panel]
+    length = min(len(trace.step) for trace in (*ahead, *behind))
+    step = ahead[0].step[:length]
+    rows = [position(a)[:length] - position(b)[:length] for a, b in zip(ahead, behind, strict=True)]
+    return step[step >= 1], np.array(rows)[:, step >= 1]
+
+
+def ahead_from(step: np.ndarray, decades: np.ndarray) -> str:
+    """From which recorded step on every seed leads, in words."""
+    behind = np.flatnonzero((decades <= 0).any(axis=0))
+    if behind.size == 0:
+        return f"ahead at every recorded step from {step[0]}"
+    if behind[-1] == len(step) - 1:
+        return "not ahead in every seed at the end"
+    return f"ahead in every seed from step {step[behind[-1] + 1]} on"
+
+
+def check_lead(statement: str, ahead, behind, panel: str, bound: float, **fields) -> Check:
+    """How many decades `ahead` leads on a panel at the last step, in the worst seed."""
+    step, decades = lead(ahead, behind, panel)
+    note = fields.pop("reason", "") or ahead_from(step, decades)
+    worst = float(decades[:, -1].min())
+    return Check(f"{statement}: {panel}, decades", worst, bound, ">=", reason=note, **fields)
+
+
+def late_exponents(traces, window) -> np.ndarray:
+    """(seeds,) exponents of 1 - cosine on a window."""
+    return np.array(
+        [fit_rate(trace.step, trace.W_alignment_error, window).exponent for trace in traces]
+    )
+
+
+def theorem1_exponent(trace, window) -> float:
+    """Exponent of (log t)^2 / t on the same records: what Theorem 1's form predicts there."""
+    step = np.maximum(trace.step, 2)
+    return fit_rate(trace.step, np.log(step) ** 2 / step, window).exponent
+
+
+def span(values) -> str:
+    """Smallest to largest, in three digits."""
+    return f"{min(values):.3g} to {max(values):.3g}"
+
+
+def cap_step(trace, max_step: float) -> int | None:
+    """First recorded step that the cap decides; None if it never does."""
+    bound = np.flatnonzero(trace.log_step_size >= math.log(max_step) - 1e-12)
+    return int(trace.step[bound[0]]) if bound.size else None

@@ -1,0 +1,1 @@
+"""What the tokens alone decide, before any training."""

@@ -1,0 +1,340 @@
+"""The dual of a hard-margin SVM, solved by active sets on Cholesky factors of a Gram matrix.
+
+Minimise 1/2 a'Ha - 1'a over a >= 0, where H is the Gram matrix of the constraint rows.
+Two methods, one after the other:
+
+* block principal pivoting, which exchanges all wrong indices at once. It starts with every
+  constraint active, needs 1 to 8 factorisations where H is regular, and has no guarantee;
+* a monotone active set in the manner of Lawson and Hanson, for singular H and for whatever
+  the first gives up on. The objective falls at each of its vertices, so it ends. A row
+  that depends on the active ones opens a ray on which the objective is linear: either an
+  active weight drops to zero along it, or the ray is Gordan's certificate of infeasibility.
+
+Source: ours [c]. Portugal, Judice and Vicente (1994) for the first, Lawson and Hanson (1974,
+chapter 23) for the second, with rays added as in the dual method of Goldfarb and Idnani (1983).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+
+EPS = torch.finfo(torch.float64).eps
+# Squared distance of a unit row from the span of others under which it counts as dependent.
+# Entries of H are right to a few EPS, so pivots below 1e-13 may be nothing but rounding.
+DEPENDENT = 1e-13
+# The same for a single joining row, relative to the squared sum of its coefficients.
+RAY_DEPENDENT = 1e-14
+# The same for rows that join many at a time: stricter, as they may join one by one later.
+BLOCK_DEPENDENT = 1e-10
+# Share of the violated rows that join together: fewer are wrong guesses, more join sooner.
+JOINING = 0.25
+# Weights that cancel to rounding and leave a gap above this prove infeasibility instead.
+UNPROVED = 1e-3
+# Exchanges in a row without fewer wrong indices after which block pivoting gives up.
+PATIENCE = 3
+
+
+class Bounds(NamedTuple):
+    """Bounds on the optimal norm: `upper` from a feasible point, `lower` from a dual one."""
+
+    upper: float
+    lower: float
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap upper/lower - 1, at least 0; infinite where undefined."""
+        defined = 0 < self.lower < math.inf and self.upper < math.inf
+        return max(self.upper / self.lower - 1, 0.0) if defined else math.inf
+
+    @property
+    def direction_error(self) -> float:
+        """Bound sqrt(2 (1 - lower/upper)) on the distance of unit solution and unit optimum."""
+        gap = self.gap
+        return math.sqrt(2 * gap / (1 + gap)) if gap < math.inf else math.inf
+
+
+def certificate(gram: torch.Tensor, dual: torch.Tensor) -> Bounds:
+    """Bounds on the optimal norm that any weights a >= 0 prove, whoever found them.
+
+    Parameters
+    ----------
+    gram : (N', N') float64
+        H, the inner products of the constraint rows.
+    dual : (N',) float64
+        a. With a negative or non-finite entry it proves nothing: both bounds are void.
+
+    Returns
+    -------
+    Bounds
+        upper = sqrt(a'Ha) / min(Ha), lower = 1'a / sqrt(a'Ha), up to rounding.
+
+    Notes
+    -----
+    Source: weak duality [c]. The unit solution is within `direction_error` of the unit
+    optimum, because a feasible w has <w, w*> >= |w*|^2.
+    """
+    margins = gram @ dual
+    norm = max(float(dual @ margins), 0.0) ** 0.5
+    if not float(dual.min()) >= 0:
+        return Bounds(math.inf, 0.0)
+    return bounds(norm, float(margins.min()), float(dual.sum()), norm)
+
+
+def bounds(norm: float, least_margin: float, dual_sum: float, dual_norm: float) -> Bounds:
+    """The bounds of a point of that norm and least margin, and of weights with those sums."""
+    upper = norm / least_margin if least_margin > 0 and math.isfinite(norm) else math.inf
+    lower = dual_sum / dual_norm if dual_norm > 0 and math.isfinite(dual_sum) else 0.0
+    return Bounds(upper, lower)
+
+
+@dataclass(frozen=True, eq=False)
+class DualSolution:
+    """What the solver found for one Gram matrix.
+
+    Attributes
+    ----------
+    status : {"optimal", "infeasible", "stalled"}
+        "stalled": rounding stopped the descent; the certificate tells how far it got.
+    dual : (N',) float64
+        The weights; for "infeasible" Gordan's certificate: a >= 0, 1'a = 1, Ha = 0.
+    active : (m,) long
+        The indices of the last factor, whose rows are linearly independent.
+    factor : (m, m) float64
+        Cholesky factor of the scaled Gram matrix of those rows.
+    scale : (N',) float64
+        Row norms rounded to powers of two, by which H was scaled.
+    method : str
+    iterations, factorisations : int
+    """
+
+    status: str
+    dual: torch.Tensor
+    active: torch.Tensor
+    factor: torch.Tensor
+    scale: torch.Tensor
+    method: str
+    iterations: int
+    factorisations: int
+
+    def correct(self, residual: torch.Tensor) -> torch.Tensor:
+        """(N',) change of the weights that adds `residual` to the active margins."""
+        scale = self.scale[self.active]
+        change = torch.cholesky_solve((residual[self.active] / scale)[:, None], self.factor)[:, 0]
+        return torch.zeros_like(residual).index_put((self.active,), change / scale)
+
+
+def solve_dual(gram: torch.Tensor, *, pivoting: bool = True) -> DualSolution:
+    """Minimise 1/2 a'Ha - 1'a over a >= 0, or prove it unbounded.
+
+    Parameters
+    ----------
+    gram : (N', N') float64, symmetric positive semidefinite, CPU or CUDA
+        May be singular.
+    pivoting : bool
+        False leaves block pivoting out.
+
+    Returns
+    -------
+    DualSolution
+        "infeasible" is decided on H, which can't tell a margin below about 1e-7 of the
+        row norms from none.
+
+    Notes
+    -----
+    Rows are scaled to norms near 1 by powers of two, which changes no digit, so rows of very
+    different norms and data in any unit are alike.
+    """
+    diagonal = gram.diagonal()
+    if not float(diagonal.min()) > 0:  # a zero row can't have a margin of 1
+        return _zero_row(diagonal)
+    scale = torch.exp2(torch.log2(diagonal).mul(0.5).round())
+    H = gram / scale
+    H /= scale[:, None]
+    unit = scale.min()
+    problem = _Problem(H, unit / scale)
+    found = problem.block_pivoting() if pivoting else None
+    if found is None:
+        found = problem.monotone()
+    status, weights, active, factor, method = found
+    dual = weights / scale / unit
+    if status == "infeasible" or (
+        problem.vanishes(weights) and certificate(gram, dual).gap > UNPROVED
+    ):
+        status = "infeasible"
+        dual = weights / scale * unit
+        dual = dual / dual.sum()
+    return DualSolution(
+        status, dual, active, factor, scale, method, problem.iterations, problem.factorisations
+    )
+
+
+def _zero_row(diagonal: torch.Tensor) -> DualSolution:
+    index = diagonal.argmin().reshape(1)
+    dual = torch.zeros_like(diagonal).index_fill(0, index, 1.0)
+    none, empty = index[:0], diagonal.new_zeros(0, 0)
+    return DualSolution(
+        "infeasible", dual, none, empty, torch.ones_like(diagonal), "zero row", 0, 0
+    )
+
+
+class _Problem:
+    """Minimise 1/2 a'Ha - b'a over a >= 0; H has a diagonal near 1 and 0 < b <= 1."""
+
+    def __init__(self, H: torch.Tensor, b: torch.Tensor) -> None:
+        self.H, self.b = H, b
+        self.iterations = self.factorisations = 0
+
+    def factor(self, index: torch.Tensor, shift: float = 0.0) -> tuple[torch.Tensor, float]:
+        """Cholesky factor of H + shift I on `index`, and its least squared pivot or 0."""
+        self.factorisations += 1
+        block = self.H
+        if len(index) < len(self.b):
+            block = block.index_select(0, index).index_select(1, index)
+        if shift:
+            block = block + torch.diag_embed(torch.full_like(index, shift, dtype=block.dtype))
+        L, info = torch.linalg.cholesky_ex(block)
+        if len(index) == 0:
+            return L, math.inf
+        return L, 0.0 if int(info) else float(L.diagonal().min()) ** 2
+
+    def solve(self, index: torch.Tensor, L: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        """(m,) solution of H x = right on `index`."""
+        return torch.cholesky_solve(right[:, None], L)[:, 0]
+
+    def spread(self, index: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        """(N',) vector with `values` at `index` and zero elsewhere."""
+        return torch.zeros_like(self.b).index_put_((index,), values)
+
+    def wrong(self, values: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
+        """(N',) bool: gradients or weights below zero by more than the rounding of Ha."""
+        return values < (self.b + a.abs().sum()).mul_(-4 * EPS)
+
+    def vanishes(self, a: torch.Tensor) -> bool:
+        """Whether a / 1'a is Gordan's certificate, as far as H can tell."""
+        return not float(a @ (self.H @ a)) > DEPENDENT * float(a.sum()) ** 2
+
+    # --- all at once ---------------------------------------------------------------------
+
+    def block_pivoting(self):
+        """The optimum by exchanging all wrong indices at once; None when it gives up."""
+        free = torch.ones_like(self.b, dtype=torch.bool)
+        fewest, patience = len(free) + 1, PATIENCE
+        while patience:
+            self.iterations += 1
+            index = free.nonzero().flatten()
+            L, pivot = self.factor(index)
+            if not pivot > DEPENDENT:
+                return None
+            a = self.spread(index, self.solve(index, L, self.b[index]))
+            gradient = self.H @ a - self.b
+            wrong = self.wrong(torch.where(free, a, gradient), a)
+            count = int(wrong.sum())
+            if count == 0:
+                a -= self.spread(index, self.solve(index, L, gradient[index]))  # refinement
+                return "optimal", a.clamp_(min=0), index, L, "block pivoting"
+            patience = PATIENCE if count < fewest else patience - 1
+            fewest = min(count, fewest)
+            free = free ^ wrong
+        return None
+
+    # --- downhill ------------------------------------------------------------------------
+
+    def monotone(self):
+        """The optimum, or Gordan's certificate, along vertices of falling objective."""
+        index, L = self.independent(torch.arange(len(self.b), device=self.b.device), 0)
+        now, best = self.b.new_zeros(len(index)), math.inf
+        while True:
+            self.iterations += 1
+            index, L, now, value = self.descend(index, L, now)
+            a = self.spread(index, now)
+            gradient = self.H @ a - self.b
+            gradient[index] = 0
+            count = int(self.wrong(gradient, a).sum())
+            if count == 0 or not value < best:
+                status = "stalled" if count else "optimal"
+                return status, a, index, L, "monotone active set"
+            best, size = value, len(index)
+            index, L = self.join(index, L, gradient, count)
+            now = torch.cat([now, now.new_zeros(len(index) - size)])
+            if len(index) == size:
+                index, L, now, ray = self.join_one(index, L, now, gradient.argmin())
+                if ray is not None:
+                    return "infeasible", ray, index, L, "monotone active set"
+
+    def independent(self, index: torch.Tensor, known: int):
+        """Clearly independent rows among `index` with their factor, the first `known` kept."""
+        L, pivot = self.factor(index)
+        if pivot > BLOCK_DEPENDENT:
+            return index, L
+        L, pivot = self.factor(index, BLOCK_DEPENDENT)  # dependent rows have tiny pivots
+        keep = L.diagonal().square() > 1e4 * BLOCK_DEPENDENT
+        keep[:known] = True
+        if pivot:
+            L, pivot = self.factor(index[keep])
+        if pivot > BLOCK_DEPENDENT:
+            return index[keep], L
+        return index[:known], self.factor(index[:known])[0]
+
+    def descend(self, index: torch.Tensor, L: torch.Tensor, now: torch.Tensor):
+        """From weights `now` >= 0 on `index` downhill to a vertex: all positive, all optimal."""
+        while True:
+            b = self.b[index]
+            target = self.solve(index, L, b)
+            if len(index) == 0 or float(target.min()) > 0:
+                return index, L, target, -float(b @ target) / 2
+            now = self.blocked(L, b, now, target)
+            keep = (now > 0) | (target > 0)
+            index, now = index[keep], now[keep]
+            L, pivot = self.factor(index)
+            if pivot == 0:
+                a = self.spread(index, now)
+                index, L = self.independent(index, 0)
+                now = a[index]
+
+    def blocked(self, L: torch.Tensor, b: torch.Tensor, now: torch.Tensor, target: torch.Tensor):
+        """A lower point towards `target`, with at least one weight down at zero."""
+
+        def value(x):
+            return float((L.T @ x).square().sum() / 2 - b @ x)
+
+        start, falling = value(now), target <= 0
+        for share in (1.0, 0.5, 0.25):
+            trial = (now + share * (target - now)).clamp_(min=0)
+            if value(trial) < start and bool((falling & (trial == 0)).any()):
+                return trial
+        tiny = torch.finfo(now.dtype).tiny
+        ratio = (now / (now - target).clamp_(min=tiny)).masked_fill_(~falling, torch.inf)
+        step = ratio.min()
+        trial = (now + step * (target - now)).clamp_(min=0)
+        return trial.masked_fill_(ratio <= step, 0.0)
+
+    def join(self, index: torch.Tensor, L: torch.Tensor, gradient: torch.Tensor, count: int):
+        """Add a share of the violated rows, the worst first; none if they are dependent."""
+        share = int(JOINING * count)
+        if share < 2:
+            return index, L
+        worst = gradient.topk(share, largest=False).indices
+        return self.independent(torch.cat([index, worst]), len(index))
+
+    def join_one(self, index: torch.Tensor, L: torch.Tensor, now: torch.Tensor, new: torch.Tensor):
+        """Add one violated row: itself, or for an active one, or as the end of a ray."""
+        row = self.H[new]
+        column = row[index]
+        v = self.solve(index, L, column)
+        longer = torch.cat([index, new[None]])
+        distance = float(row[new] - column @ v)
+        if distance > RAY_DEPENDENT * (1 + float(v.abs().sum())) ** 2:
+            return longer, self.factor(longer)[0], torch.cat([now, now.new_zeros(1)]), None
+        falling = v > 1e-10 * v.abs().max()
+        if not bool(falling.any()):
+            ray = self.spread(longer, torch.cat([-v, v.new_ones(1)])).clamp_(min=0)
+            return index, L, now, ray
+        ratio = (now / v).masked_fill_(~falling, torch.inf)
+        step = ratio.min()
+        keep = torch.cat([ratio > step, falling.new_ones(1)])
+        now = torch.cat([(now - step * v).clamp_(min=0), step[None]])
+        return longer[keep], self.factor(longer[keep])[0], now[keep], None

@@ -1,0 +1,284 @@
+"""The constants of the theory that the tokens, the scores and W_mm decide."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from .._validate import require_number
+from ..data import Dataset
+from .tokens import gap_rows, optimal_tokens, token_scores
+
+_BLOCK = 2**22  # entries of one block of token products: 32 MB
+_ACTIVE = 1e-9  # margins this close to 1 are active: the solver's own threshold
+_DEPENDENT = 1e-7  # rows whose Cholesky pivot, a root of rounding error, says nothing
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Every constant that the bounds of Section 3 use.
+
+    Attributes
+    ----------
+    n, T, rows : int
+        Sequences, tokens of the longest one, and rows N' of the W-SVM (n (T - 1) unless
+        ragged).
+    B : float
+        Largest norm of a token.
+    b_o, b_1 : float
+        Smallest norm of an optimal token and of a query token.
+    mu : float
+        Largest |<x, x'>| of a non-optimal token with any other token. Products of two
+        optimal tokens don't count, so equal or opposite optimal tokens are allowed.
+    largest_cosine : float
+        The same maximum over |cosine|; a zero token has cosine 0 with all.
+    score_gap : float
+        Smallest gap between the optimal score of a sequence and its next best.
+    log_Upsilon, log_upsilon : float
+        Logs of the largest and smallest degradation factor, which sandwich
+        l_i (gamma_{i,opt} - gamma_{i,tau}) at every W and every non-optimal tau.
+    phi_low : float
+        min(1/4, smallest softmax score of an optimal token at the start).
+    Xi : float
+        1 / norm of W_mm; NaN if no solution of the W-SVM was given.
+
+    Notes
+    -----
+    Source: the constants of Section 3.1. The factors are our reading [d]:
+    Upsilon = max_i (gamma_{i,opt} - min gamma_i) exp(-min gamma_i) and
+    upsilon = min_i (gamma_{i,opt} - max gamma_i) exp(-gamma_{i,opt}), minimum and maximum
+    over non-optimal tokens. Under Assumption 2 the two extremes coincide.
+    """
+
+    n: int
+    T: int
+    rows: int
+    B: float
+    b_o: float
+    b_1: float
+    mu: float
+    largest_cosine: float
+    score_gap: float
+    log_Upsilon: float
+    log_upsilon: float
+    phi_low: float
+    Xi: float = math.nan
+
+    @property
+    def Upsilon(self) -> float:
+        """Largest degradation factor; infinite where float64 overflows."""
+        return _exp(self.log_Upsilon)
+
+    @property
+    def upsilon(self) -> float:
+        """Smallest degradation factor; zero where float64 underflows."""
+        return _exp(self.log_upsilon)
+
+    @property
+    def log_kappa(self) -> float:
+        """log(Upsilon / upsilon), never negative."""
+        return self.log_Upsilon - self.log_upsilon
+
+    @property
+    def kappa(self) -> float:
+        """Upsilon / upsilon >= 1, the condition number of the degradation factors."""
+        return _exp(self.log_kappa)
+
+    @property
+    def log_A(self) -> float:
+        """log of A = N' kappa / (e phi_low^2), the constant of M1."""
+        return math.log(self.rows) + self.log_kappa - 1 - 2 * math.log(self.phi_low)
+
+    @property
+    def A(self) -> float:
+        """A = N' kappa / (e phi_low^2)."""
+        return _exp(self.log_A)
+
+    @property
+    def largest_step(self) -> float:
+        """Longest step for which Lemma 3 is proved: 1.2 mu B^2 step / Xi <= log 2.
+
+        A step size for NGD; for other rules a limit on step size times gradient norm.
+        """
+        harm = 1.2 * self.mu * self.B**2
+        return math.log(2) * self.Xi / harm if harm > 0 else self.Xi * math.inf
+
+    @property
+    def largest_gd_step_size(self) -> float:
+        """GD's step size that keeps every step within `largest_step`, since
+        the gradient's norm is at most B^2 Upsilon / 2."""
+        return 2 * self.largest_step / self.B**2 * _exp(-self.log_Upsilon)
+
+    def m1_bound(self, path: float, largest_step: float, offset: float = 0.0) -> float:
+        """M1: 1 - cosine(W, W_mm) after steps of total length `path`.
+
+        Parameters
+        ----------
+        path : float
+            Sum S > 0 of step lengths since <W, W_mm> was first non-negative.
+        largest_step : float
+            The longest of these steps.
+        offset : float
+            Norm of the part of W orthogonal to W_mm at that time; 0 if W_0 = 0.
+
+        Notes
+        -----
+        Source: M1, [c], with the factor 2 B^4. Needs Assumption 2, a feasible W-SVM and
+        softmax scores of optimal tokens of at least phi_low throughout.
+        """
+        growth = (offset**2 + (2 * self.A / self.Xi + largest_step) * path) / path**2
+        return 2 * self.B**4 / self.Xi**2 * growth
+
+    def log_m1_iterations(self, step_size: float, target: float) -> float:
+        """log of the NGD iterations after which M1 forces 1 - cosine <= target, from W_0 = 0."""
+        log_speed = _logaddexp(math.log(2) + self.log_A - _log(self.Xi), math.log(step_size))
+        log_factor = math.log(2) + 4 * _log(self.B) - 2 * _log(self.Xi)
+        return max(0.0, log_factor + log_speed - math.log(target) - math.log(step_size))
+
+
+def token_constants(data: Dataset, u=None, *, svm=None, phi: float | None = None) -> Constants:
+    """All constants of a data set at once.
+
+    Parameters
+    ----------
+    data : Dataset
+    u : (d,) tensor, optional
+        The decoder; the data set's own by default.
+    svm : SVMSolution, optional
+        Solution of the W-SVM, for Xi.
+    phi : float in (0, 1], optional
+        Smallest softmax score of an optimal token at the start. The default is that of
+        W_0 = 0, 1 / (tokens of the longest sequence).
+
+    Returns
+    -------
+    Constants
+
+    Raises
+    ------
+    TiedTokensError, MissingDecoderError, ShapeError, DtypeError, NonFiniteError,
+    DeviceError, RangeError
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair
+    >>> constants = token_constants(make_separation_pair())
+    >>> constants.mu, constants.B, round(constants.kappa, 6)
+    (0.0, 1.0, 2.718282)
+    """
+    longest = int(data.lengths.max())
+    phi = 1 / longest if phi is None else require_number("phi", phi, low=0, high=1, open_low=True)
+    scores, opt = token_scores(data, u), optimal_tokens(data, u)
+    is_opt = torch.zeros_like(data.mask)
+    is_opt[torch.arange(data.n, device=opt.device), opt] = True
+    X = data.X.double()
+    norms = X.norm(dim=2)
+    mu, cosine = _largest_products(X[data.mask], is_opt[data.mask])
+    return Constants(
+        n=data.n,
+        T=longest,
+        rows=int(data.lengths.sum()) - data.n,
+        B=float(norms.max()),
+        b_o=float(norms[is_opt].min()),
+        b_1=float(norms[:, 0].min()),
+        mu=mu,
+        largest_cosine=cosine,
+        phi_low=min(0.25, phi),
+        Xi=math.nan if svm is None else float(svm.margin),
+        **_score_constants(scores, is_opt, data.mask),
+    )
+
+
+def limit_offset(data: Dataset, svm, u=None) -> float | None:
+    """Norm of the part of W orthogonal to W_mm that training settles at, as far as W_mm tells.
+
+    Once the softmax is saturated the gradient weighs the support row (i, tau) by
+    exp(-gamma_{i,opt}) (gamma_{i,opt} - gamma_{i,tau}) exp(-gap), and its direction is that
+    of W_mm only when these weights are proportional to the dual variables. That fixes the
+    logit gaps of the support rows up to one common number, hence the offset within their
+    span. Over 2 (step size)^2 t^2 its square is NGD's alignment error.
+
+    Parameters
+    ----------
+    data : Dataset
+    svm : SVMSolution
+        Solution of the W-SVM.
+    u : (d,) tensor, optional
+
+    Returns
+    -------
+    float or None
+        None without strict complementarity or with dependent support rows.
+
+    Notes
+    -----
+    Source: the proof of M2, [c], for the fixed point; that a run reaches it is an estimate,
+    not a theorem. Exponential loss. What W_0 and the rows outside the support leave
+    orthogonal to the support rows adds to it in square, so this is the whole offset only if
+    W_0 = 0 and all rows are support rows.
+    """
+    support = support_mask(svm)
+    idle = (svm.margins <= 1 + _ACTIVE) & ~support  # another dual solution has them positive
+    if not svm.strictly_complementary or bool(idle.any()):
+        return None
+    opt = optimal_tokens(data, u)
+    rows, scores = gap_rows(data, opt), token_scores(data, u)
+    alpha = svm.dual[support]
+    best = scores[rows.sequence, opt[rows.sequence]]
+    log_weight = (-best + (best - scores[rows.sequence, rows.token]).log())[support]
+    gaps = log_weight - alpha.log()
+    gaps = gaps - (alpha @ gaps) / alpha.sum()  # orthogonal to W_mm
+    K = rows.gram()[support][:, support]
+    factor, info = torch.linalg.cholesky_ex(K)
+    pivots = factor.diagonal()
+    if int(info) != 0 or bool(pivots.min() < _DEPENDENT * pivots.max()):
+        return None
+    # |offset|^2 = gaps' K^{-1} gaps
+    return float(torch.linalg.solve_triangular(factor, gaps[:, None], upper=False).norm())
+
+
+def support_mask(svm) -> torch.Tensor:
+    """(N',) bool: rows of the W-SVM with a positive dual variable."""
+    mask = torch.zeros_like(svm.dual, dtype=torch.bool)
+    mask[svm.support] = True
+    return mask
+
+
+def _score_constants(scores, is_opt, mask) -> dict:
+    others = scores.masked_fill(is_opt, -torch.inf)
+    top, second = scores[is_opt], others.amax(dim=1)
+    last = scores.masked_fill(is_opt | ~mask, torch.inf).amin(dim=1)
+    return {
+        "score_gap": float((top - second).min()),
+        "log_Upsilon": float(((top - last).log() - last).max()),
+        "log_upsilon": float(((top - second).log() - top).min()),
+    }
+
+
+def _largest_products(X: torch.Tensor, is_opt: torch.Tensor) -> tuple[float, float]:
+    """Largest |<x, x'>| and |cosine| of a non-optimal token with any other token."""
+    norms, others = X.norm(dim=1), (~is_opt).nonzero().flatten()
+    smallest = torch.finfo(X.dtype).tiny
+    mu = cosine = 0.0
+    for block in others.split(max(1, _BLOCK // len(X))):
+        products = (X[block] @ X.T).abs()
+        products[torch.arange(len(block), device=X.device), block] = 0
+        mu = max(mu, float(products.max()))
+        products /= (norms[block, None] * norms).clamp(min=smallest)
+        cosine = max(cosine, float(products.max()))
+    return mu, min(cosine, 1.0)
+
+
+def _exp(x: float) -> float:
+    return math.inf if x > 709.78 else math.exp(x)
+
+
+def _log(x: float) -> float:
+    return math.log(x) if x > 0 else (math.nan if math.isnan(x) else -math.inf)
+
+
+def _logaddexp(a: float, b: float) -> float:
+    high, low = max(a, b), min(a, b)
+    return high + math.log1p(math.exp(low - high))

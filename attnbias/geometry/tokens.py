@@ -1,0 +1,199 @@
+"""What the tokens alone decide: scores, optimal tokens, gaps and their Gram matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from .._validate import as_float_tensor, as_tensor, require_device, require_finite, require_shape
+from ..data import Dataset
+from ..errors import DtypeError, MissingDecoderError, RangeError, TiedTokensError
+
+
+def token_scores(data: Dataset, u=None) -> torch.Tensor:
+    """Scores gamma_{i,t} = y_i u' x_{i,t} of Definition 1, in float64.
+
+    Parameters
+    ----------
+    data : Dataset
+    u : (d,) tensor, optional
+        The decoder; the data set's own by default.
+
+    Returns
+    -------
+    (n, T) float64 tensor
+        -inf at padding. Scores of one sequence that differ by no more than the rounding
+        error of the product X u are made exactly equal, so that data meant to satisfy
+        Assumption 2 do.
+
+    Raises
+    ------
+    MissingDecoderError, ShapeError, DtypeError, NonFiniteError, DeviceError
+
+    Notes
+    -----
+    Source: Definition 1 of the paper. Equalising is ours [d]: a spread of 1e-16 between
+    scores meant to be equal would otherwise decide the run once the softmax of a
+    wrong token saturates.
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair, token_scores
+    >>> token_scores(make_separation_pair()).tolist()
+    [[1.0, 0.0]]
+    """
+    u = _decoder(data, u)
+    X, y = data.X.double(), data.y.double()
+    scores = y[:, None] * (X @ u)
+    # Each product of length d is off by at most about d eps |x||u|; 4 leaves room for
+    # the rounding of u itself, which makers get from a linear solve.
+    eps = torch.finfo(data.X.dtype).eps
+    tolerance = 4 * eps * data.d**0.5 * X.norm(dim=2).amax(dim=1) * u.norm()
+    scores = _equalise(scores.masked_fill(~data.mask, -torch.inf), tolerance)
+    return scores
+
+
+def _decoder(data: Dataset, u) -> torch.Tensor:
+    if u is None:
+        u = data.u
+    if u is None:
+        raise MissingDecoderError(
+            "u",
+            expected="a decoder, in the data set or as an argument",
+            got="none",
+            remedy="use data.with_decoder(u), or pass opt where the function takes it",
+        )
+    u = as_float_tensor("u", u).detach()
+    require_shape("u", u, (data.d,), "(d,)")
+    require_device("u", u, data.X.device)
+    require_finite("u", u)
+    return u.double()
+
+
+def _equalise(scores: torch.Tensor, tolerance: torch.Tensor) -> torch.Tensor:
+    """Replace each run of sorted scores with steps within tolerance by the run's mean."""
+    ordered, order = scores.sort(dim=1)
+    new = ordered.diff(dim=1) > tolerance[:, None]  # -inf minus -inf is NaN: not a new run
+    run = torch.cat([torch.zeros_like(new[:, :1]), new], dim=1).cumsum(dim=1)
+    finite = torch.isfinite(ordered)
+    known = ordered.where(finite, ordered.new_zeros(()))
+    total = torch.zeros_like(scores).scatter_add(1, run, known)
+    count = torch.zeros_like(scores).scatter_add(1, run, finite.to(scores.dtype))
+    mean = (total / count.clamp(min=1)).gather(1, run)
+    single = count.gather(1, run) == 1
+    mean = torch.where(finite & ~single, mean, ordered)
+    return torch.empty_like(scores).scatter(1, order, mean)
+
+
+def optimal_tokens(data: Dataset, u=None) -> torch.Tensor:
+    """Index opt_i of the token with the largest score (Definition 1), unique in each sequence.
+
+    Parameters
+    ----------
+    data : Dataset
+    u : (d,) tensor, optional
+
+    Returns
+    -------
+    (n,) long tensor
+
+    Raises
+    ------
+    TiedTokensError
+        When two tokens of a sequence share the largest score up to rounding.
+    MissingDecoderError, ShapeError, DtypeError, NonFiniteError, DeviceError
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair, optimal_tokens
+    >>> optimal_tokens(make_separation_pair()).tolist()
+    [0]
+    """
+    scores = token_scores(data, u)
+    top = scores.topk(2, dim=1).values
+    tied = (top[:, 0] == top[:, 1]).nonzero().flatten()
+    if tied.numel():
+        i = int(tied[0])
+        raise TiedTokensError(
+            "u",
+            expected="one token with the largest score in each sequence",
+            got=f"{tied.numel()} sequences with a tie, first {i} at score {float(top[i, 0]):.6g}",
+            remedy="change u, or drop repeated tokens from these sequences",
+        )
+    return scores.argmax(dim=1)
+
+
+def resolve_opt(data: Dataset, opt=None) -> torch.Tensor:
+    """`opt` validated, or the optimal tokens of the data's own decoder when None."""
+    if opt is None:
+        return optimal_tokens(data)
+    opt = as_tensor("opt", opt)
+    if opt.is_floating_point() or opt.is_complex() or opt.dtype == torch.bool:
+        raise DtypeError(
+            "opt", expected="integers", got=str(opt.dtype), remedy="convert with opt.long()"
+        )
+    require_shape("opt", opt, (data.n,), "(n,)")
+    opt = opt.to(device=data.X.device, dtype=torch.long)
+    bad = ((opt < 0) | (opt >= data.lengths)).nonzero().flatten()
+    if bad.numel():
+        i = int(bad[0])
+        raise RangeError(
+            "opt",
+            expected=f"indices below the length ({int(data.lengths[i])} in sequence {i})",
+            got=str(int(opt[i])),
+            remedy="token indices start at 0 and never point at padding",
+        )
+    return opt
+
+
+@dataclass(frozen=True, eq=False)
+class GapRows:
+    """The rows z_{i,tau} = (x_{i,opt} - x_{i,tau}) x_{i,1}' of the W-SVM, never formed.
+
+    Attributes
+    ----------
+    differences : (N', d) float64
+        x_{i,opt} - x_{i,tau}, sequence by sequence, tokens in order, opt and padding left out.
+    queries : (n, d) float64
+        x_{i,1}.
+    sequence, token : (N',) long
+        Where each row comes from.
+    opt : (n,) long
+    """
+
+    differences: torch.Tensor
+    queries: torch.Tensor
+    sequence: torch.Tensor
+    token: torch.Tensor
+    opt: torch.Tensor
+
+    def gram(self) -> torch.Tensor:
+        """(N', N') matrix of <z_k, z_k'>: the product of two Gram matrices, entry by entry."""
+        K = self.differences @ self.differences.T
+        M = self.queries @ self.queries.T
+        counts = torch.bincount(self.sequence, minlength=len(self.queries))
+        K *= M.repeat_interleave(counts, 0).repeat_interleave(counts, 1)
+        return K
+
+    def gaps(self, W: torch.Tensor) -> torch.Tensor:
+        """(N',) logit gaps g_k = <z_k, W>."""
+        return (self.differences * (self.queries @ W.T)[self.sequence]).sum(dim=1)
+
+    def combine(self, weights: torch.Tensor) -> torch.Tensor:
+        """(d, d) matrix sum_k weights_k z_k, by one matrix product."""
+        folded = torch.zeros_like(self.queries)
+        folded.index_add_(0, self.sequence, weights[:, None] * self.differences)
+        return folded.T @ self.queries
+
+
+def gap_rows(data: Dataset, opt=None) -> GapRows:
+    """The constraint rows of (W-SVM) for given (default: the data's) optimal tokens."""
+    opt = resolve_opt(data, opt)
+    X = data.X.double()
+    index = torch.arange(data.n, device=X.device)
+    differences = X[index, opt][:, None, :] - X
+    keep = data.mask.clone()
+    keep[index, opt] = False
+    sequence, token = keep.nonzero(as_tuple=True)
+    return GapRows(differences[keep], X[:, 0].contiguous(), sequence, token, opt)

@@ -1,0 +1,89 @@
+"""The softmax of one layer in the log domain: the readable reference of the compiled loops.
+
+All functions take the logit gaps of each sequence, one row a sequence, and work with
+log(1 - softmax of the optimal token) rather than with the softmax itself, which float64
+rounds to 1 once a gap passes 37. Shapes: n sequences, m = T - 1 non-optimal tokens.
+Source: theory of the gradient, Eq. 14, in the general form that needs no Assumption 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from .losses import Loss
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores laid out for the log domain.
+
+    Attributes
+    ----------
+    top : (n,) score of the optimal token.
+    delta : (n, m) top minus the score of each other token, > 0; 0 at padding.
+    """
+
+    top: torch.Tensor
+    delta: torch.Tensor
+
+
+@dataclass(frozen=True)
+class SoftmaxState:
+    """Everything one iterate's softmax determines, in logs.
+
+    Attributes
+    ----------
+    log_nonopt : (n,) log of 1 - softmax at the optimal token.
+    log_S : (n,) log of S_i, the score lost to the other tokens; the margin is top - S.
+    log_weight : (n, m) log |p|, with -grad L = mean over sequences of sum p z.
+    sign : (n, m) sign of p.
+    """
+
+    log_nonopt: torch.Tensor
+    log_S: torch.Tensor
+    log_weight: torch.Tensor
+    sign: torch.Tensor
+
+
+def softmax_state(gaps: torch.Tensor, scores: Scores, loss: Loss) -> SoftmaxState:
+    """Softmax, lost score and gradient weights from logit gaps (+inf at padding)."""
+    log_rest = torch.logsumexp(-gaps, dim=1)
+    log_opt = -torch.nn.functional.softplus(log_rest, threshold=1e9)
+    log_opt = torch.where(log_rest > 700, -log_rest, log_opt)  # softplus(x) = x there
+    log_others = log_opt[:, None] - gaps
+    log_S = torch.logsumexp(log_others + scores.delta.log(), dim=1)
+    sign, log_c = _score_excess(log_opt, log_others, scores.delta)
+    log_slope = loss.log_slope(scores.top - log_S.exp())
+    log_weight = log_slope[:, None] + log_others + log_c
+    return SoftmaxState(log_rest + log_opt, log_S, log_weight, sign)
+
+
+def _score_excess(log_opt, log_others, delta):
+    """Sign and log of c_tau = (mean score under the softmax) - (score of tau).
+
+    A signed log-sum over all tokens s of softmax_s (score_s - score_tau): a plain
+    difference would cancel when the softmax sits on one token.
+    """
+    log_phi = torch.cat([log_opt[:, None], log_others], dim=1)
+    level = torch.cat([torch.zeros_like(delta[:, :1]), delta], dim=1)  # top - score_s
+    difference = delta[:, :, None] - level[:, None, :]  # score_s - score_tau
+    terms = log_phi[:, None, :] + difference.abs().log()
+    shift = terms.amax(dim=2, keepdim=True)
+    shift = torch.where(torch.isfinite(shift), shift, torch.zeros_like(shift))
+    total = (difference.sign() * (terms - shift).exp()).sum(dim=2)
+    return total.sign(), total.abs().log() + shift.squeeze(2)
+
+
+def log_loss_gap(state: SoftmaxState, scores: Scores, loss: Loss) -> torch.Tensor:
+    """log(L - L*), with L* the loss when every softmax sits on its optimal token."""
+    n = torch.tensor(float(len(scores.top)), dtype=scores.top.dtype)
+    return torch.logsumexp(loss.gap(scores.top, state.log_S), dim=0) - n.log().to(state.log_S)
+
+
+def log_mean_loss(state: SoftmaxState, scores: Scores, loss: Loss) -> torch.Tensor:
+    """log L."""
+    n = torch.tensor(float(len(scores.top)), dtype=scores.top.dtype)
+    values = loss.log_value(scores.top - state.log_S.exp())
+    return torch.logsumexp(values, dim=0) - n.log().to(values)

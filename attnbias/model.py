@@ -1,0 +1,118 @@
+"""One attention layer with a linear decoder (Eq. 1), its risk and its gradient.
+
+These are the plain formulas, right while the softmax is not saturated. Training uses
+the log-domain form of `logdomain`, which they check.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from ._validate import as_float_tensor, require_int, require_shape
+from .data import Dataset
+from .errors import MissingDecoderError
+from .losses import Loss, as_loss
+
+
+def attention_logits(X, W, lengths=None) -> torch.Tensor:
+    """(n, T) logits X W x_1; -inf at padding."""
+    logits = (X @ (X[:, 0] @ W.T)[:, :, None]).squeeze(2)  # W x_1 first: n d^2, not n T d^2
+    if lengths is None:
+        return logits
+    padding = torch.arange(X.shape[1], device=X.device) >= lengths[:, None]
+    return logits.masked_fill(padding, -torch.inf)
+
+
+def attention_map(X, W, lengths=None) -> torch.Tensor:
+    """(n, T) softmax of the logits: how much each token is attended to."""
+    return torch.softmax(attention_logits(X, W, lengths), dim=1)
+
+
+def predict(X, W, u, lengths=None) -> torch.Tensor:
+    """(n,) outputs Phi(X) = u' X' softmax(X W x_1) of Eq. 1."""
+    return (attention_map(X, W, lengths)[:, None] @ X).squeeze(1) @ u
+
+
+def empirical_risk(data: Dataset, W, u=None, loss: str | Loss = "exponential") -> torch.Tensor:
+    """L = mean of l(y Phi(X)); differentiable in W and u."""
+    u = _decoder(data, u)
+    margins = data.y * predict(data.X, W, u, data.lengths)
+    return as_loss(loss).log_value(margins).exp().mean()
+
+
+def risk_gradient(data: Dataset, W, u=None, loss: str | Loss = "exponential") -> torch.Tensor:
+    """(d, d) gradient of L in W, through the softmax's Jacobian diag(phi) - phi phi'.
+
+    Source: the update of Eq. 2, whose gradient this is.
+    """
+    u = _decoder(data, u)
+    phi = attention_map(data.X, W, data.lengths)
+    scores = data.y[:, None] * (data.X @ u)
+    margins = (phi * scores).sum(dim=1)
+    slope = as_loss(loss).log_slope(margins).exp()
+    weight = slope[:, None] * phi * (scores - margins[:, None])
+    return -torch.einsum("nt,ntd,ne->de", weight, data.X, data.queries) / data.n
+
+
+def _decoder(data: Dataset, u):
+    if u is None and data.u is None:
+        raise MissingDecoderError(
+            "u", expected="a decoder", got="none", remedy="use data.with_decoder(u)"
+        )
+    return data.u if u is None else u
+
+
+class SelfAttention(torch.nn.Module):
+    """The layer of Eq. 1 as a torch Module.
+
+    Parameters
+    ----------
+    d : int
+        Number of features.
+    W : (d, d) tensor, optional
+        Initial key-query matrix; zero by default (uniform attention).
+    u : (d,) tensor, optional
+        Decoder; zero by default.
+    train_u : bool
+        Whether u is a parameter that takes gradients (Section 4) or is fixed (Section 3).
+    dtype : torch.dtype
+
+    Raises
+    ------
+    ShapeError, DtypeError, RangeError
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias import SelfAttention, make_separation_pair
+    >>> data = make_separation_pair()
+    >>> layer = SelfAttention(2, u=data.u)
+    >>> layer(data.X)
+    tensor([0.5000], dtype=torch.float64, grad_fn=<ViewBackward0>)
+    """
+
+    def __init__(self, d: int, W=None, u=None, train_u: bool = False, dtype=torch.float64):
+        super().__init__()
+        d = require_int("d", d, low=1)
+        W = torch.zeros(d, d, dtype=dtype) if W is None else as_float_tensor("W", W, dtype=dtype)
+        u = torch.zeros(d, dtype=dtype) if u is None else as_float_tensor("u", u, dtype=dtype)
+        require_shape("W", W, (d, d), "(d, d)")
+        require_shape("u", u, (d,), "(d,)")
+        self.W = torch.nn.Parameter(W.detach().clone())
+        self.u = torch.nn.Parameter(u.detach().clone(), requires_grad=bool(train_u))
+
+    def attention(self, X, lengths=None) -> torch.Tensor:
+        """(n, T) attention map."""
+        return attention_map(self._tokens(X), self.W, lengths)
+
+    def forward(self, X, lengths=None) -> torch.Tensor:
+        """(n,) predictions of (n, T, d) tokens."""
+        return predict(self._tokens(X), self.W, self.u, lengths)
+
+    def _tokens(self, X) -> torch.Tensor:
+        X = as_float_tensor("X", X)
+        require_shape("X", X, (None, None, self.W.shape[0]), "(n, T, d)")
+        return X
+
+    def extra_repr(self) -> str:
+        return f"d={self.W.shape[0]}, train_u={self.u.requires_grad}"

@@ -1,0 +1,174 @@
+"""What the book needs from Sphinx, beyond its extensions.
+
+* Statements of the paper keep the paper's numbers: a box labelled ``theorem-1``, ``lemma-6`` or
+  ``assumption-2`` is printed, and referred to, as Theorem 1, Lemma 6 and Assumption 2. Boxes with
+  any other label are the book's own and count by chapter.
+* ``{prf:condition}`` stands beside sphinx-proof's theorem, lemma and assumption.
+* ``{prov}`a` `` is a provenance badge: a letter on the page, its meaning in a tooltip and in a text
+  for screen readers.
+* Launch buttons appear when git's ``origin`` is a public GitHub repository, and not otherwise.
+* jupyter-book's default live-code script, which would name a remote address, is left out.
+* Of MathJax's 24 MB only the parts that the pages use are kept.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.docutils import SphinxRole
+from sphinx_proof import directive as proof_directive
+from sphinx_proof import nodes as proof_nodes
+
+PROVENANCE = {
+    "a": "fixed by the paper's surviving text, up to absolute constants",
+    "b": "recalled from the literature, probable form, not a quotation",
+    "c": "derived and proved here",
+    "d": "a choice made here where the text leaves freedom",
+}
+GITHUB_ORIGIN = re.compile(
+    r"^(?:https://(?:[^@/]+@)?|git@|ssh://git@)github\.com[:/]([\w.-]+/[\w.-]+?)(?:\.git)?/?$"
+)
+
+
+class condition_node(nodes.Admonition, nodes.Element):
+    """The box of a ``{prf:condition}``."""
+
+
+class ConditionDirective(proof_directive.ElementDirective):
+    """``{prf:condition}``, numbered and referred to as sphinx-proof's own boxes are."""
+
+    name = "condition"
+
+
+def add_condition(app: Sphinx) -> None:
+    proof_nodes.NODE_TYPES["condition"] = condition_node
+    proof_directive.DEFAULT_REALTYP_TO_COUNTERTYP["condition"] = "condition"
+    visitors = (proof_nodes.visit_enumerable_node, proof_nodes.depart_enumerable_node)
+    app.add_enumerable_node(condition_node, "condition", None, html=visitors, latex=visitors)
+    app.add_directive_to_domain("prf", "condition", ConditionDirective)
+
+
+class ProvenanceRole(SphinxRole):
+    """``{prov}`a` ``: a badge that says where a statement comes from."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        letter = self.text.strip()
+        if letter not in PROVENANCE:
+            message = self.inliner.reporter.error(
+                f"unknown provenance {letter!r}; expected one of {', '.join(PROVENANCE)}",
+                line=self.lineno,
+            )
+            return [], [message]
+        return [ProvenanceNode(letter=letter)], []
+
+
+class ProvenanceNode(nodes.inline):
+    """The badge in the document tree."""
+
+
+def visit_html(translator, node: ProvenanceNode) -> None:
+    meaning = PROVENANCE[node["letter"]]
+    translator.body.append(
+        f'<abbr class="prov prov-{node["letter"]}" tabindex="0" title="{meaning}">'
+        f'<span aria-hidden="true">{node["letter"]}</span>'
+        f'<span class="visually-hidden">provenance {node["letter"]}: {meaning}</span></abbr>'
+    )
+    raise nodes.SkipNode
+
+
+def visit_text(translator, node: ProvenanceNode) -> None:
+    if hasattr(translator, "add_text"):
+        translator.add_text(f"[{node['letter']}]")
+    else:
+        translator.body.append(f"[{node['letter']}]")
+    raise nodes.SkipNode
+
+
+def keep_paper_numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Put the paper's number where Sphinx has counted its own.
+
+    Runs after Sphinx has numbered everything (priority above the collectors' 500).
+    """
+    changed = []
+    for label, box in getattr(env, "proof_list", {}).items():
+        kind, docname = box["countertype"], box["docname"]
+        number = re.fullmatch(rf"{box['realtype']}-(\d+[a-z]?)", label)
+        if number and not box["nonumber"]:
+            env.toc_fignumbers[docname][kind][label] = (number.group(1),)
+            changed.append(docname)
+    return changed
+
+
+def github_repository(root: Path) -> str | None:
+    """``owner/name`` of git's origin, or None where there is no public GitHub origin."""
+    command = ["git", "-C", str(root), "config", "--get", "remote.origin.url"]
+    try:
+        origin = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return None
+    match = GITHUB_ORIGIN.match(origin)
+    return match.group(1) if match else None
+
+
+def add_launch_buttons(app: Sphinx, config) -> None:
+    options = config.html_theme_options
+    repository = github_repository(Path(app.srcdir))
+    options["launch_buttons"] = {}
+    if repository is None:
+        options.pop("repository_url", None)
+        return
+    options.update(
+        repository_url=f"https://github.com/{repository}",
+        repository_branch="main",
+        path_to_docs="",
+        use_repository_button=True,
+        use_issues_button=True,
+        launch_buttons={
+            "notebook_interface": "jupyterlab",
+            "binderhub_url": "https://mybinder.org",
+        },
+    )
+
+
+def drop_live_code(app: Sphinx) -> None:
+    """Disconnect sphinx-thebe, which jupyter-book always loads: the pages have no live kernel."""
+    unwanted = {"init_thebe_core", "update_thebe_context"}
+    for event, listeners in app.events.listeners.items():
+        kept = [e for e in listeners if getattr(e.handler, "__name__", "") not in unwanted]
+        app.events.listeners[event] = kept
+
+
+def prune_mathjax(app: Sphinx, error: Exception | None) -> None:
+    """Keep tex-chtml.js, its fonts and its TeX extensions (2 MB of 24)."""
+    mathjax = Path(app.outdir, "_static", "mathjax")
+    if error is not None or not mathjax.is_dir():
+        return
+    kept = {"tex-chtml.js", "input/tex", "output/chtml"}
+    for entry in [*mathjax.iterdir(), *mathjax.glob("input/*"), *mathjax.glob("output/*")]:
+        name = entry.relative_to(mathjax).as_posix()
+        if name in kept or name in {"input", "output"}:
+            continue
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.setup_extension("sphinx_proof")
+    add_condition(app)
+    drop_live_code(app)
+    app.add_role("prov", ProvenanceRole())
+    app.add_node(
+        ProvenanceNode, html=(visit_html, None), latex=(visit_text, None), text=(visit_text, None)
+    )
+    app.connect("env-get-updated", keep_paper_numbers, priority=900)
+    app.connect("config-inited", add_launch_buttons)
+    app.connect("build-finished", prune_mathjax, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

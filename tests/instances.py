@@ -1,0 +1,76 @@
+"""Small data sets and starts that several test files share, and the comparison of runs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from tolerances import ALIGNMENT_FLOOR
+
+from attnbias import Dataset, solve_w_svm, train
+
+SERIES = (
+    "log_loss",
+    "log_loss_gap",
+    "log_grad_norm",
+    "log_step_size",
+    "log_nonopt_score",
+    "W_norm",
+    "W_alignment_error",
+)
+
+
+def random_data(n, T, d, *, seed, lengths=None, scale=1.0) -> Dataset:
+    """Gaussian tokens of norm about `scale` and a decoder with scores of order 1."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.randn(n, T, d, generator=generator, dtype=torch.float64) / d**0.5
+    u = torch.randn(d, generator=generator, dtype=torch.float64)
+    y = 1.0 - 2.0 * (torch.arange(n) % 2).double()
+    return Dataset(scale * X, y, u / scale, lengths=lengths, name=f"random {seed}")
+
+
+def dyadic_data(n, T, d, *, seed, equal_scores, lengths=None) -> Dataset:
+    """Random tokens on a grid of 1/8: scores and their ties are exact in float64.
+
+    u reads the first feature alone. With `equal_scores` all non-optimal tokens share it, so
+    that Assumption 2 holds exactly; otherwise the scores are distinct.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    X = (torch.randint(17, (n, T, d), generator=generator) - 8).double() / 8
+    y = 1.0 - 2.0 * (torch.arange(n) % 2).double()
+    opt = torch.randint(2, (n,), generator=generator)
+    u = torch.zeros(d, dtype=torch.float64)
+    u[0] = 1.0
+    levels = torch.stack([torch.randperm(T, generator=generator) for _ in range(n)]).double()
+    if equal_scores:
+        levels = torch.zeros(n, T, dtype=torch.float64)
+    levels[torch.arange(n), opt] = T + (torch.arange(n) % 2).double()
+    X[:, :, 0] = y[:, None] * (levels - 1) / 4
+    return Dataset(X, y, u, lengths=lengths, name=f"dyadic {seed}")
+
+
+def random_start(data: Dataset, scale: float, seed: int) -> torch.Tensor:
+    """A Gaussian W_0."""
+    generator = torch.Generator().manual_seed(seed)
+    return scale * torch.randn(data.d, data.d, generator=generator, dtype=torch.float64)
+
+
+def start_with_gap(data: Dataset, gap: float) -> torch.Tensor:
+    """W_0 along W_mm with gaps of about `gap`, and a little off it so that it has to turn."""
+    return gap * solve_w_svm(data).weights + math.copysign(0.3, gap) * random_start(data, 1.0, 0)
+
+
+def weights_after(data, rule, steps, **options) -> torch.Tensor:
+    return train(data, rule, steps, record=[steps], **options).W
+
+
+def assert_same_run(one, two, tolerance, names=SERIES) -> None:
+    """Both traces recorded the same numbers, relative, and absolute for logarithms near 0."""
+    assert one.status == two.status
+    assert one.step.tolist() == two.step.tolist()
+    for name in names:
+        floor = tolerance if name.startswith("log") else ALIGNMENT_FLOOR
+        np.testing.assert_allclose(
+            getattr(two, name), getattr(one, name), rtol=tolerance, atol=floor, err_msg=name
+        )

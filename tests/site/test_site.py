@@ -1,0 +1,181 @@
+"""The built book stands on its own: no page needs the network, and no link in it is broken.
+
+`make book` runs this after each build. A missing build is a failure here, never a skip.
+"""
+
+import re
+from functools import cache
+from html.parser import HTMLParser
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from tools.chapters import ROOT, toc_files
+
+SITE = ROOT / "_build" / "html"
+REMOTE = re.compile(r"^\s*(?:https?:)?//", re.IGNORECASE)
+REMOTE_IN_CSS = re.compile(r"""(?:url\(\s*['"]?|@import\s+['"])(?:https?:)?//""", re.IGNORECASE)
+REMOTE_IN_SCRIPT = re.compile(r"https?://(?!www\.w3\.org/)", re.IGNORECASE)  # w3.org: SVG's name
+# Links of a page to files that the browser loads by itself, by tag.
+LOADED = {
+    "script": ["src"],
+    "img": ["src", "srcset"],
+    "iframe": ["src"],
+    "source": ["src", "srcset"],
+    "audio": ["src"],
+    "video": ["src", "poster"],
+    "embed": ["src"],
+    "object": ["data"],
+    "track": ["src"],
+    "image": ["href", "xlink:href"],
+    "use": ["href", "xlink:href"],
+}
+NOT_LOADED_RELATIONS = {"canonical", "next", "prev", "search", "index", "author", "license", "up"}
+
+pytestmark = pytest.mark.site
+
+
+class Page(HTMLParser):
+    """What one page loads, what it links to, and the names it can be linked by."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.loads, self.links, self.names = [], [], set()
+        self.inside, self.styles, self.scripts = "", [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.loads += [attributes[key] for key in LOADED.get(tag, []) if attributes.get(key)]
+        if tag == "link" and attributes.get("href"):
+            relations = set((attributes.get("rel") or "").split())
+            if not relations & NOT_LOADED_RELATIONS:
+                self.loads.append(attributes["href"])
+        if tag == "a" and attributes.get("href"):
+            self.links.append(attributes["href"])
+        self.names |= {attributes[key] for key in ("id", "name") if attributes.get(key)}
+        self.styles.append(attributes.get("style") or "")
+        self.inside = tag
+
+    def handle_data(self, text):
+        if self.inside == "style":
+            self.styles.append(text)
+        if self.inside == "script":
+            self.scripts.append(text)
+
+    def handle_endtag(self, tag):
+        self.inside = ""
+
+
+@cache
+def read_page(path):
+    return Page(path.read_text(encoding="utf8"))
+
+
+def pages():
+    assert (SITE / "index.html").is_file(), "no built book: run `make book`"
+    return sorted(path for path in SITE.rglob("*.html") if "_static" not in path.parts)
+
+
+def local_target(page, link):
+    """The file and the anchor that a link inside the site leads to."""
+    parts = urlsplit(link)
+    path = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+    return path, unquote(parts.fragment)
+
+
+def test_every_page_of_the_table_of_contents_was_built():
+    assert [name for name in toc_files() if not (SITE / f"{name}.html").is_file()] == []
+    assert pages()
+
+
+def test_no_page_loads_anything_from_the_network():
+    remote = {
+        f"{page.relative_to(SITE)}: {link}"
+        for page in pages()
+        for link in read_page(page).loads
+        if REMOTE.match(link)
+    }
+    assert remote == set()
+
+
+def test_no_style_loads_anything_from_the_network():
+    sheets = {path: path.read_text(encoding="utf8") for path in SITE.rglob("*.css")}
+    inline = {page: "\n".join(read_page(page).styles) for page in pages()}
+    texts = sheets | inline
+    assert {str(path) for path, text in texts.items() if REMOTE_IN_CSS.search(text)} == set()
+
+
+def test_no_script_on_a_page_names_a_remote_address():
+    scripts = {page: "\n".join(read_page(page).scripts) for page in pages()}
+    assert {str(page) for page, text in scripts.items() if REMOTE_IN_SCRIPT.search(text)} == set()
+
+
+def test_everything_a_page_loads_is_there():
+    missing = set()
+    for page in pages():
+        for link in read_page(page).loads:
+            if link.startswith("data:") or REMOTE.match(link):
+                continue
+            if not local_target(page, link)[0].is_file():
+                missing.add(f"{page.relative_to(SITE)}: {link}")
+    assert missing == set()
+
+
+def test_every_link_inside_the_book_leads_somewhere():
+    broken = set()
+    for page in pages():
+        for link in read_page(page).links:
+            if urlsplit(link).scheme or REMOTE.match(link):
+                continue
+            path, anchor = local_target(page, link)
+            if path.is_dir():
+                path = path / "index.html"
+            known = path.is_file() and (
+                not anchor or path.suffix != ".html" or anchor in read_page(path).names
+            )
+            if not known:
+                broken.add(f"{page.relative_to(SITE)}: {link}")
+    assert broken == set()
+
+
+def test_formulas_are_set_by_a_local_and_small_mathjax():
+    mathjax = SITE / "_static" / "mathjax"
+    assert (mathjax / "tex-chtml.js").is_file()
+    assert list(mathjax.glob("output/chtml/fonts/woff-v2/*.woff"))
+    assert sum(path.stat().st_size for path in mathjax.rglob("*") if path.is_file()) < 4e6
+    for name in toc_files():
+        text = (SITE / f"{name}.html").read_text(encoding="utf8")
+        if r"\(" in text:
+            assert "_static/mathjax/tex-chtml.js" in text, name
+
+
+def test_no_page_shows_a_traceback():
+    shown = [page for page in pages() if "Traceback (most recent call last)" in page.read_text()]
+    assert shown == []
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        '<script src="https://example.org/a.js"></script>',
+        '<script src="//example.org/a.js"></script>',
+        '<link rel="stylesheet" href="https://example.org/a.css">',
+        '<link rel="preconnect" href="https://example.org">',
+        '<img src="http://example.org/a.png">',
+        '<iframe src="https://example.org"></iframe>',
+    ],
+)
+def test_a_remote_asset_would_be_noticed(markup):
+    assert [link for link in Page(markup).loads if REMOTE.match(link)]
+
+
+def test_a_remote_script_inside_a_script_would_be_noticed():
+    page = Page('<script>load("https://example.org/a.js")</script>')
+    assert REMOTE_IN_SCRIPT.search("".join(page.scripts))
+
+
+def test_a_remote_style_would_be_noticed():
+    page = Page("<style>@import 'https://example.org/a.css';</style>")
+    assert REMOTE_IN_CSS.search("\n".join(page.styles))
+    assert REMOTE_IN_CSS.search("a { background: url(//example.org/a.png) }")

@@ -1,0 +1,56 @@
+"""The book's own Sphinx extension: whose repository a clone comes from, and what a badge says."""
+
+import importlib.util
+import subprocess
+
+import pytest
+
+from tools.chapters import ROOT
+
+
+@pytest.fixture(scope="module")
+def extension():
+    spec = importlib.util.spec_from_file_location(
+        "attnbias_book", ROOT / "book/_ext/attnbias_book.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def clone_with_origin(folder, origin):
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    subprocess.run(["git", "-C", str(folder), "remote", "add", "origin", origin], check=True)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://github.com/someone/a-book.git",
+        "https://github.com/someone/a-book",
+        "https://name:secret@github.com/someone/a-book.git",
+        "git@github.com:someone/a-book.git",
+        "ssh://git@github.com/someone/a-book.git",
+    ],
+)
+def test_a_github_origin_gives_the_repository_and_no_secret(extension, tmp_path, origin):
+    clone_with_origin(tmp_path, origin)
+    assert extension.github_repository(tmp_path) == "someone/a-book"
+
+
+@pytest.mark.parametrize("origin", ["/some/folder", "https://git.example.org/someone/a-book.git"])
+def test_any_other_origin_gives_no_launch_buttons(extension, tmp_path, origin):
+    clone_with_origin(tmp_path, origin)
+    assert extension.github_repository(tmp_path) is None
+
+
+def test_a_folder_without_an_origin_gives_none(extension, tmp_path):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    assert extension.github_repository(tmp_path) is None
+
+
+def test_every_provenance_has_its_meaning_and_its_colour(extension):
+    css = (ROOT / "book/_static/attnbias.css").read_text(encoding="utf8")
+    assert sorted(extension.PROVENANCE) == ["a", "b", "c", "d"]
+    for letter in extension.PROVENANCE:
+        assert css.count(f"abbr.prov-{letter} ") == 2, letter

@@ -1,0 +1,165 @@
+"""The command line from file to exit status."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from attnbias import make_example1, make_separation_pair
+from attnbias.cli import COMMANDS, main
+from attnbias.geometry.diagnose import diagnose
+
+
+@pytest.fixture
+def tokens(tmp_path):
+    path = tmp_path / "tokens.npz"
+    make_example1(n=4, T=3, d=20).save(path)
+    return path
+
+
+def run(capsys, *arguments):
+    status = main([str(argument) for argument in arguments])
+    streams = capsys.readouterr()
+    return status, streams.out, streams.err
+
+
+class TestDiagnose:
+    def test_prints_the_report(self, tokens, capsys):
+        status, out, err = run(capsys, "diagnose", tokens)
+        assert (status, err) == (0, "")
+        assert out == f"{diagnose(make_example1(n=4, T=3, d=20))}\n"
+
+    def test_json(self, tokens, capsys):
+        status, out, _ = run(capsys, "diagnose", tokens, "--json")
+        assert status == 0
+        assert json.loads(out) == diagnose(make_example1(n=4, T=3, d=20)).to_dict()
+
+    def test_html_is_a_page_that_needs_no_network(self, tokens, tmp_path, capsys):
+        page = tmp_path / "out.html"
+        status, out, _ = run(capsys, "diagnose", tokens, "--html", page)
+        text = page.read_text(encoding="utf-8")
+        assert status == 0 and "In short" in out
+        assert text.startswith("<!doctype html>") and text.rstrip().endswith("</html>")
+        assert "Attention SVM" in text and "http" not in text and "src=" not in text
+        assert sorted(os.listdir(tmp_path)) == ["out.html", "tokens.npz"]
+
+    def test_plain_savez(self, tmp_path, capsys):
+        X = np.array([[[1.0, 0.0], [0.0, 0.0]]])
+        np.savez(tmp_path / "mine.npz", X=X, y=np.array([1]), u=np.array([1.0, 0.0]))
+        status, out, _ = run(capsys, "diagnose", tmp_path / "mine.npz")
+        assert status == 0 and out.startswith("Diagnosis of mine\n")
+
+    def test_step_size_and_target(self, tokens, capsys):
+        arguments = ("--json", "--step-size", "0.25", "--target", "1e-4")
+        _, out, _ = run(capsys, "diagnose", tokens, *arguments)
+        forecast = json.loads(out)["ngd_forecast"]
+        assert (forecast["step_size"], forecast["target"]) == (0.25, 1e-4)
+
+    def test_a_theory_that_does_not_apply_is_no_error(self, tmp_path, capsys):
+        path = tmp_path / "tied.npz"
+        make_separation_pair().with_decoder([0.0, 1.0]).save(path)
+        status, out, _ = run(capsys, "diagnose", path)
+        assert status == 0 and "no unique optimal token" in out
+
+
+def damaged(path):
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+def pickled(path):
+    path.write_bytes(pickle.dumps({"X": [1, 2]}))
+
+
+def pickled_array(path):
+    np.savez(path, X=np.array([{"a": 1}], dtype=object), y=np.array([1]))
+
+
+def of_another_kind(path):
+    np.savez(path, weights=np.zeros(3))
+
+
+def with_nan(path):
+    np.savez(path, X=np.full((1, 2, 2), np.nan), y=np.array([1]), u=np.zeros(2))
+
+
+def of_integers(path):
+    np.savez(path, X=np.ones((1, 2, 2), dtype=int), y=np.array([1]), u=np.zeros(2))
+
+
+def with_label_two(path):
+    np.savez(path, X=np.ones((1, 2, 2)), y=np.array([2]), u=np.zeros(2))
+
+
+def without_decoder(path):
+    np.savez(path, X=np.ones((1, 2, 2)), y=np.array([1]))
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("spoil", "name"),
+        [
+            (damaged, "FileFormatError"),
+            (empty, "FileFormatError"),
+            (pickled, "FileFormatError"),
+            (pickled_array, "FileFormatError"),
+            (of_another_kind, "FileFormatError"),
+            (with_nan, "NonFiniteError"),
+            (of_integers, "DtypeError"),
+            (with_label_two, "LabelError"),
+            (without_decoder, "MissingDecoderError"),
+        ],
+    )
+    def test_named_error_and_status_two(self, tokens, capsys, spoil, name):
+        spoil(tokens)
+        status, out, err = run(capsys, "diagnose", tokens)
+        assert (status, out) == (2, "")
+        assert err.startswith(f"attnbias: {name}: ")
+        assert "expected" in err and "Traceback" not in err
+
+    def test_missing_file_and_folder(self, tmp_path, capsys):
+        for path in (tmp_path / "none.npz", tmp_path):
+            status, _, err = run(capsys, "diagnose", path)
+            assert status == 2 and "MissingFileError" in err
+
+    def test_bad_target_writes_nothing(self, tokens, tmp_path, capsys):
+        page = tmp_path / "out.html"
+        status, _, err = run(capsys, "diagnose", tokens, "--target", "2", "--html", page)
+        assert status == 2 and "RangeError: target" in err
+        assert not page.exists()
+
+    def test_page_in_a_folder_that_is_not_there(self, tokens, tmp_path, capsys):
+        status, _, err = run(capsys, "diagnose", tokens, "--html", tmp_path / "no" / "out.html")
+        assert status == 2 and "out.html" in err
+
+    @pytest.mark.parametrize("arguments", [(), ("dance",), ("diagnose",), ("--step-size",)])
+    def test_usage(self, capsys, arguments):
+        status, out, err = run(capsys, *arguments)
+        assert (status, out) == (2, "") and err.startswith("usage: attnbias")
+
+
+class TestHelp:
+    def test_version(self, capsys):
+        status, out, _ = run(capsys, "--version")
+        assert status == 0 and out.startswith("attnbias ")
+
+    def test_help_has_examples_and_every_command(self, capsys):
+        status, out, _ = run(capsys, "--help")
+        assert status == 0 and "examples:" in out
+        for command in COMMANDS:
+            assert command.name in out and command.help in out
+
+    def test_as_a_process_with_a_reader_that_stops(self, tokens):
+        command = [sys.executable, "-m", "attnbias.cli", "diagnose", str(tokens)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            process.stdout.close()
+            assert process.stderr.read() == b""
+            assert process.wait(timeout=60) == 0

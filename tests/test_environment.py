@@ -1,0 +1,80 @@
+"""pyproject.toml, environment.yml and the pinned versions say the same."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+CONDA_NAMES = {"torch": "pytorch-cpu", "matplotlib": "matplotlib-base"}
+REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[\w,-]+\])?\s*(.*)$")
+INDEX_OPTION = re.compile(r"index[-_]url|find[-_]links|https?://(?!localhost)")
+
+
+def read_pyproject():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
+
+
+def read_constraints():
+    """Pinned versions by canonical name; a line that pins nothing fails here."""
+    lines = (ROOT / "requirements/constraints.txt").read_text(encoding="utf8").splitlines()
+    pins = [re.fullmatch(r"([a-z0-9.-]+)==([^\s;]+)(?: ; .+)?", line) for line in lines]
+    assert all(pins), [line for line, pin in zip(lines, pins, strict=True) if not pin]
+    return {pin.group(1): pin.group(2) for pin in pins}
+
+
+def split(requirement):
+    name, version = REQUIREMENT.match(requirement).groups()
+    return name.lower().replace("_", "-"), version.replace(" ", "")
+
+
+def direct_dependencies():
+    project = read_pyproject()
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    return {split(line) for group in groups for line in group if not line.startswith("attnbias")}
+
+
+def test_environment_yml_has_what_the_library_and_its_chapters_need():
+    project = read_pyproject()
+    needed = project["dependencies"] + project["optional-dependencies"]["chapters"]
+    wanted = {(CONDA_NAMES.get(name, name), version) for name, version in map(split, needed)}
+    wanted |= {("python", project["requires-python"].replace(" ", "")), ("pip", "")}
+
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf8"))
+    plain = [line for line in environment["dependencies"] if isinstance(line, str)]
+    assert {split(line) for line in plain} == wanted
+    assert len(plain) == len(wanted)
+    assert environment["channels"] == ["conda-forge"]
+
+
+def test_environment_yml_installs_the_library_itself():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf8"))
+    nested = [line for line in environment["dependencies"] if not isinstance(line, str)]
+    assert nested == [{"pip": ["-e ."]}]
+
+
+def test_every_direct_dependency_is_pinned_except_torch():
+    pins = read_constraints()
+    names = {name for name, _ in direct_dependencies()}
+    assert names - set(pins) == {"torch"}
+
+
+def test_the_pins_lie_in_the_ranges_of_pyproject():
+    from packaging.specifiers import SpecifierSet
+
+    pins = read_constraints()
+    pins["torch"] = (ROOT / "requirements/torch.txt").read_text().strip().split("==")[1]
+    outside = [(n, v, pins[n]) for n, v in direct_dependencies() if pins[n] not in SpecifierSet(v)]
+    assert outside == []
+
+
+def test_no_torch_and_no_cuda_among_the_pins():
+    assert [name for name in read_constraints() if re.match("torch|nvidia|cuda|triton", name)] == []
+
+
+def test_no_package_index_is_written_into_the_repository():
+    files = ["pyproject.toml", "Makefile", "environment.yml", ".ci/run", ".github/workflows/ci.yml"]
+    files += [str(path.relative_to(ROOT)) for path in (ROOT / "requirements").iterdir()]
+    text = {name: (ROOT / name).read_text(encoding="utf8") for name in files}
+    assert {name for name, content in text.items() if INDEX_OPTION.search(content)} == set()

@@ -1,0 +1,55 @@
+"""The public names exist, are documented, and stand on the API page."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import attnbias
+from attnbias import experiments
+
+API_PAGE = Path(__file__).parent.parent / "book" / "api.md"
+CONTRACT = """
+Dataset make_example1 make_separation_pair load_binary_mnist token_scores optimal_tokens
+solve_w_svm solve_u_svm SelfAttention GD NGD Polyak train Trace fit_rate check_assumption1
+check_assumption2 diagnose InfeasibleError
+""".split()
+
+
+def test_the_contract_is_kept():
+    assert set(CONTRACT) <= set(attnbias.__all__)
+
+
+def test_all_is_sorted_out():
+    assert len(set(attnbias.__all__)) == len(attnbias.__all__)
+    for name in attnbias.__all__:
+        assert hasattr(attnbias, name)
+
+
+@pytest.mark.parametrize("name", attnbias.__all__)
+def test_each_public_name_has_a_docstring(name):
+    text = inspect.getdoc(getattr(attnbias, name)) or ""
+    assert len(text) > 20, f"{name} has no docstring"
+    if inspect.isfunction(getattr(attnbias, name)):
+        assert "Parameters" in text or not inspect.signature(getattr(attnbias, name)).parameters
+        assert "Examples" in text
+
+
+def test_api_page_names_them_all_and_no_others():
+    page = API_PAGE.read_text()
+    for name in attnbias.__all__:
+        assert re.search(rf"`(attnbias\.)?{name}\b", page), f"{name} is missing on the API page"
+
+
+def test_train_signature_is_the_contract():
+    parameters = inspect.signature(attnbias.train).parameters
+    wanted = "data rule steps loss W0 u0 train_u coordinates record svm progress".split()
+    assert list(parameters)[: len(wanted)] == wanted
+    assert parameters["loss"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_experiments_are_listed():
+    assert {"fig2", "fig9"} <= set(experiments.list())

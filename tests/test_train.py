@@ -1,0 +1,583 @@
+"""One training loop in five forms: closed forms, plain autograd, invariances, named ends."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from instances import SERIES, assert_same_run, random_data, random_start, weights_after
+from plain_loop import autograd_run
+from tolerances import (
+    AUTOGRAD,
+    CLOSED_FORM,
+    FORMS,
+    INVARIANCE,
+    PRINTED_EIGHT,
+    PRINTED_FOUR_RELATIVE,
+)
+
+from attnbias import (
+    GD,
+    NGD,
+    Dataset,
+    Loss,
+    Polyak,
+    make_example1,
+    make_separation_pair,
+    optimal_tokens,
+    solve_w_svm,
+    train,
+)
+from attnbias.dynamics.cost import choose_coordinates, iteration_cost
+from attnbias.dynamics.train import record_steps
+from attnbias.errors import (
+    DtypeError,
+    InfeasibleError,
+    MissingDecoderError,
+    NonFiniteError,
+    RangeError,
+    ShapeError,
+)
+from attnbias.losses import LOGISTIC
+from attnbias.model import attention_logits
+
+COMPILED = [("compiled", "span"), ("compiled", "factored"), ("compiled", "dense")]
+TORCH = [("torch", "span"), ("torch", "dense")]
+FEW = settings(max_examples=30, deadline=None, derandomize=True)
+seeds = st.integers(0, 10**6)
+scales = st.sampled_from([0.3, 1.0, 2.5])
+
+
+def quiet(data, rule, steps, form=("auto", "auto"), **options):
+    return train(data, rule, steps, engine=form[0], coordinates=form[1], **options)
+
+
+# ---- closed forms: Section 3.3 -------------------------------------------------------------
+
+PAIR_START = torch.tensor([[-0.3, 0.2], [0.1, 0.4]], dtype=torch.float64)
+PAIR_REST = 0.2**2 + 0.1**2 + 0.4**2  # squares of the three entries that never move
+
+
+@pytest.mark.parametrize("form", COMPILED + TORCH)
+def test_ngd_on_the_pair_is_a_straight_line(form):
+    steps = [0, 1, 10, 100, 1000, 2000]
+    eta = 0.25
+    trace = quiet(make_separation_pair(), NGD(eta), 2000, form, W0=PAIR_START, record=steps)
+    w = -0.3 + eta * np.array(steps)
+    length = np.sqrt(w**2 + PAIR_REST)
+    np.testing.assert_allclose(trace.W_norm, length, rtol=CLOSED_FORM)
+    cosine_error = np.where(w > 0, PAIR_REST / (length * (length + w)), 1 - w / length)
+    np.testing.assert_allclose(trace.W_alignment_error, cosine_error, rtol=CLOSED_FORM)
+    moved = trace.W - PAIR_START
+    assert moved[0, 0].item() == pytest.approx(2000 * eta, rel=CLOSED_FORM)
+    assert moved.flatten()[1:].abs().max() == 0
+
+
+def test_ngd_rate_on_the_pair():
+    """(1 - cosine) t^2 -> c^2 / (2 eta^2) = 0.105, three terms of the expansion."""
+    trace = train(make_separation_pair(), NGD(1.0), 10**6, W0=PAIR_START, record=[10**4, 10**6])
+    limit = trace.W_alignment_error * (trace.step - 0.3) ** 2
+    np.testing.assert_allclose(limit, PAIR_REST / 2, rtol=PRINTED_EIGHT)
+    assert PAIR_REST / 2 == pytest.approx(0.105)
+
+
+def test_gd_on_the_pair_stays_in_its_brackets():
+    """Printed values of the theory sheet, and log(e^w0 + lower t) <= w_t <= log(e^w0 + upper t)."""
+    steps = 10 ** np.arange(1, 6)
+    trace = train(make_separation_pair(), GD(1.0), 10**5, W0=PAIR_START, record=steps)
+    w = np.sqrt(trace.W_norm**2 - PAIR_REST)
+    np.testing.assert_allclose(w, [1.0189, 3.5154, 5.8937, 8.2084, 10.5127], atol=5.1e-5)
+    printed = [0.0880, 8.390e-3, 3.009e-3, 1.5547e-3, 9.487e-4]
+    np.testing.assert_allclose(trace.W_alignment_error, printed, rtol=2e-4)
+    phi = 1 / (1 + math.exp(0.3))
+    lower = np.log(math.exp(-0.3) + phi**2 * math.exp(-phi) * steps)
+    upper = np.log(math.exp(-0.3) + math.exp(1 / 4 - 1) * steps)
+    assert (lower <= w).all() and (w <= upper).all()
+
+
+def test_gd_on_the_pair_is_the_scalar_recursion():
+    w, eta = -0.3, 0.7
+    for _ in range(500):
+        phi = 1 / (1 + math.exp(-w))
+        w += eta * math.exp(-phi) * phi * (1 - phi)
+    for form in COMPILED + TORCH:
+        trace = quiet(make_separation_pair(), GD(eta), 500, form, W0=PAIR_START, record=[500])
+        assert trace.W[0, 0].item() == pytest.approx(w, rel=CLOSED_FORM)
+
+
+def test_pair_without_other_entries_is_aligned_at_once():
+    """The broken case of the lower bound: with W_0 along W_mm nothing is left to unlearn."""
+    start = torch.tensor([[-0.3, 0.0], [0.0, 0.0]], dtype=torch.float64)
+    trace = train(make_separation_pair(), NGD(0.5), 5, W0=start, record=range(6))
+    assert trace.W_alignment_error.tolist() == [2, 0, 0, 0, 0, 0]
+
+
+def test_softmax_lags_behind_the_cosine():
+    """From W_0 = -8 W_mm the cosine is 1 from step 17, where the softmax is still 0.6225."""
+    start = torch.tensor([[-8.0, 0.0], [0.0, 0.0]], dtype=torch.float64)
+    trace = train(make_separation_pair(), NGD(0.5), 17, W0=start, record=[15, 17])
+    assert trace.W_alignment_error == pytest.approx([2, 0], rel=CLOSED_FORM, abs=0)
+    assert trace.opt_score[1] == pytest.approx(1 / (1 + math.exp(-0.5)), rel=CLOSED_FORM)
+
+
+# ---- printed instances of the theory sheet -------------------------------------------------
+
+
+def degenerate(tilt: float) -> Dataset:
+    """One sequence e_1, 0, (tilt, -1) with scores 1, 0, 0.
+
+    At tilt 0 an active constraint of (W-SVM) has zero dual weight.
+    """
+    return Dataset([[[1.0, 0.0], [0.0, 0.0], [tilt, -1.0]]], [1], u=[1.0, tilt])
+
+
+def orthogonal_part(trace) -> np.ndarray:
+    error = trace.W_alignment_error
+    return trace.W_norm * np.sqrt(error * (2 - error))
+
+
+def test_orthogonal_part_grows_without_strict_complementarity():
+    steps = 10 ** np.arange(1, 7)
+    trace = train(degenerate(0.0), NGD(0.5), 10**6, record=steps)
+    P = orthogonal_part(trace)
+    np.testing.assert_allclose(
+        P, [1.5024, 3.8626, 6.2062, 8.5160, 10.8196, 13.1223], rtol=PRINTED_FOUR_RELATIVE
+    )
+    assert (np.log(1 + 0.5 * steps / math.sqrt(5)) <= P).all()
+    assert (np.log(1 + 0.5 * math.exp(0.5) * steps) >= P).all()
+
+
+@pytest.mark.parametrize(
+    "tilt, part, product", [(0.2, 1.40721616, 3.9605), (-0.2, 1.65116093, 5.4527)]
+)
+def test_orthogonal_part_is_bounded_with_strict_complementarity(tilt, part, product):
+    trace = train(degenerate(tilt), NGD(0.5), 10**6, record=[10**6])
+    assert orthogonal_part(trace)[0] == pytest.approx(part, rel=PRINTED_EIGHT)
+    assert trace.W_alignment_error[0] * 1e12 == pytest.approx(product, rel=PRINTED_FOUR_RELATIVE)
+
+
+@pytest.mark.parametrize(
+    "rule, printed",
+    [
+        (NGD(0.5), [1.9537e-4, 1.9952e-6, 1.9995e-8, 2.0e-10]),
+        (Polyak(), [1.588e-4, 1.9518e-6, 1.9951e-8]),
+        (GD(0.5), [0.1175, 9.578e-4, 1.8626e-4, 8.855e-5]),
+    ],
+)
+def test_orthonormal_tokens_give_the_printed_rates(rule, printed):
+    e = torch.eye(4, dtype=torch.float64)
+    data = Dataset(e.reshape(2, 2, 4), [1, -1], u=[1.0, 0.0, 0.0, -1.0])
+    start = -0.2 * torch.outer(e[0] - e[1], e[0]) + 0.3 * torch.outer(e[3] - e[2], e[2])
+    start += 0.1 * torch.outer(e[1], e[3])
+    steps = [10, 100, 1000, 10000][: len(printed)]
+    trace = train(data, rule, steps[-1], W0=start, record=steps)
+    np.testing.assert_allclose(trace.W_alignment_error, printed, rtol=5e-4)
+
+
+def test_feasible_instance_on_which_ngd_turns_away():
+    """Feasible, W_0 = 0, and yet the smallest softmax tends to 0 and the cosine to 0.196."""
+    data = Dataset([[[2.0, 0], [0, 1]], [[2.0, 0], [1, 1]]], [1, -1], u=[0.0, 2.0])
+    svm = solve_w_svm(data)
+    assert svm.margin == pytest.approx(0.5547, abs=5e-5)
+    assert svm.dual.tolist() == pytest.approx([1.25, 2.0])
+    for steps, smallest in ((0, 0.5), (1, 0.399), (10, 0.0260), (100, 1.2e-18), (1000, 1.7e-184)):
+        W = weights_after(data, NGD(0.1), steps, svm=svm)
+        log_phi = torch.log_softmax(attention_logits(data.X, W), dim=1)
+        log_least = log_phi.gather(1, optimal_tokens(data)[:, None]).min().item()
+        assert math.exp(log_least) == pytest.approx(smallest, rel=0.03)
+    trace = train(data, NGD(0.1), 20000, record=[20000])
+    assert 1 - trace.W_alignment_error[0] == pytest.approx(0.1964, abs=5e-5)
+    assert trace.status == "completed"
+
+
+# ---- plain autograd before saturation, and after -------------------------------------------
+
+RULES = [GD(0.3), NGD(0.05), NGD(0.01, momentum=0.9), Polyak(), Polyak(max_step=0.2)]
+RULES += [NGD(0.05, max_step=0.1), Polyak(max_step=3.0, loss_floor=0.01)]
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_agrees_with_autograd_before_saturation(rule, loss):
+    for seed, lengths in ((0, None), (1, [3, 2, 4])):
+        data = random_data(3, 4, 10, seed=seed, lengths=lengths)
+        start, record = random_start(data, 0.1, seed), [0, 1, 2, 5, 10]
+        plain = autograd_run(data, rule, 10, record, loss=loss, W0=start)
+        assert min(plain["log_loss_gap"]) > math.log(1e-3)
+        for form in COMPILED + TORCH:
+            trace = quiet(data, rule, 10, form, loss=loss, W0=start, record=record)
+            for name in SERIES:
+                np.testing.assert_allclose(
+                    getattr(trace, name), plain[name], rtol=AUTOGRAD, atol=AUTOGRAD, err_msg=name
+                )
+            assert torch.allclose(trace.W, plain["W"], rtol=AUTOGRAD, atol=AUTOGRAD)
+
+
+def test_the_float64_wall():
+    """Plain NGD is right at iteration 100 and wrong, without a NaN, at 1000; train is not."""
+    data, record = make_example1(n=5, T=3, d=50, sigma=0.2, seed=0), [100, 1000]
+    plain = autograd_run(data, NGD(0.1), 1000, record)["W_alignment_error"]
+    exact = train(data, NGD(0.1), 1000, record=record).W_alignment_error
+    assert plain[0] == pytest.approx(exact[0], rel=1e-2)
+    assert math.isfinite(plain[1])
+    assert plain[1] > 20 * exact[1]
+    assert exact[1] < 2e-3 < exact[0]
+
+
+# ---- five forms of one iteration -----------------------------------------------------------
+
+
+@st.composite
+def problems(draw, ragged=True):
+    """Data with independent constraint rows, a start, a rule and a loss."""
+    n, T = draw(st.integers(1, 3)), draw(st.integers(2, 4))
+    d = n * (T - 1) + draw(st.integers(1, 3))
+    lengths = draw(st.lists(st.integers(2, T), min_size=n, max_size=n)) if ragged else None
+    scale, seed = draw(scales), draw(seeds)
+    data = random_data(n, T, d, seed=seed, lengths=lengths, scale=scale)
+    start = random_start(data, draw(st.sampled_from([0.0, 0.1, 1.0])) / scale**2, seed)
+    eta = 0.1 / scale**2
+    rules = [GD(eta / scale**2), NGD(eta), NGD(eta / 4, momentum=0.9)]
+    rules += [Polyak(max_step=eta / scale**2), NGD(eta, max_step=10 * eta)]
+    return data, start, draw(st.sampled_from(rules)), draw(st.sampled_from(["exponential", "logistic"]))
+
+
+@FEW
+@given(problems())
+def test_all_forms_agree(problem):
+    data, start, rule, loss = problem
+    svm = solve_w_svm(data)
+    options = {"W0": start, "loss": loss, "svm": svm, "record": [0, 1, 10, 60]}
+    first, *others = (quiet(data, rule, 60, form, **options) for form in COMPILED + TORCH)
+    for other in others:
+        assert_same_run(first, other, FORMS)
+
+
+@FEW
+@given(problems())
+def test_long_compiled_runs_agree(problem):
+    """Saturated: gaps in the hundreds, where float64's softmax is exactly 1."""
+    data, start, rule, loss = problem
+    options = {"W0": start, "loss": loss, "svm": solve_w_svm(data), "record": [0, 100, 3000]}
+    first, *others = (quiet(data, rule, 3000, form, **options) for form in COMPILED)
+    for other in others:
+        assert_same_run(first, other, FORMS)
+
+
+def test_torch_and_compiled_agree_for_a_loss_of_ones_own():
+    """The logistic loss without its closed form: slopes integrated, torch engine chosen."""
+    mine = Loss("mine", LOGISTIC.log_value, LOGISTIC.log_slope)
+    data = random_data(3, 3, 8, seed=5)
+    trace = train(data, Polyak(), 300, loss=mine, record=[0, 10, 300])
+    assert trace.meta["engine"] == "torch"
+    assert_same_run(trace, train(data, Polyak(), 300, loss="logistic", record=[0, 10, 300]), FORMS)
+
+
+# ---- invariances ---------------------------------------------------------------------------
+
+
+def compare(data, start, other, other_start, rule, loss, other_rule=None):
+    """Runs on two descriptions of the same tokens record the same numbers."""
+    options = {"loss": loss, "record": [0, 1, 10, 100]}
+    one = train(data, rule, 100, W0=start, **options)
+    two = train(other, other_rule or rule, 100, W0=other_start, **options)
+    assert_same_run(one, two, INVARIANCE)
+    return one, two
+
+
+@FEW
+@given(problems(), seeds)
+def test_order_of_sequences_does_not_matter(problem, seed):
+    data, start, rule, loss = problem
+    order = torch.randperm(data.n, generator=torch.Generator().manual_seed(seed))
+    other = Dataset(data.X[order], data.y[order], data.u, data.lengths[order])
+    one, two = compare(data, start, other, start, rule, loss)
+    assert torch.allclose(one.W, two.W, rtol=INVARIANCE, atol=INVARIANCE)
+
+
+@FEW
+@given(problems(), seeds)
+def test_order_of_tokens_after_the_query_does_not_matter(problem, seed):
+    data, start, rule, loss = problem
+    generator, X = torch.Generator().manual_seed(seed), data.X.clone()
+    for i, length in enumerate(data.lengths.tolist()):
+        X[i, 1:length] = X[i, 1 + torch.randperm(length - 1, generator=generator)]
+    compare(data, start, Dataset(X, data.y, data.u, data.lengths), start, rule, loss)
+
+
+def test_which_token_is_the_query_does_matter():
+    """The broken case of the property above."""
+    data = random_data(2, 3, 6, seed=0)
+    other = Dataset(data.X.flip(1), data.y, data.u)
+    one, two = (train(each, NGD(0.1), 100, record=[100]) for each in (data, other))
+    assert abs(one.log_nonopt_score - two.log_nonopt_score)[0] > 1e-3
+
+
+@FEW
+@given(problems(), seeds)
+def test_rotated_features_give_the_rotated_run(problem, seed):
+    data, start, rule, loss = problem
+    Q, _ = torch.linalg.qr(random_start(data, 1.0, seed))
+    other = Dataset(data.X @ Q, data.y, Q.T @ data.u, data.lengths)
+    one, two = compare(data, start, other, Q.T @ start @ Q, rule, loss)
+    assert torch.allclose(Q.T @ one.W @ Q, two.W, rtol=1e-8, atol=1e-8)
+
+
+@FEW
+@given(problems(), st.floats(0.2, 5.0))
+def test_rescaled_tokens_and_decoder(problem, s):
+    """x -> s x, u -> u/s, W -> W/s^2: NGD's step shrinks by s^2, GD's and every cap by s^4."""
+    data, start, rule, loss = problem
+    other = Dataset(s * data.X, data.y, data.u / s, data.lengths)
+    eta = math.exp(rule.log_scale)
+    cap = math.exp(rule.log_max_step) / s**4 if rule.log_max_step < math.inf else math.inf
+    if rule.name.startswith("GD"):
+        scaled = GD(eta / s**4)
+    elif rule.name.startswith("NGD"):
+        scaled = NGD(eta / s**2, momentum=rule.momentum, max_step=cap)
+    else:
+        scaled = Polyak(max_step=cap)
+    options = {"loss": loss, "record": [0, 1, 10, 100]}
+    one = train(data, rule, 100, W0=start, **options)
+    two = train(other, scaled, 100, W0=start / s**2, **options)
+    same = ("log_loss", "log_loss_gap", "log_nonopt_score", "W_alignment_error")
+    assert_same_run(one, two, INVARIANCE, names=same)
+    np.testing.assert_allclose(two.W_norm * s**2, one.W_norm, rtol=INVARIANCE)
+    np.testing.assert_allclose(
+        two.log_grad_norm, one.log_grad_norm + 2 * math.log(s), rtol=INVARIANCE, atol=INVARIANCE
+    )
+
+
+@FEW
+@given(st.integers(2, 4), seeds, st.floats(0.1, 8.0))
+def test_scale_of_the_decoder_leaves_ngd_on_one_sequence_alone(T, seed, a):
+    """u -> a u multiplies every weight of a sequence by one factor: the direction stays."""
+    data = random_data(1, T, T + 1, seed=seed)
+    start, options = random_start(data, 0.5, seed), {"record": [0, 1, 10, 100]}
+    one = train(data, NGD(0.2), 100, W0=start, **options)
+    two = train(data.with_decoder(a * data.u), NGD(0.2), 100, W0=start, **options)
+    geometric = ("log_nonopt_score", "W_norm", "W_alignment_error")
+    assert_same_run(one, two, INVARIANCE, names=geometric)
+
+
+def test_scale_of_the_decoder_matters_between_sequences():
+    """The broken case: with two sequences the loss weighs them against each other."""
+    data = random_data(2, 3, 6, seed=1)
+    one, two = (
+        train(each, NGD(0.2), 100, record=[100]) for each in (data, data.with_decoder(4 * data.u))
+    )
+    assert abs(one.W_alignment_error - two.W_alignment_error)[0] > 1e-6
+
+
+@FEW
+@given(problems())
+def test_flipped_labels_and_decoder(problem):
+    data, start, rule, loss = problem
+    compare(data, start, Dataset(data.X, -data.y, -data.u, data.lengths), start, rule, loss)
+
+
+@FEW
+@given(problems(), st.sampled_from([1.0, 1e6, float("nan"), float("inf")]))
+def test_what_the_padding_holds_does_not_matter(problem, garbage):
+    data, start, rule, loss = problem
+    X = torch.where(data.mask[..., None], data.X, torch.tensor(garbage, dtype=torch.float64))
+    one, two = compare(data, start, Dataset(X, data.y, data.u, data.lengths), start, rule, loss)
+    assert torch.equal(one.W, two.W)
+
+
+# ---- named ends ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", COMPILED + TORCH)
+def test_zero_gradient_stops_the_run(form):
+    """A zero query gives the gradient no direction: the run stops and says so."""
+    data = Dataset([[[0.0, 0.0], [1.0, 0.0]]], [1], u=[1.0, 0.0])
+    for rule in (GD(0.1), NGD(0.1), Polyak()):
+        trace = quiet(data, rule, 5, form, svm=False)
+        assert trace.status == "zero gradient"
+        assert len(trace.step) == 0
+        assert torch.equal(trace.W, torch.zeros(2, 2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("form", COMPILED + TORCH)
+@pytest.mark.parametrize("rule", [GD(1e300), NGD(1e300), NGD(1e307, momentum=0.9)], ids=repr)
+def test_run_that_leaves_float_range_is_named(rule, form):
+    """Past 1e154 the squared norm overflows: a run must not go on recording infinite norms."""
+    data = random_data(2, 3, 6, seed=0)
+    trace = quiet(data, rule, 40, form, record=range(41), svm=False)
+    assert trace.status == "diverged"
+    assert 1 <= len(trace.step) < 41
+    for name in ("log_loss", "log_loss_gap", "log_grad_norm", "log_step_size", "W_norm"):
+        assert np.isfinite(getattr(trace, name)).all()
+
+
+@pytest.mark.parametrize("form", COMPILED + TORCH)
+def test_large_finite_steps_are_followed(form):
+    """A norm of 1e100 is no divergence."""
+    data = random_data(2, 3, 6, seed=0)
+    trace = quiet(data, NGD(1e98), 100, form, record=[0, 1, 100])
+    assert trace.status == "completed"
+    assert trace.W_norm[1] == pytest.approx(1e98, rel=CLOSED_FORM)
+    assert trace.log_grad_norm[-1] < -1e97
+
+
+@pytest.mark.parametrize("form", COMPILED + TORCH)
+def test_no_steps_record_the_start(form):
+    data = random_data(2, 3, 6, seed=0)
+    start = random_start(data, 0.3, 0)
+    trace = quiet(data, NGD(0.1), 0, form, W0=start)
+    assert trace.step.tolist() == [0]
+    assert trace.status == "completed"
+    assert torch.equal(trace.W, start)
+    assert trace.W_norm[0] == pytest.approx(start.norm().item(), rel=CLOSED_FORM)
+
+
+def test_zero_start_has_no_direction():
+    trace = train(random_data(2, 3, 6, seed=0), NGD(0.1), 2, record=[0, 1])
+    assert trace.W_norm[0] == 0
+    assert math.isnan(trace.W_alignment_error[0])
+    assert np.isfinite(trace.W_alignment_error[1])
+
+
+def test_no_svm_measures_no_alignment():
+    trace = train(random_data(2, 3, 6, seed=0), NGD(0.1), 5, svm=False)
+    assert np.isnan(trace.W_alignment_error).all()
+    assert np.isfinite(trace.W_norm).all()
+
+
+def test_a_million_steps_stay_finite():
+    trace = train(make_example1(n=5, T=3, d=50, seed=0), NGD(0.1), 10**6)
+    assert trace.status == "completed"
+    assert trace.W_norm[-1] == pytest.approx(1e5, rel=1e-2)
+    for name in ("log_loss", "log_loss_gap", "log_grad_norm", "log_step_size", "log_nonopt_score"):
+        assert np.isfinite(getattr(trace, name)).all()
+    assert trace.W_alignment_error[-1] < 1e-8
+
+
+# ---- arguments -----------------------------------------------------------------------------
+
+
+def test_the_callers_start_is_left_alone():
+    data = random_data(2, 3, 6, seed=0)
+    start = random_start(data, 0.3, 0)
+    before = start.clone()
+    for form in COMPILED + TORCH:
+        quiet(data, NGD(0.1), 5, form, W0=start)
+        assert torch.equal(start, before)
+
+
+def test_records_do_not_depend_on_what_else_is_recorded():
+    data = random_data(2, 3, 6, seed=0)
+    for form in COMPILED + TORCH:
+        few = quiet(data, Polyak(), 50, form, record=[7, 50])
+        all_of_them = quiet(data, Polyak(), 50, form, record=range(51))
+        for name in SERIES:
+            assert getattr(few, name).tolist() == getattr(all_of_them, name)[[7, 50]].tolist()
+        assert torch.equal(few.W, all_of_them.W)
+
+
+@pytest.mark.parametrize("form", COMPILED + TORCH)
+def test_last_iterate_has_the_recorded_norm(form):
+    data = random_data(3, 3, 8, seed=2)
+    trace = quiet(data, NGD(0.1, momentum=0.9), 40, form, W0=random_start(data, 0.3, 0), record=[40])
+    assert trace.W.norm().item() == pytest.approx(trace.W_norm[-1], rel=CLOSED_FORM)
+
+
+def test_float32_data_are_lifted():
+    data = random_data(2, 3, 6, seed=0)
+    single = data.to(dtype=torch.float32)
+    one = train(single, NGD(0.1), 50)
+    two = train(single.to(dtype=torch.float64), NGD(0.1), 50)
+    assert one.W.dtype == torch.float64
+    assert_same_run(one, two, INVARIANCE)
+
+
+def test_record_steps():
+    assert record_steps(5, 1000).tolist() == [0, 1, 10, 100, 1000]
+    assert record_steps(1, 7).tolist() == [0, 1, 7]
+    assert record_steps(200, 0).tolist() == [0]
+    assert record_steps([3, 1, 3], 5).tolist() == [1, 3]
+    many = record_steps(200, 10**6)
+    assert many[0] == 0 and many[-1] == 10**6 and len(many) <= 200
+    assert (np.diff(many) > 0).all()
+
+
+def test_auto_takes_the_cheapest_coordinates():
+    assert iteration_cost(5, 10, 50)["span"] < iteration_cost(5, 10, 50)["dense"]
+    assert iteration_cost(200, 9800, 500)["factored"] < iteration_cost(200, 9800, 500)["span"]
+    assert iteration_cost(500, 1500, 5)["dense"] == min(iteration_cost(500, 1500, 5).values())
+
+    class Huge:
+        n, N, d = 2000, 40000, 3000
+
+    assert choose_coordinates(Huge, 10**6) != "span"  # 13 GB of Gram matrix
+    assert choose_coordinates(Huge, 10**6, torch_only=True) == "dense"
+
+
+def two_way() -> Dataset:
+    """Opposite wishes on one query: no W separates."""
+    X = [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]]
+    return Dataset(X, [1, -1], u=[1.0, 0.0])
+
+
+def test_infeasible_data_need_svm_false():
+    with pytest.raises(InfeasibleError):
+        train(two_way(), NGD(0.1), 5)
+    assert train(two_way(), GD(0.1), 5, svm=False).status in ("completed", "zero gradient")
+
+
+BAD = {
+    "steps negative": (RangeError, {"steps": -1}),
+    "steps a float": (DtypeError, {"steps": 10.0}),
+    "steps a bool": (DtypeError, {"steps": True}),
+    "no data": (DtypeError, {"data": torch.zeros(2, 2, 2)}),
+    "no decoder": (MissingDecoderError, {"data": Dataset([[[1.0], [0.0]]], [1])}),
+    "torch optimizer": (DtypeError, {"rule": torch.optim.SGD}),
+    "joint": (RangeError, {"train_u": True}),
+    "u0": (RangeError, {"u0": torch.zeros(6)}),
+    "W0 of another size": (ShapeError, {"W0": torch.zeros(5, 6)}),
+    "W0 of integers": (DtypeError, {"W0": torch.zeros(6, 6, dtype=torch.long)}),
+    "W0 with NaN": (NonFiniteError, {"W0": torch.full((6, 6), math.nan)}),
+    "loss unknown": (RangeError, {"loss": "hinge"}),
+    "loss a function": (DtypeError, {"loss": torch.exp}),
+    "coordinates unknown": (RangeError, {"coordinates": "sparse"}),
+    "engine unknown": (RangeError, {"engine": "jax"}),
+    "factored in torch": (RangeError, {"engine": "torch", "coordinates": "factored"}),
+    "compiled with another loss": (
+        RangeError,
+        {"engine": "compiled", "loss": Loss("mine", LOGISTIC.log_value, LOGISTIC.log_slope)},
+    ),
+    "record too late": (RangeError, {"record": [0, 11]}),
+    "record negative": (RangeError, {"record": [-1]}),
+    "record nothing": (DtypeError, {"record": []}),
+    "record zero": (RangeError, {"record": 0}),
+    "record floats": (DtypeError, {"record": [0.5]}),
+    "record a bool": (DtypeError, {"record": True}),
+    "record ragged": (DtypeError, {"record": [[1], [2, 3]]}),
+    "svm of other data": (DtypeError, {"svm": solve_w_svm(make_separation_pair())}),
+    "svm a word": (DtypeError, {"svm": "yes"}),
+    "floor above the infimum": (RangeError, {"rule": Polyak(loss_floor=10.0)}),
+    "checkpoint every -1 s": (RangeError, {"checkpoint_seconds": -1}),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_arguments_are_refused(name):
+    error, change = BAD[name]
+    arguments = {"data": random_data(2, 3, 6, seed=0), "rule": NGD(0.1), "steps": 10} | change
+    data, rule, steps = (arguments.pop(key) for key in ("data", "rule", "steps"))
+    with pytest.raises(error, match="expected .*; got "):
+        train(data, rule, steps, **arguments)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("coordinates", ["span", "dense"])
+def test_gpu_run_agrees_with_the_cpu(coordinates):
+    data = random_data(3, 4, 12, seed=3, lengths=[4, 2, 3])
+    options = {"record": [0, 1, 10, 300], "coordinates": coordinates}
+    one = train(data, Polyak(), 300, **options)
+    two = train(data.to(device="cuda"), Polyak(), 300, **options)
+    assert two.meta["engine"] == "torch"
+    assert_same_run(one, two, FORMS)

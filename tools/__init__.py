@@ -1,0 +1,1 @@
+"""What builds and keeps the repository; no part of the library."""

@@ -1,0 +1,64 @@
+"""Build the book into _build/html; any warning fails the build.
+
+jupyter-book keys its cache of executed chapters on the cells alone, so an edit of the library would
+leave old outputs on the page: the cache is dropped when the library or a pinned version changes.
+A failed build forgets what it has read, so that the next one warns again instead of passing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "_build"
+EXECUTED = [BUILD / ".jupyter_cache", BUILD / "jupyter_execute"]
+READ = [BUILD / ".doctrees", BUILD / "html"]
+
+
+def digest(*patterns: str) -> str:
+    """One hash over the names and contents of the files that match, and over the Python in use."""
+    total = hashlib.sha256(sys.version.encode())
+    files = {path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file()}
+    for path in sorted(files):
+        if "__pycache__" not in path.parts:
+            name = path.relative_to(ROOT).as_posix()
+            total.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+def drop(folders: list[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def drop_if_moved(stamp: Path, now: str, folders: list[Path], reason: str) -> None:
+    """Remove `folders` unless the stamp says they were made from the same inputs."""
+    before = stamp.read_text(encoding="utf8") if stamp.exists() else None
+    if before == now:
+        return
+    if before is not None:
+        print(f"{reason}: starting afresh", flush=True)
+    drop(folders)
+    BUILD.mkdir(exist_ok=True)
+    stamp.write_text(now, encoding="utf8")
+
+
+def main() -> int:
+    library = digest("attnbias/**/*", "requirements/*.txt", "book/results/**/*")
+    settings = digest("_config.yml", "_toc.yml", "book/_ext/*", "book/_static/*")
+    drop_if_moved(BUILD / ".library", library, EXECUTED + READ, "the library has changed")
+    drop_if_moved(BUILD / ".settings", settings, READ, "the book's settings have changed")
+    jupyter_book = Path(sys.executable).with_name("jupyter-book")
+    command = [str(jupyter_book), "build", ".", "-W", "-n", "--keep-going"]
+    status = subprocess.run(command, cwd=ROOT, check=False).returncode
+    if status:
+        drop(READ)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""The chapters, read from _toc.yml: the only list of them in the repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+TOC = ROOT / "_toc.yml"
+
+
+def toc_files(toc: Path = TOC) -> list[str]:
+    """Every page in the table of contents, in reading order, without a suffix."""
+    found: list[str] = []
+
+    def walk(node) -> None:
+        if isinstance(node, list):
+            for item in node:
+                walk(item)
+        elif isinstance(node, dict):
+            found.extend(node[key] for key in ("root", "file") if key in node)
+            for key in ("parts", "chapters", "sections"):
+                walk(node.get(key, []))
+
+    walk(yaml.safe_load(toc.read_text(encoding="utf8")))
+    return found
+
+
+def is_notebook(source: Path) -> bool:
+    """Whether a Markdown page is an executable notebook: its header names jupytext."""
+    parts = source.read_text(encoding="utf8").split("---\n", 2)
+    if len(parts) < 3 or parts[0]:
+        return False
+    return "jupytext" in (yaml.safe_load(parts[1]) or {})
+
+
+def notebook_sources(root: Path = ROOT) -> list[Path]:
+    """The .md sources of the executable chapters that exist, in reading order."""
+    pages = (root / f"{name}.md" for name in toc_files(root / "_toc.yml"))
+    return [page for page in pages if page.exists() and is_notebook(page)]

@@ -1,0 +1,124 @@
+"""Execute the chapters and write the committed .ipynb beside each .md.
+
+The .md is the source. The .ipynb is its executed twin: Binder opens it and the tests compare with
+it. Two runs write the same bytes: cell ids come from the position, and no timing is kept.
+
+    python tools/sync_notebooks.py               every chapter
+    python tools/sync_notebooks.py 03_tokens     some chapters
+    python tools/sync_notebooks.py --check       do cells and sources agree? (runs nothing)
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tools.chapters import ROOT, notebook_sources  # noqa: E402
+
+TIMEOUT_S = 120
+MAKE_CELL = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}
+METADATA = {
+    "jupytext": {"formats": "ipynb,md:myst"},
+    "kernelspec": {
+        "display_name": "Python 3 (ipykernel)",
+        "language": "python",
+        "name": "python3",
+    },
+    "language_info": {"name": "python"},
+}
+
+
+def read_source(source: Path) -> nbformat.NotebookNode:
+    """The notebook that a .md says: cells with ids from their position, nothing executed."""
+    parsed = jupytext.read(source)
+    notebook = nbformat.v4.new_notebook(metadata=METADATA)
+    for index, cell in enumerate(parsed.cells):
+        make = MAKE_CELL[cell.cell_type]
+        tags = {"tags": list(cell.metadata["tags"])} if cell.metadata.get("tags") else {}
+        notebook.cells.append(make(cell.source, id=f"cell-{index:03d}", metadata=tags))
+    return notebook
+
+
+def execute(source: Path) -> str:
+    """Run a chapter from its own folder and write its .ipynb; returns the path written."""
+    notebook = read_source(source)
+    client = NotebookClient(
+        notebook,
+        timeout=TIMEOUT_S,
+        kernel_name="python3",
+        record_timing=False,
+        coalesce_streams=True,
+        resources={"metadata": {"path": str(source.parent)}},
+    )
+    client.execute()
+    notebook.metadata = nbformat.from_dict(METADATA)
+    target = source.with_suffix(".ipynb")
+    draft = target.with_suffix(".ipynb.part")
+    draft.write_text(nbformat.writes(notebook) + "\n", encoding="utf8")
+    os.replace(draft, target)
+    return str(target.relative_to(ROOT))
+
+
+def execute_reporting(source: Path) -> str | None:
+    """`execute`, with a failing cell reported by chapter; returns the message or None."""
+    try:
+        print("wrote", execute(source), flush=True)
+    except CellExecutionError as error:
+        return f"{source.name}: a cell failed\n{error}"
+    return None
+
+
+def differences(source: Path) -> list[str]:
+    """How the committed .ipynb differs from its .md, in words; empty when it does not."""
+    target = source.with_suffix(".ipynb")
+    if not target.exists():
+        return [f"{target.name} is missing"]
+    wanted = [(c.cell_type, c.id, c.source) for c in read_source(source).cells]
+    found = [(c.cell_type, c.id, c.source) for c in nbformat.read(target, as_version=4).cells]
+    if len(wanted) != len(found):
+        return [f"{target.name} has {len(found)} cells, {source.name} has {len(wanted)}"]
+    pairs = enumerate(zip(wanted, found, strict=True))
+    return [f"{target.name}: cell {i} differs from {source.name}" for i, (w, f) in pairs if w != f]
+
+
+def choose(names: list[str]) -> list[Path]:
+    """The chapters named on the command line, by stem or file name; all when none is named."""
+    sources = notebook_sources()
+    if not names:
+        return sources
+    wanted = {Path(name).stem for name in names}
+    unknown = wanted - {source.stem for source in sources}
+    if unknown:
+        sys.exit(f"not an executable chapter in _toc.yml: {', '.join(sorted(unknown))}")
+    return [source for source in sources if source.stem in wanted]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("chapters", nargs="*", help="file names or stems; all when none is given")
+    parser.add_argument("--check", action="store_true", help="compare only, run nothing")
+    parser.add_argument("--jobs", type=int, default=2, help="chapters at a time")
+    arguments = parser.parse_args()
+    sources = choose(arguments.chapters)
+    if arguments.check:
+        problems = [problem for source in sources for problem in differences(source)]
+    else:
+        with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn")) as pool:
+            problems = [problem for problem in pool.map(execute_reporting, sources) if problem]
+    print("\n".join(problems), file=sys.stderr, end="\n" if problems else "")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
