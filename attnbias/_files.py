@@ -4,74 +4,123 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-import zipfile
+import stat
 from pathlib import Path
 
 import numpy as np
 
-from .errors import FileFormatError, MissingFileError
+from .errors import DtypeError, FileAccessError, FileFormatError, MissingFileError
 
 FORMAT = 1  # raise it when the meaning of a stored array changes
 _HEADER = "attnbias_json"
-# what numpy and json raise on damaged and foreign files; TypeError: a plain .npy array
-_UNREADABLE = (
-    ValueError,
-    TypeError,
-    OSError,
-    EOFError,
-    KeyError,
-    AttributeError,
-    zipfile.BadZipFile,
-)
 
 
-def write_npz(path, arrays: dict, header: dict) -> Path:
-    """Write arrays and header to `path`, through a temporary name in the same folder."""
-    path = Path(path)
-    if path.parent and not path.parent.is_dir():
+def as_path(path) -> Path:
+    """A path from a string or a path."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise DtypeError(
+            "path",
+            expected="a string or a path",
+            got=type(path).__name__,
+            remedy="give the name of a file",
+        ) from None
+
+
+def target_path(path) -> Path:
+    """A path that a file can be written to, as far as can be seen before it is tried."""
+    path = as_path(path)
+    try:
+        if not stat.S_ISDIR(path.parent.stat().st_mode):
+            raise NotADirectoryError
+        taken = path.is_dir()
+    except (FileNotFoundError, NotADirectoryError):
         raise MissingFileError(
             str(path),
             expected="an existing folder",
             got=f"no folder {str(path.parent)!r}",
             remedy="make the folder first",
-        )
-    text = json.dumps({"format": FORMAT, **header}, sort_keys=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+        ) from None
+    except (OSError, ValueError) as error:
+        raise _unusable(path, error) from None
+    if taken:
+        raise _unusable(path, "a folder of that name")
+    return path
+
+
+def _unusable(path: Path, problem) -> FileAccessError:
+    return FileAccessError(
+        ascii(str(path))[:80],
+        expected="the name of a file, and the right to use it",
+        got=str(problem)[:200],
+        remedy="give another name, or check the permissions",
+    )
+
+
+def write_npz(path, arrays: dict, header: dict) -> Path:
+    """Write arrays and header to `path`, through a temporary name in the same folder."""
+    path = target_path(path)
+    text = _header_text(header)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        with os.fdopen(handle, "wb") as stream:
+        stream = temporary.open("wb")
+    except (OSError, ValueError) as error:
+        raise _unusable(path, error) from None
+    try:
+        with stream:
             np.savez(stream, **arrays, **{_HEADER: np.frombuffer(text.encode(), dtype=np.uint8)})
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     return path
 
 
+def _header_text(header: dict) -> str:
+    try:
+        return json.dumps({"format": FORMAT, **header}, sort_keys=True)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DtypeError(
+            "meta",
+            expected="numbers, strings, lists and dicts, which json can hold",
+            got=str(error),
+            remedy="convert or drop the other values before saving",
+        ) from None
+
+
 def read_npz(path, kind: str, header_required: bool = True) -> tuple[dict, dict]:
     """The arrays and the header of a file written by `write_npz`."""
-    path = Path(path)
-    if not path.is_file():
-        raise MissingFileError(
-            str(path), expected="a file", got="none there", remedy="check the path"
-        )
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {key: stored[key] for key in stored.files}
-        header = json.loads(arrays.pop(_HEADER).tobytes()) if _HEADER in arrays else None
-    except _UNREADABLE as error:
-        raise FileFormatError(
-            str(path),
-            expected="an npz file of plain arrays",
-            got=f"{type(error).__name__}: {error}",
-            remedy="write it again; half-written and pickled files are not read",
-        ) from None
+    path = as_path(path)
+    with _open(path) as stream:
+        try:
+            with np.load(stream, allow_pickle=False) as stored:
+                arrays = {key: stored[key] for key in stored.files}
+            header = json.loads(arrays.pop(_HEADER).tobytes()) if _HEADER in arrays else None
+        except Exception as error:  # numpy, zipfile and json raise many kinds on foreign bytes
+            raise FileFormatError(
+                str(path),
+                expected="an npz file of plain arrays",
+                got=f"{type(error).__name__}: {error}",
+                remedy="write it again; half-written and pickled files are not read",
+            ) from None
     if header is None and not header_required:
         return arrays, {}
     _check_header(path, header, kind)
     return arrays, header
+
+
+def _open(path: Path):
+    try:
+        return path.open("rb")
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFileError(
+            str(path), expected="a file", got="none there", remedy="check the path"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise _unusable(path, error) from None
 
 
 def _check_header(path: Path, header, kind: str) -> None:
@@ -81,7 +130,7 @@ def _check_header(path: Path, header, kind: str) -> None:
             str(path),
             expected=f"a {kind} file",
             got=f"a file of kind {found!r}" if found else "a file with no attnbias header",
-            remedy=f"give a file that {kind}.save wrote",
+            remedy=f"give a file that a {kind} was saved to",
         )
     if header.get("format") != FORMAT:
         raise FileFormatError(

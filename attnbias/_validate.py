@@ -14,21 +14,42 @@ FLOATS = (torch.float32, torch.float64)
 
 
 def as_tensor(name: str, value) -> torch.Tensor:
-    """A tensor of any numeric dtype from a tensor, an array or nested lists."""
+    """A dense tensor of any numeric dtype from a tensor, an array or nested lists."""
     if isinstance(value, torch.Tensor):
+        _require_dense(name, value)
         return value
     try:
+        if isinstance(value, np.ma.MaskedArray):
+            raise TypeError("a mask, which would be lost")
         array = np.asarray(value)
         if array.dtype.kind not in "biufc":
             raise TypeError(f"entries of dtype {array.dtype}")
         return torch.from_numpy(array.astype(array.dtype.newbyteorder("=")))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise DtypeError(
             name,
             expected="a tensor, a numpy array or nested lists of numbers",
             got=f"{type(value).__name__} ({error})",
             remedy="pass a tensor; for ragged sequences pad and give lengths",
         ) from None
+
+
+def _require_dense(name: str, tensor: torch.Tensor) -> None:
+    if tensor.is_meta:
+        raise DeviceError(
+            name,
+            expected="a tensor with entries",
+            got="one on the meta device, which holds none",
+            remedy="make it on 'cpu' or on a GPU",
+        )
+    if tensor.is_nested or tensor.is_quantized or tensor.layout != torch.strided:
+        kinds = {"nested": tensor.is_nested, "quantized": tensor.is_quantized, "sparse": True}
+        raise DtypeError(
+            name,
+            expected="a dense tensor",
+            got=f"a {next(kind for kind, true in kinds.items() if true)} one",
+            remedy="use to_dense() or dequantize(); for ragged sequences pad and give lengths",
+        )
 
 
 def as_float_tensor(name: str, value, *, dtype=None) -> torch.Tensor:
@@ -82,9 +103,74 @@ def require_device(name: str, tensor: torch.Tensor, device: torch.device) -> Non
         )
 
 
+def as_device(name: str, device) -> torch.device:
+    """A device that torch can use here."""
+    try:
+        return torch.empty(0, device=torch.device(device)).device
+    except (TypeError, ValueError, RuntimeError, AssertionError) as error:
+        raise DeviceError(
+            name,
+            expected="a device that torch has here, such as 'cpu'",
+            got=f"{short(device)} ({str(error).splitlines()[0]})",
+            remedy="torch.cuda.is_available() tells whether torch sees a GPU",
+        ) from None
+
+
+def require_float_dtype(name: str, dtype) -> torch.dtype:
+    """torch.float32 or torch.float64."""
+    if not isinstance(dtype, torch.dtype) or dtype not in FLOATS:
+        raise DtypeError(
+            name,
+            expected="torch.float64 (or torch.float32)",
+            got=short(dtype),
+            remedy="half precision and integers can't hold the log domain",
+        )
+    return dtype
+
+
+def as_lengths(lengths, X: torch.Tensor, *, low: int) -> torch.Tensor:
+    """(n,) long: tokens in each sequence of X (n, T, d), each from `low` to T."""
+    n, T = X.shape[:2]
+    lengths = as_tensor("lengths", lengths)
+    if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
+        raise DtypeError(
+            "lengths",
+            expected="integers",
+            got=str(lengths.dtype).removeprefix("torch."),
+            remedy="convert with lengths.long()",
+        )
+    require_shape("lengths", lengths, (n,), "(n,)")
+    require_device("lengths", lengths, X.device)
+    lengths = lengths.to(torch.long, copy=True)
+    if int(lengths.min()) < low or int(lengths.max()) > T:
+        raise ShapeError(
+            "lengths",
+            expected=f"each from {low} to T = {T}",
+            got=f"{int(lengths.min())} to {int(lengths.max())}",
+            remedy="drop shorter sequences and check the padding",
+        )
+    return lengths
+
+
+def short(value) -> str:
+    """What a message shows of a value: at most 60 characters of its repr."""
+    try:
+        text = repr(value)
+    except ValueError:  # an int of more digits than Python prints
+        text = f"a huge {type(value).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def require_flag(name: str, value) -> bool:
+    """True or False; a word or a number is refused, since any non-empty word is true."""
+    if not isinstance(value, bool | np.bool_):
+        raise DtypeError(name, expected="True or False", got=short(value), remedy="pass a bool")
+    return bool(value)
+
+
 def require_number(name: str, value, *, low=-math.inf, high=math.inf, open_low=False) -> float:
     """A real number in [low, high] (or (low, high]); bool and NaN are refused."""
-    if isinstance(value, torch.Tensor) and value.numel() == 1:
+    if isinstance(value, torch.Tensor) and value.numel() == 1 and not value.is_meta:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise DtypeError(
@@ -93,7 +179,10 @@ def require_number(name: str, value, *, low=-math.inf, high=math.inf, open_low=F
             got=type(value).__name__,
             remedy="pass a float",
         )
-    value = float(value)
+    try:
+        value = float(value)
+    except OverflowError:  # an integer or a fraction beyond float64
+        value = math.inf if value > 0 else -math.inf
     if math.isnan(value):
         raise NonFiniteError(name, expected="a number", got="NaN", remedy="check how it was made")
     if value < low or value > high or (open_low and value == low):
@@ -107,21 +196,20 @@ def require_number(name: str, value, *, low=-math.inf, high=math.inf, open_low=F
     return value
 
 
-def require_int(name: str, value, *, low: int, high: int | None = None) -> int:
+def require_int(name: str, value, *, low: int, high: int = 2**31 - 1) -> int:
     """An integer in [low, high]; bool is refused, numpy integers are taken."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise DtypeError(
             name,
             expected="an integer",
-            got=f"{type(value).__name__} {value!r}",
+            got=f"{type(value).__name__} {short(value)}",
             remedy="pass an int",
         )
-    if value < low or (high is not None and value > high):
-        top = "" if high is None else f" and at most {high}"
+    if value < low or value > high:
         raise RangeError(
             name,
-            expected=f"an integer of at least {low}{top}",
-            got=str(value),
+            expected=f"an integer of at least {low} and at most {high}",
+            got=short(value),
             remedy="choose a value in that range",
         )
     return int(value)
@@ -129,11 +217,11 @@ def require_int(name: str, value, *, low: int, high: int | None = None) -> int:
 
 def require_choice(name: str, value, choices) -> str:
     """One of a few words."""
-    if value not in choices:
+    if not isinstance(value, str | int) or value not in choices:
         raise RangeError(
             name,
             expected="one of " + ", ".join(repr(c) for c in choices),
-            got=repr(value),
+            got=short(value),
             remedy="pick one of these",
         )
     return value

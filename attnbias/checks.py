@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import html
 import math
+import numbers
 from dataclasses import dataclass
+
+from ._validate import require_choice, short
+from .errors import DtypeError
 
 PROVENANCE = {
     "a": "forced by the paper's surviving text",
@@ -43,6 +47,18 @@ class Check:
     provenance: str = "c"
     applicable: bool = True
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        require_choice("sense", self.sense, ("<=", ">="))
+        require_choice("provenance", self.provenance, tuple(PROVENANCE))
+        for name in ("value", "bound"):
+            if not isinstance(getattr(self, name), numbers.Real):
+                raise DtypeError(
+                    name,
+                    expected="a real number (NaN never holds)",
+                    got=short(getattr(self, name)),
+                    remedy="pass a float",
+                )
 
     @property
     def holds(self) -> bool:

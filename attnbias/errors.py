@@ -6,6 +6,8 @@ caught anyway (`ValueError`, `TypeError`, ...), so both kinds of handler work.
 
 from __future__ import annotations
 
+import functools
+
 
 class AttnBiasError(Exception):
     """Base of all errors raised on purpose by attnbias.
@@ -21,6 +23,13 @@ class AttnBiasError(Exception):
     def __init__(self, what: str, *, expected: str, got: str, remedy: str) -> None:
         self.what, self.expected, self.got, self.remedy = what, expected, got, remedy
         super().__init__(f"{what}: expected {expected}; got {got}. {_sentence(remedy)}")
+
+    def __str__(self) -> str:  # that of OSError would drop the message
+        return str(self.args[0])
+
+    def __reduce__(self):  # the default loses keyword arguments, which breaks process pools
+        words = {"expected": self.expected, "got": self.got, "remedy": self.remedy}
+        return functools.partial(type(self), self.what, **words), (), vars(self)
 
 
 def _sentence(text: str) -> str:
@@ -83,8 +92,9 @@ class SolverError(AttnBiasError, RuntimeError):
 class MissingFileError(AttnBiasError, FileNotFoundError):
     """A file is not where it was said to be."""
 
-    def __str__(self) -> str:  # FileNotFoundError's own __str__ drops the message
-        return str(self.args[0])
+
+class FileAccessError(AttnBiasError, OSError):
+    """A path can't be used as a file: a folder, an impossible name, or no permission."""
 
 
 class FileFormatError(AttnBiasError, ValueError):

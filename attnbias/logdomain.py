@@ -8,6 +8,7 @@ Source: theory of the gradient, Eq. 14, in the general form that needs no Assump
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -35,13 +36,14 @@ class SoftmaxState:
 
     Attributes
     ----------
-    log_nonopt : (n,) log of 1 - softmax at the optimal token.
+    log_nonopt, log_opt : (n,) logs of 1 - softmax at the optimal token, and of the softmax.
     log_S : (n,) log of S_i, the score lost to the other tokens; the margin is top - S.
     log_weight : (n, m) log |p|, with -grad L = mean over sequences of sum p z.
     sign : (n, m) sign of p.
     """
 
     log_nonopt: torch.Tensor
+    log_opt: torch.Tensor
     log_S: torch.Tensor
     log_weight: torch.Tensor
     sign: torch.Tensor
@@ -57,7 +59,7 @@ def softmax_state(gaps: torch.Tensor, scores: Scores, loss: Loss) -> SoftmaxStat
     sign, log_c = _score_excess(log_opt, log_others, scores.delta)
     log_slope = loss.log_slope(scores.top - log_S.exp())
     log_weight = log_slope[:, None] + log_others + log_c
-    return SoftmaxState(log_rest + log_opt, log_S, log_weight, sign)
+    return SoftmaxState(log_rest + log_opt, log_opt, log_S, log_weight, sign)
 
 
 def _score_excess(log_opt, log_others, delta):
@@ -78,12 +80,19 @@ def _score_excess(log_opt, log_others, delta):
 
 def log_loss_gap(state: SoftmaxState, scores: Scores, loss: Loss) -> torch.Tensor:
     """log(L - L*), with L* the loss when every softmax sits on its optimal token."""
-    n = torch.tensor(float(len(scores.top)), dtype=scores.top.dtype)
-    return torch.logsumexp(loss.gap(scores.top, state.log_S), dim=0) - n.log().to(state.log_S)
+    return _log_mean(loss.gap(scores.top, state.log_S))
 
 
 def log_mean_loss(state: SoftmaxState, scores: Scores, loss: Loss) -> torch.Tensor:
     """log L."""
-    n = torch.tensor(float(len(scores.top)), dtype=scores.top.dtype)
-    values = loss.log_value(scores.top - state.log_S.exp())
-    return torch.logsumexp(values, dim=0) - n.log().to(values)
+    return _log_mean(loss.log_value(scores.top - state.log_S.exp()))
+
+
+def log_mean_nonopt(state: SoftmaxState) -> torch.Tensor:
+    """log of the mean of 1 - softmax(opt), from the smaller of the two sides."""
+    nonopt = _log_mean(state.log_nonopt)
+    return torch.where(nonopt < -0.7, nonopt, torch.log1p(-_log_mean(state.log_opt).exp()))
+
+
+def _log_mean(logs: torch.Tensor) -> torch.Tensor:
+    return torch.logsumexp(logs, dim=0) - math.log(len(logs))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ._validate import require_int, short
 from .errors import DtypeError, RangeError
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)  # exact to rounding for S up to about 20
@@ -33,6 +34,10 @@ class Loss:
     compiled : int, optional
         The loss's number in the compiled loops; None runs in torch.
 
+    Raises
+    ------
+    DtypeError, RangeError
+
     Notes
     -----
     Source: the risk of Section 2; the main results use the exponential loss, and the text
@@ -45,6 +50,24 @@ class Loss:
     log_gap: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None
     compiled: int | None = None
 
+    def __post_init__(self) -> None:
+        parts = [self.log_value, self.log_slope]
+        parts += [] if self.log_gap is None else [self.log_gap]
+        if not isinstance(self.name, str) or not all(callable(part) for part in parts):
+            raise DtypeError(
+                "loss",
+                expected="a name, and functions of a tensor for its value, slope and gap",
+                got=", ".join(type(part).__name__ for part in (self.name, *parts)),
+                remedy="for example Loss('mine', log_value=lambda z: -z, log_slope=lambda z: -z)",
+            )
+        if self.compiled is not None and require_int("compiled", self.compiled, low=0) > 1:
+            raise RangeError(
+                "compiled",
+                expected="None, or the number of a loss in the compiled loops",
+                got=short(self.compiled),
+                remedy="leave it out: a loss of your own runs in torch",
+            )
+
     def gap(self, z: torch.Tensor, log_S: torch.Tensor) -> torch.Tensor:
         """log(l(z - S) - l(z)), elementwise."""
         if self.log_gap is not None:
@@ -56,22 +79,29 @@ class Loss:
 
 
 def log_expm1(log_S: torch.Tensor) -> torch.Tensor:
-    """log(exp(S) - 1) from log S; for S below 1e-8 the next term S/2 is below rounding."""
+    """log(exp(S) - 1) from log S, for any S.
+
+    Below 1e-8 the next term S/2 is below rounding; above 40 the 1 is.
+    """
     S = log_S.exp()
-    return torch.where(S < 1e-8, log_S + S / 2, torch.expm1(S).log())
+    middle = torch.expm1(S.clamp(max=40)).log()
+    return torch.where(S < 1e-8, log_S + S / 2, torch.where(S > 40, S, middle))
 
 
 def _logistic_log_value(z: torch.Tensor) -> torch.Tensor:
-    # log(log(1 + e^-z)); past z = 40 the logarithm of log1p(x) = x (1 - x/2) is -z - x/2
-    softplus = torch.nn.functional.softplus(-z)
-    return torch.where(z > 40, -z - (-z).exp() / 2, softplus.clamp(min=1e-300).log())
+    # log(log(1 + e^-z)); past z = 40 the logarithm of log1p(x) = x (1 - x/2) is -z - x/2.
+    # Both branches are kept finite: a NaN in the unused one would reach the derivative.
+    softplus = -torch.nn.functional.logsigmoid(z)
+    tail = -z - (-z.clamp(min=40)).exp() / 2
+    return torch.where(z > 40, tail, softplus.clamp(min=1e-300).log())
 
 
 def _logistic_log_gap(z: torch.Tensor, log_S: torch.Tensor) -> torch.Tensor:
-    # log(1 + e^{-z+S}) - log(1 + e^{-z}) = log1p(sigmoid(-z) (e^S - 1))
+    # log(1 + e^{-z+S}) - log(1 + e^{-z}) = log1p(x), x = sigmoid(-z) (e^S - 1)
     log_x = torch.nn.functional.logsigmoid(-z) + log_expm1(log_S)
-    x = log_x.exp()
-    return torch.where(x < 1e-8, log_x - x / 2, torch.log1p(x).log())
+    x = log_x.clamp(max=40).exp()
+    middle = torch.where(log_x > 40, log_x, torch.log1p(x)).log()
+    return torch.where(x < 1e-8, log_x - x / 2, middle)
 
 
 EXPONENTIAL = Loss(

@@ -8,9 +8,18 @@ from __future__ import annotations
 
 import torch
 
-from ._validate import as_float_tensor, require_int, require_shape
+from ._validate import (
+    as_float_tensor,
+    as_lengths,
+    require_device,
+    require_finite,
+    require_flag,
+    require_float_dtype,
+    require_int,
+    require_shape,
+)
 from .data import Dataset
-from .errors import MissingDecoderError
+from .errors import DtypeError, MissingDecoderError
 from .losses import Loss, as_loss
 
 
@@ -76,10 +85,12 @@ class SelfAttention(torch.nn.Module):
     train_u : bool
         Whether u is a parameter that takes gradients (Section 4) or is fixed (Section 3).
     dtype : torch.dtype
+        Of W and u; tokens must have the same.
 
     Raises
     ------
-    ShapeError, DtypeError, RangeError
+    ShapeError, DtypeError, RangeError, NonFiniteError, DeviceError
+        Calling the layer raises them for its tokens and lengths; NaN tokens pass, as in torch.
 
     Examples
     --------
@@ -87,32 +98,46 @@ class SelfAttention(torch.nn.Module):
     >>> from attnbias import SelfAttention, make_separation_pair
     >>> data = make_separation_pair()
     >>> layer = SelfAttention(2, u=data.u)
-    >>> layer(data.X)
-    tensor([0.5000], dtype=torch.float64, grad_fn=<ViewBackward0>)
+    >>> layer(data.X).tolist()
+    [0.5]
     """
 
     def __init__(self, d: int, W=None, u=None, train_u: bool = False, dtype=torch.float64):
         super().__init__()
-        d = require_int("d", d, low=1)
+        d, train_u = require_int("d", d, low=1), require_flag("train_u", train_u)
+        dtype = require_float_dtype("dtype", dtype)
         W = torch.zeros(d, d, dtype=dtype) if W is None else as_float_tensor("W", W, dtype=dtype)
         u = torch.zeros(d, dtype=dtype) if u is None else as_float_tensor("u", u, dtype=dtype)
         require_shape("W", W, (d, d), "(d, d)")
         require_shape("u", u, (d,), "(d,)")
+        require_device("u", u, W.device)
+        for name, tensor in (("W", W), ("u", u)):
+            require_finite(name, tensor)
         self.W = torch.nn.Parameter(W.detach().clone())
-        self.u = torch.nn.Parameter(u.detach().clone(), requires_grad=bool(train_u))
+        self.u = torch.nn.Parameter(u.detach().clone(), requires_grad=train_u)
 
     def attention(self, X, lengths=None) -> torch.Tensor:
         """(n, T) attention map."""
-        return attention_map(self._tokens(X), self.W, lengths)
+        X, lengths = self._input(X, lengths)
+        return attention_map(X, self.W, lengths)
 
     def forward(self, X, lengths=None) -> torch.Tensor:
         """(n,) predictions of (n, T, d) tokens."""
-        return predict(self._tokens(X), self.W, self.u, lengths)
+        X, lengths = self._input(X, lengths)
+        return predict(X, self.W, self.u, lengths)
 
-    def _tokens(self, X) -> torch.Tensor:
+    def _input(self, X, lengths) -> tuple[torch.Tensor, torch.Tensor | None]:
         X = as_float_tensor("X", X)
         require_shape("X", X, (None, None, self.W.shape[0]), "(n, T, d)")
-        return X
+        require_device("X", X, self.W.device)
+        if X.dtype != self.W.dtype:
+            raise DtypeError(
+                "X",
+                expected=f"the layer's dtype, {self.W.dtype}",
+                got=str(X.dtype),
+                remedy="convert the tokens with X.to(layer.W.dtype), or the layer",
+            )
+        return X, None if lengths is None else as_lengths(lengths, X, low=1)
 
     def extra_repr(self) -> str:
         return f"d={self.W.shape[0]}, train_u={self.u.requires_grad}"

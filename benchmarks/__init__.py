@@ -1,0 +1,1 @@
+"""Speed, side by side in one process, as ratios: `make bench`."""

@@ -33,9 +33,8 @@ def autograd_run(data, rule, steps, record, *, loss="exponential", W0=None) -> d
                     "log_step_size": size.log(),
                     "log_nonopt_score": (1 - phi).log(),
                     "W_norm": layer.W.norm(),
-                    "W_alignment_error": 1 - torch.cosine_similarity(
-                        layer.W.flatten(), target.flatten(), dim=0, eps=0
-                    ),
+                    "W_alignment_error": 1
+                    - torch.cosine_similarity(layer.W.flatten(), target.flatten(), dim=0, eps=0),
                 }
                 for name, value in values.items():
                     series.setdefault(name, []).append(float(value))

@@ -83,7 +83,9 @@ class Layer:
         G = [[mpf(0)] * self.d for _ in range(self.d)]
         for tokens, phi, score in zip(self.X, maps, self.scores, strict=True):
             margin = dot(phi, score)
-            weights = [self.slope(margin) * p * (s - margin) for p, s in zip(phi, score, strict=True)]
+            weights = [
+                self.slope(margin) * p * (s - margin) for p, s in zip(phi, score, strict=True)
+            ]
             pulled = [dot(weights, column) for column in zip(*tokens, strict=True)]
             for a in range(self.d):
                 for b in range(self.d):

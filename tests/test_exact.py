@@ -10,7 +10,7 @@ import torch
 from instances import dyadic_data, random_start, start_with_gap
 from plain_loop import autograd_run
 from reference import PlainRule, run
-from tolerances import MULTIPRECISION, MULTIPRECISION_LOG
+from tolerances import MULTIPRECISION, MULTIPRECISION_LOG, NEAR_THE_WALL
 
 from attnbias import GD, NGD, Polyak, solve_w_svm, train
 
@@ -20,6 +20,10 @@ DATA = {
     "three sequences": dyadic_data(3, 3, 4, seed=1, equal_scores=False),
     "ragged": dyadic_data(3, 4, 4, seed=3, equal_scores=False, lengths=[4, 2, 3]),
 }
+# a score gap of thousands, as unscaled inputs give: exp of the lost score overflows
+DATA["large scores"] = DATA["general scores"].with_decoder(3000 * DATA["general scores"].u)
+PASS_ZERO = ("log_loss", "log_loss_gap", "log_grad_norm", "log_step_size")
+SMALLEST = 1e-300  # an optimal-token score below it may round to the smallest floats
 FORMS = [
     ("compiled", "span"),
     ("compiled", "factored"),
@@ -44,7 +48,9 @@ class Case:
         data = DATA[self.data]
         if self.start == "random":
             return random_start(data, 1.0, seed=7)
-        return start_with_gap(data, self.start) if self.start else torch.zeros(data.d, data.d).double()
+        return (
+            start_with_gap(data, self.start) if self.start else torch.zeros(data.d, data.d).double()
+        )
 
     def record(self) -> list[int]:
         return [t for t in (0, 1, 2, 5, 10, 30, 100, 200, 400, 800, 1600, 2200) if t <= self.steps]
@@ -72,7 +78,7 @@ def polyak(cap=None, floor=None) -> PlainRule:
     return PlainRule("polyak", cap=cap, floor=floor)
 
 
-A, B, C, R = DATA
+A, B, C, R, LARGE = DATA
 LOGISTIC = "logistic"
 CASES = {
     "ngd": Case(A, ngd(1.25), reach=-1000),
@@ -90,6 +96,9 @@ CASES = {
     "polyak, cap, equal scores": Case(A, polyak(1e150), LOGISTIC, reach=-300),
     "polyak, floor": Case(B, polyak(floor=0.01), start="random", steps=2, reach=-25),
     "polyak, floor, cap": Case(B, polyak(5.0, 0.01), start="random", steps=200),
+    "polyak, large scores": Case(LARGE, polyak(), start="random", steps=5),
+    "polyak, logistic, large scores": Case(LARGE, polyak(1e300), LOGISTIC, "random", 5),
+    "ngd, large scores": Case(LARGE, ngd(0.3), LOGISTIC, steps=100),
     "gd": Case(A, PlainRule("gd", 1.0)),
     "gd, general": Case(B, PlainRule("gd", 1.0), LOGISTIC, "random"),
     "gd, saturated": Case(A, PlainRule("gd", 1e300), start=690.0, steps=200, reach=-690),
@@ -131,7 +140,7 @@ def test_agrees_with_multiprecision(name):
         assert trace.step.tolist() == case.record()
         assert case.reach is None or trace.log_nonopt_score[-1] < case.reach
         for series, values in expected.items():
-            floor = MULTIPRECISION_LOG if series.startswith("log") else 0.0
+            floor = MULTIPRECISION_LOG if series in PASS_ZERO else SMALLEST
             np.testing.assert_allclose(
                 getattr(trace, series),
                 values,
@@ -142,10 +151,10 @@ def test_agrees_with_multiprecision(name):
 
 
 def test_bad_starts_underflow_in_float64():
-    """The starts are as bad as they say: the softmax of the optimal token is exactly 0."""
+    """The starts are as bad as they say: the softmax of the optimal token underflows."""
     for name in ("ngd, bad start", "gd, bad start"):
         trace = CASES[name].train("compiled", "span")
-        assert trace.opt_score[0] == 0.0
+        assert trace.opt_score[0] < 1e-300
         assert math.exp(trace.log_grad_norm[0]) == 0.0
 
 
@@ -158,7 +167,7 @@ def test_plain_autograd_fails_where_train_agrees(coordinates):
     exact = dict(zip(case.record(), reference("ngd, general")["W_alignment_error"], strict=True))
     trace = case.train("compiled", coordinates)
     measured = dict(zip(trace.step, trace.W_alignment_error, strict=True))
-    assert plain["W_alignment_error"][1] == pytest.approx(exact[10], rel=1e-3)
+    assert plain["W_alignment_error"][1] == pytest.approx(exact[10], rel=NEAR_THE_WALL)
     assert np.isfinite(plain["W_alignment_error"]).all()
     assert plain["W_alignment_error"][2] > 100 * exact[200]
     assert measured[200] == pytest.approx(exact[200], rel=MULTIPRECISION)

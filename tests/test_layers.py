@@ -10,12 +10,12 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "attnbias"
 # Lower layers first; a module may import from its own layer and from those before it.
 LAYERS = [
-    {"errors", "_files", "_numbers", "_validate", "_provenance"},
+    {"errors", "_files", "_validate", "_provenance"},
     {"data", "losses", "logdomain", "model", "checks"},
     {"geometry"},
     {"dynamics"},
     {"experiments"},
-    {"figures", "slider", "cli"},
+    {"figures", "cli"},
 ]
 
 

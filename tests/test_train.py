@@ -10,12 +10,17 @@ from hypothesis import strategies as st
 from instances import SERIES, assert_same_run, random_data, random_start, weights_after
 from plain_loop import autograd_run
 from tolerances import (
+    ASYMPTOTIC,
     AUTOGRAD,
     CLOSED_FORM,
     FORMS,
     INVARIANCE,
+    NEAR_THE_WALL,
     PRINTED_EIGHT,
+    PRINTED_FOUR,
     PRINTED_FOUR_RELATIVE,
+    PRINTED_TWO_RELATIVE,
+    ROTATED,
 )
 
 from attnbias import (
@@ -31,7 +36,7 @@ from attnbias import (
     train,
 )
 from attnbias.dynamics.cost import choose_coordinates, iteration_cost
-from attnbias.dynamics.train import record_steps
+from attnbias.dynamics.request import record_steps
 from attnbias.errors import (
     DtypeError,
     InfeasibleError,
@@ -80,7 +85,7 @@ def test_ngd_rate_on_the_pair():
     trace = train(make_separation_pair(), NGD(1.0), 10**6, W0=PAIR_START, record=[10**4, 10**6])
     limit = trace.W_alignment_error * (trace.step - 0.3) ** 2
     np.testing.assert_allclose(limit, PAIR_REST / 2, rtol=PRINTED_EIGHT)
-    assert PAIR_REST / 2 == pytest.approx(0.105)
+    assert pytest.approx(0.105) == PAIR_REST / 2
 
 
 def test_gd_on_the_pair_stays_in_its_brackets():
@@ -88,9 +93,9 @@ def test_gd_on_the_pair_stays_in_its_brackets():
     steps = 10 ** np.arange(1, 6)
     trace = train(make_separation_pair(), GD(1.0), 10**5, W0=PAIR_START, record=steps)
     w = np.sqrt(trace.W_norm**2 - PAIR_REST)
-    np.testing.assert_allclose(w, [1.0189, 3.5154, 5.8937, 8.2084, 10.5127], atol=5.1e-5)
+    np.testing.assert_allclose(w, [1.0189, 3.5154, 5.8937, 8.2084, 10.5127], atol=PRINTED_FOUR)
     printed = [0.0880, 8.390e-3, 3.009e-3, 1.5547e-3, 9.487e-4]
-    np.testing.assert_allclose(trace.W_alignment_error, printed, rtol=2e-4)
+    np.testing.assert_allclose(trace.W_alignment_error, printed, rtol=PRINTED_FOUR_RELATIVE)
     phi = 1 / (1 + math.exp(0.3))
     lower = np.log(math.exp(-0.3) + phi**2 * math.exp(-phi) * steps)
     upper = np.log(math.exp(-0.3) + math.exp(1 / 4 - 1) * steps)
@@ -173,22 +178,22 @@ def test_orthonormal_tokens_give_the_printed_rates(rule, printed):
     start += 0.1 * torch.outer(e[1], e[3])
     steps = [10, 100, 1000, 10000][: len(printed)]
     trace = train(data, rule, steps[-1], W0=start, record=steps)
-    np.testing.assert_allclose(trace.W_alignment_error, printed, rtol=5e-4)
+    np.testing.assert_allclose(trace.W_alignment_error, printed, rtol=PRINTED_FOUR_RELATIVE)
 
 
 def test_feasible_instance_on_which_ngd_turns_away():
     """Feasible, W_0 = 0, and yet the smallest softmax tends to 0 and the cosine to 0.196."""
     data = Dataset([[[2.0, 0], [0, 1]], [[2.0, 0], [1, 1]]], [1, -1], u=[0.0, 2.0])
     svm = solve_w_svm(data)
-    assert svm.margin == pytest.approx(0.5547, abs=5e-5)
+    assert svm.margin == pytest.approx(0.5547, abs=PRINTED_FOUR)
     assert svm.dual.tolist() == pytest.approx([1.25, 2.0])
     for steps, smallest in ((0, 0.5), (1, 0.399), (10, 0.0260), (100, 1.2e-18), (1000, 1.7e-184)):
         W = weights_after(data, NGD(0.1), steps, svm=svm)
         log_phi = torch.log_softmax(attention_logits(data.X, W), dim=1)
         log_least = log_phi.gather(1, optimal_tokens(data)[:, None]).min().item()
-        assert math.exp(log_least) == pytest.approx(smallest, rel=0.03)
+        assert math.exp(log_least) == pytest.approx(smallest, rel=PRINTED_TWO_RELATIVE)
     trace = train(data, NGD(0.1), 20000, record=[20000])
-    assert 1 - trace.W_alignment_error[0] == pytest.approx(0.1964, abs=5e-5)
+    assert 1 - trace.W_alignment_error[0] == pytest.approx(0.1964, abs=PRINTED_FOUR)
     assert trace.status == "completed"
 
 
@@ -220,7 +225,7 @@ def test_the_float64_wall():
     data, record = make_example1(n=5, T=3, d=50, sigma=0.2, seed=0), [100, 1000]
     plain = autograd_run(data, NGD(0.1), 1000, record)["W_alignment_error"]
     exact = train(data, NGD(0.1), 1000, record=record).W_alignment_error
-    assert plain[0] == pytest.approx(exact[0], rel=1e-2)
+    assert plain[0] == pytest.approx(exact[0], rel=NEAR_THE_WALL)
     assert math.isfinite(plain[1])
     assert plain[1] > 20 * exact[1]
     assert exact[1] < 2e-3 < exact[0]
@@ -241,7 +246,12 @@ def problems(draw, ragged=True):
     eta = 0.1 / scale**2
     rules = [GD(eta / scale**2), NGD(eta), NGD(eta / 4, momentum=0.9)]
     rules += [Polyak(max_step=eta / scale**2), NGD(eta, max_step=10 * eta)]
-    return data, start, draw(st.sampled_from(rules)), draw(st.sampled_from(["exponential", "logistic"]))
+    return (
+        data,
+        start,
+        draw(st.sampled_from(rules)),
+        draw(st.sampled_from(["exponential", "logistic"])),
+    )
 
 
 @FEW
@@ -322,7 +332,7 @@ def test_rotated_features_give_the_rotated_run(problem, seed):
     Q, _ = torch.linalg.qr(random_start(data, 1.0, seed))
     other = Dataset(data.X @ Q, data.y, Q.T @ data.u, data.lengths)
     one, two = compare(data, start, other, Q.T @ start @ Q, rule, loss)
-    assert torch.allclose(Q.T @ one.W @ Q, two.W, rtol=1e-8, atol=1e-8)
+    assert torch.allclose(Q.T @ one.W @ Q, two.W, rtol=ROTATED, atol=ROTATED)
 
 
 @FEW
@@ -420,7 +430,7 @@ def test_large_finite_steps_are_followed(form):
     trace = quiet(data, NGD(1e98), 100, form, record=[0, 1, 100])
     assert trace.status == "completed"
     assert trace.W_norm[1] == pytest.approx(1e98, rel=CLOSED_FORM)
-    assert trace.log_grad_norm[-1] < -1e97
+    assert trace.log_grad_norm[-1] < -1e96
 
 
 @pytest.mark.parametrize("form", COMPILED + TORCH)
@@ -450,7 +460,7 @@ def test_no_svm_measures_no_alignment():
 def test_a_million_steps_stay_finite():
     trace = train(make_example1(n=5, T=3, d=50, seed=0), NGD(0.1), 10**6)
     assert trace.status == "completed"
-    assert trace.W_norm[-1] == pytest.approx(1e5, rel=1e-2)
+    assert trace.W_norm[-1] == pytest.approx(1e5, rel=ASYMPTOTIC)
     for name in ("log_loss", "log_loss_gap", "log_grad_norm", "log_step_size", "log_nonopt_score"):
         assert np.isfinite(getattr(trace, name)).all()
     assert trace.W_alignment_error[-1] < 1e-8
@@ -481,7 +491,9 @@ def test_records_do_not_depend_on_what_else_is_recorded():
 @pytest.mark.parametrize("form", COMPILED + TORCH)
 def test_last_iterate_has_the_recorded_norm(form):
     data = random_data(3, 3, 8, seed=2)
-    trace = quiet(data, NGD(0.1, momentum=0.9), 40, form, W0=random_start(data, 0.3, 0), record=[40])
+    trace = quiet(
+        data, NGD(0.1, momentum=0.9), 40, form, W0=random_start(data, 0.3, 0), record=[40]
+    )
     assert trace.W.norm().item() == pytest.approx(trace.W_norm[-1], rel=CLOSED_FORM)
 
 

@@ -21,14 +21,47 @@ FORMS = 1e-10
 # Iterates of transformed data: the transformation itself rounds the tokens, by 2e-16 of their
 # norm, and a run of 100 steps carries that on.
 INVARIANCE = 1e-10
-# Numbers that the theory sheet prints with four decimals or four digits.
-PRINTED_FOUR = 1e-4
-PRINTED_FOUR_RELATIVE = 3e-4
+# Numbers printed with four decimals: half of the last, and a little. With four digits, relative:
+# half of the last of 1.000. With two or three digits, the same.
+PRINTED_FOUR = 5.1e-5
+PRINTED_FOUR_RELATIVE = 5e-4
+PRINTED_TWO_RELATIVE = 5e-2
+# Plain float64 on the way to its wall: still right to the eye, no longer to its last digits.
+NEAR_THE_WALL = 1e-2
+# A rotated W_t after 100 steps: a QR factor, two products with it, and the run in between.
+ROTATED = 1e-8
+# A limit read off at finite t: the next term is smaller than this there.
+ASYMPTOTIC = 1e-2
+# An exponent read off a window of two decades that ends at 1e5 steps.
+FITTED_EXPONENT = 5e-3
+# A loss floor that is L* itself to 1e-13: ten Polyak steps of L - L* about 1e-3.
+FLOOR_ROUNDING = 1e-8
+# A standard deviation of 72,000 draws: 0.3% is one sigma.
+SAMPLED = 1e-2
 # Elementary functions of one number against multiprecision: a few roundings.
 FUNCTION = 1e-14
 # Gauss-Legendre with 24 nodes on a smooth slope, S up to 5.
 QUADRATURE = 1e-13
 # Exponent of an exact power law: least squares on logarithms up to 30.
 EXACT_POWER = 1e-11
-# 1 - cosine where W points along W_mm exactly: the square of a rounding error, not a zero.
-ALIGNMENT_FLOOR = 1e-28
+# 1 - cosine where W points along W_mm exactly: the square of the rounding of W in dense form, which
+# is about 2e-16 times the root of some thousand steps.
+ALIGNMENT_FLOOR = 1e-26
+# SVM weights and constants of closed forms: a small Cholesky solve, refined to 32 roundings.
+SVM_CLOSED_FORM = 1e-14
+# Duality gap on data with |z| norm up to 1e3: the rounding 2e-16 |z| norm of the margins.
+SVM_GAP = 1e-12
+# Weights of equivalent SVMs: rounding of the Gram matrix times its condition, up to 1e5 here.
+SVM_EQUIVALENT = 1e-9
+# An interior-point solver at its own default accuracy of 1e-8, on |W|^2; W has the root of it.
+INTERIOR_POINT = 1e-4
+# Non-negative least squares: weights are a quotient of its residual, of cancellation up to 1e4.
+NNLS = 1e-9
+# A vanishing sum of rows, relative: rounding of the sum times the condition of the rows.
+GORDAN = 1e-12
+# Softmax weights in the log domain: logarithms of sums of up to five terms, and a difference c that
+# keeps at least a hundredth of its largest term.
+LOG_SOFTMAX = 1e-12
+# Scores of a decoder from a least-squares solve: 2e-16 times the condition number of the tokens,
+# which Example 1 keeps below 1e3 except at the smallest d.
+INTERPOLATION = 1e-11

@@ -12,10 +12,13 @@ import torch
 
 from .._files import read_npz, write_npz
 from .._validate import (
+    as_device,
     as_float_tensor,
+    as_lengths,
     as_tensor,
     require_device,
     require_finite,
+    require_float_dtype,
     require_shape,
 )
 from ..errors import DtypeError, FileFormatError, LabelError, ShapeError
@@ -114,7 +117,14 @@ class Dataset:
         return self.X[:, 0]
 
     def to(self, device=None, dtype=None) -> Dataset:
-        """The same data on another device or in another float dtype."""
+        """The same data on another device or in another float dtype.
+
+        Raises
+        ------
+        DeviceError, DtypeError
+        """
+        device = None if device is None else as_device("device", device)
+        dtype = None if dtype is None else require_float_dtype("dtype", dtype)
         move = {"device": device, "dtype": dtype}
         return Dataset(
             self.X.to(**move),
@@ -130,7 +140,13 @@ class Dataset:
         return Dataset(self.X, self.y, u, self.lengths, self.name, self.meta)
 
     def save(self, path) -> Path:
-        """Write X, y, u, lengths and meta to an npz file (no pickle, atomic)."""
+        """Write X, y, u, lengths and meta to an npz file (no pickle, atomic).
+
+        Raises
+        ------
+        MissingFileError, FileAccessError, DtypeError
+            The last for a meta that json can't hold.
+        """
         arrays = {"X": self.X, "y": self.y, "lengths": self.lengths}
         if self.u is not None:
             arrays["u"] = self.u
@@ -143,6 +159,11 @@ class Dataset:
         """Read a data set from an npz file with X and y, and optionally u and lengths.
 
         A plain `numpy.savez(path, X=..., y=..., u=...)` is read as well.
+
+        Raises
+        ------
+        MissingFileError, FileAccessError, FileFormatError
+            Besides the errors of the arrays themselves, as on construction.
         """
         arrays, header = read_npz(path, kind="dataset", header_required=False)
         missing = {"X", "y"} - arrays.keys()
@@ -163,6 +184,17 @@ class Dataset:
         return (
             f"Dataset({title}n={self.n} sequences, T={self.T} tokens{ragged}, "
             f"d={self.d} features, decoder {decoder})"
+        )
+
+
+def require_dataset(data) -> None:
+    """Refuse anything but a Dataset."""
+    if not isinstance(data, Dataset):
+        raise DtypeError(
+            "data",
+            expected="a Dataset",
+            got=type(data).__name__,
+            remedy="wrap the tensors: Dataset(X, y, u)",
         )
 
 
@@ -192,24 +224,7 @@ def _lengths(lengths, X: torch.Tensor) -> torch.Tensor:
     n, T = X.shape[:2]
     if lengths is None:
         return torch.full((n,), T, dtype=torch.long, device=X.device)
-    lengths = as_tensor("lengths", lengths)
-    if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
-        raise DtypeError(
-            "lengths",
-            expected="integers",
-            got=str(lengths.dtype).removeprefix("torch."),
-            remedy="convert with lengths.long()",
-        )
-    require_shape("lengths", lengths, (n,), "(n,)")
-    require_device("lengths", lengths, X.device)
-    if int(lengths.min()) < 2 or int(lengths.max()) > T:
-        raise ShapeError(
-            "lengths",
-            expected=f"each from 2 to T = {T}",
-            got=f"{int(lengths.min())} to {int(lengths.max())}",
-            remedy="drop one-token sequences and check the padding",
-        )
-    return lengths.to(torch.long, copy=True)
+    return as_lengths(lengths, X, low=2)
 
 
 def _decoder(u, X: torch.Tensor) -> torch.Tensor | None:

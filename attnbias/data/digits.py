@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import torch
 
-from .._validate import require_choice, require_int, require_number
+from .._validate import require_choice, require_flag, require_int, require_number, short
 from ..errors import DtypeError, FileFormatError, RangeError
 from ._mnist import SIDE, Digits, read_digits
 from .dataset import Dataset
@@ -119,11 +120,15 @@ def load_binary_mnist(
         "norm": _positive("norm", norm),
         "ridge": _positive("ridge", ridge),
         "classifier_scale": _positive("classifier_scale", classifier_scale),
-        "centre": _flag("centre", centre),
-        "project_noise": _flag("project_noise", project_noise),
+        "centre": require_flag("centre", centre),
+        "project_noise": require_flag("project_noise", project_noise),
         "seed": require_int("seed", seed, low=0, high=2**63 - 1),
     }
-    splits = read_digits(source, verify=_flag("verify", verify), cache=cache)
+    if cache is not None and not isinstance(cache, str | os.PathLike):
+        raise DtypeError(
+            "cache", expected="a path, or None", got=short(cache), remedy="name a folder"
+        )
+    splits = read_digits(source, verify=require_flag("verify", verify), cache=cache)
     _require_enough(settings["n"], splits["test"])
     (train, y_train), (test, y_test) = _tokens(splits, settings["patch"], centre)
     u = _ridge_classifier(train, y_train, settings["ridge"], settings["classifier_scale"])
@@ -145,12 +150,6 @@ def load_binary_mnist(
 def _positive(name: str, value) -> float:
     """The bounds keep every product inside float64."""
     return require_number(name, value, low=1e-8, high=1e8)
-
-
-def _flag(name: str, value) -> bool:
-    if not isinstance(value, bool):
-        raise DtypeError(name, expected="True or False", got=repr(value), remedy="pass a bool")
-    return value
 
 
 def _require_enough(n: int, digits: Digits) -> None:

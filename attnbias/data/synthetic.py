@@ -28,7 +28,7 @@ def make_example1(
     n, T, d : int
         Sequences, tokens a sequence, features; d >= n (T - 1) + 2.
     sigma : float
-        Standard deviation of each noise coordinate.
+        Standard deviation of each noise coordinate, from 1e-60 to 1e60.
     signal : float, optional
         Norm U of the two orthogonal means; sigma sqrt(d) by default, as the noise tokens have.
     position : {"random", "first", "last"}
@@ -62,13 +62,14 @@ def make_example1(
     n = require_int("n", n, low=1)
     T = require_int("T", T, low=2)
     d = require_int("d", d, low=2)
-    sigma = require_number("sigma", sigma, low=0, open_low=True, high=1e100)
+    # the bounds keep squares of tokens and of u inside float64
+    sigma = require_number("sigma", sigma, low=1e-60, high=1e60)
     signal = sigma * d**0.5 if signal is None else signal
-    signal = require_number("signal", signal, low=0, open_low=True, high=1e100)
+    signal = require_number("signal", signal, low=1e-60, high=1e65)
     position = require_choice("position", position, ("random", "first", "last"))
-    opt_score = require_number("opt_score", opt_score, low=-1e100, high=1e100)
-    other_score = require_number("other_score", other_score, low=-1e100, high=1e100)
-    seed = require_int("seed", seed, low=0)
+    opt_score = require_number("opt_score", opt_score, low=-1e60, high=1e60)
+    other_score = require_number("other_score", other_score, low=-1e60, high=1e60)
+    seed = require_int("seed", seed, low=0, high=2**63 - 1)
     if d < n * (T - 1) + 2:
         raise RangeError(
             "d",
@@ -115,7 +116,17 @@ def _interpolating_decoder(X, y, opt, opt_score, other_score):
     target[torch.arange(n), opt] = opt_score
     # gelsd returns the minimum-norm solution; repeated means make the rows rank deficient
     rows, values = X.reshape(n * T, d), (y[:, None] * target).reshape(n * T, 1)
-    return torch.linalg.lstsq(rows, values, driver="gelsd").solution.flatten()
+    u = torch.linalg.lstsq(rows, values, driver="gelsd").solution
+    error = float((rows @ u - values).abs().max())
+    if not error <= 1e-6 * (opt_score - other_score):
+        raise RangeError(
+            "signal, opt_score",
+            expected="tokens and scores that float64 can tell apart",
+            got=f"scores off by {error:.1e} where opt_score - other_score is "
+            f"{opt_score - other_score:.1e}",
+            remedy="bring signal nearer to sigma sqrt(d), or the two scores farther apart",
+        )
+    return u.flatten()
 
 
 def make_separation_pair() -> Dataset:

@@ -11,8 +11,8 @@ import math
 import numpy as np
 import torch
 
-from ..logdomain import log_loss_gap, log_mean_loss, softmax_state
-from . import kernels
+from ..logdomain import log_loss_gap, log_mean_loss, log_mean_nonopt, softmax_state
+from . import kernels, loops
 from .coordinates import Dense, Span
 from .problem import Problem
 from .rules import Rule
@@ -22,8 +22,26 @@ def log_floor_gap(problem: Problem, rule: Rule) -> float:
     """log(L* - floor), -inf when the rule uses L* itself."""
     if rule.loss_floor is None:
         return -math.inf
-    room = math.exp(problem.log_floor) - rule.loss_floor
-    return math.log(room) if room > 0 else -math.inf
+    if rule.loss_floor <= 0:
+        return float(np.logaddexp(problem.log_floor, _log(-rule.loss_floor)))
+    ratio = math.log(rule.loss_floor) - problem.log_floor
+    return problem.log_floor + _log(-math.expm1(ratio))
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf
+
+
+def _common_factor(problem: Problem) -> float:
+    """log of the largest exp(-top), taken out of every sequence's loss."""
+    return float((-problem.scores.top).amax())
+
+
+def _moderate(problem: Problem) -> bool:
+    """Whether all losses fit into floats with room to spare, so that few logs are needed."""
+    scores = problem.scores
+    spread = float(scores.top.amax() - scores.top.amin()) + float(scores.delta.amax())
+    return problem.loss.compiled == kernels.EXPONENTIAL and spread < 100.0
 
 
 def _aligned(matrix: torch.Tensor) -> np.ndarray:
@@ -60,23 +78,27 @@ class CompiledEngine:
                 rule.log_max_step,
                 rule.momentum,
                 log_floor_gap(problem, rule),
+                _moderate(problem),
+                _common_factor(problem),
             ]
         )
         counts = torch.bincount(problem.rows.sequence, minlength=problem.n)
         start = np.concatenate([[0], counts.cumsum(0).numpy()])
         delta = problem.scores.delta[problem.rows.sequence, problem.column]
         uniform = np.array([len(set(part)) == 1 for part in np.split(delta.numpy(), start[1:-1])])
-        shared = (start, delta.numpy(), delta.log().numpy(), problem.scores.top.numpy(), uniform)
+        floor = (-problem.scores.top - _common_factor(problem)).exp()
+        shared = (start, delta.numpy(), delta.log().numpy(), problem.scores.top.numpy())
+        shared = (*shared, uniform, floor.numpy())
         N, n = problem.N, problem.n
         rows, queries = problem.rows.differences, problem.rows.queries
         if coordinates == "dense":
-            self.loop = kernels.dense_loop
+            self.loop = loops.dense_loop
             self.tokens = (*shared, _aligned(rows), _aligned(queries))
             self.target = (_aligned_square(problem.unit_target),)
             W = _aligned_square(problem.W0)
             self.state = (W, np.zeros_like(W))
         else:
-            self.loop = kernels.span_loop if coordinates == "span" else kernels.factored_loop
+            self.loop = loops.span_loop if coordinates == "span" else loops.factored_loop
             if coordinates == "span":
                 self.tokens = (*shared, _aligned(problem.gram))
             else:
@@ -85,7 +107,7 @@ class CompiledEngine:
             self.target = tuple(part.contiguous().numpy() for part in target)
             g0 = problem.initial_gaps.numpy()
             self.state = (g0.copy(), *(np.zeros(N) for _ in range(5)), g0)
-        per_sequence = np.ones(kernels.ROWS * n)
+        per_sequence = np.ones(kernels.ROWS * n + 3)
         bits = np.empty(max(N, n), np.int64)
         rows_work = (np.empty(N), np.empty(N), np.empty(N))
         self.work = (*rows_work, per_sequence, bits, bits.view(np.float64))
@@ -125,7 +147,8 @@ class TorchEngine:
     name = "torch"
 
     def __init__(self, problem: Problem, rule: Rule, coordinates: str, wanted, records):
-        self.problem, self.rule, self.wanted, self.records = problem, rule, wanted, records
+        self.problem, self.rule, self.coordinates = problem, rule, coordinates
+        self.wanted, self.records = wanted, records
         self.iterate = (Dense if coordinates == "dense" else Span)(problem)
         self.log_floor_gap = torch.tensor(log_floor_gap(problem, rule), dtype=torch.float64)
 
@@ -154,12 +177,15 @@ class TorchEngine:
                 self._record(self.wanted[step], state, log_gap, log_norm, log_step)
             if step == last:
                 return kernels.RUNNING, step
-            self.iterate.move((log_step + peak).exp(), rule.momentum)
+            factor = (log_step + peak).exp()
+            if bool(factor * norm2.sqrt() > kernels.LONGEST_STEP):
+                return kernels.DIVERGED, step
+            self.iterate.move(factor, rule.momentum)
             step += 1
 
     def _record(self, row, state, log_gap, log_norm, log_step) -> None:
         problem = self.problem
-        mean = torch.logsumexp(state.log_nonopt, 0) - math.log(problem.n)
+        mean = log_mean_nonopt(state)
         loss = log_mean_loss(state, problem.scores, problem.loss)
         softmax = torch.stack([loss, log_gap, log_norm, log_step, mean])
         self.records[row] = torch.cat([softmax, self.iterate.measure()]).cpu().numpy()

@@ -1,7 +1,6 @@
-"""Compiled inner loops: the log-domain formulas of `logdomain`, one iteration in microseconds.
+"""The log-domain formulas of `logdomain`, compiled: softmax, gradient weights, step length.
 
-Everything the loops call lives in this file, because numba's cache looks at one source file
-only. Rows are the gap rows of (W-SVM), flat, sequence i at start[i]:start[i+1].
+Rows are the gap rows of (W-SVM), flat, sequence i at start[i]:start[i+1].
 
 A sequence's gradient weights are p = exp(rest + base) v with |v| <= 1. `base` = log of the
 softmax of the best non-optimal token: it runs to -infinity with training, `rest` stays
@@ -15,73 +14,30 @@ import math
 
 import numpy as np
 from numba import njit
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 EXPONENTIAL, LOGISTIC = 0, 1
 RUNNING, ZERO_GRADIENT, DIVERGED = 0, 1, 2
+LONGEST_STEP = 1e140  # the square of a sum of 2^31 such steps is still a float
 LOG_LOSS, LOG_GAP, LOG_NORM, LOG_STEP, LOG_NONOPT, NORM2, ALONG, ACROSS2 = range(8)
 RECORDS = 8
-LOW, TINY, BASE, REST, SUM, LOST, S_, SCALE, WORK, ONE = range(10)  # rows of s
-ROWS = 10
+# quantities of a sequence, one stretch of n numbers each in s; three totals stand behind them
+LOW, TINY, BASE, REST, SUM, LOST, S_, SCALE, WORK, ONE, OPT = range(11)
+ROWS = 11
+LOSS, NONOPT, GAP = range(3)
 
-_jit = njit(cache=True, nogil=True, error_model="numpy")
-# reassociation lets the products use the vector units; NaN and infinity keep their meaning
-# no reassociation here: it would undo the two-part reduction
-_jit_exp = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-_jit_sum = njit(
-    cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
-)
-
-
-@intrinsic
-def borrow(_typing, a):
-    """The same memory as an array that carries no reference count.
-
-    Counting is atomic and happens at each call; over a hundred of them would cost more than
-    the arithmetic of a small problem. The caller of the loops keeps the memory alive.
-    """
-
-    def codegen(context, builder, signature, args):
-        array = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0])
-        array.meminfo = cgutils.get_null_value(array.meminfo.type)
-        return array._getvalue()
-
-    return a(a), codegen
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+# reassociation lets sums use the vector units; NaN and infinity keep their meaning
+_SUM = {"reassoc", "contract", "nsz"}
+jit = njit(**_OPTIONS)
+jit_sum = njit(**_OPTIONS, fastmath=_SUM)
+# a call passes each array in seven words, which at small sizes costs more than the work
+jit_inline = njit(**_OPTIONS, forceinline=True)
+jit_sum_inline = njit(**_OPTIONS, fastmath=_SUM, forceinline=True)
+# no reassociation in the exponential: it would undo the two-part reduction
+jit_exp = njit(**_OPTIONS, fastmath={"contract"}, forceinline=True)
 
 
-@_jit
-def borrow_tokens(tokens):
-    """`borrow` for (start, delta, log_delta, top, uniform, D or K)."""
-    start, delta, log_delta, top, uniform, matrix = tokens[:6]
-    return (
-        borrow(start),
-        borrow(delta),
-        borrow(log_delta),
-        borrow(top),
-        borrow(uniform),
-        borrow(matrix),
-    )
-
-
-@_jit
-def borrow_span(target, state):
-    """`borrow` for target and state in span coordinates."""
-    xi_alpha, xi_margin, scalars = target
-    g, g_low, beta, beta_low, speed_g, speed_beta, g0 = state
-    target = (borrow(xi_alpha), borrow(xi_margin), borrow(scalars))
-    pairs = (borrow(g), borrow(g_low), borrow(beta), borrow(beta_low))
-    return target, (*pairs, borrow(speed_g), borrow(speed_beta), borrow(g0))
-
-
-@_jit
-def borrow_work(work):
-    """`borrow` for the scratch arrays."""
-    x, v, c, s, bits, powers = work
-    return borrow(x), borrow(v), borrow(c), borrow(s), borrow(bits), borrow(powers)
-
-
-@_jit_exp
+@jit_exp
 def exp_into(a, lo, hi, bits, powers):
     """a[lo:hi] = exp(a[lo:hi]) for a <= 709, on vector units; below -708 about 0.
 
@@ -89,6 +45,10 @@ def exp_into(a, lo, hi, bits, powers):
     remainder is 4e-18: off by at most about one unit in the last place. `powers` views
     the integers `bits` as floats: 2^k by its exponent field.
     """
+    if hi - lo < 12:  # too few to fill the vector units
+        for i in range(lo, hi):
+            a[i] = 1.0 if a[i] == 0.0 else math.exp(max(a[i], -708.0))
+        return
     for i in range(lo, hi):
         x = max(a[i], -708.0)
         k = np.floor(x * 1.4426950408889634 + 0.5)
@@ -111,7 +71,7 @@ def exp_into(a, lo, hi, bits, powers):
         a[i] *= powers[i - lo]
 
 
-@_jit
+@jit
 def log_slope(kind, z):
     """log(-l'(z))."""
     if kind == EXPONENTIAL:
@@ -119,7 +79,7 @@ def log_slope(kind, z):
     return -math.log1p(math.exp(z)) if z < 0 else -z - math.log1p(math.exp(-z))
 
 
-@_jit
+@jit
 def log_value(kind, z):
     """log l(z)."""
     if kind == EXPONENTIAL:
@@ -130,34 +90,41 @@ def log_value(kind, z):
     return math.log(softplus)
 
 
-@_jit
+@jit
 def log_mean_slope(kind, top, S):
     """log of (l(top - S) - l(top)) / S, the mean of -l' between the two."""
-    relative = S / 2 if S < 1e-8 else math.log(math.expm1(S) / S)
+    relative = S / 2 if S < 1e-8 else S + math.log(-math.expm1(-S) / S)
     if kind == EXPONENTIAL:
         return relative - top
-    log_sigmoid = -top - math.log1p(math.exp(-top)) if top > 0 else -math.log1p(math.exp(top))
-    rest = log_sigmoid + relative
+    rest = relative + log_slope(kind, top)  # the gap is log(1 + x), log x = rest + log S
+    if S > 0.0 and rest + math.log(S) > 30.0:
+        return math.log((rest + math.log(S)) / S)
     x = S * math.exp(rest)
     return rest - 0.5 * x if x < 1e-8 else rest + math.log(math.log1p(x) / x)
 
 
-@_jit_sum
+@jit_sum_inline
 def exponentials(n, a, b, start, g, s, v, bits, powers):
     """v_k = exp(low_i - g_k) with low_i the least gap of the sequence, and exp(-|low_i|)."""
+    least = np.inf
     for i in range(a, b):
         low = g[start[i]]
         for k in range(start[i] + 1, start[i + 1]):
             low = min(low, g[k])
+        least = min(least, low)
         s[LOW * n + i] = low
         s[TINY * n + i] = -abs(low)
         for k in range(start[i], start[i + 1]):
             v[k] = low - g[k]
     exp_into(v, start[a], start[b], bits, powers)
-    exp_into(s, TINY * n + a, TINY * n + b, bits, powers)
+    if least < 60.0:  # beyond, exp(-60) times any sum of scores is below rounding
+        exp_into(s, TINY * n + a, TINY * n + b, bits, powers)
+    else:
+        for i in range(TINY * n + a, TINY * n + b):
+            s[i] = 0.0
 
 
-@_jit_sum
+@jit_sum
 def sums(lo, hi, v, delta):
     """Sum of v and of v delta over rows lo to hi."""
     E = ED = 0.0
@@ -167,9 +134,20 @@ def sums(lo, hi, v, delta):
     return E, ED
 
 
-@_jit
-def softmax_weights(kind, start, delta, log_delta, top, uniform, a, b, g, s, v, c, bits, powers):
-    """Softmax and gradient weights of sequences a to b from the gaps g.
+@jit_inline
+def softmax_of(low, tiny, E):
+    """Softmax of the optimal and of the best other token, and the latter's log."""
+    if low >= 0.0:
+        ratio = E * tiny
+        opt = 1.0 / (1.0 + ratio)
+        return opt, tiny * opt, -low - (math.log1p(ratio) if ratio > 1e-17 else 0.0)
+    best = 1.0 / (tiny + E)
+    return tiny * best, best, math.log(best)
+
+
+@jit
+def log_weights(kind, start, delta, log_delta, top, uniform, a, b, g, s, v, c, bits, powers):
+    """Softmax and gradient weights of sequences a to b from the gaps g, for any scores.
 
     Fills v and the rows of s; see the module's text. E = sum of exp(low - g), so
     1 - softmax(opt) = exp(base) E and the lost score is S = exp(base) ED.
@@ -179,53 +157,106 @@ def softmax_weights(kind, start, delta, log_delta, top, uniform, a, b, g, s, v, 
     for i in range(a, b):
         lo, hi = start[i], start[i + 1]
         E, ED = sums(lo, hi, v, delta)
-        low, tiny = s[LOW * n + i], s[TINY * n + i]
-        if low >= 0.0:
-            ratio = E * tiny
-            opt = 1.0 / (1.0 + ratio)
-            best = tiny * opt
-            base = -low - (math.log1p(ratio) if ratio > 1e-17 else 0.0)
-        else:
-            best = 1.0 / (tiny + E)
-            opt = tiny * best
-            base = math.log(best)
+        low = s[LOW * n + i]
+        opt, best, base = softmax_of(low, s[TINY * n + i], E)
         S = best * ED
-        slope = log_slope(kind, top[i] - S)
         if uniform[i]:
             size = log_delta[lo] + low + base  # low + base = log softmax(opt)
         else:
-            size = general_weights(lo, hi, g, delta, v, c, opt, best, S, low, base)
+            peak = general_weights(lo, hi, delta, v, c, opt, best, S)
+            if peak > 0.0:
+                size = math.log(peak)
+            else:
+                size = log_domain_weights(lo, hi, g, delta, v, c, low, base)
         s[BASE * n + i] = base
-        s[REST * n + i] = slope + size
+        s[OPT * n + i] = opt
+        s[REST * n + i] = log_slope(kind, top[i] - S) + size
         s[SUM * n + i] = E
         s[LOST * n + i] = ED
         s[S_ * n + i] = S
 
 
-@_jit_sum
-def general_weights(lo, hi, g, delta, v, c, opt, best, S, low, base):
-    """Turn v into v c / peak and return log peak = log max |v c|, without Assumption 2.
+@jit_sum_inline
+def linear_weights(start, delta, uniform, floor, a, b, g, s, v, c, bits, powers):
+    """`log_weights` for the exponential loss and scores of moderate range: fewer logarithms.
+
+    floor_i = exp(-top_i) up to a common factor. s[SCALE] takes the sequence's weight without
+    exp(base), s[LOST] its loss gap without it, s[WORK] its loss. Returns False where a
+    weight comes close to underflow, because a wrong token holds the softmax.
+    """
+    n = floor.shape[0]
+    exponentials(n, a, b, start, g, s, v, bits, powers)
+    for i in range(a, b):
+        lo, hi = start[i], start[i + 1]
+        E = ED = 0.0
+        for k in range(lo, hi):
+            E += v[k]
+            ED += v[k] * delta[k]
+        opt, best, base = softmax_of(s[LOW * n + i], s[TINY * n + i], E)
+        S = best * ED
+        grown = S if S < 1e-8 else math.expm1(S)  # exp(S) - 1; 1 + S/2 below is the next term
+        relative = 1.0 + 0.5 * S if S < 1e-8 else grown / S
+        size = delta[lo] * opt
+        if not uniform[i]:
+            size = general_weights(lo, hi, delta, v, c, opt, best, S)
+        if size < 1e-100:  # its square must stay a float
+            return False
+        s[BASE * n + i] = base
+        s[OPT * n + i] = opt
+        s[SCALE * n + i] = floor[i] * (1.0 + grown) * size
+        s[SUM * n + i] = E
+        s[LOST * n + i] = floor[i] * relative * ED
+        s[WORK * n + i] = floor[i] * (1.0 + grown)
+    return True
+
+
+@jit_sum_inline
+def linear_scale(n, s, bits, powers):
+    """`log_scale` after `linear_weights`; also the three totals behind the rows of s."""
+    Q = -np.inf
+    loss = nonopt = gap = 0.0
+    for i in range(n):
+        Q = max(Q, s[BASE * n + i])
+        loss += s[WORK * n + i]
+    for i in range(n):
+        s[WORK * n + i] = s[BASE * n + i] - Q
+    exp_into(s, WORK * n, WORK * n + n, bits, powers)
+    for i in range(n):
+        share = s[WORK * n + i] / n
+        nonopt += share * s[SUM * n + i]
+        gap += share * s[LOST * n + i]
+        s[SCALE * n + i] *= share
+    s[ROWS * n + LOSS] = loss / n
+    s[ROWS * n + NONOPT] = nonopt
+    s[ROWS * n + GAP] = gap
+    return Q
+
+
+@jit_sum
+def general_weights(lo, hi, delta, v, c, opt, best, S):
+    """Turn v into v c / peak and return peak = max |v c|, without Assumption 2.
 
     c_k = sum_t softmax_t (score_t - score_k) over all tokens t, opt among them. It equals
-    delta_k - S, which is used unless that difference cancels.
+    delta_k - S, which is used unless that difference cancels. Close to underflow, because a
+    wrong token holds the softmax, v stays and 0 comes back.
     """
     peak = 0.0
     for k in range(lo, hi):
         c[k] = delta[k] - S
-        if abs(c[k]) < 0.0625 * delta[k]:
+        if abs(c[k]) < 0.5 * delta[k]:
             total = 0.0
             for t in range(lo, hi):
                 total += v[t] * (delta[k] - delta[t])
             c[k] = opt * delta[k] + best * total
         peak = max(peak, abs(v[k] * c[k]))
-    if peak < 1e-200:  # close to underflow: a wrong token holds the softmax
-        return log_domain_weights(lo, hi, g, delta, v, c, low, base)
+    if peak < 1e-200:
+        return 0.0
     for k in range(lo, hi):
         v[k] = v[k] * c[k] / peak
-    return math.log(peak)
+    return peak
 
 
-@_jit
+@jit
 def log_domain_weights(lo, hi, g, delta, v, c, low, base):
     """`general_weights` with every term in logs."""
     peak = -np.inf
@@ -247,8 +278,8 @@ def log_domain_weights(lo, hi, g, delta, v, c, low, base):
     return peak
 
 
-@_jit_sum
-def scale_sequences(n, s, bits, powers):
+@jit_sum
+def log_scale(n, s, bits, powers):
     """Common scale of the gradient: returns (Q, peak) and fills s[SCALE] so that
 
     -grad L = exp(Q + peak) sum_i scale_i sum_k v_k z_k.
@@ -267,7 +298,7 @@ def scale_sequences(n, s, bits, powers):
     return Q, peak
 
 
-@_jit_sum
+@jit_sum
 def log_mean(n, s, factor, bits, powers):
     """log of the mean of exp(s[WORK]) s[factor] over sequences; s[WORK] is overwritten."""
     w = WORK * n
@@ -283,7 +314,7 @@ def log_mean(n, s, factor, bits, powers):
     return shift + math.log(total / n)
 
 
-@_jit
+@jit
 def loss_gap_rest(kind, n, s, top, bits, powers, Q):
     """log(L - L*) - Q."""
     for i in range(n):
@@ -291,18 +322,18 @@ def loss_gap_rest(kind, n, s, top, bits, powers, Q):
     return log_mean(n, s, LOST, bits, powers)
 
 
-@_jit
+@jit
 def log_add(a, b):
     """log(exp a + exp b)."""
     top = max(a, b)
     return top if not np.isfinite(top) else top + math.log(math.exp(a - top) + math.exp(b - top))
 
 
-@_jit
+@jit_inline
 def log_step_rest(rule, gap_rest, norm_rest, Q):
     """log eta_t + Q: the factor of the scaled gradient, from logs relative to Q.
 
-    rule = (log_scale, gap_power, norm_power, log_max_step, momentum, log(L* - floor)).
+    rule = (log_scale, gap_power, norm_power, log_max_step, momentum, log(L* - floor), ...).
     The powers of NGD and Polyak sum to -1 with the gradient's own, so Q drops out exactly.
     """
     value = rule[0] + (1.0 + rule[1] + rule[2]) * Q
@@ -313,25 +344,34 @@ def log_step_rest(rule, gap_rest, norm_rest, Q):
     return min(value, rule[3] + Q)
 
 
-@_jit
-def record_softmax(kind, n, s, top, bits, powers, records, row, Q, gap_rest, norm_rest, step_rest):
-    """The part of a record that needs the softmax alone."""
+@jit
+def log_means(kind, n, s, top, bits, powers, Q):
+    """Logs of the loss and of 1 - softmax(opt), the latter less Q, after `log_weights`."""
     for i in range(n):
         s[WORK * n + i] = log_value(kind, top[i] - s[S_ * n + i])
-    records[row, LOG_LOSS] = log_mean(n, s, ONE, bits, powers)
+    loss = log_mean(n, s, ONE, bits, powers)
     for i in range(n):
         s[WORK * n + i] = s[BASE * n + i] - Q
-    records[row, LOG_NONOPT] = log_mean(n, s, SUM, bits, powers) + Q
-    records[row, LOG_GAP] = gap_rest + Q
-    records[row, LOG_NORM] = norm_rest + Q
-    records[row, LOG_STEP] = step_rest - Q
+    return loss, log_mean(n, s, SUM, bits, powers)
 
 
-@_jit
-def step_factor(kind, rule, n, s, top, bits, powers, Q, peak, norm2, recording, records, row):
+@jit_sum_inline
+def log_complement(n, s, log_nonopt):
+    """log of the mean of 1 - softmax(opt), from the smaller of the two sides."""
+    if log_nonopt < -0.7:
+        return log_nonopt
+    opt = 0.0
+    for i in range(n):
+        opt += s[OPT * n + i]
+    return math.log1p(-opt / n)
+
+
+@jit_inline
+def step_factor(kind, linear, rule, n, s, top, bits, powers, Q, peak, norm2, records, row):
     """The factor of the scaled gradient in the next step, and the softmax's record.
 
-    norm2 is the squared norm of the scaled gradient. Returns (status, factor).
+    norm2 is the squared norm of the scaled gradient; row < 0 records nothing.
+    Returns (status, factor).
     """
     if not (np.isfinite(norm2) and np.isfinite(Q)):
         return DIVERGED, 0.0
@@ -339,330 +379,21 @@ def step_factor(kind, rule, n, s, top, bits, powers, Q, peak, norm2, recording, 
         return ZERO_GRADIENT, 0.0
     norm_rest = peak + 0.5 * math.log(norm2)
     gap_rest = 0.0
-    if recording or rule[1] != 0.0:
-        gap_rest = loss_gap_rest(kind, n, s, top, bits, powers, Q)
+    if row >= 0 or rule[1] != 0.0:
+        if linear:
+            gap_rest = peak + math.log(s[ROWS * n + GAP])
+        else:
+            gap_rest = loss_gap_rest(kind, n, s, top, bits, powers, Q)
     step_rest = log_step_rest(rule, gap_rest, norm_rest, Q)
-    if recording:
-        record_softmax(
-            kind, n, s, top, bits, powers, records, row, Q, gap_rest, norm_rest, step_rest
-        )
+    if row >= 0:
+        if linear:
+            loss = peak + math.log(s[ROWS * n + LOSS])
+            nonopt = math.log(s[ROWS * n + NONOPT])
+        else:
+            loss, nonopt = log_means(kind, n, s, top, bits, powers, Q)
+        records[row, LOG_LOSS] = loss
+        records[row, LOG_NONOPT] = log_complement(n, s, nonopt + Q)
+        records[row, LOG_GAP] = gap_rest + Q
+        records[row, LOG_NORM] = norm_rest + Q
+        records[row, LOG_STEP] = step_rest - Q
     return RUNNING, math.exp(step_rest + peak)
-
-
-@_jit
-def record_span(g, beta, g0, xi_alpha, xi_margin, scalars, records, row):
-    """|W|^2, <W, unit W_mm> and the squared norm of the rest, from span coordinates.
-
-    scalars = (|W_0|^2, c_0, |P_0|^2), c = <W, unit W_mm>, P = W - c unit W_mm. The sum for
-    |P|^2 has a zero derivative in c, so the rounding of c enters squared.
-    """
-    norm2, along, c0 = scalars[0], 0.0, scalars[1]
-    for k in range(g.shape[0]):
-        norm2 += beta[k] * (g[k] + g0[k])
-        along += xi_alpha[k] * g[k]
-    across2 = scalars[2]
-    for k in range(g.shape[0]):
-        rest = (g[k] - along * xi_margin[k]) + (g0[k] - c0 * xi_margin[k])
-        across2 += (beta[k] - (along - c0) * xi_alpha[k]) * rest
-    records[row, NORM2] = norm2
-    records[row, ALONG] = along
-    records[row, ACROSS2] = across2
-
-
-@_jit
-def add_compensated(total, low, k, x):
-    """total[k] += x with the rounding kept in low[k] (Neumaier)."""
-    y = x + low[k]
-    new = total[k] + y
-    low[k] = (total[k] - new) + y if abs(total[k]) >= abs(y) else (y - new) + total[k]
-    total[k] = new
-
-
-@_jit_sum
-def symmetric_product(K, r, q, backwards):
-    """q = K r, reading the lower triangle once, four rows at a time.
-
-    K may have padding columns. Going backwards every other time meets the rows that the
-    cache still holds: 1.3 times faster where K is a little larger than the cache.
-    """
-    n = r.shape[0]
-    for i in range(n):
-        q[i] = 0.0
-    m = n - n % 4
-    for block in range(0, m, 4):
-        i = m - 4 - block if backwards else block
-        r0, r1, r2, r3 = r[i], r[i + 1], r[i + 2], r[i + 3]
-        s0 = s1 = s2 = s3 = 0.0
-        for j in range(i):
-            x = r[j]
-            a, b, c, d = K[i, j], K[i + 1, j], K[i + 2, j], K[i + 3, j]
-            s0 += a * x
-            s1 += b * x
-            s2 += c * x
-            s3 += d * x
-            q[j] += a * r0 + b * r1 + c * r2 + d * r3
-        q[i] += s0
-        q[i + 1] += s1
-        q[i + 2] += s2
-        q[i + 3] += s3
-        for p in range(i, i + 4):
-            for t in range(i, i + 4):
-                q[p] += K[p, t] * r[t]
-    for i in range(m, n):
-        s = 0.0
-        for j in range(i):
-            s += K[i, j] * r[j]
-            q[j] += K[i, j] * r[i]
-        q[i] += s + K[i, i] * r[i]
-
-
-@_jit_sum
-def dot(a, b):
-    """a . b"""
-    total = 0.0
-    for k in range(a.shape[0]):
-        total += a[k] * b[k]
-    return total
-
-
-@_jit_sum
-def rows_dot(D, lo, hi, q, out):
-    """out[k] = D_k . q for rows lo to hi, four rows at a time."""
-    d = D.shape[1]
-    k = lo
-    while k + 4 <= hi:
-        s0 = s1 = s2 = s3 = 0.0
-        for j in range(d):
-            x = q[j]
-            s0 += D[k, j] * x
-            s1 += D[k + 1, j] * x
-            s2 += D[k + 2, j] * x
-            s3 += D[k + 3, j] * x
-        out[k] = s0
-        out[k + 1] = s1
-        out[k + 2] = s2
-        out[k + 3] = s3
-        k += 4
-    while k < hi:
-        out[k] = dot(D[k], q)
-        k += 1
-
-
-@_jit_sum
-def rows_combine(D, lo, hi, v, out):
-    """out = sum_k v_k D_k over rows lo to hi, four rows at a time."""
-    d = D.shape[1]
-    for j in range(d):
-        out[j] = 0.0
-    k = lo
-    while k + 4 <= hi:
-        a, b, c, e = v[k], v[k + 1], v[k + 2], v[k + 3]
-        for j in range(d):
-            out[j] += a * D[k, j] + b * D[k + 1, j] + c * D[k + 2, j] + e * D[k + 3, j]
-        k += 4
-    while k < hi:
-        a = v[k]
-        for j in range(d):
-            out[j] += a * D[k, j]
-        k += 1
-
-
-@_jit
-def number_of_blocks(n, D):
-    """Blocks of sequences of about 512 kB, so that two passes over one stay in cache."""
-    return max(1, min(n, D.size // 65536))
-
-
-@_jit
-def block_range(block, blocks, n):
-    """First sequence of a block and of the next."""
-    return block * n // blocks, (block + 1) * n // blocks
-
-
-@_jit
-def move(g, g_low, beta, beta_low, speed_g, speed_beta, momentum, f, r, q, lo, hi):
-    """One step of span coordinates: velocities, then gaps and coefficients, rows lo to hi."""
-    for k in range(lo, hi):
-        dg, db = f * q[k], f * r[k]
-        if momentum != 0.0:
-            dg += momentum * speed_g[k]
-            db += momentum * speed_beta[k]
-            speed_g[k] = dg
-            speed_beta[k] = db
-        add_compensated(g, g_low, k, dg)
-        add_compensated(beta, beta_low, k, db)
-
-
-@_jit
-def span_loop(kind, rule, tokens, target, state, work, step, last, wanted, records):
-    """Run iterations `step` to `last` in span coordinates; one product K r each.
-
-    The iterate is W = W_0 + sum_k beta_k z_k, seen through its gaps g = g_0 + K beta.
-    tokens = (start, delta, log_delta, top, uniform, K); target = (xi_alpha, xi_margin, scalars);
-    state = (g, g_low, beta, beta_low, speed_g, speed_beta, g_0);
-    work = (q, v, c, s, bits, powers), s one stretch of n a quantity.
-    records[wanted[t]] takes iteration t where wanted[t] >= 0.
-    At `last` the gradient is taken and recorded, but no step follows.
-    Returns (status, step reached).
-    """
-    start, delta, log_delta, top, uniform, K = borrow_tokens(tokens)
-    target, state = borrow_span(target, state)
-    xi_alpha, xi_margin, scalars = target
-    g, g_low, beta, beta_low, speed_g, speed_beta, g0 = state
-    q, v, c, s, bits, powers = borrow_work(work)
-    wanted, records = borrow(wanted), borrow(records)
-    n = top.shape[0]
-    while True:
-        softmax_weights(kind, start, delta, log_delta, top, uniform, 0, n, g, s, v, c, bits, powers)
-        Q, peak = scale_sequences(n, s, bits, powers)
-        for i in range(n):
-            for k in range(start[i], start[i + 1]):
-                v[k] *= s[SCALE * n + i]
-        symmetric_product(K, v, q, step % 2 == 1)
-        norm2 = dot(v, q)
-        recording = wanted[step] >= 0
-        row = max(wanted[step], 0)
-        status, f = step_factor(
-            kind, rule, n, s, top, bits, powers, Q, peak, norm2, recording, records, row
-        )
-        if status != RUNNING:
-            return status, step
-        if recording:
-            record_span(g, beta, g0, xi_alpha, xi_margin, scalars, records, row)
-        if step == last:
-            return RUNNING, step
-        move(g, g_low, beta, beta_low, speed_g, speed_beta, rule[4], f, v, q, 0, g.shape[0])
-        step += 1
-
-
-@_jit
-def factored_loop(kind, rule, tokens, target, state, work, step, last, wanted, records):
-    """As `span_loop`, without K: gaps move by D_i (M R)_i, with R_i = D_i' r_i and M = Z Z'.
-
-    tokens = (start, delta, log_delta, top, uniform, D, M). The gradient's norm is known before the
-    second product, so a step, its softmax and the next R_i share one pass over D_i.
-    """
-    M = tokens[6]
-    start, delta, log_delta, top, uniform, D = borrow_tokens(tokens)
-    target, state = borrow_span(target, state)
-    xi_alpha, xi_margin, scalars = target
-    g, g_low, beta, beta_low, speed_g, speed_beta, g0 = state
-    q, v, c, s, bits, powers = borrow_work(work)
-    wanted, records = borrow(wanted), borrow(records)
-    n = top.shape[0]
-    R = np.empty((n, D.shape[1]))
-    MR = np.empty((n, D.shape[1]))
-    blocks = number_of_blocks(n, D)
-    f = 0.0
-    moving = False
-    while True:
-        for block in range(blocks):
-            a, b = block_range(blocks - 1 - block if step % 2 else block, blocks, n)
-            if moving:
-                for i in range(a, b):
-                    rows_dot(D, start[i], start[i + 1], MR[i], q)
-                lo, hi = start[a], start[b]
-                move(g, g_low, beta, beta_low, speed_g, speed_beta, rule[4], f, v, q, lo, hi)
-            softmax_weights(
-                kind, start, delta, log_delta, top, uniform, a, b, g, s, v, c, bits, powers
-            )
-            for i in range(a, b):
-                rows_combine(D, start[i], start[i + 1], v, R[i])
-        Q, peak = scale_sequences(n, s, bits, powers)
-        for i in range(n):
-            R[i] *= s[SCALE * n + i]
-            for k in range(start[i], start[i + 1]):
-                v[k] *= s[SCALE * n + i]
-        np.dot(M, R, MR)
-        norm2 = dot(R.ravel(), MR.ravel())
-        recording = wanted[step] >= 0
-        row = max(wanted[step], 0)
-        status, f = step_factor(
-            kind, rule, n, s, top, bits, powers, Q, peak, norm2, recording, records, row
-        )
-        if status != RUNNING:
-            return status, step
-        if recording:
-            record_span(g, beta, g0, xi_alpha, xi_margin, scalars, records, row)
-        if step == last:
-            return RUNNING, step
-        moving = True
-        step += 1
-
-
-@_jit_sum
-def record_dense(W, unit, records, row):
-    """|W|^2, <W, unit W_mm>, |W - <W, unit> unit|^2 from the matrix itself."""
-    norm2 = along = across2 = 0.0
-    w, m = W.ravel(), unit.ravel()
-    for j in range(w.shape[0]):
-        norm2 += w[j] * w[j]
-        along += w[j] * m[j]
-    for j in range(w.shape[0]):
-        rest = w[j] - along * m[j]
-        across2 += rest * rest
-    records[row, NORM2] = norm2
-    records[row, ALONG] = along
-    records[row, ACROSS2] = across2
-
-
-@_jit_sum
-def move_dense(W, speed, momentum, f, G):
-    """One step of the matrix."""
-    w, s, g = W.ravel(), speed.ravel(), G.ravel()
-    if momentum == 0.0:
-        for j in range(w.shape[0]):
-            w[j] += f * g[j]
-    else:
-        for j in range(w.shape[0]):
-            s[j] = momentum * s[j] + f * g[j]
-            w[j] += s[j]
-
-
-@_jit
-def dense_loop(kind, rule, tokens, target, state, work, step, last, wanted, records):
-    """As `span_loop`, on the d x d matrix W itself: gaps are computed afresh each iteration.
-
-    tokens = (start, delta, log_delta, top, uniform, D, Z); target = (unit W_mm,);
-    state = (W, speed).
-    """
-    Z = tokens[6]
-    start, delta, log_delta, top, uniform, D = borrow_tokens(tokens)
-    (unit,) = target
-    W, speed = state
-    g, v, c, s, bits, powers = borrow_work(work)
-    wanted, records = borrow(wanted), borrow(records)
-    n, d = Z.shape
-    Y = np.empty((n, d))
-    R = np.empty((n, d))
-    G = np.empty((d, d))
-    blocks = number_of_blocks(n, D)
-    while True:
-        np.dot(Z, W.T, Y)
-        for block in range(blocks):
-            a, b = block_range(blocks - 1 - block if step % 2 else block, blocks, n)
-            for i in range(a, b):
-                rows_dot(D, start[i], start[i + 1], Y[i], g)
-            softmax_weights(
-                kind, start, delta, log_delta, top, uniform, a, b, g, s, v, c, bits, powers
-            )
-            for i in range(a, b):
-                rows_combine(D, start[i], start[i + 1], v, R[i])
-        Q, peak = scale_sequences(n, s, bits, powers)
-        for i in range(n):
-            R[i] *= s[SCALE * n + i]
-        np.dot(R.T, Z, G)
-        norm2 = dot(G.ravel(), G.ravel())
-        recording = wanted[step] >= 0
-        row = max(wanted[step], 0)
-        status, f = step_factor(
-            kind, rule, n, s, top, bits, powers, Q, peak, norm2, recording, records, row
-        )
-        if status != RUNNING:
-            return status, step
-        if recording:
-            record_dense(W, unit, records, row)
-        if step == last:
-            return RUNNING, step
-        move_dense(W, speed, rule[4], f, G)
-        step += 1

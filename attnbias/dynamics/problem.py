@@ -37,17 +37,17 @@ class Problem:
     column: torch.Tensor
     loss: Loss
     W0: torch.Tensor
-    svm: SVMSolution | None
+    svm: SVMSolution | None = None
 
     @classmethod
-    def of(cls, data: Dataset, loss: Loss, W0: torch.Tensor, svm) -> Problem:
+    def of(cls, data: Dataset, loss: Loss, W0: torch.Tensor) -> Problem:
         rows = gap_rows(data)
         scores = token_scores(data)
         top = scores.gather(1, rows.opt[:, None]).squeeze(1)
         column = rows.token - (rows.token > rows.opt[rows.sequence]).long()
         delta = torch.zeros(data.n, data.T - 1, dtype=torch.float64, device=data.X.device)
         delta[rows.sequence, column] = (top[:, None] - scores)[rows.sequence, rows.token]
-        return cls(rows, Scores(top, delta), column, loss, W0, svm)
+        return cls(rows, Scores(top, delta), column, loss, W0)
 
     @property
     def n(self) -> int:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._validate import require_number, short
 from ..errors import DtypeError, NonFiniteError, RangeError, ShapeError
 
 
@@ -85,15 +86,17 @@ def _log_points(step, value, window) -> tuple[np.ndarray, np.ndarray]:
     arrays = []
     for name, given in (("step", step), ("value", value)):
         try:
-            array = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
+            array = np.asarray(given)
+            if array.dtype.kind not in "iuf" and array.size:
+                raise TypeError(f"entries of dtype {array.dtype}")
+        except (TypeError, ValueError, RuntimeError) as error:
             raise DtypeError(
                 name,
-                expected="an array of numbers",
-                got=type(given).__name__,
+                expected="an array of real numbers",
+                got=f"{type(given).__name__} ({str(error)[:60]})",
                 remedy="pass trace.step and a series of the trace",
             ) from None
-        arrays.append(array)
+        arrays.append(array.astype(np.float64))
     step, value = arrays
     if step.ndim != 1 or step.shape != value.shape:
         raise ShapeError(
@@ -102,16 +105,11 @@ def _log_points(step, value, window) -> tuple[np.ndarray, np.ndarray]:
             got=f"shape {value.shape}",
             remedy="pass two series of the same trace",
         )
+    _require_finite("step", step, "check that these are iterations")
     low, high = _window(window, step)
     inside = (step >= low) & (step <= high) & (step > 0)
     step, value = step[inside], value[inside]
-    if not np.isfinite(value).all():
-        raise NonFiniteError(
-            "value",
-            expected="finite numbers in the window",
-            got=f"{int((~np.isfinite(value)).sum())} NaN or infinite",
-            remedy="start the window later",
-        )
+    _require_finite("value", value, "start the window later")
     if len(step) < 8 or len(np.unique(step)) < 8:
         raise RangeError(
             "window",
@@ -130,18 +128,30 @@ def _log_points(step, value, window) -> tuple[np.ndarray, np.ndarray]:
     return np.log(step[order]), np.log(value[order])
 
 
+def _require_finite(name: str, array: np.ndarray, remedy: str) -> None:
+    bad = int((~np.isfinite(array)).sum())
+    if bad:
+        raise NonFiniteError(
+            name,
+            expected="finite numbers in the window",
+            got=f"{bad} NaN or infinite",
+            remedy=remedy,
+        )
+
+
 def _window(window, step) -> tuple[float, float]:
     if window is None:
         return (float(step.min()), float(step.max())) if step.size else (0.0, 0.0)
     try:
-        low, high = (float(end) for end in window)
+        low, high = window
     except (TypeError, ValueError):
         raise DtypeError(
             "window",
             expected="two iterations (first, last)",
-            got=repr(window)[:60],
+            got=short(window),
             remedy="for example window=(1_000, 100_000)",
         ) from None
+    low, high = require_number("window", low), require_number("window", high)
     if not low < high:
         raise RangeError(
             "window",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .._validate import require_choice, require_number
+from .._validate import require_choice, require_number, short
 from ..errors import DtypeError, RangeError
 
 INFINITE = 1.7976931348623157e308
@@ -151,7 +151,7 @@ def _decay(decay) -> tuple[float, float]:
         raise DtypeError(
             "decay",
             expected="two numbers (p, q)",
-            got=repr(decay),
+            got=short(decay),
             remedy="(2 / 3, 1) is the paper's choice, (0, 0) is none",
         ) from None
     return require_number("decay p", p, low=0, high=1), require_number("decay q", q, low=0, high=1)

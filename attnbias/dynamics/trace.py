@@ -53,7 +53,7 @@ class Trace:
         Last decoder.
     status : str
         "completed"; "zero gradient" when the gradient vanished, so that no rule defines a
-        step; "diverged" when an iterate left float range. Records end where the run did.
+        step; "diverged" when a step is too long for floats. Records end where the run did.
     meta : dict
         Provenance: data, rule, loss, coordinates, versions, device, date.
     """
@@ -101,7 +101,12 @@ class Trace:
         return pandas.DataFrame({name: getattr(self, name) for name in ("step", *SERIES, *plain)})
 
     def save(self, path) -> Path:
-        """Write to an npz file: arrays and a json header, no pickle, atomically."""
+        """Write to an npz file: arrays and a json header, no pickle, atomically.
+
+        Raises
+        ------
+        MissingFileError, FileAccessError
+        """
         arrays = {name: getattr(self, name) for name in ("step", *SERIES)}
         arrays |= {"W": self.W.cpu().numpy(), "u": self.u.cpu().numpy()}
         return write_npz(path, arrays, {"kind": "trace", "status": self.status, "meta": self.meta})
@@ -112,15 +117,15 @@ class Trace:
 
         Raises
         ------
-        MissingFileError, FileFormatError
+        MissingFileError, FileAccessError, FileFormatError
         """
         arrays, header = read_npz(path, kind="trace")
-        missing = {"step", "W", "u", *SERIES} - arrays.keys()
-        if missing:
+        fault = _fault(arrays, header)
+        if fault:
             raise FileFormatError(
                 str(path),
-                expected="every series of a trace",
-                got="a file without " + ", ".join(sorted(missing)),
+                expected="every series of a trace, all of one length",
+                got=fault,
                 remedy="run the training again and save",
             )
         series = {name: arrays[name] for name in ("step", *SERIES)}
@@ -134,6 +139,21 @@ class Trace:
         if len(self.step):
             line += f", |W| = {self.W_norm[-1]:.4g}, 1 - cosine = {self.W_alignment_error[-1]:.3g}"
         return line + ")"
+
+
+def _fault(arrays: dict, header: dict) -> str:
+    """What keeps the content of a file from being a trace; empty if nothing does."""
+    missing = {"step", "W", "u", *SERIES} - arrays.keys() | {"status", "meta"} - header.keys()
+    if missing:
+        return "a file without " + ", ".join(sorted(missing))
+    length = arrays["step"].size
+    shapes = {name: (length,) for name in ("step", *SERIES)}
+    wrong = [name for name, shape in shapes.items() if arrays[name].shape != shape]
+    wrong += [name for name, rank in (("W", 2), ("u", 1)) if arrays[name].ndim != rank]
+    wrong += [name for name in ("W", "u", *shapes) if arrays[name].dtype.kind not in "iuf"]
+    wrong += [] if isinstance(header["status"], str) else ["status"]
+    wrong += [] if isinstance(header["meta"], dict) else ["meta"]
+    return "another shape or type of " + ", ".join(wrong) if wrong else ""
 
 
 def _exp(log: np.ndarray) -> np.ndarray:

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import math
+import dataclasses
 import time
-from pathlib import Path
 
 import numpy as np
-import torch
 from tqdm import tqdm
 
-from .._files import read_npz, write_npz
+from .._files import target_path
 from .._provenance import provenance
-from .._validate import (
-    as_float_tensor,
-    require_choice,
-    require_device,
-    require_finite,
-    require_int,
-    require_number,
-    require_shape,
-)
+from .._validate import require_choice, require_flag, require_int, require_number
 from ..data import Dataset
-from ..errors import DtypeError, FileFormatError, MissingDecoderError, RangeError
-from ..geometry.svm import SVMSolution, solve_w_svm
+from ..errors import RangeError
+from ..geometry.svm import SVMSolution
 from ..losses import Loss, as_loss
 from . import kernels
+from .checkpoint import Checkpoint
 from .cost import choose_coordinates
-from .engines import CompiledEngine, TorchEngine
+from .engines import TorchEngine
 from .problem import Problem
+from .request import (
+    COORDINATES,
+    choose_engine,
+    initial_matrix,
+    record_steps,
+    require_floor,
+    require_inputs,
+    resolve_svm,
+)
 from .rules import Rule
 from .trace import Trace
 
@@ -39,7 +37,6 @@ STATUS = {
     kernels.ZERO_GRADIENT: "zero gradient",
     kernels.DIVERGED: "diverged",
 }
-COORDINATES = ("auto", "dense", "factored", "span")
 _CHUNK_SECONDS = 0.2  # between looks at the clock, the keyboard and the checkpoint
 
 
@@ -119,15 +116,11 @@ def train(
     """
     steps = require_int("steps", steps, low=0, high=2**31 - 2)
     loss = as_loss(loss)
-    problem_W0, svm = _check_inputs(data, rule, W0, u0, train_u, svm)
+    require_inputs(data, rule, u0, train_u)
+    start = initial_matrix(W0, data)
     recorded = record_steps(record, steps)
-    engine = _choose_engine(engine, data, loss)
-    require_number("checkpoint_seconds", checkpoint_seconds, low=0)
-    require_choice("coordinates", coordinates, COORDINATES)
-    problem = Problem.of(data, loss, problem_W0, svm)
-    _check_floor(problem, rule)
-    if coordinates == "auto":
-        coordinates = choose_coordinates(problem, steps, torch_only=engine is TorchEngine)
+    engine = choose_engine(engine, data, loss)
+    coordinates = require_choice("coordinates", coordinates, COORDINATES)
     if engine is TorchEngine and coordinates == "factored":
         raise RangeError(
             "coordinates",
@@ -135,128 +128,28 @@ def train(
             got="'factored'",
             remedy="use coordinates='auto'",
         )
+    progress = require_flag("progress", progress)
+    seconds = require_number("checkpoint_seconds", checkpoint_seconds, low=0)
+    path = None if checkpoint is None else target_path(checkpoint)
+    problem = Problem.of(data, loss, start)
+    require_floor(problem, rule)
+    problem = dataclasses.replace(problem, svm=resolve_svm(svm, data, problem))
+    if coordinates == "auto":
+        coordinates = choose_coordinates(problem, steps, torch_only=engine is TorchEngine)
     wanted = np.full(steps + 1, -1, dtype=np.int32)
     wanted[recorded] = np.arange(len(recorded))
     records = np.full((len(recorded), kernels.RECORDS), np.nan)
     run = engine(problem, rule, coordinates, wanted, records)
-    keeper = _Checkpoint(checkpoint, checkpoint_seconds, run, problem, rule, recorded, coordinates)
+    keeper = Checkpoint(path, seconds, run, problem, rule, recorded)
     status, step = _advance(run, steps, keeper, progress)
     settings = {"rule": rule.name, "loss": loss.name, "coordinates": coordinates}
     settings |= {"engine": engine.name, "steps": steps, "data": data.name}
     return _trace(run, problem, data, recorded, status, step, settings)
 
 
-def record_steps(record, steps: int) -> np.ndarray:
-    """The iterations to record, sorted: given ones, or so many spaced geometrically."""
-    if isinstance(record, bool):
-        raise DtypeError(
-            "record", expected="integers or how many", got="bool", remedy="record=200, say"
-        )
-    if isinstance(record, int | np.integer):
-        count = require_int("record", int(record), low=1)
-        inner = np.geomspace(1, max(steps, 1), max(count - 1, 1)).round().astype(np.int64)
-        return np.unique(np.concatenate([[0], inner.clip(max=steps), [steps]]))
-    try:
-        chosen = np.asarray(record)
-    except (TypeError, ValueError):
-        chosen = np.asarray([None])
-    if chosen.ndim != 1 or chosen.size == 0 or not np.issubdtype(chosen.dtype, np.integer):
-        raise DtypeError(
-            "record",
-            expected="an integer or a non-empty sequence of integers",
-            got=repr(record)[:60],
-            remedy="for example record=[0, 10, 100] or record=200",
-        )
-    if chosen.min() < 0 or chosen.max() > steps:
-        raise RangeError(
-            "record",
-            expected=f"iterations from 0 to steps = {steps}",
-            got=f"{chosen.min()} to {chosen.max()}",
-            remedy="run more steps, or record fewer",
-        )
-    return np.unique(chosen.astype(np.int64))
-
-
-def _check_inputs(data, rule, W0, u0, train_u, svm):
-    if not isinstance(data, Dataset):
-        raise DtypeError(
-            "data",
-            expected="a Dataset",
-            got=type(data).__name__,
-            remedy="build one with Dataset(X, y, u)",
-        )
-    if not isinstance(rule, Rule):
-        raise DtypeError(
-            "rule",
-            expected="GD(...), NGD(...) or Polyak(...)",
-            got=type(rule).__name__,
-            remedy="torch optimizers don't fit the exact dynamics; use a Rule",
-        )
-    if train_u or u0 is not None:
-        raise RangeError(
-            "train_u" if train_u else "u0",
-            expected="a fixed decoder (train_u=False, u0=None)",
-            got="joint training",
-            remedy="joint training is not in this version; set data.with_decoder(u) and train W",
-        )
-    if data.u is None:
-        raise MissingDecoderError(
-            "data", expected="a decoder u", got="none", remedy="use data.with_decoder(u)"
-        )
-    d = data.d
-    if W0 is None:
-        W0 = torch.zeros(d, d, dtype=torch.float64, device=data.X.device)
-    else:
-        W0 = as_float_tensor("W0", W0).detach().to(torch.float64, copy=True)
-        require_shape("W0", W0, (d, d), "(d, d)")
-        require_device("W0", W0, data.X.device)
-        require_finite("W0", W0)
-    return W0.contiguous(), _resolve_svm(data, svm)
-
-
-def _resolve_svm(data: Dataset, svm) -> SVMSolution | None:
-    if svm is False:
-        return None
-    if svm is None or svm is True:
-        return solve_w_svm(data)
-    rows = int(data.lengths.sum()) - data.n
-    if not isinstance(svm, SVMSolution) or len(svm.dual) != rows:
-        raise DtypeError(
-            "svm",
-            expected=f"the SVMSolution of these data, with {rows} dual weights",
-            got=repr(svm)[:60],
-            remedy="pass solve_w_svm(data), None to solve here, or False for no alignment",
-        )
-    return svm
-
-
-def _choose_engine(engine: str, data: Dataset, loss: Loss):
-    require_choice("engine", engine, ("auto", "compiled", "torch"))
-    possible = data.X.device.type == "cpu" and loss.compiled is not None
-    if engine == "compiled" and not possible:
-        raise RangeError(
-            "engine",
-            expected="'torch' for this loss or device",
-            got=f"'compiled' with loss {loss.name!r} on {data.X.device}",
-            remedy="use engine='auto'",
-        )
-    return CompiledEngine if possible and engine != "torch" else TorchEngine
-
-
-def _check_floor(problem: Problem, rule: Rule) -> None:
-    floor, best = rule.loss_floor, math.exp(problem.log_floor)
-    if floor is not None and floor > best:
-        raise RangeError(
-            "loss_floor",
-            expected=f"at most L* = {best:.6g}, the smallest reachable loss",
-            got=f"{floor:.6g}",
-            remedy="leave loss_floor=None to use L* itself",
-        )
-
-
 def _advance(run, steps: int, keeper, progress: bool) -> tuple[int, int]:
     """Run in chunks of about `_CHUNK_SECONDS`; a chunk's end changes no number."""
-    status, step = kernels.RUNNING, keeper.resume()
+    status, step = kernels.RUNNING, keeper.resume(steps)
     chunk = 16
     with tqdm(total=steps, initial=step, disable=not progress, unit="step") as bar:
         while True:
@@ -273,56 +166,12 @@ def _advance(run, steps: int, keeper, progress: bool) -> tuple[int, int]:
             chunk = max(1, int(chunk * min(_CHUNK_SECONDS / elapsed, 8.0)))
 
 
-class _Checkpoint:
-    """Keeps a run's state on disk, and refuses a file of another run."""
-
-    def __init__(self, path, seconds, run, problem, rule, recorded, coordinates):
-        self.path = None if path is None else Path(path)
-        self.seconds, self.run, self.written = seconds, run, time.monotonic()
-        if self.path is None:
-            return
-        digest = hashlib.sha256()
-        tensors = (problem.rows.differences, problem.rows.queries, problem.W0)
-        tensors += (problem.scores.top, problem.scores.delta, problem.unit_target)
-        for tensor in tensors:
-            digest.update(tensor.cpu().contiguous().numpy().tobytes())
-        words = (repr(rule.__dict__), problem.loss.name, coordinates, run.name, recorded.tolist())
-        digest.update(repr(words).encode())
-        self.key = digest.hexdigest()
-
-    def save(self, step: int, force: bool) -> None:
-        due = force or time.monotonic() - self.written >= self.seconds
-        if self.path is None or not due:
-            return
-        arrays = {"records": self.run.records, **self.run.state_arrays()}
-        write_npz(self.path, arrays, {"kind": "checkpoint", "step": step, "key": self.key})
-        self.written = time.monotonic()
-
-    def resume(self) -> int:
-        if self.path is None or not self.path.exists():
-            return 0
-        arrays, header = read_npz(self.path, kind="checkpoint")
-        if header.get("key") != self.key:
-            raise FileFormatError(
-                str(self.path),
-                expected="a checkpoint of this run (same data, rule, loss, start and records)",
-                got="one of another run",
-                remedy="give another file name, or delete it to start afresh",
-            )
-        self.run.restore(arrays)
-        self.run.records[...] = arrays["records"]
-        return int(header["step"])
-
-
 def _trace(run, problem, data, recorded, status, step, settings) -> Trace:
-    done = recorded <= step
-    if status != kernels.RUNNING:
-        done = recorded < step
+    # where the gradient was zero or not finite nothing was recorded
+    done = (recorded <= step) & ~np.isnan(run.records[:, kernels.LOG_NORM])
     records = run.records[done].T
-    with contextlib.suppress(TypeError):
-        settings["data_meta"] = data.meta and {
-            key: value for key, value in data.meta.items() if isinstance(value, str | int | float)
-        }
+    plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}
+    settings["data_meta"] = plain
     W_norm = np.sqrt(np.maximum(records[kernels.NORM2], 0.0))
     error = _alignment_error(W_norm, records, problem.svm is not None)
     decoder = data.u.double()

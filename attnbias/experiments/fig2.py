@@ -6,11 +6,13 @@ import math
 
 import torch
 
-from .._validate import require_int, require_number
+from .._validate import as_device, require_flag, require_int, require_number
 from ..data import Dataset, make_example1
 from ..dynamics.rules import GD, NGD, Polyak, Rule
+from ..dynamics.train import record_steps
 from ..geometry.assumptions import check_assumption1
 from ..geometry.svm import solve_w_svm
+from ..losses import as_loss
 from .fig2_claims import claims
 from .result import ExperimentResult, make_result, run_all, seed_list, small_start
 
@@ -116,7 +118,8 @@ def run(
     """
     settings = {key: value for key, value in locals().items() if key != "progress"}
     settings["steps"] = require_int("steps", steps, low=1000)
-    seeds = seed_list(seeds)
+    seeds, device = seed_list(seeds), as_device("device", device)
+    as_loss(loss), record_steps(record, steps), require_flag("progress", progress)
     data_settings = {
         key: settings[key] for key in ("n", "T", "d", "sigma", "signal", "position", "start_norm")
     }
@@ -131,6 +134,7 @@ def run(
     settings["seeds"], settings["record"] = list(seeds), len(traces["GD"][0].step)
     measures = {
         "margin": [float(svm.margin) for _, _, svm in problems],
+        "least_slack": [float(svm.least_slack) for _, _, svm in problems],
         "largest_token_norm": [float(data.X.norm(dim=2).max()) for data, _, _ in problems],
         "assumption1_ratio": [_assumption1_ratio(data) for data, _, _ in problems],
     }

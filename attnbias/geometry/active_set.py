@@ -33,7 +33,7 @@ BLOCK_DEPENDENT = 1e-10
 # Share of the violated rows that join together: fewer are wrong guesses, more join sooner.
 JOINING = 0.25
 # Weights that cancel to rounding and leave a gap above this prove infeasibility instead.
-UNPROVED = 1e-3
+UNPROVED = 0.5
 # Exchanges in a row without fewer wrong indices after which block pivoting gives up.
 PATIENCE = 3
 
@@ -105,8 +105,8 @@ class DualSolution:
         The indices of the last factor, whose rows are linearly independent.
     factor : (m, m) float64
         Cholesky factor of the scaled Gram matrix of those rows.
-    scale : (N',) float64
-        Row norms rounded to powers of two, by which H was scaled.
+    shrink : (N',) float64
+        Powers of two by which rows were multiplied to norms near 1.
     method : str
     iterations, factorisations : int
     """
@@ -115,16 +115,17 @@ class DualSolution:
     dual: torch.Tensor
     active: torch.Tensor
     factor: torch.Tensor
-    scale: torch.Tensor
+    shrink: torch.Tensor
     method: str
     iterations: int
     factorisations: int
 
     def correct(self, residual: torch.Tensor) -> torch.Tensor:
         """(N',) change of the weights that adds `residual` to the active margins."""
-        scale = self.scale[self.active]
-        change = torch.cholesky_solve((residual[self.active] / scale)[:, None], self.factor)[:, 0]
-        return torch.zeros_like(residual).index_put((self.active,), change / scale)
+        shrink = self.shrink[self.active]
+        right = (residual[self.active] * shrink)[:, None]
+        change = torch.cholesky_solve(right, self.factor)[:, 0] * shrink
+        return torch.zeros_like(residual).index_put_((self.active,), change)
 
 
 def solve_dual(gram: torch.Tensor, *, pivoting: bool = True) -> DualSolution:
@@ -151,24 +152,24 @@ def solve_dual(gram: torch.Tensor, *, pivoting: bool = True) -> DualSolution:
     diagonal = gram.diagonal()
     if not float(diagonal.min()) > 0:  # a zero row can't have a margin of 1
         return _zero_row(diagonal)
-    scale = torch.exp2(torch.log2(diagonal).mul(0.5).round())
-    H = gram / scale
-    H /= scale[:, None]
-    unit = scale.min()
-    problem = _Problem(H, unit / scale)
+    shrink = torch.exp2(torch.log2(diagonal).mul(-0.5).round())
+    H = gram * shrink
+    H *= shrink[:, None]
+    most = shrink.max()
+    problem = _Problem(H, shrink / most)
     found = problem.block_pivoting() if pivoting else None
     if found is None:
         found = problem.monotone()
     status, weights, active, factor, method = found
-    dual = weights / scale / unit
+    dual = weights * shrink * most
     if status == "infeasible" or (
         problem.vanishes(weights) and certificate(gram, dual).gap > UNPROVED
     ):
         status = "infeasible"
-        dual = weights / scale * unit
+        dual = weights * (shrink / most)
         dual = dual / dual.sum()
     return DualSolution(
-        status, dual, active, factor, scale, method, problem.iterations, problem.factorisations
+        status, dual, active, factor, shrink, method, problem.iterations, problem.factorisations
     )
 
 
@@ -201,8 +202,8 @@ class _Problem:
             return L, math.inf
         return L, 0.0 if int(info) else float(L.diagonal().min()) ** 2
 
-    def solve(self, index: torch.Tensor, L: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-        """(m,) solution of H x = right on `index`."""
+    def solve(self, L: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        """(m,) solution of L L' x = right."""
         return torch.cholesky_solve(right[:, None], L)[:, 0]
 
     def spread(self, index: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
@@ -211,11 +212,15 @@ class _Problem:
 
     def wrong(self, values: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
         """(N',) bool: gradients or weights below zero by more than the rounding of Ha."""
-        return values < (self.b + a.abs().sum()).mul_(-4 * EPS)
+        return values < -8 * EPS * torch.linalg.vector_norm(a, 1)  # at least 1/2, as b is 1 once
+
+    def gradient(self, a: torch.Tensor) -> torch.Tensor:
+        """(N',) Ha - b."""
+        return torch.addmv(self.b, self.H, a, beta=-1)
 
     def vanishes(self, a: torch.Tensor) -> bool:
-        """Whether a / 1'a is Gordan's certificate, as far as H can tell."""
-        return not float(a @ (self.H @ a)) > DEPENDENT * float(a.sum()) ** 2
+        """Whether a / 1'a at a vertex, where a'Ha = b'a, is Gordan's certificate to rounding."""
+        return not float(a @ self.b) > DEPENDENT * float(a.sum()) ** 2
 
     # --- all at once ---------------------------------------------------------------------
 
@@ -229,12 +234,12 @@ class _Problem:
             L, pivot = self.factor(index)
             if not pivot > DEPENDENT:
                 return None
-            a = self.spread(index, self.solve(index, L, self.b[index]))
-            gradient = self.H @ a - self.b
-            wrong = self.wrong(torch.where(free, a, gradient), a)
+            a = self.spread(index, self.solve(L, self.b.index_select(0, index)))
+            gradient = self.gradient(a)
+            wrong = self.wrong(a + gradient, a)  # one of the two is zero up to rounding
             count = int(wrong.sum())
             if count == 0:
-                a -= self.spread(index, self.solve(index, L, gradient[index]))  # refinement
+                a -= self.spread(index, self.solve(L, gradient.index_select(0, index)))  # refined
                 return "optimal", a.clamp_(min=0), index, L, "block pivoting"
             patience = PATIENCE if count < fewest else patience - 1
             fewest = min(count, fewest)
@@ -251,7 +256,7 @@ class _Problem:
             self.iterations += 1
             index, L, now, value = self.descend(index, L, now)
             a = self.spread(index, now)
-            gradient = self.H @ a - self.b
+            gradient = self.gradient(a)
             gradient[index] = 0
             count = int(self.wrong(gradient, a).sum())
             if count == 0 or not value < best:
@@ -282,8 +287,8 @@ class _Problem:
     def descend(self, index: torch.Tensor, L: torch.Tensor, now: torch.Tensor):
         """From weights `now` >= 0 on `index` downhill to a vertex: all positive, all optimal."""
         while True:
-            b = self.b[index]
-            target = self.solve(index, L, b)
+            b = self.b.index_select(0, index)
+            target = self.solve(L, b)
             if len(index) == 0 or float(target.min()) > 0:
                 return index, L, target, -float(b @ target) / 2
             now = self.blocked(L, b, now, target)
@@ -324,7 +329,7 @@ class _Problem:
         """Add one violated row: itself, or for an active one, or as the end of a ray."""
         row = self.H[new]
         column = row[index]
-        v = self.solve(index, L, column)
+        v = self.solve(L, column)
         longer = torch.cat([index, new[None]])
         distance = float(row[new] - column @ v)
         if distance > RAY_DEPENDENT * (1 + float(v.abs().sum())) ** 2:

@@ -9,6 +9,7 @@ import torch
 
 from .._validate import require_number
 from ..data import Dataset
+from ..data.dataset import require_dataset
 from .tokens import gap_rows, optimal_tokens, token_scores
 
 _BLOCK = 2**22  # entries of one block of token products: 32 MB
@@ -168,6 +169,7 @@ def token_constants(data: Dataset, u=None, *, svm=None, phi: float | None = None
     >>> constants.mu, constants.B, round(constants.kappa, 6)
     (0.0, 1.0, 2.718282)
     """
+    require_dataset(data)
     longest = int(data.lengths.max())
     phi = 1 / longest if phi is None else require_number("phi", phi, low=0, high=1, open_low=True)
     scores, opt = token_scores(data, u), optimal_tokens(data, u)

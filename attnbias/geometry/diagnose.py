@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .._validate import require_number
+from .._validate import require_number, short
 from ..checks import CheckTable
 from ..data import Dataset
 from ..errors import DtypeError
 from .assumptions import assumption1_table, check_assumption2
 from .constants import Constants, token_constants
 from .facts import UNSOLVED, forecast, hypotheses, optimal_part, summary, svm_part
-from .promises import PROMISES, WeighedPromise, limits, weigh
+from .promises import PROMISES, Promise, WeighedPromise, limits, weigh
 from .report import (
     Section,
     as_html,
@@ -167,6 +167,7 @@ def diagnose(
         )
     step_size = require_number("step_size", step_size, low=0, high=1e300, open_low=True)
     target = require_number("target", target, low=1e-300, high=1)
+    _require_promises(promises)
     optimal = optimal_part(data)
     svm, separation = None, UNSOLVED
     constants = assumption1 = assumption2 = None
@@ -189,6 +190,17 @@ def diagnose(
         promises=weigh(promises, found, constants),
         limits=limits(found),
     )
+
+
+def _require_promises(promises) -> None:
+    kind = isinstance(promises, list | tuple)
+    if not kind or not all(isinstance(promise, Promise) for promise in promises):
+        raise DtypeError(
+            "promises",
+            expected="a list or tuple of Promise",
+            got=short(promises),
+            remedy="leave it out for all of them",
+        )
 
 
 def _checks_dict(table: CheckTable | None):

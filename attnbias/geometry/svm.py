@@ -296,7 +296,7 @@ def _polish(core: DualSolution, rows) -> tuple[torch.Tensor, torch.Tensor]:
     dual, weights = core.dual, rows.combine(core.dual)
     for _ in range(2):
         residual = 1 - rows.gaps(weights)
-        if float(residual[core.active].abs().max()) < 32 * EPS:
+        if float(residual.index_select(0, core.active).abs().max()) < 32 * EPS:
             break
         change = core.correct(residual)
         dual, weights = (dual + change).clamp_(min=0), weights + rows.combine(change)
@@ -330,8 +330,9 @@ def certify(
     margins = rows.gaps(weights)
     norm, total_norm = float(vector_norm(weights)), float(vector_norm(total))
     least, signed = float(margins.min()), float(dual.min())
-    # Weights of either sign bound nothing from below.
-    proved = bounds(norm, least, float(dual.sum()) if signed >= 0 else 0.0, total_norm)
+    # Weights of either sign bound nothing from below; a margin above 1 earns no lower norm,
+    # because these weights are judged, not their best multiple.
+    proved = bounds(norm, min(least, 1.0), float(dual.sum()) if signed >= 0 else 0.0, total_norm)
     off = 0.0 if weights is total else float(vector_norm(weights - total))
     return SVMSolution(
         weights=weights,

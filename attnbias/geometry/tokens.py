@@ -8,6 +8,7 @@ import torch
 
 from .._validate import as_float_tensor, as_tensor, require_device, require_finite, require_shape
 from ..data import Dataset
+from ..data.dataset import require_dataset
 from ..errors import DtypeError, MissingDecoderError, RangeError, TiedTokensError
 
 
@@ -30,6 +31,8 @@ def token_scores(data: Dataset, u=None) -> torch.Tensor:
     Raises
     ------
     MissingDecoderError, ShapeError, DtypeError, NonFiniteError, DeviceError
+    RangeError
+        When scores leave the range of float64.
 
     Notes
     -----
@@ -43,6 +46,7 @@ def token_scores(data: Dataset, u=None) -> torch.Tensor:
     >>> token_scores(make_separation_pair()).tolist()
     [[1.0, 0.0]]
     """
+    require_dataset(data)
     u = _decoder(data, u)
     X, y = data.X.double(), data.y.double()
     scores = y[:, None] * (X @ u)
@@ -50,8 +54,14 @@ def token_scores(data: Dataset, u=None) -> torch.Tensor:
     # the rounding of u itself, which makers get from a linear solve.
     eps = torch.finfo(data.X.dtype).eps
     tolerance = 4 * eps * data.d**0.5 * X.norm(dim=2).amax(dim=1) * u.norm()
-    scores = _equalise(scores.masked_fill(~data.mask, -torch.inf), tolerance)
-    return scores
+    if not bool(torch.isfinite(tolerance).all() & torch.isfinite(scores).all()):
+        raise RangeError(
+            "u",
+            expected="scores y u'x, and norms of u and x, within the range of float64",
+            got=f"entries up to {float(X.abs().max()):.3g} in X, {float(u.abs().max()):.3g} in u",
+            remedy="rescale the tokens or the decoder",
+        )
+    return _equalise(scores.masked_fill(~data.mask, -torch.inf), tolerance)
 
 
 def _decoder(data: Dataset, u) -> torch.Tensor:
@@ -126,6 +136,7 @@ def optimal_tokens(data: Dataset, u=None) -> torch.Tensor:
 
 def resolve_opt(data: Dataset, opt=None) -> torch.Tensor:
     """`opt` validated, or the optimal tokens of the data's own decoder when None."""
+    require_dataset(data)
     if opt is None:
         return optimal_tokens(data)
     opt = as_tensor("opt", opt)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._validate import require_choice
-from .dynamics.trace import Trace
-from .errors import DtypeError, RangeError
+from .._validate import require_choice
+from ..dynamics.trace import Trace
+from ..errors import DtypeError, RangeError
 
 
 class _Series(NamedTuple):
@@ -67,6 +67,13 @@ def band(traces, name: str):
     for trace in traces[1:]:
         step = np.intersect1d(step, trace.step)
     step = step[step >= 1]
+    if step.size == 0:
+        raise RangeError(
+            "runs",
+            expected="a step from 1 on that all traces of a label have recorded",
+            got="none",
+            remedy="record the same steps in each run",
+        )
     rows = [log10_series(trace, name)[np.isin(trace.step, step)] for trace in traces]
     values = np.array(rows)
     values = np.where(np.isfinite(values), values, np.nan)

@@ -14,9 +14,9 @@ import re
 import numpy as np
 import torch
 
-from ._style import COLOURS
-from ._validate import require_shape
-from .errors import DtypeError, RangeError
+from .._validate import require_shape
+from ..errors import DtypeError, RangeError
+from .looks import COLOURS
 
 # `show(k)` is defined by each kind of slider; the rest is shared.
 _SCRIPT = """(function () {{
@@ -31,7 +31,7 @@ _SCRIPT = """(function () {{
     show(k);
   }}
   input.addEventListener("input", update);
-  input.parentNode.hidden = false;
+  figure.querySelector(".control").hidden = false;
   update();
 }})();"""
 _SHOW_FRAMES = """var frames = figure.querySelectorAll(".frame");
@@ -165,9 +165,8 @@ def _slider(body: str, texts, label: str, name: str | None, show: str) -> str:
     shown = html.escape(label)
     return (
         f'<figure class="slider" id="{html.escape(name)}">{body}'
-        f'<label hidden><span class="visually-hidden">{shown}</span>'
-        f'<input type="range" min="0" max="{last}" value="{last}" step="1" '
-        f'aria-label="{shown}"></label>'
+        f'<div class="control" hidden><label><span class="visually-hidden">{shown}</span>'
+        f'<input type="range" min="0" max="{last}" value="{last}" step="1"></label></div>'
         f"<figcaption><output>{html.escape(texts[-1])}</output></figcaption>"
         f"<script>{script}</script></figure>"
     )

@@ -1,0 +1,72 @@
+"""A run's whole state on disk, so that a resumed run equals an unbroken one, bit for bit."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+
+from .._files import read_npz, write_npz
+from ..errors import FileFormatError
+from .problem import Problem
+from .rules import Rule
+
+
+class Checkpoint:
+    """Keeps a run's state on disk, and refuses a file of another run."""
+
+    def __init__(self, path, seconds: float, run, problem: Problem, rule: Rule, recorded):
+        self.path, self.seconds, self.run = path, seconds, run
+        self.written = time.monotonic()
+        if path is None:
+            return
+        digest = hashlib.sha256()
+        tensors = (problem.rows.differences, problem.rows.queries, problem.W0)
+        tensors += (problem.scores.top, problem.scores.delta, problem.unit_target)
+        for tensor in tensors:
+            digest.update(tensor.cpu().contiguous().numpy().tobytes())
+        words = (repr(rule.__dict__), problem.loss.name, run.coordinates, run.name)
+        digest.update(recorded.tobytes())
+        digest.update(repr(words).encode())
+        self.key = digest.hexdigest()
+
+    def save(self, step: int, force: bool) -> None:
+        due = force or time.monotonic() - self.written >= self.seconds
+        if self.path is None or not due:
+            return
+        arrays = {"records": self.run.records, **self.run.state_arrays()}
+        write_npz(self.path, arrays, {"kind": "checkpoint", "step": step, "key": self.key})
+        self.written = time.monotonic()
+
+    def resume(self, steps: int) -> int:
+        if self.path is None or not self.path.exists():
+            return 0
+        arrays, header = read_npz(self.path, kind="checkpoint")
+        if header.get("key") != self.key:
+            raise FileFormatError(
+                str(self.path),
+                expected="a checkpoint of this run (same data, rule, loss, start and records)",
+                got="one of another run",
+                remedy="give another file name, or delete it to start afresh",
+            )
+        if header["step"] > steps:
+            raise FileFormatError(
+                str(self.path),
+                expected=f"a checkpoint of step {steps} or earlier",
+                got=f"one of step {header['step']}",
+                remedy="ask for at least as many steps, or give another file name",
+            )
+        self._restore(arrays)
+        return int(header["step"])
+
+    def _restore(self, arrays: dict) -> None:
+        expected = {"records": self.run.records, **self.run.state_arrays()}
+        for name, like in expected.items():
+            if name not in arrays or arrays[name].shape != like.shape:
+                raise FileFormatError(
+                    str(self.path),
+                    expected=f"{name} of shape {like.shape}",
+                    got=f"shape {arrays[name].shape}" if name in arrays else "none",
+                    remedy="delete the file to start afresh",
+                )
+        self.run.restore(arrays)
+        self.run.records[...] = arrays["records"]

@@ -1,0 +1,59 @@
+"""`make bench`: each figure beside its target. One thread, versions interleaved."""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"  # before numpy and torch read them
+
+import torch  # noqa: E402
+
+from . import dynamics, svm  # noqa: E402
+
+
+def _line(name: str, value: float, target: float, at_least: bool, unit: str = "") -> None:
+    met = value >= target if at_least else value <= target
+    sign = ">=" if at_least else "<="
+    verdict = "met" if met else "NOT MET"
+    print(f"{name:58s} {value:10.4g}{unit}  target {sign} {target:g}{unit}  {verdict}", flush=True)
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    print("Training loop over batched autograd, four records every iteration (us an iteration)")
+    for size, target in dynamics.TARGETS.items():
+        row = dynamics.against_autograd(*size)
+        detail = f"n,T,d={size}: {row['autograd']:.0f} / {row[row['choice']]:.3g} {row['choice']}"
+        _line(detail, row["ratio"], target, True, "x")
+    print("Twelve sizes chosen to hurt")
+    for size in dynamics.HOSTILE:
+        row = dynamics.against_autograd(*size)
+        detail = f"n,T,d={size}: {row['autograd']:.0f} / {row[row['choice']]:.3g} {row['choice']}"
+        _line(detail, row["ratio"], 1, True, "x")
+        _line("    automatic choice over the best form", row["choice/best"], 1.25, False, "x")
+    print("Forms")
+    for N in (500, 900, 1500):
+        name = f"span step over a bare product (numpy), N' = {N}"
+        _line(name, dynamics.span_against_product(N), 1.2, False, "x")
+    for size in ((5, 3, 50), (20, 10, 500), (100, 10, 1000)):
+        name = f"stable over plain softmax, n,T,d={size}"
+        _line(name, dynamics.stable_against_plain(*size), 1.15, False, "x")
+    time, finite = dynamics.million_iterations()
+    _line(f"10^6 NGD iterations at n = 5, all finite: {finite}", time, 1, False, " s")
+    print("Hard-margin SVM")
+    theirs, ours, gap = svm.primal_ratio()
+    _line(
+        f"cvxpy primal {theirs:.2f} s / {1e3 * ours:.2f} ms at (20,10,50)",
+        theirs / ours,
+        2000,
+        True,
+        "x",
+    )
+    _line("    relative duality gap", gap, 1e-12, False)
+    time, gap = svm.large()
+    _line(f"N' = 3000, gap {gap:.1e}", time, 1, False, " s")
+
+
+if __name__ == "__main__":
+    main()

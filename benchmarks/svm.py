@@ -1,0 +1,39 @@
+"""The hard-margin SVM against cvxpy's primal in d^2 variables."""
+
+from __future__ import annotations
+
+import cvxpy
+import numpy as np
+
+from attnbias import make_example1, optimal_tokens, solve_w_svm
+
+from .timing import interleave, seconds
+
+
+def primal_by_cvxpy(data) -> None:
+    """min |W|_F, one constraint after the other, as the problem is usually written."""
+    X, opt = data.X.numpy(), optimal_tokens(data).tolist()
+    W = cvxpy.Variable((data.d, data.d))
+    constraints = [
+        (X[i, opt[i]] - X[i, t]) @ W @ X[i, 0] >= 1
+        for i in range(data.n)
+        for t in range(data.T)
+        if t != opt[i]
+    ]
+    cvxpy.Problem(cvxpy.Minimize(cvxpy.norm(W, "fro")), constraints).solve()
+
+
+def primal_ratio(n: int = 20, T: int = 10, d: int = 50) -> tuple[float, float, float]:
+    """Seconds of cvxpy, seconds of `solve_w_svm`, and the relative duality gap reached."""
+    from .dynamics import make_data
+
+    data = make_data(n, T, d)
+    ours = interleave({"ours": lambda: solve_w_svm(data)}, rounds=15)["ours"]
+    return seconds(lambda: primal_by_cvxpy(data)), ours, solve_w_svm(data).duality_gap
+
+
+def large(N: int = 3000) -> tuple[float, float]:
+    """Seconds and gap at N' rows."""
+    data = make_example1(N // 5, 6, N + 2)
+    time = interleave({"ours": lambda: solve_w_svm(data)}, rounds=3)["ours"]
+    return time, float(np.float64(solve_w_svm(data).duality_gap))

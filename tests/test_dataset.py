@@ -1,0 +1,231 @@
+"""The container of tokens: validated, ragged, frozen, copied, saved and loaded."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from attnbias import Dataset, make_example1
+from attnbias.errors import (
+    AttnBiasError,
+    DtypeError,
+    FileFormatError,
+    LabelError,
+    MissingFileError,
+    NonFiniteError,
+    ShapeError,
+)
+
+X = torch.arange(24, dtype=torch.float64).reshape(2, 3, 4)
+Y = [1, -1]
+
+
+def test_shapes_and_defaults():
+    data = Dataset(X, Y)
+    assert (data.n, data.T, data.d) == (2, 3, 4)
+    assert data.X.dtype == data.y.dtype == torch.float64
+    assert data.y.tolist() == [1, -1]
+    assert data.u is None
+    assert data.lengths.tolist() == [3, 3]
+    assert data.mask.all()
+    assert torch.equal(data.queries, X[:, 0])
+    assert data.name == "" and dict(data.meta) == {}
+
+
+@pytest.mark.parametrize("make", [lambda x: x, torch.Tensor.numpy, torch.Tensor.tolist])
+def test_tensors_arrays_and_lists(make):
+    data = Dataset(make(X), make(torch.tensor([1.0, -1.0])), u=make(torch.ones(4).double()))
+    assert torch.equal(data.X, X)
+    assert data.u.dtype == torch.float64
+
+
+@pytest.mark.parametrize("labels", [[1, -1], [1.0, -1.0], np.array([1, -1], dtype=np.int8)])
+def test_labels_of_any_number_type(labels):
+    assert Dataset(X, labels).y.tolist() == [1, -1]
+
+
+def test_float32_stays():
+    data = Dataset(X.float(), Y, u=torch.ones(4, dtype=torch.float64))
+    assert data.X.dtype == data.y.dtype == data.u.dtype == torch.float32
+    assert data.to(dtype=torch.float64).X.dtype == torch.float64
+
+
+def test_ragged_padding_is_masked_and_zeroed():
+    padded = X.clone()
+    padded[1, 2] = math.nan
+    data = Dataset(padded, Y, lengths=[3, 2])
+    assert data.mask.tolist() == [[True, True, True], [True, True, False]]
+    assert data.X[1, 2].tolist() == [0, 0, 0, 0]
+    assert torch.equal(data.X[0], X[0])
+    assert "ragged" in repr(data)
+
+
+def test_it_copies_what_it_is_given():
+    given = [
+        X.clone(),
+        torch.tensor([1.0, -1.0]).double(),
+        torch.ones(4).double(),
+        torch.tensor([3, 2]),
+    ]
+    data = Dataset(given[0], given[1], u=given[2], lengths=given[3])
+    before = [t.clone() for t in (data.X, data.y, data.u, data.lengths)]
+    for tensor in given:
+        tensor.mul_(5)
+    for tensor, kept in zip((data.X, data.y, data.u, data.lengths), before, strict=True):
+        assert torch.equal(tensor, kept)
+    array = X.numpy().copy()
+    data = Dataset(array, Y)
+    array[:] = 0
+    assert torch.equal(data.X, X)
+
+
+def test_it_takes_no_gradient():
+    data = Dataset(X.clone().requires_grad_(), Y, u=torch.ones(4).double().requires_grad_())
+    assert not data.X.requires_grad and not data.u.requires_grad
+
+
+def test_it_is_frozen():
+    data = Dataset(X, Y, meta={"seed": 1})
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        data.X = X
+    with pytest.raises(TypeError):
+        data.meta["seed"] = 2
+
+
+def test_with_decoder_keeps_the_rest():
+    data = Dataset(X, Y, lengths=[3, 2], name="some", meta={"a": 1})
+    other = data.with_decoder([1.0, 0.0, 0.0, 0.0])
+    assert other.u.tolist() == [1, 0, 0, 0]
+    assert data.u is None
+    assert torch.equal(other.X, data.X) and torch.equal(other.lengths, data.lengths)
+    assert (other.name, dict(other.meta)) == ("some", {"a": 1})
+
+
+def test_repr_says_what_it_is():
+    assert repr(Dataset(X, Y, name="toy")) == (
+        "Dataset('toy': n=2 sequences, T=3 tokens, d=4 features, decoder none)"
+    )
+
+
+# ---- files ---------------------------------------------------------------------------------
+
+
+def same(one: Dataset, two: Dataset) -> bool:
+    pairs = [(one.X, two.X), (one.y, two.y), (one.lengths, two.lengths)]
+    if one.u is not None:
+        pairs.append((one.u, two.u))
+    return all(torch.equal(a, b) and a.dtype == b.dtype for a, b in pairs)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        make_example1(n=4, T=3, d=20, seed=1),
+        Dataset(X, Y),
+        Dataset(X.float(), Y, u=torch.ones(4), lengths=[3, 2], name="ragged", meta={"k": [1, 2.5]}),
+    ],
+    ids=["example 1", "bare", "ragged float32"],
+)
+def test_save_and_load(data, tmp_path):
+    again = Dataset.load(data.save(tmp_path / "tokens.npz"))
+    assert same(data, again)
+    assert (again.u is None) == (data.u is None)
+    assert again.name == data.name
+    assert dict(again.meta) == dict(data.meta)
+
+
+def test_meta_of_tensors_becomes_lists(tmp_path):
+    meta = {"place": torch.tensor([1, 2]), "nested": {"a": np.float64(0.5)}, "pair": (1, "x")}
+    again = Dataset.load(Dataset(X, Y, meta=meta).save(tmp_path / "tokens.npz"))
+    assert dict(again.meta) == {"place": [1, 2], "nested": {"a": 0.5}, "pair": [1, "x"]}
+
+
+def test_a_plain_numpy_file_is_read(tmp_path):
+    path = tmp_path / "mine.npz"
+    np.savez(path, X=X.numpy(), y=np.array(Y), u=np.ones(4), lengths=np.array([3, 2]), other=1)
+    data = Dataset.load(path)
+    assert same(data, Dataset(X, Y, u=torch.ones(4).double(), lengths=[3, 2]))
+    assert data.name == "mine"
+    np.savez(path, X=X.numpy(), y=np.array(Y))
+    assert Dataset.load(path).u is None
+
+
+def test_damaged_and_foreign_files_are_refused(tmp_path):
+    path = tmp_path / "tokens.npz"
+    with pytest.raises(MissingFileError, match="check the path|Check the path"):
+        Dataset.load(path)
+    with pytest.raises(MissingFileError):
+        Dataset(X, Y).save(tmp_path / "nowhere" / "tokens.npz")
+    whole = Dataset(X, Y).save(path).read_bytes()
+    for bad in (b"", b"not a zip file", whole[: len(whole) // 2], whole[:-30]):
+        path.write_bytes(bad)
+        with pytest.raises(FileFormatError, match="expected .*; got "):
+            Dataset.load(path)
+    np.savez(path, X=np.array([{"a": 1}], dtype=object), y=np.array(Y))
+    with pytest.raises(FileFormatError):  # pickled objects are never loaded
+        Dataset.load(path)
+    np.savez(path, Z=np.ones(3))
+    with pytest.raises(FileFormatError, match="only Z"):
+        Dataset.load(path)
+    np.save(tmp_path / "single.npy", np.ones(3))
+    with pytest.raises(FileFormatError):
+        Dataset.load(tmp_path / "single.npy")
+
+
+def test_bad_arrays_in_a_file_are_refused_as_arguments_are(tmp_path):
+    path = tmp_path / "tokens.npz"
+    np.savez(path, X=X.numpy(), y=np.array([0, 1]))
+    with pytest.raises(LabelError):
+        Dataset.load(path)
+
+
+# ---- arguments -----------------------------------------------------------------------------
+
+BAD = {
+    "X of rank 2": (ShapeError, {"X": X[0]}),
+    "X of rank 4": (ShapeError, {"X": X[None]}),
+    "no sequences": (ShapeError, {"X": X[:0], "y": []}),
+    "no features": (ShapeError, {"X": X[:, :, :0]}),
+    "one token": (ShapeError, {"X": X[:, :1]}),
+    "X of integers": (DtypeError, {"X": X.long()}),
+    "X of halves": (DtypeError, {"X": X.half()}),
+    "X complex": (DtypeError, {"X": X.to(torch.complex128)}),
+    "X ragged lists": (DtypeError, {"X": [[[1.0], [2.0]], [[1.0]]]}),
+    "X a word": (DtypeError, {"X": "tokens"}),
+    "X nothing": (DtypeError, {"X": None}),
+    "X with NaN": (NonFiniteError, {"X": torch.where(X == 3, math.nan, X)}),
+    "X with infinity": (NonFiniteError, {"X": torch.where(X == 3, math.inf, X)}),
+    "labels 0 and 1": (LabelError, {"y": [0, 1]}),
+    "labels 1 and 2": (LabelError, {"y": [1, 2]}),
+    "label NaN": (LabelError, {"y": [1.0, math.nan]}),
+    "labels bool": (DtypeError, {"y": [True, False]}),
+    "labels too few": (ShapeError, {"y": [1]}),
+    "labels a column": (ShapeError, {"y": [[1], [-1]]}),
+    "u of another size": (ShapeError, {"u": torch.ones(3)}),
+    "u a matrix": (ShapeError, {"u": torch.ones(4, 1)}),
+    "u of integers": (DtypeError, {"u": [1, 0, 0, 0]}),
+    "u with NaN": (NonFiniteError, {"u": torch.full((4,), math.nan)}),
+    "lengths too long": (ShapeError, {"lengths": [3, 4]}),
+    "lengths of one token": (ShapeError, {"lengths": [3, 1]}),
+    "lengths too few": (ShapeError, {"lengths": [3]}),
+    "lengths floats": (DtypeError, {"lengths": [3.0, 2.0]}),
+    "lengths bool": (DtypeError, {"lengths": [True, True]}),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_arguments_are_refused(name):
+    error, change = BAD[name]
+    with pytest.raises(error, match="expected .*; got ") as caught:
+        Dataset(**({"X": X, "y": Y} | change))
+    assert isinstance(caught.value, AttnBiasError)
+    assert isinstance(caught.value, ValueError | TypeError)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_devices():
+    data = make_example1(n=4, T=3, d=20, seed=1).to(device="cuda")
+    assert data.X.is_cuda and data.mask.is_cuda and data.u.is_cuda
+    assert same(data.to(device="cpu"), make_example1(n=4, T=3, d=20, seed=1))

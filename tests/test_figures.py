@@ -1,0 +1,349 @@
+"""Figures render without a warning, name their axes, and sliders load nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import warnings
+from html.parser import HTMLParser
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from attnbias import (
+    NGD,
+    Dataset,
+    experiments,
+    figures,
+    make_example1,
+    make_separation_pair,
+    solve_w_svm,
+    train,
+)
+from attnbias.errors import DtypeError, RangeError, ShapeError
+from attnbias.figures.looks import OTHER_STYLES, RULE_STYLES, label_styles
+from attnbias.figures.numbers import SERIES, band, scientific
+
+
+@pytest.fixture(scope="module")
+def result():
+    return experiments.run("fig2", seeds=2, steps=10_000, n=4, T=3, d=20)
+
+
+@pytest.fixture(scope="module")
+def shots():
+    data, W0 = experiments.fig2.instance(seed=0, n=4, T=3, d=20)
+    return experiments.attention_snapshots(data, NGD(0.1), [0, 3, 10, 30, 100, 300], W0=W0)
+
+
+def every_figure(result, shots) -> dict:
+    data = make_example1(n=4, T=3, d=20)
+    trace = result.traces["NGD"][0]
+    step, error = trace.step[1:], trace.W_alignment_error[1:]
+    return {
+        "runs": lambda: figures.plot_runs(result),
+        "one panel": lambda: figures.plot_runs(result, "alignment", title="title"),
+        "all series": lambda: figures.plot_runs(result, tuple(SERIES)),
+        "one trace": lambda: figures.plot_runs({"mine": trace}, ("loss", "step_size", "W_norm")),
+        "rates": lambda: figures.plot_alignment_rates(result, window=(1000, 10_000)),
+        "attention": lambda: figures.plot_attention(shots.attention, shots.step, shots.opt),
+        "one map": lambda: figures.plot_attention(shots.attention[0]),
+        "tokens": lambda: figures.plot_tokens_2d(data),
+        "pair": lambda: figures.plot_tokens_2d(make_separation_pair()),
+        "one dimension": lambda: figures.plot_tokens_2d(
+            Dataset([[[1.0], [0.5]], [[-1.0], [0.2]]], [1, -1], [1.0])
+        ),
+        "support": lambda: figures.plot_support(solve_w_svm(data)),
+        "gram": lambda: figures.plot_gram(data),
+        "wall": lambda: figures.plot_wall(step, error, error * 2, 40, (step[:3], error[:3])),
+    }
+
+
+NAMES = ["runs", "one panel", "all series", "one trace", "rates", "attention", "one map",
+         "tokens", "pair", "one dimension", "support", "gram", "wall"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_renders_to_svg_without_warnings(name, result, shots):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fig = every_figure(result, shots)[name]()
+        out = io.StringIO()
+        fig.savefig(out, format="svg")
+    assert isinstance(fig, Figure)
+    assert out.getvalue().lstrip().startswith("<?xml")
+    shown = [axis for axis in fig.axes if axis.get_visible()]
+    assert any(axis.get_xlabel() for axis in shown)
+    assert all(axis.get_ylabel() for axis in shown if axis.get_subplotspec() and axis.lines)
+
+
+def test_every_figure_is_tried(result, shots):
+    assert list(every_figure(result, shots)) == NAMES
+    plots = {name for name in figures.__all__ if name.startswith("plot_")}
+    source = {
+        name for code in every_figure(result, shots).values() for name in code.__code__.co_names
+    }
+    assert plots <= source
+
+
+def test_nothing_is_clipped_and_no_labels_overlap(result, shots):
+    for name, make in every_figure(result, shots).items():
+        fig = make()
+        fig.draw_without_rendering()
+        size = fig.bbox
+        for axis in fig.axes:
+            box = axis.get_tightbbox()
+            assert box.x0 > -2 and box.y0 > -2, name
+            assert box.x1 < size.x1 + 2 and box.y1 < size.y1 + 2, name
+        boxes = [axis.get_window_extent() for axis in fig.axes]
+        for k, first in enumerate(boxes):
+            assert all(not first.overlaps(second) for second in boxes[k + 1 :]), name
+
+
+def test_type_is_large_enough(result, shots):
+    for make in every_figure(result, shots).values():
+        fig = make()
+        fig.draw_without_rendering()
+        texts = [text for text in fig.findobj(mpl.text.Text) if text.get_text().strip()]
+        assert min(text.get_fontsize() for text in texts) >= 9
+        assert fig.get_figwidth() <= 7
+
+
+def test_same_bytes_twice(result):
+    def render():
+        with mpl.rc_context():
+            figures.style()
+            out = io.StringIO()
+            figures.plot_runs(result).savefig(out, format="svg", metadata={"Date": None})
+        return out.getvalue()
+
+    assert render() == render()
+
+
+def test_plots_leave_the_settings_alone(result):
+    before = dict(mpl.rcParams)
+    figures.plot_runs(result)
+    assert dict(mpl.rcParams) == before
+
+
+def test_plots_show_the_numbers_of_the_traces(result):
+    axis = figures.plot_runs({"NGD": result.traces["NGD"][0]}, "alignment").axes[0]
+    x, y = axis.lines[0].get_data()
+    trace = result.traces["NGD"][0]
+    expected = np.log10(trace.W_alignment_error[np.isin(trace.step, x)])
+    assert np.array_equal(np.asarray(y), expected)
+    assert x[0] == 1 and x[-1] == trace.step[-1]
+
+
+def test_the_band_is_from_worst_to_best_seed(result):
+    step, low, middle, high = band(result.traces["GD"], "W_norm")
+    both = np.log10([trace.W_norm[trace.step >= 1] for trace in result.traces["GD"]])
+    assert np.array_equal(low, both.min(axis=0))
+    assert np.array_equal(high, both.max(axis=0))
+    assert (low <= middle).all() and (middle <= high).all()
+
+
+def test_deep_exponents_get_an_axis_of_their_own(result):
+    deep = figures.plot_runs(result, "loss_gap").axes[0]
+    assert deep.get_yscale() == "symlog"
+    assert figures.plot_runs(result, "alignment").axes[0].get_yscale() == "linear"
+
+
+# Looks
+
+
+def luminance(colour) -> float:
+    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def test_rules_differ_in_colour_line_and_marker():
+    looks = [figures.rule_style(label) for label in RULE_STYLES]
+    for key in ("color", "linestyle", "marker"):
+        assert len({str(look[key]) for look in looks}) == len(looks), key
+    spare = {entry[0] for entry in OTHER_STYLES}
+    assert not spare & {entry[0] for entry in RULE_STYLES.values()}
+
+
+def test_rules_stand_out_on_white():
+    for label in RULE_STYLES:
+        contrast = 1.05 / (luminance(figures.rule_style(label)["color"]) + 0.05)
+        assert contrast > 2.9, label
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("GD(0.1)", "GD"),
+        ("NGD(0.1)", "NGD"),
+        ("NGD(0.1, momentum=0.9)", "NGD with momentum"),
+        ("Polyak(max_step=1e+04)", "Polyak, capped"),
+        ("Polyak()", "Polyak, uncapped"),
+    ],
+)
+def test_a_rules_name_has_its_labels_look(name, label):
+    assert figures.rule_style(name) == figures.rule_style(label)
+
+
+def test_two_of_a_kind_look_different():
+    labels = ["NGD(0.1)", "NGD(0.5)", "mine", "yours", "theirs"]
+    looks = label_styles(labels)
+    assert looks["NGD(0.1)"] == figures.rule_style("NGD")
+    assert len({str(look) for look in looks.values()}) == len(labels)
+
+
+# Tables
+
+
+def test_figure_numbers(result):
+    table = figures.figure_numbers(result)
+    assert list(table.columns) == ["t = 10", "t = 100", "t = 1000", "t = 10000"]
+    assert list(table.index) == list(result.traces)
+    trace = result.traces["NGD"]
+    middle = np.median([run.W_alignment_error[-1] for run in trace])
+    assert float(table.loc["NGD", "t = 10000"]) == pytest.approx(middle, rel=0.05)
+    both = figures.figure_numbers(result, steps=[100], series=("W_norm", "alignment"))
+    assert both.shape == (2 * len(result.traces), 1)
+
+
+@pytest.mark.parametrize(
+    ("log10", "text"),
+    [
+        (0.0, "1"),
+        (3.0, "1000"),
+        (np.log10(0.0018), "0.0018"),
+        (np.log10(1.84e-6), "1.8e-06"),
+        (-3093.0, "1.0e-3093"),
+        (-3092.0001, "1.0e-3092"),
+        (np.log10(4.4) - 310, "4.4e-310"),
+        (np.nan, ""),
+        (-np.inf, "0"),
+    ],
+)
+def test_numbers_as_text(log10, text):
+    assert scientific(log10) == text
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda r: figures.plot_runs(r, "speed"), RangeError),
+        (lambda r: figures.plot_runs({}), DtypeError),
+        (lambda r: figures.plot_runs([1, 2]), DtypeError),
+        (lambda r: figures.plot_runs({"a": []}), DtypeError),
+        (lambda r: figures.plot_runs({"a": [1]}), DtypeError),
+        (lambda r: figures.figure_numbers(r, steps=[]), RangeError),
+        (lambda r: figures.figure_numbers(r, steps=[0]), RangeError),
+        (lambda r: figures.figure_numbers(r, series="speed"), RangeError),
+        (lambda r: figures.plot_attention(np.ones(3)), ShapeError),
+        (lambda r: figures.plot_attention(np.ones((2, 3, 3)), steps=[1]), RangeError),
+        (lambda r: figures.slider_html("one", "x"), DtypeError),
+        (lambda r: figures.slider_html(["one"], "x"), RangeError),
+        (lambda r: figures.slider_html(["a", "b"], "x", captions=["a"]), RangeError),
+        (lambda r: figures.slider_attention([0], np.ones((1, 2, 2)), label="x"), RangeError),
+        (lambda r: figures.slider_attention([0], np.ones((2, 2, 2)), label="x"), RangeError),
+        (lambda r: figures.slider_attention([0, 1], np.ones((2, 2)), label="x"), ShapeError),
+    ],
+)
+def test_bad_input_is_named(call, error, result):
+    with pytest.raises(error) as caught:
+        call(result)
+    assert caught.value.remedy
+
+
+def test_a_trace_of_the_start_alone_is_refused():
+    trace = train(make_example1(n=2, T=2, d=6), NGD(0.1), 0)
+    with pytest.raises(RangeError):
+        figures.plot_runs({"NGD": trace})
+
+
+# Sliders
+
+
+class Tags(HTMLParser):
+    """All tags and attributes, and whether every tag that opens is closed."""
+
+    def __init__(self, markup: str):
+        super().__init__()
+        self.tags, self.open = [], []
+        self.feed(markup)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("input",):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def named(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def frames_slider(**options) -> str:
+    frames = [f"<svg viewBox='0 0 9 9'><circle r='{k}'/></svg>" for k in range(4)]
+    return figures.slider_html(frames, "Along the run", **options)
+
+
+def attention_slider(shots) -> str:
+    numbers = {"1 - cosine": shots.W_alignment_error, "|W|": shots.W_norm}
+    return figures.slider_attention(
+        shots.step, shots.attention, opt=shots.opt, numbers=numbers, label="Attention map"
+    )
+
+
+@pytest.mark.parametrize("kind", ["frames", "attention"])
+def test_sliders_load_nothing_and_are_accessible(kind, shots):
+    markup = frames_slider() if kind == "frames" else attention_slider(shots)
+    page = Tags(markup)
+    assert page.open == []
+    for forbidden in ("http", "src=", "href=", "@import", "url(", "<style"):
+        assert forbidden not in markup
+    (control,) = page.named("input")
+    count = 4 if kind == "frames" else len(shots.step)
+    assert (control["type"], control["max"], control["value"]) == ("range", *[str(count - 1)] * 2)
+    assert len(page.named("label")) == len(page.named("output")) == len(page.named("script")) == 1
+    assert markup.index("<label>") < markup.index("<input") < markup.index("</label>")
+    assert len(markup) < 60_000
+
+
+def test_without_scripts_the_last_frame_stands(shots):
+    page = Tags(frames_slider())
+    hidden = ["hidden" in attributes for attributes in page.named("div")]
+    assert hidden == [True, True, True, False, True]  # four frames, and the control
+    cells = [each for each in Tags(attention_slider(shots)).named("rect") if "class" in each]
+    shown = np.array([float(cell["fill-opacity"]) for cell in cells])
+    assert np.allclose(shown, shots.attention[-1].ravel(), atol=0.005 + 1e-9)
+
+
+def test_the_attention_slider_holds_every_map(shots):
+    markup = attention_slider(shots)
+    maps = json.loads(re.search(r"maps = (\[\[.*?\]\]);", markup).group(1))
+    assert np.allclose(
+        np.array(maps) / 100, shots.attention.reshape(len(maps), -1), atol=0.005 + 1e-9
+    )
+    texts = json.loads(re.search(r"texts = (\[.*?\]);", markup).group(1))
+    assert [text.split(",")[0] for text in texts] == [f"step {step}" for step in shots.step]
+    assert f"1 - cosine {shots.W_alignment_error[-1]:.2g}" in texts[-1]
+
+
+def test_ids_are_the_same_each_time_and_can_be_chosen():
+    assert frames_slider() == frames_slider()
+    assert 'id="slider-along-the-run"' in frames_slider()
+    assert 'id="mine"' in frames_slider(name="mine")
+
+
+def test_captions_cannot_leave_the_script():
+    markup = frames_slider(captions=["</script><b>", "b", "c", "<i>"])
+    assert markup.count("</script>") == 1
+    assert "<i>" not in markup

@@ -1,0 +1,656 @@
+"""Bad input to every public name: refused by a named error, before any work, files untouched."""
+
+import math
+import pickle
+import re
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnbias import (
+    GD,
+    NGD,
+    AttnBiasError,
+    Check,
+    Dataset,
+    InfeasibleError,
+    Loss,
+    Polyak,
+    SelfAttention,
+    Trace,
+    check_assumption1,
+    check_assumption2,
+    diagnose,
+    errors,
+    experiments,
+    fit_rate,
+    load_binary_mnist,
+    make_example1,
+    make_separation_pair,
+    optimal_tokens,
+    solve_u_svm,
+    solve_w_svm,
+    token_scores,
+    train,
+)
+from attnbias._validate import require_device
+from attnbias.dynamics import engines as engines_module
+from attnbias.errors import (
+    DeviceError,
+    DtypeError,
+    FileAccessError,
+    FileFormatError,
+    LabelError,
+    MissingDecoderError,
+    MissingFileError,
+    NonFiniteError,
+    RangeError,
+    ShapeError,
+    TiedTokensError,
+)
+from attnbias.geometry import svm as svm_module
+
+NAN, INF = math.nan, math.inf
+DATA = make_example1(n=4, T=3, d=20, seed=1)
+OTHER = make_example1(n=4, T=3, d=20, seed=2)
+PAIR = make_separation_pair()
+BARE = Dataset(DATA.X, DATA.y)  # no decoder
+ZERO = Dataset(torch.zeros(2, 3, 4).double(), [1, -1], u=torch.ones(4).double())
+ZERO_QUERY = Dataset([[[0.0, 0.0], [1.0, 0.0]]], [1], u=[1.0, 0.0])
+OPPOSED = Dataset([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]]], [1, -1], u=[1.0, 0.0])
+REPEATED = Dataset([[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]], [1], u=[1.0, 0.0])
+BOTH_LABELS = Dataset([[[1.0, 0.0], [0.0, 0.0]]] * 2, [1, -1], u=[1.0, 0.0])
+LARGE = Dataset([[[1e200, 0.0], [0.0, 1e200]]], [1], u=[1e200, 1.0])
+SVM, OTHER_SVM, PAIR_SVM = solve_w_svm(DATA), solve_w_svm(OTHER), solve_w_svm(PAIR)
+PAIR_U_SVM = solve_u_svm(PAIR)
+RUN = train(DATA, GD(1.0), 4, svm=SVM)
+X, Y = DATA.X, DATA.y
+META = torch.zeros(20, device="meta").double()
+STEP = np.arange(1, 20)
+OWN_LOSS = Loss("own", log_value=lambda z: -z, log_slope=lambda z: -z)
+
+
+def with_entry(tensor, value):
+    changed = tensor.clone()
+    changed.flatten()[1] = value
+    return changed
+
+
+def data_with(**change):
+    return Dataset(**({"X": X, "y": Y, "u": DATA.u} | change))
+
+
+def run_with(**change):
+    return train(DATA, GD(1.0), 4, **({"svm": SVM} | change))
+
+
+def example(**change):
+    return make_example1(**({"n": 4, "T": 3, "d": 20} | change))
+
+
+def digits(**change):
+    return load_binary_mnist(**({"n": 4, "T": 3, "patch": 7} | change))
+
+
+def fig2(**change):
+    return experiments.run(
+        "fig2", **({"seeds": 1, "steps": 1000, "n": 4, "T": 3, "d": 20} | change)
+    )
+
+
+def rewritten(here, name, **change):
+    """A copy of a stored file with some arrays replaced, or left out where the change is None."""
+    with np.load(here / name) as stored:
+        arrays = {key: stored[key] for key in stored.files} | change
+    np.savez(here / "changed.npz", **{key: a for key, a in arrays.items() if a is not None})
+    return here / "changed.npz"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder of good, foreign and damaged files; no test may change it."""
+    here = tmp_path_factory.mktemp("files")
+    DATA.save(here / "data.npz")
+    RUN.save(here / "trace.npz")
+    train(DATA, GD(1.0), 4, svm=SVM, checkpoint=here / "run.npz")
+    (here / "folder").mkdir()
+    (here / "empty.npz").write_bytes(b"")
+    (here / "text.npz").write_text("step,loss\n0,1.0\n")
+    (here / "half.npz").write_bytes((here / "trace.npz").read_bytes()[:-200])
+    np.save(here / "plain.npy", np.ones(3))
+    np.savez(here / "foreign.npz", Z=np.ones(3))
+    np.savez(here / "pickled.npz", X=np.array([{"a": 1}], dtype=object), y=np.ones(1))
+    np.savez(here / "labels.npz", X=X.numpy(), y=np.array([0, 1, 0, 1]))
+    for name, format_ in (("newer", 99), ("unnumbered", None)):
+        header = f'{{"kind": "trace", "format": {format_ or "null"}}}'.encode()
+        made = rewritten(here, "trace.npz", attnbias_json=np.frombuffer(header, np.uint8))
+        made.rename(here / f"{name}.npz")
+    rewritten(here, "trace.npz", W_norm=np.ones(2)).rename(here / "uneven.npz")
+    rewritten(here, "trace.npz", u=np.array(["a"])).rename(here / "words.npz")
+    rewritten(here, "trace.npz", W_norm=None).rename(here / "incomplete.npz")
+    rewritten(here, "run.npz", records=None).rename(here / "run_incomplete.npz")
+    rewritten(here, "run.npz", records=np.ones((2, 2))).rename(here / "run_uneven.npz")
+    return here
+
+
+def content(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# Each row: what is wrong; the error; a word of its message; the call, given the folder `files`.
+ROWS = [
+    # ---- Dataset: the tokens
+    ("X without sequences' axis", ShapeError, "(n, T, d)", lambda f: data_with(X=X[0])),
+    ("X of rank 4", ShapeError, "(n, T, d)", lambda f: data_with(X=X[None])),
+    ("X without sequences", ShapeError, "shape", lambda f: Dataset(X[:0], [])),
+    ("X without features", ShapeError, "shape", lambda f: Dataset(X[:, :, :0], Y)),
+    ("X of one token", ShapeError, "T = 1", lambda f: data_with(X=X[:, :1])),
+    ("X with NaN", NonFiniteError, "1 NaN", lambda f: data_with(X=with_entry(X, NAN))),
+    ("X with infinity", NonFiniteError, "finite", lambda f: data_with(X=with_entry(X, INF))),
+    ("X integer", DtypeError, "int64", lambda f: data_with(X=X.long())),
+    ("X half", DtypeError, "float16", lambda f: data_with(X=X.half())),
+    ("X bfloat16", DtypeError, "bfloat16", lambda f: data_with(X=X.bfloat16())),
+    ("X complex", DtypeError, "complex128", lambda f: data_with(X=X * 1j)),
+    ("X bool", DtypeError, "bool", lambda f: data_with(X=X > 0)),
+    ("X a word", DtypeError, "str", lambda f: data_with(X="tokens")),
+    ("X none", DtypeError, "NoneType", lambda f: data_with(X=None)),
+    ("X ragged lists", DtypeError, "lengths", lambda f: Dataset([[[1.0], [2.0]], [[1.0]]], [1, 1])),
+    ("X sparse", DtypeError, "dense", lambda f: data_with(X=X.to_sparse())),
+    ("X nested", DtypeError, "nested",
+     lambda f: data_with(X=torch.nested.nested_tensor([X[0]], layout=torch.jagged))),
+    ("X masked", DtypeError, "mask", lambda f: data_with(X=np.ma.masked_less(X.numpy(), 0))),
+    ("X without storage", DeviceError, "meta", lambda f: data_with(X=X.to("meta"))),
+    # ---- Dataset: labels, decoder, lengths, meta, moves
+    ("labels 0 and 1", LabelError, "{-1, +1}", lambda f: data_with(y=[0, 1, 0, 1])),
+    ("label 2", LabelError, "first 2", lambda f: data_with(y=[1, 2, 1, 1])),
+    ("label NaN", LabelError, "nan", lambda f: data_with(y=[1.0, NAN, 1.0, 1.0])),
+    ("labels bool", DtypeError, "bool", lambda f: data_with(y=[True, False, True, False])),
+    ("labels words", DtypeError, "str", lambda f: data_with(y="good")),
+    ("labels none", DtypeError, "NoneType", lambda f: data_with(y=None)),
+    ("labels too few", ShapeError, "(3,)", lambda f: data_with(y=Y[:3])),
+    ("labels a column", ShapeError, "(4, 1)", lambda f: data_with(y=Y[:, None])),
+    ("labels elsewhere", DeviceError, "y", lambda f: data_with(y=Y.to("meta"))),
+    ("u too short", ShapeError, "(d,)", lambda f: data_with(u=DATA.u[:3])),
+    ("u with infinity", NonFiniteError, "u", lambda f: data_with(u=with_entry(DATA.u, INF))),
+    ("u integer", DtypeError, "int64", lambda f: data_with(u=DATA.u.long())),
+    ("u elsewhere", DeviceError, "meta", lambda f: data_with(u=META)),
+    ("lengths too long", ShapeError, "T = 3", lambda f: data_with(lengths=[3, 3, 3, 4])),
+    ("lengths of one", ShapeError, "from 2", lambda f: data_with(lengths=[3, 3, 3, 1])),
+    ("lengths unsigned", ShapeError, "T = 3", lambda f: data_with(lengths=np.full(4, 9, "u8"))),
+    ("lengths too few", ShapeError, "(2,)", lambda f: data_with(lengths=[3, 3])),
+    ("lengths float", DtypeError, "integers", lambda f: data_with(lengths=[3.0] * 4)),
+    ("meta a word", DtypeError, "mapping", lambda f: data_with(meta="made by hand")),
+    ("move to no device", DeviceError, "'gpu'", lambda f: DATA.to("gpu")),
+    ("move to an absent GPU", DeviceError, "cuda:99", lambda f: DATA.to("cuda:99")),
+    ("move to meta", DeviceError, "meta", lambda f: DATA.to("meta")),
+    ("move to integers", DtypeError, "torch.int64", lambda f: DATA.to(dtype=torch.int64)),
+    ("move to a word", DtypeError, "'float64'", lambda f: DATA.to(dtype="float64")),
+    # ---- scores, optimal tokens, assumptions
+    ("scores of none", DtypeError, "NoneType", lambda f: token_scores(None)),
+    ("optimal tokens of a tensor", DtypeError, "Dataset", lambda f: optimal_tokens(X)),
+    ("assumption 1 of none", DtypeError, "Dataset", lambda f: check_assumption1(None)),
+    ("assumption 2 of none", DtypeError, "Dataset", lambda f: check_assumption2(None)),
+    ("scores without u", MissingDecoderError, "with_decoder", lambda f: token_scores(BARE)),
+    ("assumption 2 without u", MissingDecoderError, "with_decoder",
+     lambda f: check_assumption2(BARE)),
+    ("scores for a short u", ShapeError, "(20,)", lambda f: token_scores(DATA, DATA.u[1:])),
+    ("scores for a NaN u", NonFiniteError, "u", lambda f: token_scores(DATA, [NAN] * 20)),
+    ("scores for u elsewhere", DeviceError, "meta", lambda f: token_scores(DATA, META)),
+    ("scores beyond floats", RangeError, "float64", lambda f: token_scores(LARGE)),
+    ("optimal tokens for u = 0", TiedTokensError, "4 sequences",
+     lambda f: optimal_tokens(DATA, torch.zeros(20))),
+    ("tied by repeated tokens", TiedTokensError, "repeated", lambda f: optimal_tokens(REPEATED)),
+    ("assumption 1 of zero tokens", TiedTokensError, "tie", lambda f: check_assumption1(ZERO)),
+    ("phi above 1", RangeError, "phi", lambda f: check_assumption1(DATA, phi=1.5)),
+    ("phi NaN", NonFiniteError, "phi", lambda f: check_assumption1(DATA, phi=NAN)),
+    # ---- SVMs
+    ("W-SVM of lists", DtypeError, "Dataset", lambda f: solve_w_svm([[1.0]])),
+    ("u-SVM of none", DtypeError, "Dataset", lambda f: solve_u_svm(None)),
+    ("W-SVM without u", MissingDecoderError, "opt", lambda f: solve_w_svm(BARE)),
+    ("W-SVM of zero tokens", TiedTokensError, "tie", lambda f: solve_w_svm(ZERO)),
+    ("opt beyond T", RangeError, "sequence 0", lambda f: solve_w_svm(DATA, [3, 0, 0, 0])),
+    ("opt negative", RangeError, "-1", lambda f: solve_u_svm(DATA, [-1, 0, 0, 0])),
+    ("opt in the padding", RangeError, "padding",
+     lambda f: solve_w_svm(data_with(lengths=[2, 3, 3, 3]), [2, 0, 0, 0])),
+    ("opt too few", ShapeError, "(n,)", lambda f: solve_w_svm(DATA, [0])),
+    ("opt float", DtypeError, "integers", lambda f: solve_w_svm(DATA, [0.0] * 4)),
+    ("opt a word", DtypeError, "opt", lambda f: solve_w_svm(DATA, "first")),
+    ("opt without storage", DeviceError, "meta",
+     lambda f: solve_w_svm(DATA, torch.zeros(4, device="meta").long())),
+    ("W-SVM of a zero query", InfeasibleError, "cancel", lambda f: solve_w_svm(ZERO_QUERY)),
+    ("W-SVM infeasible", InfeasibleError, "certificate", lambda f: solve_w_svm(OPPOSED)),
+    ("u-SVM infeasible", InfeasibleError, "decoder", lambda f: solve_u_svm(BOTH_LABELS, [0, 0])),
+    ("W-SVM of huge tokens", RangeError, "rescale", lambda f: solve_w_svm(LARGE, [0])),
+    # ---- diagnose, Check, Loss
+    ("diagnose a path", DtypeError, "Dataset", lambda f: diagnose(f / "data.npz")),
+    ("diagnose without u", MissingDecoderError, "decoder", lambda f: diagnose(BARE)),
+    ("diagnose step size 0", RangeError, "step_size", lambda f: diagnose(DATA, step_size=0)),
+    ("diagnose target above 1", RangeError, "target", lambda f: diagnose(DATA, target=2.0)),
+    ("diagnose target a word", DtypeError, "target", lambda f: diagnose(DATA, target="small")),
+    ("diagnose promises words", DtypeError, "promises", lambda f: diagnose(DATA, promises=["L3"])),
+    ("check of unknown sense", RangeError, "sense", lambda f: Check("a", 1.0, 2.0, sense="<")),
+    ("check of a word", DtypeError, "value", lambda f: Check("a", "small", 2.0)),
+    ("loss of a word", DtypeError, "functions", lambda f: Loss("own", "exp", lambda z: -z)),
+    ("loss posing as compiled", RangeError, "compiled",
+     lambda f: Loss("own", lambda z: -z, lambda z: -z, compiled=7)),
+    # ---- rules
+    ("GD step size negative", RangeError, "step_size", lambda f: GD(-0.1)),
+    ("GD step size 0", RangeError, "(0, ", lambda f: GD(0.0)),
+    ("GD step size NaN", NonFiniteError, "NaN", lambda f: GD(NAN)),
+    ("GD step size infinite", RangeError, "inf", lambda f: GD(INF)),
+    ("GD step size beyond floats", RangeError, "inf", lambda f: GD(10**400)),
+    ("GD step size bool", DtypeError, "bool", lambda f: GD(True)),
+    ("GD step size a word", DtypeError, "str", lambda f: GD("0.1")),
+    ("GD step size two numbers", DtypeError, "Tensor", lambda f: GD(torch.ones(2))),
+    ("GD step size without storage", DtypeError, "Tensor", lambda f: GD(META[0])),
+    ("NGD step size none", DtypeError, "NoneType", lambda f: NGD(None)),
+    ("NGD momentum 1", RangeError, "[0, 1)", lambda f: NGD(0.1, momentum=1)),
+    ("NGD momentum negative", RangeError, "momentum", lambda f: NGD(0.1, momentum=-0.1)),
+    ("NGD max_step 0", RangeError, "max_step", lambda f: NGD(0.1, max_step=0)),
+    ("NGD normalise unknown", RangeError, "'shared'", lambda f: NGD(0.1, normalise="both")),
+    ("NGD normalise an array", RangeError, "'shared'",
+     lambda f: NGD(0.1, normalise=np.array(["separate", "shared"]))),
+    ("NGD decay one number", DtypeError, "(p, q)", lambda f: NGD(0.1, decay=0.5)),
+    ("NGD decay above 1", RangeError, "decay q", lambda f: NGD(0.1, decay=(0.5, 2))),
+    ("NGD decay NaN", NonFiniteError, "decay p", lambda f: NGD(0.1, decay=(NAN, 0))),
+    ("Polyak max_step NaN", NonFiniteError, "max_step", lambda f: Polyak(NAN)),
+    ("Polyak loss_floor a word", DtypeError, "loss_floor", lambda f: Polyak(loss_floor="0")),
+    ("Polyak loss_floor infinite", RangeError, "loss_floor", lambda f: Polyak(loss_floor=-INF)),
+    # ---- makers and loaders of data
+    ("example d too small", RangeError, "n (T - 1) + 2", lambda f: example(d=5)),
+    ("example n float", DtypeError, "float", lambda f: example(n=4.0)),
+    ("example n = 0", RangeError, "n", lambda f: example(n=0)),
+    ("example T = 1", RangeError, "T", lambda f: example(T=1)),
+    ("example d beyond memory", RangeError, "d", lambda f: example(d=10**5000)),
+    ("example sigma 0", RangeError, "sigma", lambda f: example(sigma=0)),
+    ("example signal lost", RangeError, "signal", lambda f: example(sigma=1.0, signal=1e-17)),
+    ("example position unknown", RangeError, "'random'", lambda f: example(position="middle")),
+    ("example scores swapped", RangeError, "opt_score", lambda f: example(opt_score=-1.0)),
+    ("example scores one ulp apart", RangeError, "opt_score",
+     lambda f: example(opt_score=1 + 2e-16, other_score=1.0)),
+    ("example seed beyond 64 bits", RangeError, "seed", lambda f: example(seed=2**64)),
+    ("digits n too many", RangeError, "source='packages'", lambda f: digits(n=10**6)),
+    ("digits patch 5", RangeError, "patch", lambda f: digits(patch=5)),
+    ("digits noise 0", RangeError, "noise", lambda f: digits(noise=0)),
+    ("digits centre a number", DtypeError, "centre", lambda f: digits(centre=1)),
+    ("digits from a misspelt word", RangeError, "'bundled'", lambda f: digits(source="bundle")),
+    ("digits from nowhere", MissingFileError, "path", lambda f: digits(source=f / "none" / "x")),
+    ("digits from a bare folder", MissingFileError, "four", lambda f: digits(source=f / "folder")),
+    ("digits from a text file", errors.ChecksumError, "sha256",
+     lambda f: digits(source=f / "text.npz")),
+    ("digits cache a number", DtypeError, "cache", lambda f: digits(cache=3)),
+    # ---- the layer
+    ("layer d = 0", RangeError, "d", lambda f: SelfAttention(0)),
+    ("layer d float", DtypeError, "float", lambda f: SelfAttention(2.0)),
+    ("layer W not square", ShapeError, "(2, 2)", lambda f: SelfAttention(2, W=torch.ones(2, 3))),
+    ("layer W NaN", NonFiniteError, "W", lambda f: SelfAttention(1, W=[[NAN]])),
+    ("layer u integer", DtypeError, "int64", lambda f: SelfAttention(2, u=[1, 0])),
+    ("layer train_u a word", DtypeError, "train_u", lambda f: SelfAttention(2, train_u="no")),
+    ("layer of halves", DtypeError, "float16", lambda f: SelfAttention(2, dtype=torch.float16)),
+    ("tokens of another d", ShapeError, "(n, T, d)", lambda f: SelfAttention(3)(PAIR.X)),
+    ("tokens of another dtype", DtypeError, "float32", lambda f: SelfAttention(2)(PAIR.X.float())),
+    ("layer elsewhere", DeviceError, "on meta", lambda f: SelfAttention(2).to("meta")(PAIR.X)),
+    ("layer lengths 0", ShapeError, "from 1", lambda f: SelfAttention(2)(PAIR.X, [0])),
+    ("layer lengths too many", ShapeError, "(1,)",
+     lambda f: SelfAttention(2).attention(PAIR.X, torch.tensor([2, 2]))),
+    ("layer lengths a word", DtypeError, "lengths", lambda f: SelfAttention(2)(PAIR.X, "all")),
+    # ---- train
+    ("train on tensors", DtypeError, "Dataset", lambda f: train(X, GD(1.0), 4)),
+    ("train without u", MissingDecoderError, "decoder", lambda f: train(BARE, GD(1.0), 4)),
+    ("train tied", TiedTokensError, "tie", lambda f: train(ZERO, GD(1.0), 4)),
+    ("train infeasible", InfeasibleError, "certificate", lambda f: train(OPPOSED, GD(1.0), 4)),
+    ("rule a word", DtypeError, "Polyak", lambda f: train(DATA, "NGD", 4)),
+    ("rule a torch optimizer", DtypeError, "SGD",
+     lambda f: train(DATA, torch.optim.SGD([torch.zeros(1)]), 4)),
+    ("steps negative", RangeError, "steps", lambda f: train(DATA, GD(1.0), -1)),
+    ("steps float", DtypeError, "steps", lambda f: train(DATA, GD(1.0), 4.0)),
+    ("steps bool", DtypeError, "bool", lambda f: train(DATA, GD(1.0), True)),
+    ("steps huge", RangeError, "at most", lambda f: train(DATA, GD(1.0), 2**31)),
+    ("steps beyond printing", RangeError, "huge int", lambda f: train(DATA, GD(1.0), 10**5000)),
+    ("loss unknown", RangeError, "'logistic'", lambda f: run_with(loss="hinge")),
+    ("loss a function", DtypeError, "function", lambda f: run_with(loss=lambda z: -z)),
+    ("W0 not square", ShapeError, "(d, d)", lambda f: run_with(W0=torch.zeros(20, 3))),
+    ("W0 NaN", NonFiniteError, "W0", lambda f: run_with(W0=torch.full((20, 20), NAN))),
+    ("W0 integer", DtypeError, "int64", lambda f: run_with(W0=torch.zeros(20, 20).long())),
+    ("W0 elsewhere", DeviceError, "meta", lambda f: run_with(W0=META.expand(20, 20))),
+    ("W0 beyond floats", RangeError, "W0",
+     lambda f: run_with(W0=torch.full((20, 20), 1e300, dtype=torch.float64))),
+    ("u0 given", RangeError, "joint", lambda f: run_with(u0=DATA.u)),
+    ("train_u", RangeError, "joint", lambda f: run_with(train_u=True)),
+    ("train_u a tensor", DtypeError, "train_u", lambda f: run_with(train_u=torch.ones(2))),
+    ("progress a word", DtypeError, "progress", lambda f: run_with(progress="yes")),
+    ("coordinates unknown", RangeError, "'span'", lambda f: run_with(coordinates="polar")),
+    ("engine unknown", RangeError, "'torch'", lambda f: run_with(engine="cuda")),
+    ("factored in torch", RangeError, "'auto'",
+     lambda f: run_with(coordinates="factored", engine="torch")),
+    ("own loss compiled", RangeError, "'auto'",
+     lambda f: run_with(engine="compiled", loss=OWN_LOSS)),
+    ("record beyond steps", RangeError, "steps = 4", lambda f: run_with(record=[0, 5])),
+    ("record negative", RangeError, "record", lambda f: run_with(record=[-1, 2])),
+    ("record floats", DtypeError, "integers", lambda f: run_with(record=[0.0, 2.0])),
+    ("record empty", DtypeError, "non-empty", lambda f: run_with(record=[])),
+    ("record nested", DtypeError, "integers", lambda f: run_with(record=[[0, 1]])),
+    ("record bool", DtypeError, "bool", lambda f: run_with(record=True)),
+    ("record none of them", RangeError, "record", lambda f: run_with(record=0)),
+    ("record too many", RangeError, "record", lambda f: run_with(record=10**20)),
+    ("record a word", DtypeError, "'all'", lambda f: run_with(record="all")),
+    ("record refused before the SVM", RangeError, "record",
+     lambda f: run_with(svm=None, record=[9])),
+    ("engine refused before the SVM", RangeError, "engine",
+     lambda f: run_with(svm=None, engine="fast")),
+    ("coordinates refused before the SVM", RangeError, "coordinates",
+     lambda f: run_with(svm=None, coordinates="polar")),
+    ("loss_floor refused before the SVM", RangeError, "loss_floor",
+     lambda f: train(DATA, Polyak(loss_floor=10.0), 4)),
+    ("svm a word", DtypeError, "svm", lambda f: run_with(svm="hard")),
+    ("svm of another shape", DtypeError, "8 dual", lambda f: run_with(svm=PAIR_SVM)),
+    ("svm of other data", RangeError, "svm", lambda f: run_with(svm=OTHER_SVM)),
+    ("svm for u", RangeError, "svm",
+     lambda f: train(PAIR, GD(1.0), 4, svm=PAIR_U_SVM)),
+    ("loss_floor above L*", RangeError, "L*",
+     lambda f: train(DATA, Polyak(loss_floor=10.0), 4, svm=SVM)),
+    ("checkpoint a number", DtypeError, "path", lambda f: run_with(checkpoint=3)),
+    ("checkpoint a folder", FileAccessError, "folder",
+     lambda f: run_with(checkpoint=f / "folder")),
+    ("checkpoint in no folder", MissingFileError, "folder",
+     lambda f: run_with(checkpoint=f / "none" / "run.npz")),
+    ("checkpoint of other data", FileFormatError, "another run",
+     lambda f: train(OTHER, GD(1.0), 4, svm=OTHER_SVM, checkpoint=f / "run.npz")),
+    ("checkpoint of another rule", FileFormatError, "another run",
+     lambda f: train(DATA, GD(0.5), 4, svm=SVM, checkpoint=f / "run.npz")),
+    ("checkpoint a trace", FileFormatError, "kind 'trace'",
+     lambda f: run_with(checkpoint=f / "trace.npz")),
+    ("checkpoint damaged", FileFormatError, "npz", lambda f: run_with(checkpoint=f / "half.npz")),
+    ("checkpoint empty", FileFormatError, "npz", lambda f: run_with(checkpoint=f / "empty.npz")),
+    ("checkpoint incomplete", FileFormatError, "records",
+     lambda f: run_with(checkpoint=f / "run_incomplete.npz")),
+    ("checkpoint uneven", FileFormatError, "records",
+     lambda f: run_with(checkpoint=f / "run_uneven.npz")),
+    ("checkpoint_seconds NaN", NonFiniteError, "checkpoint_seconds",
+     lambda f: run_with(checkpoint_seconds=NAN)),
+    # ---- rates
+    ("rate of unequal series", ShapeError, "(18,)", lambda f: fit_rate(STEP, STEP[1:])),
+    ("rate of matrices", ShapeError, "value", lambda f: fit_rate(X[0], X[0])),
+    ("rate of words", DtypeError, "value", lambda f: fit_rate(STEP, [str(t) for t in STEP])),
+    ("rate of complex numbers", DtypeError, "complex", lambda f: fit_rate(STEP, STEP * 1j)),
+    ("rate of values with gradients", DtypeError, "value",
+     lambda f: fit_rate(STEP, torch.ones(19, requires_grad=True))),
+    ("rate of NaN", NonFiniteError, "value", lambda f: fit_rate(STEP, np.full(19, NAN))),
+    ("rate at infinity", NonFiniteError, "step", lambda f: fit_rate([*STEP, INF], [*STEP, 1])),
+    ("rate of negative values", RangeError, "positive", lambda f: fit_rate(STEP, -STEP)),
+    ("rate of nothing", RangeError, "8 records", lambda f: fit_rate([], [])),
+    ("window of few records", RangeError, "8 records", lambda f: fit_rate(STEP, STEP, (1, 4))),
+    ("window backwards", RangeError, "first < last", lambda f: fit_rate(STEP, STEP, (9, 1))),
+    ("window one number", DtypeError, "two", lambda f: fit_rate(STEP, STEP, 10)),
+    ("window a word", DtypeError, "str", lambda f: fit_rate(STEP, STEP, "19")),
+    ("window NaN", NonFiniteError, "window", lambda f: fit_rate(STEP, STEP, (NAN, 19))),
+    # ---- files
+    ("trace missing", MissingFileError, "check the path", lambda f: Trace.load(f / "none.npz")),
+    ("trace under a file", MissingFileError, "path", lambda f: Trace.load(f / "data.npz" / "x")),
+    ("trace a folder", FileAccessError, "folder", lambda f: Trace.load(f / "folder")),
+    ("trace a number", DtypeError, "path", lambda f: Trace.load(3)),
+    ("trace of a long name", FileAccessError, "name", lambda f: Trace.load(f / ("a" * 5000))),
+    ("trace of no name", FileAccessError, "null", lambda f: Trace.load("run\0.npz")),
+    ("trace empty", FileFormatError, "npz", lambda f: Trace.load(f / "empty.npz")),
+    ("trace a text file", FileFormatError, "npz", lambda f: Trace.load(f / "text.npz")),
+    ("trace a plain array", FileFormatError, "npz", lambda f: Trace.load(f / "plain.npy")),
+    ("trace half written", FileFormatError, "half-written", lambda f: Trace.load(f / "half.npz")),
+    ("trace pickled", FileFormatError, "pickle", lambda f: Trace.load(f / "pickled.npz")),
+    ("trace foreign", FileFormatError, "no attnbias header",
+     lambda f: Trace.load(f / "foreign.npz")),
+    ("trace a data set", FileFormatError, "'dataset'", lambda f: Trace.load(f / "data.npz")),
+    ("trace a checkpoint", FileFormatError, "'checkpoint'", lambda f: Trace.load(f / "run.npz")),
+    ("trace of newer format", FileFormatError, "format 99", lambda f: Trace.load(f / "newer.npz")),
+    ("trace without format", FileFormatError, "format None",
+     lambda f: Trace.load(f / "unnumbered.npz")),
+    ("trace of uneven series", FileFormatError, "W_norm", lambda f: Trace.load(f / "uneven.npz")),
+    ("trace of words", FileFormatError, "type of u", lambda f: Trace.load(f / "words.npz")),
+    ("trace incomplete", FileFormatError, "without W_norm",
+     lambda f: Trace.load(f / "incomplete.npz")),
+    ("trace saved over a folder", FileAccessError, "folder", lambda f: RUN.save(f / "folder")),
+    ("trace saved in no folder", MissingFileError, "make the folder",
+     lambda f: RUN.save(f / "none" / "trace.npz")),
+    ("data missing", MissingFileError, "path", lambda f: Dataset.load(f / "none.npz")),
+    ("data a trace", FileFormatError, "'trace'", lambda f: Dataset.load(f / "trace.npz")),
+    ("data foreign", FileFormatError, "only Z", lambda f: Dataset.load(f / "foreign.npz")),
+    ("data pickled", FileFormatError, "pickle", lambda f: Dataset.load(f / "pickled.npz")),
+    ("data with labels 0", LabelError, "{-1, +1}", lambda f: Dataset.load(f / "labels.npz")),
+    ("data saved under a file", MissingFileError, "folder",
+     lambda f: DATA.save(f / "data.npz" / "x.npz")),
+    ("data saved to a long name", FileAccessError, "name", lambda f: DATA.save(f / ("a" * 5000))),
+    ("data saved with an odd meta", DtypeError, "json",
+     lambda f: data_with(meta={"maker": object()}).save(f / "data.npz")),
+    # ---- experiments
+    ("experiment unknown", RangeError, "'fig2'", lambda f: experiments.run("fig3")),
+    ("experiment a list", RangeError, "'fig2'", lambda f: experiments.run(["fig2"])),
+    ("setting unknown", RangeError, "seeds", lambda f: fig2(seed=1)),
+    ("experiment too short", RangeError, "1000", lambda f: fig2(steps=10)),
+    ("experiment of no seeds", DtypeError, "seeds", lambda f: fig2(seeds=[])),
+    ("experiment of a seed -1", RangeError, "seeds", lambda f: fig2(seeds=[-1])),
+    ("experiment of too many seeds", RangeError, "seeds", lambda f: fig2(seeds=10**20)),
+    ("experiment d too small", RangeError, "d", lambda f: fig2(d=5)),
+    ("experiment step size 0", RangeError, "step_size", lambda f: fig2(gd_step_size=0)),
+    ("experiment on no device", DeviceError, "'gpu'", lambda f: fig2(device="gpu")),
+    ("experiment on none", DeviceError, "device", lambda f: fig2(device=None)),
+    ("experiment with loss unknown", RangeError, "loss", lambda f: fig2(loss="hinge")),
+    ("experiment recording step -1", RangeError, "record", lambda f: fig2(record=[-1])),
+    ("experiment file a trace", FileFormatError, "'trace'",
+     lambda f: experiments.ExperimentResult.load(f / "trace.npz")),
+]  # fmt: skip
+
+
+@pytest.fixture
+def no_work(monkeypatch, request):
+    """Solving and training fail, except where the solver itself is to find the fault."""
+
+    def worked(*arguments, **options):
+        raise AssertionError("work began before the input was checked")
+
+    if request.node.callspec.params["row"][1] is not InfeasibleError:
+        monkeypatch.setattr(svm_module, "solve_dual", worked)
+    for engine in (engines_module.CompiledEngine, engines_module.TorchEngine):
+        monkeypatch.setattr(engine, "run", worked)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
+@pytest.mark.filterwarnings("error")
+def test_refused_by_a_named_error_before_any_work(row, files, no_work):
+    _, error, word, call = row
+    before = content(files)
+    with pytest.raises(error) as caught:
+        call(files)
+    assert type(caught.value) is error
+    assert issubclass(error, AttnBiasError)
+    assert any(base.__module__ == "builtins" for base in error.__mro__[1:-3])
+    message = str(caught.value)
+    assert re.fullmatch(r".+: expected .+; got .+\. \S.+[.!]", message, re.DOTALL), message
+    assert word.lower() in message.lower()
+    assert len(message) < 900
+    assert content(files) == before
+
+
+def test_the_kinds_are_many_and_named_once():
+    names = [row[0] for row in ROWS]
+    assert len(set(names)) == len(names) > 200
+
+
+def test_a_tensor_on_another_device_is_refused():
+    with pytest.raises(DeviceError, match=r"u: expected a tensor on cuda:1; got one on cpu\. Move"):
+        require_device("u", torch.zeros(1), torch.device("cuda:1"))
+
+
+def test_duplicate_records_are_one():
+    assert run_with(record=[2, 0, 2]).step.tolist() == [0, 2]
+
+
+def test_errors_cross_processes():
+    """A pool's worker pickles what it raises; the default would fail on keyword arguments."""
+    with pytest.raises(InfeasibleError) as caught:
+        solve_w_svm(OPPOSED)
+    for error in (caught.value, MissingFileError("a", expected="b", got="c", remedy="d")):
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error)
+        assert str(again) == str(error)
+    assert torch.equal(
+        pickle.loads(pickle.dumps(caught.value)).certificate, caught.value.certificate
+    )
+
+
+# ---- nothing but named errors, whatever comes --------------------------------------------------
+
+JUNK = [
+    None, True, "word", "", b"bytes", NAN, -INF, -1, -1.5, 0, 0.5, 10**400, 1j,
+    [], [None], [[1.0], [1.0, 2.0]], {}, {1, 2}, object(), len, np.array(["a", "b"]),
+    np.array(1.0), np.array([NAN]), torch.zeros(0), torch.ones(2), torch.tensor(1j),
+    torch.zeros(2, device="meta"), torch.tensor(True), torch.eye(2).to_sparse(),
+]  # fmt: skip
+CALLS = [
+    (GD, {"step_size": 0.1}),
+    (NGD, dict.fromkeys(["step_size", "momentum", "max_step"], 0.5) | {"normalise": "separate"}),
+    (NGD, {"step_size": 0.1, "decay": (0, 0)}),
+    (Polyak, {"max_step": 1.0, "loss_floor": 0.0}),
+    (make_example1, {"n": 4, "T": 3, "d": 20, "sigma": 0.1, "signal": 1.0, "position": "first",
+                     "opt_score": 2.0, "other_score": 0.0, "seed": 0}),
+    (load_binary_mnist, {"n": 4, "T": 3, "patch": 7, "noise": 1.0, "norm": 1.0, "centre": True,
+                         "ridge": 0.1, "classifier_scale": 1.0, "position": "first",
+                         "project_noise": False, "source": "bundled", "verify": True,
+                         "cache": None, "seed": 0}),
+    (Dataset, {"X": X, "y": Y, "u": DATA.u, "lengths": [3, 3, 2, 2], "meta": None}),
+    (DATA.to, {"device": "cpu", "dtype": torch.float32}),
+    (DATA.with_decoder, {"u": DATA.u}),
+    (Dataset.load, {"path": "none"}),
+    (Trace.load, {"path": "none"}),
+    (DATA.save, {"path": "data.npz"}),
+    (RUN.save, {"path": "trace.npz"}),
+    *((function, {"data": DATA, "u": DATA.u})
+      for function in (token_scores, optimal_tokens, check_assumption1, check_assumption2)),
+    (check_assumption1, {"data": DATA, "phi": 0.5}),
+    *((function, {"data": DATA, "opt": [0] * 4}) for function in (solve_w_svm, solve_u_svm)),
+    (diagnose, {"data": PAIR, "step_size": 0.1, "target": 0.1, "promises": ()}),
+    (SelfAttention, {"d": 2, "W": None, "u": None, "train_u": False, "dtype": torch.float64}),
+    (SelfAttention(2), {"X": PAIR.X, "lengths": None}),
+    (Loss, {"name": "own", "log_value": len, "log_slope": len, "log_gap": None, "compiled": None}),
+    (train, {"data": DATA, "rule": GD(1.0), "steps": 2, "loss": "exponential", "W0": None,
+             "u0": None, "train_u": False, "coordinates": "auto", "record": 3, "svm": SVM,
+             "progress": False, "engine": "auto", "checkpoint": None, "checkpoint_seconds": 10.0}),
+    (fit_rate, {"step": STEP, "value": STEP, "window": None}),
+    (experiments.run, {"name": "fig2"}),
+    (experiments.describe, {"name": "fig2"}),
+]  # fmt: skip
+ARGUMENTS = [(call, good, name) for call, good in CALLS for name in good]
+
+
+@pytest.mark.parametrize(
+    ("call", "good", "name"),
+    ARGUMENTS,
+    ids=[f"{getattr(call, '__qualname__', 'layer')} {name}" for call, _, name in ARGUMENTS],
+)
+def test_no_argument_leads_to_a_bare_error(call, good, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a word is a good file name
+    monkeypatch.setattr(experiments.fig2, "run", lambda: None)
+    for junk in JUNK:
+        try:
+            call(**(good | {name: junk}))
+        except AttnBiasError as error:
+            assert error.expected and error.got and error.remedy
+        except Exception as error:
+            pytest.fail(f"{name}={type(junk).__name__} {str(junk)[:40]}: {error!r}")
+
+
+numbers = st.one_of(
+    st.floats(), st.integers(), st.booleans(), st.none(), st.text(max_size=3), st.complex_numbers(),
+    st.fractions(), st.decimals(), st.lists(st.floats(), max_size=2),
+    st.floats().map(torch.tensor), st.floats(width=32).map(np.float32), st.floats().map(np.array),
+)  # fmt: skip
+
+
+@given(numbers, numbers, numbers, numbers)
+def test_rules_take_a_number_or_refuse_it(step_size, momentum, cap, floor):
+    for call in (
+        lambda: GD(step_size),
+        lambda: NGD(step_size),
+        lambda: NGD(0.1, momentum, decay=(cap, floor)),
+        lambda: NGD(0.1, max_step=cap),
+        lambda: Polyak(cap, floor),
+    ):
+        try:
+            rule = call()
+        except AttnBiasError:
+            continue
+        assert -746 < rule.log_scale < 710
+        assert 0 <= rule.momentum < 1
+        assert rule.log_max_step > -746
+        assert repr(rule) == rule.name
+
+
+@given(
+    st.sampled_from(["sigma", "signal", "opt_score", "other_score", "seed", "n", "T", "position"]),
+    numbers,
+)
+def test_example1_is_right_or_refused(name, value):
+    try:
+        data = example(**{name: value})
+    except AttnBiasError:
+        return
+    settings = data.meta
+    scores = token_scores(data).sort(dim=1).values
+    gap = settings["opt_score"] - settings["other_score"]
+    assert (scores[:, -1] - settings["opt_score"]).abs().max() <= 1e-5 * gap
+    assert (scores[:, :-1] - settings["other_score"]).abs().max() <= 1e-5 * gap
+
+
+@pytest.fixture(scope="module")
+def stored(files):
+    return {name: (files / f"{name}.npz").read_bytes() for name in ("data", "trace", "run")}
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("scratch") / "file.npz"
+
+
+def read(name, path):
+    if name == "run":
+        return run_with(checkpoint=path)
+    return (Dataset if name == "data" else Trace).load(path)
+
+
+@pytest.mark.parametrize("name", ["data", "trace", "run"])
+@pytest.mark.parametrize("tenth", range(10))
+def test_truncated_files_are_refused_and_left_alone(name, tenth, stored, scratch):
+    half = stored[name][: len(stored[name]) * tenth // 10]
+    scratch.write_bytes(half)
+    with pytest.raises(FileFormatError, match="expected .*; got "):
+        read(name, scratch)
+    assert scratch.read_bytes() == half
+
+
+@given(
+    st.sampled_from(["data", "trace", "run"]),
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), min_size=1, max_size=4),
+    st.booleans(),
+)
+@pytest.mark.filterwarnings("ignore")
+def test_mutated_files_are_read_or_refused(stored, scratch, name, changes, near_the_end):
+    """Flipped bytes anywhere, or in the last fifth, where a zip file keeps its directory."""
+    blob = bytearray(stored[name])
+    for place, byte in changes:
+        low = len(blob) * 4 // 5 if near_the_end else 0
+        blob[low + int(place * (len(blob) - 1 - low))] = byte
+    scratch.write_bytes(blob)
+    try:
+        read(name, scratch)
+    except AttnBiasError as error:
+        assert isinstance(error, FileFormatError)
+
+
+@given(st.sampled_from(["data", "trace"]), st.binary(max_size=200))
+@pytest.mark.filterwarnings("ignore")
+def test_random_bytes_are_refused(scratch, name, blob):
+    for start in (b"", b"PK\x03\x04", b"\x93NUMPY\x01\x00", b"\x80\x04"):
+        scratch.write_bytes(start + blob)
+        with pytest.raises(FileFormatError):
+            read(name, scratch)

@@ -1,0 +1,115 @@
+"""Fitted exponents: exact powers, windows, and what the interval says."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tolerances import EXACT_POWER, FITTED_EXPONENT
+
+from attnbias import GD, NGD, fit_rate, make_example1, make_separation_pair, train
+from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
+
+STEP = np.unique(np.geomspace(1, 10**6, 200).round())
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(st.floats(-3, 3), st.floats(1e-20, 1e20), st.integers(0, 10**6))
+def test_exact_power_is_found_with_a_closed_interval(exponent, factor, seed):
+    step = np.unique(np.random.default_rng(seed).integers(1, 10**6, size=40))
+    fit = fit_rate(step, factor * step.astype(float) ** exponent)
+    assert fit.exponent == pytest.approx(exponent, abs=EXACT_POWER)
+    assert fit.interval == pytest.approx((exponent, exponent), abs=10 * EXACT_POWER)
+
+
+def test_interval_contains_the_exponent():
+    value = STEP**-2.0 * (1 + 0.3 * np.sin(3 * np.log(STEP)))
+    fit = fit_rate(STEP, value, window=(10, 10**5))
+    low, high = fit.interval
+    assert low < fit.exponent < high
+
+
+def test_curvature_widens_the_interval():
+    """log(t)^2 / t^2 has no exponent; the interval says so, and shrinks in a later window."""
+
+    def width(value, window):
+        low, high = fit_rate(STEP, value, window).interval
+        return high - low
+
+    straight, bent = STEP**-2.0, np.log(STEP + 1) ** 2 / STEP**2
+    assert width(straight, (10, 10**4)) < 1e-9
+    assert width(bent, (10, 10**4)) > 0.1
+    assert width(bent, (10**4, 10**6)) < width(bent, (10, 10**4)) / 2
+
+
+def test_window_decides_what_is_fitted():
+    value = np.where(STEP < 1000, STEP**-1.0, 1e6 * STEP**-3.0)
+    assert fit_rate(STEP, value, (1, 900)).exponent == pytest.approx(-1, abs=EXACT_POWER)
+    assert fit_rate(STEP, value, (1100, 10**6)).exponent == pytest.approx(-3, abs=EXACT_POWER)
+    assert -3 < fit_rate(STEP, value).exponent < -1
+
+
+def test_order_and_step_zero_do_not_matter():
+    value = STEP**-1.5 * (1 + 0.1 * np.cos(np.log(STEP)))
+    order = np.random.default_rng(0).permutation(len(STEP))
+    fit = fit_rate(STEP, value)
+    again = fit_rate(STEP[order], value[order])
+    assert again.exponent == pytest.approx(fit.exponent, abs=EXACT_POWER)
+    with_zero = fit_rate(np.append(0, STEP), np.append(math.nan, value))
+    assert with_zero == fit
+
+
+def test_each_stretch_of_log_step_counts_alike():
+    """Recording the end a hundred times more densely leaves a curved fit where it was."""
+    dense = np.unique(np.concatenate([STEP, np.arange(9 * 10**5, 10**6, 100)]))
+    one, two = (fit_rate(step, np.log(step + 1) ** 2 / step**2).exponent for step in (STEP, dense))
+    assert one == pytest.approx(two, abs=0.02)
+
+
+def test_lists_and_tuples_are_taken():
+    step = list(range(1, 20))
+    assert fit_rate(step, [1 / t for t in step], window=[1, 19]).exponent == pytest.approx(-1)
+
+
+def test_ngd_turns_at_rate_two_and_gd_does_not():
+    record = np.unique(np.geomspace(1, 10**5, 200).round().astype(int))
+    start = [[-0.3, 0.2], [0.1, 0.4]]
+    ngd, gd = (
+        train(make_separation_pair(), rule, 10**5, W0=start, record=record)
+        for rule in (NGD(1.0), GD(1.0))
+    )
+    fit = fit_rate(ngd.step, ngd.W_alignment_error, window=(1000, 10**5))
+    assert fit.exponent == pytest.approx(-2, abs=FITTED_EXPONENT)
+    assert fit_rate(gd.step, gd.W_alignment_error, window=(1000, 10**5)).exponent > -0.4
+
+
+def test_example1_late_window():
+    trace = train(make_example1(seed=0), NGD(0.1), 10**5)
+    late = fit_rate(trace.step, trace.W_alignment_error, window=(10**4, 10**5))
+    early = fit_rate(trace.step, trace.W_alignment_error, window=(10, 1000))
+    assert late.exponent == pytest.approx(-2, abs=FITTED_EXPONENT)
+    assert early.exponent > -1.9  # an early window misleads
+
+
+@pytest.mark.parametrize(
+    "arguments, error",
+    [
+        ((STEP, STEP[:-1]), ShapeError),
+        ((STEP[:, None], STEP[:, None]), ShapeError),
+        ((STEP, "falling"), DtypeError),
+        ((STEP, [[1], [1, 2]]), DtypeError),
+        ((STEP, np.full(len(STEP), math.nan)), NonFiniteError),
+        ((STEP, 1 / STEP - 1e-3), RangeError),
+        ((STEP, 1 / STEP, (1, 3)), RangeError),
+        ((STEP, 1 / STEP, (100, 10)), RangeError),
+        ((STEP, 1 / STEP, 100), DtypeError),
+        ((STEP, 1 / STEP, (1, 2, 3)), DtypeError),
+        ((STEP, 1 / STEP, ("a", "b")), DtypeError),
+        (([], []), RangeError),
+        ((np.full(20, 7.0), np.arange(1.0, 21.0)), RangeError),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, error):
+    with pytest.raises(error, match="expected .*; got "):
+        fit_rate(*arguments)

@@ -1,0 +1,343 @@
+"""W-SVM and u-SVM on data sets: closed forms, second solvers, invariances, refusals."""
+
+import math
+from dataclasses import replace
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnbias import Dataset, InfeasibleError, make_separation_pair, solve_u_svm, solve_w_svm
+from attnbias.errors import AttnBiasError, SolverError
+from attnbias.geometry.svm import LabelRows, certify
+from attnbias.geometry.tokens import gap_rows
+from tests import tolerances
+
+ORTHONORMAL = Dataset(
+    [[[1, 0, 0, 0], [0, 1, 0, 0]], [[0, 0, 1, 0], [0, 0, 0, 1.0]]], [1, -1], u=[1.0, 0, 0, -1]
+)
+BROKEN = Dataset([[[2.0, 0], [0, 1]], [[2, 0], [1, 1]]], [1, -1], u=[0.0, 2.0])
+
+
+def three_tokens(third):
+    """n = 1, query and optimal token e_1, the others 0 and `third` (theory sheet, section 10)."""
+    return Dataset([[[1.0, 0.0], [0.0, 0.0], third]], [1], u=[1.0, 0.0])
+
+
+def normal_data(n, T, d, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.randn(n, T, d, generator=generator, dtype=torch.float64)
+    opt = torch.randint(T, (n,), generator=generator)
+    y = 1 - 2 * (torch.arange(n) % 2)
+    return Dataset(X, y.double()), opt
+
+
+def close(got, expected, tolerance):
+    expected = torch.as_tensor(expected, dtype=torch.float64)
+    assert float((got - expected).norm()) <= tolerance * max(float(expected.norm()), 1e-300)
+
+
+@pytest.mark.parametrize(
+    ("data", "dual", "margin"),
+    [
+        (make_separation_pair(), [1.0], 1.0),
+        (ORTHONORMAL, [0.5, 0.5], 1.0),
+        (BROKEN, [1.25, 2.0], 1 / math.sqrt(3.25)),
+        (three_tokens([0.2, -1.0]), [0.84, 0.2], 1 / math.sqrt(1.04)),
+        (three_tokens([-0.2, -1.0]), [1.0, 0.0], 1.0),
+        (three_tokens([0.0, -1.0]), [1.0, 0.0], 1.0),
+    ],
+)
+def test_closed_forms(data, dual, margin):
+    solution = solve_w_svm(data)
+    close(solution.dual, dual, tolerances.SVM_CLOSED_FORM)
+    assert solution.margin == pytest.approx(margin, rel=tolerances.SVM_CLOSED_FORM)
+    assert solution.norm == pytest.approx(1 / margin, rel=tolerances.SVM_CLOSED_FORM)
+    assert solution.is_optimal(tolerances.SVM_GAP)
+
+
+def test_closed_form_of_the_decoder():
+    solution = solve_u_svm(ORTHONORMAL)
+    close(solution.weights, [1.0, 0, 0, -1.0], tolerances.SVM_CLOSED_FORM)
+    assert solution.margin == pytest.approx(1 / math.sqrt(2), rel=tolerances.SVM_CLOSED_FORM)
+
+
+def test_fields_are_consistent():
+    data, opt = normal_data(6, 4, 12)
+    solution = solve_w_svm(data, opt)
+    rows = gap_rows(data, opt)
+    close(rows.combine(solution.dual), solution.weights, tolerances.SVM_CLOSED_FORM)
+    close(rows.gram() @ solution.dual, solution.margins, tolerances.SVM_CLOSED_FORM)
+    i, t = solution.constraints[7].tolist()
+    z = torch.outer(data.X[i, opt[i]] - data.X[i, t], data.X[i, 0])
+    assert float((z * solution.weights).sum()) == pytest.approx(float(solution.margins[7]))
+    assert solution.constraints.shape == (18, 2)
+    assert torch.equal(solution.support, (solution.dual > 0).nonzero().flatten())
+    assert float(solution.dual.sum()) == pytest.approx(solution.norm**2)
+    assert solution.margin == 1 / solution.norm
+    assert "W-SVM" in repr(solution)
+    assert len(repr(solution)) < 200
+
+
+@pytest.mark.parametrize(("n", "T", "d"), [(3, 3, 4), (5, 4, 6), (4, 6, 5)])
+def test_primal_in_all_variables(n, T, d):
+    """cvxpy on the d x d primal: another formulation and another algorithm."""
+    data, opt = normal_data(n, T, d, seed=n)
+    solution = solve_w_svm(data, opt)
+    W, X = cp.Variable((d, d)), data.X.numpy()
+    constraints = [
+        (X[i, opt[i]] - X[i, t]) @ W @ X[i, 0] >= 1
+        for i in range(n)
+        for t in range(T)
+        if t != opt[i]
+    ]
+    cp.Problem(cp.Minimize(cp.sum_squares(W)), constraints).solve(solver=cp.CLARABEL)
+    close(solution.weights, W.value, tolerances.INTERIOR_POINT)
+    assert solution.norm <= np.linalg.norm(W.value) * (1 + 1e-6)
+
+
+def test_primal_of_the_decoder():
+    data, opt = normal_data(8, 3, 6, seed=2)
+    solution = solve_u_svm(data, opt)
+    u = cp.Variable(6)
+    rows = data.y.numpy()[:, None] * data.X.numpy()[np.arange(8), opt.numpy()]
+    cp.Problem(cp.Minimize(cp.sum_squares(u)), [rows @ u >= 1]).solve(solver=cp.CLARABEL)
+    close(solution.weights, u.value, tolerances.INTERIOR_POINT)
+
+
+@pytest.mark.parametrize(
+    ("n", "T", "d"), [(20, 10, 50), (20, 10, 12), (50, 10, 100), (5, 3, 50), (30, 20, 25)]
+)
+def test_certificate_at_larger_sizes(n, T, d):
+    solution = solve_w_svm(*normal_data(n, T, d))
+    assert solution.duality_gap <= tolerances.SVM_GAP
+    assert solution.direction_error <= math.sqrt(2 * tolerances.SVM_GAP)
+    assert solution.is_optimal(tolerances.SVM_GAP)
+    assert solution.strictly_complementary
+    assert solution.least_dual > 0
+    assert solution.least_slack > 0
+
+
+sizes = {"n": st.integers(1, 6), "T": st.integers(2, 5), "d": st.integers(6, 10)}
+seeds = st.integers(0, 10**6)
+
+
+@given(**sizes, seed=seeds, power=st.integers(-26, 26))
+def test_scaling_the_tokens(n, T, d, seed, power):
+    """c X has the solution W / c^2, bit for bit for a power of two (1e-8 to 1e8)."""
+    data, opt = normal_data(n, T, d, seed)
+    scaled = Dataset(2.0**power * data.X, data.y)
+    W, V = solve_w_svm(data, opt), solve_w_svm(scaled, opt)
+    assert torch.equal(W.weights, V.weights * 4.0**power)
+    assert W.duality_gap == V.duality_gap
+    u, v = solve_u_svm(data, opt), solve_u_svm(scaled, opt)
+    assert torch.equal(u.weights, v.weights * 2.0**power)
+
+
+@given(**sizes, seed=seeds)
+def test_permuting_sequences_and_other_tokens(n, T, d, seed):
+    data, opt = normal_data(n, T, d, seed)
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(n, generator=generator)
+    inner = torch.cat([torch.zeros(1).long(), 1 + torch.randperm(T - 1, generator=generator)])
+    permuted = Dataset(data.X[order][:, inner], data.y[order])
+    solution = solve_w_svm(permuted, inner.argsort()[opt[order]])
+    close(solution.weights, solve_w_svm(data, opt).weights, tolerances.SVM_EQUIVALENT)
+
+
+@given(**sizes, seed=seeds)
+def test_rotating_features(n, T, d, seed):
+    data, opt = normal_data(n, T, d, seed)
+    generator = torch.Generator().manual_seed(seed)
+    R, _ = torch.linalg.qr(torch.randn(d, d, generator=generator, dtype=torch.float64))
+    rotated = solve_w_svm(Dataset(data.X @ R, data.y), opt)
+    close(R @ rotated.weights @ R.T, solve_w_svm(data, opt).weights, tolerances.SVM_EQUIVALENT)
+
+
+@given(**sizes, seed=seeds)
+def test_duplicated_sequences_leave_the_weights(n, T, d, seed):
+    data, opt = normal_data(n, T, d, seed)
+    double = Dataset(torch.cat([data.X, data.X]), torch.cat([data.y, data.y]))
+    opt2 = torch.cat([opt, opt])
+    for solve in (solve_w_svm, solve_u_svm):
+        once, twice = solve(data, opt), solve(double, opt2)
+        close(twice.weights, once.weights, tolerances.SVM_EQUIVALENT)
+        assert twice.is_optimal(tolerances.SVM_GAP)
+        # Half the weight on each copy is positive wherever it was.
+        assert twice.strictly_complementary == once.strictly_complementary
+
+
+def test_tie_at_the_margin_has_no_strict_complementarity():
+    solution = solve_w_svm(three_tokens([0.0, -1.0]))
+    assert not solution.strictly_complementary
+    assert solution.support.tolist() == [0]
+    close(solution.margins, [1.0, 1.0], tolerances.SVM_CLOSED_FORM)
+    assert solution.least_slack == math.inf
+    near = solve_w_svm(three_tokens([-0.2, -1.0]))
+    assert near.strictly_complementary
+    assert near.least_slack == pytest.approx(0.2)
+    assert solve_w_svm(three_tokens([0.2, -1.0])).strictly_complementary
+
+
+def test_ragged_sequences_have_no_constraint_at_padding():
+    data, opt = normal_data(4, 5, 8)
+    lengths = [5, 3, 2, 4]
+    opt = torch.minimum(opt, torch.tensor(lengths) - 1)
+    ragged = Dataset(data.X, data.y, lengths=lengths)
+    solution = solve_w_svm(ragged, opt)
+    assert len(solution.dual) == 10
+    assert all(t < lengths[i] for i, t in solution.constraints.tolist())
+    assert solution.is_optimal()
+
+
+def test_float32_tokens_are_lifted():
+    data, opt = normal_data(3, 3, 6)
+    solution = solve_w_svm(data.to(dtype=torch.float32), opt)
+    assert solution.weights.dtype == torch.float64
+    assert solution.duality_gap <= tolerances.SVM_GAP
+
+
+@pytest.mark.parametrize(("spread", "gap"), [(2, 1e-12), (4, 1e-8)])
+def test_token_norms_that_vary(spread, gap):
+    """The gap is the rounding of the largest rows' margins, 2e-16 times 10^(2 spread)."""
+    data, opt = normal_data(20, 10, 50, seed=3)
+    generator = torch.Generator().manual_seed(4)
+    sizes = 10 ** (spread * torch.rand(20, 10, 1, generator=generator, dtype=torch.float64))
+    solution = solve_w_svm(Dataset(sizes * data.X, data.y), opt)
+    assert solution.duality_gap <= gap
+
+
+# --- infeasible ---------------------------------------------------------------------------
+
+
+def contradicting(extra=0):
+    """Two sequences that ask for opposite things, among `extra` harmless ones."""
+    X = normal_data(extra + 2, 3, 8, seed=1)[0].X.clone()
+    X[-1] = X[-2]
+    opt = torch.zeros(extra + 2, dtype=torch.long)
+    opt[-1] = 1
+    return Dataset(X, torch.ones(extra + 2)), opt
+
+
+@pytest.mark.parametrize(
+    ("data", "opt"),
+    [
+        contradicting(),
+        contradicting(extra=6),
+        normal_data(40, 6, 3),
+        normal_data(60, 10, 4, seed=5),
+    ],
+)
+def test_infeasible_data_carry_gordans_certificate(data, opt):
+    with pytest.raises(InfeasibleError) as caught:
+        solve_w_svm(data, opt)
+    a, rows = caught.value.certificate, gap_rows(data, opt)
+    assert a.shape == rows.sequence.shape
+    assert float(a.min()) >= 0
+    assert float(a.sum()) == pytest.approx(1, abs=1e-14)
+    sizes = rows.differences.norm(dim=1) * rows.queries.norm(dim=1)[rows.sequence]
+    vanishing = float(rows.combine(a).norm()) / float(a @ sizes)
+    assert vanishing <= tolerances.GORDAN
+    assert caught.value.residual == pytest.approx(vanishing, abs=1e-15)
+
+
+def test_infeasible_labels():
+    X = torch.tensor([[[1.0, 0], [0, 0]], [[2.0, 0], [0, 0]]])
+    with pytest.raises(InfeasibleError) as caught:
+        solve_u_svm(Dataset(X, [1, -1]), [0, 0])
+    total = (torch.tensor([[1.0, 0], [-2, 0]]).double() * caught.value.certificate[:, None]).sum(0)
+    assert float(total.norm()) <= tolerances.GORDAN
+
+
+def test_certificate_names_a_token_equal_to_the_optimal_one():
+    data, opt = normal_data(4, 3, 8)
+    X = data.X.clone()
+    opt = torch.zeros(4, dtype=torch.long)
+    X[2, 1] = X[2, 0]
+    with pytest.raises(InfeasibleError, match="sequence 2, token 1") as caught:
+        solve_w_svm(Dataset(X, data.y), opt)
+    assert caught.value.certificate.tolist() == [0, 0, 0, 0, 1, 0, 0, 0]
+    assert caught.value.residual == 0
+
+
+def test_certificate_names_a_zero_query():
+    data, _ = normal_data(4, 3, 8)
+    X = data.X.clone()
+    X[3, 0] = 0
+    with pytest.raises(InfeasibleError, match="sequence 3"):
+        solve_w_svm(Dataset(X, data.y), [1, 1, 1, 1])
+
+
+def test_zero_optimal_token_has_no_decoder():
+    with pytest.raises(InfeasibleError):
+        solve_u_svm(Dataset(torch.zeros(2, 2, 3), [1, -1]), [0, 0])
+
+
+def test_neither_provable():
+    """A margin of 1e-9 of the row norms: float64 can neither solve nor refuse it."""
+    x = torch.tensor([[1.0, 1e-9], [-1.0, 1e-9], [1.0, 1e-9 + 1e-12]], dtype=torch.float64)
+    X = torch.stack([x, torch.zeros_like(x)], dim=1)
+    with pytest.raises(SolverError, match="margin clearly"):
+        solve_u_svm(Dataset(X, [1.0, 1.0, 1.0]), [0, 0, 0])
+
+
+# --- broken cases -------------------------------------------------------------------------
+
+
+def test_wrong_weights_are_not_optimal():
+    data, opt = normal_data(6, 4, 12)
+    solution, rows = solve_w_svm(data, opt), gap_rows(data, opt)
+    assert certify(rows, solution.dual).is_optimal()
+    for wrong in (solution.dual * 1.001, solution.dual.flip(0), torch.zeros_like(solution.dual)):
+        assert not certify(rows, wrong).is_optimal()
+    negative = solution.dual.clone()
+    negative[0] = -1e-3
+    assert certify(rows, negative).duality_gap == math.inf
+    shifted = solution.dual.clone()
+    shifted[solution.support[0]] *= 1 + 1e-6
+    assert not certify(rows, shifted).is_optimal()
+    assert not certify(rows, shifted * math.nan).is_optimal()
+    assert not replace(solution, primal_residual=1e-3).is_optimal()
+
+
+def test_weights_of_another_problem_are_not_optimal():
+    data, opt = normal_data(6, 4, 12)
+    solution, rows = solve_w_svm(data, opt), gap_rows(data, opt)
+    off = certify(rows, solution.dual, 1.5 * solution.weights)
+    assert off.primal_residual == 0
+    assert off.dual_residual > 0.3
+    assert not off.is_optimal()
+
+
+def test_label_rows_behave_like_gap_rows():
+    data, opt = normal_data(5, 3, 9)
+    chosen = data.y[:, None] * data.X[torch.arange(5), opt]
+    rows = LabelRows(chosen, opt)
+    solution = solve_u_svm(data, opt)
+    assert torch.equal(solution.constraints, torch.stack([torch.arange(5), opt], 1))
+    assert certify(rows, solution.dual, problem="u-SVM").is_optimal()
+
+
+@pytest.mark.parametrize("solve", [solve_w_svm, solve_u_svm])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda d: (d.X, None),  # not a data set
+        lambda d: (d, None),  # no decoder and no opt
+        lambda d: (d, [0, 0]),  # wrong length
+        lambda d: (d, [0, 1, 3]),  # past the last token
+        lambda d: (d, [0, -1, 0]),
+        lambda d: (d, [0.0, 1.0, 0.0]),
+        lambda d: (d, [True, False, True]),
+        lambda d: (d, [[0, 1, 0]]),
+        lambda d: (Dataset(1e160 * d.X, d.y), [0, 1, 0]),
+        lambda d: (Dataset(1e-160 * d.X, d.y), [0, 1, 0]),
+    ],
+)
+def test_malformed_input_is_refused_by_name(solve, bad):
+    data, _ = normal_data(3, 3, 6)
+    with pytest.raises(AttnBiasError, match="expected"):
+        solve(*bad(data))

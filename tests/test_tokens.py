@@ -1,0 +1,172 @@
+"""Scores, optimal tokens, gap rows and their Gram matrix."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from instances import random_data, random_start
+from tolerances import CLOSED_FORM
+
+from attnbias import Dataset, make_example1, optimal_tokens, token_scores
+from attnbias.errors import (
+    DtypeError,
+    MissingDecoderError,
+    NonFiniteError,
+    RangeError,
+    ShapeError,
+    TiedTokensError,
+)
+from attnbias.geometry.tokens import gap_rows, resolve_opt
+
+PROPERTY = settings(max_examples=30, deadline=None, derandomize=True)
+
+
+@st.composite
+def data_sets(draw):
+    n, T, d = draw(st.integers(1, 4)), draw(st.integers(2, 5)), draw(st.integers(2, 6))
+    lengths = draw(st.lists(st.integers(2, T), min_size=n, max_size=n))
+    return random_data(n, T, d, seed=draw(st.integers(0, 10**6)), lengths=lengths)
+
+
+@PROPERTY
+@given(data_sets())
+def test_scores_are_y_X_u(data):
+    scores = token_scores(data)
+    assert scores.dtype == torch.float64
+    for i in range(data.n):
+        for t in range(data.T):
+            expected = (
+                -math.inf if t >= data.lengths[i] else float(data.y[i] * (data.X[i, t] @ data.u))
+            )
+            assert float(scores[i, t]) == pytest.approx(expected, rel=CLOSED_FORM, abs=CLOSED_FORM)
+    assert optimal_tokens(data).tolist() == scores.argmax(1).tolist()
+    assert optimal_tokens(data).dtype == torch.long
+
+
+def test_another_decoder():
+    data = random_data(2, 3, 4, seed=0)
+    u = random_data(1, 2, 4, seed=9).u
+    assert torch.equal(token_scores(data, u), token_scores(data.with_decoder(u)))
+    assert torch.equal(token_scores(data, -data.u), -token_scores(data))
+
+
+def test_scores_meant_equal_are_made_equal():
+    """A decoder from a linear solve leaves a spread of 1e-16; Assumption 2 holds exactly."""
+    data = make_example1(n=6, T=5, d=60, seed=3)
+    raw = data.y[:, None] * (data.X @ data.u)
+    opt = optimal_tokens(data)
+    others = torch.ones(6, 5, dtype=torch.bool).scatter(1, opt[:, None], False)
+    assert raw[others].reshape(6, 4).std(dim=1).max() > 0
+    assert (token_scores(data)[others].reshape(6, 4).std(dim=1) == 0).all()
+    assert torch.allclose(token_scores(data), raw, rtol=0, atol=1e-14)
+
+
+def test_scores_that_differ_are_left_apart():
+    """The broken case: 1e-9 is a difference, and the tokens stay distinct."""
+    X = torch.tensor([[[1.0, 0.0], [0.5, 0.0], [0.5 + 1e-9, 1.0]]], dtype=torch.float64)
+    scores = token_scores(Dataset(X, [1], u=[1.0, 0.0]))[0]
+    assert scores[2] > scores[1]
+    assert scores.tolist() == X[0, :, 0].tolist()
+
+
+def test_float32_rounding_counts_as_equal():
+    X = torch.tensor([[[1.0, 0.0], [0.1, 0.3], [0.3, 0.1]]], dtype=torch.float32)
+    data = Dataset(X, [1], u=torch.tensor([0.7, 0.7]))
+    assert token_scores(data)[0, 1] == token_scores(data)[0, 2]
+
+
+def test_ties_at_the_top_are_refused():
+    data = Dataset([[[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]], [1], u=[1.0, 0.0])
+    with pytest.raises(TiedTokensError, match="1 sequences with a tie, first 0"):
+        optimal_tokens(data)
+    assert optimal_tokens(data, u=torch.tensor([1.0, 0.1]).double()).tolist() == [1]
+    with pytest.raises(TiedTokensError):
+        optimal_tokens(data.with_decoder([0.0, 0.0]))
+
+
+def test_padding_is_never_optimal():
+    data = Dataset([[[-1.0], [-2.0], [9.0]]], [1], u=[1.0], lengths=[2])
+    assert token_scores(data)[0].tolist() == [-1, -2, -math.inf]
+    assert optimal_tokens(data).tolist() == [0]
+
+
+# ---- gap rows ------------------------------------------------------------------------------
+
+
+def rows_by_hand(data, opt):
+    rows = []
+    for i in range(data.n):
+        for t in range(int(data.lengths[i])):
+            if t != opt[i]:
+                rows.append(torch.outer(data.X[i, opt[i]] - data.X[i, t], data.X[i, 0]))
+    return torch.stack(rows)
+
+
+@PROPERTY
+@given(data_sets())
+def test_gap_rows_are_the_matrices_z(data):
+    rows, Z = gap_rows(data), rows_by_hand(data, optimal_tokens(data))
+    flat, W = Z.flatten(1), random_start(data, 1.0, 0)
+    assert torch.allclose(rows.gram(), flat @ flat.T, rtol=CLOSED_FORM, atol=CLOSED_FORM)
+    assert torch.allclose(rows.gaps(W), flat @ W.flatten(), rtol=CLOSED_FORM, atol=CLOSED_FORM)
+    weights = torch.randn(len(Z), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    combined = (weights[:, None, None] * Z).sum(0)
+    assert torch.allclose(rows.combine(weights), combined, rtol=CLOSED_FORM, atol=CLOSED_FORM)
+
+
+def test_gap_rows_come_by_sequence_then_token():
+    data = random_data(3, 4, 3, seed=0, lengths=[4, 2, 3])
+    rows = gap_rows(data, [1, 0, 2])
+    assert rows.sequence.tolist() == [0, 0, 0, 1, 2, 2]
+    assert rows.token.tolist() == [0, 2, 3, 1, 0, 1]
+    assert rows.opt.tolist() == [1, 0, 2]
+
+
+def test_gram_matrix_is_symmetric_and_positive():
+    data = random_data(4, 4, 20, seed=0)
+    K = gap_rows(data).gram()
+    assert torch.allclose(K, K.T, rtol=0, atol=1e-15)
+    assert float(torch.linalg.eigvalsh(K)[0]) > 0
+
+
+def test_resolve_opt():
+    data = random_data(3, 4, 3, seed=0, lengths=[4, 2, 3])
+    assert torch.equal(resolve_opt(data), optimal_tokens(data))
+    assert resolve_opt(data, [3, 1, 2]).tolist() == [3, 1, 2]
+    assert resolve_opt(data, torch.tensor([3, 1, 2], dtype=torch.int32)).dtype == torch.long
+
+
+@pytest.mark.parametrize(
+    "opt, error",
+    [
+        ([0, 2, 0], RangeError),
+        ([0, 0, -1], RangeError),
+        ([0, 0], ShapeError),
+        ([[0, 0, 0]], ShapeError),
+        ([0.0, 0.0, 0.0], DtypeError),
+        ([True, False, True], DtypeError),
+    ],
+)
+def test_bad_optimal_tokens_are_refused(opt, error):
+    with pytest.raises(error, match="expected .*; got "):
+        resolve_opt(random_data(3, 4, 3, seed=0, lengths=[4, 2, 3]), opt)
+
+
+@pytest.mark.parametrize(
+    "u, error",
+    [
+        (None, MissingDecoderError),
+        ([1.0, 2.0], ShapeError),
+        ([1, 2, 3], DtypeError),
+        ([1.0, math.nan, 0.0], NonFiniteError),
+        ("u", DtypeError),
+    ],
+)
+def test_bad_decoders_are_refused(u, error):
+    data = random_data(2, 3, 3, seed=0)
+    bare = Dataset(data.X, data.y)
+    for call in (token_scores, optimal_tokens):
+        with pytest.raises(error, match="expected .*; got "):
+            call(bare, u)
