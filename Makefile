@@ -35,9 +35,10 @@ book: $(READY)  ## build the book into _build/html and walk every page of it
 	$(RUN) tools/build_book.py
 	$(PYTEST) -m site tests/site
 
-serve:  ## serve the built book on this machine
+serve:  ## open the built book, served on this machine
 	@test -f _build/html/index.html || { echo "nothing built yet: run make book"; exit 1; }
 	@echo "http://localhost:$(PORT)/"
+	@(sleep 1; $(RUN) -m webbrowser -t "http://localhost:$(PORT)/" >/dev/null 2>&1 || true) &
 	@$(RUN) -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
 lint: $(READY)  ## style of the Python files

@@ -77,7 +77,7 @@ class InfeasibleError(AttnBiasError, ValueError):
     certificate : torch.Tensor, shape (N',)
         Non-negative weights with sum 1 under which the constraint rows add up to zero.
     residual : float
-        Norm of that weighted sum over the largest row norm.
+        Norm of that weighted sum over the weighted sum of the rows' norms.
     """
 
     def __init__(self, what, *, expected, got, remedy, certificate=None, residual=None):

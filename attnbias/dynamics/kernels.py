@@ -124,7 +124,7 @@ def exponentials(n, a, b, start, g, s, v, bits, powers):
             s[i] = 0.0
 
 
-@jit_sum
+@jit_sum_inline
 def sums(lo, hi, v, delta):
     """Sum of v and of v delta over rows lo to hi."""
     E = ED = 0.0
@@ -188,10 +188,7 @@ def linear_weights(start, delta, uniform, floor, a, b, g, s, v, c, bits, powers)
     exponentials(n, a, b, start, g, s, v, bits, powers)
     for i in range(a, b):
         lo, hi = start[i], start[i + 1]
-        E = ED = 0.0
-        for k in range(lo, hi):
-            E += v[k]
-            ED += v[k] * delta[k]
+        E, ED = sums(lo, hi, v, delta)
         opt, best, base = softmax_of(s[LOW * n + i], s[TINY * n + i], E)
         S = best * ED
         grown = S if S < 1e-8 else math.expm1(S)  # exp(S) - 1; 1 + S/2 below is the next term

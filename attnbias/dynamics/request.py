@@ -17,6 +17,7 @@ from .._validate import (
     require_shape,
 )
 from ..data import Dataset
+from ..data.dataset import require_dataset
 from ..errors import DtypeError, MissingDecoderError, RangeError
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss
@@ -61,13 +62,7 @@ def record_steps(record, steps: int) -> np.ndarray:
 
 def require_inputs(data, rule: Rule, u0, train_u) -> None:
     """A data set with a fixed decoder, and a rule."""
-    if not isinstance(data, Dataset):
-        raise DtypeError(
-            "data",
-            expected="a Dataset",
-            got=type(data).__name__,
-            remedy="build one with Dataset(X, y, u)",
-        )
+    require_dataset(data)
     if not isinstance(rule, Rule):
         raise DtypeError(
             "rule",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from .._validate import require_number, short
 from ..checks import CheckTable
 from ..data import Dataset
+from ..data.dataset import require_dataset
 from ..errors import DtypeError
 from .assumptions import assumption1_table, check_assumption2
 from .constants import Constants, token_constants
@@ -158,13 +159,7 @@ def diagnose(
     >>> report.hypotheses["assumption1"].holds, report.separation["margin"]
     (True, 1.0)
     """
-    if not isinstance(data, Dataset):
-        raise DtypeError(
-            "data",
-            expected="a Dataset",
-            got=type(data).__name__,
-            remedy="build one with Dataset(X, y, u)",
-        )
+    require_dataset(data)
     step_size = require_number("step_size", step_size, low=0, high=1e300, open_low=True)
     target = require_number("target", target, low=1e-300, high=1)
     _require_promises(promises)

@@ -95,6 +95,11 @@ def number(x: float) -> str:
     return "none" if math.isnan(x) else f"{x:.4g}"
 
 
+def rounding(x: float, level: float = 1e-12) -> str:
+    """A number whose digits below `level` are rounding and differ between machines."""
+    return f"under {level:g}" if x <= level else number(x)
+
+
 def count(log_value: float) -> str:
     """A count known by its natural logarithm: exact to 10^6, then an order of magnitude."""
     if log_value < math.log(1e6):
@@ -193,7 +198,7 @@ def svm_lines(part: dict) -> tuple:
             (
                 "certificate",
                 "with the weights in brackets these constraint rows add up to "
-                f"{number(part['residual'])} of the largest row",
+                f"{rounding(part['residual'])} of the sum of their norms",
             ),
         )
     strict = "holds" if part["strictly_complementary"] else "fails"
@@ -205,8 +210,8 @@ def svm_lines(part: dict) -> tuple:
         ("support", f"{part['support']} of {part['rows']} constraints"),
         (
             "certificate",
-            f"duality gap {part['duality_gap']:.1e}, direction error at most "
-            f"{part['direction_error']:.1e}",
+            f"duality gap {rounding(part['duality_gap'])}, direction error "
+            f"{rounding(part['direction_error'], 1e-6)}",
         ),
         (
             "complementarity",
