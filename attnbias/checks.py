@@ -97,10 +97,31 @@ class Check:
 
 
 class CheckTable(tuple):
-    """Checks that print as a table, in a terminal and in a notebook."""
+    """Checks that print as a table, in a terminal and in a notebook.
+
+    Parameters
+    ----------
+    checks : iterable of Check
+
+    Raises
+    ------
+    DtypeError
+        For an entry that is no Check.
+    """
 
     __slots__ = ()
     HEAD = ("statement", "value", "", "bound", "slack", "verdict", "source")
+
+    def __new__(cls, checks=()):
+        try:
+            iterator = iter(checks)
+        except TypeError:
+            raise _no_check(checks) from None
+        entries = tuple(iterator)
+        for entry in entries:
+            if not isinstance(entry, Check):
+                raise _no_check(entry)
+        return super().__new__(cls, entries)
 
     @property
     def all_hold(self) -> bool:
@@ -138,3 +159,12 @@ class CheckTable(tuple):
             + row(self.HEAD, "th")
             + f"</thead><tbody>{body}</tbody></table>"
         )
+
+
+def _no_check(value) -> DtypeError:
+    return DtypeError(
+        "checks",
+        expected="Checks, in a list or another iterable",
+        got=short(value),
+        remedy="build each with Check(statement, value, bound)",
+    )

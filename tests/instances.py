@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import torch
+from hypothesis import settings
+from hypothesis import strategies as st
 from tolerances import ALIGNMENT_FLOOR
 
-from attnbias import Dataset, solve_w_svm, train
+from attnbias import GD, NGD, Dataset, Polyak, solve_w_svm, train
 
 SERIES = (
     "log_loss",
@@ -19,6 +21,11 @@ SERIES = (
     "W_norm",
     "W_alignment_error",
 )
+
+
+FEW = settings(max_examples=30, deadline=None, derandomize=True)
+seeds = st.integers(0, 10**6)
+scales = st.sampled_from([0.3, 1.0, 2.5])
 
 
 def random_data(n, T, d, *, seed, lengths=None, scale=1.0) -> Dataset:
@@ -59,6 +66,26 @@ def random_start(data: Dataset, scale: float, seed: int) -> torch.Tensor:
 def start_with_gap(data: Dataset, gap: float) -> torch.Tensor:
     """W_0 along W_mm with gaps of about `gap`, and a little off it so that it has to turn."""
     return gap * solve_w_svm(data).weights + math.copysign(0.3, gap) * random_start(data, 1.0, 0)
+
+
+@st.composite
+def problems(draw, ragged=True):
+    """Data with independent constraint rows, a start, a rule and a loss."""
+    n, T = draw(st.integers(1, 3)), draw(st.integers(2, 4))
+    d = n * (T - 1) + draw(st.integers(1, 3))
+    lengths = draw(st.lists(st.integers(2, T), min_size=n, max_size=n)) if ragged else None
+    scale, seed = draw(scales), draw(seeds)
+    data = random_data(n, T, d, seed=seed, lengths=lengths, scale=scale)
+    start = random_start(data, draw(st.sampled_from([0.0, 0.1, 1.0])) / scale**2, seed)
+    eta = 0.1 / scale**2
+    rules = [GD(eta / scale**2), NGD(eta), NGD(eta / 4, momentum=0.9)]
+    rules += [Polyak(max_step=eta / scale**2), NGD(eta, max_step=10 * eta)]
+    return (
+        data,
+        start,
+        draw(st.sampled_from(rules)),
+        draw(st.sampled_from(["exponential", "logistic"])),
+    )
 
 
 def weights_after(data, rule, steps, **options) -> torch.Tensor:

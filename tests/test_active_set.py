@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from attnbias.geometry.active_set import Bounds, bounds, certificate, solve_dual
+from attnbias.geometry.active_set import solve_dual
+from attnbias.geometry.bounds import Bounds, bounds, certificate
 from tests import tolerances
 
 

@@ -1,9 +1,11 @@
-"""The book's own Sphinx extension: whose repository a clone comes from, and what a badge says."""
+"""The book's own Sphinx extension: whose repository a clone is, badges, and line breaks."""
 
 import importlib.util
 import subprocess
 
 import pytest
+from docutils import nodes
+from docutils.utils import new_document
 
 from tools.chapters import ROOT
 
@@ -54,3 +56,24 @@ def test_every_provenance_has_its_meaning_and_its_colour(extension):
     assert sorted(extension.PROVENANCE) == ["a", "b", "c", "d"]
     for letter in extension.PROVENANCE:
         assert css.count(f"abbr.prov-{letter} ") == 2, letter
+
+
+@pytest.mark.parametrize(
+    ("behind", "kept"), [(", and so on", ","), (").", ")."), (" on", ""), ("-axis", "")]
+)
+def test_punctuation_stays_with_its_formula(extension, behind, kept):
+    document = new_document("page")
+    paragraph = nodes.paragraph("", "", nodes.math("", "W"), nodes.Text(behind))
+    document += paragraph
+    extension.KeepPunctuation(document).run()
+    (first, last) = paragraph.children
+    assert paragraph.astext() == "W" + behind
+    assert first.astext() == "W" + kept and last.astext() == behind.removeprefix(kept)
+    assert ("nobreak" in first["classes"]) == bool(kept)
+
+
+def test_a_page_with_a_bare_formula_at_its_end_is_left_alone(extension):
+    document = new_document("page")
+    document += nodes.paragraph("", "", nodes.math("", "W"))
+    extension.KeepPunctuation(document).run()
+    assert isinstance(document[0][0], nodes.math)

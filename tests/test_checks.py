@@ -1,6 +1,8 @@
 """A value beside its bound, and tables of such."""
 
+import copy
 import math
+import pickle
 
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 from attnbias import Check, CheckTable
 from attnbias.checks import PROVENANCE
+from attnbias.errors import DtypeError
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
@@ -79,6 +82,22 @@ def test_table_is_a_tuple_of_checks():
     assert not TABLE.all_hold
     assert CheckTable(TABLE[:2]).all_hold
     assert CheckTable([]).all_hold
+
+
+@pytest.mark.parametrize(
+    "entries", [[1.0], ["holds"], [TABLE[0], None], "abc", 3, None, [("s", 1.0, 2.0)], TABLE[0]]
+)
+def test_a_table_holds_checks_alone(entries):
+    with pytest.raises(DtypeError) as caught:
+        CheckTable(entries)
+    assert caught.value.what == "checks"
+
+
+def test_tables_survive_a_copy():
+    for copied in (copy.deepcopy(TABLE), pickle.loads(pickle.dumps(TABLE))):
+        assert isinstance(copied, CheckTable)
+        assert copied == TABLE
+    assert len(CheckTable()) == 0
 
 
 def test_table_prints_one_line_a_check():

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import torch
 
 from attnbias import NGD, experiments, make_example1
-from attnbias.errors import DtypeError, FileFormatError, MissingFileError, RangeError
+from attnbias._files import read_npz, write_npz
+from attnbias.errors import (
+    AttnBiasError,
+    DeviceError,
+    DtypeError,
+    FileFormatError,
+    MissingFileError,
+    RangeError,
+)
 from attnbias.experiments import ExperimentResult, attention_snapshots, fig2, fig9
 from attnbias.experiments.claims import ahead_from, cap_step, lead
-from attnbias.experiments.result import small_start
+from attnbias.experiments.runs import seed_list, small_start
 from tests.tolerances import CLOSED_FORM
 
 SMALL = {"fig2": {"n": 4, "T": 3, "d": 20}, "fig9": {"n": 6, "T": 3, "patch": 7}}
@@ -57,6 +67,16 @@ def test_the_registry_lists_and_describes():
         ("fig2", {"gd_step_size": 0.0}, RangeError, "step_size"),
         ("fig9", {"patch": 5}, RangeError, "patch"),
         ("fig9", {"ngd_step_size": "fast"}, DtypeError, "step_size"),
+        ("fig2", {"seeds": 10**6 + 1}, RangeError, "seeds"),
+        ("fig2", {"seeds": itertools.count()}, RangeError, "number of seeds"),
+        ("fig2", {"loss": "hinge"}, RangeError, "loss"),
+        ("fig2", {"record": [10, 100, 1000]}, RangeError, "record"),
+        ("fig2", {"record": range(1000, 10_001, 100)}, RangeError, "record"),
+        ("fig2", {"progress": "yes"}, DtypeError, "progress"),
+        ("fig9", {"progress": "yes"}, DtypeError, "progress"),
+        ("fig9", {"record": [10_001]}, RangeError, "record"),
+        ("fig9", {"record": 5}, RangeError, "record"),
+        ("fig9", {"device": "abacus"}, DeviceError, "device"),
     ],
 )
 def test_bad_settings_are_named(name, settings, error, fault):
@@ -69,6 +89,46 @@ def test_bad_settings_are_named(name, settings, error, fault):
 def test_an_unknown_experiment_is_not_described():
     with pytest.raises(RangeError):
         experiments.describe("fig1")
+
+
+@pytest.mark.parametrize("name", experiments.list())
+@pytest.mark.parametrize(
+    "settings", [{"device": "abacus"}, {"record": 0.5}, {"progress": None}, {"seeds": []}]
+)
+def test_bad_settings_are_refused_before_any_work(name, settings, monkeypatch):
+    def worked(*args, **kwargs):
+        raise AssertionError("work was done first")
+
+    monkeypatch.setattr({"fig2": fig2, "fig9": fig9}[name], "instance", worked)
+    with pytest.raises(AttnBiasError):
+        experiments.run(name, **settings)
+
+
+@pytest.mark.parametrize("seeds", [3, np.int64(3), (0, 1, 2), iter([0, 1, 2])])
+def test_seeds_are_how_many_or_which(seeds):
+    assert seed_list(seeds) == (0, 1, 2)
+
+
+@pytest.mark.parametrize("settings", [{"gd_step_size": 1e200}, {"start_norm": 1e6}])
+def test_a_run_that_stops_early_is_refused_by_name(settings):
+    with pytest.raises(RangeError, match="diverged"):
+        experiments.run("fig2", seeds=1, steps=1000, **SMALL["fig2"], **settings)
+
+
+def test_numbers_of_any_kind_are_settings(tmp_path):
+    settings = {"momentum": Fraction(9, 10), "max_step": np.float32(2.0), "seeds": np.int64(1)}
+    result = experiments.run("fig2", steps=1000, **SMALL["fig2"], **settings)
+    plain = experiments.run("fig2", seeds=1, steps=1000, momentum=0.9, max_step=2, **SMALL["fig2"])
+    assert repr(result.claims) == repr(plain.claims)
+    assert type(result.settings["momentum"]) is float
+    assert ExperimentResult.load(result.save(tmp_path / "kinds.npz")).settings == result.settings
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_start_at_zero_has_no_direction_and_still_has_claims():
+    result = experiments.run("fig2", seeds=2, steps=1000, start_norm=0, **SMALL["fig2"])
+    assert np.isnan(result.traces["NGD"][0].W_alignment_error[0])
+    assert all(np.isfinite(check.value) for check in result.claims)
 
 
 @pytest.mark.parametrize("name", experiments.list())
@@ -205,6 +265,33 @@ def test_a_cap_that_never_binds_is_not_applicable(result2):
     table = fig2.claims(result2.traces, settings, result2.measures)
     assert verdicts(table, "until its cap binds") == {"not applicable"}
     assert verdicts(table, "from there capped Polyak is GD") == {"not applicable"}
+    assert verdicts(table, "and slows down") == {"not applicable"}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("max_step", [0.001, 0.3, 1, 100])
+def test_a_cap_that_binds_from_the_start_leaves_nothing_before_it(max_step):
+    result = experiments.run("fig2", seeds=2, steps=1000, max_step=max_step, **SMALL["fig2"])
+    before = [check for check in result.claims if check.statement.startswith("until its cap")]
+    assert [(check.verdict, check.reason) for check in before] == [
+        ("not applicable", "it binds from the start")
+    ]
+    assert verdicts(result.claims, "from there capped Polyak is GD") == {"holds"}
+
+
+def test_a_cap_that_binds_in_some_seeds_says_in_how_many(result2):
+    capped, free = (result2.traces[f"Polyak, {kind}"] for kind in ("capped", "uncapped"))
+    low = dataclasses.replace(free[1], log_step_size=np.full(len(free[1].step), -1.0))
+    table = changed(result2, capped=(capped[0], low))
+    reasons = {check.reason for check in table if not check.applicable}
+    assert reasons == {"it binds in 1 of 2 seeds alone"}
+
+
+def test_the_first_claim_prints_the_same_slack_whatever_the_rounding(result2):
+    first = result2.claims[0]
+    for lowest in (1.0, 1 - 3e-16, 1 + 3e-16):
+        assert "slack 1e-09" in str(dataclasses.replace(first, value=lowest))
+    assert not dataclasses.replace(first, value=1 - 1e-8).holds
 
 
 def test_satisfied_assumption_1_is_said_so(result2):
@@ -262,6 +349,14 @@ def test_lead_in_decades(result2):
     assert step[0] == 1
     assert decades.shape == (2, len(step))
     assert np.allclose(decades, 2.0, rtol=CLOSED_FORM)
+
+
+@pytest.mark.filterwarnings("error")
+def test_two_runs_at_the_same_infinity_are_level(result2):
+    runs = result2.traces["NGD"]
+    aligned = tuple(dataclasses.replace(run, W_alignment_error=0.0 * run.W_norm) for run in runs)
+    assert (lead(aligned, aligned, "1 - cosine with W_mm")[1] == 0).all()
+    assert (lead(aligned, runs, "1 - cosine with W_mm")[1] == np.inf).all()
 
 
 def test_ahead_from():
@@ -330,6 +425,37 @@ def test_files_that_are_no_results(result2, tmp_path):
         kept = {key: stored[key] for key in stored.files if not key.startswith("run3/")}
     np.savez(path, **kept)
     with pytest.raises(FileFormatError, match="run3"):
+        ExperimentResult.load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"runs": [1]},
+        {"runs": None},
+        {"claims": [{"statement": "s", "value": 1.0, "bound": 1.0, "sense": "=="}]},
+        {"claims": [3]},
+        {"seeds": ["first", "second"]},
+        {"seeds": 2},
+        {"settings": [1]},
+        {"measures": None},
+        {"provenance": "unknown"},
+    ],
+    ids=str,
+)
+def test_headers_of_other_content_are_refused(result2, tmp_path, change):
+    path = result2.save(tmp_path / "foreign.npz")
+    arrays, header = read_npz(path, kind="experiment")
+    write_npz(path, arrays, header | change)
+    with pytest.raises(FileFormatError):
+        ExperimentResult.load(path)
+
+
+def test_weights_that_are_no_numbers_are_refused(result2, tmp_path):
+    path = result2.save(tmp_path / "foreign.npz")
+    arrays, header = read_npz(path, kind="experiment")
+    write_npz(path, arrays | {"run0/u": np.array(["one", "two"])}, header)
+    with pytest.raises(FileFormatError):
         ExperimentResult.load(path)
 
 

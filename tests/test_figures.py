@@ -326,6 +326,14 @@ def test_without_scripts_the_last_frame_stands(shots):
     assert np.allclose(shown, shots.attention[-1].ravel(), atol=0.005 + 1e-9)
 
 
+@pytest.mark.parametrize("tokens", [1, 3, 6, 12])
+def test_labels_of_the_attention_slider_keep_their_size(tokens):
+    maps = np.full((2, 5, tokens), 1 / tokens)
+    (drawing,) = Tags(figures.slider_attention([0, 1], maps, label="Map")).named("svg")
+    width = float(drawing["viewbox"].split()[2])
+    assert 400 <= width <= 800  # stretched to 640 pixels by the page, 13 units become 10 to 21
+
+
 def test_the_attention_slider_holds_every_map(shots):
     markup = attention_slider(shots)
     maps = json.loads(re.search(r"maps = (\[\[.*?\]\]);", markup).group(1))

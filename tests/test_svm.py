@@ -10,8 +10,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnbias import Dataset, InfeasibleError, make_separation_pair, solve_u_svm, solve_w_svm
-from attnbias.errors import AttnBiasError, SolverError
+from attnbias import (
+    Dataset,
+    InfeasibleError,
+    diagnose,
+    make_example1,
+    make_separation_pair,
+    solve_u_svm,
+    solve_w_svm,
+)
+from attnbias.errors import AttnBiasError, DtypeError, NonFiniteError, RangeError, SolverError
+from attnbias.geometry import tokens
 from attnbias.geometry.svm import LabelRows, certify
 from attnbias.geometry.tokens import gap_rows
 from tests import tolerances
@@ -210,6 +219,54 @@ def test_token_norms_that_vary(spread, gap):
     assert solution.duality_gap <= gap
 
 
+# --- many features: W_mm in the queries' span, formed when asked for ------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_thin_rows_give_the_same_solution(seed, monkeypatch):
+    data, opt = normal_data(6, 4, 40, seed)
+    full = solve_w_svm(data, opt)
+    monkeypatch.setattr(tokens, "WIDE", 16)
+    thin = solve_w_svm(data, opt)
+    assert full.basis is None
+    assert thin.point.shape == (40, 6)
+    assert thin.is_optimal(tolerances.SVM_GAP)
+    close(thin.margins, full.margins, tolerances.SVM_CLOSED_FORM)
+    close(thin.weights, full.weights, tolerances.SVM_CLOSED_FORM)
+    close(thin.rows.gaps(thin.weights), thin.margins, tolerances.SVM_CLOSED_FORM)
+    assert thin.weights is thin.weights
+    assert thin.strictly_complementary == full.strictly_complementary
+    again = certify(thin.rows, thin.dual)
+    assert again.is_optimal(tolerances.SVM_GAP) and again.basis is not None
+    assert not certify(thin.rows, 1.001 * thin.dual).is_optimal()
+    # weights that the caller forms are judged as they are
+    assert certify(thin.rows, thin.dual, 1.5 * thin.weights).dual_residual > 0.3
+
+
+def test_few_features_keep_the_rows(monkeypatch):
+    data, opt = normal_data(20, 3, 18)
+    monkeypatch.setattr(tokens, "WIDE", 16)
+    assert solve_w_svm(data, opt).basis is None  # the queries span all
+
+
+def test_a_diagnosis_of_many_features_forms_no_matrix_of_them(monkeypatch):
+    monkeypatch.setattr(tokens, "WIDE", 16)
+    report = diagnose(make_example1(n=4, T=3, d=40))
+    assert report.svm.basis is not None
+    assert "weights" not in vars(report.svm)
+    assert report.svm.weights.shape == (40, 40)
+
+
+def test_infeasible_data_of_many_features(monkeypatch):
+    data, opt = normal_data(4, 3, 40)
+    X = data.X.clone()
+    X[2, 1] = X[2, 0]
+    monkeypatch.setattr(tokens, "WIDE", 16)
+    with pytest.raises(InfeasibleError, match="sequence 2, token 1") as caught:
+        solve_w_svm(Dataset(X, data.y), torch.zeros(4, dtype=torch.long))
+    assert caught.value.residual == 0
+
+
 # --- infeasible ---------------------------------------------------------------------------
 
 
@@ -301,6 +358,16 @@ def test_wrong_weights_are_not_optimal():
     assert not certify(rows, shifted).is_optimal()
     assert not certify(rows, shifted * math.nan).is_optimal()
     assert not replace(solution, primal_residual=1e-3).is_optimal()
+
+
+@pytest.mark.parametrize(
+    ("tol", "error"),
+    [("x", DtypeError), (None, DtypeError), (-1.0, RangeError), (math.nan, NonFiniteError)],
+)
+def test_a_tolerance_is_a_number(tol, error):
+    with pytest.raises(error) as caught:
+        solve_w_svm(make_separation_pair()).is_optimal(tol)
+    assert caught.value.what == "tol"
 
 
 def test_weights_of_another_problem_are_not_optimal():

@@ -116,6 +116,15 @@ def test_gap_rows_are_the_matrices_z(data):
     assert torch.allclose(rows.combine(weights), combined, rtol=CLOSED_FORM, atol=CLOSED_FORM)
 
 
+@pytest.mark.parametrize("lengths", [None, [4, 2], [3, 3], [2, 4]])
+def test_gram_matrix_of_equal_and_of_ragged_sequences(lengths):
+    """Lengths 4 and 2 have as many rows as 3 and 3, but not in equal blocks."""
+    data = random_data(2, 4, 6, seed=3, lengths=lengths)
+    flat = rows_by_hand(data, optimal_tokens(data)).flatten(1)
+    gram = gap_rows(data).gram()
+    assert torch.allclose(gram, flat @ flat.T, rtol=CLOSED_FORM, atol=CLOSED_FORM)
+
+
 def test_gap_rows_come_by_sequence_then_token():
     data = random_data(3, 4, 3, seed=0, lengths=[4, 2, 3])
     rows = gap_rows(data, [1, 0, 2])

@@ -25,15 +25,17 @@ def _log10(values) -> np.ndarray:
 
 
 def lead(ahead, behind, panel: str) -> tuple[np.ndarray, np.ndarray]:
-    """Steps from 1 on, and by how many decades `ahead` leads there, (seeds, steps).
+    """Steps from 1 on, and by how many decades `ahead` leads there, (seeds, steps)."""
+    position, step = PANELS[panel], ahead[0].step
+    moved = step >= 1  # a start at W_0 = 0 has no direction and no logarithm
+    pairs = zip(ahead, behind, strict=True)
+    rows = [_difference(position(a)[moved], position(b)[moved]) for a, b in pairs]
+    return step[moved], np.array(rows)
 
-    Runs that stopped early are compared as far as both go.
-    """
-    position = PANELS[panel]
-    length = min(len(trace.step) for trace in (*ahead, *behind))
-    step = ahead[0].step[:length]
-    rows = [position(a)[:length] - position(b)[:length] for a, b in zip(ahead, behind, strict=True)]
-    return step[step >= 1], np.array(rows)[:, step >= 1]
+
+def _difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a - b, and 0 where both are the same infinity."""
+    return np.subtract(a, b, out=np.zeros_like(a), where=a != b)
 
 
 def ahead_from(step: np.ndarray, decades: np.ndarray) -> str:

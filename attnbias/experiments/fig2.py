@@ -6,15 +6,14 @@ import math
 
 import torch
 
-from .._validate import as_device, require_flag, require_int, require_number
+from .._validate import require_number
 from ..data import Dataset, make_example1
 from ..dynamics.rules import GD, NGD, Polyak, Rule
-from ..dynamics.train import record_steps
 from ..geometry.assumptions import check_assumption1
 from ..geometry.svm import solve_w_svm
-from ..losses import as_loss
-from .fig2_claims import claims
-from .result import ExperimentResult, make_result, run_all, seed_list, small_start
+from .fig2_claims import EARLY, claims
+from .result import ExperimentResult, make_result
+from .runs import require_common, run_all, small_start
 
 TITLE = "Figure 2: step-size rules on Example 1"
 
@@ -117,28 +116,30 @@ def run(
     200
     """
     settings = {key: value for key, value in locals().items() if key != "progress"}
-    settings["steps"] = require_int("steps", steps, low=1000)
-    seeds, device = seed_list(seeds), as_device("device", device)
-    as_loss(loss), record_steps(record, steps), require_flag("progress", progress)
+    common = require_common(
+        seeds=seeds, steps=steps, device=device, record=record, progress=progress, loss=loss,
+        windows=[EARLY],
+    )  # fmt: skip
     data_settings = {
         key: settings[key] for key in ("n", "T", "d", "sigma", "signal", "position", "start_norm")
     }
     chosen = rules(gd_step_size, ngd_step_size, momentum, ngd_max_step, max_step)
     problems = []
-    for seed in seeds:
+    for seed in common.seeds:
         data, W0 = instance(seed, **data_settings)
-        data = data.to(device)
-        problems.append((data, W0.to(device), solve_w_svm(data)))
-    options = {"steps": steps, "loss": loss, "record": record, "progress": progress}
+        data = data.to(common.device)
+        problems.append((data, W0.to(common.device), solve_w_svm(data)))
+    options = {"steps": common.steps, "loss": common.loss, "record": common.record}
+    options["progress"] = progress
     traces = run_all(problems, chosen, **options)
-    settings["seeds"], settings["record"] = list(seeds), len(traces["GD"][0].step)
+    settings |= common.settings | {"loss": common.loss.name}
     measures = {
         "margin": [float(svm.margin) for _, _, svm in problems],
         "least_slack": [float(svm.least_slack) for _, _, svm in problems],
         "largest_token_norm": [float(data.X.norm(dim=2).max()) for data, _, _ in problems],
         "assumption1_ratio": [_assumption1_ratio(data) for data, _, _ in problems],
     }
-    return make_result("fig2", TITLE, traces, seeds, settings, measures, claims)
+    return make_result("fig2", TITLE, traces, common.seeds, settings, measures, claims)
 
 
 def _assumption1_ratio(data: Dataset) -> float:

@@ -21,6 +21,7 @@ from .claims import (
 )
 
 TEXT = "Section 3.2, text on Fig. 2"
+EARLY = (10, 300)  # the window of a short run
 POLYAK_TEXT = "Section 3.3, text on Fig. 2"
 
 
@@ -69,7 +70,7 @@ def _loss_claims(traces):
     return (
         Check(
             "the train loss does not go to 0, as u is fixed: smallest loss of all runs over L*",
-            *(lowest, 1 - 1e-12, ">=", TEXT, "a"),
+            *(lowest, 1 - 1e-9, ">=", TEXT, "a"),
             reason=f"L* = {span(floors)}",
         ),
         Check("NGD's loss goes to L*: last (L - L*) / L*", last, 1e-6, "<=", TEXT, "a"),
@@ -102,7 +103,7 @@ def _theorem1_claims(runs, measures, window):
         ),
         Check(
             f"NGD's 1 - cosine is no slower than (log t)^2 / t: smallest p of t^-p, {on}",
-            *(float(powers.min()), predicted, ">=", "Theorem 1", "a"),
+            *(float(powers.min()), predicted, ">=", "Theorem 1", "b"),
             reason=f"(log t)^2 / t has p = {predicted:.3g} there",
         ),
         Check(
@@ -114,10 +115,10 @@ def _theorem1_claims(runs, measures, window):
 
 
 def _rate_claims(runs, window):
-    late, early = -late_exponents(runs, window), -late_exponents(runs, (10, 300))
+    late, early = -late_exponents(runs, window), -late_exponents(runs, EARLY)
     return (
         Check(
-            "on a short run, steps 10 to 300, it does look like 1/t: p off 1 by",
+            f"on a short run, steps {EARLY[0]} to {EARLY[1]}, it does look like 1/t: p off 1 by",
             *(float(np.abs(early - 1).max()), 0.3, "<=", "", "d"),
             reason=f"p is {span(early)}",
         ),
@@ -143,7 +144,7 @@ def _lemma1_claims(runs, settings, measures, window):
         ),
         Check(
             "its rate an iteration is step size over |W_mm|: relative difference",
-            *(float(np.abs(exact - 1).max()), 0.02, "<=", "rate theorem M2", "c"),
+            *(float(np.abs(exact - 1).max()), 0.02, "<=", "estimate: W along W_mm", "d"),
             reason=f"rate is {span(rates)}",
         ),
         Check(
@@ -219,14 +220,14 @@ def _overtaken(ahead, behind, panel) -> str:
 def _polyak_cap_claims(traces, settings, window):
     capped, plain = traces["Polyak, capped"], traces["NGD"]
     caps = [cap_step(run, settings["max_step"]) for run in capped]
-    binds = None not in caps
-    when = f"it binds from step {min(caps)} to {max(caps)}" if binds else "it never binds"
+    binds, when = _binding(caps)
+    free_first = binds and max(caps) > 0
     slower = late_exponents(capped, window) - late_exponents(plain, window)
     return (
         Check(
             "until its cap binds, Polyak leads NGD on every panel: smallest lead, decades",
-            *(_lead_before(capped, plain, caps) if binds else math.nan, 0.0, ">="),
-            *(POLYAK_TEXT, "a", binds, when),
+            *(_lead_before(capped, plain, caps) if free_first else math.nan, 0.0, ">="),
+            *(POLYAK_TEXT, "a", free_first, when),
         ),
         Check(
             "from there capped Polyak is GD: largest |log step size - log cap|",
@@ -235,13 +236,25 @@ def _polyak_cap_claims(traces, settings, window):
         ),
         Check(
             "and slows down: smallest p of t^-p in its 1 - cosine under NGD's, by at least",
-            *(float(slower.min()), 1.0, ">=", POLYAK_TEXT, "a"),
+            *(float(slower.min()), 1.0, ">=", POLYAK_TEXT, "a", binds, "" if binds else when),
         ),
     )
 
 
+def _binding(caps) -> tuple[bool, str]:
+    """Whether the cap binds in every seed, and when, in words."""
+    bound = [cap for cap in caps if cap is not None]
+    if not bound:
+        return False, "it never binds"
+    if len(bound) < len(caps):
+        return False, f"it binds in {len(bound)} of {len(caps)} seeds alone"
+    if max(bound) == 0:
+        return True, "it binds from the start"
+    return True, f"it binds from step {min(bound)} to {max(bound)}"
+
+
 def _lead_before(capped, plain, caps) -> float:
-    """Smallest lead on any panel at the records from 1 to each run's cap."""
+    """Smallest lead on any panel at the records from 1 to each run's cap; not all are 0."""
     step, _ = lead(capped, plain, ALIGNMENT)
     before = step[None, :] <= np.array(caps)[:, None]
     return min(float(lead(capped, plain, panel)[1][before].min()) for panel in PANELS)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from .._validate import require_int, require_number
+from .._validate import require_number
 from ..checks import Check, CheckTable
 from ..data import Dataset, load_binary_mnist
 from ..dynamics.rules import GD, NGD, Polyak, Rule
 from ..geometry.svm import solve_w_svm
 from ..geometry.tokens import optimal_tokens, token_scores
 from .claims import ALIGNMENT, check_lead, late_exponents, span
-from .result import ExperimentResult, make_result, run_all, seed_list, small_start
+from .result import ExperimentResult, make_result
+from .runs import require_common, run_all, small_start
 
 TITLE = "Figure 9: GD and NGD on binary MNIST"
 TEXT = "Appendix C.2, text on Fig. 9"
@@ -119,21 +120,22 @@ def run(
     [1.0]
     """
     settings = {key: value for key, value in locals().items() if key != "progress"}
-    settings["steps"], settings["source"] = require_int("steps", steps, low=1000), str(source)
-    seeds = seed_list(seeds)
+    common = require_common(
+        seeds=seeds, steps=steps, device=device, record=record, progress=progress
+    )
+    chosen = rules(gd_step_size, ngd_step_size)
     keys = ("n", "T", "patch", "noise", "classifier_scale", "position", "start_norm")
     data_settings = {key: settings[key] for key in keys} | {"source": source}
-    problems = [_problem(seed, device, False, data_settings) for seed in seeds]
-    projected = [_problem(seed, device, True, data_settings) for seed in seeds]
-    options = {"steps": steps, "record": record, "progress": progress}
-    chosen = rules(gd_step_size, ngd_step_size)
+    problems = [_problem(seed, common.device, False, data_settings) for seed in common.seeds]
+    projected = [_problem(seed, common.device, True, data_settings) for seed in common.seeds]
+    options = {"steps": common.steps, "record": common.record, "progress": progress}
     traces = run_all(problems, chosen, **options)
     traces |= run_all(projected, {PROJECTED: chosen["NGD"]}, **options)
-    settings["seeds"], settings["record"] = list(seeds), len(traces["GD"][0].step)
+    settings |= common.settings | {"source": str(source)}
     measures = _measures([data for data, _, _ in problems])
     measures["margin"] = [float(svm.margin) for _, _, svm in problems]
     measures["projected_spread"] = _measures([data for data, _, _ in projected])["spread"]
-    return make_result("fig9", TITLE, traces, seeds, settings, measures, claims)
+    return make_result("fig9", TITLE, traces, common.seeds, settings, measures, claims)
 
 
 def _problem(seed, device, project_noise, data_settings):

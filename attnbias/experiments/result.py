@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from .._files import read_npz, write_npz
 from .._provenance import provenance
-from .._validate import require_int
+from .._validate import require_number
 from ..checks import Check, CheckTable
-from ..data import Dataset
 from ..dynamics.rates import fit_rate
-from ..dynamics.rules import Rule
 from ..dynamics.trace import SERIES, Trace
-from ..dynamics.train import record_steps, train
-from ..errors import DtypeError, FileFormatError
-from ..geometry.svm import SVMSolution
+from ..errors import FileFormatError
 
 _ARRAYS = ("step", *SERIES, "u")
 
@@ -142,17 +138,17 @@ class ExperimentResult:
                 name=header["name"],
                 title=header["title"],
                 traces={label: tuple(runs) for label, runs in traces.items()},
-                seeds=tuple(header["seeds"]),
-                settings=header["settings"],
-                measures=header["measures"],
+                seeds=tuple(int(seed) for seed in header["seeds"]),
+                settings=dict(header["settings"]),
+                measures=dict(header["measures"]),
                 claims=CheckTable(Check(**fields) for fields in header["claims"]),
-                provenance=header["provenance"],
+                provenance=dict(header["provenance"]),
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FileFormatError(
                 str(path),
                 expected="every part of an experiment's result",
-                got=f"a file without {error}",
+                got=f"{type(error).__name__}: {error}"[:200],
                 remedy="run the experiment again and save",
             ) from None
 
@@ -174,65 +170,24 @@ def _trace(arrays: dict, key: str, run: dict) -> Trace:
     return Trace(**series, W=W, u=u, status=run["status"], meta=run["meta"])
 
 
-def seed_list(seeds) -> tuple[int, ...]:
-    """So many seeds from 0, or the given ones."""
-    if isinstance(seeds, int | np.integer):
-        return tuple(range(require_int("seeds", seeds, low=1)))
-    try:
-        chosen = tuple(seeds)
-    except TypeError:
-        chosen = ()
-    if not chosen or isinstance(seeds, str):
-        raise DtypeError(
-            "seeds",
-            expected="how many, or a non-empty sequence of integers",
-            got=repr(seeds)[:60],
-            remedy="for example seeds=5 or seeds=[3, 4]",
-        )
-    return tuple(require_int("seeds", seed, low=0) for seed in chosen)
-
-
-def small_start(d: int, norm: float, seed: int) -> torch.Tensor:
-    """(d, d) W_0: a Gaussian direction of the given norm, independent of the data's seed."""
-    # the data draw from Generator(seed): the same stream would tie W_0 to the tokens
-    generator = torch.Generator().manual_seed(1_000_000 + seed)
-    W0 = torch.randn(d, d, generator=generator, dtype=torch.float64)
-    return W0 * (norm / W0.norm())
-
-
-def run_all(
-    problems: list[tuple[Dataset, torch.Tensor, SVMSolution]],
-    rules: dict[str, Rule],
-    *,
-    progress: bool,
-    **options,
-) -> dict[str, tuple[Trace, ...]]:
-    """Every rule on every (data, W0, svm); options go to `train`.
-
-    Where `record` is a number, steps 1, 2, 3, 5, 10, 20, ... are recorded as well, for tables.
-    """
-    if isinstance(options["record"], int | np.integer):
-        options["record"] = _with_round_steps(options["record"], options["steps"])
-    traces: dict[str, list[Trace]] = {label: [] for label in rules}
-    with tqdm(total=len(problems) * len(rules), disable=not progress, unit="run") as bar:
-        for data, W0, svm in problems:
-            for label, rule in rules.items():
-                traces[label].append(train(data, rule, W0=W0, svm=svm, **options))
-                bar.update()
-    return {label: tuple(runs) for label, runs in traces.items()}
-
-
-def _with_round_steps(record, steps: int) -> np.ndarray:
-    round_steps = np.multiply.outer(10 ** np.arange(10), [1, 2, 3, 5]).ravel()
-    return np.union1d(record_steps(record, steps), round_steps[round_steps <= steps])
-
-
 def make_result(
     name: str, title: str, traces, seeds, settings: dict, measures: dict, claims: Callable
 ) -> ExperimentResult:
     """An ExperimentResult with its claims and its provenance."""
     device = settings.get("device", "cpu")
+    settings = {key: _plain(key, value) for key, value in settings.items()}
     table = claims(traces, settings, measures)
     return ExperimentResult(
         name, title, traces, seeds, settings, measures, table, provenance(device)
     )
+
+
+def _plain(key: str, value):
+    """A setting as json holds it: numbers of any kind as int or float."""
+    if isinstance(value, torch.Tensor):
+        value = value.item()
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    return require_number(key, value) if isinstance(value, numbers.Real) else value

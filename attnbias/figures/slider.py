@@ -179,7 +179,8 @@ def _script_json(value) -> str:
 
 def _grid(percent, n: int, T: int, opt, label: str) -> str:
     """An SVG of n rows and T columns with axis titles; opacity of a cell is its weight."""
-    width, height, left, top = 60, max(12, min(24, 240 // n)), 34, 6
+    # Few tokens get wide cells: a narrow drawing, blown up to the page, would shout its labels.
+    width, height, left, top = max(60, 420 // T), max(12, min(24, 240 // n)), 34, 6
     cells = "".join(
         f'<rect class="cell" x="{left + width * (k % T)}" y="{top + height * (k // T)}" '
         f'width="{width}" height="{height}" fill-opacity="{percent[k] / 100:g}"/>'

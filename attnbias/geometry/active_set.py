@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
+
+from .bounds import certificate
 
 EPS = torch.finfo(torch.float64).eps
 # Squared distance of a unit row from the span of others under which it counts as dependent.
@@ -36,59 +37,6 @@ JOINING = 0.25
 UNPROVED = 0.5
 # Exchanges in a row without fewer wrong indices after which block pivoting gives up.
 PATIENCE = 3
-
-
-class Bounds(NamedTuple):
-    """Bounds on the optimal norm: `upper` from a feasible point, `lower` from a dual one."""
-
-    upper: float
-    lower: float
-
-    @property
-    def gap(self) -> float:
-        """Relative duality gap upper/lower - 1, at least 0; infinite where undefined."""
-        defined = 0 < self.lower < math.inf and self.upper < math.inf
-        return max(self.upper / self.lower - 1, 0.0) if defined else math.inf
-
-    @property
-    def direction_error(self) -> float:
-        """Bound sqrt(2 (1 - lower/upper)) on the distance of unit solution and unit optimum."""
-        gap = self.gap
-        return math.sqrt(2 * gap / (1 + gap)) if gap < math.inf else math.inf
-
-
-def certificate(gram: torch.Tensor, dual: torch.Tensor) -> Bounds:
-    """Bounds on the optimal norm that any weights a >= 0 prove, whoever found them.
-
-    Parameters
-    ----------
-    gram : (N', N') float64
-        H, the inner products of the constraint rows.
-    dual : (N',) float64
-        a. With a negative or non-finite entry it proves nothing: both bounds are void.
-
-    Returns
-    -------
-    Bounds
-        upper = sqrt(a'Ha) / min(Ha), lower = 1'a / sqrt(a'Ha), up to rounding.
-
-    Notes
-    -----
-    Source: weak duality [c]. The unit solution is within `direction_error` of the unit
-    optimum, because a feasible w has <w, w*> >= |w*|^2.
-    """
-    margins = gram @ dual
-    norm = max(float(dual @ margins), 0.0) ** 0.5
-    if not float(dual.min()) >= 0:
-        return Bounds(math.inf, 0.0)
-    return bounds(norm, float(margins.min()), float(dual.sum()), norm)
-
-
-def bounds(norm: float, least_margin: float, dual_sum: float, dual_norm: float) -> Bounds:
-    """The bounds of a point of that norm and least margin, and of weights with those sums."""
-    upper = norm / least_margin if least_margin > 0 and math.isfinite(norm) else math.inf
-    lower = dual_sum / dual_norm if dual_norm > 0 and math.isfinite(dual_sum) else 0.0
-    return Bounds(upper, lower)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +72,7 @@ class DualSolution:
         """(N',) change of the weights that adds `residual` to the active margins."""
         shrink = self.shrink[self.active]
         right = (residual[self.active] * shrink)[:, None]
-        change = torch.cholesky_solve(right, self.factor)[:, 0] * shrink
+        change = _solve(self.factor, right)[:, 0] * shrink
         return torch.zeros_like(residual).index_put_((self.active,), change)
 
 
@@ -182,6 +130,12 @@ def _zero_row(diagonal: torch.Tensor) -> DualSolution:
     )
 
 
+def _solve(L: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """(m, k) solution of L L' x = right; `torch.cholesky_solve` would first copy L."""
+    half = torch.linalg.solve_triangular(L, right, upper=False)
+    return torch.linalg.solve_triangular(L.mT, half, upper=True)
+
+
 class _Problem:
     """Minimise 1/2 a'Ha - b'a over a >= 0; H has a diagonal near 1 and 0 < b <= 1."""
 
@@ -194,7 +148,8 @@ class _Problem:
         self.factorisations += 1
         block = self.H
         if len(index) < len(self.b):
-            block = block.index_select(0, index).index_select(1, index)
+            # the transpose in between spares strided reads; H is symmetric
+            block = block.index_select(0, index).mT.index_select(0, index)
         if shift:
             block = block + torch.diag_embed(torch.full_like(index, shift, dtype=block.dtype))
         L, info = torch.linalg.cholesky_ex(block)
@@ -204,7 +159,7 @@ class _Problem:
 
     def solve(self, L: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         """(m,) solution of L L' x = right."""
-        return torch.cholesky_solve(right[:, None], L)[:, 0]
+        return _solve(L, right[:, None])[:, 0]
 
     def spread(self, index: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         """(N',) vector with `values` at `index` and zero elsewhere."""

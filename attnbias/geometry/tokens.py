@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import torch
+from torch.linalg import vector_norm
 
 from .._validate import as_float_tensor, as_tensor, require_device, require_finite, require_shape
 from ..data import Dataset
 from ..data.dataset import require_dataset
 from ..errors import DtypeError, MissingDecoderError, RangeError, TiedTokensError
+
+# Features above which d x d matrices are formed only when they are asked for: 34 MB each.
+WIDE = 2048
 
 
 def token_scores(data: Dataset, u=None) -> torch.Tensor:
@@ -85,6 +90,8 @@ def _equalise(scores: torch.Tensor, tolerance: torch.Tensor) -> torch.Tensor:
     """Replace each run of sorted scores with steps within tolerance by the run's mean."""
     ordered, order = scores.sort(dim=1)
     new = ordered.diff(dim=1) > tolerance[:, None]  # -inf minus -inf is NaN: not a new run
+    if bool(new.all()):
+        return scores
     run = torch.cat([torch.zeros_like(new[:, :1]), new], dim=1).cumsum(dim=1)
     finite = torch.isfinite(ordered)
     known = ordered.where(finite, ordered.new_zeros(()))
@@ -167,7 +174,7 @@ class GapRows:
     differences : (N', d) float64
         x_{i,opt} - x_{i,tau}, sequence by sequence, tokens in order, opt and padding left out.
     queries : (n, d) float64
-        x_{i,1}.
+        x_{i,1}; (n, r), their coordinates, for `thin` rows.
     sequence, token : (N',) long
         Where each row comes from.
     opt : (n,) long
@@ -183,17 +190,39 @@ class GapRows:
         """(N', N') matrix of <z_k, z_k'>: the product of two Gram matrices, entry by entry."""
         K = self.differences @ self.differences.T
         M = self.queries @ self.queries.T
-        counts = torch.bincount(self.sequence, minlength=len(self.queries))
-        K *= M.repeat_interleave(counts, 0).repeat_interleave(counts, 1)
+        n = len(M)
+        each = len(K) // n
+        counts = torch.bincount(self.sequence, minlength=n)
+        if bool((counts == each).all()):
+            K.view(n, each, n, each).mul_(M[:, None, :, None])
+        else:
+            K *= M.repeat_interleave(counts, 0).repeat_interleave(counts, 1)
         return K
+
+    def norms(self) -> torch.Tensor:
+        """(N',) norms of the rows."""
+        queries = vector_norm(self.queries, dim=1)
+        return vector_norm(self.differences, dim=1) * queries[self.sequence]
+
+    def thin(self) -> tuple[GapRows, torch.Tensor | None]:
+        """The rows for an orthonormal basis (r, d) of the queries' span, and that basis.
+
+        Sums of such rows are (d, r); times the basis they are (d, d). Where d x d is small
+        or the queries span all, the rows are returned as they are, with None.
+        """
+        n, d = self.queries.shape
+        if d <= max(n, WIDE):
+            return self, None
+        basis, coordinates = torch.linalg.qr(self.queries.T)
+        return dataclasses.replace(self, queries=coordinates.T.contiguous()), basis.T
 
     def gaps(self, W: torch.Tensor) -> torch.Tensor:
         """(N',) logit gaps g_k = <z_k, W>."""
         return (self.differences * (self.queries @ W.T)[self.sequence]).sum(dim=1)
 
     def combine(self, weights: torch.Tensor) -> torch.Tensor:
-        """(d, d) matrix sum_k weights_k z_k, by one matrix product."""
-        folded = torch.zeros_like(self.queries)
+        """(d, d) matrix sum_k weights_k z_k, by one matrix product; (d, r) for thin rows."""
+        folded = self.differences.new_zeros(len(self.queries), self.differences.shape[1])
         folded.index_add_(0, self.sequence, weights[:, None] * self.differences)
         return folded.T @ self.queries
 
@@ -202,9 +231,47 @@ def gap_rows(data: Dataset, opt=None) -> GapRows:
     """The constraint rows of (W-SVM) for given (default: the data's) optimal tokens."""
     opt = resolve_opt(data, opt)
     X = data.X.double()
-    index = torch.arange(data.n, device=X.device)
-    differences = X[index, opt][:, None, :] - X
-    keep = data.mask.clone()
-    keep[index, opt] = False
-    sequence, token = keep.nonzero(as_tuple=True)
-    return GapRows(differences[keep], X[:, 0].contiguous(), sequence, token, opt)
+    place = data.mask.scatter_(1, opt[:, None], False).flatten().nonzero().flatten()
+    sequence, token = place // data.T, place % data.T
+    flat = X.reshape(-1, data.d)
+    best = flat.index_select(0, sequence * data.T + opt[sequence])
+    differences = best - flat.index_select(0, place)
+    return GapRows(differences, X[:, 0].contiguous(), sequence, token, opt)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRows:
+    """The rows y_i x_{i,opt} of (u-SVM), with the methods of `GapRows`."""
+
+    rows: torch.Tensor
+    opt: torch.Tensor
+
+    @property
+    def sequence(self) -> torch.Tensor:
+        """(n,) which sequence each row comes from: its own."""
+        return torch.arange(len(self.opt), device=self.opt.device)
+
+    @property
+    def token(self) -> torch.Tensor:
+        """(n,) the optimal token."""
+        return self.opt
+
+    def gram(self) -> torch.Tensor:
+        """(n, n) inner products."""
+        return self.rows @ self.rows.T
+
+    def gaps(self, u: torch.Tensor) -> torch.Tensor:
+        """(n,) y_i <u, x_{i,opt}>."""
+        return self.rows @ u
+
+    def combine(self, weights: torch.Tensor) -> torch.Tensor:
+        """(d,) weighted sum of the rows."""
+        return self.rows.T @ weights
+
+    def norms(self) -> torch.Tensor:
+        """(n,) norms of the rows."""
+        return vector_norm(self.rows, dim=1)
+
+    def thin(self) -> tuple[LabelRows, None]:
+        """Themselves: their sums are vectors."""
+        return self, None

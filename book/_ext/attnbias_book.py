@@ -6,6 +6,7 @@
 * ``{prf:condition}`` stands beside sphinx-proof's theorem, lemma and assumption.
 * ``{prov}`a` `` is a provenance badge: a letter on the page, its meaning in a tooltip and in a text
   for screen readers.
+* A comma or full stop behind a formula or a badge stays on its line.
 * Launch buttons appear when git's ``origin`` is a public GitHub repository, and not otherwise.
 * jupyter-book's default live-code script, which would name a remote address, is left out.
 * Of MathJax's 24 MB only the parts that the pages use are kept.
@@ -21,6 +22,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxRole
 from sphinx_proof import directive as proof_directive
 from sphinx_proof import nodes as proof_nodes
@@ -34,6 +36,7 @@ PROVENANCE = {
 GITHUB_ORIGIN = re.compile(
     r"^(?:https://(?:[^@/]+@)?|git@|ssh://git@)github\.com[:/]([\w.-]+/[\w.-]+?)(?:\.git)?/?$"
 )
+PUNCTUATION = re.compile(r"[.,;:!?)]+")
 
 
 class condition_node(nodes.Admonition, nodes.Element):
@@ -88,6 +91,23 @@ def visit_text(translator, node: ProvenanceNode) -> None:
     else:
         translator.body.append(f"[{node['letter']}]")
     raise nodes.SkipNode
+
+
+class KeepPunctuation(SphinxPostTransform):
+    """Browsers break a line behind a formula, also in front of a comma; `nobreak` forbids it."""
+
+    default_priority = 900
+    formats = ("html",)
+
+    def run(self, **kwargs) -> None:
+        for node in [*self.document.findall(nodes.math), *self.document.findall(ProvenanceNode)]:
+            text = node.next_node(descend=False, siblings=True)
+            match = PUNCTUATION.match(text) if isinstance(text, nodes.Text) else None
+            if match:
+                node.parent.replace(text, nodes.Text(text[match.end() :]))
+                kept = nodes.inline(classes=["nobreak"])
+                node.parent.replace(node, kept)
+                kept += [node, nodes.Text(match.group())]
 
 
 def keep_paper_numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:
@@ -168,6 +188,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_node(
         ProvenanceNode, html=(visit_html, None), latex=(visit_text, None), text=(visit_text, None)
     )
+    app.add_post_transform(KeepPunctuation)
     app.connect("env-get-updated", keep_paper_numbers, priority=900)
     app.connect("config-inited", add_launch_buttons)
     app.connect("build-finished", prune_mathjax, priority=900)
