@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import cvxpy
-import numpy as np
 
-from attnbias import make_example1, optimal_tokens, solve_w_svm
+from attnbias import optimal_tokens, solve_w_svm
 
+from .dynamics import make_data
 from .timing import interleave, seconds
 
 
@@ -25,15 +25,13 @@ def primal_by_cvxpy(data) -> None:
 
 def primal_ratio(n: int = 20, T: int = 10, d: int = 50) -> tuple[float, float, float]:
     """Seconds of cvxpy, seconds of `solve_w_svm`, and the relative duality gap reached."""
-    from .dynamics import make_data
-
     data = make_data(n, T, d)
     ours = interleave({"ours": lambda: solve_w_svm(data)}, rounds=15)["ours"]
     return seconds(lambda: primal_by_cvxpy(data)), ours, solve_w_svm(data).duality_gap
 
 
-def large(N: int = 3000) -> tuple[float, float]:
-    """Seconds and gap at N' rows."""
-    data = make_example1(N // 5, 6, N + 2)
+def large(n: int = 300, T: int = 11, d: int = 500) -> tuple[float, float]:
+    """Seconds and gap at N' = n (T - 1) rows."""
+    data = make_data(n, T, d)
     time = interleave({"ours": lambda: solve_w_svm(data)}, rounds=3)["ours"]
-    return time, float(np.float64(solve_w_svm(data).duality_gap))
+    return time, solve_w_svm(data).duality_gap

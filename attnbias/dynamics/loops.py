@@ -104,13 +104,26 @@ def record_span(g, beta, g0, xi_alpha, xi_margin, scalars, records, row):
     records[row, ACROSS2] = across2
 
 
-@jit
-def add_compensated(total, low, k, x):
-    """total[k] += x with the rounding kept in low[k] (Neumaier)."""
-    y = x + low[k]
-    new = total[k] + y
-    low[k] = (total[k] - new) + y if abs(total[k]) >= abs(y) else (y - new) + total[k]
-    total[k] = new
+@jit_inline
+def add_compensated(total, low, f, x, lo, hi):
+    """total += f x over rows lo to hi, with the rounding of each sum kept in low (two-sum)."""
+    for k in range(lo, hi):
+        y = f * x[k] + low[k]
+        new = total[k] + y
+        part = new - total[k]
+        low[k] = (total[k] - (new - part)) + (y - part)
+        total[k] = new
+
+
+@jit_inline
+def advance(total, low, speed, momentum, f, x, lo, hi):
+    """speed <- momentum speed + f x, total <- total + speed; without momentum at once."""
+    if momentum == 0.0:
+        add_compensated(total, low, f, x, lo, hi)
+        return
+    for k in range(lo, hi):
+        speed[k] = momentum * speed[k] + f * x[k]
+    add_compensated(total, low, 1.0, speed, lo, hi)
 
 
 @jit_sum
@@ -214,20 +227,6 @@ def block_range(block, blocks, n):
     return block * n // blocks, (block + 1) * n // blocks
 
 
-@jit_inline
-def move(g, g_low, beta, beta_low, speed_g, speed_beta, momentum, f, r, q, lo, hi):
-    """One step of span coordinates: velocities, then gaps and coefficients, rows lo to hi."""
-    for k in range(lo, hi):
-        dg, db = f * q[k], f * r[k]
-        if momentum != 0.0:
-            dg += momentum * speed_g[k]
-            db += momentum * speed_beta[k]
-            speed_g[k] = dg
-            speed_beta[k] = db
-        add_compensated(g, g_low, k, dg)
-        add_compensated(beta, beta_low, k, db)
-
-
 @jit
 def span_loop(kind, rule, tokens, target, state, work, step, last, wanted, records):
     """Run iterations `step` to `last` in span coordinates; one product K r each.
@@ -274,7 +273,8 @@ def span_loop(kind, rule, tokens, target, state, work, step, last, wanted, recor
             return RUNNING, step
         if f * f * norm2 > LONGEST_STEP**2:
             return DIVERGED, step
-        move(g, g_low, beta, beta_low, speed_g, speed_beta, rule[4], f, v, q, 0, g.shape[0])
+        advance(g, g_low, speed_g, rule[4], f, q, 0, g.shape[0])
+        advance(beta, beta_low, speed_beta, rule[4], f, v, 0, g.shape[0])
         step += 1
 
 
@@ -307,7 +307,8 @@ def factored_loop(kind, rule, tokens, target, state, work, step, last, wanted, r
                 for i in range(a, b):
                     rows_dot(D, start[i], start[i + 1], MR[i], q)
                 lo, hi = start[a], start[b]
-                move(g, g_low, beta, beta_low, speed_g, speed_beta, rule[4], f, v, q, lo, hi)
+                advance(g, g_low, speed_g, rule[4], f, q, lo, hi)
+                advance(beta, beta_low, speed_beta, rule[4], f, v, lo, hi)
             if linear:
                 in_range &= linear_weights(
                     start, delta, uniform, floor, a, b, g, s, v, c, bits, powers
