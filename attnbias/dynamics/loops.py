@@ -128,7 +128,7 @@ def advance(total, low, speed, momentum, f, x, lo, hi):
 
 @jit_sum
 def symmetric_product(K, r, q, backwards):
-    """q = K r, reading the lower triangle once, four rows at a time.
+    """q = K r, reading the lower triangle once, eight rows at a time.
 
     K may have padding columns. Going backwards every other time meets the rows that the
     cache still holds: 1.3 times faster where K is a little larger than the cache.
@@ -136,26 +136,36 @@ def symmetric_product(K, r, q, backwards):
     n = r.shape[0]
     for i in range(n):
         q[i] = 0.0
-    m = n - n % 4
-    for block in range(0, m, 4):
-        i = m - 4 - block if backwards else block
+    m = n - n % 8
+    for block in range(0, m, 8):
+        i = m - 8 - block if backwards else block
         r0, r1, r2, r3 = r[i], r[i + 1], r[i + 2], r[i + 3]
-        s0 = s1 = s2 = s3 = 0.0
+        r4, r5, r6, r7 = r[i + 4], r[i + 5], r[i + 6], r[i + 7]
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
         for j in range(i):
             x = r[j]
             a, b, c, d = K[i, j], K[i + 1, j], K[i + 2, j], K[i + 3, j]
+            e, f, g, h = K[i + 4, j], K[i + 5, j], K[i + 6, j], K[i + 7, j]
             s0 += a * x
             s1 += b * x
             s2 += c * x
             s3 += d * x
-            q[j] += a * r0 + b * r1 + c * r2 + d * r3
+            s4 += e * x
+            s5 += f * x
+            s6 += g * x
+            s7 += h * x
+            q[j] += a * r0 + b * r1 + c * r2 + d * r3 + e * r4 + f * r5 + g * r6 + h * r7
         q[i] += s0
         q[i + 1] += s1
         q[i + 2] += s2
         q[i + 3] += s3
-        for p in range(i, i + 4):
-            for t in range(i, i + 4):
-                q[p] += K[p, t] * r[t]
+        q[i + 4] += s4
+        q[i + 5] += s5
+        q[i + 6] += s6
+        q[i + 7] += s7
+        for k in range(i, i + 8):
+            for j in range(i, i + 8):
+                q[k] += K[k, j] * r[j]
     for i in range(m, n):
         s = 0.0
         for j in range(i):
