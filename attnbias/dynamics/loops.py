@@ -227,8 +227,8 @@ def rows_combine(D, lo, hi, v, out):
 
 @jit
 def number_of_blocks(n, D):
-    """Blocks of sequences of about 512 kB, so that two passes over one stay in cache."""
-    return max(1, min(n, D.size // 65536))
+    """Blocks of sequences of about 200 kB, so that two passes over one stay in cache."""
+    return max(1, min(n, D.size // 24576))
 
 
 @jit
