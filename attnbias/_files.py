@@ -64,11 +64,7 @@ def write_npz(path, arrays: dict, header: dict) -> Path:
     text = _header_text(header)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        stream = temporary.open("wb")
-    except (OSError, ValueError) as error:
-        raise _unusable(path, error) from None
-    try:
-        with stream:
+        with _opened(temporary, path) as stream:
             np.savez(stream, **arrays, **{_HEADER: np.frombuffer(text.encode(), dtype=np.uint8)})
             stream.flush()
             os.fsync(stream.fileno())
@@ -77,6 +73,13 @@ def write_npz(path, arrays: dict, header: dict) -> Path:
         temporary.unlink(missing_ok=True)
         raise
     return path
+
+
+def _opened(temporary: Path, path: Path):
+    try:
+        return temporary.open("wb")
+    except (OSError, ValueError) as error:
+        raise _unusable(path, error) from None
 
 
 def _header_text(header: dict) -> str:

@@ -70,6 +70,7 @@ class CompiledEngine:
         self.problem, self.coordinates = problem, coordinates
         self.wanted, self.records = wanted, records
         self.kind = problem.loss.compiled
+        common = _common_factor(problem)
         self.rule = np.array(
             [
                 rule.log_scale,
@@ -79,14 +80,14 @@ class CompiledEngine:
                 rule.momentum,
                 log_floor_gap(problem, rule),
                 _moderate(problem),
-                _common_factor(problem),
+                common,
             ]
         )
         counts = torch.bincount(problem.rows.sequence, minlength=problem.n)
         start = np.concatenate([[0], counts.cumsum(0).numpy()])
         delta = problem.scores.delta[problem.rows.sequence, problem.column]
         uniform = np.array([len(set(part)) == 1 for part in np.split(delta.numpy(), start[1:-1])])
-        floor = (-problem.scores.top - _common_factor(problem)).exp()
+        floor = (-problem.scores.top - common).exp()
         shared = (start, delta.numpy(), delta.log().numpy(), problem.scores.top.numpy())
         shared = (*shared, uniform, floor.numpy())
         N, n = problem.N, problem.n
