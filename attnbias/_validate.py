@@ -152,6 +152,30 @@ def as_lengths(lengths, X: torch.Tensor, *, low: int) -> torch.Tensor:
     return lengths
 
 
+def as_token_indices(name: str, value, lengths: torch.Tensor) -> torch.Tensor:
+    """(n,) long: one index below each sequence's length, on the device of `lengths`."""
+    value = as_tensor(name, value)
+    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
+        raise DtypeError(
+            name,
+            expected="integers",
+            got=str(value.dtype).removeprefix("torch."),
+            remedy=f"convert with {name}.long()",
+        )
+    require_shape(name, value, (len(lengths),), "(n,)")
+    value = value.detach().to(device=lengths.device, dtype=torch.long, copy=True)
+    bad = ((value < 0) | (value >= lengths)).nonzero().flatten()
+    if bad.numel():
+        i = int(bad[0])
+        raise RangeError(
+            name,
+            expected=f"indices below the length ({int(lengths[i])} in sequence {i})",
+            got=str(int(value[i])),
+            remedy="token indices start at 0 and never point at padding",
+        )
+    return value
+
+
 def short(value) -> str:
     """What a message shows of a value: at most 60 characters of its repr."""
     try:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import html
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from ._validate import require_choice, short
-from .errors import DtypeError
+from .errors import DtypeError, ShapeError
 
 PROVENANCE = {
     "a": "forced by the paper's surviving text",
@@ -37,6 +39,15 @@ class Check:
         False when a hypothesis fails; such a check never holds.
     reason : str
         Why it is not applicable, or a remark.
+    rounding : float
+        Absolute allowance for the rounding of the measurement, >= 0.
+    vacuous : bool
+        True where the bound says nothing at this size; `reason` says where it begins to.
+
+    Attributes
+    ----------
+    step, values, bounds : (R,) arrays or None
+        The two sides at every recorded step, of a check made with `along`.
     """
 
     statement: str
@@ -47,11 +58,16 @@ class Check:
     provenance: str = "c"
     applicable: bool = True
     reason: str = ""
+    rounding: float = 0.0
+    vacuous: bool = False
+    step: np.ndarray | None = field(default=None, repr=False, compare=False)
+    values: np.ndarray | None = field(default=None, repr=False, compare=False)
+    bounds: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_choice("sense", self.sense, ("<=", ">="))
         require_choice("provenance", self.provenance, tuple(PROVENANCE))
-        for name in ("value", "bound"):
+        for name in ("value", "bound", "rounding"):
             if not isinstance(getattr(self, name), numbers.Real):
                 raise DtypeError(
                     name,
@@ -60,12 +76,67 @@ class Check:
                     remedy="pass a float",
                 )
 
+    @classmethod
+    def along(
+        cls, statement: str, step, values, bounds, sense: str = "<=", *, rounding=0.0, **rest
+    ) -> Check:
+        """The two sides at every recorded step; value and bound are those with least room.
+
+        Parameters
+        ----------
+        statement, sense
+            As in a Check.
+        step, values : (R,) arrays
+        bounds : (R,) array or float
+        rounding : (R,) array or float
+            Allowance at each step.
+        **rest
+            The other fields of a Check.
+
+        Raises
+        ------
+        ShapeError
+            Without a step, or with arrays of different lengths.
+        """
+        require_choice("sense", sense, ("<=", ">="))
+        step = np.atleast_1d(np.asarray(step))
+        values = np.atleast_1d(np.asarray(values, dtype=float))
+        if step.size == 0 or step.shape != values.shape:
+            raise ShapeError(
+                "values",
+                expected="one value a step, and at least one step",
+                got=f"{values.shape} values at {step.shape} steps",
+                remedy="record the steps that the check needs",
+            )
+        bounds = np.broadcast_to(np.asarray(bounds, dtype=float), values.shape).copy()
+        allowance = np.broadcast_to(np.asarray(rounding, dtype=float), values.shape)
+        with np.errstate(invalid="ignore"):
+            room = bounds - values if sense == "<=" else values - bounds
+            room = np.where(values == bounds, 0.0, room) + allowance
+        worst = _least_room(room, values, bounds)
+        return cls(
+            statement, float(values[worst]), float(bounds[worst]), sense,
+            rounding=float(allowance[worst]), step=step, values=values, bounds=bounds, **rest,
+        )  # fmt: skip
+
+    @classmethod
+    def not_applicable(
+        cls, statement: str, reason: str, *, source: str, provenance: str = "c", sense: str = "<="
+    ) -> Check:
+        """A check whose hypotheses fail, and why; it never holds."""
+        return cls(
+            statement, math.nan, math.nan, sense, source, provenance,
+            applicable=False, reason=reason,
+        )  # fmt: skip
+
     @property
     def holds(self) -> bool:
         """True only if applicable and the inequality is satisfied (NaN never is)."""
         if not self.applicable:
             return False
-        return self.value <= self.bound if self.sense == "<=" else self.value >= self.bound
+        if self.sense == "<=":
+            return self.value <= self.bound + self.rounding
+        return self.value >= self.bound - self.rounding
 
     @property
     def slack(self) -> float:
@@ -73,27 +144,66 @@ class Check:
 
         With a non-positive side it is 0 at equality and otherwise plus or minus infinity.
         """
-        small, large = (self.value, self.bound) if self.sense == "<=" else (self.bound, self.value)
-        if math.isnan(small) or math.isnan(large):
-            return math.nan
-        if small == large:
-            return 0.0
-        if large <= 0 or small < 0:
-            return math.copysign(math.inf, large - small)
-        return 1 - small / large
+        return _slack(self.value, self.bound, self.sense)
 
     @property
     def verdict(self) -> str:
-        """'holds', 'fails' or 'not applicable'."""
+        """'holds', 'holds, vacuous', 'fails' or 'not applicable'."""
         if not self.applicable:
             return "not applicable"
-        return "holds" if self.holds else "fails"
+        if not self.holds:
+            return "fails"
+        return "holds, vacuous" if self.vacuous else "holds"
+
+    def table(self):
+        """A pandas data frame of step, value, bound and slack, for a check made with `along`.
+
+        Raises
+        ------
+        ShapeError
+            For a check of a single value.
+        """
+        import pandas
+
+        if self.step is None:
+            raise ShapeError(
+                "check",
+                expected="a check with a value at every recorded step",
+                got=f"one of a single value: {self.statement}",
+                remedy="read .value and .bound",
+            )
+        pairs = zip(self.values, self.bounds, strict=True)
+        slack = [_slack(value, bound, self.sense) for value, bound in pairs]
+        columns = {"step": self.step, "value": self.values, "bound": self.bounds, "slack": slack}
+        return pandas.DataFrame(columns)
 
     def __str__(self) -> str:
         text = f"{self.verdict}: {self.statement}: {self.value:.4g} {self.sense} {self.bound:.4g}"
         text += f" (slack {self.slack:.3g})" if self.applicable else ""
         text += f"; {self.reason}" if self.reason else ""
         return text + (f" [{self.source}]" if self.source else "")
+
+
+def _least_room(room: np.ndarray, values: np.ndarray, bounds: np.ndarray) -> int:
+    """The step to report: a NaN, else the worst violation, else the least relative room."""
+    if np.isnan(room).any():
+        return int(np.isnan(room).argmax())
+    if room.min() < 0:
+        return int(room.argmin())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = room / np.maximum(np.abs(values), np.abs(bounds))
+    return int(np.nan_to_num(relative, nan=0.0, posinf=np.inf).argmin())
+
+
+def _slack(value: float, bound: float, sense: str) -> float:
+    small, large = (value, bound) if sense == "<=" else (bound, value)
+    if math.isnan(small) or math.isnan(large):
+        return math.nan
+    if small == large:
+        return 0.0
+    if large <= 0 or small < 0:
+        return math.copysign(math.inf, large - small)
+    return 1 - small / large
 
 
 class CheckTable(tuple):
@@ -133,9 +243,9 @@ class CheckTable(tuple):
         return [
             (
                 check.statement,
-                f"{check.value:.4g}",
+                "" if math.isnan(check.value) and not check.applicable else f"{check.value:.4g}",
                 check.sense,
-                f"{check.bound:.4g}",
+                "" if math.isnan(check.bound) and not check.applicable else f"{check.bound:.4g}",
                 f"{check.slack:.3g}" if check.applicable else "",
                 check.verdict + (f" ({check.reason})" if check.reason else ""),
                 f"{check.source} [{check.provenance}]",

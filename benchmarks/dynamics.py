@@ -65,7 +65,7 @@ class Run:
 
     def __init__(self, problem: Problem, coordinates: str, steps: int, record: bool = True):
         wanted = np.zeros(steps + 1, np.int32) if record else np.full(steps + 1, -1, np.int32)
-        records = np.empty((1, kernels.RECORDS))
+        records = np.empty((1, kernels.RECORDS + problem.N))
         self.engine = CompiledEngine(problem, NGD(0.1), coordinates, wanted, records)
         self.steps = steps
 

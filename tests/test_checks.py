@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from attnbias import Check, CheckTable
 from attnbias.checks import PROVENANCE
-from attnbias.errors import DtypeError
+from attnbias.errors import DtypeError, ShapeError
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
@@ -120,3 +120,58 @@ def test_table_as_html_is_escaped():
 def test_frozen():
     with pytest.raises(AttributeError):
         TABLE[0].value = 0.0
+
+
+def test_along_reports_the_step_with_least_room():
+    check = Check.along("s", [1, 10, 100], [1.0, 5.0, 2.0], [4.0, 6.0, 8.0])
+    assert (check.value, check.bound, check.holds) == (5.0, 6.0, True)
+    worse = Check.along("s", [1, 10, 100], [1.0, 5.0, 9.0], [4.0, 6.0, 8.0])
+    assert (worse.value, worse.bound, worse.holds) == (9.0, 8.0, False)
+    above = Check.along("s", [1, 10], [1.0, 5.0], 2.0, ">=")
+    assert (above.value, above.holds) == (1.0, False)
+
+
+def test_along_keeps_both_sides_for_the_table():
+    check = Check.along("s", [1, 10], [1.0, 2.0], 4.0, source="Lemma 4", provenance="a")
+    table = check.table()
+    assert list(table["step"]) == [1, 10]
+    assert list(table["bound"]) == [4.0, 4.0]
+    assert list(table["slack"]) == [0.75, 0.5]
+    assert check.source == "Lemma 4"
+    with pytest.raises(ShapeError, match="single value"):
+        Check("s", 1.0, 2.0).table()
+
+
+def test_along_with_a_nan_or_equal_infinities():
+    assert not Check.along("s", [1, 2], [0.0, math.nan], 1.0).holds
+    assert not Check.along("s", [1, 2], [0.0, 0.0], [1.0, math.nan]).holds
+    assert Check.along("s", [1, 2], [-math.inf, 0.0], [-math.inf, 1.0]).holds
+
+
+def test_along_refuses_what_has_no_step():
+    for step, values in (([], []), ([1, 2], [1.0])):
+        with pytest.raises(ShapeError, match="step"):
+            Check.along("s", step, values, 1.0)
+
+
+def test_rounding_is_an_absolute_allowance():
+    assert not Check("s", 1.0 + 1e-12, 1.0).holds
+    assert Check("s", 1.0 + 1e-12, 1.0, rounding=1e-11).holds
+    assert not Check("s", 1.0 + 1e-10, 1.0, rounding=1e-11).holds
+    assert Check("s", 1.0 - 1e-12, 1.0, ">=", rounding=1e-11).holds
+    along = Check.along("s", [1, 2], [1.0, 1.0 + 1e-12], 1.0, rounding=[0.0, 1e-11])
+    assert along.holds
+    assert not Check.along("s", [1, 2], [1.0, 1.0 + 1e-12], 1.0, rounding=[1e-11, 0.0]).holds
+
+
+def test_a_vacuous_bound_says_so_and_a_broken_one_stays_broken():
+    assert Check("s", 1.0, 9.0, vacuous=True).verdict == "holds, vacuous"
+    assert Check("s", 10.0, 9.0, vacuous=True).verdict == "fails"
+
+
+def test_not_applicable_never_holds_and_shows_no_numbers():
+    check = Check.not_applicable("s", "T > 2", source="Theorem 2")
+    assert not check.holds
+    assert check.verdict == "not applicable"
+    assert CheckTable([check]).rows()[0][1] == ""
+    assert "nan" not in CheckTable([check])._repr_html_()

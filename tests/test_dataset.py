@@ -15,8 +15,10 @@ from attnbias.errors import (
     LabelError,
     MissingFileError,
     NonFiniteError,
+    RangeError,
     ShapeError,
 )
+from attnbias.geometry.tokens import gap_rows
 
 X = torch.arange(24, dtype=torch.float64).reshape(2, 3, 4)
 Y = [1, -1]
@@ -229,3 +231,34 @@ def test_devices():
     data = make_example1(n=4, T=3, d=20, seed=1).to(device="cuda")
     assert data.X.is_cuda and data.mask.is_cuda and data.u.is_cuda
     assert same(data.to(device="cpu"), make_example1(n=4, T=3, d=20, seed=1))
+
+
+def test_given_optimal_tokens_stand_in_for_a_decoder(tmp_path):
+    data = Dataset(X, Y, opt=[2, 0], lengths=[3, 2])
+    assert data.opt.dtype == torch.long
+    assert gap_rows(data).token.tolist() == [0, 1, 1]
+    assert Dataset.load(data.save(tmp_path / "d.npz")).opt.tolist() == [2, 0]
+    assert data.to(dtype=torch.float32).opt.tolist() == [2, 0]
+    assert "optimal tokens given" in repr(data)
+
+
+def test_a_decoder_replaces_given_optimal_tokens():
+    data = Dataset(X, Y, opt=[1, 1]).with_decoder(torch.ones(4))
+    assert data.opt is None
+    assert gap_rows(data).opt.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"opt": [0, 0], "u": torch.ones(4)}, RangeError, "not both"),
+        ({"opt": [0, 3]}, RangeError, "below the length"),
+        ({"opt": [0, -1]}, RangeError, "below the length"),
+        ({"opt": [0, 2], "lengths": [3, 2]}, RangeError, "below the length"),
+        ({"opt": [0.0, 1.0]}, DtypeError, "integers"),
+        ({"opt": [0]}, ShapeError, "opt"),
+    ],
+)
+def test_wrong_optimal_tokens_are_refused(change, error, words):
+    with pytest.raises(error, match=words):
+        Dataset(X, Y, **change)

@@ -14,8 +14,9 @@ LAYERS = [
     {"data", "losses", "logdomain", "model", "checks"},
     {"geometry"},
     {"dynamics"},
+    {"theorems"},
     {"experiments"},
-    {"figures", "cli"},
+    {"figures", "ledger", "cli"},
 ]
 
 

@@ -15,13 +15,15 @@ import numpy as np
 import pytest
 import torch
 from instances import random_data, random_start
-from tolerances import CLOSED_FORM
+from tolerances import AUTOGRAD, CLOSED_FORM
 
 import attnbias
-from attnbias import GD, NGD, Dataset, Polyak, Trace, train
+from attnbias import GD, NGD, Dataset, Polyak, Trace, optimal_tokens, train
 from attnbias.dynamics import train as train_module
 from attnbias.dynamics.trace import SERIES
 from attnbias.errors import AttnBiasError, FileFormatError, MissingFileError
+from attnbias.geometry.tokens import gap_rows
+from attnbias.model import attention_map
 
 FORMS = [("compiled", form) for form in ("span", "factored", "dense")]
 FORMS += [("torch", form) for form in ("span", "dense")]
@@ -39,6 +41,9 @@ def assert_same_bits(one: Trace, two: Trace) -> None:
         assert getattr(one, name).tobytes() == getattr(two, name).tobytes(), name
     assert one.W.numpy().tobytes() == two.W.numpy().tobytes()
     assert one.u.numpy().tobytes() == two.u.numpy().tobytes()
+    assert one.gaps.tobytes() == two.gaps.tobytes()
+    assert (one.scores is None) == (two.scores is None)
+    assert one.scores is None or one.scores.tobytes() == two.scores.tobytes()
     assert one.status == two.status
 
 
@@ -86,6 +91,53 @@ def test_the_decoder_stays():
     assert np.isnan(trace.u_alignment_error).all()
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_what_accumulates_is_that_of_every_iterate(form):
+    """Path, longest step and least softmax from all iterates, though few are recorded."""
+    data, record = random_data(3, 3, 8, seed=3, lengths=[3, 2, 3]), [0, 3, 7, 12]
+    options = {"engine": form[0], "coordinates": form[1], "W0": random_start(data, 1.0, 2)}
+    options["svm"] = False
+    for rule in (GD(0.5), NGD(0.3), Polyak(0.8)):
+        trace = train(data, rule, 12, record=record, **options)
+        Ws = [train(data, rule, t, record=[t], **options).W for t in range(13)]
+        lengths = [float((b - a).norm()) for a, b in zip(Ws, Ws[1:], strict=False)]
+        opt = optimal_tokens(data)[:, None]
+        least = [attention_map(data.X, W, data.lengths).gather(1, opt).min().item() for W in Ws]
+        path = [sum(lengths[:t]) for t in record]
+        np.testing.assert_allclose(trace.path_length, path, rtol=AUTOGRAD, atol=0)
+        longest = [max(lengths[:t], default=0.0) for t in record]
+        np.testing.assert_allclose(trace.longest_step, longest, rtol=AUTOGRAD, atol=0)
+        least = [min(least[: t + 1]) for t in record]
+        np.testing.assert_allclose(trace.least_opt_score, least, rtol=AUTOGRAD, atol=0)
+        gaps = [gap_rows(data).gaps(Ws[t]).numpy() for t in record]
+        np.testing.assert_allclose(trace.gaps, gaps, rtol=AUTOGRAD, atol=AUTOGRAD)
+
+
+def test_least_softmax_is_a_running_minimum():
+    trace = some_run(200, rule=NGD(0.5), record=range(201))
+    assert (np.diff(trace.least_opt_score) <= 0).all()
+    assert trace.least_opt_score[-1] <= trace.opt_score.min()
+
+
+def test_path_of_ngd_is_its_step_size_times_steps():
+    trace = some_run(200_000, rule=NGD(0.3), record=[0, 7, 200_000])
+    np.testing.assert_allclose(trace.path_length, 0.3 * trace.step, rtol=CLOSED_FORM)
+    np.testing.assert_allclose(trace.longest_step, [0, 0.3, 0.3], rtol=CLOSED_FORM)
+
+
+def test_momentum_has_no_path():
+    trace = some_run(rule=NGD(0.1, momentum=0.9))
+    assert np.isnan(trace.path_length).all() and np.isnan(trace.longest_step).all()
+    assert np.isfinite(trace.least_opt_score).all()
+
+
+def test_a_fixed_decoder_has_no_path_and_no_scores():
+    trace = some_run()
+    assert trace.scores is None
+    assert (trace.u_path_length == 0).all() and np.isnan(trace.log_u_step_size).all()
+    assert trace.gaps.shape == (len(trace.step), 4)
+
+
 def test_data_frame():
     trace = some_run()
     frame = trace.to_dataframe()
@@ -100,6 +152,9 @@ def test_meta_says_what_was_run():
     assert meta["rule"] == "Polyak(max_step=3)"
     assert (meta["loss"], meta["coordinates"], meta["engine"]) == ("logistic", "dense", "compiled")
     assert (meta["steps"], meta["data"]) == (100, "random 0")
+    assert meta["train_u"] is False
+    assert meta["rule_parameters"] == Polyak(3.0).parameters()
+    assert meta["rule_parameters"]["log_max_step"] == pytest.approx(math.log(3.0))
     assert meta["provenance"]["versions"]["attnbias"] == attnbias.__version__
     json.dumps(meta)
 
@@ -197,6 +252,7 @@ def rewritten(path: Path, **change) -> Path:
         ({"format": None}, "format"),
         ({"kind": None}, "a trace file"),
         ({"W_norm": None}, "without W_norm"),
+        ({"path_length": None}, "without path_length"),
         ({"status": None}, "without status"),
         ({"meta": None}, "without meta"),
     ],
@@ -244,10 +300,11 @@ def test_killed_and_resumed_runs_are_bit_for_bit_the_unbroken_ones(tmp_path):
         assert_same_bits(unbroken, resumed)
 
 
+@pytest.mark.parametrize("rule", [NGD(0.1, momentum=0.9), Polyak(2.0)], ids=repr)
 @pytest.mark.parametrize("form", FORMS)
-def test_a_run_in_pieces_is_the_run_in_one(form, tmp_path, monkeypatch):
+def test_a_run_in_pieces_is_the_run_in_one(form, rule, tmp_path, monkeypatch):
     """Chunks of 16, 1 and 1 steps, then a new start from the checkpoint, against one run."""
-    options = {"rule": NGD(0.1, momentum=0.9), "record": range(101)}
+    options = {"rule": rule, "record": range(101)}
     whole = some_run(100, form, **options)
     saves = []
     original = train_module.Checkpoint.save

@@ -16,12 +16,13 @@ from .._validate import (
     as_float_tensor,
     as_lengths,
     as_tensor,
+    as_token_indices,
     require_device,
     require_finite,
     require_float_dtype,
     require_shape,
 )
-from ..errors import DtypeError, FileFormatError, LabelError, ShapeError
+from ..errors import DtypeError, FileFormatError, LabelError, RangeError, ShapeError
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +44,13 @@ class Dataset:
         A word for tables and captions.
     meta : mapping, optional
         Provenance: how the data were made.
+    opt : (n,) integers, optional
+        Optimal tokens known by construction, where there is no decoder to define them:
+        for joint training, in which u starts at zero. Not both opt and u.
 
     Raises
     ------
-    ShapeError, DtypeError, NonFiniteError, LabelError, DeviceError
+    ShapeError, DtypeError, NonFiniteError, LabelError, DeviceError, RangeError
         Before anything is stored.
 
     Notes
@@ -69,6 +73,7 @@ class Dataset:
     lengths: torch.Tensor | None = None
     name: str = ""
     meta: MappingProxyType = field(default=None, repr=False)
+    opt: torch.Tensor | None = None
 
     def __post_init__(self) -> None:
         X = as_float_tensor("X", self.X)
@@ -88,6 +93,7 @@ class Dataset:
         values = {"X": X, "y": y, "u": _decoder(self.u, X), "lengths": lengths}
         values["name"] = str(self.name)
         values["meta"] = _meta(self.meta)
+        values["opt"] = _opt(self.opt, self.u, lengths)
         for key, value in values.items():
             object.__setattr__(self, key, value)
 
@@ -133,14 +139,15 @@ class Dataset:
             self.lengths.to(device=device),
             self.name,
             self.meta,
+            None if self.opt is None else self.opt.to(device=device),
         )
 
     def with_decoder(self, u) -> Dataset:
-        """The same sequences with another decoder."""
+        """The same sequences with another decoder, which then decides the optimal tokens."""
         return Dataset(self.X, self.y, u, self.lengths, self.name, self.meta)
 
     def save(self, path) -> Path:
-        """Write X, y, u, lengths and meta to an npz file (no pickle, atomic).
+        """Write X, y, u, lengths, opt and meta to an npz file (no pickle, atomic).
 
         Raises
         ------
@@ -148,15 +155,16 @@ class Dataset:
             The last for a meta that json can't hold.
         """
         arrays = {"X": self.X, "y": self.y, "lengths": self.lengths}
-        if self.u is not None:
-            arrays["u"] = self.u
+        arrays |= {
+            key: getattr(self, key) for key in ("u", "opt") if getattr(self, key) is not None
+        }
         arrays = {key: value.cpu().numpy() for key, value in arrays.items()}
         header = {"kind": "dataset", "name": self.name, "meta": _plain(self.meta)}
         return write_npz(path, arrays, header)
 
     @classmethod
     def load(cls, path) -> Dataset:
-        """Read a data set from an npz file with X and y, and optionally u and lengths.
+        """Read a data set from an npz file with X and y, and optionally u, lengths and opt.
 
         A plain `numpy.savez(path, X=..., y=..., u=...)` is read as well.
 
@@ -170,16 +178,17 @@ class Dataset:
         if missing:
             raise FileFormatError(
                 str(path),
-                expected="arrays X and y (and optionally u and lengths)",
+                expected="arrays X and y (and optionally u, lengths and opt)",
                 got="only " + (", ".join(sorted(arrays)) or "nothing"),
                 remedy="save with numpy.savez(path, X=X, y=y, u=u)",
             )
-        known = {key: arrays[key] for key in ("X", "y", "u", "lengths") if key in arrays}
+        known = {key: arrays[key] for key in ("X", "y", "u", "lengths", "opt") if key in arrays}
         return cls(**known, name=header.get("name", Path(path).stem), meta=header.get("meta"))
 
     def __repr__(self) -> str:
         ragged = "" if bool((self.lengths == self.T).all()) else " (ragged)"
         decoder = "given" if self.u is not None else "none"
+        decoder += ", optimal tokens given" if self.opt is not None else ""
         title = f"{self.name!r}: " if self.name else ""
         return (
             f"Dataset({title}n={self.n} sequences, T={self.T} tokens{ragged}, "
@@ -235,6 +244,19 @@ def _decoder(u, X: torch.Tensor) -> torch.Tensor | None:
     require_device("u", u, X.device)
     require_finite("u", u)
     return u.detach().to(X.dtype, copy=True)
+
+
+def _opt(opt, u, lengths: torch.Tensor) -> torch.Tensor | None:
+    if opt is None:
+        return None
+    if u is not None:
+        raise RangeError(
+            "opt",
+            expected="optimal tokens or a decoder u, not both",
+            got="both",
+            remedy="leave opt out: the decoder's scores decide it (Definition 1)",
+        )
+    return as_token_indices("opt", opt, lengths)
 
 
 def _meta(meta) -> MappingProxyType:

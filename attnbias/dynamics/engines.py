@@ -91,13 +91,14 @@ class CompiledEngine:
         shared = (start, delta.numpy(), delta.log().numpy(), problem.scores.top.numpy())
         shared = (*shared, uniform, floor.numpy())
         N, n = problem.N, problem.n
+        progress = np.array(kernels.NOTHING_SO_FAR)
         rows, queries = problem.rows.differences, problem.rows.queries
         if coordinates == "dense":
             self.loop = loops.dense_loop
             self.tokens = (*shared, _aligned(rows), _aligned(queries))
             self.target = (_aligned_square(problem.unit_target),)
             W = _aligned_square(problem.W0)
-            self.state = (W, np.zeros_like(W))
+            self.state = (W, np.zeros_like(W), progress)
         else:
             self.loop = loops.span_loop if coordinates == "span" else loops.factored_loop
             if coordinates == "span":
@@ -107,7 +108,7 @@ class CompiledEngine:
             target = (*problem.target_span, problem.start_scalars)
             self.target = tuple(part.contiguous().numpy() for part in target)
             g0 = problem.initial_gaps.numpy()
-            self.state = (g0.copy(), *(np.zeros(N) for _ in range(5)), g0)
+            self.state = (g0.copy(), *(np.zeros(N) for _ in range(5)), g0, progress)
         per_sequence = np.ones(kernels.ROWS * n + 3)
         bits = np.empty(max(N, n), np.int64)
         rows_work = (np.empty(N), np.empty(N), np.empty(N))
@@ -152,6 +153,7 @@ class TorchEngine:
         self.wanted, self.records = wanted, records
         self.iterate = (Dense if coordinates == "dense" else Span)(problem)
         self.log_floor_gap = torch.tensor(log_floor_gap(problem, rule), dtype=torch.float64)
+        self.progress = np.array(kernels.NOTHING_SO_FAR)
 
     def run(self, step: int, last: int) -> tuple[int, int]:
         """Iterate; returns (status, step reached)."""
@@ -161,6 +163,8 @@ class TorchEngine:
             gaps = torch.full_like(problem.scores.delta, torch.inf)
             gaps[problem.rows.sequence, problem.column] = self.iterate.gaps()
             state = softmax_state(gaps, problem.scores, problem.loss)
+            least = float(state.log_opt.amin().exp())
+            self.progress[kernels.LEAST_SO_FAR] = min(least, self.progress[kernels.LEAST_SO_FAR])
             log_weight = state.log_weight[problem.rows.sequence, problem.column]
             sign = state.sign[problem.rows.sequence, problem.column]
             peak = log_weight.amax()
@@ -179,8 +183,10 @@ class TorchEngine:
             if step == last:
                 return kernels.RUNNING, step
             factor = (log_step + peak).exp()
-            if bool(factor * norm2.sqrt() > kernels.LONGEST_STEP):
+            length = float(factor * norm2.sqrt())
+            if length > kernels.LONGEST_STEP:
                 return kernels.DIVERGED, step
+            kernels.add_length(self.progress, length)
             self.iterate.move(factor, rule.momentum)
             step += 1
 
@@ -189,12 +195,17 @@ class TorchEngine:
         mean = log_mean_nonopt(state)
         loss = log_mean_loss(state, problem.scores, problem.loss)
         softmax = torch.stack([loss, log_gap, log_norm, log_step, mean])
-        self.records[row] = torch.cat([softmax, self.iterate.measure()]).cpu().numpy()
+        scalars = torch.cat([softmax, self.iterate.measure()]).cpu().numpy()
+        self.records[row, : len(scalars)] = scalars
+        gaps = self.iterate.gaps().cpu().numpy()
+        kernels.record_progress(self.progress, gaps, self.records, row)
 
     def state_arrays(self) -> dict:
-        return {name: getattr(self.iterate, name).cpu().numpy() for name in self.iterate.STATE}
+        tensors = {name: getattr(self.iterate, name).cpu().numpy() for name in self.iterate.STATE}
+        return tensors | {"progress": self.progress}
 
     def restore(self, arrays: dict) -> None:
+        self.progress[...] = arrays["progress"]
         for name in self.iterate.STATE:
             like = getattr(self.iterate, name)
             setattr(self.iterate, name, torch.from_numpy(arrays[name]).to(like))

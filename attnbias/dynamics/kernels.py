@@ -18,8 +18,13 @@ from numba import njit
 EXPONENTIAL, LOGISTIC = 0, 1
 RUNNING, ZERO_GRADIENT, DIVERGED = 0, 1, 2
 LONGEST_STEP = 1e140  # the square of a sum of 2^31 such steps is still a float
+# a row of records: these, then the N' logit gaps
 LOG_LOSS, LOG_GAP, LOG_NORM, LOG_STEP, LOG_NONOPT, NORM2, ALONG, ACROSS2 = range(8)
-RECORDS = 8
+PATH, LONGEST, LEAST_OPT = range(8, 11)
+RECORDS = 11
+# what a run accumulates: the path's length, its rounding, the longest step, the least softmax
+PATH_SUM, PATH_LOW, LONGEST_SO_FAR, LEAST_SO_FAR = range(4)
+NOTHING_SO_FAR = (0.0, 0.0, 0.0, 1.0)
 # quantities of a sequence, one stretch of n numbers each in s; three totals stand behind them
 LOW, TINY, BASE, REST, SUM, LOST, S_, SCALE, WORK, ONE, OPT = range(11)
 ROWS = 11
@@ -361,6 +366,36 @@ def log_complement(n, s, log_nonopt):
     for i in range(n):
         opt += s[OPT * n + i]
     return math.log1p(-opt / n)
+
+
+@jit_sum_inline
+def see_softmax(progress, n, s):
+    """Keep the least softmax of an optimal token so far."""
+    least = progress[LEAST_SO_FAR]
+    for i in range(OPT * n, OPT * n + n):
+        least = min(least, s[i])
+    progress[LEAST_SO_FAR] = least
+
+
+@jit_inline
+def add_length(progress, length):
+    """Keep the sum of the step lengths, with its rounding (two-sum), and the longest."""
+    y = length + progress[PATH_LOW]
+    new = progress[PATH_SUM] + y
+    part = new - progress[PATH_SUM]
+    progress[PATH_LOW] = (progress[PATH_SUM] - (new - part)) + (y - part)
+    progress[PATH_SUM] = new
+    progress[LONGEST_SO_FAR] = max(progress[LONGEST_SO_FAR], length)
+
+
+@jit_inline
+def record_progress(progress, g, records, row):
+    """What has accumulated, and the logit gaps."""
+    records[row, PATH] = progress[PATH_SUM]
+    records[row, LONGEST] = progress[LONGEST_SO_FAR]
+    records[row, LEAST_OPT] = progress[LEAST_SO_FAR]
+    for k in range(g.shape[0]):
+        records[row, RECORDS + k] = g[k]
 
 
 @jit_inline

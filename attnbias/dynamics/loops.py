@@ -6,6 +6,7 @@ whether `linear_weights` may be tried, log of the common factor of `floor`).
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from .kernels import (
     NORM2,
     RUNNING,
     SCALE,
+    add_length,
     jit,
     jit_inline,
     jit_sum,
@@ -28,6 +30,8 @@ from .kernels import (
     linear_weights,
     log_scale,
     log_weights,
+    record_progress,
+    see_softmax,
     step_factor,
 )
 
@@ -71,10 +75,11 @@ def borrow_tokens(tokens):
 def borrow_span(target, state):
     """`borrow` for target and state in span coordinates."""
     xi_alpha, xi_margin, scalars = target
-    g, g_low, beta, beta_low, speed_g, speed_beta, g0 = state
+    g, g_low, beta, beta_low, speed_g, speed_beta, g0, progress = state
     target = (borrow(xi_alpha), borrow(xi_margin), borrow(scalars))
     pairs = (borrow(g), borrow(g_low), borrow(beta), borrow(beta_low))
-    return target, (*pairs, borrow(speed_g), borrow(speed_beta), borrow(g0))
+    speeds = (borrow(speed_g), borrow(speed_beta))
+    return target, (*pairs, *speeds, borrow(g0), borrow(progress))
 
 
 @jit
@@ -244,7 +249,7 @@ def span_loop(kind, rule, tokens, target, state, work, step, last, wanted, recor
     The iterate is W = W_0 + sum_k beta_k z_k, seen through its gaps g = g_0 + K beta.
     tokens = (start, delta, log_delta, top, uniform, floor, K);
     target = (xi_alpha, xi_margin, scalars);
-    state = (g, g_low, beta, beta_low, speed_g, speed_beta, g_0);
+    state = (g, g_low, beta, beta_low, speed_g, speed_beta, g_0, progress);
     work = (q, v, c, s, bits, powers), s one stretch of n a quantity.
     records[wanted[t]] takes iteration t where wanted[t] >= 0.
     At `last` the gradient is taken and recorded, but no step follows.
@@ -253,7 +258,7 @@ def span_loop(kind, rule, tokens, target, state, work, step, last, wanted, recor
     start, delta, log_delta, top, uniform, floor, K = borrow_tokens(tokens)
     target, state = borrow_span(target, state)
     xi_alpha, xi_margin, scalars = target
-    g, g_low, beta, beta_low, speed_g, speed_beta, g0 = state
+    g, g_low, beta, beta_low, speed_g, speed_beta, g0, progress = state
     q, v, c, s, bits, powers = borrow_work(work)
     wanted, records = borrow(wanted), borrow(records)
     n = top.shape[0]
@@ -271,6 +276,7 @@ def span_loop(kind, rule, tokens, target, state, work, step, last, wanted, recor
                 v[k] *= s[SCALE * n + i]
         symmetric_product(K, v, q, step % 2 == 1)
         norm2 = dot(v, q)
+        see_softmax(progress, n, s)
         row = wanted[step]
         status, f = step_factor(
             kind, linear, rule, n, s, top, bits, powers, Q, peak, norm2, records, row
@@ -279,10 +285,12 @@ def span_loop(kind, rule, tokens, target, state, work, step, last, wanted, recor
             return status, step
         if row >= 0:
             record_span(g, beta, g0, xi_alpha, xi_margin, scalars, records, row)
+            record_progress(progress, g, records, row)
         if step == last:
             return RUNNING, step
         if f * f * norm2 > LONGEST_STEP**2:
             return DIVERGED, step
+        add_length(progress, f * math.sqrt(norm2))
         advance(g, g_low, speed_g, rule[4], f, q, 0, g.shape[0])
         advance(beta, beta_low, speed_beta, rule[4], f, v, 0, g.shape[0])
         step += 1
@@ -299,7 +307,7 @@ def factored_loop(kind, rule, tokens, target, state, work, step, last, wanted, r
     start, delta, log_delta, top, uniform, floor, D = borrow_tokens(tokens)
     target, state = borrow_span(target, state)
     xi_alpha, xi_margin, scalars = target
-    g, g_low, beta, beta_low, speed_g, speed_beta, g0 = state
+    g, g_low, beta, beta_low, speed_g, speed_beta, g0, progress = state
     q, v, c, s, bits, powers = borrow_work(work)
     wanted, records = borrow(wanted), borrow(records)
     n = top.shape[0]
@@ -343,6 +351,7 @@ def factored_loop(kind, rule, tokens, target, state, work, step, last, wanted, r
                 v[k] *= s[SCALE * n + i]
         np.dot(M, R, MR)
         norm2 = dot(R.ravel(), MR.ravel())
+        see_softmax(progress, n, s)
         row = wanted[step]
         status, f = step_factor(
             kind, linear, rule, n, s, top, bits, powers, Q, peak, norm2, records, row
@@ -351,10 +360,12 @@ def factored_loop(kind, rule, tokens, target, state, work, step, last, wanted, r
             return status, step
         if row >= 0:
             record_span(g, beta, g0, xi_alpha, xi_margin, scalars, records, row)
+            record_progress(progress, g, records, row)
         if step == last:
             return RUNNING, step
         if f * f * norm2 > LONGEST_STEP**2:
             return DIVERGED, step
+        add_length(progress, f * math.sqrt(norm2))
         moving = True
         linear = rule[6] != 0.0
         step += 1
@@ -394,12 +405,12 @@ def dense_loop(kind, rule, tokens, target, state, work, step, last, wanted, reco
     """As `span_loop`, on the d x d matrix W itself: gaps are computed afresh each iteration.
 
     tokens = (start, delta, log_delta, top, uniform, floor, D, Z); target = (unit W_mm,);
-    state = (W, speed).
+    state = (W, speed, progress).
     """
     Z = tokens[7]
     start, delta, log_delta, top, uniform, floor, D = borrow_tokens(tokens)
     (unit,) = target
-    W, speed = state
+    W, speed, progress = state
     g, v, c, s, bits, powers = borrow_work(work)
     wanted, records = borrow(wanted), borrow(records)
     n, d = Z.shape
@@ -436,6 +447,7 @@ def dense_loop(kind, rule, tokens, target, state, work, step, last, wanted, reco
             R[i] *= s[SCALE * n + i]
         np.dot(R.T, Z, G)
         norm2 = dot(G.ravel(), G.ravel())
+        see_softmax(progress, n, s)
         row = wanted[step]
         status, f = step_factor(
             kind, linear, rule, n, s, top, bits, powers, Q, peak, norm2, records, row
@@ -444,10 +456,12 @@ def dense_loop(kind, rule, tokens, target, state, work, step, last, wanted, reco
             return status, step
         if row >= 0:
             record_dense(W, unit, records, row)
+            record_progress(progress, g, records, row)
         if step == last:
             return RUNNING, step
         if f * f * norm2 > LONGEST_STEP**2:
             return DIVERGED, step
+        add_length(progress, f * math.sqrt(norm2))
         move_dense(W, speed, rule[4], f, G)
         linear = rule[6] != 0.0
         step += 1

@@ -11,6 +11,7 @@ as the logarithms are, far below the smallest float.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -45,6 +46,10 @@ class Rule:
         if isinstance(value, torch.Tensor):
             return value.clamp(max=self.log_max_step)
         return min(value, self.log_max_step)
+
+    def parameters(self) -> dict:
+        """The fields as json holds them."""
+        return dataclasses.asdict(self) | {"decay": list(self.decay)}
 
     def __repr__(self) -> str:
         return self.name

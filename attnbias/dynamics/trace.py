@@ -21,7 +21,13 @@ SERIES = (
     "W_alignment_error",
     "u_norm",
     "u_alignment_error",
+    "path_length",
+    "longest_step",
+    "least_opt_score",
+    "u_path_length",
+    "log_u_step_size",
 )
+TABLES = {"gaps": 2, "scores": 3}  # one array a record, and its dimensions with the records'
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +45,21 @@ class Trace:
     log_grad_norm, grad_norm : (R,) float
         Norm of the gradient.
     log_step_size, step_size : (R,) float
-        eta_t, the factor of the gradient in the step that leaves iteration t. Beyond float
-        range step_size is infinite; its logarithm is not.
+        eta_t, the factor of the gradient in the step that leaves iteration t; that of W where
+        u has its own. Beyond float range step_size is infinite; its logarithm is not.
     log_nonopt_score, opt_score : (R,) float
         Softmax at the optimal token, averaged over sequences, and the log of 1 minus that.
     W_norm, W_alignment_error : (R,) float
         |W_t| and 1 - cosine(W_t, W_mm); NaN where W_t = 0, which has no direction.
     u_norm, u_alignment_error : (R,) float
         The same for the decoder. With u fixed the norm is constant and the alignment NaN.
+    path_length, longest_step : (R,) float
+        Sum of the lengths of all steps of W before iteration t, recorded or not, and the
+        longest of them; NaN with momentum.
+    least_opt_score : (R,) float
+        Smallest softmax at an optimal token, over all sequences and iterations up to t.
+    u_path_length, log_u_step_size : (R,) float
+        Of the decoder, in joint training; else 0 and NaN.
     W : (d, d) tensor
         Last iterate.
     u : (d,) tensor
@@ -55,7 +68,11 @@ class Trace:
         "completed"; "zero gradient" when the gradient vanished, so that no rule defines a
         step; "diverged" when a step is too long for floats. Records end where the run did.
     meta : dict
-        Provenance: data, rule, loss, coordinates, versions, device, date.
+        Provenance: data, rule and its parameters, loss, coordinates, versions, device, date.
+    gaps : (R, N') float
+        Logit gaps <z_k, W_t>, in the order of `gap_rows`; None where they were not kept.
+    scores : (R, n, T) float
+        Scores y_i u_t' x_{i,t} in joint training, -inf at padding; None with u fixed.
     """
 
     step: np.ndarray
@@ -68,10 +85,17 @@ class Trace:
     W_alignment_error: np.ndarray
     u_norm: np.ndarray
     u_alignment_error: np.ndarray
+    path_length: np.ndarray
+    longest_step: np.ndarray
+    least_opt_score: np.ndarray
+    u_path_length: np.ndarray
+    log_u_step_size: np.ndarray
     W: torch.Tensor
     u: torch.Tensor
     status: str
     meta: dict = field(default_factory=dict)
+    gaps: np.ndarray | None = None
+    scores: np.ndarray | None = None
 
     @property
     def loss(self) -> np.ndarray:
@@ -109,6 +133,7 @@ class Trace:
         """
         arrays = {name: getattr(self, name) for name in ("step", *SERIES)}
         arrays |= {"W": self.W.cpu().numpy(), "u": self.u.cpu().numpy()}
+        arrays |= {name: getattr(self, name) for name in TABLES if getattr(self, name) is not None}
         return write_npz(path, arrays, {"kind": "trace", "status": self.status, "meta": self.meta})
 
     @classmethod
@@ -130,7 +155,8 @@ class Trace:
             )
         series = {name: arrays[name] for name in ("step", *SERIES)}
         tensors = {name: torch.from_numpy(arrays[name]) for name in ("W", "u")}
-        return cls(**series, **tensors, status=header["status"], meta=header["meta"])
+        tables = {name: arrays.get(name) for name in TABLES}
+        return cls(**series, **tensors, **tables, status=header["status"], meta=header["meta"])
 
     def __repr__(self) -> str:
         last = self.step[-1] if len(self.step) else 0
@@ -150,7 +176,10 @@ def _fault(arrays: dict, header: dict) -> str:
     shapes = {name: (length,) for name in ("step", *SERIES)}
     wrong = [name for name, shape in shapes.items() if arrays[name].shape != shape]
     wrong += [name for name, rank in (("W", 2), ("u", 1)) if arrays[name].ndim != rank]
-    wrong += [name for name in ("W", "u", *shapes) if arrays[name].dtype.kind not in "iuf"]
+    tables = [name for name in TABLES if name in arrays]
+    wrong += [name for name in tables if arrays[name].ndim != TABLES[name]]
+    wrong += [name for name in tables if arrays[name].shape[:1] != (length,)]
+    wrong += [name for name in ("W", "u", *shapes, *tables) if arrays[name].dtype.kind not in "iuf"]
     wrong += [] if isinstance(header["status"], str) else ["status"]
     wrong += [] if isinstance(header["meta"], dict) else ["meta"]
     return "another shape or type of " + ", ".join(wrong) if wrong else ""

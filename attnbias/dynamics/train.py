@@ -138,12 +138,13 @@ def train(
         coordinates = choose_coordinates(problem, steps, torch_only=engine is TorchEngine)
     wanted = np.full(steps + 1, -1, dtype=np.int32)
     wanted[recorded] = np.arange(len(recorded))
-    records = np.full((len(recorded), kernels.RECORDS), np.nan)
+    records = np.full((len(recorded), kernels.RECORDS + problem.N), np.nan)
     run = engine(problem, rule, coordinates, wanted, records)
     keeper = Checkpoint(path, seconds, run, problem, rule, recorded)
     status, step = _advance(run, steps, keeper, progress)
     settings = {"rule": rule.name, "loss": loss.name, "coordinates": coordinates}
     settings |= {"engine": engine.name, "steps": steps, "data": data.name}
+    settings |= {"rule_parameters": rule.parameters(), "train_u": train_u}
     return _trace(run, problem, data, recorded, status, step, settings)
 
 
@@ -176,6 +177,7 @@ def _trace(run, problem, data, recorded, status, step, settings) -> Trace:
     error = _alignment_error(W_norm, records, problem.svm is not None)
     decoder = data.u.double()
     count = int(done.sum())
+    no_path = np.nan if settings["rule_parameters"]["momentum"] else 0.0
     return Trace(
         step=recorded[done],
         log_loss=records[kernels.LOG_LOSS].copy(),
@@ -187,6 +189,12 @@ def _trace(run, problem, data, recorded, status, step, settings) -> Trace:
         W_alignment_error=error,
         u_norm=np.full(count, float(decoder.norm())),
         u_alignment_error=np.full(count, np.nan),
+        path_length=records[kernels.PATH] + no_path,
+        longest_step=records[kernels.LONGEST] + no_path,
+        least_opt_score=records[kernels.LEAST_OPT].copy(),
+        u_path_length=np.zeros(count),
+        log_u_step_size=np.full(count, np.nan),
+        gaps=records[kernels.RECORDS :].T.copy(),
         W=run.matrix(),
         u=decoder.clone(),
         status=STATUS[status],

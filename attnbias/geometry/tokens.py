@@ -8,10 +8,16 @@ from dataclasses import dataclass
 import torch
 from torch.linalg import vector_norm
 
-from .._validate import as_float_tensor, as_tensor, require_device, require_finite, require_shape
+from .._validate import (
+    as_float_tensor,
+    as_token_indices,
+    require_device,
+    require_finite,
+    require_shape,
+)
 from ..data import Dataset
 from ..data.dataset import require_dataset
-from ..errors import DtypeError, MissingDecoderError, RangeError, TiedTokensError
+from ..errors import MissingDecoderError, RangeError, TiedTokensError
 
 # Features above which d x d matrices are formed only when they are asked for: 34 MB each.
 WIDE = 2048
@@ -142,27 +148,11 @@ def optimal_tokens(data: Dataset, u=None) -> torch.Tensor:
 
 
 def resolve_opt(data: Dataset, opt=None) -> torch.Tensor:
-    """`opt` validated, or the optimal tokens of the data's own decoder when None."""
+    """`opt` validated; when None those given with the data, or those of the data's decoder."""
     require_dataset(data)
-    if opt is None:
-        return optimal_tokens(data)
-    opt = as_tensor("opt", opt)
-    if opt.is_floating_point() or opt.is_complex() or opt.dtype == torch.bool:
-        raise DtypeError(
-            "opt", expected="integers", got=str(opt.dtype), remedy="convert with opt.long()"
-        )
-    require_shape("opt", opt, (data.n,), "(n,)")
-    opt = opt.to(device=data.X.device, dtype=torch.long)
-    bad = ((opt < 0) | (opt >= data.lengths)).nonzero().flatten()
-    if bad.numel():
-        i = int(bad[0])
-        raise RangeError(
-            "opt",
-            expected=f"indices below the length ({int(data.lengths[i])} in sequence {i})",
-            got=str(int(opt[i])),
-            remedy="token indices start at 0 and never point at padding",
-        )
-    return opt
+    if opt is not None:
+        return as_token_indices("opt", opt, data.lengths)
+    return optimal_tokens(data) if data.opt is None else data.opt
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,333 @@
+"""What the statements speak of, at every recorded step of a run: rebuilt from its gaps.
+
+A trace keeps the logit gaps g_k = <z_k, W_t> and, in joint training, the scores. They decide
+the softmax, the losses and the gradient's weights p_k of
+
+    -grad_W L = (1/n) sum_k p_k z_k,
+
+so that every inequality of the theory can be evaluated without W itself, in any dimension.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+import torch
+
+from .._validate import short
+from ..data import Dataset
+from ..data.dataset import require_dataset
+from ..dynamics.trace import Trace
+from ..errors import DtypeError, RangeError, ShapeError
+from ..geometry.constants import Constants, token_constants
+from ..geometry.svm import SVMSolution, solve_w_svm
+from ..geometry.tokens import gap_rows, token_scores
+from ..logdomain import _score_excess as signed_excess
+
+_LARGEST = 4000  # rows N' whose Gram matrix a check will form: 128 MB
+_BLOCK = 2**22  # entries of one block of score differences
+
+
+class Run:
+    """One trace beside its data and their W-SVM, with everything numpy arrays.
+
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of `train` on these data.
+    svm : SVMSolution, optional
+        Of the W-SVM; solved here by default.
+
+    Attributes
+    ----------
+    step : (R,) int
+    n, N : int
+        Sequences and rows N' of the W-SVM.
+    sequence : (N,) int
+        Sequence of each row.
+    gaps, delta : (R, N)
+        g_k and the score gap gamma_{i,opt} - gamma_{i,tau} of each row.
+    top : (R, n)
+        Score of the optimal token.
+    Xi : float
+        Margin 1 / |W_mm|.
+
+    Raises
+    ------
+    DtypeError, ShapeError, RangeError
+        For something else than a Dataset and a Trace, or a trace of other data.
+    InfeasibleError
+        When no SVM is given and there is none.
+    """
+
+    def __init__(self, data: Dataset, trace: Trace, svm: SVMSolution | None = None):
+        require_dataset(data)
+        if not isinstance(trace, Trace):
+            raise DtypeError(
+                "trace", expected="a Trace of `train`", got=type(trace).__name__,
+                remedy="run train(data, rule, steps) first",
+            )  # fmt: skip
+        self.data, self.trace = data, trace
+        self.rows = gap_rows(data)
+        self.sequence = self.rows.sequence.cpu().numpy()
+        self.n, self.N = data.n, len(self.sequence)
+        self._require_own_trace()
+        self.svm = solve_w_svm(data) if svm is None else _require_svm(svm, self.N)
+        self.Xi = float(self.svm.margin)
+        self.step, self.gaps = trace.step, trace.gaps
+        self.W_norm = trace.W_norm
+
+    def _require_own_trace(self) -> None:
+        R = len(self.trace.step)
+        if R == 0 or self.trace.gaps.shape != (R, self.N):
+            raise ShapeError(
+                "trace",
+                expected=f"at least one record, of {self.N} logit gaps as these data have",
+                got=f"gaps of shape {self.trace.gaps.shape}",
+                remedy="pass the data that were trained on",
+            )
+        wanted = (R, self.data.n, self.data.T)
+        if self.joint and self.trace.scores.shape != wanted:
+            raise ShapeError(
+                "trace",
+                expected=f"scores of shape {wanted}",
+                got=str(self.trace.scores.shape),
+                remedy="pass the data that were trained on",
+            )
+
+    @property
+    def joint(self) -> bool:
+        """Whether the decoder was trained too."""
+        return self.trace.scores is not None
+
+    # the decoder's side
+
+    @functools.cached_property
+    def _scores(self) -> np.ndarray:
+        """(R, n, T) or, with a fixed decoder, (1, n, T)."""
+        if self.joint:
+            return self.trace.scores
+        return token_scores(self.data).cpu().numpy()[None]
+
+    @functools.cached_property
+    def top(self) -> np.ndarray:
+        chosen = self._scores[:, np.arange(self.n), self.rows.opt.cpu().numpy()]
+        return np.broadcast_to(chosen, (len(self.step), self.n))
+
+    @functools.cached_property
+    def delta(self) -> np.ndarray:
+        token = self.rows.token.cpu().numpy()
+        others = self._scores[:, self.sequence, token]
+        return self.top[:, self.sequence] - others
+
+    @functools.cached_property
+    def assumption2(self) -> bool:
+        """Whether all non-optimal tokens of a sequence share one score at every record."""
+        first = self.delta[:, self._first_row[self.sequence]]
+        return bool((self.delta == first).all())
+
+    @functools.cached_property
+    def _first_row(self) -> np.ndarray:
+        return np.searchsorted(self.sequence, np.arange(self.n))
+
+    # the softmax
+
+    @functools.cached_property
+    def _log_rest(self) -> np.ndarray:
+        """(R, n) log of sum_tau exp(-g)."""
+        low = np.minimum.reduceat(self.gaps, self._first_row, axis=1)
+        terms = np.exp(low[:, self.sequence] - self.gaps)
+        return np.log(np.add.reduceat(terms, self._first_row, axis=1)) - low
+
+    @functools.cached_property
+    def log_opt(self) -> np.ndarray:
+        """(R, n) log softmax of the optimal token."""
+        return -np.logaddexp(0.0, self._log_rest)
+
+    @functools.cached_property
+    def log_nonopt(self) -> np.ndarray:
+        """(R, n) log(1 - softmax of the optimal token)."""
+        return self._log_rest + self.log_opt
+
+    @functools.cached_property
+    def log_other(self) -> np.ndarray:
+        """(R, N) log softmax of every other token."""
+        return self.log_opt[:, self.sequence] - self.gaps
+
+    def per_sequence(self, values: np.ndarray) -> np.ndarray:
+        """(R, n) sums of (R, N) values over the rows of each sequence."""
+        return np.add.reduceat(values, self._first_row, axis=1)
+
+    @functools.cached_property
+    def margin(self) -> np.ndarray:
+        """(R, n) y_i Phi(X_i): the softmax's mean score."""
+        return self.top - self.per_sequence(np.exp(self.log_other) * self.delta)
+
+    @functools.cached_property
+    def log_loss(self) -> np.ndarray:
+        """(R, n) log of each sequence's exponential loss."""
+        return -self.margin
+
+    # the gradient in W
+
+    @functools.cached_property
+    def _excess(self) -> tuple[np.ndarray, np.ndarray]:
+        """Sign and log of (mean score - score of the row's token), (R, N) each."""
+        if self.assumption2:
+            with np.errstate(divide="ignore"):
+                size = np.log(np.abs(self.delta)) + self.log_opt[:, self.sequence]
+            return np.sign(self.delta), size
+        return self._general_excess()
+
+    def _general_excess(self) -> tuple[np.ndarray, np.ndarray]:
+        column = np.arange(self.N) - self._first_row[self.sequence]
+        m = int(column.max()) + 1
+        sign, size = np.empty_like(self.gaps), np.empty_like(self.gaps)
+        each = max(1, _BLOCK // (self.n * m * (m + 1)))
+        for lo in range(0, len(self.step), each):
+            part = slice(lo, lo + each)
+            count = len(self.step[part])
+            log_other = np.full((count, self.n, m), -np.inf)
+            delta = np.zeros((count, self.n, m))
+            log_other[:, self.sequence, column] = self.log_other[part]
+            delta[:, self.sequence, column] = self.delta[part]
+            flat = [self.log_opt[part].reshape(-1), log_other.reshape(-1, m), delta.reshape(-1, m)]
+            found = signed_excess(*(torch.from_numpy(np.ascontiguousarray(x)) for x in flat))
+            for target, value in zip((sign, size), found, strict=True):
+                shaped = value.numpy().reshape(count, self.n, m)
+                target[part] = shaped[:, self.sequence, column]
+        return sign, size
+
+    @property
+    def sign(self) -> np.ndarray:
+        """(R, N) sign of p_k."""
+        return self._excess[0]
+
+    @functools.cached_property
+    def log_weight(self) -> np.ndarray:
+        """(R, N) log |p_k|, for the exponential loss."""
+        return self.log_loss[:, self.sequence] + self.log_other + self._excess[1]
+
+    @functools.cached_property
+    def log_scale(self) -> np.ndarray:
+        """(R,) log of the largest |p_k|; -inf where the gradient vanishes."""
+        return self.log_weight.max(axis=1)
+
+    @functools.cached_property
+    def p(self) -> np.ndarray:
+        """(R, N) p_k over the largest |p_k| of the step."""
+        with np.errstate(invalid="ignore"):
+            return self.sign * np.exp(self.log_weight - self.log_scale[:, None])
+
+    @functools.cached_property
+    def K(self) -> np.ndarray:
+        """(N, N) Gram matrix of the rows z_k."""
+        if self.N > _LARGEST:
+            raise RangeError(
+                "data",
+                expected=f"at most {_LARGEST} rows n (T - 1), for their Gram matrix",
+                got=str(self.N),
+                remedy="check a subset of the sequences",
+            )
+        return self.rows.gram().cpu().numpy()
+
+    @functools.cached_property
+    def grad_size(self) -> np.ndarray:
+        """(R,) norm of grad_W L divided by exp(log_scale)."""
+        square = np.einsum("rk,rk->r", self.p @ self.K, self.p)
+        return np.sqrt(np.maximum(square, 0.0)) / self.n
+
+    def toward(self, h: np.ndarray) -> np.ndarray:
+        """(R,) <-grad_W L, V> / |grad_W L| for V with <z_k, V> = h_k, h of shape (N,) or (R, N)."""
+        return (self.p * h).sum(axis=1) / self.n / self.grad_size
+
+    # where the iterate stands
+
+    @functools.cached_property
+    def along(self) -> np.ndarray:
+        """(R,) c_t = <W_t, unit W_mm>; zero where W_t = 0."""
+        dual = self.svm.dual.cpu().numpy() * self.Xi
+        return self.gaps @ dual
+
+    @functools.cached_property
+    def across(self) -> np.ndarray:
+        """(R,) |P_t|, the norm of W_t - c_t unit W_mm, from the recorded alignment error."""
+        error = np.nan_to_num(self.trace.W_alignment_error, nan=0.0)
+        return self.W_norm * np.sqrt(np.maximum(error * (2 - error), 0.0))
+
+    def constants(self, phi: float | None = None) -> Constants:
+        """Those of a fixed decoder, with phi_low = min(1/4, phi), by default the run's smallest."""
+        phi = float(self.trace.least_opt_score[-1]) if phi is None else phi
+        phi = max(phi, 1e-300)  # a score that underflowed: every bound is vacuous
+        return token_constants(self.data, svm=self.svm, phi=phi)
+
+    # the rule, and hypotheses in words
+
+    @property
+    def rule(self) -> dict:
+        """Fields of the rule."""
+        return self.trace.meta["rule_parameters"]
+
+    @property
+    def step_size(self) -> float:
+        """eta of GD and NGD."""
+        return math.exp(self.rule["log_scale"])
+
+    @property
+    def kind(self) -> str:
+        """'GD', 'NGD' or 'Polyak'."""
+        return {0.0: "GD", -1.0: "NGD", -2.0: "Polyak"}[self.rule["norm_power"]]
+
+    @staticmethod
+    def refuse(*reasons: str) -> str:
+        """The first hypothesis that fails, in words; empty if all hold."""
+        return next((reason for reason in reasons if reason), "")
+
+    def needs_exponential(self) -> str:
+        name = self.trace.meta["loss"]
+        return "" if name == "exponential" else f"exponential loss needed, not {name}"
+
+    def needs_assumption2(self) -> str:
+        return "" if self.assumption2 else "Assumption 2 fails: non-optimal scores differ"
+
+    def needs_rule(self, kind: str) -> str:
+        if self.kind != kind:
+            return f"for {kind}, not {self.kind}"
+        return "for a rule without momentum" if self.rule["momentum"] else ""
+
+    def needs_plain_steps(self) -> str:
+        return "for a rule without momentum" if self.rule["momentum"] else ""
+
+    def needs_fixed_decoder(self) -> str:
+        return "for a fixed decoder" if self.joint else ""
+
+    def needs_joint(self) -> str:
+        return "" if self.joint else "for joint training of W and u"
+
+    def needs_start(self) -> str:
+        return "" if self.step[0] == 0 else "step 0 is not recorded"
+
+    def needs_zero_start(self) -> str:
+        if self.needs_start():
+            return self.needs_start()
+        if self.W_norm[0] or (self.joint and self.trace.u_norm[0]):
+            return "u_0 = 0 and W_0 = 0 needed" if self.joint else "W_0 = 0 needed"
+        return ""
+
+    def needs_completed(self) -> str:
+        status = self.trace.status
+        return "" if status == "completed" else f"the run did not complete: {status}"
+
+
+def _require_svm(svm, rows: int) -> SVMSolution:
+    if not isinstance(svm, SVMSolution) or len(svm.dual) != rows:
+        raise DtypeError(
+            "svm",
+            expected=f"the SVMSolution of these data, with {rows} dual weights",
+            got=short(svm),
+            remedy="pass solve_w_svm(data), or leave it out",
+        )
+    return svm

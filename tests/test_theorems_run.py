@@ -1,0 +1,148 @@
+"""What checks read of a run: rebuilt from gaps and scores, against the weights themselves."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from attnbias import GD, NGD, Dataset, Polyak, make_example1, train
+from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
+from attnbias.model import attention_map, empirical_risk, predict
+from attnbias.theorems.run import Run
+
+# the closed form against autograd, both in float64 before the softmax saturates
+CLOSE = 1e-11
+
+
+def general(n=3, T=4, d=30, seed=0, spread=1.0):
+    """Random tokens and decoder: Assumption 2 fails."""
+    generator = torch.Generator().manual_seed(seed)
+    X = spread * torch.randn(n, T, d, generator=generator, dtype=torch.float64)
+    y = torch.where(torch.arange(n) % 2 == 0, 1.0, -1.0)
+    return Dataset(X, y, torch.randn(d, generator=generator, dtype=torch.float64))
+
+
+def start(d, norm=0.5, seed=1):
+    W = torch.randn(d, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return W * norm / W.norm()
+
+
+CASES = {
+    "Assumption 2": make_example1(n=3, T=4, d=20, seed=3),
+    "general scores": general(spread=0.3),
+    "ragged": Dataset(general().X, general().y, general().u, lengths=[4, 2, 3]),
+}
+
+
+def run_of(data, rule=None, steps=6, **settings):
+    rule = rule or NGD(0.05)
+    settings = {"W0": start(data.d), "record": range(steps + 1)} | settings
+    return Run(data, train(data, rule, steps, **settings)), settings["W0"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_softmax_margin_and_loss_are_those_of_the_model(name):
+    data = CASES[name]
+    run, _ = run_of(data)
+    for r, step in enumerate(run.step):
+        W = train(data, NGD(0.05), int(step), W0=start(data.d)).W
+        attention = attention_map(data.X, W, lengths=data.lengths).numpy()
+        opt = run.rows.opt.numpy()
+        np.testing.assert_allclose(
+            np.exp(run.log_opt[r]), attention[range(data.n), opt], rtol=CLOSE
+        )
+        others = attention[run.sequence, run.rows.token.numpy()]
+        np.testing.assert_allclose(np.exp(run.log_other[r]), others, rtol=CLOSE)
+        margin = (data.y * predict(data.X, W, data.u, lengths=data.lengths)).numpy()
+        np.testing.assert_allclose(run.margin[r], margin, rtol=1e-10, atol=CLOSE)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_weights_give_the_gradient_of_autograd(name):
+    data = CASES[name]
+    run, W0 = run_of(data)
+    W = W0.clone().requires_grad_(True)
+    empirical_risk(data, W).backward()
+    descent = run.rows.combine(torch.from_numpy(run.p[0])) * np.exp(run.log_scale[0]) / run.n
+    np.testing.assert_allclose(descent.numpy(), -W.grad.numpy(), rtol=0, atol=CLOSE)
+    norm = float(W.grad.norm())
+    assert run.grad_size[0] * np.exp(run.log_scale[0]) == pytest.approx(norm, rel=1e-10)
+    h = run.rows.gaps(start(data.d, seed=5)).numpy()
+    along = float((-W.grad * start(data.d, seed=5)).sum()) / norm
+    assert run.toward(h)[0] == pytest.approx(along, abs=1e-10)
+
+
+def test_the_iterate_along_and_across():
+    data = CASES["Assumption 2"]
+    run, _ = run_of(data, steps=50, record=[0, 50])
+    W, unit = run.trace.W, run.svm.weights * run.Xi
+    along = float((W * unit).sum())
+    assert run.along[-1] == pytest.approx(along, rel=1e-10)
+    assert run.across[-1] == pytest.approx(float((W - along * unit).norm()), rel=1e-8)
+
+
+def test_the_constants_take_the_smallest_score_of_the_run():
+    data = CASES["Assumption 2"]
+    run, W0 = run_of(data)
+    assert run.constants().phi_low == min(0.25, float(run.trace.least_opt_score[-1]))
+    assert run.constants(phi=0.01).phi_low == 0.01
+    assert run.constants().Xi == run.Xi
+
+
+@pytest.mark.parametrize(
+    ("rule", "kind"),
+    [(GD(0.1), "GD"), (NGD(0.1), "NGD"), (Polyak(), "Polyak")],
+)
+def test_hypotheses_in_words(rule, kind):
+    data = CASES["Assumption 2"]
+    run, _ = run_of(data, rule)
+    assert run.kind == kind
+    assert not run.refuse(
+        run.needs_rule(kind), run.needs_assumption2(), run.needs_exponential(),
+        run.needs_fixed_decoder(), run.needs_start(), run.needs_completed(),
+    )  # fmt: skip
+    assert run.needs_zero_start() == "W_0 = 0 needed"
+    assert run.needs_joint()
+    assert "not" in run.needs_rule("GD" if kind != "GD" else "NGD")
+
+
+def test_a_failing_hypothesis_says_which():
+    run, _ = run_of(CASES["general scores"], NGD(0.1, momentum=0.5), record=[1, 2])
+    assert "Assumption 2" in run.needs_assumption2()
+    assert "momentum" in run.needs_plain_steps() and "momentum" in run.needs_rule("NGD")
+    assert "step 0" in run.needs_start()
+    logistic, _ = run_of(CASES["general scores"], loss="logistic")
+    assert "logistic" in logistic.needs_exponential()
+    assert run.refuse("", "first", "second") == "first"
+
+
+def test_zero_start_holds_at_zero():
+    data = CASES["Assumption 2"]
+    run = Run(data, train(data, NGD(0.1), 3, record=[0, 3]))
+    assert not run.needs_zero_start()
+
+
+def test_a_trace_of_other_data_is_refused():
+    data = CASES["Assumption 2"]
+    trace = train(data, NGD(0.1), 3)
+    with pytest.raises(ShapeError, match="gaps"):
+        Run(make_example1(n=4, T=4, d=20), trace)
+    with pytest.raises(DtypeError, match="Trace"):
+        Run(data, data)
+    with pytest.raises(DtypeError, match="Dataset"):
+        Run(trace, trace)
+    with pytest.raises(DtypeError, match="SVMSolution"):
+        Run(data, trace, svm="none")
+    with pytest.raises(ShapeError, match="record"):
+        Run(data, dataclasses.replace(trace, step=trace.step[:0], gaps=trace.gaps[:0]))
+
+
+def test_infeasible_data_and_large_gram_matrices_are_refused():
+    data = Dataset([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]]], [1, -1], u=[1.0, 0.0])
+    with pytest.raises(InfeasibleError):
+        Run(data, train(data, NGD(0.1), 3, svm=False))
+    run, _ = run_of(CASES["Assumption 2"])
+    run.N = 5000
+    with pytest.raises(RangeError, match="Gram"):
+        run.K  # noqa: B018
