@@ -77,3 +77,13 @@ def test_a_page_with_a_bare_formula_at_its_end_is_left_alone(extension):
     document += nodes.paragraph("", "", nodes.math("", "W"))
     extension.KeepPunctuation(document).run()
     assert isinstance(document[0][0], nodes.math)
+
+
+def test_each_formula_keeps_its_own_full_stop(extension):
+    document = new_document("page")
+    paragraph = nodes.paragraph("", "", nodes.strong("", "a"), nodes.Text("."))
+    paragraph += [nodes.math("", "W"), nodes.Text(".")]
+    document += paragraph
+    extension.KeepPunctuation(document).run()
+    assert paragraph.astext() == "a.W."
+    assert [child.astext() for child in paragraph] == ["a", ".", "W.", ""]

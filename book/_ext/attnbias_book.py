@@ -101,12 +101,14 @@ class KeepPunctuation(SphinxPostTransform):
 
     def run(self, **kwargs) -> None:
         for node in [*self.document.findall(nodes.math), *self.document.findall(ProvenanceNode)]:
-            text = node.next_node(descend=False, siblings=True)
+            parent, place = node.parent, node.parent.index(node)
+            text = parent[place + 1] if place + 1 < len(parent) else None
             match = PUNCTUATION.match(text) if isinstance(text, nodes.Text) else None
             if match:
-                node.parent.replace(text, nodes.Text(text[match.end() :]))
+                # by place: `replace` would take the first text that is equal, such as another "."
+                parent[place + 1] = nodes.Text(text[match.end() :])
                 kept = nodes.inline(classes=["nobreak"])
-                node.parent.replace(node, kept)
+                parent[place] = kept
                 kept += [node, nodes.Text(match.group())]
 
 
