@@ -233,6 +233,11 @@ class CheckTable(tuple):
                 raise _no_check(entry)
         return super().__new__(cls, entries)
 
+    def __getitem__(self, index):
+        """A check, or for a slice the table of some."""
+        chosen = super().__getitem__(index)
+        return CheckTable(chosen) if isinstance(index, slice) else chosen
+
     @property
     def all_hold(self) -> bool:
         """True if every check applies and holds."""

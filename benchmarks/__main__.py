@@ -9,7 +9,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import torch  # noqa: E402
 
-from . import dynamics, svm  # noqa: E402
+from . import dynamics, joint, svm  # noqa: E402
 
 
 def _line(name: str, value: float, target: float, at_least: bool, unit: str = "") -> None:
@@ -26,6 +26,12 @@ def main() -> None:
         row = dynamics.against_autograd(*size)
         detail = f"n,T,d={size}: {row['autograd']:.0f} / {row[row['choice']]:.3g} {row['choice']}"
         _line(detail, row["ratio"], target, True, "x")
+    print("Joint training over batched autograd, six records every iteration")
+    for size, target in joint.TARGETS.items():
+        row = joint.against_autograd(*size)
+        detail = f"n,T,d={size}: {row['autograd']:.0f} / {row[row['choice']]:.3g} {row['choice']}"
+        _line(detail, row["ratio"], target, True, "x")
+        _line("    automatic choice over the best form", row["choice/best"], 1.25, False, "x")
     print("Twelve sizes chosen to hurt")
     for size in dynamics.HOSTILE:
         row = dynamics.against_autograd(*size)

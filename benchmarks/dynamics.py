@@ -6,15 +6,15 @@ import numpy as np
 import torch
 
 from attnbias import NGD, Dataset, make_example1
-from attnbias.dynamics import kernels
 from attnbias.dynamics.cost import choose_coordinates
 from attnbias.dynamics.engines import CompiledEngine
 from attnbias.dynamics.problem import Problem
+from attnbias.dynamics.recording import RECORDS
 from attnbias.losses import EXPONENTIAL
 
 from .autograd import autograd_loop
 from .plain import plain_span_loop
-from .timing import interleave
+from .timing import interleave, steps_for
 
 # n, T, d and the ratio over autograd to reach
 TARGETS = {
@@ -65,20 +65,12 @@ class Run:
 
     def __init__(self, problem: Problem, coordinates: str, steps: int, record: bool = True):
         wanted = np.zeros(steps + 1, np.int32) if record else np.full(steps + 1, -1, np.int32)
-        records = np.empty((1, kernels.RECORDS + problem.N))
+        records = np.empty((1, RECORDS + problem.N))
         self.engine = CompiledEngine(problem, NGD(0.1), coordinates, wanted, records)
         self.steps = steps
 
     def __call__(self) -> None:
         self.engine.run(0, self.steps)
-
-
-def _steps_for(call, budget: float = 0.15) -> int:
-    """Iterations that take about `budget` seconds, from a trial of three."""
-    from .timing import seconds
-
-    call(3)
-    return max(3, int(budget / max(seconds(lambda: call(3)) / 3, 1e-7)))
 
 
 def against_autograd(n: int, T: int, d: int) -> dict:
@@ -87,10 +79,10 @@ def against_autograd(n: int, T: int, d: int) -> dict:
     problem, target = problem_of(data), torch.ones(d, d, dtype=torch.float64)
     forms = [form for form in ("span", "factored", "dense") if form != "span" or problem.N < 9000]
     steps, runs = {}, {}
-    steps["autograd"] = _steps_for(lambda k: autograd_loop(data, 0.1, k, target))
+    steps["autograd"] = steps_for(lambda k: autograd_loop(data, 0.1, k, target))
     runs["autograd"] = lambda: autograd_loop(data, 0.1, steps["autograd"], target)
     for form in forms:
-        steps[form] = _steps_for(lambda k, form=form: Run(problem, form, k)())
+        steps[form] = steps_for(lambda k, form=form: Run(problem, form, k)())
         runs[form] = Run(problem, form, steps[form])
     times = interleave(runs)
     micro = {name: 1e6 * time / steps[name] for name, time in times.items()}
@@ -104,7 +96,7 @@ def stable_against_plain(n: int, T: int, d: int) -> float:
     """Time of the log-domain span loop over the same loop with a plain softmax."""
     problem = problem_of(make_data(n, T, d))
     plain = plain_span_loop(problem, 0.1)
-    steps = _steps_for(lambda k: Run(problem, "span", k)())
+    steps = steps_for(lambda k: Run(problem, "span", k)())
     times = interleave({"stable": Run(problem, "span", steps), "plain": lambda: plain(steps)}, 15)
     return times["stable"] / times["plain"]
 
@@ -113,7 +105,7 @@ def span_against_product(N: int) -> float:
     """Time of a span step over a bare matrix-vector product of the same size by numpy."""
     problem = problem_of(make_example1(N // 5, 6, N + 2))
     K, r = problem.gram.numpy(), np.ones(N)
-    steps = _steps_for(lambda k: Run(problem, "span", k, record=False)())
+    steps = steps_for(lambda k: Run(problem, "span", k, record=False)())
 
     def product():
         for _ in range(steps):

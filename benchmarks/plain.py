@@ -11,8 +11,8 @@ import math
 import numpy as np
 from numba import njit
 
-from attnbias.dynamics.loops import dot, symmetric_product
 from attnbias.dynamics.problem import Problem
+from attnbias.dynamics.products import dot, symmetric_product
 
 _FAST = {"reassoc", "contract", "nsz"}
 
@@ -20,6 +20,8 @@ _FAST = {"reassoc", "contract", "nsz"}
 @njit(nogil=True, error_model="numpy", fastmath=_FAST)
 def _loop(start, scores, top, K, g, beta, g0, alpha, margin, p, q, record, eta, steps):
     n, N = top.shape[0], g.shape[0]
+    path = longest = 0.0
+    least = 1.0
     for step in range(steps):
         loss = score = 0.0
         for i in range(n):
@@ -39,6 +41,7 @@ def _loop(start, scores, top, K, g, beta, g0, alpha, margin, p, q, record, eta, 
             value = math.exp(-mean)
             loss += value
             score += opt / total
+            least = min(least, opt / total)
             for k in range(lo, hi):
                 p[k] *= value * (mean - scores[k]) / n
         symmetric_product(K, p, q, step % 2 == 1)
@@ -52,7 +55,11 @@ def _loop(start, scores, top, K, g, beta, g0, alpha, margin, p, q, record, eta, 
             across2 += (beta[k] - along * alpha[k]) * rest
         record[0], record[1], record[2] = loss / n, math.sqrt(norm2), score / n
         record[3], record[4] = along, across2
+        record[5], record[6], record[7] = path, longest, least
+        path += eta
+        longest = max(longest, eta)
         for k in range(N):
+            record[8 + k] = g[k]
             g[k] += eta / norm * q[k]
             beta[k] += eta / norm * p[k]
     return g
@@ -66,7 +73,7 @@ def plain_span_loop(problem: Problem, eta: float):
     delta = problem.scores.delta[problem.rows.sequence, problem.column].numpy()
     scores = top[problem.rows.sequence.numpy()] - delta
     K, zero = problem.gram.numpy(), np.zeros(problem.N)
-    work = (np.empty(problem.N), np.empty(problem.N), np.empty(5))
+    work = (np.empty(problem.N), np.empty(problem.N), np.empty(8 + problem.N))
 
     def run(steps: int) -> None:
         state = (zero.copy(), zero.copy(), zero, zero, zero)

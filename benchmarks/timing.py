@@ -22,3 +22,9 @@ def interleave(runs: dict[str, Callable[[], None]], rounds: int = 7) -> dict[str
         for name, run in runs.items():
             times[name].append(seconds(run))
     return {name: sorted(values)[len(values) // 2] for name, values in times.items()}
+
+
+def steps_for(call: Callable[[int], None], budget: float = 0.15) -> int:
+    """Iterations that take about `budget` seconds, from a trial of three."""
+    call(3)
+    return max(3, int(budget / max(seconds(lambda: call(3)) / 3, 1e-7)))

@@ -6,7 +6,8 @@ import math
 
 import torch
 
-from attnbias import SelfAttention, optimal_tokens, solve_w_svm
+from attnbias import SelfAttention, optimal_tokens, solve_u_svm, solve_w_svm
+from attnbias.geometry.tokens import resolve_opt
 from attnbias.losses import as_loss
 from attnbias.model import attention_map, empirical_risk
 
@@ -43,14 +44,75 @@ def autograd_run(data, rule, steps, record, *, loss="exponential", W0=None) -> d
     return series | {"W": layer.W.detach() - speed}
 
 
+def joint_autograd_run(data, rule, steps, record, *, loss="exponential", W0=None, u0=None) -> dict:
+    """`autograd_run` for joint training of W and u, from the optimal tokens of the data."""
+    layer = SelfAttention(data.d, W=W0, u=u0, train_u=True)
+    targets = solve_w_svm(data).weights, solve_u_svm(data).weights
+    opt = resolve_opt(data)[:, None]
+    path = u_path = torch.zeros((), dtype=torch.float64)
+    least, series = math.inf, {}
+    for step in range(steps + 1):
+        risk = empirical_risk(data, layer.W, layer.u, loss)
+        grad_W, grad_u = torch.autograd.grad(risk, (layer.W, layer.u))
+        with torch.no_grad():
+            size_u, size_W = _joint_sizes(rule, step, risk, grad_u, grad_W)
+            phi = attention_map(data.X, layer.W, data.lengths).gather(1, opt)
+            least = min(least, float(phi.min()))
+            if step in record:
+                values = {
+                    "log_loss": risk.log(),
+                    "log_loss_gap": risk.log(),
+                    "log_grad_norm": torch.hypot(grad_u.norm(), grad_W.norm()).log(),
+                    "log_step_size": size_W.log(),
+                    "log_u_step_size": size_u.log(),
+                    "log_nonopt_score": (1 - phi.mean()).log(),
+                    "W_norm": layer.W.norm(),
+                    "W_alignment_error": _cosine_error(layer.W, targets[0]),
+                    "u_norm": layer.u.norm(),
+                    "u_alignment_error": _cosine_error(layer.u, targets[1]),
+                    "path_length": path,
+                    "u_path_length": u_path,
+                    "least_opt_score": least,
+                }
+                for name, value in values.items():
+                    series.setdefault(name, []).append(float(value))
+            if step < steps:
+                path = path + size_W * grad_W.norm()
+                u_path = u_path + size_u * grad_u.norm()
+                layer.W -= size_W * grad_W
+                layer.u -= size_u * grad_u
+    return series | {"W": layer.W.detach(), "u": layer.u.detach()}
+
+
+def _cosine_error(one, two) -> torch.Tensor:
+    return 1 - (one * two).sum() / (one.norm() * two.norm())
+
+
+def _joint_sizes(rule, step, risk, grad_u, grad_W) -> list[torch.Tensor]:
+    """Step sizes of u and W by the definition; a gradient over its own norm 0 is 0."""
+    whole = torch.hypot(grad_u.norm(), grad_W.norm())
+    separate = rule.name.startswith("NGD") and rule.normalise == "separate"
+    sizes = []
+    for gradient, power in zip((grad_u, grad_W), rule.decay, strict=True):
+        norm = gradient.norm() if separate else whole
+        if norm == 0:
+            sizes.append(torch.zeros_like(norm))
+            continue
+        size = _uncapped(rule, risk, 0.0, norm) * (step + 1) ** -power
+        sizes.append(size.clamp(max=math.exp(min(rule.log_max_step, 709.0))))
+    return sizes
+
+
 def _step_size(rule, risk, best, gradient) -> torch.Tensor:
     """eta_t by the rule's definition, from plain numbers."""
-    norm = gradient.norm()
-    if rule.name.startswith("GD"):
-        size = torch.tensor(math.exp(rule.log_scale), dtype=norm.dtype)
-    elif rule.name.startswith("NGD"):
-        size = math.exp(rule.log_scale) / norm
-    else:
-        floor = best if rule.loss_floor is None else rule.loss_floor
-        size = (risk - floor) / (2 * norm**2)
+    size = _uncapped(rule, risk, best, gradient.norm())
     return size.clamp(max=math.exp(min(rule.log_max_step, 709.0)))
+
+
+def _uncapped(rule, risk, best, norm) -> torch.Tensor:
+    if rule.name.startswith("GD"):
+        return torch.tensor(math.exp(rule.log_scale), dtype=norm.dtype)
+    if rule.name.startswith("NGD"):
+        return math.exp(rule.log_scale) / norm
+    floor = best if rule.loss_floor is None else rule.loss_floor
+    return (risk - floor) / (2 * norm**2)

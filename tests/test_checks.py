@@ -175,3 +175,9 @@ def test_not_applicable_never_holds_and_shows_no_numbers():
     assert check.verdict == "not applicable"
     assert CheckTable([check]).rows()[0][1] == ""
     assert "nan" not in CheckTable([check])._repr_html_()
+
+
+def test_a_slice_of_a_table_is_a_table():
+    table = CheckTable([Check("a", 1.0, 2.0), Check("b", 3.0, 2.0)])
+    assert isinstance(table[:1], CheckTable) and table[:1].all_hold
+    assert table[1].statement == "b"

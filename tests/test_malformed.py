@@ -28,11 +28,14 @@ from attnbias import (
     experiments,
     fit_rate,
     load_binary_mnist,
+    make_bad_start,
+    make_dm,
     make_example1,
     make_separation_pair,
     optimal_tokens,
     solve_u_svm,
     solve_w_svm,
+    theorems,
     token_scores,
     train,
 )
@@ -58,6 +61,7 @@ DATA = make_example1(n=4, T=3, d=20, seed=1)
 OTHER = make_example1(n=4, T=3, d=20, seed=2)
 PAIR = make_separation_pair()
 BARE = Dataset(DATA.X, DATA.y)  # no decoder
+DM = make_dm(n=3, d=100)
 ZERO = Dataset(torch.zeros(2, 3, 4).double(), [1, -1], u=torch.ones(4).double())
 ZERO_QUERY = Dataset([[[0.0, 0.0], [1.0, 0.0]]], [1], u=[1.0, 0.0])
 OPPOSED = Dataset([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]]], [1, -1], u=[1.0, 0.0])
@@ -85,6 +89,10 @@ def data_with(**change):
 
 def run_with(**change):
     return train(DATA, GD(1.0), 4, **({"svm": SVM} | change))
+
+
+def joint_with(rule=None, **change):
+    return train(change.pop("data", DM), rule or GD(1.0), 4, train_u=True, **change)
 
 
 def example(**change):
@@ -319,7 +327,33 @@ ROWS = [
     ("W0 beyond floats", RangeError, "W0",
      lambda f: run_with(W0=torch.full((20, 20), 1e300, dtype=torch.float64))),
     ("u0 given", RangeError, "joint", lambda f: run_with(u0=DATA.u)),
-    ("train_u", RangeError, "joint", lambda f: run_with(train_u=True)),
+    # ---- joint training
+    ("DM sigma zero", RangeError, "sigma", lambda f: make_dm(sigma=0.0)),
+    ("DM sigma negative", RangeError, "sigma", lambda f: make_dm(sigma=-0.1)),
+    ("DM alpha zero", RangeError, "alpha", lambda f: make_dm(alpha=0.0)),
+    ("DM of one token", RangeError, "T", lambda f: make_dm(T=1)),
+    ("DM position unknown", RangeError, "'random'", lambda f: make_dm(position="middle")),
+    ("bad start of negative scale", RangeError, "scale", lambda f: make_bad_start(-1.0)),
+    ("decay p above 1", RangeError, "decay p", lambda f: NGD(0.1, decay=(1.5, 1))),
+    ("decay q negative", RangeError, "decay q", lambda f: NGD(0.1, decay=(0.5, -0.1))),
+    ("decay of three numbers", DtypeError, "(p, q)", lambda f: NGD(0.1, decay=(0.5, 1, 1))),
+    ("opt and u together", RangeError, "not both", lambda f: data_with(opt=[0, 0, 0, 0])),
+    ("opt beyond the tokens", RangeError, "below the length",
+     lambda f: Dataset(X, Y, opt=[0, 0, 0, 3])),
+    ("condition of step size zero", RangeError, "step_size",
+     lambda f: theorems.check_condition1(DM, 0.0)),
+    ("u0 with a fixed decoder", RangeError, "train_u", lambda f: run_with(u0=torch.zeros(4))),
+    ("joint without scores", MissingDecoderError, "opt", lambda f: joint_with(data=BARE)),
+    ("joint with momentum", RangeError, "momentum", lambda f: joint_with(NGD(0.1, momentum=0.9))),
+    ("joint in factored form", RangeError, "span", lambda f: joint_with(coordinates="factored")),
+    ("joint with a loss floor", RangeError, "loss_floor",
+     lambda f: joint_with(Polyak(loss_floor=0.5))),
+    ("u0 of another shape", ShapeError, "u0", lambda f: joint_with(u0=torch.zeros(5))),
+    ("u0 with NaN", NonFiniteError, "u0", lambda f: joint_with(u0=torch.full((100,), NAN))),
+    ("decay with a fixed decoder", RangeError, "train_u",
+     lambda f: train(DATA, NGD(0.1, decay=(0.5, 1)), 4)),
+    ("shared with a fixed decoder", RangeError, "train_u",
+     lambda f: train(DATA, NGD(0.1, normalise="shared"), 4)),
     ("train_u a tensor", DtypeError, "train_u", lambda f: run_with(train_u=torch.ones(2))),
     ("progress a word", DtypeError, "progress", lambda f: run_with(progress="yes")),
     ("coordinates unknown", RangeError, "'span'", lambda f: run_with(coordinates="polar")),
@@ -424,7 +458,7 @@ ROWS = [
     ("data saved with an odd meta", DtypeError, "json",
      lambda f: data_with(meta={"maker": object()}).save(f / "data.npz")),
     # ---- experiments
-    ("experiment unknown", RangeError, "'fig2'", lambda f: experiments.run("fig3")),
+    ("experiment unknown", RangeError, "'fig2'", lambda f: experiments.run("fig33")),
     ("experiment a list", RangeError, "'fig2'", lambda f: experiments.run(["fig2"])),
     ("setting unknown", RangeError, "seeds", lambda f: fig2(seed=1)),
     ("experiment too short", RangeError, "1000", lambda f: fig2(steps=10)),
@@ -507,6 +541,8 @@ JUNK = [
     np.array(1.0), np.array([NAN]), torch.zeros(0), torch.ones(2), torch.tensor(1j),
     torch.zeros(2, device="meta"), torch.tensor(True), torch.eye(2).to_sparse(),
 ]  # fmt: skip
+TRACE = train(DATA, NGD(0.1), 20, record=5)
+JOINT_TRACE = train(DM, NGD(0.1, decay=(0.5, 1)), 20, train_u=True, record=5)
 CALLS = [
     (GD, {"step_size": 0.1}),
     (NGD, dict.fromkeys(["step_size", "momentum", "max_step"], 0.5) | {"normalise": "separate"}),
@@ -536,6 +572,29 @@ CALLS = [
     (train, {"data": DATA, "rule": GD(1.0), "steps": 2, "loss": "exponential", "W0": None,
              "u0": None, "train_u": False, "coordinates": "auto", "record": 3, "svm": SVM,
              "progress": False, "engine": "auto", "checkpoint": None, "checkpoint_seconds": 10.0}),
+    (train, {"data": DM, "rule": NGD(0.1, decay=(0.5, 1)), "steps": 2, "W0": None, "u0": None,
+             "train_u": True, "coordinates": "auto", "engine": "auto"}),
+    (Dataset, {"X": X, "y": Y, "opt": [0, 1, 2, 0]}),
+    (make_dm, {"n": 3, "T": 2, "d": 20, "alpha": 3.0, "sigma": 0.1, "position": "first",
+               "span": False, "seed": 0}),
+    (make_bad_start, {"scale": 1.0}),
+    (theorems.check_condition1, {"data": DM, "step_size": 0.1, "decay": (0.5, 1), "delta": 0.1,
+                                 "u0": None, "W0": None}),
+    (theorems.check_condition2, {"data": DM, "step_size": 0.1, "decay": (0.5, 1), "u0": None,
+                                 "W0": None}),
+    (theorems.check_lemma2, {"data": DATA, "W0": torch.zeros(20, 20), "omega": 0.1, "zeta": None,
+                             "delta": 0.1}),
+    (theorems.check_lemma6, {"data": DATA, "delta": 0.1, "phi": None}),
+    (theorems.check_lemma7, {"data": DATA, "trace": TRACE, "svm": None, "eps": None, "phi": None}),
+    (theorems.check_lemma9, {"data": DM, "delta": 0.1}),
+    *((check, {"data": DATA, "trace": TRACE, "svm": None})
+      for check in (theorems.check_lemma1, theorems.check_lemma3, theorems.check_lemma4,
+                    theorems.check_theorem1, theorems.check_theorem6, theorems.check_theorem7,
+                    theorems.check_m1, theorems.check_m2, theorems.check_m3)),
+    *((check, {"data": DM, "trace": JOINT_TRACE, "svm": None})
+      for check in (theorems.check_lemma10, theorems.check_lemma11, theorems.check_lemma12,
+                    theorems.check_lemma13, theorems.check_theorem2, theorems.check_theorem3,
+                    theorems.check_theorem4, theorems.check_decoder_direction)),
     (fit_rate, {"step": STEP, "value": STEP, "window": None}),
     (experiments.run, {"name": "fig2"}),
     (experiments.describe, {"name": "fig2"}),

@@ -136,6 +136,8 @@ def test_a_trace_of_other_data_is_refused():
         Run(data, trace, svm="none")
     with pytest.raises(ShapeError, match="record"):
         Run(data, dataclasses.replace(trace, step=trace.step[:0], gaps=trace.gaps[:0]))
+    with pytest.raises(ShapeError, match="no gaps"):
+        Run(data, dataclasses.replace(trace, gaps=None))
 
 
 def test_infeasible_data_and_large_gram_matrices_are_refused():

@@ -21,6 +21,8 @@ FORMS = 1e-10
 # Iterates of transformed data: the transformation itself rounds the tokens, by 2e-16 of their
 # norm, and a run of 100 steps carries that on.
 INVARIANCE = 1e-10
+# Numbers printed with five digits, relative: half of the last of 1.0000.
+PRINTED_FIVE_RELATIVE = 5e-5
 # Numbers printed with four decimals: half of the last, and a little. With four digits, relative:
 # half of the last of 1.000. With two or three digits, the same.
 PRINTED_FOUR = 5.1e-5

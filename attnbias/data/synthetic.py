@@ -88,7 +88,7 @@ def make_example1(
     settings |= {"opt_score": opt_score, "other_score": other_score, "maker": "make_example1"}
     generator = torch.Generator().manual_seed(seed)
     X, y, opt = _example1_tokens(n, T, d, sigma, signal, position, generator)
-    u = _interpolating_decoder(X, y, opt, opt_score, other_score)
+    u = interpolating_decoder(X, y, opt, opt_score, other_score)
     return Dataset(X, y, u, name="example 1", meta=settings)
 
 
@@ -109,7 +109,7 @@ def _example1_tokens(n, T, d, sigma, signal, position, generator):
     return X, y, opt
 
 
-def _interpolating_decoder(X, y, opt, opt_score, other_score):
+def interpolating_decoder(X, y, opt, opt_score, other_score):
     """The smallest u with y u'x = opt_score at optimal tokens and other_score elsewhere."""
     n, T, d = X.shape
     target = torch.full((n, T), other_score, dtype=X.dtype)

@@ -20,9 +20,7 @@ class Checkpoint:
         if path is None:
             return
         digest = hashlib.sha256()
-        tensors = (problem.rows.differences, problem.rows.queries, problem.W0)
-        tensors += (problem.scores.top, problem.scores.delta, problem.unit_target)
-        for tensor in tensors:
+        for tensor in problem.identity:
             digest.update(tensor.cpu().contiguous().numpy().tobytes())
         words = (repr(rule.__dict__), problem.loss.name, run.coordinates, run.name)
         digest.update(recorded.tobytes())

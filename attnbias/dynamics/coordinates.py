@@ -1,4 +1,4 @@
-"""Coordinates of one iterate, in readable torch: the matrix W, or its span.
+"""Coordinates of one iterate, in readable torch: the matrix W, or its span; u alike.
 
 Every iterate of GD, NGD, momentum and Polyak steps is W_t = W_0 + sum_k beta_k z_k. `Dense`
 keeps the d x d matrix, `Span` the N' coefficients and gaps; both run on any device, and the
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import torch
 
-from .problem import Problem
+from .problem import Parameter
 
 
 class Dense:
     """W itself: 4 n d^2 operations an iteration."""
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Parameter):
         self.problem = problem
-        self.W = problem.W0.clone()
+        self.W = problem.start.clone()
         self.speed = torch.zeros_like(self.W)
 
     def gaps(self) -> torch.Tensor:
@@ -49,7 +49,7 @@ class Dense:
 class Span:
     """beta and the gaps g = g_0 + K beta: one product with K an iteration, whatever d is."""
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Parameter):
         self.problem = problem
         self.g = problem.initial_gaps.clone()
         self.beta = torch.zeros_like(self.g)
@@ -86,6 +86,6 @@ class Span:
         return torch.stack([norm2, along, across2_0 + coefficients @ rest])
 
     def matrix(self) -> torch.Tensor:
-        return self.problem.W0 + self.problem.rows.combine(self.beta)
+        return self.problem.start + self.problem.rows.combine(self.beta)
 
     STATE = ("g", "beta", "speed_g", "speed_beta")

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from ..logdomain import log_loss_gap, log_mean_loss, log_mean_nonopt, softmax_state
-from . import kernels, loops
+from . import elementary, kernels, loops, recording
 from .coordinates import Dense, Span
 from .problem import Problem
 from .rules import Rule
@@ -41,10 +41,22 @@ def _moderate(problem: Problem) -> bool:
     """Whether all losses fit into floats with room to spare, so that few logs are needed."""
     scores = problem.scores
     spread = float(scores.top.amax() - scores.top.amin()) + float(scores.delta.amax())
-    return problem.loss.compiled == kernels.EXPONENTIAL and spread < 100.0
+    return problem.loss.compiled == elementary.EXPONENTIAL and spread < 100.0
 
 
-def _aligned(matrix: torch.Tensor) -> np.ndarray:
+def first_rows(rows) -> np.ndarray:
+    """(n + 1,) where each sequence's rows begin, and the end."""
+    counts = torch.bincount(rows.sequence, minlength=len(rows.queries))
+    return np.concatenate([[0], counts.cumsum(0).numpy()])
+
+
+def see_softmax(progress: np.ndarray, state) -> None:
+    """Keep the least softmax of an optimal token so far."""
+    least = float(state.log_opt.amin().exp())
+    progress[recording.LEAST_SO_FAR] = min(least, progress[recording.LEAST_SO_FAR])
+
+
+def aligned(matrix: torch.Tensor) -> np.ndarray:
     """A copy on 64-byte boundaries, rows padded with zeros to whole cache lines."""
     rows, columns = matrix.shape
     width = -(-columns // 8) * 8
@@ -55,64 +67,16 @@ def _aligned(matrix: torch.Tensor) -> np.ndarray:
     return copy
 
 
-def _aligned_square(matrix: torch.Tensor) -> np.ndarray:
-    """`_aligned`, with the rows padded as the columns are."""
+def aligned_square(matrix: torch.Tensor) -> np.ndarray:
+    """`aligned`, with the rows padded as the columns are."""
     extra = -len(matrix) % 8
-    return _aligned(torch.nn.functional.pad(matrix, (0, extra, 0, extra)))
+    return aligned(torch.nn.functional.pad(matrix, (0, extra, 0, extra)))
 
 
-class CompiledEngine:
-    """The numba loops on numpy views of CPU tensors."""
+class Compiled:
+    """What the numba loops need of an engine: one call, and their state as arrays."""
 
     name = "compiled"
-
-    def __init__(self, problem: Problem, rule: Rule, coordinates: str, wanted, records):
-        self.problem, self.coordinates = problem, coordinates
-        self.wanted, self.records = wanted, records
-        self.kind = problem.loss.compiled
-        common = _common_factor(problem)
-        self.rule = np.array(
-            [
-                rule.log_scale,
-                rule.gap_power,
-                rule.norm_power,
-                rule.log_max_step,
-                rule.momentum,
-                log_floor_gap(problem, rule),
-                _moderate(problem),
-                common,
-            ]
-        )
-        counts = torch.bincount(problem.rows.sequence, minlength=problem.n)
-        start = np.concatenate([[0], counts.cumsum(0).numpy()])
-        delta = problem.scores.delta[problem.rows.sequence, problem.column]
-        uniform = np.array([len(set(part)) == 1 for part in np.split(delta.numpy(), start[1:-1])])
-        floor = (-problem.scores.top - common).exp()
-        shared = (start, delta.numpy(), delta.log().numpy(), problem.scores.top.numpy())
-        shared = (*shared, uniform, floor.numpy())
-        N, n = problem.N, problem.n
-        progress = np.array(kernels.NOTHING_SO_FAR)
-        rows, queries = problem.rows.differences, problem.rows.queries
-        if coordinates == "dense":
-            self.loop = loops.dense_loop
-            self.tokens = (*shared, _aligned(rows), _aligned(queries))
-            self.target = (_aligned_square(problem.unit_target),)
-            W = _aligned_square(problem.W0)
-            self.state = (W, np.zeros_like(W), progress)
-        else:
-            self.loop = loops.span_loop if coordinates == "span" else loops.factored_loop
-            if coordinates == "span":
-                self.tokens = (*shared, _aligned(problem.gram))
-            else:
-                self.tokens = (*shared, _aligned(rows), (queries @ queries.T).numpy())
-            target = (*problem.target_span, problem.start_scalars)
-            self.target = tuple(part.contiguous().numpy() for part in target)
-            g0 = problem.initial_gaps.numpy()
-            self.state = (g0.copy(), *(np.zeros(N) for _ in range(5)), g0, progress)
-        per_sequence = np.ones(kernels.ROWS * n + 3)
-        bits = np.empty(max(N, n), np.int64)
-        rows_work = (np.empty(N), np.empty(N), np.empty(N))
-        self.work = (*rows_work, per_sequence, bits, bits.view(np.float64))
 
     def run(self, step: int, last: int) -> tuple[int, int]:
         """Iterate; returns (status, step reached)."""
@@ -136,11 +100,64 @@ class CompiledEngine:
         for i, array in enumerate(self.state):
             array[...] = arrays[f"state{i}"]
 
+
+class CompiledEngine(Compiled):
+    """The numba loops on numpy views of CPU tensors."""
+
+    def __init__(self, problem: Problem, rule: Rule, coordinates: str, wanted, records):
+        self.problem, self.coordinates = problem, coordinates
+        self.wanted, self.records = wanted, records
+        self.kind = problem.loss.compiled
+        common = _common_factor(problem)
+        self.rule = np.array(
+            [
+                rule.log_scale,
+                rule.gap_power,
+                rule.norm_power,
+                rule.log_max_step,
+                rule.momentum,
+                log_floor_gap(problem, rule),
+                _moderate(problem),
+                common,
+            ]
+        )
+        start = first_rows(problem.rows)
+        delta = problem.scores.delta[problem.rows.sequence, problem.column]
+        uniform = np.array([len(set(part)) == 1 for part in np.split(delta.numpy(), start[1:-1])])
+        floor = (-problem.scores.top - common).exp()
+        shared = (start, delta.numpy(), delta.log().numpy(), problem.scores.top.numpy())
+        shared = (*shared, uniform, floor.numpy())
+        N, n = problem.N, problem.n
+        progress = np.array(recording.NOTHING_SO_FAR)
+        rows, queries = problem.rows.differences, problem.rows.queries
+        if coordinates == "dense":
+            self.loop = loops.dense_loop
+            self.tokens = (*shared, aligned(rows), aligned(queries))
+            self.target = (aligned_square(problem.unit_target),)
+            W = aligned_square(problem.start)
+            self.state = (W, np.zeros_like(W), progress)
+        else:
+            self.loop = loops.span_loop if coordinates == "span" else loops.factored_loop
+            if coordinates == "span":
+                self.tokens = (*shared, aligned(problem.gram))
+            else:
+                self.tokens = (*shared, aligned(rows), (queries @ queries.T).numpy())
+            target = (*problem.target_span, problem.start_scalars)
+            self.target = tuple(part.contiguous().numpy() for part in target)
+            g0 = problem.initial_gaps.numpy()
+            self.state = (g0.copy(), *(np.zeros(N) for _ in range(5)), g0, progress)
+        per_sequence = np.ones(kernels.ROWS * n + 3)
+        bits = np.empty(max(N, n), np.int64)
+        rows_work = (np.empty(N), np.empty(N), np.empty(N))
+        self.work = (*rows_work, per_sequence, bits, bits.view(np.float64))
+
     def matrix(self) -> torch.Tensor:
         if self.coordinates == "dense":
             d = self.problem.d
             return torch.from_numpy(self.state[0][:d, :d].copy())
-        return self.problem.W0 + self.problem.rows.combine(torch.from_numpy(self.state[2].copy()))
+        return self.problem.start + self.problem.rows.combine(
+            torch.from_numpy(self.state[2].copy())
+        )
 
 
 class TorchEngine:
@@ -153,18 +170,17 @@ class TorchEngine:
         self.wanted, self.records = wanted, records
         self.iterate = (Dense if coordinates == "dense" else Span)(problem)
         self.log_floor_gap = torch.tensor(log_floor_gap(problem, rule), dtype=torch.float64)
-        self.progress = np.array(kernels.NOTHING_SO_FAR)
+        self.progress = np.array(recording.NOTHING_SO_FAR)
 
     def run(self, step: int, last: int) -> tuple[int, int]:
         """Iterate; returns (status, step reached)."""
         problem, rule = self.problem, self.rule
-        floor = self.log_floor_gap.to(problem.W0.device)
+        floor = self.log_floor_gap.to(problem.start.device)
         while True:
             gaps = torch.full_like(problem.scores.delta, torch.inf)
             gaps[problem.rows.sequence, problem.column] = self.iterate.gaps()
             state = softmax_state(gaps, problem.scores, problem.loss)
-            least = float(state.log_opt.amin().exp())
-            self.progress[kernels.LEAST_SO_FAR] = min(least, self.progress[kernels.LEAST_SO_FAR])
+            see_softmax(self.progress, state)
             log_weight = state.log_weight[problem.rows.sequence, problem.column]
             sign = state.sign[problem.rows.sequence, problem.column]
             peak = log_weight.amax()
@@ -186,7 +202,7 @@ class TorchEngine:
             length = float(factor * norm2.sqrt())
             if length > kernels.LONGEST_STEP:
                 return kernels.DIVERGED, step
-            kernels.add_length(self.progress, length)
+            recording.add_length(self.progress, length)
             self.iterate.move(factor, rule.momentum)
             step += 1
 
@@ -198,7 +214,7 @@ class TorchEngine:
         scalars = torch.cat([softmax, self.iterate.measure()]).cpu().numpy()
         self.records[row, : len(scalars)] = scalars
         gaps = self.iterate.gaps().cpu().numpy()
-        kernels.record_progress(self.progress, gaps, self.records, row)
+        recording.record_progress(self.progress, gaps, self.records, row)
 
     def state_arrays(self) -> dict:
         tensors = {name: getattr(self.iterate, name).cpu().numpy() for name in self.iterate.STATE}

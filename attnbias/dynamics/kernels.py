@@ -13,99 +13,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-EXPONENTIAL, LOGISTIC = 0, 1
+from .compiled import jit, jit_inline, jit_sum, jit_sum_inline
+from .elementary import exp_into, log_add, log_mean_slope, log_slope, log_value
+from .recording import LEAST_SO_FAR, LOG_GAP, LOG_LOSS, LOG_NONOPT, LOG_NORM, LOG_STEP
+
 RUNNING, ZERO_GRADIENT, DIVERGED = 0, 1, 2
 LONGEST_STEP = 1e140  # the square of a sum of 2^31 such steps is still a float
-# a row of records: these, then the N' logit gaps
-LOG_LOSS, LOG_GAP, LOG_NORM, LOG_STEP, LOG_NONOPT, NORM2, ALONG, ACROSS2 = range(8)
-PATH, LONGEST, LEAST_OPT = range(8, 11)
-RECORDS = 11
-# what a run accumulates: the path's length, its rounding, the longest step, the least softmax
-PATH_SUM, PATH_LOW, LONGEST_SO_FAR, LEAST_SO_FAR = range(4)
-NOTHING_SO_FAR = (0.0, 0.0, 0.0, 1.0)
 # quantities of a sequence, one stretch of n numbers each in s; three totals stand behind them
 LOW, TINY, BASE, REST, SUM, LOST, S_, SCALE, WORK, ONE, OPT = range(11)
 ROWS = 11
 LOSS, NONOPT, GAP = range(3)
-
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
-# reassociation lets sums use the vector units; NaN and infinity keep their meaning
-_SUM = {"reassoc", "contract", "nsz"}
-jit = njit(**_OPTIONS)
-jit_sum = njit(**_OPTIONS, fastmath=_SUM)
-# a call passes each array in seven words, which at small sizes costs more than the work
-jit_inline = njit(**_OPTIONS, forceinline=True)
-jit_sum_inline = njit(**_OPTIONS, fastmath=_SUM, forceinline=True)
-# no reassociation in the exponential: it would undo the two-part reduction
-jit_exp = njit(**_OPTIONS, fastmath={"contract"}, forceinline=True)
-
-
-@jit_exp
-def exp_into(a, lo, hi, bits, powers):
-    """a[lo:hi] = exp(a[lo:hi]) for a <= 709, on vector units; below -708 about 0.
-
-    Cody-Waite reduction to |r| <= log(2)/2 and the Taylor polynomial of degree 13, whose
-    remainder is 4e-18: off by at most about one unit in the last place. `powers` views
-    the integers `bits` as floats: 2^k by its exponent field.
-    """
-    if hi - lo < 12:  # too few to fill the vector units
-        for i in range(lo, hi):
-            a[i] = 1.0 if a[i] == 0.0 else math.exp(max(a[i], -708.0))
-        return
-    for i in range(lo, hi):
-        x = max(a[i], -708.0)
-        k = np.floor(x * 1.4426950408889634 + 0.5)
-        r = (x - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10
-        p = 1.6059043836821613e-10
-        p = p * r + 2.08767569878681e-09
-        p = p * r + 2.505210838544172e-08
-        p = p * r + 2.755731922398589e-07
-        p = p * r + 2.7557319223985893e-06
-        p = p * r + 2.48015873015873e-05
-        p = p * r + 1.984126984126984e-04
-        p = p * r + 1.388888888888889e-03
-        p = p * r + 8.333333333333333e-03
-        p = p * r + 4.1666666666666664e-02
-        p = p * r + 1.6666666666666666e-01
-        p = p * r + 0.5
-        a[i] = (p * r + 1.0) * r + 1.0
-        bits[i - lo] = (np.int64(k) + 1023) << 52
-    for i in range(lo, hi):
-        a[i] *= powers[i - lo]
-
-
-@jit
-def log_slope(kind, z):
-    """log(-l'(z))."""
-    if kind == EXPONENTIAL:
-        return -z
-    return -math.log1p(math.exp(z)) if z < 0 else -z - math.log1p(math.exp(-z))
-
-
-@jit
-def log_value(kind, z):
-    """log l(z)."""
-    if kind == EXPONENTIAL:
-        return -z
-    if z > 40.0:
-        return -z - 0.5 * math.exp(-z)
-    softplus = math.log1p(math.exp(-z)) if z > 0 else -z + math.log1p(math.exp(z))
-    return math.log(softplus)
-
-
-@jit
-def log_mean_slope(kind, top, S):
-    """log of (l(top - S) - l(top)) / S, the mean of -l' between the two."""
-    relative = S / 2 if S < 1e-8 else S + math.log(-math.expm1(-S) / S)
-    if kind == EXPONENTIAL:
-        return relative - top
-    rest = relative + log_slope(kind, top)  # the gap is log(1 + x), log x = rest + log S
-    if S > 0.0 and rest + math.log(S) > 30.0:
-        return math.log((rest + math.log(S)) / S)
-    x = S * math.exp(rest)
-    return rest - 0.5 * x if x < 1e-8 else rest + math.log(math.log1p(x) / x)
 
 
 @jit_sum_inline
@@ -168,11 +86,7 @@ def log_weights(kind, start, delta, log_delta, top, uniform, a, b, g, s, v, c, b
         if uniform[i]:
             size = log_delta[lo] + low + base  # low + base = log softmax(opt)
         else:
-            peak = general_weights(lo, hi, delta, v, c, opt, best, S)
-            if peak > 0.0:
-                size = math.log(peak)
-            else:
-                size = log_domain_weights(lo, hi, g, delta, v, c, low, base)
+            size = signed_weights(lo, hi, g, delta, v, c, low, base, opt, best, S)
         s[BASE * n + i] = base
         s[OPT * n + i] = opt
         s[REST * n + i] = log_slope(kind, top[i] - S) + size
@@ -239,13 +153,14 @@ def general_weights(lo, hi, delta, v, c, opt, best, S):
     """Turn v into v c / peak and return peak = max |v c|, without Assumption 2.
 
     c_k = sum_t softmax_t (score_t - score_k) over all tokens t, opt among them. It equals
-    delta_k - S, which is used unless that difference cancels. Close to underflow, because a
-    wrong token holds the softmax, v stays and 0 comes back.
+    delta_k - S, which is used unless that difference cancels. Score gaps delta_k may be of
+    either sign. Close to underflow, because a wrong token holds the softmax, v stays and 0
+    comes back.
     """
     peak = 0.0
     for k in range(lo, hi):
         c[k] = delta[k] - S
-        if abs(c[k]) < 0.5 * delta[k]:
+        if abs(c[k]) < 0.5 * abs(delta[k]):
             total = 0.0
             for t in range(lo, hi):
                 total += v[t] * (delta[k] - delta[t])
@@ -260,24 +175,37 @@ def general_weights(lo, hi, delta, v, c, opt, best, S):
 
 @jit
 def log_domain_weights(lo, hi, g, delta, v, c, low, base):
-    """`general_weights` with every term in logs."""
+    """`general_weights` with every term in logs; returns log peak, -inf if all c_k are 0."""
     peak = -np.inf
     for k in range(lo, hi):
-        shift = low + base + math.log(delta[k])
+        own = -np.inf if delta[k] == 0.0 else low + base + math.log(abs(delta[k]))
+        shift = own
         for t in range(lo, hi):
             if delta[t] != delta[k]:
                 shift = max(shift, base + low - g[t] + math.log(abs(delta[k] - delta[t])))
-        total = math.exp(low + base + math.log(delta[k]) - shift)
+        if shift == -np.inf:
+            v[k], c[k] = 0.0, -np.inf
+            continue
+        total = math.copysign(math.exp(own - shift), delta[k])
         for t in range(lo, hi):
             if delta[t] != delta[k]:
                 log_term = base + low - g[t] + math.log(abs(delta[k] - delta[t]))
                 total += math.copysign(math.exp(log_term - shift), delta[k] - delta[t])
         v[k] = total
-        c[k] = low - g[k] + shift + math.log(abs(total))
+        c[k] = -np.inf if total == 0.0 else low - g[k] + shift + math.log(abs(total))
         peak = max(peak, c[k])
     for k in range(lo, hi):
-        v[k] = math.copysign(math.exp(c[k] - peak), v[k])
+        v[k] = 0.0 if v[k] == 0.0 else math.copysign(math.exp(c[k] - peak), v[k])
     return peak
+
+
+@jit
+def signed_weights(lo, hi, g, delta, v, c, low, base, opt, best, S):
+    """`general_weights`, in logs where they underflow; returns log peak."""
+    peak = general_weights(lo, hi, delta, v, c, opt, best, S)
+    if peak > 0.0:
+        return math.log(peak)
+    return log_domain_weights(lo, hi, g, delta, v, c, low, base)
 
 
 @jit_sum
@@ -324,16 +252,9 @@ def loss_gap_rest(kind, n, s, top, bits, powers, Q):
     return log_mean(n, s, LOST, bits, powers)
 
 
-@jit
-def log_add(a, b):
-    """log(exp a + exp b)."""
-    top = max(a, b)
-    return top if not np.isfinite(top) else top + math.log(math.exp(a - top) + math.exp(b - top))
-
-
 @jit_inline
-def log_step_rest(rule, gap_rest, norm_rest, Q):
-    """log eta_t + Q: the factor of the scaled gradient, from logs relative to Q.
+def power_law_rest(rule, gap_rest, norm_rest, Q):
+    """log eta_t + Q before the cap: the factor of the scaled gradient, from logs relative to Q.
 
     rule = (log_scale, gap_power, norm_power, log_max_step, momentum, log(L* - floor), ...).
     The powers of NGD and Polyak sum to -1 with the gradient's own, so Q drops out exactly.
@@ -343,7 +264,21 @@ def log_step_rest(rule, gap_rest, norm_rest, Q):
         value += rule[1] * log_add(gap_rest, rule[5] - Q)
     if rule[2] != 0.0:
         value += rule[2] * norm_rest
-    return min(value, rule[3] + Q)
+    return value
+
+
+@jit_inline
+def log_step_rest(rule, gap_rest, norm_rest, Q):
+    """`power_law_rest` after the cap."""
+    return min(power_law_rest(rule, gap_rest, norm_rest, Q), rule[3] + Q)
+
+
+@jit
+def log_mean_nonopt(n, s, bits, powers, Q):
+    """log of the mean of 1 - softmax(opt), less Q."""
+    for i in range(n):
+        s[WORK * n + i] = s[BASE * n + i] - Q
+    return log_mean(n, s, SUM, bits, powers)
 
 
 @jit
@@ -352,20 +287,7 @@ def log_means(kind, n, s, top, bits, powers, Q):
     for i in range(n):
         s[WORK * n + i] = log_value(kind, top[i] - s[S_ * n + i])
     loss = log_mean(n, s, ONE, bits, powers)
-    for i in range(n):
-        s[WORK * n + i] = s[BASE * n + i] - Q
-    return loss, log_mean(n, s, SUM, bits, powers)
-
-
-@jit_sum_inline
-def log_complement(n, s, log_nonopt):
-    """log of the mean of 1 - softmax(opt), from the smaller of the two sides."""
-    if log_nonopt < -0.7:
-        return log_nonopt
-    opt = 0.0
-    for i in range(n):
-        opt += s[OPT * n + i]
-    return math.log1p(-opt / n)
+    return loss, log_mean_nonopt(n, s, bits, powers, Q)
 
 
 @jit_sum_inline
@@ -377,25 +299,15 @@ def see_softmax(progress, n, s):
     progress[LEAST_SO_FAR] = least
 
 
-@jit_inline
-def add_length(progress, length):
-    """Keep the sum of the step lengths, with its rounding (two-sum), and the longest."""
-    y = length + progress[PATH_LOW]
-    new = progress[PATH_SUM] + y
-    part = new - progress[PATH_SUM]
-    progress[PATH_LOW] = (progress[PATH_SUM] - (new - part)) + (y - part)
-    progress[PATH_SUM] = new
-    progress[LONGEST_SO_FAR] = max(progress[LONGEST_SO_FAR], length)
-
-
-@jit_inline
-def record_progress(progress, g, records, row):
-    """What has accumulated, and the logit gaps."""
-    records[row, PATH] = progress[PATH_SUM]
-    records[row, LONGEST] = progress[LONGEST_SO_FAR]
-    records[row, LEAST_OPT] = progress[LEAST_SO_FAR]
-    for k in range(g.shape[0]):
-        records[row, RECORDS + k] = g[k]
+@jit_sum_inline
+def log_complement(n, s, log_nonopt):
+    """log of the mean of 1 - softmax(opt), from the smaller of the two sides."""
+    if log_nonopt < -0.7:
+        return log_nonopt
+    opt = 0.0
+    for i in range(n):
+        opt += s[OPT * n + i]
+    return math.log1p(-opt / n)
 
 
 @jit_inline

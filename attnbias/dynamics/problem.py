@@ -14,8 +14,64 @@ from ..logdomain import Scores
 from ..losses import Loss
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Parameter:
+    """A trained array whose products with fixed rows are all that the loss sees of it.
+
+    Attributes
+    ----------
+    rows : GapRows or DecoderRows
+        With the methods gram, gaps and combine.
+    start : float64 tensor
+        W_0 (d, d) or u_0 (d,).
+    svm : SVMSolution or None
+        On these rows. None measures no alignment.
+    """
+
+    rows: GapRows
+    start: torch.Tensor
+    svm: SVMSolution | None = None
+
+    @functools.cached_property
+    def gram(self) -> torch.Tensor:
+        """Gram matrix of the rows."""
+        return self.rows.gram()
+
+    @functools.cached_property
+    def initial_gaps(self) -> torch.Tensor:
+        """Products of the rows with the start: the gaps of W_0."""
+        return self.rows.gaps(self.start)
+
+    @functools.cached_property
+    def unit_target(self) -> torch.Tensor:
+        """W_mm / |W_mm|; zero without an SVM."""
+        if self.svm is None:
+            return torch.zeros_like(self.start)
+        return self.svm.weights / self.svm.weights.norm()
+
+    @functools.cached_property
+    def target_span(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Unit W_mm in the span: its coefficients Xi alpha and its gaps Xi K alpha, (N',) each."""
+        if self.svm is None:
+            zero = torch.zeros_like(self.initial_gaps)
+            return zero, zero
+        return self.svm.dual * self.svm.margin, self.svm.margins * self.svm.margin
+
+    @functools.cached_property
+    def start_scalars(self) -> torch.Tensor:
+        """(3,): |W_0|^2, <W_0, unit W_mm>, squared norm of the rest of W_0."""
+        along = (self.start * self.unit_target).sum()
+        rest = self.start - along * self.unit_target
+        return torch.stack([self.start.square().sum(), along, rest.square().sum()])
+
+
+def padded_column(rows: GapRows) -> torch.Tensor:
+    """(N',) column of each row in the padded form (n, T - 1), the optimal token left out."""
+    return rows.token - (rows.token > rows.opt[rows.sequence]).long()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Problem(Parameter):
     """Fixed-decoder training of W on one data set with one loss.
 
     Attributes
@@ -27,27 +83,21 @@ class Problem:
     column : (N',) long
         Column of each row in the padded form.
     loss : Loss
-    W0 : (d, d) float64
-    svm : SVMSolution or None
-        None measures no alignment.
     """
 
-    rows: GapRows
     scores: Scores
     column: torch.Tensor
     loss: Loss
-    W0: torch.Tensor
-    svm: SVMSolution | None = None
 
     @classmethod
     def of(cls, data: Dataset, loss: Loss, W0: torch.Tensor) -> Problem:
         rows = gap_rows(data)
         scores = token_scores(data)
         top = scores.gather(1, rows.opt[:, None]).squeeze(1)
-        column = rows.token - (rows.token > rows.opt[rows.sequence]).long()
+        column = padded_column(rows)
         delta = torch.zeros(data.n, data.T - 1, dtype=torch.float64, device=data.X.device)
         delta[rows.sequence, column] = (top[:, None] - scores)[rows.sequence, rows.token]
-        return cls(rows, Scores(top, delta), column, loss, W0)
+        return cls(rows=rows, start=W0, scores=Scores(top, delta), column=column, loss=loss)
 
     @property
     def n(self) -> int:
@@ -62,37 +112,11 @@ class Problem:
         """Number of rows N'."""
         return len(self.rows.sequence)
 
-    @functools.cached_property
-    def gram(self) -> torch.Tensor:
-        """(N', N') Gram matrix of the rows."""
-        return self.rows.gram()
-
-    @functools.cached_property
-    def initial_gaps(self) -> torch.Tensor:
-        """(N',) gaps of W_0."""
-        return self.rows.gaps(self.W0)
-
-    @functools.cached_property
-    def unit_target(self) -> torch.Tensor:
-        """(d, d) W_mm / |W_mm|; zero without an SVM."""
-        if self.svm is None:
-            return torch.zeros_like(self.W0)
-        return self.svm.weights / self.svm.weights.norm()
-
-    @functools.cached_property
-    def target_span(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Unit W_mm in the span: its coefficients Xi alpha and its gaps Xi K alpha, (N',) each."""
-        if self.svm is None:
-            zero = torch.zeros(self.N, dtype=torch.float64, device=self.W0.device)
-            return zero, zero
-        return self.svm.dual * self.svm.margin, self.svm.margins * self.svm.margin
-
-    @functools.cached_property
-    def start_scalars(self) -> torch.Tensor:
-        """(3,): |W_0|^2, <W_0, unit W_mm>, squared norm of the rest of W_0."""
-        along = (self.W0 * self.unit_target).sum()
-        rest = self.W0 - along * self.unit_target
-        return torch.stack([self.W0.square().sum(), along, rest.square().sum()])
+    @property
+    def identity(self) -> tuple[torch.Tensor, ...]:
+        """What tells this problem from another, for checkpoints."""
+        scores = (self.scores.top, self.scores.delta)
+        return (self.rows.differences, self.rows.queries, self.start, *scores, self.unit_target)
 
     @functools.cached_property
     def log_floor(self) -> float:

@@ -22,11 +22,13 @@ from ..errors import DtypeError, MissingDecoderError, RangeError
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss
 from .engines import CompiledEngine, TorchEngine
-from .problem import Problem
+from .joint_engines import JointCompiledEngine, JointTorchEngine
+from .problem import Parameter, Problem
 from .rules import Rule
 
 COORDINATES = ("auto", "dense", "factored", "span")
 ENGINES = ("auto", "compiled", "torch")
+LARGEST_RECORDS = 2**32  # bytes
 
 
 def record_steps(record, steps: int) -> np.ndarray:
@@ -60,8 +62,8 @@ def record_steps(record, steps: int) -> np.ndarray:
     return np.unique(chosen.astype(np.int64))
 
 
-def require_inputs(data, rule: Rule, u0, train_u) -> None:
-    """A data set with a fixed decoder, and a rule."""
+def require_inputs(data, rule: Rule, u0, train_u) -> bool:
+    """A data set with optimal tokens and a rule that fit together; whether u is trained."""
     require_dataset(data)
     if not isinstance(rule, Rule):
         raise DtypeError(
@@ -70,48 +72,99 @@ def require_inputs(data, rule: Rule, u0, train_u) -> None:
             got=type(rule).__name__,
             remedy="torch optimizers don't fit the exact dynamics; use a Rule",
         )
-    if require_flag("train_u", train_u) or u0 is not None:
+    if require_flag("train_u", train_u):
+        _require_joint(data, rule)
+    else:
+        _require_fixed(data, rule, u0)
+    return train_u
+
+
+def _require_joint(data: Dataset, rule: Rule) -> None:
+    if data.u is None and data.opt is None:
+        raise MissingDecoderError(
+            "data",
+            expected="optimal tokens opt, or a decoder u that decides them",
+            got="neither",
+            remedy="Dataset(X, y, opt=opt), or data.with_decoder(u)",
+        )
+    if rule.momentum:
         raise RangeError(
-            "train_u" if train_u else "u0",
-            expected="a fixed decoder (train_u=False, u0=None)",
-            got="joint training",
-            remedy="joint training is not in this version; set data.with_decoder(u) and train W",
+            "rule",
+            expected="a rule without momentum in joint training",
+            got=rule.name,
+            remedy="leave momentum out, or train W alone (train_u=False)",
+        )
+    if rule.loss_floor is not None and rule.loss_floor > 0:
+        raise RangeError(
+            "loss_floor",
+            expected="at most 0, the smallest reachable loss in joint training",
+            got=f"{rule.loss_floor:.6g}",
+            remedy="leave loss_floor=None to use L* = 0",
+        )
+
+
+def _require_fixed(data: Dataset, rule: Rule, u0) -> None:
+    if u0 is not None:
+        raise RangeError(
+            "u0",
+            expected="no start of the decoder where it is fixed",
+            got="a start",
+            remedy="pass train_u=True for joint training, or set data.with_decoder(u)",
+        )
+    if any(rule.decay) or rule.normalise == "shared":
+        raise RangeError(
+            "rule",
+            expected="a rule without decay and normalise='shared', which joint training has",
+            got=rule.name,
+            remedy="pass train_u=True for joint training, or leave them out",
         )
     if data.u is None:
         raise MissingDecoderError(
-            "data", expected="a decoder u", got="none", remedy="use data.with_decoder(u)"
+            "data",
+            expected="a decoder u",
+            got="none",
+            remedy="use data.with_decoder(u), or train_u=True to train u with W",
         )
 
 
 def initial_matrix(W0, data: Dataset) -> torch.Tensor:
     """W_0 in float64, zero by default."""
-    d = data.d
-    if W0 is None:
-        return torch.zeros(d, d, dtype=torch.float64, device=data.X.device)
-    W0 = as_float_tensor("W0", W0).detach().to(torch.float64, copy=True)
-    require_shape("W0", W0, (d, d), "(d, d)")
-    require_device("W0", W0, data.X.device)
-    require_finite("W0", W0)
-    if not bool(torch.isfinite(W0.square().sum())):
+    return _start("W0", W0, (data.d, data.d), "(d, d)", data)
+
+
+def initial_decoder(u0, data: Dataset) -> torch.Tensor:
+    """u_0 in float64, zero by default."""
+    return _start("u0", u0, (data.d,), "(d,)", data)
+
+
+def _start(name: str, value, shape: tuple[int, ...], letters: str, data: Dataset) -> torch.Tensor:
+    if value is None:
+        return torch.zeros(shape, dtype=torch.float64, device=data.X.device)
+    value = as_float_tensor(name, value).detach().to(torch.float64, copy=True)
+    require_shape(name, value, shape, letters)
+    require_device(name, value, data.X.device)
+    require_finite(name, value)
+    if not bool(torch.isfinite(value.square().sum())):
         raise RangeError(
-            "W0",
-            expected="a matrix whose squared norm is a float",
-            got=f"entries up to {float(W0.abs().max()):.3g}",
+            name,
+            expected="a start whose squared norm is a float",
+            got=f"entries up to {float(value.abs().max()):.3g}",
             remedy="scale the start down",
         )
-    return W0.contiguous()
+    return value.contiguous()
 
 
-def resolve_svm(svm, data: Dataset, problem: Problem) -> SVMSolution | None:
+def resolve_svm(svm, data: Dataset, problem: Parameter) -> SVMSolution | None:
     """W_mm of these data: solved here, given and checked against their rows, or none."""
     if svm is False:
         return None
     if svm is None or svm is True:
         return solve_w_svm(data)
-    if not isinstance(svm, SVMSolution) or len(svm.dual) != problem.N:
+    count = len(problem.rows.sequence)
+    if not isinstance(svm, SVMSolution) or len(svm.dual) != count:
         raise DtypeError(
             "svm",
-            expected=f"the SVMSolution of these data, with {problem.N} dual weights",
+            expected=f"the SVMSolution of these data, with {count} dual weights",
             got=repr(svm)[:60],
             remedy="pass solve_w_svm(data), None to solve here, or False for no alignment",
         )
@@ -126,13 +179,13 @@ def resolve_svm(svm, data: Dataset, problem: Problem) -> SVMSolution | None:
     return svm
 
 
-def _solves(svm: SVMSolution, problem: Problem) -> bool:
+def _solves(svm: SVMSolution, problem: Parameter) -> bool:
     """Whether the weights have on these rows the margins they claim, up to rounding."""
     margins = problem.rows.gaps(svm.weights)
     return bool((margins - svm.margins).abs().max() <= 1e-6 * svm.margins.abs().max())
 
 
-def choose_engine(engine: str, data: Dataset, loss: Loss):
+def choose_engine(engine: str, data: Dataset, loss: Loss, joint: bool):
     """The compiled loops where they can serve, else torch."""
     require_choice("engine", engine, ENGINES)
     possible = data.X.device.type == "cpu" and loss.compiled is not None
@@ -143,7 +196,33 @@ def choose_engine(engine: str, data: Dataset, loss: Loss):
             got=f"'compiled' with loss {loss.name!r} on {data.X.device}",
             remedy="use engine='auto'",
         )
-    return CompiledEngine if possible and engine != "torch" else TorchEngine
+    if possible and engine != "torch":
+        return JointCompiledEngine if joint else CompiledEngine
+    return JointTorchEngine if joint else TorchEngine
+
+
+def require_coordinates(coordinates: str, engine, joint: bool) -> str:
+    """Coordinates that the engine knows."""
+    require_choice("coordinates", coordinates, COORDINATES)
+    if coordinates == "factored" and (joint or engine is TorchEngine):
+        raise RangeError(
+            "coordinates",
+            expected="'span' or 'dense' " + ("in joint training" if joint else "in torch"),
+            got="'factored'",
+            remedy="use coordinates='auto'",
+        )
+    return coordinates
+
+
+def require_room(rows: int, columns: int) -> None:
+    """Records that fit into memory: each holds the logit gaps."""
+    if 8 * rows * columns > LARGEST_RECORDS:
+        raise RangeError(
+            "record",
+            expected=f"records of at most {LARGEST_RECORDS / 2**30:g} GiB in all",
+            got=f"{rows} records of {columns} numbers",
+            remedy="record fewer iterations, for example record=200",
+        )
 
 
 def require_floor(problem: Problem, rule: Rule) -> None:

@@ -15,6 +15,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from .._validate import require_choice, require_number, short
@@ -37,15 +38,40 @@ class Rule:
     decay: tuple[float, float] = (0.0, 0.0)
     loss_floor: float | None = None
 
-    def log_step_size(self, log_gap: float, log_norm: float) -> float:
-        """log eta_t from log(L - L*) and log |grad L|, as floats or as tensors."""
+    def power_law(self, log_gap: float, log_norm: float) -> float:
+        """log eta_t before the cap, from log(L - L*) and log |grad L|."""
         # a power of zero must not meet an infinite logarithm: 0 * inf is NaN
         value = self.log_scale
         value += self.gap_power * log_gap if self.gap_power else 0.0
         value += self.norm_power * log_norm if self.norm_power else 0.0
+        return value
+
+    def log_step_size(self, log_gap: float, log_norm: float) -> float:
+        """log eta_t from log(L - L*) and log |grad L|, as floats or as tensors."""
+        value = self.power_law(log_gap, log_norm)
         if isinstance(value, torch.Tensor):
             return value.clamp(max=self.log_max_step)
         return min(value, self.log_max_step)
+
+    @property
+    def common_step(self) -> bool:
+        """Whether joint training takes one norm, that of the whole gradient, for u and W."""
+        return self.norm_power != -1.0 or self.normalise == "shared"
+
+    def joint_log_step_sizes(
+        self, step: int, log_gap: float, log_u: float, log_W: float
+    ) -> tuple[float, float]:
+        """log step sizes of u and W from log L and the logs of both gradients' norms.
+
+        A gradient of zero that is to be divided by its own norm gives no step: 0/0 = 0.
+        """
+        whole, sizes = float(np.logaddexp(2 * log_u, 2 * log_W)) / 2, []
+        for own, power in zip((log_u, log_W), self.decay, strict=True):
+            size = self.power_law(log_gap, whole if self.common_step else own)
+            if not self.common_step and own == -math.inf:
+                size = -math.inf
+            sizes.append(min(size - power * math.log(step + 1), self.log_max_step))
+        return sizes[0], sizes[1]
 
     def parameters(self) -> dict:
         """The fields as json holds them."""
@@ -108,12 +134,14 @@ def NGD(
         gradients).
     normalise : {"separate", "shared"}
         Joint training alone: normalise the gradients of W and u each by its own norm
-        (Eq. 10), or by their common norm (joint-NGD).
+        (Eq. 10), or by their common norm (joint-NGD). A zero gradient divided by its own
+        norm counts as zero: from u_0 = 0 the first step leaves W where it is.
     decay : (p, q)
-        Joint training alone: factors (t + 1)^-p for u and (t + 1)^-q for W of Eq. 10;
-        (0, 0) is none.
+        Joint training alone: factors (t + 1)^-p for u and (t + 1)^-q for W, (2/3, 1) in
+        Eq. 10; (0, 0) is none.
     max_step : float
-        Cap on eta_t, as the paper's figures use.
+        Cap on eta_t, as the paper's figures use; in joint training on either step size, after
+        the factors.
 
     Returns
     -------
@@ -145,7 +173,10 @@ def NGD(
     normalise = require_choice("normalise", normalise, ("separate", "shared"))
     decay = _decay(decay)
     log_cap, cap_text = _cap(max_step)
-    name = f"NGD({eta:g}" + (f", momentum={beta:g}" if beta else "") + cap_text + ")"
+    name = f"NGD({eta:g}" + (f", momentum={beta:g}" if beta else "")
+    name += ", normalise='shared'" if normalise == "shared" else ""
+    name += f", decay=({decay[0]:.4g}, {decay[1]:.4g})" if any(decay) else ""
+    name += cap_text + ")"
     return Rule(name, math.log(eta), 0.0, -1.0, log_cap, beta, normalise, decay)
 
 
@@ -171,8 +202,8 @@ def Polyak(max_step: float = math.inf, loss_floor: float | None = None) -> Rule:
         The cap; from the step at which it binds, the rule is GD with this step size.
     loss_floor : float, optional
         What stands for L*. None takes the true infimum, the loss when every softmax sits on
-        its optimal token, and computes L - L* without cancellation. A number must not
-        exceed it.
+        its optimal token, and computes L - L* without cancellation; in joint training the
+        infimum is 0. A number must not exceed it.
 
     Returns
     -------
@@ -185,6 +216,7 @@ def Polyak(max_step: float = math.inf, loss_floor: float | None = None) -> Rule:
     Notes
     -----
     Source: Section 2 and Theorem 7, after Loizou et al. (2021) with c = 1/2; the factor 2 is [b].
+    In joint training the norm is that of the whole gradient, and L* = 0 [c].
 
     Examples
     --------

@@ -10,23 +10,26 @@ from tqdm import tqdm
 
 from .._files import target_path
 from .._provenance import provenance
-from .._validate import require_choice, require_flag, require_int, require_number
+from .._validate import require_flag, require_int, require_number
 from ..data import Dataset
-from ..errors import RangeError
-from ..geometry.svm import SVMSolution
+from ..geometry.svm import SVMSolution, solve_u_svm
 from ..losses import Loss, as_loss
-from . import kernels
+from . import kernels, recording
 from .checkpoint import Checkpoint
-from .cost import choose_coordinates
+from .collect import finished, fixed_series, joint_series, matrix_series
+from .cost import choose_coordinates, choose_joint_coordinates
 from .engines import TorchEngine
+from .joint_problem import JointProblem
 from .problem import Problem
 from .request import (
-    COORDINATES,
     choose_engine,
+    initial_decoder,
     initial_matrix,
     record_steps,
+    require_coordinates,
     require_floor,
     require_inputs,
+    require_room,
     resolve_svm,
 )
 from .rules import Rule
@@ -57,12 +60,13 @@ def train(
     checkpoint=None,
     checkpoint_seconds: float = 10.0,
 ) -> Trace:
-    """Train the key-query matrix W on all of the data by one step-size rule.
+    """Train the key-query matrix W, and u with it if asked, on all of the data by one rule.
 
     Parameters
     ----------
     data : Dataset
-        With a decoder u, which stays fixed.
+        With a decoder u, which stays fixed; for joint training with a decoder or optimal
+        tokens opt, which say where alignment and `opt_score` are measured.
     rule : Rule
         From `GD`, `NGD` or `Polyak`.
     steps : int
@@ -71,16 +75,20 @@ def train(
         "exponential", "logistic", or a `Loss` of your own (runs in torch).
     W0 : (d, d) tensor, optional
         Start; zero (uniform attention) by default.
-    u0, train_u
-        Kept for joint training (Section 4 of the paper); W alone is trained so far.
+    u0 : (d,) tensor, optional
+        Start of the decoder in joint training; zero by default, whatever decoder the data have.
+    train_u : bool
+        Train u together with W (Section 4 of the paper).
     coordinates : {"auto", "dense", "factored", "span"}
-        How the iterate is held; all agree, "auto" takes the cheapest. See Notes.
+        How the iterate is held; all agree, "auto" takes the cheapest. Joint training has no
+        "factored". See Notes.
     record : int or sequence of int
         How many iterations to record, spaced geometrically with the first and the last, or
-        which (0 is the start).
+        which (0 is the start). Each record holds the N' logit gaps, and in joint training all
+        scores.
     svm : SVMSolution, optional
         W_mm, to measure alignment with; solved here by default. False measures none, for
-        data on which (W-SVM) is infeasible.
+        data on which (W-SVM) is infeasible. In joint training u_mm is solved for too.
     progress : bool
         Show a progress bar on standard error.
     engine : {"auto", "compiled", "torch"}
@@ -102,10 +110,15 @@ def train(
 
     Notes
     -----
-    Source: Eq. 2 with the step sizes of Section 2. The iteration runs in the log domain:
-    weights of the gradient are taken relative to the largest, so that a normalised step is
-    defined however small the gradient. An N' x N' Gram matrix serves "span", tokens and a
-    n x n matrix "factored", d x d matrices "dense" (N' = n (T - 1)).
+    Source: Eq. 2 with the step sizes of Section 2; Eq. 10 and Section 4 in joint training [a].
+    The iteration runs in the log domain: weights of the gradient are taken relative to the
+    largest, so that a normalised step is defined however small the gradient. An N' x N' Gram
+    matrix serves "span", tokens and a n x n matrix "factored", d x d matrices "dense"
+    (N' = n (T - 1)); in joint training "span" has one more, of n + N' rows.
+
+    In joint training L* = 0, and GD, Polyak and NGD(normalise="shared") move W and u by one
+    step size, from the whole gradient. NGD(eta, decay=(2/3, 1)) is Eq. 10. From u_0 = 0 all
+    scores tie, W's gradient is zero, and its first step, 0/0, is taken as zero [d].
 
     Examples
     --------
@@ -116,36 +129,47 @@ def train(
     """
     steps = require_int("steps", steps, low=0, high=2**31 - 2)
     loss = as_loss(loss)
-    require_inputs(data, rule, u0, train_u)
+    joint = require_inputs(data, rule, u0, train_u)
     start = initial_matrix(W0, data)
     recorded = record_steps(record, steps)
-    engine = choose_engine(engine, data, loss)
-    coordinates = require_choice("coordinates", coordinates, COORDINATES)
-    if engine is TorchEngine and coordinates == "factored":
-        raise RangeError(
-            "coordinates",
-            expected="'span' or 'dense' with the torch engine",
-            got="'factored'",
-            remedy="use coordinates='auto'",
-        )
+    engine = choose_engine(engine, data, loss, joint)
+    coordinates = require_coordinates(coordinates, engine, joint)
     progress = require_flag("progress", progress)
     seconds = require_number("checkpoint_seconds", checkpoint_seconds, low=0)
     path = None if checkpoint is None else target_path(checkpoint)
-    problem = Problem.of(data, loss, start)
-    require_floor(problem, rule)
-    problem = dataclasses.replace(problem, svm=resolve_svm(svm, data, problem))
-    if coordinates == "auto":
+    if joint:
+        problem = _joint_problem(data, loss, start, initial_decoder(u0, data), svm)
+        columns = recording.RECORDS + recording.U_RECORDS + problem.n + 2 * problem.N
+    else:
+        problem = _fixed_problem(data, loss, start, rule, svm)
+        columns = recording.RECORDS + problem.N
+    require_room(len(recorded), columns)
+    if coordinates == "auto" and joint:
+        coordinates = choose_joint_coordinates(problem, steps)
+    elif coordinates == "auto":
         coordinates = choose_coordinates(problem, steps, torch_only=engine is TorchEngine)
     wanted = np.full(steps + 1, -1, dtype=np.int32)
     wanted[recorded] = np.arange(len(recorded))
-    records = np.full((len(recorded), kernels.RECORDS + problem.N), np.nan)
+    records = np.full((len(recorded), columns), np.nan)
     run = engine(problem, rule, coordinates, wanted, records)
     keeper = Checkpoint(path, seconds, run, problem, rule, recorded)
     status, step = _advance(run, steps, keeper, progress)
     settings = {"rule": rule.name, "loss": loss.name, "coordinates": coordinates}
     settings |= {"engine": engine.name, "steps": steps, "data": data.name}
-    settings |= {"rule_parameters": rule.parameters(), "train_u": train_u}
-    return _trace(run, problem, data, recorded, status, step, settings)
+    settings |= {"rule_parameters": rule.parameters(), "train_u": joint}
+    return _trace(run, problem, data, rule, recorded, status, step, settings)
+
+
+def _fixed_problem(data, loss, W0, rule, svm) -> Problem:
+    problem = Problem.of(data, loss, W0)
+    require_floor(problem, rule)
+    return dataclasses.replace(problem, svm=resolve_svm(svm, data, problem))
+
+
+def _joint_problem(data, loss, W0, u0, svm) -> JointProblem:
+    problem = JointProblem.of(data, loss, W0, u0)
+    svm = resolve_svm(svm, data, problem.W)
+    return problem if svm is None else problem.aligned_with(svm, solve_u_svm(data))
 
 
 def _advance(run, steps: int, keeper, progress: bool) -> tuple[int, int]:
@@ -167,47 +191,20 @@ def _advance(run, steps: int, keeper, progress: bool) -> tuple[int, int]:
             chunk = max(1, int(chunk * min(_CHUNK_SECONDS / elapsed, 8.0)))
 
 
-def _trace(run, problem, data, recorded, status, step, settings) -> Trace:
-    # where the gradient was zero or not finite nothing was recorded
-    done = (recorded <= step) & ~np.isnan(run.records[:, kernels.LOG_NORM])
-    records = run.records[done].T
+def _trace(run, problem, data, rule, recorded, status, step, settings) -> Trace:
+    done = finished(recorded, step, run.records)
+    records = run.records[done]
     plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}
     settings["data_meta"] = plain
-    W_norm = np.sqrt(np.maximum(records[kernels.NORM2], 0.0))
-    error = _alignment_error(W_norm, records, problem.svm is not None)
-    decoder = data.u.double()
-    count = int(done.sum())
-    no_path = np.nan if settings["rule_parameters"]["momentum"] else 0.0
+    series = matrix_series(problem, records, rule.momentum)
+    if settings["train_u"]:
+        series |= joint_series(problem, data, records) | {"u": run.decoder()}
+    else:
+        series |= fixed_series(data, len(records))
     return Trace(
+        **series,
         step=recorded[done],
-        log_loss=records[kernels.LOG_LOSS].copy(),
-        log_loss_gap=records[kernels.LOG_GAP].copy(),
-        log_grad_norm=records[kernels.LOG_NORM].copy(),
-        log_step_size=records[kernels.LOG_STEP].copy(),
-        log_nonopt_score=records[kernels.LOG_NONOPT].copy(),
-        W_norm=W_norm,
-        W_alignment_error=error,
-        u_norm=np.full(count, float(decoder.norm())),
-        u_alignment_error=np.full(count, np.nan),
-        path_length=records[kernels.PATH] + no_path,
-        longest_step=records[kernels.LONGEST] + no_path,
-        least_opt_score=records[kernels.LEAST_OPT].copy(),
-        u_path_length=np.zeros(count),
-        log_u_step_size=np.full(count, np.nan),
-        gaps=records[kernels.RECORDS :].T.copy(),
         W=run.matrix(),
-        u=decoder.clone(),
         status=STATUS[status],
         meta={**settings, "provenance": provenance(data.X.device)},
     )
-
-
-def _alignment_error(W_norm: np.ndarray, records: np.ndarray, measured: bool) -> np.ndarray:
-    """1 - cosine, from the part of W across W_mm, which keeps its digits."""
-    if not measured:
-        return np.full(len(W_norm), np.nan)
-    along, across2 = records[kernels.ALONG], np.maximum(records[kernels.ACROSS2], 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        near = across2 / (W_norm * (W_norm + along))
-        error = np.where(along > 0, near, 1.0 - along / W_norm)
-    return np.where(W_norm > 0, error, np.nan)

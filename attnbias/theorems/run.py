@@ -24,7 +24,7 @@ from ..errors import DtypeError, RangeError, ShapeError
 from ..geometry.constants import Constants, token_constants
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..geometry.tokens import gap_rows, token_scores
-from ..logdomain import _score_excess as signed_excess
+from ..logdomain import signed_excess
 
 _LARGEST = 4000  # rows N' whose Gram matrix a check will form: 128 MB
 _BLOCK = 2**22  # entries of one block of score differences
@@ -79,15 +79,16 @@ class Run:
         self.Xi = float(self.svm.margin)
         self.step, self.gaps = trace.step, trace.gaps
         self.W_norm = trace.W_norm
+        self._constants: dict[float, Constants] = {}
 
     def _require_own_trace(self) -> None:
-        R = len(self.trace.step)
-        if R == 0 or self.trace.gaps.shape != (R, self.N):
+        R, gaps = len(self.trace.step), self.trace.gaps
+        if R == 0 or gaps is None or gaps.shape != (R, self.N):
             raise ShapeError(
                 "trace",
                 expected=f"at least one record, of {self.N} logit gaps as these data have",
-                got=f"gaps of shape {self.trace.gaps.shape}",
-                remedy="pass the data that were trained on",
+                got="no gaps" if gaps is None else f"gaps of shape {gaps.shape}",
+                remedy="pass the data that were trained on, and a trace saved with its gaps",
             )
         wanted = (R, self.data.n, self.data.T)
         if self.joint and self.trace.scores.shape != wanted:
@@ -262,7 +263,9 @@ class Run:
         """Those of a fixed decoder, with phi_low = min(1/4, phi), by default the run's smallest."""
         phi = float(self.trace.least_opt_score[-1]) if phi is None else phi
         phi = max(phi, 1e-300)  # a score that underflowed: every bound is vacuous
-        return token_constants(self.data, svm=self.svm, phi=phi)
+        if phi not in self._constants:
+            self._constants[phi] = token_constants(self.data, svm=self.svm, phi=phi)
+        return self._constants[phi]
 
     # the rule, and hypotheses in words
 

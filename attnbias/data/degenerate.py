@@ -1,0 +1,86 @@
+"""Small data sets on which a hypothesis of the rates fails."""
+
+from __future__ import annotations
+
+from .._validate import require_number
+from .dataset import Dataset
+
+
+def make_degenerate(slope: float = 0.0) -> Dataset:
+    """One sequence whose W-SVM has an active constraint with a zero dual variable.
+
+    Three tokens in the plane: x_1 = (1, 0), query and optimal, x_2 = (0, 0) and
+    x_3 = (slope, -1); y = 1, u = (1, slope), so that scores are (1, 0, 0). At slope 0 strict
+    complementarity fails: W_mm = e_1 e_1', and the constraint of x_3 is active without
+    supporting it. A positive slope makes it support W_mm, a negative one leaves it idle;
+    either restores strict complementarity.
+
+    Parameters
+    ----------
+    slope : float in [-10, 10]
+
+    Returns
+    -------
+    Dataset
+        n = 1, T = 3, d = 2.
+
+    Raises
+    ------
+    RangeError, DtypeError, NonFiniteError
+
+    Notes
+    -----
+    Source: R7, ours [c], the case that M2 leaves out.
+
+    Examples
+    --------
+    >>> from attnbias import solve_w_svm
+    >>> from attnbias.data.degenerate import make_degenerate
+    >>> solve_w_svm(make_degenerate()).strictly_complementary
+    False
+    >>> solve_w_svm(make_degenerate(0.2)).strictly_complementary
+    True
+    """
+    slope = require_number("slope", slope, low=-10, high=10)
+    return Dataset(
+        [[[1.0, 0.0], [0.0, 0.0], [slope, -1.0]]],
+        [1.0],
+        [1.0, slope],
+        name="degenerate triple" if slope == 0 else f"triple with slope {slope:g}",
+        meta={"maker": "make_degenerate", "slope": slope},
+    )
+
+
+def make_two_sample_trap() -> Dataset:
+    """Two sequences on which training from W_0 = 0 never turns to W_mm.
+
+    X_1 = ((2, 0), (0, 1)) with the second token optimal, X_2 = ((2, 0), (1, 1)) with the
+    first; y = (1, -1), u = (0, 2). The W-SVM is feasible and Assumption 2 holds, as there are
+    two tokens each, but Assumption 1 fails: the tokens are far from orthogonal, and the
+    softmax at one optimal token falls to zero.
+
+    Returns
+    -------
+    Dataset
+        n = 2, T = 2, d = 2.
+
+    Notes
+    -----
+    Source: ours [c]. It shows that the rates need the softmax scores of optimal tokens to
+    stay up, as Lemma 3 has it under Assumption 1.
+
+    Examples
+    --------
+    >>> from attnbias import check_assumption1, solve_w_svm
+    >>> from attnbias.data.degenerate import make_two_sample_trap
+    >>> data = make_two_sample_trap()
+    >>> check_assumption1(data).all_hold, round(solve_w_svm(data).margin, 4)
+    (False, 0.5547)
+    """
+    return Dataset(
+        [[[2.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [1.0, 1.0]]],
+        [1.0, -1.0],
+        [0.0, 2.0],
+        name="two-sample trap",
+        meta={"maker": "make_two_sample_trap"},
+    )

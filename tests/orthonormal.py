@@ -1,0 +1,43 @@
+"""The orthonormal pair of sequences on which the rates are known to four digits, and runs of it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import torch
+
+from attnbias import Dataset
+
+_E = torch.eye(4, dtype=torch.float64)
+
+
+def orthonormal_pair() -> Dataset:
+    """X_1 = (e_1, e_2), X_2 = (e_3, e_4), scores 1 and 0: Xi = B = 1, kappa = e."""
+    X = torch.stack([_E[:2], _E[2:]])
+    return Dataset(X, [1.0, -1.0], [1.0, 0.0, 0.0, -1.0], name="orthonormal pair")
+
+
+def orthonormal_start(outside: float = 0.1) -> torch.Tensor:
+    """Gaps (-0.4, 0.6), and `outside` in a direction that no gradient has."""
+    first = torch.outer(_E[0] - _E[1], _E[0])
+    second = torch.outer(_E[3] - _E[2], _E[2])
+    return -0.2 * first + 0.3 * second + outside * torch.outer(_E[1], _E[3])
+
+
+def decades(last: int) -> list[int]:
+    """0, 1, 10, ... 10^last."""
+    return [0, *(10**k for k in range(last + 1))]
+
+
+def tampered(trace, **changes):
+    """The trace with some series multiplied by a number, or replaced by an array."""
+    new = {
+        name: change if isinstance(change, np.ndarray) else change * getattr(trace, name)
+        for name, change in changes.items()
+    }
+    return dataclasses.replace(trace, **new)
+
+
+def verdicts(table) -> list[str]:
+    return [check.verdict for check in table]

@@ -1,0 +1,201 @@
+"""Conditions 1 and 2: tokens at each limit, just past it, and the sizes they ask for."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from instances import FEW, seeds
+from joint_instances import from_gram, largest_eta, orthogonal, repelling, saturated
+from tolerances import CLOSED_FORM
+
+from attnbias import Dataset, make_separation_pair
+from attnbias.data import make_dm
+from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
+from attnbias.theorems.conditions import (
+    check_condition1,
+    check_condition2,
+    condition1_table,
+    dm_threshold,
+)
+from attnbias.theorems.joint_constants import first_step, joint_constants, power_sum
+
+
+def failing(table) -> list[str]:
+    return [check.statement.split()[0] for check in table if not check.holds]
+
+
+class TestCondition2:
+    def test_orthogonal_family_at_its_limits(self):
+        eta = 0.0145 / (3 * 2**0.5)
+        table = check_condition2(orthogonal(), eta)
+        assert table.all_hold
+        assert table[3].value == pytest.approx(9.0, rel=CLOSED_FORM)  # a / b_+, at its limit
+        assert table[5].bound == pytest.approx(eta, rel=CLOSED_FORM)  # eta, at its limit
+        assert failing(check_condition2(orthogonal(), 1.000001 * eta)) == ["iv)"]
+
+    @FEW
+    @given(n=st.integers(1, 6), seed=seeds, p=st.floats(0, 0.95), a=st.sampled_from([0.01, 1, 90]))
+    def test_saturated_tokens_hold_and_a_little_more_fails(self, n, seed, p, a):
+        eta, decay = largest_eta(n, p, a), (p, 1)
+        assert check_condition2(saturated(n, seed=seed, a=a), eta, decay=decay).all_hold
+        more = saturated(n, seed=seed, coupling=0.00501, a=a)
+        assert failing(check_condition2(more, eta, decay=decay)) == ["iii)"]
+        beyond = check_condition2(saturated(n, seed=seed, a=a), 1.001 * eta, decay=decay)
+        assert failing(beyond) == ["iv)"]
+
+    @pytest.mark.parametrize(
+        ("sizes", "items"),
+        [
+            ((1.0, 0.89, 0.1, 0.1), [1]),
+            ((1.0, 1.0, 0.1, 0.08), [2]),
+            ((1.0, 1.0, 0.112, 0.112), [3]),
+            ((0.5, 0.5, 0.5, 0.5), [3]),
+        ],
+    )
+    def test_norms(self, sizes, items):
+        gram = torch.diag(torch.tensor(sizes, dtype=torch.float64))
+        table = check_condition2(from_gram(gram, [1, 1], [True, True]), 1e-4)
+        assert [k for k, check in enumerate(table) if not check.holds] == items
+
+    @pytest.mark.parametrize(
+        "start",
+        [{"u0": [1e-300, 0, 0, 0]}, {"W0": torch.eye(4, dtype=torch.float64)}],
+        ids=["u0", "W0"],
+    )
+    def test_a_start_that_is_not_zero_is_a_check_that_fails(self, start):
+        assert failing(check_condition2(orthogonal(), 1e-4, **start)) == ["i)"]
+        zero = {"u0": torch.zeros(4), "W0": torch.zeros(4, 4)}
+        assert check_condition2(orthogonal(), 1e-4, **zero).all_hold
+
+    @pytest.mark.parametrize(("decay", "items"), [((2 / 3, 0), [6]), ((1, 1), [5])])
+    def test_decay(self, decay, items):
+        table = check_condition2(orthogonal(), 1e-4, decay=decay)
+        assert [k for k, check in enumerate(table) if not check.holds] == items
+
+    def test_products_of_optimal_tokens_count(self):
+        gram = torch.diag(torch.tensor([1.0, 1.0, 0.1, 0.1], dtype=torch.float64))
+        gram[0, 1] = gram[1, 0] = -0.01
+        data = from_gram(gram, [1, 1], [True, True])
+        assert joint_constants(data).nu == pytest.approx(0.01, rel=CLOSED_FORM)
+        assert failing(check_condition2(data, 1e-4)) == ["iii)"]
+
+    def test_real_draws_of_dm(self):
+        """One sequence meets iii) in a million features; Figure 3's ten in a hundred don't."""
+        assert check_condition2(make_dm(n=1, d=1_000_000, alpha=3.4, sigma=1e-3), 1e-4).all_hold
+        assert "iii)" in failing(check_condition2(make_dm(), 1e-4))
+
+    def test_a_zero_token_is_no_crash(self):
+        data = Dataset([[[1.0, 0.0], [0.0, 0.0]]], [1], opt=[0])
+        assert failing(check_condition2(data, 1e-4)) == ["ii)", "iii)"]
+
+    def test_decoder_of_the_data_decides_the_optimal_tokens(self):
+        assert joint_constants(make_separation_pair()).a == 1.0
+
+
+class TestCondition1:
+    def test_figure_3_misses_alpha_and_d(self):
+        table = check_condition1(make_dm(), 1e-4)
+        assert failing(table) == ["ii)", "iii)"]
+        assert table[2].bound == dm_threshold(10, 3.0)
+        assert failing(check_condition1(make_dm(), 0.05)) == ["ii)", "iii)", "iv)"]
+
+    def test_start(self):
+        data = make_dm(n=2, d=3)
+        assert check_condition1(data, 1e-4)[0].holds
+        assert not check_condition1(data, 1e-4, u0=torch.ones(3))[0].holds
+
+    def test_other_data_have_no_alpha(self):
+        table = check_condition1(orthogonal(), 1e-4)
+        assert [check.verdict for check in table] == ["holds"] + ["not applicable"] * 3
+
+    def test_sizes_at_their_limits(self):
+        d = dm_threshold(2, 3.4)
+        eta = 1e-3 * largest_eta(2, 2 / 3, 1.05 * 3.4**2 * 1e-12 * d)
+        assert condition1_table(2, 2, d, 3.4, 1e-6, eta).all_hold
+        assert failing(condition1_table(2, 2, d - 1, 3.4, 1e-6, eta)) == ["iii)"]
+        assert failing(condition1_table(2, 2, d, 3.39, 1e-6, eta)) == ["ii)"]
+        assert failing(condition1_table(2, 2, d, 3.4, 1e-6, 1001 * eta)) == ["iv)"]
+        assert failing(condition1_table(2, 2, d, 3.4, 1e-6, eta, start=1e-9)) == ["i)"]
+
+    def test_it_implies_condition_2(self):
+        """Norms and products that Lemma 9 allows at this d, at their worst."""
+        n, alpha = 3, 3.4
+        d = dm_threshold(n, alpha)
+        largest, least = 1.05, 0.95
+        nu = 2 * alpha**2 * math.sqrt(math.log(24 * n**2 / 0.1) / d)
+        assert least >= 0.9 * largest
+        assert least * alpha**2 >= 9 * largest
+        assert n * nu <= 0.005 * least
+
+    def test_draws_beyond_the_threshold(self):
+        """Ten sequences in as many features as Condition 1 asks for: both conditions hold."""
+        d = dm_threshold(10, 3.4, delta=0.01)
+        for seed in range(3):
+            data = make_dm(10, 2, d, alpha=3.4, sigma=1e-5, span=True, seed=seed)
+            assert check_condition1(data, 1e-5, delta=0.01).all_hold
+            assert check_condition2(data, 1e-5).all_hold
+
+    def test_threshold_formula(self):
+        assert dm_threshold(3, 2.0) == math.ceil(math.log(2160) * 1.8e5 * 16 * 9)
+        assert dm_threshold(1, 0.1) == math.ceil(1680 * math.log(240))
+        assert dm_threshold(3, 2.0, T=4) > dm_threshold(3, 2.0)
+
+
+@pytest.mark.parametrize("check", [check_condition1, check_condition2])
+@pytest.mark.parametrize(
+    ("step_size", "arguments", "error"),
+    [
+        (0.0, {}, RangeError),
+        (-1.0, {}, RangeError),
+        ("0.1", {}, DtypeError),
+        (0.1, {"decay": (1.5, 1)}, RangeError),
+        (0.1, {"decay": (-0.1, 1)}, RangeError),
+        (0.1, {"decay": (0.5, 2)}, RangeError),
+        (0.1, {"decay": 0.5}, DtypeError),
+        (0.1, {"u0": torch.zeros(3)}, ShapeError),
+        (0.1, {"W0": torch.zeros(4)}, ShapeError),
+        (0.1, {"u0": torch.full((4,), math.nan)}, NonFiniteError),
+    ],
+)
+def test_refusals(check, step_size, arguments, error):
+    with pytest.raises(error):
+        check(orthogonal(), step_size, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"n": 0, "alpha": 3.4}, RangeError),
+        ({"n": 3, "alpha": 0.0}, RangeError),
+        ({"n": 3, "alpha": 3.4, "T": 1}, RangeError),
+        ({"n": 3, "alpha": 3.4, "delta": 0.0}, RangeError),
+    ],
+)
+def test_threshold_refusals(arguments, error):
+    with pytest.raises(error):
+        dm_threshold(**arguments)
+
+
+def test_largest_eta_shrinks_with_n():
+    assert joint_constants(repelling(8, 0.1)).largest_step_size(0.5) < largest_eta(2, 0.5)
+
+
+class TestPowerSum:
+    @pytest.mark.parametrize("p", [0.0, 0.3, 0.5, 2 / 3, 0.9, 1.0, 4 / 3, 1.8])
+    def test_against_term_by_term_sums(self, p):
+        steps = [0, 1, 2, 1023, 1024, 1025, 5000, 40_000]
+        exact = [math.fsum(s**-p for s in range(1, t + 1)) for t in steps]
+        assert power_sum(steps, p).tolist() == pytest.approx(exact, rel=CLOSED_FORM)
+
+    @FEW
+    @given(total=st.floats(0.1, 1e4), p=st.floats(0, 0.8))
+    def test_first_step_is_the_first(self, total, p):
+        t = first_step(total, p)
+        if t < 1e12:
+            assert float(power_sum(t, p)) >= total * (1 - CLOSED_FORM)
+            assert t == 1 or float(power_sum(t - 1, p)) < total
+
+    def test_out_of_reach(self):
+        assert first_step(1e5, 0.999) == math.inf

@@ -1,0 +1,143 @@
+"""Data model (DM): sizes, distribution, labels, and what it refuses."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from instances import FEW, seeds
+from tolerances import CLOSED_FORM, SAMPLED
+
+from attnbias import Dataset, solve_u_svm, solve_w_svm
+from attnbias.data import make_dm
+from attnbias.errors import DtypeError, InfeasibleError, NonFiniteError, RangeError
+from attnbias.geometry.tokens import resolve_opt
+
+
+def split(data):
+    """(n, d) optimal tokens and (n (T - 1), d) others."""
+    is_opt = torch.nn.functional.one_hot(data.opt, data.T).bool()
+    return data.X[is_opt], data.X[~is_opt]
+
+
+def test_defaults_are_figure_3():
+    data = make_dm()
+    assert (data.n, data.T, data.d) == (10, 2, 100)
+    assert dict(data.meta) == {
+        "alpha": 3.0, "sigma": 0.1, "position": "random", "seed": 0, "d": 100, "span": False,
+        "maker": "make_dm",
+    }  # fmt: skip
+    assert data.u is None and data.opt is not None
+
+
+@FEW
+@given(n=st.integers(1, 6), T=st.integers(2, 4), extra=st.integers(0, 20), seed=seeds)
+def test_both_svms_can_be_solved(n, T, extra, seed):
+    """With n T features the tokens are independent, so that every label and order is feasible."""
+    data = make_dm(n, T, n * T + extra, seed=seed)
+    assert float(solve_w_svm(data).margin) > 0
+    assert float(solve_u_svm(data).margin) > 0
+    assert resolve_opt(data).tolist() == data.opt.tolist()
+
+
+@FEW
+@given(n=st.integers(1, 5), T=st.integers(2, 4), seed=seeds, sigma=st.sampled_from([1e-3, 1, 50]))
+def test_scale_of_all_tokens(n, T, seed, sigma):
+    base, scaled = make_dm(n, T, 9, sigma=1.0, seed=seed), make_dm(n, T, 9, sigma=sigma, seed=seed)
+    assert torch.allclose(scaled.X, sigma * base.X, rtol=CLOSED_FORM, atol=0)
+    assert torch.equal(scaled.y, base.y) and torch.equal(scaled.opt, base.opt)
+
+
+def test_deviation_of_each_kind():
+    optimal, others = split(make_dm(n=180, T=3, d=400, alpha=2.5, sigma=0.3, seed=4))
+    assert float(optimal.std()) == pytest.approx(0.75, rel=SAMPLED)
+    assert float(others.std()) == pytest.approx(0.3, rel=SAMPLED)
+    assert abs(float(optimal.mean())) < 0.01 and abs(float(others.mean())) < 0.005
+
+
+def test_one_seed_has_one_hyperplane():
+    """Labels of two data sets of one seed are split by one u; those of two seeds are not."""
+
+    def together(a, b):
+        X = torch.cat([split(a)[0], split(b)[0]])[:, None].repeat(1, 2, 1)
+        return Dataset(X, torch.cat([a.y, b.y]), opt=torch.zeros(len(X), dtype=torch.long))
+
+    few = make_dm(n=300, T=2, d=3, seed=1)
+    many = make_dm(n=200, T=4, d=3, seed=1)
+    assert set(few.y.tolist()) == {-1.0, 1.0}
+    assert float(solve_u_svm(together(few, many)).margin) > 0
+    with pytest.raises(InfeasibleError):
+        solve_u_svm(together(few, make_dm(n=200, T=4, d=3, seed=2)))
+
+
+def gram_of_draws(span, d=12, draws=3000):
+    """(6,) means and root mean squares of the products of one sequence's tokens, over draws."""
+    values = []
+    for seed in range(draws):
+        data = make_dm(1, 3, d, alpha=2.0, sigma=1.0, position="first", span=span, seed=seed)
+        gram = data.X[0] @ data.X[0].T
+        values.append(gram[torch.triu(torch.ones(3, 3)).bool()])
+    values = torch.stack(values)
+    return values.mean(0), values.square().mean(0).sqrt()
+
+
+def test_span_coordinates_have_the_law_of_the_tokens():
+    d, sizes = 12, torch.tensor([4.0, 2, 2, 1, 1, 1])  # of the products, optimal token first
+    norms = torch.tensor([1, 0, 0, 1, 0, 1]).bool()
+    for span in (False, True):
+        mean, root = gram_of_draws(span)
+        exact = torch.where(norms, (d * (d + 2)) ** 0.5, d**0.5)  # of |x|^2 and <x, x'>
+        assert torch.allclose(root / sizes, exact.double(), rtol=0.05)  # 3000 draws
+        assert torch.allclose(mean / sizes, torch.where(norms, float(d), 0.0).double(), atol=0.4)
+
+
+def test_span_coordinates_keep_the_label():
+    data = make_dm(n=400, T=2, d=2000, span=True, seed=1)
+    assert data.d == 801 and data.meta["d"] == 2000
+    assert torch.equal(data.y, torch.where(split(data)[0][:, 0] >= 0, 1.0, -1.0).double())
+    assert 150 < int((data.y > 0).sum()) < 250
+
+
+def test_span_reaches_any_dimension():
+    optimal, others = split(make_dm(n=5, d=10**15, alpha=2.0, sigma=1e-7, span=True))
+    assert torch.allclose(optimal.norm(dim=1), torch.tensor(2e-7 * 1e15**0.5).double(), rtol=1e-5)
+    assert torch.allclose(others.norm(dim=1), torch.tensor(1e-7 * 1e15**0.5).double(), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("position", "place"), [("first", 0), ("last", 3)])
+def test_position(position, place):
+    data = make_dm(n=5, T=4, d=6, position=position)
+    assert data.opt.tolist() == [place] * 5
+    optimal, others = split(make_dm(n=5, T=4, d=400, position=position))
+    assert optimal.norm(dim=1).min() > others.norm(dim=1).max()
+
+
+def test_random_positions_differ_and_seeds_repeat():
+    data = make_dm(n=30, T=4, d=5, seed=3)
+    assert len(set(data.opt.tolist())) == 4
+    assert torch.equal(data.X, make_dm(n=30, T=4, d=5, seed=3).X)
+    assert not torch.equal(data.X, make_dm(n=30, T=4, d=5, seed=4).X)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "name"),
+    [
+        ({"n": 0}, RangeError, "n"),
+        ({"T": 1}, RangeError, "T"),
+        ({"d": 0}, RangeError, "d"),
+        ({"d": 2.0}, DtypeError, "d"),
+        ({"sigma": 0}, RangeError, "sigma"),
+        ({"sigma": -0.1}, RangeError, "sigma"),
+        ({"sigma": float("nan")}, NonFiniteError, "sigma"),
+        ({"alpha": 0}, RangeError, "alpha"),
+        ({"alpha": -3.0}, RangeError, "alpha"),
+        ({"alpha": "3"}, DtypeError, "alpha"),
+        ({"position": "middle"}, RangeError, "position"),
+        ({"seed": -1}, RangeError, "seed"),
+        ({"span": 1}, DtypeError, "span"),
+        ({"span": True, "d": 20}, RangeError, "d"),
+    ],
+)
+def test_refusals(arguments, error, name):
+    with pytest.raises(error) as caught:
+        make_dm(**arguments)
+    assert caught.value.what == name

@@ -1,0 +1,527 @@
+"""Statements about joint training: where they hold, where they must not, second forms."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from instances import seeds
+from joint_instances import from_gram, largest_eta, orthogonal, repelling, saturated
+from tolerances import FORMS, PRINTED_FOUR_RELATIVE, PRINTED_TWO_RELATIVE
+
+from attnbias import GD, NGD, Dataset, Polyak, make_separation_pair, train
+from attnbias.data import make_dm
+from attnbias.errors import DtypeError, ShapeError
+from attnbias.theorems.conditions import dm_threshold
+from attnbias.theorems.joint_bias import check_theorem3, check_theorem9
+from attnbias.theorems.joint_decoder import (
+    check_decoder_direction,
+    check_sharper_theorem4,
+    check_theorem4,
+    check_theorem10,
+    mean_nonopt_score,
+)
+from attnbias.theorems.joint_growth import check_lemma9, check_lemma10, check_lemma11
+from attnbias.theorems.joint_landscape import check_lemma12, check_lemma13
+from attnbias.theorems.joint_loss import check_loss_without_decay, check_theorem2, check_theorem8
+from attnbias.theorems.joint_run import JointRun
+from attnbias.theorems.joint_step import Segment
+
+CONDITIONED = [
+    check_lemma11,
+    check_lemma12,
+    check_lemma13,
+    check_theorem2,
+    check_theorem3,
+    check_theorem4,
+    check_sharper_theorem4,
+]
+ROOT = 2 / 3
+
+
+def joint(data, eta, p=ROOT, q=1, steps=200, record=None, **start):
+    """A run of Eq. 10; by default about every step at first, then ten a decade."""
+    record = (
+        sorted({*range(6), *np.geomspace(6, steps, 20).astype(int)}) if record is None else record
+    )
+    return train(data, NGD(eta, decay=(p, q)), steps, train_u=True, record=record, **start)
+
+
+@functools.cache
+def small_run():
+    data = saturated(3, seed=2)
+    return data, joint(data, largest_eta(3, ROOT))
+
+
+@functools.cache
+def biting_run(p=ROOT):
+    """A step size far beyond Condition 2, at which the sharper bounds say something."""
+    data = orthogonal()
+    return data, joint(data, 1.0 if p else 10.0, p=p, steps=20_000 if p else 2000)
+
+
+@functools.cache
+def equal_sizes(eta=0.1, q=0):
+    """alpha = 1: optimal tokens no larger than the others, which u then prefers at times."""
+    data = make_dm(4, 2, 8, alpha=1.0, sigma=0.5, seed=0)
+    return data, joint(data, eta, p=0, q=q)
+
+
+def named(table, word):
+    """The one check whose source or statement holds the word."""
+    found = [check for check in table if word in check.source + check.statement]
+    assert len(found) == 1, [check.statement for check in found]
+    return found[0]
+
+
+class TestWhereTheyHold:
+    def test_orthogonal_family_has_the_predicted_numbers(self):
+        steps = [0, 1, 10, 100, 1000, 10_000]
+        data = orthogonal()
+        trace = joint(data, largest_eta(2, ROOT), steps=10_000, record=steps)
+        expected = [-0.0012737, -0.0052582, -0.0146946, -0.0352731, -0.0797373]
+        assert trace.log_loss[1:].tolist() == pytest.approx(expected, rel=PRINTED_FOUR_RELATIVE)
+        check = check_theorem2(data, trace)[0]
+        bounds = [0.00096667, 0.0039848, 0.011117, 0.026639, 0.060114]
+        assert check.bounds.tolist() == pytest.approx(bounds, rel=PRINTED_FOUR_RELATIVE)
+        assert check.slack == pytest.approx(0.241, rel=PRINTED_TWO_RELATIVE)
+        assert np.exp(named(check_lemma11(data, trace), "Eq. 13").values.max()) < 1.0015
+
+    def test_orthogonal_family_without_decay(self):
+        data = orthogonal()
+        trace = joint(data, largest_eta(2, 0), p=0, steps=10_000, record=[0, 1000, 10_000])
+        assert trace.log_loss[1:].tolist() == pytest.approx(
+            [-3.8772, -38.968], rel=PRINTED_FOUR_RELATIVE
+        )
+        table = check_loss_without_decay(data, trace)
+        assert table.all_hold
+        assert table[0].bounds.tolist() == pytest.approx([2.9, 29.0], rel=PRINTED_FOUR_RELATIVE)
+
+    @settings(max_examples=15)
+    @given(n=st.integers(1, 5), seed=seeds, p=st.sampled_from([0, 0.3, 0.5, ROOT, 0.9]))
+    def test_every_statement_at_the_limits_of_condition_2(self, n, seed, p):
+        a = 10.0 ** (seed % 5 - 2)
+        data = saturated(n, seed=seed, a=a)
+        trace = joint(data, largest_eta(n, p, a), p=p, steps=60)
+        for check in CONDITIONED:
+            table = check(data, trace)
+            assert table.all_hold, table
+        assert check_lemma10(data, trace).all_hold
+        direction = check_decoder_direction(data, trace)[0]
+        assert direction.holds or "speaks of t >=" in direction.reason
+
+    def test_every_statement_on_a_draw_of_dm(self):
+        """As many features as Condition 1 asks for, in coordinates of the tokens' span."""
+        data = make_dm(3, 2, dm_threshold(3, 3.4), alpha=3.4, sigma=1e-5, span=True, seed=1)
+        trace = joint(data, 1e-5)
+        assert check_lemma9(data).all_hold
+        for check in CONDITIONED:
+            assert check(data, trace).all_hold
+
+    def test_lemma_10_is_attained(self):
+        """One sequence, both tokens on a line: u never turns."""
+        data = Dataset([[[1.0, 0.0], [-0.25, 0.0]]], [1], opt=[0])
+        table = check_lemma10(data, joint(data, 0.1, p=0))
+        assert table.all_hold
+        assert table[0].values == pytest.approx(table[0].bounds, rel=FORMS)
+        assert table[2].values[1:] == pytest.approx(table[2].bounds[1:], rel=FORMS)
+
+    def test_lemma_10_without_any_factor(self):
+        data = make_dm(n=4, d=20)
+        table = check_lemma10(data, joint(data, 0.05, p=0, q=0))
+        assert table.all_hold and len(table) == 3
+        assert table[0].bounds[-1] == pytest.approx(0.05 * 200)
+        assert table[2].bounds[-1] == pytest.approx(0.05 * 199)
+        closed = check_lemma10(data, joint(data, 0.05, p=1, q=1))
+        assert closed.all_hold and len(closed) == 3  # t^(1-p) / (1-p) means nothing at p = 1
+
+    @pytest.mark.parametrize("p", [0, ROOT])
+    def test_sharper_bounds_bite_beyond_condition_2(self, p):
+        data, trace = biting_run(p)
+        direction = check_decoder_direction(data, trace, assume_conditions=True)[0]
+        assert direction.holds
+        margin = check_sharper_theorem4(data, trace, assume_conditions=True)[0]
+        assert margin.holds
+        if p:
+            assert not margin.vacuous and margin.bounds[-1] > 0.2
+        else:  # the remainder does not vanish, the direction's bound does
+            assert margin.vacuous and not direction.vacuous and direction.bounds[-1] < 0.5
+
+    def test_theorem_4_from_the_step_it_names(self):
+        data = orthogonal()
+        check = check_theorem4(
+            data, joint(data, largest_eta(2, 0), p=0, steps=300, record=range(301))
+        )[0]
+        assert check.holds and not check.vacuous
+        first = check.step[check.bounds > 0][0]
+        assert f"positive from t = {first}" in check.reason
+
+    def test_theorem_3_says_when_it_would_bite(self):
+        data, trace = small_run()
+        check = check_theorem3(data, trace)[2]
+        assert check.verdict == "holds, vacuous"
+        late = float(check.reason.split()[-1])
+        # the bound falls as 1 / log((t + 1) / 2)
+        assert check.bounds[-1] * math.log((check.step[-1] + 1) / 2) == pytest.approx(
+            2 * (late - math.log(2)), rel=PRINTED_TWO_RELATIVE
+        )
+
+    def test_aliases(self):
+        assert check_theorem8 is check_theorem2
+        assert check_theorem9 is check_theorem3
+        assert check_theorem10 is check_theorem4
+
+
+class TestLemma9:
+    def test_holds_in_high_dimension(self):
+        for seed in range(3):
+            assert check_lemma9(make_dm(n=2, T=3, d=15_000, seed=seed)).all_hold
+
+    def test_silent_in_low_dimension_and_for_other_tokens(self):
+        table = check_lemma9(make_dm())
+        assert not table.all_hold and "under 1680 l" in table[0].reason
+        assert "make_dm" in check_lemma9(orthogonal())[0].reason
+
+    def test_figure_3_would_break_it(self):
+        table = check_lemma9(make_dm(), assume_conditions=True)
+        assert not table[0].holds and table[1].holds
+        assert "not checked" in table[0].reason
+
+    def test_refuses_tokens_that_repeat(self):
+        data = make_dm(n=2, d=15_000)
+        X = data.X.clone()
+        X[1] = X[0]
+        twice = Dataset(X, data.y, opt=data.opt[[0, 0]], meta=data.meta)
+        assert [check.holds for check in check_lemma9(twice)] == [True, False]
+        scaled = Dataset(1.1 * data.X, data.y, opt=data.opt, meta=data.meta)
+        assert [check.holds for check in check_lemma9(scaled)] == [False, True]
+
+
+class TestSecondForms:
+    """Values at the last iterate against plain formulas of its u and W."""
+
+    @pytest.fixture
+    def last(self):
+        data = make_dm(n=4, d=12, alpha=2.0, sigma=0.3, seed=5)
+        trace = joint(data, 0.3, p=0.3, steps=40)
+        X, y, u, W = data.X, data.y, trace.u, trace.W
+        phi = torch.softmax(torch.einsum("itd,de,ie->it", X, W, X[:, 0]), dim=1)
+        return data, trace, phi, torch.einsum("it,itd->id", phi, X), y, u
+
+    def test_lemma_11(self, last):
+        data, trace, phi, mean, y, u = last
+        table = check_lemma11(data, trace, assume_conditions=True)
+        scores = y[:, None] * (data.X @ u)
+        gap = scores.gather(1, data.opt[:, None]) - scores.gather(1, 1 - data.opt[:, None])
+        assert table[0].values[-1] == pytest.approx(float(gap.min()), rel=FORMS)
+        assert table[1].values[-1] == pytest.approx(float(gap.max()), rel=FORMS)
+        margin = y * (mean @ u)
+        ratio = float(margin.max() - margin.min())
+        assert named(table, "Eq. 13").values[-1] == pytest.approx(ratio, rel=FORMS)
+
+    def test_lemma_12(self, last):
+        data, trace, phi, mean, y, u = last
+        bar = (y[:, None] * data.X[torch.arange(4), data.opt]).sum(0)
+        value = float((y * (mean @ bar)).min() / bar.norm())
+        check = check_lemma12(data, trace, assume_conditions=True)[0]
+        assert check.values[-1] == pytest.approx(value, rel=FORMS)
+
+    def test_lemma_13_gradient_and_hessian(self, last):
+        data, trace, phi, mean, y, u = last
+        theta = torch.cat([u, trace.W.flatten()])
+        d = data.d
+
+        def loss(theta):
+            u, W = theta[:d], theta[d:].reshape(d, d)
+            phi = torch.softmax(torch.einsum("itd,de,ie->it", data.X, W, data.X[:, 0]), dim=1)
+            return torch.exp(-y * torch.einsum("it,itd,d->i", phi, data.X, u)).mean()
+
+        table = check_lemma13(data, trace, assume_conditions=True)
+        pull = float(torch.func.grad(loss)(theta)[:d].norm() / loss(theta))
+        assert table[0].values[-1] == pytest.approx(pull, rel=FORMS)
+        norm = torch.linalg.eigvalsh(torch.func.hessian(loss)(theta) / loss(theta)).abs().max()
+        assert table[3].values[-1] == pytest.approx(float(norm), rel=FORMS)
+
+    def test_segment_ends_at_the_next_iterate(self):
+        for T in (2, 3):
+            data = make_dm(n=3, T=T, d=9, alpha=1.5, sigma=0.4, seed=1)
+            trace = joint(data, 0.2, p=0.3, q=0.6, steps=30, record=range(31))
+            segment = Segment(JointRun(data, trace, assume=True))
+            assert segment.log_loss(0.0) == pytest.approx(trace.log_loss, rel=FORMS, abs=FORMS)
+            assert segment.log_loss(1.0)[:-1] == pytest.approx(trace.log_loss[1:], rel=FORMS)
+
+    def test_growth_of_gaps_is_that_of_the_next_record(self):
+        data = saturated(3, seed=4)
+        trace = joint(data, 0.3, steps=20, record=range(21))
+        check = named(check_lemma11(data, trace, assume_conditions=True), "Eq. 12")
+        later = trace.step[1:-1] + 1
+        growth = (trace.gaps[2:] - trace.gaps[1:-1]).min(axis=1) * later / 0.3
+        assert check.values[:-1] == pytest.approx(growth, rel=FORMS)
+
+    @pytest.mark.parametrize(("p", "eta"), [(0.0, 3.0), (ROOT, 1.0)])
+    def test_mean_nonopt_score_of_sparse_records(self, p, eta):
+        """From every iteration it is exact; from a few it is larger, by little."""
+        data = orthogonal()
+        every = JointRun(data, joint(data, eta, p=p, steps=300, record=range(301)), assume=True)
+        exact = mean_nonopt_score(every)
+        nonopt = 1 - every.softmax[:, [0, 1], data.opt.numpy()].min(axis=1)
+        weights = (every.run.step + 1.0) ** -p
+        plain = np.cumsum((weights * nonopt)[:-1]) / np.cumsum(weights[:-1])
+        assert exact[1:] == pytest.approx(plain, rel=FORMS)
+        few = sorted({*range(10), *np.geomspace(10, 300, 40).astype(int)})
+        sparse = mean_nonopt_score(
+            JointRun(data, joint(data, eta, p=p, steps=300, record=few), assume=True)
+        )
+        assert (sparse[1:] >= exact[few[1:]] * (1 - FORMS)).all()
+        assert (sparse[1:] <= exact[few[1:]] * 1.5).all()
+
+    def test_hessian_holds_at_any_decoder_and_any_T(self):
+        for T, seed in ((2, 0), (3, 1), (4, 2)):
+            data = make_dm(n=3, T=T, d=6, alpha=1.0, sigma=0.6, seed=seed)
+            table = check_lemma13(data, joint(data, 2.0, p=0, q=0, u0=torch.ones(6)))
+            rows = [check for check in table if "Hessian" in check.statement]
+            assert len(rows) == (2 if T == 2 else 1)
+            assert all(check.holds for check in rows)
+
+
+def other_runs():
+    """Runs outside the hypotheses, each with a word of the reason."""
+    data = orthogonal()
+    eta = largest_eta(2, ROOT)
+    start = {"u0": 1e-3 * torch.ones(4, dtype=torch.float64)}
+    yield "start is not zero", data, functools.partial(joint, data, eta, **start)
+    start = {"W0": 1e-3 * torch.ones(4, 4, dtype=torch.float64)}
+    yield "start is not zero", data, functools.partial(joint, data, eta, **start)
+    yield "decay q", data, functools.partial(joint, data, eta, q=0)
+    yield "step size eta", data, functools.partial(joint, data, eta, p=1)
+    yield "step size eta", data, functools.partial(joint, data, 1.01 * eta)
+    yield "T = 2", make_dm(n=2, T=3, d=8), None
+    yield "n nu / b_-", saturated(3, coupling=0.006), None
+    yield "step 0", data, functools.partial(joint, data, eta, record=range(1, 5))
+
+
+class TestHypotheses:
+    @pytest.mark.parametrize("check", CONDITIONED, ids=lambda check: check.__name__)
+    @pytest.mark.parametrize("case", range(8))
+    def test_conditions_come_first(self, check, case):
+        reason, data, run = list(other_runs())[case]
+        trace = (run or functools.partial(joint, data, 1e-4))()
+        table = [row for row in check(data, trace) if "Hessian" not in row.statement]
+        rows = [row for row in table if "converse" not in row.source]
+        assert rows and all(row.verdict == "not applicable" for row in rows)
+        assert all(reason in row.reason for row in rows)
+
+    @pytest.mark.parametrize(
+        ("rule", "reason"),
+        [
+            (GD(0.1), "NGD"),
+            (Polyak(), "NGD"),
+            (NGD(0.1, normalise="shared"), "apart"),
+            (NGD(0.1, decay=(ROOT, 1), max_step=0.5), "cap"),
+        ],
+        ids=str,
+    )
+    def test_other_rules_are_never_compared(self, rule, reason):
+        data = orthogonal()
+        trace = train(data, rule, 5, train_u=True, record=range(6))
+        for check in [*CONDITIONED, check_decoder_direction, check_loss_without_decay]:
+            for assumed in (False, True):
+                table = check(data, trace, assume_conditions=assumed)
+                rows = [row for row in table if "Hessian" not in row.statement]
+                assert all(not row.applicable and reason in row.reason for row in rows)
+        assert all(reason in row.reason for row in check_lemma10(data, trace))
+
+    def test_fixed_decoders_are_never_compared(self):
+        data = make_separation_pair()
+        trace = train(data, NGD(0.1), 5)
+        for check in [*CONDITIONED, check_decoder_direction, check_loss_without_decay]:
+            assert all("joint" in row.reason for row in check(data, trace))
+        assert all("joint" in row.reason for row in check_lemma10(data, trace))
+
+    def test_lemma_10_wants_a_zero_start(self):
+        data = orthogonal()
+        table = check_lemma10(data, joint(data, 0.1, u0=torch.ones(4, dtype=torch.float64)))
+        assert all(not row.applicable and "u_0" in row.reason for row in table)
+
+    def test_converse_of_theorem_2_wants_the_start_alone(self):
+        data = make_dm(n=3, d=10)
+        table = check_theorem2(data, joint(data, 0.5))
+        rows = {row.source: row.verdict for row in table}
+        assert rows == {"Theorem 2/8": "not applicable", "Theorem 2/8, the converse": "holds"}
+
+    def test_loss_without_decay_wants_p_zero(self):
+        data, trace = small_run()
+        assert "p = 0.666667" in check_loss_without_decay(data, trace)[0].reason
+
+    def test_statements_say_what_was_not_checked(self):
+        data = make_dm(n=3, d=30)
+        trace = joint(data, 0.05)
+        for check in [*CONDITIONED, check_decoder_direction]:
+            for row in check(data, trace, assume_conditions=True):
+                free = "Hessian" in row.statement or "converse" in row.source
+                assert ("conditions not checked" in row.statement) != free
+
+    def test_direction_waits_for_its_step(self):
+        data, trace = small_run()
+        row = check_decoder_direction(data, trace)[0]
+        assert row.verdict == "not applicable" and "speaks of t >=" in row.reason
+
+    def test_malformed_input_is_an_error(self):
+        data, trace = small_run()
+        for check in CONDITIONED:
+            with pytest.raises(DtypeError):
+                check(data.X, trace)
+            with pytest.raises(DtypeError):
+                check(data, trace.log_loss)
+            with pytest.raises(ShapeError):
+                check(saturated(2), trace)
+            with pytest.raises(DtypeError):
+                check(data, trace, assume_conditions="yes")
+
+
+class TestBrokenHypotheses:
+    """The conclusion goes with the hypothesis."""
+
+    def test_products_a_hundred_times_too_large(self):
+        """n nu = 0.5 b_- and 0.9 b_-, against 0.005 b_-."""
+        for coupling, lemma12, pl in ((0.005, True, True), (0.5, False, True), (0.9, False, False)):
+            data = repelling(8, coupling)
+            trace = joint(data, largest_eta(8, ROOT))
+            separated = check_lemma12(data, trace, assume_conditions=True)[0]
+            steep = check_lemma13(data, trace, assume_conditions=True)[0]
+            assert (separated.holds, steep.holds) == (lemma12, pl)
+
+    def test_figure_3_is_outside_lemma_12(self):
+        data = make_dm()
+        assert not check_lemma12(data, joint(data, 0.05), assume_conditions=True)[0].holds
+
+    @pytest.mark.parametrize(
+        ("check", "words"),
+        [
+            (check_lemma11, ["smallest score gap", "Eq. 11", "Eq. 12"]),
+            (check_lemma12, ["Lemma 12"]),
+            (check_lemma13, ["against tau"]),
+            (check_theorem2, ["0.4 sqrt"]),
+            (check_theorem4, ["0.39 gamma", "early"]),
+        ],
+        ids=lambda value: getattr(value, "__name__", ""),
+    )
+    def test_optimal_tokens_no_larger_than_others(self, check, words):
+        data, trace = equal_sizes()
+        table = check(data, trace, assume_conditions=True)
+        failed = " ".join(row.statement + row.source for row in table if not row.holds)
+        assert all(word in failed for word in words)
+
+    def test_long_steps_of_w(self):
+        """eta = 5 and q = 0: the loss rises on the way to the next iterate."""
+        data, trace = equal_sizes(5.0)
+        assert not named(check_lemma13(data, trace, assume_conditions=True), "way to").holds
+        assert not check_theorem3(data, trace, assume_conditions=True)[1].holds
+
+    def test_long_steps_of_u(self):
+        """A thousand times the step size: the losses come apart."""
+        data = saturated(3, seed=1)
+        table = check_lemma11(data, joint(data, 10.0, p=0), assume_conditions=True)
+        assert [row.source for row in table if not row.holds] == ["Lemma 11 (iii), Eq. 13"]
+
+    def test_p_zero_leaves_the_sharper_margin_behind(self):
+        """Its remainder tends to eta a (1.03 + 0.62 sqrt(a)), not to 0."""
+        data, trace = biting_run(0)
+        check = check_sharper_theorem4(data, trace, assume_conditions=True)[0]
+        assert check.bounds[-1] < -10
+
+
+TAMPERED = [
+    (check_lemma10, "|u_t|, against U_t", {"u_norm": 1.01}),
+    (check_lemma10, "eta t^(1-p)", {"u_norm": 1.5}),
+    (check_lemma10, "eta sum_{2<=s<=t}", {"W_norm": 1.5}),
+    (check_lemma10, "eta log t", {"W_norm": 1.5}),
+    (check_lemma11, "0.032 sqrt", {"scores": 0.001}),
+    (check_lemma11, "largest score gap, against", {"scores": 100.0}),
+    (check_lemma11, "C_Delta", {"scores": -1.0}),
+    (check_lemma11, "Eq. 11", {"least_opt_score": 0.999}),
+    (check_lemma11, "Eq. 12", {"scores": -1.0}),
+    (check_lemma11, "Eq. 13", {"scores": 1e4}),
+    (check_lemma12, "Lemma 12", {"gaps": -1e4}),
+    (check_lemma13, "against tau", {"gaps": -1e4}),
+    (check_theorem2, "0.4 sqrt", {"log_loss": 0.7}),
+    (check_theorem2, "1.2 eta", {"log_loss": 0.7}),
+    (check_theorem2, "B U_t", {"log_loss": 4.0}),
+    (check_theorem2, "3 eta B", {"log_loss": 4.0}),
+    (check_theorem3, "Xi / (2 B^2)", {"W_norm": 0.1}),
+    (check_theorem3, "eta log t", {"W_norm": 1.5}),
+    (check_theorem3, "cosine", {"W_alignment_error": 1e12}),
+    (check_theorem4, "0.39", {"scores": -1e4}),
+    (check_theorem4, "early", {"scores": -1.0}),
+    (check_sharper_theorem4, "sharper", {"scores": -1e4}),
+]
+
+
+@pytest.mark.parametrize(
+    ("check", "word", "change"), TAMPERED, ids=[f"{c.__name__}-{w}" for c, w, _ in TAMPERED]
+)
+def test_a_tampered_trace_is_refused(check, word, change):
+    data, trace = small_run()
+    rows = [row for row in check(data, trace) if word in row.source + row.statement]
+    assert rows and all(row.holds for row in rows)
+    false = {name: factor * getattr(trace, name) for name, factor in change.items()}
+    rows = check(data, dataclasses.replace(trace, **false))
+    rows = [row for row in rows if word in row.source + row.statement]
+    assert rows and not any(row.holds for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("check", "p", "change"),
+    [
+        (check_sharper_theorem4, ROOT, {"u_norm": 10.0}),
+        (check_decoder_direction, 0, {"u_alignment_error": 1e3}),
+        (check_decoder_direction, 0, {"gaps": 0.1, "u_alignment_error": 1e6}),
+    ],
+)
+def test_a_tampered_trace_is_refused_where_the_bound_bites(check, p, change):
+    data, trace = biting_run(p)
+    assert check(data, trace, assume_conditions=True)[0].holds
+    false = {name: factor * getattr(trace, name) for name, factor in change.items()}
+    tampered = dataclasses.replace(trace, **false)
+    assert not check(data, tampered, assume_conditions=True)[0].holds
+
+
+def test_hessian_refuses_a_smaller_decoder():
+    """The bound grows with |u|: a trace that claims |u| = 0 and large scores must fail."""
+    data = make_dm(n=2, d=5, sigma=0.2, alpha=1.0)
+    trace = joint(data, 2.0, p=0, steps=60)
+    assert named(check_lemma13(data, trace), "0.77").holds
+    false = dataclasses.replace(trace, u_norm=0 * trace.u_norm, scores=1e4 * trace.scores)
+    assert not named(check_lemma13(data, false), "0.77").holds
+
+
+def test_loss_without_decay_refuses_a_slower_loss():
+    data = orthogonal()
+    trace = joint(data, largest_eta(2, 0), p=0)
+    assert check_loss_without_decay(data, trace).all_hold
+    for factor, kept in ((0.7, "converse"), (4.0, "at p = 0")):
+        table = check_loss_without_decay(
+            data, dataclasses.replace(trace, log_loss=factor * trace.log_loss)
+        )
+        assert [kept in row.source for row in table] == [row.holds for row in table]
+
+
+def test_nan_in_a_trace_is_never_a_pass():
+    data, trace = small_run()
+    log_loss = trace.log_loss.copy()
+    log_loss[3] = math.nan
+    assert not check_theorem2(data, dataclasses.replace(trace, log_loss=log_loss))[0].holds
+
+
+def test_equal_optimal_tokens_are_outside():
+    """Two sequences that share their optimal token: its square is a product of two tokens."""
+    gram = torch.diag(torch.tensor([1.0, 1.0, 0.1, 0.1], dtype=torch.float64))
+    gram[0, 1] = gram[1, 0] = 0.999
+    data = from_gram(gram, [1, 1], [True, True])
+    assert "n nu / b_-" in check_theorem2(data, joint(data, 1e-3))[0].reason

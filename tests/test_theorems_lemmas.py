@@ -1,0 +1,567 @@
+"""Lemmas 2 to 6, the bounds (G) on the gradient, and Assumption 1 giving feasibility."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from instances import FEW, random_start, seeds
+from lemma_instances import (
+    assert_refused,
+    at,
+    bad_pair,
+    changed,
+    coupled,
+    equal_score_data,
+    named,
+    opposed_tokens,
+    opposite_pair,
+    orthonormal,
+    spread_gaps,
+    start_with_gaps,
+    unequal_scores,
+    verdicts,
+)
+from tolerances import AUTOGRAD, CLOSED_FORM, PRINTED_FOUR, PRINTED_TWO_RELATIVE
+
+from attnbias import (
+    GD,
+    NGD,
+    Dataset,
+    Polyak,
+    make_example1,
+    make_separation_pair,
+    solve_w_svm,
+    train,
+)
+from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
+from attnbias.geometry.assumptions import check_assumption1, example1_threshold
+from attnbias.geometry.tokens import gap_rows
+from attnbias.model import attention_map, empirical_risk
+from attnbias.theorems.correlation import check_lemma4, check_lemma5, least_cosine, toward_w_mm
+from attnbias.theorems.example1 import check_lemma6, lemma6_log
+from attnbias.theorems.feasible import check_assumption1_feasible, least_alignment
+from attnbias.theorems.gradient_bounds import check_gradient_bounds
+from attnbias.theorems.initialisation import check_lemma2, lemma2_zeta
+from attnbias.theorems.run import Run
+from attnbias.theorems.softmax_bound import (
+    check_lemma3,
+    gap_checks,
+    gap_velocity,
+    score_checks,
+)
+
+DENSE = [0, 1, 2, 3, 10, 11, 100, 101, 300]
+sizes = {"n": st.integers(1, 3), "T": st.integers(2, 4), "seed": seeds}
+
+
+def run_of(data, rule=None, steps=300, **options):
+    return train(data, rule or NGD(0.1), steps, record=[s for s in DENSE if s <= steps], **options)
+
+
+class TestGradientBounds:
+    @FEW
+    @given(**sizes, scale=st.sampled_from([0.0, 0.3, 1.0]))
+    def test_eq14_against_autograd(self, n, T, seed, scale):
+        """The weights of a run give the gradient that autograd finds, before saturation."""
+        data, svm = equal_score_data(n, T, seed)
+        W = random_start(data, scale, seed).requires_grad_()
+        (expected,) = torch.autograd.grad(empirical_risk(data, W, data.u), W)
+        run = Run(data, at(data, W.detach(), svm), svm)
+        weights = run.p[0] * math.exp(run.log_scale[0]) / run.n
+        found = -gap_rows(data).combine(torch.from_numpy(weights))
+        torch.testing.assert_close(found, expected, rtol=AUTOGRAD, atol=AUTOGRAD)
+
+    @FEW
+    @given(**sizes)
+    def test_eq5_is_eq14(self, n, T, seed):
+        """l Delta phi ((1 - phi) h_opt - sum phi_tau h_tau), h = X V x_1, against the weights."""
+        data, svm = equal_score_data(n, T, seed)
+        W, V = random_start(data, 0.3, seed), random_start(data, 1.0, seed + 1)
+        run = Run(data, at(data, W, svm), svm)
+        phi, h = attention_map(data.X, W), torch.einsum("itd,de,ie->it", data.X, V, data.X[:, 0])
+        opt = run.rows.opt[:, None]
+        best, h_opt = phi.gather(1, opt)[:, 0], h.gather(1, opt)[:, 0]
+        scores = data.y[:, None] * (data.X @ data.u)
+        gap = scores.amax(dim=1) - scores.amin(dim=1)
+        loss = (-(phi * scores).sum(dim=1)).exp()
+        others = (phi * h).sum(dim=1) - best * h_opt
+        expected = float((loss * gap * best * ((1 - best) * h_opt - others)).mean())
+        found = float(run.toward(gap_rows(data).gaps(V).numpy())[0])
+        found *= float(run.grad_size[0]) * math.exp(run.log_scale[0])
+        assert found == pytest.approx(expected, rel=AUTOGRAD, abs=AUTOGRAD)
+
+    def test_weight_is_largest_at_an_even_split(self):
+        """phi = 1/2 and a small score gap: l Delta / 4 against Delta / 4."""
+        data = make_separation_pair().with_decoder([0.01, 0.0])
+        weight = named(check_gradient_bounds(data, run_of(data, steps=0)), "largest weight")
+        assert weight.value == pytest.approx(math.exp(-0.005), rel=CLOSED_FORM)
+
+    @FEW
+    @given(**sizes, scale=st.sampled_from([0.3, 3.0, 30.0]))
+    def test_hold_at_any_start(self, n, T, seed, scale):
+        data, svm = equal_score_data(n, T, seed)
+        table = check_gradient_bounds(data, at(data, random_start(data, scale, seed), svm), svm=svm)
+        assert table.all_hold, table
+
+    @pytest.mark.parametrize("rule", [GD(0.3), NGD(0.1), NGD(0.1, momentum=0.9), Polyak()])
+    def test_hold_along_a_run(self, rule):
+        data = make_example1(n=4, T=3, d=40)
+        assert check_gradient_bounds(data, run_of(data, rule)).all_hold
+
+    def test_attained(self):
+        data = opposite_pair()
+        table = check_gradient_bounds(data, run_of(data, NGD(0.5)))
+        assert table.all_hold
+        for words in ("|grad L| over the mean weight (1/n) sum p, against Xi", "smallest C_i"):
+            assert abs(named(table, words).slack) < CLOSED_FORM
+        assert abs(table[2].slack) < CLOSED_FORM
+
+    def test_recorded_norm_that_is_not_eq14s(self):
+        data = make_example1(n=4, T=3, d=40)
+        trace = run_of(data)
+        norm = trace.log_grad_norm.copy()
+        norm[3] += 1e-9
+        table = check_gradient_bounds(data, changed(trace, log_grad_norm=norm))
+        assert verdicts(table)[0] == "fails"
+
+    def test_norms_outside_the_bounds(self):
+        data = orthonormal()
+        trace = run_of(data)
+        large, small = trace.log_grad_norm + math.log(2.1), trace.log_grad_norm - 0.1
+        assert verdicts(check_gradient_bounds(data, changed(trace, log_grad_norm=large)))[2] == (
+            "fails"
+        )
+        assert verdicts(check_gradient_bounds(data, changed(trace, log_grad_norm=small)))[1] == (
+            "fails"
+        )
+
+    def test_refused(self):
+        data, W = unequal_scores()
+        assert_refused(check_gradient_bounds(data, at(data, W)), "Assumption 2")
+        data = orthonormal()
+        assert_refused(check_gradient_bounds(data, run_of(data, loss="logistic")), "exponential")
+        joint = changed(run_of(data), scores=np.zeros((len(DENSE), 2, 2)))
+        assert_refused(check_gradient_bounds(data, joint), "fixed decoder")
+
+    def test_malformed(self):
+        data = orthonormal()
+        with pytest.raises(DtypeError):
+            check_gradient_bounds(data, "trace")
+        with pytest.raises(ShapeError):
+            check_gradient_bounds(bad_pair(), run_of(orthonormal(3)))
+        infeasible = Dataset([[[-1.0], [1.0]], [[1.0], [2.0]]], [1, 1], u=[1.0])
+        trace = train(infeasible, NGD(0.1), 3, svm=False)
+        with pytest.raises(InfeasibleError):
+            check_gradient_bounds(infeasible, trace)
+
+
+class TestLemma2:
+    def test_holds_for_almost_all_draws(self):
+        """More often than 1 - 2 delta, and the bounds on scores follow from that on logits."""
+        data = make_example1(n=3, T=3, d=20)
+        held = 0
+        for seed in range(40):
+            table = check_lemma2(data, random_start(data, 0.05, seed), omega=0.05, delta=0.1)
+            held += table.all_hold
+            if table[0].holds:
+                assert table[1].holds
+                assert table[2].holds
+        assert held >= 32
+
+    def test_a_start_ten_times_as_large(self):
+        data = make_example1(n=3, T=3, d=20)
+        table = check_lemma2(data, 10 * random_start(data, 0.05, 0), omega=0.05)
+        assert verdicts(table) == ["fails"] * 4
+
+    def test_omega_too_large_for_zeta(self):
+        data = make_example1(n=3, T=3, d=20)
+        zeta = lemma2_zeta(data, 0.05, 0.1)
+        W0 = random_start(data, 0.05, 0)
+        assert check_lemma2(data, W0, omega=0.05, zeta=zeta, delta=0.1).all_hold
+        assert_refused(check_lemma2(data, W0, omega=0.0501, zeta=zeta, delta=0.1), "omega")
+
+    def test_zeta_is_the_printed_one(self):
+        data = make_example1(n=3, T=3, d=20)
+        B = float(data.X.norm(dim=2).max())
+        expected = 0.2 * B**2 * math.sqrt(2 * math.log(2 * 9 / 0.05))
+        assert lemma2_zeta(data, 0.2, 0.05) == pytest.approx(expected, rel=CLOSED_FORM)
+
+    def test_upper_bound_on_scores_is_vacuous_for_large_logits(self):
+        data = make_example1(n=3, T=3, d=20)
+        W0 = random_start(data, 0.05, 0)
+        assert verdicts(check_lemma2(data, W0, omega=0.05, zeta=0.54))[2] == "holds"
+        assert verdicts(check_lemma2(data, W0, omega=0.05, zeta=0.56))[2] == "holds, vacuous"
+
+    def test_scores_at_the_limit(self):
+        """Logits zeta and -zeta of two tokens: scores exp(+-2 zeta) / (1 + ...) times 2."""
+        data = Dataset([[[1.0, 0.0], [-1.0, 0.0]]], [1], u=[1.0, 0.0])
+        W0 = torch.tensor([[0.3, 0.0], [0.0, 0.0]], dtype=torch.float64)
+        table = check_lemma2(data, W0, omega=0.01, zeta=0.3)
+        assert table[0].slack == pytest.approx(0, abs=CLOSED_FORM)
+        assert table[1].value == pytest.approx(2 / (1 + math.exp(0.6)), rel=CLOSED_FORM)
+        assert table[1].bound == pytest.approx(math.exp(-0.6), rel=CLOSED_FORM)
+        assert table[2].value == pytest.approx(2 / (1 + math.exp(-0.6)), rel=CLOSED_FORM)
+        assert table[2].bound == pytest.approx(math.exp(0.6), rel=CLOSED_FORM)
+
+    def test_ragged_and_without_decoder(self):
+        X = torch.ones(2, 3, 2, dtype=torch.float64)
+        data = Dataset(X, [1, -1], lengths=[2, 3])
+        table = check_lemma2(data, torch.zeros(2, 2).double(), omega=0.1)
+        assert table.all_hold
+        for check in table[1:3]:  # uniform, at every length
+            assert check.value == pytest.approx(1, rel=CLOSED_FORM)
+
+    @pytest.mark.parametrize(
+        ("change", "error"),
+        [
+            ({"omega": 0}, RangeError),
+            ({"omega": "small"}, DtypeError),
+            ({"delta": 1}, RangeError),
+            ({"zeta": -1}, RangeError),
+            ({"W0": torch.zeros(3, 3).double()}, ShapeError),
+        ],
+    )
+    def test_malformed(self, change, error):
+        data = orthonormal()
+        options = {"W0": torch.zeros(4, 4).double(), "omega": 0.1} | change
+        with pytest.raises(error):
+            check_lemma2(data, options.pop("W0"), **options)
+
+
+class TestLemma3:
+    @FEW
+    @given(
+        n=st.integers(2, 3),
+        T=st.integers(2, 3),
+        seed=seeds,
+        position=st.sampled_from([-1, 0, 1]),
+        kind=st.sampled_from(["NGD", "GD", "Polyak"]),
+    )
+    def test_at_the_limit_of_assumption1(self, n, T, seed, position, kind):
+        """Tokens as far from orthogonal as Assumption 1 allows, steps as long as it allows."""
+        mu = min(1 / 15, 4 / 3 * 0.1 / (n * math.exp(0.1)))
+        data = coupled(n, T, 0.999 * mu, seed, position)
+        gaps = 2 * np.random.default_rng(seed).random(n * (T - 1)) - 1
+        W0 = start_with_gaps(data, gaps)
+        svm = solve_w_svm(data)
+        longest = 0.99 * math.log(2) * float(svm.margin) / (1.2 * mu)
+        rule = {"NGD": NGD(longest), "GD": GD(5.0), "Polyak": Polyak(max_step=5.0)}[kind]
+        trace = run_of(data, rule, W0=W0, svm=svm)
+        assert check_assumption1(data, phi=float(trace.least_opt_score[0])).all_hold
+        table = check_lemma3(data, trace, svm=svm)
+        assert table.all_hold, table
+
+    def test_example1_from_zero_is_beyond_assumption1(self):
+        data = make_example1(n=4, T=3, d=40)
+        assert_refused(check_lemma3(data, run_of(data)), "Assumption 1 fails")
+
+    def test_score_bound_is_attained_at_the_start(self):
+        data = orthonormal()
+        W0 = start_with_gaps(data, [-2.0, 0.5])
+        table = check_lemma3(data, run_of(data, W0=W0))
+        assert table.all_hold
+        assert abs(table[0].slack) < CLOSED_FORM
+        assert table[0].bound == pytest.approx(1 / (1 + math.exp(2)), rel=CLOSED_FORM)
+
+    def test_broken_part_ii(self):
+        """Without Assumption 1 a gap falls although its sequence's score is .0453."""
+        data = opposed_tokens()
+        W0 = start_with_gaps(data, [-3.0, 0.0])
+        trace = run_of(data, NGD(0.01), W0=W0)
+        assert_refused(check_lemma3(data, trace), "Assumption 1 fails")
+        run = Run(data, trace)
+        assert math.exp(run.log_opt[0, 0]) == pytest.approx(0.0453, abs=PRINTED_FOUR)
+        assert gap_velocity(run)[0, 1] == pytest.approx(-0.63356, abs=PRINTED_FOUR)
+        half = gap_checks(run)[0]
+        assert half.verdict == "fails"
+        assert half.values[0] == pytest.approx(-0.63356, abs=PRINTED_FOUR)
+        assert gap_checks(run)[1].verdict == "fails"
+
+    def test_broken_part_i(self):
+        """The pair on which convergence is not global: its score falls to nothing."""
+        data = bad_pair()
+        trace = train(data, NGD(0.1), 1000, record=[0, 1, 10, 100, 1000])
+        assert_refused(check_lemma3(data, trace), "Assumption 1 fails")
+        (score,) = score_checks(Run(data, trace))
+        assert score.verdict == "fails"
+        np.testing.assert_allclose(
+            score.values, [0.5, 0.399, 0.0260, 1.2e-18, 1.7e-184], rtol=PRINTED_TWO_RELATIVE
+        )
+
+    def test_steps_too_long(self):
+        data = coupled(2, 2, 0.06, 0, 0)
+        svm = solve_w_svm(data)
+        longest = math.log(2) * float(svm.margin) / (1.2 * 0.06)
+        assert check_lemma3(data, run_of(data, NGD(0.99 * longest)), svm=svm).all_hold
+        assert_refused(check_lemma3(data, run_of(data, NGD(1.01 * longest)), svm=svm), "a step of")
+
+    def test_changed_records(self):
+        data = coupled(3, 2, 0.03, 1, 0)
+        trace = run_of(data, W0=start_with_gaps(data, [-1.0, 0.5, 1.0]))
+        assert check_lemma3(data, trace).all_hold
+        low = trace.least_opt_score.copy()
+        low[-1] = 0.2
+        assert verdicts(check_lemma3(data, changed(trace, least_opt_score=low)))[0] == "fails"
+        gaps = trace.gaps.copy()
+        gaps[1, 0] -= 0.5  # from t = 0 to 1, in the sequence with score below 1/2
+        table = check_lemma3(data, changed(trace, gaps=gaps))
+        for words in ("least change of these", "least change of a gap", "change of a gap"):
+            assert named(table, words).verdict == "fails"
+        gaps = trace.gaps.copy()
+        gaps[1, 0] += 1e-9
+        table = check_lemma3(data, changed(trace, gaps=gaps))
+        assert named(table, "change of a gap").verdict == "fails"
+
+    def test_bounds_are_the_printed_ones(self):
+        """phi_low is 1/4 at most, and a gap may fall by 1.2 mu B^2 / Xi for a unit of path."""
+        data = coupled(2, 2, 0.03, 1, 0)
+        svm = solve_w_svm(data)
+        trace = run_of(data, svm=svm)
+        table = check_lemma3(data, changed(trace, least_opt_score=np.full(len(DENSE), 0.26)))
+        assert verdicts(table)[0] == "holds"
+        assert table[0].bound == 0.25
+        fall = 1.2 * 0.03 / float(svm.margin)
+        assert named(table, "least velocity of any").bound == pytest.approx(-fall, rel=CLOSED_FORM)
+        np.testing.assert_allclose(
+            named(table, "least change of a gap").bounds,
+            -fall * np.diff(trace.path_length),
+            rtol=CLOSED_FORM,
+        )
+        own, cross = table[-2:]
+        assert own.bound == pytest.approx(1 - 0.09, rel=CLOSED_FORM)
+        assert cross.bound == pytest.approx(-0.036, rel=CLOSED_FORM)
+
+    def test_score_before_the_step_decides(self):
+        """One gap falls while the score goes from under 1/2 to above it."""
+        data = Dataset(torch.eye(3).double()[None], [1], u=[1.0, 0.0, 0.0])
+        trace = run_of(data, steps=1, W0=start_with_gaps(data, [-1.0, 5.0]))
+        assert check_lemma3(data, trace)[2].holds
+        gaps = trace.gaps.copy()
+        gaps[1] = [10.0, 4.0]
+        assert check_lemma3(data, changed(trace, gaps=gaps))[2].verdict == "fails"
+
+    def test_what_is_not_recorded(self):
+        data = orthonormal()
+        table = check_lemma3(data, train(data, NGD(0.1), 10, record=[0, 5, 10]))
+        reasons = [check.reason for check in table if not check.applicable]
+        assert reasons == ["no two consecutive steps are recorded"] * 2
+        late = train(data, NGD(0.1), 10, record=[5, 10])
+        assert_refused(check_lemma3(data, late), "step 0")
+        assert_refused(check_lemma3(data, run_of(data, NGD(0.1, momentum=0.5))), "momentum")
+
+    def test_vacuous_without_a_low_score(self):
+        data = orthonormal()
+        table = check_lemma3(data, run_of(data, W0=start_with_gaps(data, [1.0, 2.0])))
+        assert verdicts(table)[1:3] == ["holds, vacuous"] * 2
+        assert table.all_hold
+
+    def test_one_sequence_has_no_cross_terms(self):
+        data = make_separation_pair()
+        table = check_lemma3(data, run_of(data))
+        assert table[-1].verdict == "holds, vacuous"
+
+
+class TestFeasible:
+    @FEW
+    @given(
+        n=st.integers(1, 3), T=st.integers(2, 3), seed=seeds, position=st.sampled_from([-1, 0, 1])
+    )
+    def test_at_the_limit_of_assumption1(self, n, T, seed, position):
+        mu = 0.999 * min(1 / 15, 1 / 3 / (n * math.exp(0.1)))
+        data = coupled(n, T, mu, seed, position)
+        table = check_assumption1_feasible(data)
+        assert table.all_hold, table
+        assert table[0].bound >= table[1].bound
+
+    def test_bounds_on_the_orthonormal_instance(self):
+        table = check_assumption1_feasible(orthonormal())
+        assert [check.value for check in table] == pytest.approx([2, 2, 1], rel=CLOSED_FORM)
+        assert [check.bound for check in table] == pytest.approx([1, 0.4, 0.1], rel=CLOSED_FORM)
+
+    def test_sum_of_rows(self):
+        """One matrix product against the Gram matrix, with ragged sequences."""
+        data = make_example1(n=3, T=4, d=30)
+        data = Dataset(data.X, data.y, data.u, lengths=[4, 4, 4])
+        K = gap_rows(data).gram()
+        assert least_alignment(data) == pytest.approx(
+            float((K @ torch.full((9,), 1 / 3, dtype=torch.float64)).min()), rel=CLOSED_FORM
+        )
+
+    def test_ragged(self):
+        whole = coupled(2, 3, 0.02, 3, 0)
+        data = Dataset(whole.X, whole.y, whole.u, lengths=[3, 2])
+        table = check_assumption1_feasible(data)
+        assert table.all_hold
+        rows = gap_rows(data)
+        expected = rows.gram() @ torch.tensor([0.5, 0.5, 1.0], dtype=torch.float64)
+        assert table[0].value == pytest.approx(float(expected.min()), rel=CLOSED_FORM)
+
+    def test_refused_without_assumption1(self):
+        assert_refused(check_assumption1_feasible(bad_pair()), "Assumption 1 fails")
+        zero = Dataset([[[0.0, 0.0], [1.0, 0.0]]], [1], u=[1.0, 0.0])
+        assert_refused(check_assumption1_feasible(zero), "zero")
+
+    def test_a_margin_that_is_too_small(self):
+        data = orthonormal()
+        svm = dataclasses.replace(solve_w_svm(data), norm=100.0)
+        assert verdicts(check_assumption1_feasible(data, svm=svm)) == ["holds", "holds", "fails"]
+
+
+class TestLemma4:
+    @FEW
+    @given(**sizes, size=st.sampled_from([1.0, 10.0, 1000.0]))
+    def test_holds_everywhere(self, n, T, seed, size):
+        data, svm = equal_score_data(n, T, seed)
+        for W in (random_start(data, size, seed), start_with_gaps(data, spread_gaps(data, 9, 1))):
+            table = check_lemma4(data, at(data, W, svm), svm=svm)
+            assert table[0].holds, table
+
+    @pytest.mark.parametrize("rule", [GD(0.3), NGD(0.1), Polyak()])
+    def test_holds_along_a_run(self, rule):
+        data = make_example1(n=4, T=3, d=40)
+        assert check_lemma4(data, run_of(data, rule)).all_hold
+
+    def test_attained(self):
+        data = opposite_pair()
+        table = check_lemma4(data, run_of(data))
+        assert table.all_hold
+        assert max(abs(check.slack) for check in table) < CLOSED_FORM
+
+    def test_on_the_bad_pair(self):
+        data = bad_pair()
+        run = Run(data, train(data, NGD(0.1), 20_000))
+        assert least_cosine(run) == pytest.approx(0.0693, abs=PRINTED_FOUR)
+        assert toward_w_mm(run)[-1] == pytest.approx(0.1961, abs=PRINTED_FOUR)
+        assert check_lemma4(data, run.trace).all_hold
+
+    def test_broken_assumption2(self, monkeypatch):
+        data, W = unequal_scores()
+        trace = at(data, W)
+        assert_refused(check_lemma4(data, trace), "Assumption 2 fails")
+        monkeypatch.setattr(Run, "needs_assumption2", lambda run: "")
+        cosine = check_lemma4(data, trace)[0]
+        assert cosine.verdict == "fails"
+        assert cosine.value == pytest.approx(-0.4472, abs=PRINTED_FOUR)
+
+    def test_a_path_longer_than_recorded_progress(self):
+        data = orthonormal()
+        trace = run_of(data)
+        table = check_lemma4(data, changed(trace, path_length=2.1 * trace.path_length))
+        assert verdicts(table) == ["holds", "fails"]
+
+    def test_momentum_steps_are_not_along_the_gradient(self):
+        data = orthonormal()
+        table = check_lemma4(data, run_of(data, NGD(0.1, momentum=0.5)))
+        assert verdicts(table) == ["holds", "not applicable"]
+        assert "momentum" in table[1].reason
+
+
+class TestLemma5:
+    @FEW
+    @given(**sizes, size=st.sampled_from([0.0, 1.0, 10.0]))
+    def test_holds_from_any_start(self, n, T, seed, size):
+        data, svm = equal_score_data(n, T, seed)
+        trace = run_of(data, NGD(0.5), W0=random_start(data, size, seed), svm=svm)
+        table = check_lemma5(data, trace, svm=svm)
+        assert all(check.holds or not check.applicable for check in table), table
+        assert verdicts(table)[0] == "holds"
+
+    def test_upper_side_is_attained(self):
+        data = make_separation_pair()
+        table = check_lemma5(data, run_of(data, NGD(0.5)))
+        assert table.all_hold
+        assert abs(table[0].slack) < CLOSED_FORM
+
+    def test_start_against_w_mm(self):
+        """W_0 = -8 W_mm: t_0 = 4 * 8 / 0.5 = 64, and the projection's bound bites from 32 on."""
+        data = make_separation_pair()
+        W0 = -8 * solve_w_svm(data).weights
+        table = check_lemma5(data, train(data, NGD(0.5), 63, W0=W0))
+        assert verdicts(table) == ["holds", "holds", "not applicable"]
+        assert "t_0 = 64" in table[2].reason
+        table = check_lemma5(data, train(data, NGD(0.5), 30, W0=W0))
+        assert verdicts(table)[1] == "holds, vacuous"
+        assert "from t = 32" in table[1].reason
+        table = check_lemma5(data, train(data, NGD(0.5), 100, W0=W0))
+        assert table.all_hold
+        assert table[2].step.min() == 64
+
+    def test_changed_records(self):
+        data = orthonormal()
+        trace = run_of(data)
+        for name, factor, which in (("W_norm", 1.01, 0), ("gaps", 0.4, 1), ("W_norm", 0.2, 2)):
+            table = check_lemma5(data, changed(trace, **{name: factor * getattr(trace, name)}))
+            assert verdicts(table)[which] == "fails"
+
+    @pytest.mark.parametrize(
+        ("rule", "words"),
+        [
+            (GD(0.1), "for NGD"),
+            (Polyak(), "for NGD"),
+            (NGD(0.1, momentum=0.5), "momentum"),
+            (NGD(0.1, max_step=0.2), "not every step"),
+        ],
+    )
+    def test_other_rules(self, rule, words):
+        data = orthonormal()
+        assert_refused(check_lemma5(data, run_of(data, rule)), words)
+
+    def test_only_the_start(self):
+        data = orthonormal()
+        assert_refused(check_lemma5(data, train(data, NGD(0.1), 0))[:2], "no step after")
+
+
+class TestLemma6:
+    def test_holds_for_almost_all_draws(self):
+        held = [
+            check_lemma6(make_example1(n=3, T=2, d=170, seed=seed), delta=0.5) for seed in range(20)
+        ]
+        assert sum(all(check.holds for check in table[:5]) for table in held) >= 19
+
+    def test_assumption1_from_the_threshold_on(self):
+        """n = 1, T = 2 with a small score gap, so that the dimension is within reach."""
+        options = {"n": 1, "T": 2, "opt_score": 0.01, "position": "first"}
+        kappa = math.exp(0.01)
+        needed = example1_threshold(1, 2, kappa, delta=0.1)
+        table = check_lemma6(make_example1(d=needed + 1, **options))
+        assert table.all_hold
+        assert len(table) == 7
+        small = check_lemma6(make_example1(d=1000, **options))
+        assert verdicts(small) == ["holds"] * 5 + ["not applicable"] * 2
+        assert f"d = {needed}" in small[5].reason
+
+    def test_log_term(self):
+        assert lemma6_log(3, 2, 0.1) == pytest.approx(math.log(2160), rel=CLOSED_FORM)
+
+    def test_too_few_features(self):
+        assert_refused(check_lemma6(make_example1(n=3, T=2, d=100)), "16 l = 123")
+
+    def test_other_data_and_another_signal(self):
+        assert_refused(check_lemma6(bad_pair()), "make_example1")
+        table = check_lemma6(make_example1(n=3, T=2, d=1000, signal=1.0))
+        assert verdicts(table) == ["holds"] * 4 + ["not applicable"] * 3
+
+    @pytest.mark.parametrize(("factor", "failing"), [(1.5, 0), (0.5, 1)])
+    def test_noise_of_another_size(self, factor, failing):
+        data = make_example1(n=3, T=2, d=1000)
+        other = Dataset(factor * data.X, data.y, data.u / factor, meta=data.meta)
+        assert verdicts(check_lemma6(other))[failing] == "fails"
+
+    def test_equal_noise(self):
+        data = make_example1(n=2, T=3, d=1000, position="first")
+        X = data.X.clone()
+        X[0, 1] = X[1, 2]
+        other = Dataset(X, data.y, data.u, meta=data.meta)
+        assert verdicts(check_lemma6(other))[2] == "fails"
+
+    def test_malformed(self):
+        with pytest.raises(RangeError):
+            check_lemma6(make_example1(), delta=0)
+        with pytest.raises(DtypeError):
+            check_lemma6([1, 2])

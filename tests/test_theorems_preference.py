@@ -1,0 +1,410 @@
+"""Lemma 7 with its proof, the radius in two forms, and Lemma 1."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from instances import FEW, seeds
+from lemma_instances import (
+    assert_refused,
+    at,
+    bad_pair,
+    changed,
+    equal_score_data,
+    named,
+    orthonormal,
+    spread_gaps,
+    start_with_gaps,
+    unequal_scores,
+    verdicts,
+)
+from tolerances import CLOSED_FORM, PRINTED_FOUR_RELATIVE, PRINTED_TWO_RELATIVE
+
+from attnbias import (
+    GD,
+    NGD,
+    Dataset,
+    Polyak,
+    make_example1,
+    make_separation_pair,
+    solve_w_svm,
+    train,
+)
+from attnbias.errors import DtypeError, NonFiniteError, RangeError
+from attnbias.geometry.constants import token_constants
+from attnbias.theorems.gap_sets import GapView, lemma7_sets, needed_eps
+from attnbias.theorems.preference import check_lemma7
+from attnbias.theorems.radius import (
+    radius,
+    radius_eps,
+    sharp_radius,
+    sharp_radius_eps,
+    trivial_eps,
+)
+from attnbias.theorems.run import Run
+from attnbias.theorems.sparsification import (
+    check_lemma1,
+    check_lemma8,
+    near_enough,
+    proved_start,
+    rate_bound,
+)
+
+NEEDED = "least epsilon with which Eq. 4 holds, against that"
+SHARP = "least epsilon with which Eq. 4 holds, against max"
+
+
+def constants_of(data):
+    return token_constants(data, svm=solve_w_svm(data))
+
+
+class TestRadius:
+    def test_closed_forms(self):
+        """Xi = B = 1, n = T = 2, kappa = e, phi_low = 1/4: D = 640 e and A = 32."""
+        c = constants_of(orthonormal())
+        assert radius(c, 0.5) == pytest.approx(10 * (1 + math.log(1280)), rel=CLOSED_FORM)
+        assert sharp_radius(c, 0.5) == pytest.approx(2 * math.log(32), rel=CLOSED_FORM)
+        assert radius(c, 641 * math.e) == 0
+        assert trivial_eps(c) == pytest.approx(1, rel=CLOSED_FORM)
+
+    @pytest.mark.parametrize("norm", [1e-3, 1.0, 50.0, 1e4, 1e9])
+    def test_eps_of_a_norm(self, norm):
+        c = constants_of(make_example1(n=4, T=3, d=40))
+        assert radius(c, radius_eps(c, norm)) == pytest.approx(norm, rel=CLOSED_FORM)
+        assert sharp_radius(c, sharp_radius_eps(c, norm)) == pytest.approx(norm, rel=CLOSED_FORM)
+
+    def test_ours_is_sharper(self):
+        c = constants_of(make_example1(n=4, T=3, d=40))
+        for eps in (1e-6, 1e-2, 1.0, 10.0):
+            assert sharp_radius(c, eps) < radius(c, eps) / 5
+
+    def test_no_norm_no_eps(self):
+        c = constants_of(orthonormal())
+        assert radius_eps(c, 0.0) == sharp_radius_eps(c, 0.0) == math.inf
+
+
+class TestSets:
+    def test_one_sequence_in_each(self):
+        """Orthonormal, n = 3: gaps of W are in proportion to those of W~."""
+        data = orthonormal(3)
+        h = np.array([math.sqrt(3 - 1.05**2 - 1.2**2), 1.05, 1.2])  # as long as (1, 1, 1)
+        run = Run(data, at(data, start_with_gaps(data, 40 * h)))
+        sets = lemma7_sets(run, 0, 0.1)
+        np.testing.assert_allclose(sets.gap, h - 1, atol=CLOSED_FORM)
+        assert sets.part.tolist() == [1, 2, 3]
+        assert sets.counts == (1, 1, 1)
+        assert sets.weight.sum() == pytest.approx(1, rel=CLOSED_FORM)
+        assert sets.weight.argmax() == 0
+
+    def test_limits(self):
+        """delta_i = 0.3 eps belongs to I_1 and 0.8 eps to I_2."""
+        data = orthonormal(2)
+        view = GapView(Run(data, at(data, start_with_gaps(data, [3.0, 4.0]))))
+        gap = view.gap[0, 1]
+        assert gap == pytest.approx(4 * math.sqrt(2) / 5 - 1, rel=CLOSED_FORM)
+        assert view.part(gap / 0.3 * (1 + 1e-12))[0].tolist() == [1, 1]
+        assert view.part(gap / 0.3 * (1 - 1e-12))[0].tolist() == [1, 2]
+        assert view.part(gap / 0.8 * (1 + 1e-12))[0].tolist() == [1, 2]
+        assert view.part(gap / 0.8 * (1 - 1e-12))[0].tolist() == [1, 3]
+
+    def test_refused(self):
+        data = orthonormal()
+        run = Run(data, train(data, NGD(0.1), 10))
+        for step in (0, 11):  # W_0 = 0 has no direction
+            with pytest.raises(RangeError):
+                lemma7_sets(run, step, 0.1)
+        with pytest.raises(RangeError):
+            lemma7_sets(run, 3, 0.0)
+        with pytest.raises(DtypeError):
+            lemma7_sets(run, 3.5, 0.1)
+
+
+def brute_force_needed(data, W) -> float:
+    """Least eps of Eq. 4 from plain weights exp(-gap), for gaps that float64 can take."""
+    run = Run(data, at(data, W))
+    rows, unit = run.rows, solve_w_svm(data).weights * run.Xi
+    weights = torch.from_numpy(run.p[0])
+    descent = rows.combine(weights)
+    toward = float((descent * W).sum() / W.norm())
+    return max(0.0, toward / float((descent * unit).sum()) - 1)
+
+
+class TestLemma7:
+    @FEW
+    @given(
+        n=st.integers(1, 3),
+        T=st.integers(2, 4),
+        seed=seeds,
+        size=st.sampled_from([1.0, 10.0, 100.0, 1000.0]),
+    )
+    def test_holds_far_out(self, n, T, seed, size):
+        """Random W with gaps from -1 up, so that phi_low is not tiny: every line of the proof."""
+        data, svm = equal_score_data(n, T, seed)
+        trace = at(data, start_with_gaps(data, spread_gaps(data, size, seed)), svm)
+        table = check_lemma7(data, trace, svm=svm)
+        failing = [str(c) for c in table if c.verdict == "fails"]
+        assert not failing
+        assert all(named(table, words).holds for words in (NEEDED, SHARP, "smallest <z_k, W~>"))
+        assert sum(c.statement.startswith("cosine of -grad L and W_t") for c in table) == 3
+
+    @FEW
+    @given(n=st.integers(1, 3), T=st.integers(2, 4), seed=seeds)
+    def test_least_epsilon_against_the_definition(self, n, T, seed):
+        data, svm = equal_score_data(n, T, seed)
+        W = start_with_gaps(data, spread_gaps(data, 3.0, seed))
+        assume(float(W.norm()) > 0)
+        found = needed_eps(GapView(Run(data, at(data, W, svm), svm)))[0]
+        assert found == pytest.approx(brute_force_needed(data, W), abs=1e-9)
+
+    def test_least_epsilon_with_a_row_outside_the_support(self):
+        """Margins 1 and 2: W_mm = e_1 e_1' and the rows e_1 e_1', (2 e_1 + e_2) e_1'."""
+        data = Dataset([[[1.0, 0.0], [0.0, 0.0], [-1.0, -1.0]]], [1], u=[1.0, -1.0])
+        W = torch.tensor([[0.3, 0.0], [0.15, 0.0]], dtype=torch.float64)
+        weight = np.exp([-0.3, -0.75])
+        descent = np.array([weight[0] + 2 * weight[1], weight[1]])
+        expected = descent @ [0.3, 0.15] / math.hypot(0.3, 0.15) / descent[0] - 1
+        assert expected > 0.01
+        for found in (needed_eps(GapView(Run(data, at(data, W))))[0], brute_force_needed(data, W)):
+            assert found == pytest.approx(expected, rel=CLOSED_FORM)
+
+    @pytest.mark.parametrize("rule", [GD(1.0), NGD(0.5), Polyak()])
+    def test_along_a_run(self, rule):
+        data = orthonormal(3, score_gaps=[1.0, 1.2, 0.8])
+        table = check_lemma7(
+            data, train(data, rule, 3000, W0=start_with_gaps(data, [4.0, 1.0, 6.0]))
+        )
+        assert all(c.holds or not c.applicable for c in table), table
+        assert named(table, NEEDED).holds
+
+    def test_all_three_sets_at_once(self):
+        """I_1, I_2 and I_3 not empty, and I_3 with a positive part: nothing holds by default."""
+        data = orthonormal(3)
+        h = np.array([math.sqrt(3 - 1.05**2 - 1.2**2), 1.05, 1.2])
+        trace = at(data, start_with_gaps(data, 2000 * h))
+        eps = 0.1
+        run = Run(data, trace)
+        assert radius(run.constants(), eps) < run.W_norm[0]
+        assert lemma7_sets(run, 0, eps).counts == (1, 1, 1)
+        table = check_lemma7(data, trace, eps=eps)
+        assert table.all_hold, table
+        assert not any(check.vacuous for check in table[2:])
+        xi, rho, low = math.sqrt(2 / 3), 2000.0, 2 * math.log(0.25)
+        sides = {  # phi is 1 to the last digit, kappa = e, B = 1, phi_low = 1/4
+            "weighted mean": (h[0] - 1, 0.1),
+            "the same within a sequence of I_1": (h[0] - 1, 0.05),
+            "the same within a sequence of I_2": (0.05, 0.1),
+            "log of what I_3 adds, against log of": (
+                -1 - 1.2 * rho + math.log(0.1),
+                math.log(0.05) - 1 - h[0] * rho,
+            ),
+            "log weight": (-1 - h[0] * rho, -1 + low - rho),
+            "log of what I_3 adds, against log(n": (
+                -1 - 1.2 * rho + math.log(0.1),
+                math.log(12 / xi) - 1.08 * rho,
+            ),
+            "0.8 eps rho": (160.0, math.log(240 / xi) + 1 - low),
+            "0.2 eps rho": (40.0, math.log(200 / xi)),
+        }
+        for words, expected in sides.items():
+            check = named(table, words)
+            assert (check.value, check.bound) == pytest.approx(expected, rel=CLOSED_FORM), words
+
+    def test_tight(self):
+        """Found by search: 7B is within 10% of what Eq. 4 needs, n = 50, kappa = exp(606)."""
+        data = orthonormal(50, score_gaps=[1.0] + [600.0] * 49)
+        trace = at(data, start_with_gaps(data, [8800.0 + 582] + [8800.0] * 49))
+        check = named(check_lemma7(data, trace), SHARP)
+        assert check.holds
+        assert 0 < check.slack < 0.1
+
+    def test_broken_phi_low(self):
+        """The bad pair at t = 20000 with phi_low taken to be 1/4: 4.10 needed, .0058 allowed."""
+        data = bad_pair()
+        trace = train(data, NGD(0.1), 20_000, record=[20_000])
+        assert_refused(check_lemma7(data, trace, eps=0.1), "softmax score falls")
+        assert_refused(check_lemma7(data, trace, phi=0.25), "softmax score falls")
+        run = Run(data, trace)
+        needed = needed_eps(GapView(run))[0]
+        allowed = sharp_radius_eps(run.constants(0.25), float(run.W_norm[0]))
+        assert needed == pytest.approx(4.10, rel=PRINTED_FOUR_RELATIVE)
+        assert allowed == pytest.approx(0.0058, rel=PRINTED_TWO_RELATIVE)
+
+    def test_phi_wrong_goes_unnoticed_no_longer(self, monkeypatch):
+        """With that hypothesis taken out the check fails: it is not true by construction."""
+        data = bad_pair()
+        trace = train(data, NGD(0.1), 20_000, record=[20_000])
+        monkeypatch.setattr("attnbias.theorems.preference.score_stays_up", lambda run, phi: "")
+        table = check_lemma7(data, trace, phi=0.25, eps=1.0)
+        assert named(table, SHARP).verdict == "fails"
+        assert named(table, "cosine of -grad L and W_t").verdict == "fails"
+        assert named(table, "weighted mean").verdict == "fails"
+        assert named(table, "log weight of the sequence").verdict == "fails"
+
+    def test_norms_that_are_not_those_of_the_gaps(self):
+        data = orthonormal(2)
+        trace = train(data, NGD(0.5), 1000, W0=start_with_gaps(data, [3.0, 1.0]))
+        assert check_lemma7(data, trace)[2].holds
+        table = check_lemma7(data, changed(trace, W_norm=trace.W_norm / 2))
+        assert verdicts(table)[2] == "fails"
+        assert named(table, NEEDED).verdict == "fails"
+
+    def test_too_close_to_the_origin(self):
+        data = orthonormal()
+        table = check_lemma7(data, train(data, NGD(0.5), 100), eps=1e-3)
+        c = constants_of(data)
+        assert f"R_eps = {radius(c, 1e-3):.4g}, and |W| reaches 50" in table[3].reason
+        assert f"t = {radius(c, 1e-3) / 0.5:.3g}" in table[3].reason
+        assert not any(check.applicable for check in table[3:])
+
+    def test_vacuous_where_lemma4_says_it_all(self):
+        data = orthonormal()
+        trace = train(data, NGD(0.5), 100_000, record=[100_000])
+        table = check_lemma7(data, trace, eps=[1.5, 0.5])
+        cosines = [c for c in table if c.statement.startswith("cosine of -grad L and W_t")]
+        assert verdicts(cosines) == ["holds, vacuous", "holds"]
+        short = check_lemma7(data, train(data, NGD(0.5), 6, record=[6]), eps=0.5)
+        assert verdicts(short)[:2] == ["holds, vacuous"] * 2
+
+    def test_nothing_to_prove_for_a_huge_eps(self):
+        data = orthonormal()
+        table = check_lemma7(data, train(data, NGD(0.5), 5), eps=1e5)
+        assert table[3].verdict == "holds, vacuous"
+        assert_refused(table[4:], "nothing to prove")
+
+    def test_refused(self):
+        data, W = unequal_scores()
+        assert_refused(check_lemma7(data, at(data, W)), "Assumption 2")
+        data = orthonormal()
+        assert_refused(check_lemma7(data, train(data, NGD(0.1), 0), eps=[1, 2]), "W is zero")
+        trace = train(data, NGD(0.1), 10, loss="logistic")
+        assert_refused(check_lemma7(data, trace), "exponential")
+
+    @pytest.mark.parametrize(
+        ("eps", "error"), [(0, RangeError), ([1.0, -1], RangeError), ("a", DtypeError)]
+    )
+    def test_malformed_eps(self, eps, error):
+        data = orthonormal()
+        with pytest.raises(error):
+            check_lemma7(data, train(data, NGD(0.1), 3), eps=eps)
+
+    def test_malformed_phi(self):
+        data = orthonormal()
+        trace = train(data, NGD(0.1), 3)
+        with pytest.raises(RangeError):
+            check_lemma7(data, trace, phi=0)
+        with pytest.raises(NonFiniteError):
+            check_lemma7(data, trace, phi=math.nan)
+
+
+class TestLemma1:
+    @FEW
+    @given(n=st.integers(1, 3), T=st.integers(2, 4), seed=seeds, against=st.booleans())
+    def test_holds_from_any_start(self, n, T, seed, against):
+        data, svm = equal_score_data(n, T, seed)
+        W0 = -2 * svm.weights if against else start_with_gaps(data, spread_gaps(data, 3.0, seed))
+        table = check_lemma1(data, train(data, NGD(1.0), 2000, W0=W0, svm=svm), svm=svm)
+        assert not any(check.verdict == "fails" for check in table), table
+        assert verdicts(table)[0] == "holds"
+
+    def test_example1(self):
+        data = make_example1(n=4, T=3, d=40)
+        table = check_lemma1(data, train(data, NGD(0.2), 2000))
+        assert verdicts(table) == ["holds", "holds", "holds", "not applicable"]
+        assert "proved from t_1 = 6.32e+06 on, and the run ends at 2000" in table[3].reason
+
+    def test_proved_start_within_reach(self):
+        """Orthonormal: M1 gives 2 (64 + .5) / S <= 1/32, S = .5 t, t = 8256."""
+        data = orthonormal()
+        trace = train(data, NGD(0.5), 9000, record=[100, 8000, 8256, 9000, 0])
+        run = Run(data, trace)
+        assert proved_start(run) == pytest.approx(8256, rel=CLOSED_FORM)
+        table = check_lemma1(data, trace)
+        assert table.all_hold
+        assert table[3].step.tolist() == [8256, 9000]
+        assert run.constants().m1_bound(0.5 * 8256, 0.5) == pytest.approx(near_enough(run))
+
+    def test_proved_start_from_a_start_elsewhere(self):
+        """What M1 promises at t_1 is small enough, with its own estimate of t_0."""
+        data = orthonormal()
+        run = Run(data, train(data, NGD(0.5), 10, W0=start_with_gaps(data, [-0.4, 0.6])))
+        c, start = run.constants(), float(run.W_norm[0])
+        late = 2 * start + 0.5
+        path = 0.5 * proved_start(run) - late
+        assert c.m1_bound(path, 0.5, start + late) == pytest.approx(near_enough(run))
+
+    def test_sides_are_those_of_the_worst_sequence(self):
+        data = orthonormal(2, score_gaps=[1.0, 2.0])  # its gaps differ for good
+        trace = train(data, NGD(0.5), 40, W0=start_with_gaps(data, [-0.4, 0.6]), record=[0, 40])
+        table, low = check_lemma1(data, trace), trace.gaps[1].min()
+        assert low + 0.1 < trace.gaps[1].max()
+        assert trace.W_alignment_error[1] > 1e-6
+        for which, start in ((0, 1), (2, 0)):
+            assert table[which].step[start] == 40
+        assert table[0].values[1] == pytest.approx(low / trace.W_norm[1], rel=CLOSED_FORM)
+        expected = 1 - 2 * math.sqrt(2 * trace.W_alignment_error[1])
+        assert table[0].bounds[1] == pytest.approx(expected, rel=CLOSED_FORM)
+        assert table[2].value == pytest.approx(math.log1p(math.exp(low)), rel=CLOSED_FORM)
+
+    def test_bound_closed_form(self):
+        data = orthonormal(2)
+        run = Run(data, train(data, NGD(0.5), 1))
+        expected = [math.log(2), math.log1p(math.exp(10.0)), 1e5]
+        np.testing.assert_allclose(rate_bound(run, [0, 160, 1_600_000]), expected, rtol=CLOSED_FORM)
+
+    def test_misread_start(self):
+        """From W_0 = -8 W_mm the cosine is 1 from t = 17 on; t_0 is 64, not 17."""
+        data = make_separation_pair()
+        trace = train(data, NGD(0.5), 200, W0=-8 * solve_w_svm(data).weights, record=range(201))
+        run = Run(data, trace)
+        assert trace.W_alignment_error[17] < CLOSED_FORM < trace.W_alignment_error[15]
+        assert -math.expm1(run.log_nonopt[17, 0]) == pytest.approx(
+            0.6225, rel=PRINTED_FOUR_RELATIVE
+        )
+        assert -math.expm1(-rate_bound(run, 17)) == pytest.approx(0.743, rel=PRINTED_FOUR_RELATIVE)
+        proper = check_lemma1(data, trace)[2]
+        assert proper.holds
+        assert proper.step.min() == 64
+        misread = check_lemma1(data, trace, t0=17)[2]
+        assert misread.verdict == "not applicable"
+        assert "t_0 = 17 is before 4 B^2 |W_0| / (eta Xi) = 64" in misread.reason
+        assert "fails: score 0.6225, not at least 0.7432" in misread.reason
+        later = check_lemma1(data, trace, t0=100)[2]
+        assert later.holds
+        assert later.step.min() == 100
+
+    def test_far_beyond_float64(self):
+        """Scores within exp(-1e5) of 1 are told apart: 1 - score itself is 0."""
+        data = make_separation_pair()
+        trace = train(data, NGD(0.5), 200_000, record=[0, 200_000])
+        check = check_lemma1(data, trace)[2]
+        assert check.holds
+        assert check.values[-1] == pytest.approx(1e5)
+        slow = check_lemma1(data, changed(trace, gaps=0.05 * trace.gaps))[2]
+        assert slow.verdict == "fails"
+
+    def test_changed_records(self):
+        data = orthonormal()
+        trace = train(data, NGD(0.5), 200)
+        table = check_lemma1(data, changed(trace, gaps=0.4 * trace.gaps))
+        assert verdicts(table)[:2] == ["fails", "fails"]
+
+    def test_never_close_enough(self):
+        data = bad_pair()
+        table = check_lemma1(data, train(data, NGD(0.1), 2000))
+        assert verdicts(table) == ["holds", *["not applicable"] * 3]
+        assert "stays above" in table[1].reason
+        assert "softmax score falls" in table[3].reason
+
+    def test_appendix_name_and_refusals(self):
+        assert check_lemma8 is check_lemma1
+        data = orthonormal()
+        assert_refused(check_lemma1(data, train(data, GD(0.5), 20)), "for NGD")
+        with pytest.raises(RangeError):
+            check_lemma1(data, train(data, NGD(0.5), 20), t0=-1)
+        ragged = Dataset(torch.eye(4).double().reshape(1, 4, 4), [1], [1.0, 0, 0, 0], lengths=[2])
+        assert check_lemma1(ragged, train(ragged, NGD(0.5), 20))[2].holds

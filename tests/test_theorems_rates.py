@@ -1,0 +1,539 @@
+"""Theorems 1, 6 and 7 and Section 3.3: bounds beside runs, broken hypotheses, tampered traces."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from instances import FEW, dyadic_data, random_data, random_start, seeds
+from orthonormal import decades, orthonormal_pair, orthonormal_start, tampered, verdicts
+from tolerances import FITTED_EXPONENT, PRINTED_FOUR, PRINTED_FOUR_RELATIVE
+
+from attnbias import (
+    GD,
+    NGD,
+    Dataset,
+    Polyak,
+    fit_rate,
+    make_example1,
+    make_separation_pair,
+    solve_w_svm,
+    train,
+)
+from attnbias.data.degenerate import make_degenerate
+from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
+from attnbias.theorems import gd, polyak, separation
+from attnbias.theorems.gd import check_theorem6
+from attnbias.theorems.m1 import m1_bounds
+from attnbias.theorems.polyak import check_polyak_sandwich, check_theorem7
+from attnbias.theorems.run import Run
+from attnbias.theorems.separation import check_gd_lower_bound, check_ngd_separation
+from attnbias.theorems.theorem1 import (
+    check_theorem1,
+    check_theorem5,
+    log_biting_time,
+    theorem1_bounds,
+)
+
+O_DATA, O_START = orthonormal_pair(), orthonormal_start()
+PAIR, PAIR_START = make_separation_pair(), [[-0.3, 0.2], [0.1, 0.4]]
+THEOREM6 = [gd.STEP, gd.HEIGHT, gd.RATE, gd.CEILING, gd.SLOW]
+
+
+def run_O(rule, steps=10**6, **settings):
+    return train(O_DATA, rule, steps, W0=O_START, **settings)
+
+
+def run_pair(rule, steps=10**6, **settings):
+    return train(PAIR, rule, steps, **{"W0": PAIR_START} | settings)
+
+
+def failing(table, claims):
+    assert [check.statement for check in table] == [claim.statement for claim in claims]
+    return [claim for claim, check in zip(claims, table, strict=True) if not check.holds]
+
+
+@pytest.fixture(scope="module")
+def ngd():
+    return run_O(NGD(0.5))
+
+
+@pytest.fixture(scope="module")
+def descent():
+    return run_O(GD(0.5))
+
+
+@pytest.fixture(scope="module")
+def capped():
+    return run_O(Polyak(max_step=100.0))
+
+
+# Theorem 1
+
+
+def test_theorem1_over_six_decades(ngd):
+    table = check_theorem1(O_DATA, ngd)
+    assert table.all_hold and verdicts(table) == ["holds", "holds"]
+    assert check_theorem5 is check_theorem1
+
+
+def test_theorem1_bound_in_its_printed_form(ngd):
+    """On the orthonormal pair all constants but D are 1: D = 10 n kappa T / phi_low^2."""
+    rate = check_theorem1(O_DATA, ngd)[0]
+    norm, eta, D = float(O_START.norm()), 0.5, 10 * 2 * math.e * 2 * 16
+    start = max(1, 4 * norm / eta)
+    t = rate.step.astype(float)
+    plain = 2 * (norm + eta * start) + (2 * eta + 20 * np.log(D * t)) * (1 + np.log(t))
+    np.testing.assert_allclose(rate.bounds, 4 / (eta * t) * plain, rtol=1e-12)
+    assert rate.step[0] == math.ceil(start)
+
+
+def test_theorem1_bites_from_where_it_says(ngd):
+    run = Run(O_DATA, ngd)
+    constants = run.constants()
+    log_t = log_biting_time(run, constants)
+    assert theorem1_bounds(run, constants, log_t) == pytest.approx(1)
+    rate = check_theorem1(O_DATA, ngd)[0]
+    np.testing.assert_array_equal(rate.bounds < 1, np.log(rate.step) > log_t)
+    assert rate.reason == f"below 1 from t = 10^{log_t / math.log(10):.1f} on"
+    early = check_theorem1(O_DATA, run_O(NGD(0.5), 10**4))[0]
+    assert early.verdict == "holds, vacuous"
+
+
+def test_theorem1_is_far_above_the_measured_rate(ngd):
+    """Measured exponent -2; the bound's is -1 plus two logarithms."""
+    rate = check_theorem1(O_DATA, ngd)[0]
+    window = (10**3, 10**6)
+    measured = fit_rate(rate.step, rate.values, window).exponent
+    proved = fit_rate(rate.step, rate.bounds, window).exponent
+    assert measured == pytest.approx(-2, abs=FITTED_EXPONENT)
+    assert -1 < proved < -0.7
+
+
+def test_telescoping_needs_consecutive_records(ngd):
+    every = check_theorem1(O_DATA, run_O(NGD(0.5), 300, record=range(301)))[1]
+    assert every.holds and every.step.tolist() == list(range(6, 301))
+    sparse = check_theorem1(O_DATA, run_O(NGD(0.5), 300, record=[0, 10, 100, 300]))
+    assert sparse[1].verdict == "not applicable" and "consecutive" in sparse[1].reason
+    assert sparse[0].holds
+
+
+def test_theorem1_refuses_tampered_runs(ngd):
+    worse = ngd.W_alignment_error * ngd.step**2.2
+    assert check_theorem1(O_DATA, tampered(ngd, W_alignment_error=worse))[0].verdict == "fails"
+    trace = run_O(NGD(0.5), 3000, record=range(3001))
+    # Eq. 37 leaves room for the two sums, of order (log t)^2; gaps that shrink by half do not fit
+    assert check_theorem1(O_DATA, tampered(trace, W_norm=2.0))[1].verdict == "fails"
+
+
+@pytest.mark.parametrize(
+    "data, settings, words",
+    [
+        (O_DATA, {"rule": GD(0.5)}, "for NGD, not GD"),
+        (O_DATA, {"rule": NGD(0.5, momentum=0.5)}, "momentum"),
+        (O_DATA, {"rule": NGD(0.5, max_step=2.0)}, "the cap on the step size bound"),
+        (O_DATA, {"rule": NGD(1.5)}, "eta B^2 = 1.5 exceeds 1"),
+        (O_DATA, {"rule": NGD(0.5), "loss": "logistic"}, "exponential loss"),
+        (O_DATA, {"rule": NGD(0.5), "record": [1, 10]}, "step 0"),
+        (O_DATA, {"rule": NGD(0.5), "svm": False}, "1 - cosine was not recorded"),
+        (random_data(2, 3, 6, seed=1), {"rule": NGD(0.01)}, "Assumption 2"),
+    ],
+)
+def test_theorem1_hypotheses(data, settings, words):
+    table = check_theorem1(data, train(data, steps=200, **settings))
+    assert verdicts(table) == ["not applicable"] * 2
+    assert words in table[0].reason
+
+
+def test_theorem1_before_t0():
+    table = check_theorem1(O_DATA, run_O(NGD(0.5), 3))
+    assert verdicts(table) == ["not applicable"] * 2 and "t_0 = 4.157" in table[0].reason
+
+
+def test_theorem1_phi():
+    trace = run_O(NGD(0.5), 100)
+    assert "under phi = 0.45" in check_theorem1(O_DATA, trace, phi=0.45)[0].reason
+    loose = check_theorem1(O_DATA, trace, phi=0.01)[0]
+    assert loose.bound > check_theorem1(O_DATA, trace)[0].bound
+    with pytest.raises(RangeError, match="phi"):
+        check_theorem1(O_DATA, trace, phi=-1)
+
+
+# random instances for all three theorems
+
+
+def feasible(data):
+    try:
+        return solve_w_svm(data)
+    except InfeasibleError:
+        assume(False)
+
+
+@FEW
+@given(
+    seed=seeds,
+    n=st.integers(1, 3),
+    T=st.integers(2, 3),
+    extra=st.integers(-1, 2),
+    size=st.sampled_from([0.0, 0.3, 3.0]),
+)
+def test_random_instances(seed, n, T, extra, size):
+    data = dyadic_data(n, T, max(2, n * (T - 1) + extra), seed=seed, equal_scores=True)
+    svm = feasible(data)
+    B2 = float((data.X**2).sum(2).max())
+    W0 = random_start(data, size, seed)
+    for rule, check in (
+        (NGD(min(0.3, 1 / B2)), check_theorem1),
+        (GD(0.5 / B2), check_theorem6),
+        (Polyak(), check_theorem7),
+        (Polyak(max_step=3.0), check_theorem7),
+    ):
+        trace = train(data, rule, 2000, W0=W0, svm=svm, record=60)
+        for found in (*check(data, trace, svm=svm), *check_polyak_sandwich(data, trace, svm=svm)):
+            assert found.holds or not found.applicable, str(found)
+
+
+# Theorem 6
+
+
+def test_theorem6_over_six_decades(descent):
+    table = check_theorem6(O_DATA, descent)
+    assert table.all_hold
+    assert [check.vacuous for check in table] == [False, False, True, False, False]
+    assert "10^23.5" in table[2].reason
+
+
+def test_theorem6_rates_in_log_t(descent):
+    """1 - cosine times (log t)^2 stays between constants, as the lower bound has it."""
+    slow = check_theorem6(O_DATA, descent)[4]
+    late = slow.step >= 10**3
+    for series in (slow.values, slow.bounds):
+        scaled = series[late] * np.log(slow.step[late]) ** 2
+        assert scaled.max() / scaled.min() < 1.6
+
+
+def test_theorem6_bites_where_it_says(descent):
+    """At the stated t the path that Theorem 6 guarantees makes M1's bound 1."""
+    run = Run(O_DATA, descent)
+    constants, least = run.constants(), float(descent.least_opt_score[-1])
+    log_t = gd.log10_biting_time(run, 0, math.log(0.5)) * math.log(10)
+    # upsilon = 1/e and n = 2; the start no longer counts at 10^23
+    height = math.log(0.5) - 1 + 2 * math.log(least) - math.log(2) + log_t
+    constants = dataclasses.replace(constants, phi_low=least)
+    path, longest = height - run.along[0], float(descent.longest_step[-1])
+    bound = m1_bounds([constants], [path], [longest], float(run.across[0]))[0]
+    assert bound == pytest.approx(1, rel=1e-9)
+
+
+def test_theorem6_refuses_tampered_runs(descent):
+    def found(**changes):
+        return failing(check_theorem6(O_DATA, tampered(descent, **changes)), THEOREM6)
+
+    assert found() == []
+    assert found(longest_step=10.0) == [gd.STEP]
+    assert gd.HEIGHT in found(gaps=0.5)
+    assert found(gaps=2.0) == [gd.CEILING]
+    assert found(W_alignment_error=0.1) == [gd.SLOW]
+    assert gd.RATE in found(W_alignment_error=1e6)
+
+
+@pytest.mark.parametrize(
+    "data, settings, words",
+    [
+        (O_DATA, {"rule": NGD(0.5)}, "for GD, not NGD"),
+        (O_DATA, {"rule": GD(0.5), "loss": "logistic"}, "exponential loss"),
+        (O_DATA, {"rule": GD(0.5), "record": [1, 10]}, "step 0"),
+        (random_data(2, 3, 6, seed=1), {"rule": GD(0.01)}, "Assumption 2"),
+    ],
+)
+def test_theorem6_hypotheses(data, settings, words):
+    table = check_theorem6(data, train(data, steps=50, **settings))
+    assert verdicts(table) == ["not applicable"] * 5
+    assert words in table[0].reason
+
+
+def test_theorem6_of_a_run_that_has_not_turned():
+    W0 = -6 * solve_w_svm(O_DATA).weights
+    table = check_theorem6(O_DATA, train(O_DATA, GD(0.1), 5, W0=W0))
+    assert verdicts(table) == ["holds"] * 2 + ["not applicable"] * 3
+
+
+# Theorem 7 and the sandwich
+
+
+def test_first_polyak_step_on_the_orthonormal_pair():
+    table = check_theorem7(O_DATA, run_O(Polyak(), 1, record=[0, 1]))
+    shortest, longest = table[:2]
+    assert longest.values[0] == pytest.approx(0.8070, abs=PRINTED_FOUR)
+    # 1 / (4 e) and 1 / (2 phi_low), printed to three digits
+    assert shortest.bounds[0] == pytest.approx(0.092, rel=5e-3)
+    assert longest.bounds[0] == pytest.approx(1.25, rel=5e-3)
+
+
+def test_theorem7_over_six_decades():
+    trace = run_O(Polyak())
+    table = check_theorem7(O_DATA, trace)
+    assert verdicts(table) == ["holds"] * 4 + ["not applicable"] * 2
+    fit = fit_rate(trace.step, trace.W_alignment_error, (10**3, 10**6))
+    assert fit.interval == pytest.approx((-2, -2), abs=FITTED_EXPONENT)
+
+
+def test_the_cap_turns_polyak_into_gd(capped):
+    table = check_theorem7(O_DATA, capped)
+    assert table.all_hold
+    assert "t = 8 " in table[5].reason
+    # at 9 the gradient is small enough that the cap must bind, and from then on
+    assert table[4].step[0] >= 8 and table[4].step[-1] == 10**6
+    # GD with step size 100 from there on, to rounding
+    start = train(O_DATA, Polyak(max_step=100.0), 8, W0=O_START).W
+    plain = train(O_DATA, GD(100.0), 10**4, W0=start, record=[10**4 - 8])
+    same = train(O_DATA, Polyak(max_step=100.0), 10**4, W0=O_START, record=[10**4])
+    np.testing.assert_allclose(plain.W_alignment_error, same.W_alignment_error, rtol=1e-9)
+
+
+def test_theorem7_refuses_tampered_runs(capped):
+    claims = [
+        polyak.SHORTEST,
+        polyak.LONGEST,
+        polyak.FLOOR,
+        polyak.RATE,
+        polyak.CAPPED,
+        polyak.AS_GD,
+    ]
+
+    def found(**changes):
+        return failing(check_theorem7(O_DATA, tampered(capped, **changes)), claims)
+
+    assert found() == []
+    assert polyak.SHORTEST in found(log_grad_norm=capped.log_grad_norm - 3)
+    assert found(log_grad_norm=capped.log_grad_norm + 1) == [polyak.LONGEST]
+    assert found(path_length=0.1) == [polyak.FLOOR]
+    released = np.where(capped.step > 1000, capped.log_step_size - 0.1, capped.log_step_size)
+    assert polyak.CAPPED in found(log_step_size=released)
+    assert polyak.AS_GD in found(gaps=0.5)
+    free = run_O(Polyak())
+    worse = tampered(free, W_alignment_error=free.W_alignment_error * free.step**1.9)
+    assert check_theorem7(O_DATA, worse)[3].verdict == "fails"
+
+
+def test_theorem7_always_capped():
+    table = check_theorem7(O_DATA, run_O(Polyak(max_step=0.1), 100))
+    assert verdicts(table)[:4] == ["not applicable"] * 4
+    assert "from the start" in table[0].reason
+    assert table[5].holds and table[5].reason == "from t = 0 on"
+
+
+def test_a_cap_that_lets_go_again():
+    """W_0 favours the wrong token of one sequence: the gradient is small, then grows."""
+    W0 = -8 * solve_w_svm(O_DATA).weights
+    trace = train(O_DATA, Polyak(max_step=20.0), 3000, W0=W0, record=range(3001))
+    bound = trace.log_step_size >= math.log(20.0) - 1e-12
+    assert bound[0] and not bound.all() and bound[-1]
+    table = check_theorem7(O_DATA, trace)
+    assert verdicts(table) == ["not applicable"] * 4 + ["holds"] * 2
+    assert int(table[5].step[0]) == int(trace.step[~bound].max()) + 2
+
+
+@pytest.mark.parametrize(
+    "data, settings, words",
+    [
+        (O_DATA, {"rule": NGD(0.5)}, "for Polyak, not NGD"),
+        (O_DATA, {"rule": Polyak(loss_floor=0.1)}, "loss floor is set to 0.1"),
+        (O_DATA, {"rule": Polyak(), "loss": "logistic"}, "exponential loss"),
+        (O_DATA, {"rule": Polyak(), "record": [1, 10]}, "step 0"),
+        (random_data(2, 3, 6, seed=1), {"rule": Polyak()}, "Assumption 2"),
+    ],
+)
+def test_theorem7_hypotheses(data, settings, words):
+    table = check_theorem7(data, train(data, steps=20, **settings))
+    assert verdicts(table) == ["not applicable"] * 6
+    assert words in table[0].reason
+
+
+def test_sandwich_lower_side_is_attained():
+    """One sequence, two tokens: the ratio is Xi phi x e^x / (e^x - 1) at x = Delta (1 - phi)."""
+    trace = run_pair(NGD(1.0), 60, record=range(61))
+    lower = check_polyak_sandwich(PAIR, trace)[0]
+    assert lower.holds
+    room = lower.values - lower.bounds
+    lost = np.exp(trace.log_nonopt_score)
+    np.testing.assert_allclose(room, np.log(lost / -np.expm1(-lost)), atol=2e-13)
+    assert abs(room[-1]) < 1e-13
+
+
+def test_sandwich_stops_where_logarithms_cancel():
+    """Past gaps of 1e6 the two logarithms cancel: 1e7 has an error of 1e-9 and more."""
+    far = train(PAIR, NGD(10.0), 10**6, record=[0, 10, 10**4, 10**6])
+    table = check_polyak_sandwich(PAIR, far)
+    assert table.all_hold
+    assert table[0].step[-1] == 10**4 and table[0].reason == "up to t = 10000"
+    all_far = train(PAIR, NGD(1.0), 1, W0=[[1e7, 0], [0, 0]])
+    assert "exceed 1e6" in check_polyak_sandwich(PAIR, all_far)[0].reason
+
+
+@pytest.mark.parametrize("rule", [GD(0.5), NGD(0.2, momentum=0.9), Polyak()], ids=repr)
+def test_sandwich_holds_for_every_rule(rule):
+    data = make_example1(n=4, T=4, d=40, seed=2)
+    trace = train(data, rule, 2000, W0=random_start(data, 1.0, 3))
+    table = check_polyak_sandwich(data, trace)
+    assert table.all_hold
+    for shift, side in ((-8, 0), (8, 1)):
+        forged = tampered(trace, log_grad_norm=trace.log_grad_norm + shift)
+        assert check_polyak_sandwich(data, forged)[side].verdict == "fails"
+
+
+def test_sandwich_hypotheses():
+    data = random_data(2, 3, 6, seed=1)
+    assert "Assumption 2" in check_polyak_sandwich(data, train(data, GD(0.1), 5))[0].reason
+    logistic = run_O(GD(0.1), 5, loss="logistic")
+    assert "exponential" in check_polyak_sandwich(O_DATA, logistic)[1].reason
+
+
+# Section 3.3 and Appendix A.4
+
+
+def test_gd_on_the_separation_pair():
+    trace = run_pair(GD(1.0), 10**5, record=decades(5))
+    table = check_gd_lower_bound(PAIR, trace)
+    assert table.all_hold
+    np.testing.assert_allclose(
+        trace.gaps[2:, 0], [1.0189, 3.5154, 5.8937, 8.2084, 10.5127], atol=PRINTED_FOUR
+    )
+    np.testing.assert_allclose(
+        trace.W_alignment_error[2:], [0.0880, 8.390e-3, 3.009e-3, 1.5547e-3, 9.487e-4], rtol=6e-4
+    )
+    below, above = table[1].bounds[1:], table[2].bounds[1:]
+    # printed to three digits, some rounded outwards
+    np.testing.assert_allclose(below, [0.654, 2.53, 4.78, 7.08, 9.38], atol=6e-3)
+    np.testing.assert_allclose(above, [1.698, 3.87, 6.16, 8.46, 10.76], atol=6e-3)
+
+
+def test_the_gap_between_gd_and_ngd_over_six_decades():
+    slow, fast = run_pair(GD(1.0)), run_pair(NGD(1.0))
+    assert check_gd_lower_bound(PAIR, slow).all_hold
+    assert check_ngd_separation(PAIR, fast).all_hold
+    window = (10**2, 10**6)
+    fit = fit_rate(fast.step, fast.W_alignment_error, window)
+    assert fit.interval == pytest.approx((-2, -2), abs=FITTED_EXPONENT)
+    in_log_t = fit_rate(np.log(slow.step[1:]), slow.W_alignment_error[1:], np.log(window))
+    low, high = in_log_t.interval
+    # (w_t + 1)^2 / log(eta t)^2 tends to 1 like 1 / log t, so -2 is not reached yet
+    assert -2.5 < low < high < -2
+    assert 10**12 * fast.W_alignment_error[-1] == pytest.approx(0.105, rel=1e-5)
+    assert "0.105" in check_ngd_separation(PAIR, fast)[2].reason
+    lag = slow.gaps[-1, 0] - math.log(10**6)
+    assert lag == pytest.approx(-1, abs=5e-3)
+
+
+@FEW
+@given(
+    w0=st.floats(-6, 6),
+    rest=st.floats(0, 3),
+    eta=st.floats(1e-2, 30),
+    angle=st.floats(0, 6.28),
+)
+def test_separation_from_any_start_and_step_in_any_rotation(w0, rest, eta, angle):
+    query = torch.tensor([math.cos(angle), math.sin(angle)], dtype=torch.float64)
+    data = Dataset(torch.stack([query, 0 * query])[None], [-1.0], -query)
+    normal = torch.stack([-query[1], query[0]])
+    W0 = w0 * torch.outer(query, query) + rest * torch.outer(normal, query)
+    for rule, check in ((GD(eta), check_gd_lower_bound), (NGD(eta), check_ngd_separation)):
+        table = check(data, train(data, rule, 1000, W0=W0))
+        assert all(found.holds or "negative" in found.reason for found in table), table
+
+
+def test_nothing_beside_the_entry_and_the_cosine_is_one():
+    """The broken case: without the other entries of W_0 GD is as fast as can be."""
+    trace = run_pair(GD(1.0), 1000, W0=[[-0.3, 0.0], [0.0, 0.0]])
+    assert trace.W_alignment_error[-1] == 0.0
+    table = check_gd_lower_bound(PAIR, trace)
+    assert verdicts(table) == ["holds"] * 3 + ["holds, vacuous"]
+
+
+def test_separation_refuses_tampered_runs():
+    slow, fast = run_pair(GD(1.0), 10**4), run_pair(NGD(1.0), 10**4)
+    claims = [separation.CLOSED, separation.BELOW, separation.ABOVE, separation.SLOW]
+
+    def found(**changes):
+        return failing(check_gd_lower_bound(PAIR, tampered(slow, **changes)), claims)
+
+    assert found() == []
+    assert found(W_alignment_error=1.001) == [separation.CLOSED]
+    assert found(W_alignment_error=0.5) == [separation.CLOSED, separation.SLOW]
+    assert separation.BELOW in found(gaps=np.where(slow.step[:, None] > 0, 0.5 * slow.gaps, -0.3))
+    assert separation.ABOVE in found(gaps=np.where(slow.step[:, None] > 0, 1.2 * slow.gaps, -0.3))
+    claims = [separation.CLOSED, separation.LINEAR, separation.NGD_BELOW, separation.NGD_ABOVE]
+    later = slow.step[:, None] > 0
+
+    def faked(**changes):
+        return failing(check_ngd_separation(PAIR, tampered(fast, **changes)), claims)
+
+    assert faked() == []
+    assert faked(W_alignment_error=0.9) == [separation.CLOSED, separation.NGD_BELOW]
+    assert faked(W_alignment_error=1.1) == [separation.CLOSED, separation.NGD_ABOVE]
+    assert separation.LINEAR in faked(gaps=np.where(later, fast.gaps * (1 + 1e-6), fast.gaps))
+
+
+@pytest.mark.parametrize(
+    "data, words",
+    [
+        (O_DATA, "one sequence of two tokens"),
+        (make_degenerate(), "one sequence of two tokens"),
+        (Dataset([[[1.0, 0], [0, 0.5]]], [1], [1.0, 0]), "second token is not zero"),
+        (Dataset([[[2.0, 0], [0, 0]]], [1], [0.5, 0]), "norm and score"),
+        (Dataset([[[1.0, 0], [0, 0]]], [1], [2.0, 0]), "norm and score"),
+        (Dataset([[[0, 0], [1.0, 0]]], [1], [1.0, 0]), "one sequence of two tokens"),
+    ],
+)
+def test_separation_asks_for_its_data(data, words):
+    if data.X[0, 0].norm() == 0:  # a zero query makes the W-SVM infeasible
+        with pytest.raises(InfeasibleError):
+            solve_w_svm(data)
+        return
+    slow, fast = train(data, GD(0.1), 10), train(data, NGD(0.1), 10)
+    assert words in check_gd_lower_bound(data, slow)[0].reason
+    assert words in check_ngd_separation(data, fast)[0].reason
+    assert not check_gd_lower_bound(data, slow).all_hold
+
+
+def test_separation_asks_for_its_rule():
+    assert "for GD, not NGD" in check_gd_lower_bound(PAIR, run_pair(NGD(1.0), 9))[0].reason
+    assert "for NGD, not GD" in check_ngd_separation(PAIR, run_pair(GD(1.0), 9))[0].reason
+    bound = run_pair(NGD(1.0, max_step=2.0), 100)
+    assert "cap" in check_ngd_separation(PAIR, bound)[0].reason
+    heavy = run_pair(NGD(1.0, momentum=0.5), 100)
+    assert "momentum" in check_ngd_separation(PAIR, heavy)[0].reason
+    assert (
+        "exponential" in check_gd_lower_bound(PAIR, run_pair(GD(1.0), 9, loss="logistic"))[0].reason
+    )
+    assert "step 0" in check_gd_lower_bound(PAIR, run_pair(GD(1.0), 9, record=[1, 9]))[0].reason
+
+
+ALL = [
+    check_theorem1,
+    check_theorem6,
+    check_theorem7,
+    check_polyak_sandwich,
+    check_gd_lower_bound,
+    check_ngd_separation,
+]
+
+
+@pytest.mark.parametrize("check", ALL, ids=lambda check: check.__name__)
+def test_malformed_input_is_refused(check, descent):
+    with pytest.raises(ShapeError, match="data that were trained on"):
+        check(PAIR, descent)
+    with pytest.raises(DtypeError, match="Trace"):
+        check(O_DATA, "trace")
+    with pytest.raises(DtypeError, match="SVMSolution"):
+        check(O_DATA, descent, svm=solve_w_svm(PAIR))
+
+
+def test_alignment_of_the_separation_pair_at_four_digits():
+    trace = run_pair(NGD(1.0), 100, record=[100])
+    # c^2 = .2^2 + .1^2 + .4^2 = .21, w = -.3 + 100
+    plain = 1 - 99.7 / math.sqrt(99.7**2 + 0.21)
+    assert trace.W_alignment_error[0] == pytest.approx(plain, rel=PRINTED_FOUR_RELATIVE)
