@@ -25,7 +25,11 @@ from attnbias.experiments.claims import ahead_from, cap_step, lead
 from attnbias.experiments.runs import seed_list, small_start
 from tests.tolerances import CLOSED_FORM
 
-SMALL = {"fig2": {"n": 4, "T": 3, "d": 20}, "fig9": {"n": 6, "T": 3, "patch": 7}}
+SMALL = {
+    "fig2": {"n": 4, "T": 3, "d": 20},
+    "fig3": {"n": 4, "d": 40},
+    "fig9": {"n": 6, "T": 3, "patch": 7},
+}
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +49,7 @@ def verdicts(table, start: str) -> set[str]:
 
 
 def test_the_registry_lists_and_describes():
-    assert experiments.list() == ["fig2", "fig9"]
+    assert experiments.list() == ["fig2", "fig3", "fig8", "fig9"]
     for name in experiments.list():
         assert experiments.describe(name).startswith("Figure " + name[3:])
 
@@ -99,7 +103,7 @@ def test_bad_settings_are_refused_before_any_work(name, settings, monkeypatch):
     def worked(*args, **kwargs):
         raise AssertionError("work was done first")
 
-    monkeypatch.setattr({"fig2": fig2, "fig9": fig9}[name], "instance", worked)
+    monkeypatch.setattr(getattr(experiments, name), "instance", worked)
     with pytest.raises(AttnBiasError):
         experiments.run(name, **settings)
 
@@ -131,11 +135,10 @@ def test_a_start_at_zero_has_no_direction_and_still_has_claims():
     assert all(np.isfinite(check.value) for check in result.claims)
 
 
-@pytest.mark.parametrize("name", experiments.list())
+@pytest.mark.parametrize("name", SMALL)
 def test_a_small_run_has_what_it_promises(name):
     result = experiments.run(name, seeds=[3, 1], steps=1000, **SMALL[name])
-    module = {"fig2": fig2, "fig9": fig9}[name]
-    assert set(module.rules()) <= set(result.traces)
+    assert set(getattr(experiments, name).rules()) <= set(result.traces)
     assert result.seeds == (3, 1)
     for traces in result.traces.values():
         assert len(traces) == 2

@@ -16,9 +16,11 @@ from matplotlib.figure import Figure
 
 from attnbias import (
     NGD,
+    Check,
     Dataset,
     experiments,
     figures,
+    make_bad_start,
     make_example1,
     make_separation_pair,
     solve_w_svm,
@@ -40,14 +42,24 @@ def shots():
     return experiments.attention_snapshots(data, NGD(0.1), [0, 3, 10, 30, 100, 300], W0=W0)
 
 
-def every_figure(result, shots) -> dict:
+@pytest.fixture(scope="module")
+def result8():
+    return experiments.run("fig8", scales=[1, 2, 4], steps=1000)
+
+
+def every_figure(result, shots, result8) -> dict:
     data = make_example1(n=4, T=3, d=20)
     trace = result.traces["NGD"][0]
+    plane, W0 = make_bad_start(4.0)
+    path = result8.traces["GD, R = 4"][0]
+    check = Check.along("the norm is at most 2 t", trace.step, trace.W_norm, 2.0 * trace.step)
+    log = Check.along("log loss gap", trace.step, trace.log_loss_gap, -0.01 * trace.step)
+    fixed = tuple(name for name in SERIES if name != "u_alignment")
     step, error = trace.step[1:], trace.W_alignment_error[1:]
     return {
         "runs": lambda: figures.plot_runs(result),
         "one panel": lambda: figures.plot_runs(result, "alignment", title="title"),
-        "all series": lambda: figures.plot_runs(result, tuple(SERIES)),
+        "all series": lambda: figures.plot_runs(result, fixed),
         "one trace": lambda: figures.plot_runs({"mine": trace}, ("loss", "step_size", "W_norm")),
         "rates": lambda: figures.plot_alignment_rates(result, window=(1000, 10_000)),
         "attention": lambda: figures.plot_attention(shots.attention, shots.step, shots.opt),
@@ -60,18 +72,26 @@ def every_figure(result, shots) -> dict:
         "support": lambda: figures.plot_support(solve_w_svm(data)),
         "gram": lambda: figures.plot_gram(data),
         "wall": lambda: figures.plot_wall(step, error, error * 2, 40, (step[:3], error[:3])),
+        "check": lambda: figures.plot_check(check),
+        "checks": lambda: figures.plot_check([check, log, check]),
+        "bad start": lambda: figures.plot_bad_start(plane, path, W0),
+        "trajectory": lambda: figures.plot_plane_trajectory(plane, path, W0, solve_w_svm(plane)),
+        "escape": lambda: figures.plot_escape_steps(result8),
+        "windows": lambda: figures.plot_exponent_windows(result, proved={"M2": -2}),
+        "sets": lambda: figures.plot_sets([0, 1, 9], [[3, 0], [2, 1], [0, 3]], ["I_1", "I_2"]),
     }
 
 
 NAMES = ["runs", "one panel", "all series", "one trace", "rates", "attention", "one map",
-         "tokens", "pair", "one dimension", "support", "gram", "wall"]  # fmt: skip
+         "tokens", "pair", "one dimension", "support", "gram", "wall", "check", "checks",
+         "bad start", "trajectory", "escape", "windows", "sets"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_renders_to_svg_without_warnings(name, result, shots):
+def test_renders_to_svg_without_warnings(name, result, shots, result8):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fig = every_figure(result, shots)[name]()
+        fig = every_figure(result, shots, result8)[name]()
         out = io.StringIO()
         fig.savefig(out, format="svg")
     assert isinstance(fig, Figure)
@@ -81,17 +101,19 @@ def test_renders_to_svg_without_warnings(name, result, shots):
     assert all(axis.get_ylabel() for axis in shown if axis.get_subplotspec() and axis.lines)
 
 
-def test_every_figure_is_tried(result, shots):
-    assert list(every_figure(result, shots)) == NAMES
+def test_every_figure_is_tried(result, shots, result8):
+    assert list(every_figure(result, shots, result8)) == NAMES
     plots = {name for name in figures.__all__ if name.startswith("plot_")}
     source = {
-        name for code in every_figure(result, shots).values() for name in code.__code__.co_names
+        name
+        for code in every_figure(result, shots, result8).values()
+        for name in code.__code__.co_names
     }
     assert plots <= source
 
 
-def test_nothing_is_clipped_and_no_labels_overlap(result, shots):
-    for name, make in every_figure(result, shots).items():
+def test_nothing_is_clipped_and_no_labels_overlap(result, shots, result8):
+    for name, make in every_figure(result, shots, result8).items():
         fig = make()
         fig.draw_without_rendering()
         size = fig.bbox
@@ -104,8 +126,8 @@ def test_nothing_is_clipped_and_no_labels_overlap(result, shots):
             assert all(not first.overlaps(second) for second in boxes[k + 1 :]), name
 
 
-def test_type_is_large_enough(result, shots):
-    for make in every_figure(result, shots).values():
+def test_type_is_large_enough(result, shots, result8):
+    for make in every_figure(result, shots, result8).values():
         fig = make()
         fig.draw_without_rendering()
         texts = [text for text in fig.findobj(mpl.text.Text) if text.get_text().strip()]
@@ -189,6 +211,16 @@ def test_a_rules_name_has_its_labels_look(name, label):
     assert figures.rule_style(name) == figures.rule_style(label)
 
 
+def test_rules_of_joint_training_differ_and_stand_out():
+    labels = [*experiments.fig3.rules()]
+    looks = label_styles(labels)
+    for key in ("color", "linestyle", "marker"):
+        assert len({str(look[key]) for look in looks.values()}) == len(labels), key
+    for label in labels:
+        assert looks[label] == figures.rule_style(label)
+        assert 1.05 / (luminance(looks[label]["color"]) + 0.05) > 2.9, label
+
+
 def test_two_of_a_kind_look_different():
     labels = ["NGD(0.1)", "NGD(0.5)", "mine", "yours", "theirs"]
     looks = label_styles(labels)
@@ -235,6 +267,7 @@ def test_numbers_as_text(log10, text):
     ("call", "error"),
     [
         (lambda r: figures.plot_runs(r, "speed"), RangeError),
+        (lambda r: figures.plot_runs(r, "u_alignment"), RangeError),
         (lambda r: figures.plot_runs({}), DtypeError),
         (lambda r: figures.plot_runs([1, 2]), DtypeError),
         (lambda r: figures.plot_runs({"a": []}), DtypeError),

@@ -6,7 +6,8 @@ import inspect
 
 from .._validate import require_choice
 from ..errors import RangeError
-from . import fig2, fig9
+from . import fig2, fig3, fig8, fig9
+from .paths import query_images, sequence_scores
 from .result import ExperimentResult
 from .snapshots import Snapshots, attention_snapshots
 
@@ -16,12 +17,16 @@ __all__ = [
     "attention_snapshots",
     "describe",
     "fig2",
+    "fig3",
+    "fig8",
     "fig9",
     "list",
+    "query_images",
     "run",
+    "sequence_scores",
 ]
 
-_REGISTRY = {"fig2": fig2, "fig9": fig9}
+_REGISTRY = {"fig2": fig2, "fig3": fig3, "fig8": fig8, "fig9": fig9}
 
 
 def list():
@@ -35,7 +40,7 @@ def list():
     --------
     >>> from attnbias import experiments
     >>> experiments.list()
-    ['fig2', 'fig9']
+    ['fig2', 'fig3', 'fig8', 'fig9']
     """
     return [*_REGISTRY]
 

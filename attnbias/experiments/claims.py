@@ -17,6 +17,16 @@ PANELS = {
     "1 - cosine with W_mm": lambda trace: -_log10(trace.W_alignment_error),
 }
 ALIGNMENT = "1 - cosine with W_mm"
+# the panels of Fig. 3, whose loss goes to 0
+JOINT_PANELS = {
+    "train loss": lambda trace: -trace.log_loss / math.log(10),
+    "norm of W": PANELS["norm of W"],
+    "norm of u": lambda trace: _log10(trace.u_norm),
+    "1 - softmax at the optimal token": PANELS["1 - softmax at the optimal token"],
+    "1 - cosine with W_mm": PANELS[ALIGNMENT],
+    "1 - cosine with u_mm": lambda trace: -_log10(trace.u_alignment_error),
+}
+_POSITIONS = PANELS | JOINT_PANELS
 
 
 def _log10(values) -> np.ndarray:
@@ -24,10 +34,10 @@ def _log10(values) -> np.ndarray:
         return np.log10(values)
 
 
-def lead(ahead, behind, panel: str) -> tuple[np.ndarray, np.ndarray]:
-    """Steps from 1 on, and by how many decades `ahead` leads there, (seeds, steps)."""
-    position, step = PANELS[panel], ahead[0].step
-    moved = step >= 1  # a start at W_0 = 0 has no direction and no logarithm
+def lead(ahead, behind, panel: str, first: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Steps from `first` on, and by how many decades `ahead` leads there, (seeds, steps)."""
+    position, step = _POSITIONS[panel], ahead[0].step
+    moved = step >= first  # a start at W_0 = 0 has no direction and no logarithm
     pairs = zip(ahead, behind, strict=True)
     rows = [_difference(position(a)[moved], position(b)[moved]) for a, b in pairs]
     return step[moved], np.array(rows)
@@ -50,7 +60,7 @@ def ahead_from(step: np.ndarray, decades: np.ndarray) -> str:
 
 def check_lead(statement: str, ahead, behind, panel: str, bound: float, **fields) -> Check:
     """How many decades `ahead` leads on a panel at the last step, in the worst seed."""
-    step, decades = lead(ahead, behind, panel)
+    step, decades = lead(ahead, behind, panel, fields.pop("first", 1))
     note = fields.pop("reason", "") or ahead_from(step, decades)
     worst = float(decades[:, -1].min())
     return Check(f"{statement}: {panel}, decades", worst, bound, ">=", reason=note, **fields)

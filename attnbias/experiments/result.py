@@ -16,7 +16,7 @@ from .._provenance import provenance
 from .._validate import require_number
 from ..checks import Check, CheckTable
 from ..dynamics.rates import fit_rate
-from ..dynamics.trace import SERIES, Trace
+from ..dynamics.trace import SERIES, TABLES, Trace
 from ..errors import FileFormatError
 
 _ARRAYS = ("step", *SERIES, "u")
@@ -96,8 +96,9 @@ class ExperimentResult:
         ----------
         path : path
         weights : bool
-            Also keep the last W of each run, 8 d^2 bytes each. Without, a trace of the
-            loaded result has a W of no entries.
+            Also keep the last W of each run, 8 d^2 bytes each, and the logit gaps and scores
+            at every record. Without, a trace of the loaded result has a W of no entries and
+            neither gaps nor scores.
 
         Raises
         ------
@@ -111,7 +112,7 @@ class ExperimentResult:
                              "meta": trace.meta})  # fmt: skip
                 arrays |= {f"{key}/{name}": np.asarray(getattr(trace, name)) for name in _ARRAYS}
                 if weights:
-                    arrays[f"{key}/W"] = trace.W.cpu().numpy()
+                    arrays |= {f"{key}/{name}": table for name, table in _weights(trace).items()}
         header = {"kind": "experiment", "runs": runs}
         header |= {
             key: getattr(self, key)
@@ -155,7 +156,8 @@ class ExperimentResult:
     def __repr__(self) -> str:
         held = sum(check.holds for check in self.claims)
         steps = self.settings.get("steps", "?")
-        lines = [f"{self.title}: {len(self.seeds)} seeds, {steps} steps, "
+        count = len(self.seeds)
+        lines = [f"{self.title}: {count} seed{'s' if count > 1 else ''}, {steps} steps, "
                  f"{held} of {len(self.claims)} claims hold"]  # fmt: skip
         for label, traces in self.traces.items():
             errors = [trace.W_alignment_error[-1] for trace in traces]
@@ -163,11 +165,18 @@ class ExperimentResult:
         return "\n".join(lines)
 
 
+def _weights(trace: Trace) -> dict[str, np.ndarray]:
+    tables = {name: getattr(trace, name) for name in TABLES}
+    kept = {name: table for name, table in tables.items() if table is not None}
+    return kept | {"W": trace.W.cpu().numpy()}
+
+
 def _trace(arrays: dict, key: str, run: dict) -> Trace:
     series = {name: arrays[f"{key}/{name}"] for name in ("step", *SERIES)}
     W = torch.from_numpy(arrays.get(f"{key}/W", np.zeros((0, 0))))
     u = torch.from_numpy(arrays[f"{key}/u"])
-    return Trace(**series, W=W, u=u, status=run["status"], meta=run["meta"])
+    tables = {name: arrays.get(f"{key}/{name}") for name in TABLES}
+    return Trace(**series, **tables, W=W, u=u, status=run["status"], meta=run["meta"])
 
 
 def make_result(

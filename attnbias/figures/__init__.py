@@ -6,23 +6,36 @@ and needs no closing. `style` sets the look and the format for a whole notebook.
 
 from __future__ import annotations
 
+from .checks import plot_check
 from .looks import rule_style, style
 from .numbers import figure_numbers
+from .plane import plot_bad_start, plot_plane_trajectory
 from .runs import plot_alignment_rates, plot_runs, plot_wall
+from .scale import plot_escape_steps, slider_scale
+from .sets import plot_sets
 from .slider import slider_attention, slider_html
 from .tokens import plot_attention, plot_gram, plot_support, plot_tokens_2d
+from .windows import exponent_windows, plot_exponent_windows
 
 __all__ = [
+    "exponent_windows",
     "figure_numbers",
     "plot_alignment_rates",
     "plot_attention",
+    "plot_bad_start",
+    "plot_check",
+    "plot_escape_steps",
+    "plot_exponent_windows",
     "plot_gram",
+    "plot_plane_trajectory",
     "plot_runs",
+    "plot_sets",
     "plot_support",
     "plot_tokens_2d",
     "plot_wall",
     "rule_style",
     "slider_attention",
     "slider_html",
+    "slider_scale",
     "style",
 ]

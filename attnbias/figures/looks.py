@@ -7,6 +7,7 @@ import sys
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 
 INK, FAINT = "#1a1a1a", "#8a8a8a"
 # Okabe and Ito (2008), in which colour-blind readers tell all pairs apart. Yellow, and light
@@ -28,7 +29,14 @@ RULE_STYLES = {
     "Polyak, capped": ("purple", (0, (5, 1, 1, 1, 1, 1)), "D"),
     "Polyak, uncapped": ("black", ":", "v"),
 }
+# of Section 4, where W and u are trained: never beside momentum or a capped Polyak run
+JOINT_STYLES = {
+    "joint-NGD": ("green", "-.", "P"),
+    "NGD, Eq. 10": ("purple", (0, (7, 2)), "X"),
+}
 OTHER_STYLES = (("orange", (0, (7, 2)), "P"), ("sky", "-", "X"))
+_STYLES = RULE_STYLES | JOINT_STYLES
+HALO = [withStroke(linewidth=3, foreground="white")]  # under text that crosses a line
 
 RC = {
     "figure.facecolor": "white",
@@ -108,8 +116,8 @@ def new_figure(size) -> Figure:
 
 
 def rule_family(label: str) -> str | None:
-    """Which entry of RULE_STYLES a label or a rule's name belongs to; None for others."""
-    if label in RULE_STYLES:
+    """Which entry of RULE_STYLES or JOINT_STYLES a label or a rule's name belongs to, if any."""
+    if label in _STYLES:
         return label
     name = label.partition("(")[0].strip()
     if name == "Polyak":
@@ -140,7 +148,7 @@ def rule_style(label: str) -> dict:
     True
     """
     family = rule_family(label)
-    return _fields(RULE_STYLES[family] if family else OTHER_STYLES[0])
+    return _fields(_STYLES[family] if family else OTHER_STYLES[0])
 
 
 def label_styles(labels) -> dict[str, dict]:
@@ -153,7 +161,7 @@ def label_styles(labels) -> dict[str, dict]:
         if family is None or family in used:
             styles[label] = _fields(spare.pop(0))
         else:
-            styles[label] = _fields(RULE_STYLES[family])
+            styles[label] = _fields(_STYLES[family])
         used.add(family)
     return styles
 

@@ -26,6 +26,8 @@ SERIES = {
     "W_norm": _Series("W_norm", False, r"norm $\|W_t\|$"),
     "nonopt": _Series("log_nonopt_score", True, "1 - softmax at opt"),
     "alignment": _Series("W_alignment_error", False, "1 - cosine with $W_{mm}$"),
+    "u_norm": _Series("u_norm", False, r"norm $\|u_t\|$"),
+    "u_alignment": _Series("u_alignment_error", False, "1 - cosine with $u_{mm}$"),
     "grad_norm": _Series("log_grad_norm", True, r"gradient norm $\|\nabla L\|$"),
     "step_size": _Series("log_step_size", True, r"step size $\eta_t$"),
 }
@@ -77,6 +79,13 @@ def band(traces, name: str):
     rows = [log10_series(trace, name)[np.isin(trace.step, step)] for trace in traces]
     values = np.array(rows)
     values = np.where(np.isfinite(values), values, np.nan)
+    if np.isnan(values).all():
+        raise RangeError(
+            "series",
+            expected="one that these runs have",
+            got=f"{name!r}, which is never a finite positive number",
+            remedy='"u_alignment" needs train_u=True, "alignment" an SVM',
+        )
     return step, values.min(axis=0), np.median(values, axis=0), values.max(axis=0)
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from .._validate import require_choice
+from .axes import DEEP, deep_axis, power_of_ten, thinned
 from .looks import COLOURS, FAINT, INK, WIDTH, label_styles, new_figure, styled
 from .numbers import SERIES, band, gather
-
-# Exponents of ten below this are put on a log scale of their own.
-DEEP = -30.0
-POINTS = 90  # on a line at most, which keeps an SVG small
 
 
 @styled
@@ -24,7 +21,8 @@ def plot_runs(runs, series=("loss_gap", "W_norm", "nonopt", "alignment"), title:
         By label.
     series : sequence of str, or str
         Any of "loss_gap", "loss", "W_norm", "nonopt" (1 minus the softmax at the optimal
-        token), "alignment" (1 - cosine with W_mm), "grad_norm", "step_size".
+        token), "alignment" (1 - cosine with W_mm), "grad_norm", "step_size"; in joint
+        training "u_norm" and "u_alignment" (1 - cosine with u_mm) as well.
     title : str
 
     Returns
@@ -144,7 +142,8 @@ def _panel(axis, groups, name: str) -> None:
     axis.set_xscale("log")
     lowest = 0.0
     for index, (label, look) in enumerate(label_styles(groups).items()):
-        step, low, middle, high = _thinned(band(groups[label], name))
+        values = band(groups[label], name)
+        step, low, middle, high = (array[thinned(values[0])] for array in values)
         lowest = min(lowest, float(np.min(low, initial=0.0, where=np.isfinite(low))))
         axis.fill_between(step, low, high, color=look["color"], alpha=0.18, linewidth=0)
         every = max(1, len(step) // 6)  # markers staggered, so that equal lines show as two
@@ -152,29 +151,10 @@ def _panel(axis, groups, name: str) -> None:
         axis.plot(step, middle, label=label, markevery=(start, every), **look)
     axis.set_ylabel(SERIES[name].label)
     if lowest < DEEP:
-        _deep_axis(axis, lowest)
+        deep_axis(axis, lowest)
     else:
         axis.yaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axis.yaxis.set_major_formatter(FuncFormatter(_power_of_ten))
-
-
-def _thinned(arrays):
-    """At most POINTS of them, evenly spaced on a log axis."""
-    step = arrays[0]
-    chosen = np.unique(np.searchsorted(step, np.geomspace(step[0], step[-1], POINTS)))
-    return tuple(array[chosen.clip(max=len(step) - 1)] for array in arrays)
-
-
-def _deep_axis(axis, lowest: float) -> None:
-    """The exponent of ten on a log scale, linear from 10 to 1/10."""
-    axis.set_yscale("symlog", linthresh=1.0, linscale=0.5)
-    decades = [-(10.0**k) for k in range(int(np.ceil(np.log10(-lowest))) + 1)]
-    axis.set_yticks([0.0, *decades])
-    axis.yaxis.set_minor_locator(NullLocator())
-
-
-def _power_of_ten(exponent: float, _position) -> str:
-    return f"$10^{{{exponent:.0f}}}$" if exponent else "1"
+    axis.yaxis.set_major_formatter(FuncFormatter(power_of_ten))
 
 
 @styled

@@ -1,0 +1,127 @@
+"""Figure 3: GD, NGD, joint-NGD and Polyak steps on W and u together, on data model DM."""
+
+from __future__ import annotations
+
+import torch
+
+from ..data import Dataset, make_dm
+from ..dynamics.rules import GD, NGD, Polyak, Rule
+from ..geometry.svm import solve_u_svm, solve_w_svm
+from .fig3_claims import claims
+from .result import ExperimentResult, make_result
+from .runs import require_common, run_all
+
+TITLE = "Figure 3: step-size rules for W and u together, on data model DM"
+
+
+def instance(
+    seed: int = 0,
+    *,
+    n: int = 10,
+    T: int = 2,
+    d: int = 100,
+    alpha: float = 3.0,
+    sigma: float = 0.1,
+    position: str = "random",
+) -> tuple[Dataset, torch.Tensor]:
+    """The data and the start W_0 = 0 of one seed; arguments as in `run`. u starts at 0 too."""
+    data = make_dm(n, T, d, alpha=alpha, sigma=sigma, position=position, seed=seed)
+    return data, torch.zeros(data.d, data.d, dtype=torch.float64)
+
+
+def rules(gd_step_size: float = 0.05, ngd_step_size: float = 0.05) -> dict[str, Rule]:
+    """The rules of the figure by label, and Eq. 10 with its factors; arguments as in `run`."""
+    return {
+        "GD": GD(gd_step_size),
+        "NGD": NGD(ngd_step_size),
+        "joint-NGD": NGD(ngd_step_size, normalise="shared"),
+        "Polyak": Polyak(),
+        "NGD, Eq. 10": NGD(ngd_step_size, decay=(2 / 3, 1)),
+    }
+
+
+def run(
+    seeds=5,
+    steps: int = 10_000,
+    *,
+    n: int = 10,
+    T: int = 2,
+    d: int = 100,
+    alpha: float = 3.0,
+    sigma: float = 0.1,
+    position: str = "random",
+    gd_step_size: float = 0.05,
+    ngd_step_size: float = 0.05,
+    loss: str = "exponential",
+    record=200,
+    device: str = "cpu",
+    progress: bool = False,
+) -> ExperimentResult:
+    """Joint training from W_0 = 0, u_0 = 0 by five rules, over several seeds.
+
+    Parameters
+    ----------
+    seeds : int or sequence of int
+        How many, or which. Each has data of its own.
+    steps : int
+        Iterations, at least 1000: exponents are fitted on the last decade.
+    n, T, d, alpha, sigma, position
+        Those of `make_dm`.
+    gd_step_size, ngd_step_size : float
+        Of the rules; all three normalised rules share one.
+    loss, record, device
+        As in `train`; device is where the data are put.
+    progress : bool
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    ExperimentResult
+        Traces by the labels "GD", "NGD" (each gradient by its own norm, no factors),
+        "joint-NGD" (both by their common norm), "Polyak" (uncapped, L* = 0), and, as our
+        addition, "NGD, Eq. 10" with the factors (t + 1)^(-2/3) for u and (t + 1)^-1 for W.
+
+    Raises
+    ------
+    RangeError, DtypeError, NonFiniteError, InfeasibleError
+        Among others those of `make_dm`, of the rules, of the SVMs and of `train`.
+
+    Notes
+    -----
+    Source: Fig. 3 and Section 5. [a] DM, the four rules, Eq. 10 without its factors, the six
+    panels. [d] every number, as the text's are lost.
+
+    Examples
+    --------
+    >>> from attnbias.experiments import fig3
+    >>> fig3.run(seeds=1, steps=1000, d=40).settings["alpha"]
+    3.0
+    """
+    settings = {key: value for key, value in locals().items() if key != "progress"}
+    common = require_common(
+        seeds=seeds, steps=steps, device=device, record=record, progress=progress, loss=loss
+    )
+    keys = ("n", "T", "d", "alpha", "sigma", "position")
+    data_settings = {key: settings[key] for key in keys}
+    chosen = rules(gd_step_size, ngd_step_size)
+    problems = []
+    for seed in common.seeds:
+        data, W0 = (part.to(common.device) for part in instance(seed, **data_settings))
+        problems.append((data, W0, solve_w_svm(data)))
+    options = {"steps": common.steps, "loss": common.loss, "record": common.record}
+    traces = run_all(problems, chosen, train_u=True, progress=progress, **options)
+    settings |= common.settings | {"loss": common.loss.name}
+    measures = {
+        "margin": [float(svm.margin) for _, _, svm in problems],
+        "u_margin": [float(solve_u_svm(data).margin) for data, _, _ in problems],
+        "largest_token_norm": [float(data.X.norm(dim=2).max()) for data, _, _ in problems],
+        "largest_cosine": [_largest_cosine(data) for data, _, _ in problems],
+    }
+    return make_result("fig3", TITLE, traces, common.seeds, settings, measures, claims)
+
+
+def _largest_cosine(data: Dataset) -> float:
+    """Largest |cosine| of two different tokens: how far from orthogonal DM's tokens are."""
+    tokens = torch.nn.functional.normalize(data.X.double().reshape(-1, data.d), dim=1)
+    cosines = (tokens @ tokens.T).abs().fill_diagonal_(0.0)
+    return float(cosines.max())

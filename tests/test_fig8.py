@@ -1,0 +1,182 @@
+"""Figure 8: the run from a bad start, its claims, and what is rebuilt from its traces."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from attnbias import GD, NGD, experiments, make_bad_start, make_example1, train
+from attnbias.errors import DtypeError, RangeError, ShapeError
+from attnbias.experiments import ExperimentResult, fig8, query_images, sequence_scores
+from attnbias.model import attention_map
+from tests.test_experiments import verdicts
+from tests.tolerances import CLOSED_FORM, FORMS
+
+
+@pytest.fixture(scope="module")
+def result() -> ExperimentResult:
+    return experiments.run("fig8")
+
+
+def changed(result, label: str, **series):
+    """The claims, with some series of one run replaced."""
+    run = dataclasses.replace(result.traces[label][0], **series)
+    return fig8.claims(result.traces | {label: (run,)}, result.settings, result.measures)
+
+
+def test_every_claim_of_the_text_holds(result):
+    assert len(result.claims) == 12
+    assert result.claims.all_hold
+    assert sum(check.provenance == "a" for check in result.claims) == 8
+    assert len({check.statement for check in result.claims}) == 12
+
+
+def test_steps_until_one_half(result):
+    """GD needs 7 steps from R = 4 but 226 from R = 10; NGD about five a unit of R."""
+    assert result.measures["scale"] == [0.1, 1, 2, 4, 6, 8, 10]
+    assert result.measures["GD, steps to one half"] == [1, 2, 3, 7, 18, 60, 226]
+    assert result.measures["NGD, steps to one half"] == [1, 6, 11, 21, 31, 41, 51]
+
+
+def test_the_start_has_the_gaps_of_its_closed_form(result):
+    for scale in result.measures["scale"]:
+        for rule in fig8.rules():
+            gaps = result.traces[fig8.scale_label(rule, scale)][0].gaps[0]
+            expected = np.array([-scale, 1.44 * scale]) / math.sqrt(2)
+            assert np.allclose(gaps, expected, rtol=CLOSED_FORM)
+
+
+def test_counted_steps_are_those_of_a_plain_loop(result):
+    """A float64 loop written out, which is exact this long before saturation."""
+    data, W0 = make_bad_start(6.0)
+    X, y, u, W = data.X.numpy(), data.y.numpy(), data.u.numpy(), W0.numpy().copy()
+    step = 0
+    while True:
+        gradient, softmax = np.zeros((2, 2)), []
+        for i in range(2):
+            logits = X[i] @ W @ X[i, 0]
+            s = np.exp(logits) / np.exp(logits).sum()
+            softmax.append(s[0])
+            slope = y[i] * X[i].T @ (s * (X[i] @ u) - s * (s @ X[i] @ u))
+            gradient -= np.exp(-y[i] * s @ X[i] @ u) * np.outer(slope, X[i, 0]) / 2
+        if softmax[0] > 0.5:
+            break
+        W -= gradient
+        step += 1
+    assert step == result.measures["GD, steps to one half"][result.measures["scale"].index(6.0)]
+
+
+@pytest.mark.parametrize(
+    ("label", "series", "start"),
+    [
+        ("GD, R = 2", {"gaps": lambda run: -run.gaps}, "W_0 violates"),
+        ("GD, R = 2", {"gaps": lambda run: -run.gaps}, "its optimal token has less than half"),
+        ("GD, R = 2", {"gaps": lambda run: -run.gaps}, "sequence 2 behaves the opposite way"),
+        ("GD, R = 8", {"gaps": lambda run: run.gaps / 2}, "scaled up, W_0 saturates"),
+        ("GD, R = 10", {"log_grad_norm": lambda run: 0 * run.step}, "a stationary direction"),
+        ("GD, R = 1", {"W_alignment_error": lambda run: 0.02 + 0 * run.step}, "GD converges"),
+        ("GD, R = 8", {"W_alignment_error": lambda run: 0.2 + 0.0 * run.step}, "from every start"),
+        ("GD, R = 8", {"gaps": lambda run: np.minimum(run.gaps, 0)}, "GD's attention ends"),
+        ("GD, R = 4", {"log_loss_gap": lambda run: 0.0 * run.step}, "GD minimises"),
+        ("NGD, R = 4", {"W_alignment_error": lambda run: 0.02 + 0 * run.step}, "NGD converges"),
+    ],
+)
+def test_one_wrong_run_flips_its_claim(result, label, series, start):
+    run = result.traces[label][0]
+    wrong = {name: change(run) for name, change in series.items()}
+    assert verdicts(changed(result, label, **wrong), start) == {"fails"}
+
+
+def test_growth_of_another_kind_is_refused(result):
+    gd, ngd = (result.measures[f"{rule}, steps to one half"] for rule in ("GD", "NGD"))
+    swapped = {"GD, steps to one half": ngd, "NGD, steps to one half": gd}
+    table = fig8.claims(result.traces, result.settings, result.measures | swapped)
+    assert verdicts(table, "GD's steps until") == {"fails"}
+    assert verdicts(table, "NGD's grow as R / (2 eta)") == {"fails"}
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_start_that_is_not_left_within_the_run_is_said_so():
+    result = experiments.run("fig8", scales=[2, 4, 20], steps=1000)
+    assert result.measures["GD, steps to one half"][-1] == math.inf
+    assert verdicts(result.claims, "GD's steps until") == {"not applicable"}
+    assert verdicts(result.claims, "GD's attention ends") == {"fails"}
+    assert verdicts(result.claims, "GD converges") == {"not applicable"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "fault"),
+    [
+        ({"scales": 4.0}, DtypeError, "scales"),
+        ({"scales": [1, "2", 3]}, DtypeError, "scales"),
+        ({"scales": [1, 2]}, RangeError, "scales"),
+        ({"scales": [1, 4, 2]}, RangeError, "scales"),
+        ({"scales": [1, 1 + 1e-12, 2, 3]}, RangeError, "scales"),
+        ({"scales": [0, 1, 2]}, RangeError, "scales"),
+        ({"seeds": 3}, RangeError, "seeds"),
+        ({"steps": 10}, RangeError, "steps"),
+        ({"gd_step_size": -1}, RangeError, "step_size"),
+    ],
+)
+def test_bad_settings_are_named(settings, error, fault):
+    with pytest.raises(error) as caught:
+        experiments.run("fig8", **settings)
+    assert caught.value.what == fault
+
+
+def test_a_saved_result_keeps_its_gaps_on_request(tmp_path):
+    result = experiments.run("fig8", scales=[1, 2, 4], steps=1000)
+    path = result.save(tmp_path / "fig8.npz", weights=True)
+    back = ExperimentResult.load(path)
+    assert np.array_equal(back.traces["GD, R = 4"][0].gaps, result.traces["GD, R = 4"][0].gaps)
+    assert repr(fig8.claims(back.traces, back.settings, back.measures)) == repr(result.claims)
+    small = ExperimentResult.load(result.save(tmp_path / "small.npz"))
+    assert small.traces["GD, R = 4"][0].gaps is None
+
+
+# What is rebuilt from a trace
+
+
+def test_sequence_scores_are_the_attention_at_the_optimal_tokens():
+    data = make_example1(n=4, T=3, d=20, seed=2)
+    trace = train(data, NGD(0.1), 30, record=[0, 30])
+    scores = sequence_scores(data, trace)
+    last = attention_map(data.X, trace.W, data.lengths)
+    opt = torch.as_tensor((data.X @ data.u * data.y[:, None]).argmax(dim=1))
+    assert np.allclose(scores[0], 1 / 3, rtol=CLOSED_FORM)
+    assert np.allclose(scores[-1], last[torch.arange(4), opt].numpy(), rtol=FORMS)
+
+
+@pytest.mark.parametrize("rule", [GD(1.0), NGD(0.1)], ids=str)
+def test_images_of_the_queries_are_those_of_the_last_iterate(rule):
+    for data, W0 in ((make_bad_start(4.0)), (make_example1(n=4, T=3, d=20), None)):
+        trace = train(data, rule, 200, W0=W0, record=[0, 10, 200])
+        images = query_images(data, trace, W0)
+        first = torch.zeros(data.d, data.d).double() if W0 is None else W0
+        for W, image in ((first, images[0]), (trace.W, images[-1])):
+            expected = (data.X[:, 0] @ W.T).numpy()
+            assert np.allclose(image, expected, rtol=0, atol=FORMS * float(trace.W_norm[-1]))
+
+
+def test_dependent_rows_leave_the_images_defined():
+    """Two equal sequences: a singular Gram matrix, one motion."""
+    data, W0 = make_bad_start(2.0)
+    twice = type(data)(torch.cat([data.X, data.X]), torch.cat([data.y, data.y]), data.u)
+    trace = train(twice, NGD(0.1), 50, W0=W0, record=[0, 50])
+    expected = (twice.X[:, 0] @ trace.W.T).numpy()
+    assert np.allclose(query_images(twice, trace, W0)[-1], expected, rtol=0, atol=1e-9)
+
+
+def test_traces_of_other_data_or_without_gaps_are_refused():
+    data, W0 = make_bad_start(2.0)
+    trace = train(data, NGD(0.1), 10, W0=W0)
+    other = make_example1(n=4, T=3, d=20)
+    bare = dataclasses.replace(trace, gaps=None)
+    for call in (lambda: sequence_scores(other, trace), lambda: query_images(data, bare, W0)):
+        with pytest.raises(ShapeError) as caught:
+            call()
+        assert caught.value.what == "trace"
