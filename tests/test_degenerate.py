@@ -92,7 +92,7 @@ def test_training_in_the_trap_never_turns(rule, scores, cosine):
     assert 1 - trace.W_alignment_error[-2] == pytest.approx(cosine, abs=0.02)
 
 
-# R7
+# the triple
 
 
 def test_printed_offsets():

@@ -30,7 +30,7 @@ def make_degenerate(slope: float = 0.0) -> Dataset:
 
     Notes
     -----
-    Source: R7, ours [c], the case that M2 leaves out.
+    Source: ours [c], the case that M2 leaves out.
 
     Examples
     --------

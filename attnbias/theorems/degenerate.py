@@ -1,4 +1,4 @@
-"""R7: without strict complementarity NGD's part across W_mm grows like log t."""
+"""Without strict complementarity NGD's part across W_mm grows like log t."""
 
 from __future__ import annotations
 
@@ -11,19 +11,25 @@ from .run import Run
 from .separation import EXACT
 from .steps import MEASURED, Claim, alignment_recorded, full_steps, refused
 
-ACROSS_BELOW = Claim("|P_t|, against log(1 + eta t / sqrt 5)", "R7", ">=")
-ACROSS_ABOVE = Claim("|P_t|, against log(1 + eta e^eta t)", "R7")
+ACROSS_BELOW = Claim("|P_t|, against log(1 + eta t / sqrt 5)", "the degenerate triple, ours", ">=")
+ACROSS_ABOVE = Claim("|P_t|, against log(1 + eta e^eta t)", "the degenerate triple, ours")
 ALONG_BELOW = Claim(
-    "<W_t, unit W_mm>, against the larger of 2 eta t / sqrt 5 and eta t - eta - sqrt 5", "R7", ">="
+    "<W_t, unit W_mm>, against the larger of 2 eta t / sqrt 5 and eta t - eta - sqrt 5",
+    "the degenerate triple, ours",
+    ">=",
 )
-ALONG_ABOVE = Claim("<W_t, unit W_mm>, against eta t", "R7")
-RATE_BELOW = Claim("1 - cosine(W_t, W_mm), against the brackets' lower side", "R7", ">=")
-RATE_ABOVE = Claim("1 - cosine(W_t, W_mm), against the brackets' upper side", "R7")
+ALONG_ABOVE = Claim("<W_t, unit W_mm>, against eta t", "the degenerate triple, ours")
+RATE_BELOW = Claim(
+    "1 - cosine(W_t, W_mm), against the brackets' lower side", "the degenerate triple, ours", ">="
+)
+RATE_ABOVE = Claim(
+    "1 - cosine(W_t, W_mm), against the brackets' upper side", "the degenerate triple, ours"
+)
 CLAIMS = (ACROSS_BELOW, ACROSS_ABOVE, ALONG_BELOW, ALONG_ABOVE, RATE_BELOW, RATE_ABOVE)
 
 
 def check_degenerate_rate(data, trace, *, svm=None) -> CheckTable:
-    """R7: on the degenerate triple 1 - cosine is (log t)^2 / (2 eta^2 t^2), not 1 / t^2.
+    """On the degenerate triple 1 - cosine is (log t)^2 / (2 eta^2 t^2), not 1 / t^2.
 
     One constraint is active with a zero dual variable. NGD from W_0 = 0 has, for t >= 1,
 
@@ -51,7 +57,7 @@ def check_degenerate_rate(data, trace, *, svm=None) -> CheckTable:
 
     Notes
     -----
-    Source: R7 [c], the counter-example to M2 without strict complementarity. The side
+    Source: ours [c], the counter-example to M2 without strict complementarity. The side
     eta t - eta - sqrt 5 is from (c_+ - c)^2 + (P_+ - P)^2 = eta^2 and
     P_+ - P <= eta / (1 + eta t / sqrt 5), whose squares sum to at most eta (eta + sqrt 5).
 

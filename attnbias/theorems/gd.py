@@ -1,4 +1,4 @@
-"""Theorem 6: gradient descent, made non-asymptotic by M1, and R6's matching lower bound."""
+"""Theorem 6: gradient descent, made non-asymptotic by M1, and our matching lower bound."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ RATE = Claim(
     "Theorem 6, by M1",
 )
 CEILING = Claim(
-    "Xi <W_t, unit W_mm>, against log(exp(Xi c_t0) + Xi eta G exp(Xi sbar) (t - t_0))", "R6"
+    "Xi <W_t, unit W_mm>, against log(exp(Xi c_t0) + Xi eta G exp(Xi sbar) (t - t_0))",
+    "Theorem 6, the other side, ours",
 )
 SLOW = Claim(
     "1 - cosine(W_t, W_mm), against |W_0 outside span z|^2 / (2 (|W_0| + path that t allows)^2)",
-    "R6, by M3",
+    "Theorem 6, the other side by M3, ours",
     ">=",
 )
 

@@ -12,10 +12,14 @@ from .run import Run
 from .steps import Claim, refused
 
 EQ14 = Claim("|grad L| recorded, less that of Eq. 14's weights: share, against rounding", "Eq. 14")
-LEFT = Claim("|grad L| over the mean weight (1/n) sum p, against Xi", "G, left", ">=")
-RIGHT = Claim("|grad L| over the mean weight (1/n) sum p, against 2 B^2", "G, right")
-WEIGHT = Claim("largest weight p_i of a sequence over Upsilon / 4", "G, weights")
-FLOOR = Claim("smallest C_i over upsilon phi_i^2, with p_k = C_i exp(-g_k)", "G, weights", ">=")
+LEFT = Claim(
+    "|grad L| over the mean weight (1/n) sum p, against Xi", "Eq. 14, norm from below", ">="
+)
+RIGHT = Claim("|grad L| over the mean weight (1/n) sum p, against 2 B^2", "Eq. 14, norm from above")
+WEIGHT = Claim("largest weight p_i of a sequence over Upsilon / 4", "Eq. 14, weights")
+FLOOR = Claim(
+    "smallest C_i over upsilon phi_i^2, with p_k = C_i exp(-g_k)", "Eq. 14, weights", ">="
+)
 
 
 def check_gradient_bounds(data, trace, *, svm=None) -> CheckTable:

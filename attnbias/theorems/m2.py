@@ -62,7 +62,7 @@ def check_m2(data, trace, *, svm=None, growth: float = 0.01) -> CheckTable:
     -----
     Source: M2, [c]. Needs strict complementarity, Assumption 2, and softmax scores that stay
     up: the smallest of the run must not fall over the last decade. Strict complementarity
-    holds for almost all tokens if d >= n T (R5), which is a statement about all data sets and
+    holds for almost all tokens if d >= n T, which is a statement about all data sets and
     not one that a run can check; `SVMSolution.strictly_complementary` decides it for one.
 
     Examples

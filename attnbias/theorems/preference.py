@@ -26,7 +26,8 @@ VIOLATED = Claim(
 )
 NEEDED = Claim("least epsilon with which Eq. 4 holds, against that with R_eps = |W_t|", "Lemma 7")
 SHARP = Claim(
-    "least epsilon with which Eq. 4 holds, against max(1, log A) / (Xi |W_t|)", "Lemma 7, ours (7B)"
+    "least epsilon with which Eq. 4 holds, against max(1, log A) / (Xi |W_t|)",
+    "Lemma 7, our sharper radius",
 )
 
 
@@ -66,7 +67,7 @@ def check_lemma7(data, trace, *, svm=None, eps=None, phi: float | None = None) -
     -------
     CheckTable
         First the least epsilon with which Eq. 4 holds, at every step, beside what the lemma
-        and its sharper form (7B) allow there. Then for each eps Eq. 4, and Eqs. 6 to 8 and 29
+        and its sharper form, ours, allow there. Then for each eps Eq. 4, and Eqs. 6 to 8 and 29
         to 36 with the sets I_1, I_2, I_3 of `lemma7_sets`.
 
     Raises

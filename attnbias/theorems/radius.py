@@ -20,7 +20,7 @@ def radius(constants, eps: float) -> float:
 
     Notes
     -----
-    Source: Lemma 7 in the paper's style (7A), [c] after the surviving outline. For eps of at
+    Source: Lemma 7 in the paper's style, [c] after the surviving outline. For eps of at
     least 10 n kappa T B^2 / (Xi phi_low^2) it is 0: there <z_k, W> <= 2 B^2 |W| makes every
     gap smaller than (1 + eps) Xi |W|, and nothing is left to prove.
     """
@@ -32,7 +32,7 @@ def sharp_radius(constants, eps: float) -> float:
 
     Notes
     -----
-    Source: ours (7B), [c]: without log(1/eps), hence without one log t in Theorem 1. The
+    Source: ours, [c]: without log(1/eps), hence without one log t in Theorem 1. The
     constant is best possible: with n orthonormal sequences, one of them with a logit gap that
     exceeds the others' common one by about log kappa, Eq. 4 needs 1 - 1/n of this eps as
     kappa grows.

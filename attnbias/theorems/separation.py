@@ -16,9 +16,9 @@ CLOSED = Claim(
     "Section 3.3, Eq. 3",
 )
 BELOW = Claim(
-    "w_t, against log(exp(w_0) + eta phi_0^2 e^-phi_0 t)", "Section 3.3, bracket R8", ">="
+    "w_t, against log(exp(w_0) + eta phi_0^2 e^-phi_0 t)", "Section 3.3, our bracket", ">="
 )
-ABOVE = Claim("w_t, against log(exp(w_0) + eta e^(eta/4 - 1) t)", "Section 3.3, bracket R8")
+ABOVE = Claim("w_t, against log(exp(w_0) + eta e^(eta/4 - 1) t)", "Section 3.3, our bracket")
 SLOW = Claim(
     "1 - cosine(W_t, W_mm), against c^2 / (2 (w^2 + c^2)) at the largest w that t allows",
     "Section 3.3: GD is no faster than 1 / log^2 t",
@@ -63,7 +63,7 @@ def check_gd_lower_bound(data, trace, *, svm=None) -> CheckTable:
 
     Notes
     -----
-    Source: Section 3.3, Eq. 3; the two-sided bracket with constants is R8 [c].
+    Source: Section 3.3, Eq. 3; the two-sided bracket with constants is ours [c].
 
     Examples
     --------

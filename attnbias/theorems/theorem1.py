@@ -14,7 +14,9 @@ from .radius import log_D
 from .run import Run
 from .steps import MEASURED, Claim, alignment_recorded, full_steps, refused, score_stays_up
 
-RATE = Claim("1 - cosine(W_t, W_mm), against the explicit (log t)^2 / t of 5A", "Theorem 1 = 5, 5A")
+RATE = Claim(
+    "1 - cosine(W_t, W_mm), against the explicit (log t)^2 / t", "Theorem 1 = 5, our constants"
+)
 TELESCOPED = Claim(
     "<W_t - W_s, unit W_mm>, against |W_t| - |W_s| less the two sums of the proof, s the first of "
     "consecutive records",
@@ -57,7 +59,7 @@ def check_theorem1(data, trace, *, svm=None, phi: float | None = None) -> CheckT
     Notes
     -----
     Source: Theorem 1 and its restatement, Theorem 5. The rate's form is the paper's as far
-    as its text shows; this explicit version, 5A with the corrections R2 and R3, is [c].
+    as its text shows; this explicit version is [c].
     Needs Assumption 2 and eta B^2 <= 1. M1 removes one (log t)^2 and the condition on eta.
 
     Examples
@@ -80,7 +82,7 @@ check_theorem5 = check_theorem1
 
 
 def theorem1_hypotheses(run: Run, phi) -> str:
-    """'' or the first hypothesis of 5A that fails."""
+    """'' or the first hypothesis of Theorem 1 that fails."""
     reason = run.refuse(
         run.needs_rule("NGD"),
         run.needs_fixed_decoder(),
@@ -104,7 +106,7 @@ def start_time(run: Run) -> float:
 
 
 def theorem1_bounds(run: Run, constants, log_t) -> np.ndarray:
-    """(R,) the right side of 5A at exp(log_t)."""
+    """(R,) Theorem 1's bound at exp(log_t)."""
     c, eta, log_t = constants, run.step_size, np.asarray(log_t, dtype=float)
     start = 2 * (run.W_norm[0] + eta * start_time(run))
     curvature = 2 * eta * c.B**2 / c.Xi * (1 + log_t)
@@ -113,7 +115,7 @@ def theorem1_bounds(run: Run, constants, log_t) -> np.ndarray:
 
 
 def log_biting_time(run: Run, constants) -> float:
-    """log of the t from which 5A's bound stays below 1; the bound falls for t >= 2."""
+    """log of the t from which Theorem 1's bound stays below 1; the bound falls for t >= 2."""
     low = max(math.log(2.0), math.log(start_time(run)))
     if theorem1_bounds(run, constants, low) < TRIVIAL:
         return low
