@@ -14,7 +14,7 @@ RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -p no:cacheprovider
 NBVAL := $(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout 120 -n 2 --dist loadscope book/chapters
 
-.PHONY: help env test book serve lint format bench notebooks constraints clean
+.PHONY: help env test book serve lint format bench notebooks ledger constraints clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -54,6 +54,9 @@ bench: $(READY)  ## the speed ratios
 
 notebooks: $(READY)  ## execute the chapters and write the .ipynb beside each (CHAPTERS="03_tokens 07_figure2" for some)
 	$(RUN) tools/sync_notebooks.py $(CHAPTERS)
+
+ledger: $(READY)  ## judge every claim of the paper anew and write the ledger's page
+	$(VENV)/bin/attnbias ledger --write book
 
 constraints: $(READY)  ## resolve the pinned versions anew
 	bash tools/update_constraints.sh $(VENV)/bin/uv

@@ -251,7 +251,7 @@ class CheckTable(tuple):
                 "" if math.isnan(check.value) and not check.applicable else f"{check.value:.4g}",
                 check.sense,
                 "" if math.isnan(check.bound) and not check.applicable else f"{check.bound:.4g}",
-                f"{check.slack:.3g}" if check.applicable else "",
+                f"{check.slack:.3g}" if math.isfinite(check.slack) else "",
                 check.verdict + (f" ({check.reason})" if check.reason else ""),
                 f"{check.source} [{check.provenance}]",
             )

@@ -1,4 +1,4 @@
-"""The command line: `attnbias diagnose tokens.npz`."""
+"""The command line: `attnbias diagnose tokens.npz`, `attnbias ledger`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from .data import Dataset
-from .errors import AttnBiasError
+from .errors import AttnBiasError, MissingFileError
 from .geometry.diagnose import diagnose
 from .geometry.report import html_page
+from .ledger import SECTIONS, Evidence, find_all, made_now, verdicts, write
 
 EXAMPLES = """\
 examples:
   attnbias diagnose tokens.npz                   what the theory says about your tokens
   attnbias diagnose tokens.npz --json            the same, for a program
   attnbias diagnose tokens.npz --html out.html   the same, as a web page
+  attnbias ledger                                judge every claim of the paper anew
+  attnbias ledger --write book                   and write the book's page of it
 
 A file of tokens is made by numpy.savez("tokens.npz", X=X, y=y, u=u), with X (n, T, d),
 y (n,) in {-1, +1}, u (d,), and lengths (n,) if the sequences are ragged.
@@ -67,9 +70,31 @@ def _run_diagnose(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _ledger_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--write", metavar="FOLDER", help="write ledger.md and results/ledger.json there"
+    )
+
+
+def _run_ledger(arguments: argparse.Namespace) -> int:
+    folder = None if arguments.write is None else Path(arguments.write)
+    if folder is not None and not folder.is_dir():
+        raise MissingFileError(
+            str(folder), expected="a folder", got="none", remedy="make it, or name the book's"
+        )
+    sections = find_all(SECTIONS, Evidence(), progress=sys.stderr.isatty())
+    for key, verdict in verdicts(sections).items():
+        print(f"{key:24}{verdict}")
+    if folder is not None:
+        write(folder, sections, made_now())
+    return 0
+
+
 COMMANDS = (
     Command("diagnose", "say what the theory says about a file of tokens",
             _diagnose_arguments, _run_diagnose),
+    Command("ledger", "judge every claim of the paper by runs, about a minute",
+            _ledger_arguments, _run_ledger),
 )  # fmt: skip
 
 

@@ -215,7 +215,7 @@ class TestLemma7:
             assert (check.value, check.bound) == pytest.approx(expected, rel=CLOSED_FORM), words
 
     def test_tight(self):
-        """Found by search: our radius is within 10% of what Eq. 4 needs, n = 50, kappa = exp(606)."""
+        """Found by search: Eq. 4 needs over 90% of our radius, n = 50, kappa = exp(606)."""
         data = orthonormal(50, score_gaps=[1.0] + [600.0] * 49)
         trace = at(data, start_with_gaps(data, [8800.0 + 582] + [8800.0] * 49))
         check = named(check_lemma7(data, trace), SHARP)

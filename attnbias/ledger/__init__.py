@@ -1,0 +1,39 @@
+"""The ledger: every claim of the paper beside the verdict of a run."""
+
+from __future__ import annotations
+
+from .claim import Claim, Finding, judge
+from .evidence import Evidence
+from .figure3 import FIGURE3
+from .figure_claims import FIGURE2, FIGURES_8_AND_9, NETWORKS
+from .fixed import MAIN, PROOF
+from .joint import JOINT
+from .ours import OURS
+from .page import find_all, made_now, render, verdicts, write
+from .setting import ASSUMPTIONS, SETTING
+
+__all__ = [
+    "SECTIONS",
+    "Claim",
+    "Evidence",
+    "Finding",
+    "find_all",
+    "judge",
+    "made_now",
+    "render",
+    "verdicts",
+    "write",
+]
+
+SECTIONS: dict[str, tuple[Claim, ...]] = {
+    "The setting": SETTING,
+    "The assumptions": ASSUMPTIONS,
+    "A fixed decoder": MAIN,
+    "Its proof": PROOF,
+    "Figure 2": FIGURE2,
+    "Joint training": JOINT,
+    "Figure 3": FIGURE3,
+    "Figures 8 and 9": FIGURES_8_AND_9,
+    "Sharper than the paper": OURS,
+    "Networks": NETWORKS,
+}

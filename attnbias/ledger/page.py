@@ -1,0 +1,135 @@
+"""The ledger as a file of verdicts and as a page of the book."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tqdm import tqdm
+
+from .._provenance import provenance
+from .claim import FAILS, ONLY_WHEN, OPEN, Claim, Finding
+
+_HEAD = "| claim | where | verdict | measured | run in |\n|---|---|---|---|---|\n"
+_INTRO = """(chap-ledger)=
+# The ledger
+
+Every claim of the paper that we found in its text, who checks it, and what the runs said.
+`make ledger` writes this page from the checks of the library.
+No verdict on it was typed, and `make test` computes them all again and fails when one changes.
+
+*Holds*: every check of the claim holds, on every seed and at every recorded step.
+*Holds sharper*: so does a stronger statement, which stands in the chapter.
+*Holds only when ...*: the claim as worded fails in a run, and holds under the restriction named.
+*Doesn't hold*: a run contradicts it, in the setting named.
+*Not checked*: nothing here can decide it, and the reason is given.
+
+The letter behind a source is the provenance of the form that was checked:
+[a] forced by the surviving text, [b] recalled, [c] derived and proved here, [d] our choice.
+A verdict on [b] to [d] is one on that form, not on the printed one, whose formulas are lost.
+"""
+
+
+def find_all(sections: dict[str, tuple[Claim, ...]], evidence, progress: bool = False) -> dict:
+    """Judge every claim: {section: [entry, ...]}, entries as plain dicts for json."""
+    found = {}
+    total = sum(len(claims) for claims in sections.values())
+    with tqdm(total=total, disable=not progress, unit="claim") as bar:
+        for section, claims in sections.items():
+            found[section] = []
+            for claim in claims:
+                found[section].append(_entry(claim, claim.find(evidence)))
+                bar.update()
+    return found
+
+
+def _entry(claim: Claim, finding: Finding) -> dict:
+    fields = ("key", "text", "source", "chapter", "provenance")
+    entry = {name: getattr(claim, name) for name in fields}
+    return entry | {"verdict": finding.verdict, "number": finding.number, "note": finding.note}
+
+
+def verdicts(sections: dict[str, list[dict]]) -> dict[str, str]:
+    """The verdict of each claim by its key."""
+    return {entry["key"]: entry["verdict"] for rows in sections.values() for entry in rows}
+
+
+def render(sections: dict[str, list[dict]], made: dict) -> str:
+    """The page's Markdown from the entries and the provenance of their runs."""
+    entries = [entry for section in sections.values() for entry in section]
+    parts = [_INTRO, _summary(entries)]
+    for title, rows in sections.items():
+        parts.append(f"## {title}\n\n" + _HEAD + "".join(_row(entry) for entry in rows))
+    parts.append(_made(made))
+    return "\n".join(parts)
+
+
+def _summary(entries: list[dict]) -> str:
+    counts: dict[str, int] = {}
+    for entry in entries:
+        counts[_kind(entry["verdict"])] = counts.get(_kind(entry["verdict"]), 0) + 1
+    lines = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    text = f"Of {len(entries)} claims: {lines}.\n"
+    for kind, title in (
+        (FAILS, "What our runs contradict"),
+        (ONLY_WHEN, "What needs a restriction"),
+    ):
+        chosen = [entry for entry in entries if _kind(entry["verdict"]) == kind]
+        if chosen:
+            text += f"\n**{title}.**\n" + "".join(_item(entry) for entry in chosen)
+    return text
+
+
+def _kind(verdict: str) -> str:
+    return ONLY_WHEN if verdict.startswith(ONLY_WHEN) else verdict
+
+
+def _item(entry: dict) -> str:
+    setting = f" Setting: {entry['note']}." if entry["note"] else ""
+    return (
+        f"* {entry['text']} ({entry['source']}): **{entry['verdict']}** "
+        f"({entry['number']}).{setting} See {{ref}}`{entry['chapter']}`.\n"
+    )
+
+
+def _row(entry: dict) -> str:
+    measured = entry["number"] if entry["verdict"] != OPEN else ""
+    measured += ("; " if measured and entry["note"] else "") + entry["note"]
+    cells = (
+        entry["text"],
+        f"{entry['source']} [{entry['provenance']}]",
+        f"**{entry['verdict']}**",
+        measured,
+        f"{{ref}}`{entry['chapter']}`",
+    )
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def _made(made: dict) -> str:
+    return (
+        "## How the page was made\n\n"
+        "`make ledger`: "
+        + "; ".join(f"{key} {value}" for key, value in made.items())
+        + ".\nThe entries as data: `book/results/ledger.json`.\n"
+    )
+
+
+def write(folder: Path, sections: dict[str, list[dict]], made: dict) -> None:
+    """Write results/ledger.json and ledger.md under the book's folder."""
+    results = Path(folder) / "results"
+    results.mkdir(exist_ok=True)
+    text = json.dumps({"made": made, "sections": sections}, indent=1, ensure_ascii=False)
+    (results / "ledger.json").write_text(text + "\n")
+    (Path(folder) / "ledger.md").write_text(render(sections, made))
+
+
+def made_now() -> dict:
+    """Provenance of a ledger made now, as short strings."""
+    found = provenance("cpu")
+    return {key: _words(value) for key, value in found.items()}
+
+
+def _words(value) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {item}" for key, item in value.items())
+    return str(value)
