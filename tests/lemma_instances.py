@@ -100,7 +100,9 @@ def at(data: Dataset, W, svm=None):
 
 
 def changed(trace, **series):
-    """The trace with some series replaced."""
+    """The trace with some series replaced; for false gaps the W that tells is dropped."""
+    if "gaps" in series:
+        series["W"] = torch.zeros(0, 0, dtype=torch.float64)
     return dataclasses.replace(trace, **series)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import torch
+from lemma_instances import changed
 
 from attnbias import Dataset
 
@@ -36,7 +35,7 @@ def tampered(trace, **changes):
         name: change if isinstance(change, np.ndarray) else change * getattr(trace, name)
         for name, change in changes.items()
     }
-    return dataclasses.replace(trace, **new)
+    return changed(trace, **new)
 
 
 def verdicts(table) -> list[str]:

@@ -13,6 +13,7 @@ from tolerances import CLOSED_FORM
 from attnbias import Dataset, make_separation_pair
 from attnbias.data import make_dm
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
+from attnbias.theorems import check_lemma6, check_lemma9
 from attnbias.theorems.conditions import (
     check_condition1,
     check_condition2,
@@ -199,3 +200,14 @@ class TestPowerSum:
 
     def test_out_of_reach(self):
         assert first_step(1e5, 0.999) == math.inf
+
+
+def test_meta_that_lacks_what_the_maker_writes_is_no_maker():
+    """A data set may be given any meta: then nothing is known about how it was drawn."""
+    pair = make_separation_pair()
+    for meta in ({"maker": "make_dm"}, {"maker": "make_dm", "d": 9, "alpha": "x", "sigma": 1.0}):
+        bare = Dataset(pair.X, pair.y, opt=[0], meta=meta)
+        assert "not drawn" in check_lemma9(bare)[0].reason
+        assert "not drawn" in check_condition1(bare, 0.1)[1].reason
+    bare = Dataset(pair.X, pair.y, pair.u, meta={"maker": "make_example1", "sigma": 1.0})
+    assert "make_example1" in check_lemma6(bare)[0].reason

@@ -24,7 +24,7 @@ from attnbias import (
 from attnbias.data.degenerate import make_degenerate, make_two_sample_trap
 from attnbias.errors import DtypeError, NonFiniteError, RangeError
 from attnbias.geometry.constants import token_constants
-from attnbias.theorems.degenerate import CLAIMS, check_degenerate_rate
+from attnbias.theorems.degenerate import STATEMENTS, check_degenerate_rate
 from attnbias.theorems.run import Run
 
 
@@ -106,7 +106,7 @@ def test_printed_offsets():
 
 def test_brackets_hold_over_six_decades(long_run):
     table = check_degenerate_rate(make_degenerate(), long_run)
-    assert table.all_hold and len(table) == len(CLAIMS)
+    assert table.all_hold and len(table) == len(STATEMENTS)
     assert all(check.step[-1] == 10**6 for check in table)
     # the limit (log t)^2 / (2 eta^2 t^2), to the last five digits shown
     assert "at the end 1" in table[4].reason
@@ -164,7 +164,7 @@ def test_tampered_runs_are_refused(long_run):
 def test_hypotheses_come_first(data, settings, words):
     trace = train(data, steps=20, **{"rule": NGD(0.5)} | settings)
     table = check_degenerate_rate(data, trace)
-    assert verdicts(table) == ["not applicable"] * len(CLAIMS)
+    assert verdicts(table) == ["not applicable"] * len(STATEMENTS)
     assert words in table[0].reason
 
 
@@ -172,3 +172,9 @@ def test_unequal_scores_are_refused():
     data = Dataset(make_degenerate().X, [1.0], [1.0, 0.5])
     table = check_degenerate_rate(data, train(data, NGD(0.5), 10))
     assert "Assumption 2" in table[0].reason
+
+
+def test_a_step_size_whose_exponential_overflows():
+    """The upper bracket's e^eta is kept as a logarithm."""
+    data = make_degenerate()
+    assert check_degenerate_rate(data, train(data, NGD(1e4), 100)).all_hold

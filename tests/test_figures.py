@@ -280,6 +280,7 @@ def test_numbers_as_text(log10, text):
         (lambda r: figures.slider_html("one", "x"), DtypeError),
         (lambda r: figures.slider_html(["one"], "x"), RangeError),
         (lambda r: figures.slider_html(["a", "b"], "x", captions=["a"]), RangeError),
+        (lambda r: figures.slider_html(["a", "b"], "x", start=2), RangeError),
         (lambda r: figures.slider_attention([0], np.ones((1, 2, 2)), label="x"), RangeError),
         (lambda r: figures.slider_attention([0], np.ones((2, 2, 2)), label="x"), RangeError),
         (lambda r: figures.slider_attention([0, 1], np.ones((2, 2)), label="x"), ShapeError),

@@ -214,6 +214,20 @@ def test_the_trajectory_is_that_of_the_images(run):
     assert near.axes[0].get_xlim() == (-2.0, 2.0)
 
 
+@pytest.mark.parametrize("scale", [2.0, 4.0, 8.0])
+def test_names_in_the_plane_keep_clear_of_one_another_and_inside(scale):
+    data, W0 = make_bad_start(scale)
+    trace = train(data, GD(1.0), 10_000, W0=W0, record=[*range(2001), 10_000])
+    fig = figures.plot_plane_trajectory(data, trace, W0, solve_w_svm(data))
+    fig.draw_without_rendering()
+    for axis in fig.axes:
+        boxes = [text.get_window_extent() for text in axis.texts]
+        assert len(boxes) >= 2
+        for k, box in enumerate(boxes):
+            assert not any(box.overlaps(other) for other in boxes[:k])
+            assert axis.bbox.padded(2).containsx(box.x0) and axis.bbox.padded(2).containsx(box.x1)
+
+
 def test_three_tokens_cut_the_plane_twice():
     X = [[[1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]]
     data = type(make_separation_pair())(X, [1], [1.0, 0.0])
@@ -264,6 +278,10 @@ def test_the_slider_over_scales_loads_nothing_and_says_its_numbers(result):
         in (markup)
     )
     assert markup == figures.slider_scale(result, label="Softmax over the scale <R>", name="scale")
+    # it opens in the middle, with and without its script
+    assert page.named("input")[0]["value"] == "1"
+    assert [("hidden" in frame) for frame in page.named("div")[:3]] == [True, False, True]
+    assert "<output>R = 2: past one half" in markup
     # the curves cross one half where the count says
     last = page.named("polyline")[8]["points"]
     points = np.array([[float(x) for x in pair.split(",")] for pair in last.split()])
@@ -404,3 +422,31 @@ def test_the_exponent_of_a_loss_that_falls_like_a_power_of_t_in_the_exponent(joi
     )
     assert plain == pytest.approx(1.0, abs=0.1)
     assert 0.3 < factors < 0.5
+
+
+def test_names_of_the_lines_stay_inside_every_panel_and_off_their_lines():
+    """Steep, falling, equal, bent and single-valued sides, six panels to a figure."""
+    t = 1.0 + STEP
+    flat = np.ones(8)
+    sides = [(t, 1e3 * t), (1 / t, 3 / t), (t, 1.02 * t), (STEP / 25.0 - 0.1, 2 * flat),
+             (np.where(t < 5, 1 / t, 0.0), 10 / t), (1e-9 * flat, 1e3 * flat)]  # fmt: skip
+    fig = figures.plot_check([along(*pair) for pair in sides])
+    fig.draw_without_rendering()
+    for axis in fig.axes:
+        boxes = [text.get_window_extent() for text in axis.texts]
+        assert not boxes[0].overlaps(boxes[1])
+        for box, kind in zip(boxes, ("measured", "bound"), strict=True):
+            corners = axis.bbox.padded(2)
+            assert corners.contains(box.x0, box.y0) and corners.contains(box.x1, box.y1)
+            x, y = axis.transData.transform(np.column_stack(lines(axis)[kind])).T
+            kept = np.isfinite(y)
+            under = np.linspace(box.x0, box.x1, 50)
+            line = np.interp(under, x[kept], y[kept], left=np.nan, right=np.nan)
+            assert not ((line > box.y0 + 2) & (line < box.y1 - 2)).any()
+
+
+def test_a_single_step_has_a_single_tick():
+    check = Check.along("a value", [7], [1.0], [2.0])
+    axis = figures.plot_check(check).axes[0]
+    assert axis.get_xticks().tolist() == [7]
+    assert [text.get_text() for text in axis.texts] == ["measured", "bound, at most"]

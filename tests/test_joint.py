@@ -118,6 +118,31 @@ def test_the_first_step_of_W_is_void(form, rule):
     assert torch.equal(one.W, start) and float(one.u.norm()) == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("form", ENGINES)
+@pytest.mark.parametrize("rule", [NGD(0.5), NGD(0.5, normalise="shared"), GD(0.5)], ids=repr)
+def test_a_vanishing_gradient_of_u_moves_W_alone(form, rule):
+    """Under uniform attention the tokens' mean is 0, and with it grad_u; grad_W is not."""
+    data = Dataset([[[1.0, 0.0], [-1.0, 0.0]]], [1], opt=[0])
+    u0 = torch.tensor([1.0, 0.0], dtype=torch.float64)
+    trace = joint(data, rule, 2, form, u0=u0, record=[0, 1, 2])
+    own = rule.norm_power == -1 and rule.normalise == "separate"
+    assert (trace.log_u_step_size[0] == -math.inf) == own
+    assert trace.u_path_length[:2].tolist() == [0, 0] and trace.path_length[1] > 0
+    assert trace.u_path_length[2] > 0
+
+
+@pytest.mark.parametrize("form", ENGINES)
+@pytest.mark.parametrize("rule", [GD(1e5), NGD(1e3, max_step=1e5), Polyak(1e5)], ids=repr)
+def test_step_size_keeps_its_digits_beside_a_large_log_loss(form, rule):
+    """The rule's own number, or its cap, to the last digit where the rounding of log L is 1e-8."""
+    data = joint_data(1, 3, 8, seed=5)
+    u0 = 1e8 * solve_u_svm(data).weights
+    trace = joint(data, rule, 2, form, u0=u0, record=[0, 1, 2])
+    assert trace.log_loss.max() < -1e7
+    assert trace.log_step_size.tolist() == [math.log(1e5)] * 3
+    assert trace.log_u_step_size.tolist() == [math.log(1e5)] * 3
+
+
 def test_path_lengths_of_equation_10():
     """eta sum s^-p for u and eta sum_{s >= 2} 1/s for W: the steps have just these lengths."""
     data = joint_data(3, 3, 12, seed=2)

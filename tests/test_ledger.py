@@ -84,7 +84,7 @@ def made_up(verdict_of=lambda e: Finding("holds", "1 <= 2", "n = 1")):
 def test_the_page_shows_verdict_number_and_link():
     page = render(find_all(made_up(), None), {"date": "today"})
     assert "| A \\| claim. | Lemma 4 [a] | **holds** | 1 <= 2; n = 1 | {ref}`chap-x` |" in page
-    assert "Of 1 claims: 1 holds." in page
+    assert "1 claims: *holds* 1." in page
     assert "date today" in page
 
 

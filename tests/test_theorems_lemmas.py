@@ -407,6 +407,10 @@ class TestFeasible:
         zero = Dataset([[[0.0, 0.0], [1.0, 0.0]]], [1], u=[1.0, 0.0])
         assert_refused(check_assumption1_feasible(zero), "zero")
 
+    def test_an_svm_of_other_data(self):
+        with pytest.raises(DtypeError, match="svm"):
+            check_assumption1_feasible(orthonormal(), svm=solve_w_svm(make_separation_pair()))
+
     def test_a_margin_that_is_too_small(self):
         data = orthonormal()
         svm = dataclasses.replace(solve_w_svm(data), norm=100.0)

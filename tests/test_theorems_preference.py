@@ -393,6 +393,19 @@ class TestLemma1:
         table = check_lemma1(data, changed(trace, gaps=0.4 * trace.gaps))
         assert verdicts(table)[:2] == ["fails", "fails"]
 
+    def test_without_the_alignment(self):
+        """The bounds would be those of a cosine of -1: true of anything, and no check."""
+        data = orthonormal()
+        table = check_lemma1(data, train(data, NGD(0.5), 200, svm=False))
+        assert_refused(table, "1 - cosine was not recorded")
+
+    def test_far_from_aligned_says_vacuous(self):
+        data = orthonormal()
+        W0 = -3 * solve_w_svm(data).weights
+        table = check_lemma1(data, train(data, NGD(0.1), 1, W0=W0))
+        assert table[0].verdict == "holds, vacuous"
+        assert "says something once" in table[0].reason
+
     def test_never_close_enough(self):
         data = bad_pair()
         table = check_lemma1(data, train(data, NGD(0.1), 2000))

@@ -52,7 +52,7 @@ def run_pair(rule, steps=10**6, **settings):
 
 
 def failing(table, claims):
-    assert [check.statement for check in table] == [claim.statement for claim in claims]
+    assert [check.statement for check in table] == [claim.words for claim in claims]
     return [claim for claim, check in zip(claims, table, strict=True) if not check.holds]
 
 
@@ -537,3 +537,9 @@ def test_alignment_of_the_separation_pair_at_four_digits():
     # c^2 = .2^2 + .1^2 + .4^2 = .21, w = -.3 + 100
     plain = 1 - 99.7 / math.sqrt(99.7**2 + 0.21)
     assert trace.W_alignment_error[0] == pytest.approx(plain, rel=PRINTED_FOUR_RELATIVE)
+
+
+def test_separation_at_a_step_size_whose_exponential_overflows():
+    table = check_gd_lower_bound(PAIR, train(PAIR, GD(1e9), 50))
+    assert all(check.holds for check in table)
+    assert np.isfinite(table[2].bounds).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnbias import GD, NGD, Dataset, Polyak, make_example1, train
+from attnbias import GD, NGD, Dataset, Polyak, make_example1, solve_w_svm, train
 from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
 from attnbias.model import attention_map, empirical_risk, predict
 from attnbias.theorems.run import Run
@@ -138,6 +138,10 @@ def test_a_trace_of_other_data_is_refused():
         Run(data, dataclasses.replace(trace, step=trace.step[:0], gaps=trace.gaps[:0]))
     with pytest.raises(ShapeError, match="no gaps"):
         Run(data, dataclasses.replace(trace, gaps=None))
+    with pytest.raises(DtypeError, match="lacks loss"):
+        Run(data, dataclasses.replace(trace, meta={"steps": 3, "rule_parameters": {}}))
+    with pytest.raises(RangeError, match="do not fit"):
+        Run(data, dataclasses.replace(trace, gaps=np.nan * trace.gaps))
 
 
 def test_infeasible_data_and_large_gram_matrices_are_refused():
@@ -148,3 +152,54 @@ def test_infeasible_data_and_large_gram_matrices_are_refused():
     run.N = 5000
     with pytest.raises(RangeError, match="Gram"):
         run.K  # noqa: B018
+
+
+def other_example(seed):
+    """Example 1 of another seed: the same shapes, and the same scores."""
+    return make_example1(n=3, T=4, d=20, seed=seed)
+
+
+def test_a_trace_of_other_data_of_equal_shape_is_refused(tmp_path):
+    data, other = CASES["Assumption 2"], other_example(4)
+    trace = train(data, NGD(0.1), 5)
+    with pytest.raises(RangeError, match="do not fit"):
+        Run(other, trace)
+    with pytest.raises(RangeError, match="do not fit"):
+        Run(other.with_decoder(data.u), trace)
+    joint = train(data, NGD(0.1, decay=(2 / 3, 1)), 5, train_u=True)
+    with pytest.raises(RangeError, match="do not fit"):
+        Run(other, joint)
+    for good in (trace, joint):
+        loaded = type(good).load(good.save(tmp_path / "trace.npz"))
+        assert np.array_equal(Run(data, loaded).gaps, good.gaps)
+
+
+def test_without_the_last_record_the_decoder_alone_tells():
+    """W is that of the last iteration: it says nothing of a record before it."""
+    data = CASES["Assumption 2"]
+    trace = train(data, NGD(0.1), 5, record=[0, 2])
+    assert Run(data, trace).step[-1] == 2
+    with pytest.raises(RangeError, match="do not fit"):
+        Run(other_example(4), trace)
+
+
+def test_an_svm_of_other_data_is_refused():
+    data = CASES["Assumption 2"]
+    trace = train(data, NGD(0.1), 3)
+    with pytest.raises(RangeError, match="of these data"):
+        Run(data, trace, solve_w_svm(other_example(4)))
+
+
+def test_single_precision_tokens_are_read_in_double():
+    data = Dataset(CASES["ragged"].X.float(), CASES["ragged"].y, CASES["ragged"].u.float(),
+                   lengths=[4, 2, 3])  # fmt: skip
+    run, _ = run_of(data)
+    assert run.gaps.dtype == run.K.dtype == np.float64
+
+
+def test_too_many_numbers_are_refused(monkeypatch):
+    monkeypatch.setattr("attnbias.theorems.run._MOST", 35)
+    data = CASES["Assumption 2"]
+    Run(data, train(data, NGD(0.1), 2, record=[0, 1, 2]))
+    with pytest.raises(RangeError, match="4 records of 9 rows"):
+        Run(data, train(data, NGD(0.1), 3, record=[0, 1, 2, 3]))

@@ -109,46 +109,23 @@ class CompiledEngine(Compiled):
         self.wanted, self.records = wanted, records
         self.kind = problem.loss.compiled
         common = _common_factor(problem)
-        self.rule = np.array(
-            [
-                rule.log_scale,
-                rule.gap_power,
-                rule.norm_power,
-                rule.log_max_step,
-                rule.momentum,
-                log_floor_gap(problem, rule),
-                _moderate(problem),
-                common,
-            ]
-        )
-        start = first_rows(problem.rows)
-        delta = problem.scores.delta[problem.rows.sequence, problem.column]
-        uniform = np.array([len(set(part)) == 1 for part in np.split(delta.numpy(), start[1:-1])])
-        floor = (-problem.scores.top - common).exp()
-        shared = (start, delta.numpy(), delta.log().numpy(), problem.scores.top.numpy())
-        shared = (*shared, uniform, floor.numpy())
-        N, n = problem.N, problem.n
-        progress = np.array(recording.NOTHING_SO_FAR)
+        law = [rule.log_scale, rule.gap_power, rule.norm_power, rule.log_max_step, rule.momentum]
+        self.rule = np.array([*law, log_floor_gap(problem, rule), _moderate(problem), common])
         rows, queries = problem.rows.differences, problem.rows.queries
         if coordinates == "dense":
-            self.loop = loops.dense_loop
-            self.tokens = (*shared, aligned(rows), aligned(queries))
-            self.target = (aligned_square(problem.unit_target),)
-            W = aligned_square(problem.start)
-            self.state = (W, np.zeros_like(W), progress)
+            self.loop, matrices = loops.dense_loop, (aligned(rows), aligned(queries))
+            self.target, self.state = _dense_arrays(problem)
         else:
-            self.loop = loops.span_loop if coordinates == "span" else loops.factored_loop
-            if coordinates == "span":
-                self.tokens = (*shared, aligned(problem.gram))
-            else:
-                self.tokens = (*shared, aligned(rows), (queries @ queries.T).numpy())
-            target = (*problem.target_span, problem.start_scalars)
-            self.target = tuple(part.contiguous().numpy() for part in target)
-            g0 = problem.initial_gaps.numpy()
-            self.state = (g0.copy(), *(np.zeros(N) for _ in range(5)), g0, progress)
-        per_sequence = np.ones(kernels.ROWS * n + 3)
+            self.loop, matrices = loops.span_loop, (aligned(problem.gram),)
+            if coordinates == "factored":
+                self.loop = loops.factored_loop
+                matrices = (aligned(rows), (queries @ queries.T).numpy())
+            self.target, self.state = _span_arrays(problem)
+        self.tokens = (*_token_arrays(problem, common), *matrices)
+        N, n = problem.N, problem.n
         bits = np.empty(max(N, n), np.int64)
         rows_work = (np.empty(N), np.empty(N), np.empty(N))
+        per_sequence = np.ones(kernels.ROWS * n + 3)
         self.work = (*rows_work, per_sequence, bits, bits.view(np.float64))
 
     def matrix(self) -> torch.Tensor:
@@ -158,6 +135,31 @@ class CompiledEngine(Compiled):
         return self.problem.start + self.problem.rows.combine(
             torch.from_numpy(self.state[2].copy())
         )
+
+
+def _token_arrays(problem: Problem, common: float) -> tuple[np.ndarray, ...]:
+    """(start, delta, log delta, top, whether a sequence's deltas are one, exp(-top - common))."""
+    start, top = first_rows(problem.rows), problem.scores.top
+    delta = problem.scores.delta[problem.rows.sequence, problem.column]
+    uniform = np.array([len(set(part)) == 1 for part in np.split(delta.numpy(), start[1:-1])])
+    floor = (-top - common).exp()
+    return start, delta.numpy(), delta.log().numpy(), top.numpy(), uniform, floor.numpy()
+
+
+def _dense_arrays(problem: Problem) -> tuple[tuple, tuple]:
+    """Target and state of `dense_loop`."""
+    W = aligned_square(problem.start)
+    state = (W, np.zeros_like(W), np.array(recording.NOTHING_SO_FAR))
+    return (aligned_square(problem.unit_target),), state
+
+
+def _span_arrays(problem: Problem) -> tuple[tuple, tuple]:
+    """Target and state of `span_loop` and `factored_loop`."""
+    target = (*problem.target_span, problem.start_scalars)
+    g0 = problem.initial_gaps.numpy()
+    zeros = (np.zeros(problem.N) for _ in range(5))
+    state = (g0.copy(), *zeros, g0, np.array(recording.NOTHING_SO_FAR))
+    return tuple(part.contiguous().numpy() for part in target), state
 
 
 class TorchEngine:
@@ -199,10 +201,8 @@ class TorchEngine:
             if step == last:
                 return kernels.RUNNING, step
             factor = (log_step + peak).exp()
-            length = float(factor * norm2.sqrt())
-            if length > kernels.LONGEST_STEP:
+            if not recording.take_length(self.progress, float(factor * norm2.sqrt())):
                 return kernels.DIVERGED, step
-            recording.add_length(self.progress, length)
             self.iterate.move(factor, rule.momentum)
             step += 1
 

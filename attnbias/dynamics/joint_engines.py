@@ -119,11 +119,13 @@ class JointTorchEngine:
                 self._record_decoder(row, eta_u)
             if step == last:
                 return kernels.RUNNING, step
-            f_u, f_W = _exp(eta_u + Q), _exp(eta_W + H) if size_W else 0.0
-            if max(f_u * size_u, f_W * size_W) > kernels.LONGEST_STEP:
+            f_u = _exp(eta_u + Q) if size_u else 0.0
+            f_W = _exp(eta_W + H) if size_W else 0.0
+            if not (
+                recording.take_length(self.progress, f_W * size_W)
+                and recording.take_length(self.u_progress, f_u * size_u)
+            ):
                 return kernels.DIVERGED, step
-            recording.add_length(self.progress, f_W * size_W)
-            recording.add_length(self.u_progress, f_u * size_u)
             self.W.move(f_W, 0.0)
             self.u.move(f_u, 0.0)
             step += 1

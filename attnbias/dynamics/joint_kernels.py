@@ -118,6 +118,12 @@ def half_log(norm2):
 
 
 @jit
+def step_factor_of(rest, size):
+    """exp(rest), which may be infinite; a gradient of zero moves nothing all the same."""
+    return math.exp(rest) if size > -np.inf else 0.0
+
+
+@jit
 def joint_step_rests(rule, step, gap_rest, size_u, size_W, Q, H):
     """log eta_u + Q and log eta_W + Q + H: the factors of the scaled gradients, capped.
 
@@ -164,6 +170,10 @@ def joint_factors(kind, rule, step, s, r, bits, powers, Q, H, norm2_u, norm2_W, 
         records[row, LOG_GAP] = gap_rest + Q
         records[row, LOG_NONOPT] = log_complement(n, s, log_mean_nonopt(n, s, bits, powers, 0.0))
         records[row, LOG_NORM] = log_hypot(size_u, size_W + H) + Q
-        records[row, LOG_STEP] = W - (Q + H)
-        records[row, RECORDS + r.shape[0] - n + LOG_U_STEP] = u - Q
-    return RUNNING, math.exp(u), math.exp(W) if size_W > -np.inf else 0.0
+        # not u - Q: what the rule itself gives keeps its digits however large Q is
+        eta_u, eta_W = joint_step_rests(
+            rule, step, gap_rest + Q, size_u + Q, size_W + Q + H, 0.0, 0.0
+        )
+        records[row, LOG_STEP] = eta_W
+        records[row, RECORDS + r.shape[0] - n + LOG_U_STEP] = eta_u
+    return RUNNING, step_factor_of(u, size_u), step_factor_of(W, size_W)

@@ -13,7 +13,7 @@ import numpy as np
 
 from .compiled import jit
 from .joint_kernels import joint_factors, joint_weights
-from .kernels import DIVERGED, LONGEST_STEP, RUNNING, see_softmax
+from .kernels import DIVERGED, RUNNING, see_softmax
 from .products import (
     add_compensated,
     borrow,
@@ -27,12 +27,12 @@ from .recording import (
     NORM2,
     RECORDS,
     U_NORM2,
-    add_length,
     measure_dense,
     measure_span,
     record_decoder,
     record_measure,
     record_progress,
+    take_length,
 )
 
 
@@ -44,9 +44,9 @@ def borrow_six(arrays):
 
 
 @jit
-def too_long(f_u, norm2_u, f_W, norm2_W):
-    """Whether a step leaves the range in which squared norms are floats."""
-    return max(f_u * f_u * norm2_u, f_W * f_W * norm2_W) > LONGEST_STEP**2
+def take(progress, f, norm2):
+    """`take_length` of the step f times a vector, whose square rounding may leave below 0."""
+    return take_length(progress, f * math.sqrt(max(norm2, 0.0)))
 
 
 @jit
@@ -80,20 +80,15 @@ def joint_span_loop(kind, rule, tokens, target, state, work, step, last, wanted,
         if status != RUNNING:
             return status, step
         if row >= 0:
-            alpha, margin, scalars = W_target
-            measure = measure_span(g, beta, g0, alpha, margin, scalars)
-            record_measure(records, row, NORM2, measure)
+            record_measure(records, row, NORM2, measure_span(g, beta, g0, W_target))
             record_progress(progress, g, records, row)
-            alpha, margin, scalars = u_target
-            measure = measure_span(r, coef, r0, alpha, margin, scalars)
+            measure = measure_span(r, coef, r0, u_target)
             record_measure(records, row, RECORDS + N + U_NORM2, measure)
             record_decoder(u_progress, r, records, row, RECORDS + N)
         if step == last:
             return RUNNING, step
-        if too_long(f_u, norm2_u, f_W, norm2_W):
+        if not (take(progress, f_W, norm2_W) and take(u_progress, f_u, norm2_u)):
             return DIVERGED, step
-        add_length(progress, f_W * math.sqrt(max(norm2_W, 0.0)))
-        add_length(u_progress, f_u * math.sqrt(max(norm2_u, 0.0)))
         add_compensated(g, g_low, f_W, q, 0, N)
         add_compensated(beta, beta_low, f_W, v, 0, N)
         add_compensated(r, r_low, f_u, p, 0, n + N)
@@ -143,10 +138,8 @@ def joint_dense_loop(kind, rule, tokens, target, state, work, step, last, wanted
             record_decoder(u_progress, r, records, row, RECORDS + N)
         if step == last:
             return RUNNING, step
-        if too_long(f_u, norm2_u, f_W, norm2_W):
+        if not (take(progress, f_W, norm2_W) and take(u_progress, f_u, norm2_u)):
             return DIVERGED, step
-        add_length(progress, f_W * math.sqrt(norm2_W))
-        add_length(u_progress, f_u * math.sqrt(norm2_u))
         move_dense(W, W, 0.0, f_W, G)
         add_compensated(u, u_low, f_u, h, 0, d)
         step += 1

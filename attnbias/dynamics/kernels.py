@@ -19,7 +19,6 @@ from .elementary import exp_into, log_add, log_mean_slope, log_slope, log_value
 from .recording import LEAST_SO_FAR, LOG_GAP, LOG_LOSS, LOG_NONOPT, LOG_NORM, LOG_STEP
 
 RUNNING, ZERO_GRADIENT, DIVERGED = 0, 1, 2
-LONGEST_STEP = 1e140  # the square of a sum of 2^31 such steps is still a float
 # quantities of a sequence, one stretch of n numbers each in s; three totals stand behind them
 LOW, TINY, BASE, REST, SUM, LOST, S_, SCALE, WORK, ONE, OPT = range(11)
 ROWS = 11
@@ -244,6 +243,27 @@ def log_mean(n, s, factor, bits, powers):
     return shift + math.log(total / n)
 
 
+@jit_inline
+def weights_of(linear, kind, tokens, a, b, g, s, v, c, bits, powers):
+    """`linear_weights` where `linear` asks for them and they are in range, else `log_weights`.
+
+    Returns whether they are the linear ones.
+    """
+    start, delta, log_delta, top, uniform, floor, _ = tokens
+    if linear and linear_weights(start, delta, uniform, floor, a, b, g, s, v, c, bits, powers):
+        return True
+    log_weights(kind, start, delta, log_delta, top, uniform, a, b, g, s, v, c, bits, powers)
+    return False
+
+
+@jit_inline
+def scale_of(linear, rule, n, s, bits, powers):
+    """(Q, peak) of `log_scale`, after either form of weights."""
+    if linear:
+        return linear_scale(n, s, bits, powers), rule[7]
+    return log_scale(n, s, bits, powers)
+
+
 @jit
 def loss_gap_rest(kind, n, s, top, bits, powers, Q):
     """log(L - L*) - Q."""
@@ -339,5 +359,6 @@ def step_factor(kind, linear, rule, n, s, top, bits, powers, Q, peak, norm2, rec
         records[row, LOG_NONOPT] = log_complement(n, s, nonopt + Q)
         records[row, LOG_GAP] = gap_rest + Q
         records[row, LOG_NORM] = norm_rest + Q
-        records[row, LOG_STEP] = step_rest - Q
+        # not step_rest - Q: what the rule itself gives keeps its digits however large Q is
+        records[row, LOG_STEP] = log_step_rest(rule, gap_rest + Q, norm_rest + Q, 0.0)
     return RUNNING, math.exp(step_rest + peak)

@@ -13,15 +13,12 @@ import numpy as np
 from .compiled import jit
 from .kernels import (
     DIVERGED,
-    LONGEST_STEP,
     RUNNING,
     SCALE,
-    linear_scale,
-    linear_weights,
-    log_scale,
-    log_weights,
+    scale_of,
     see_softmax,
     step_factor,
+    weights_of,
 )
 from .products import (
     advance,
@@ -36,11 +33,11 @@ from .products import (
 )
 from .recording import (
     NORM2,
-    add_length,
     measure_dense,
     measure_span,
     record_measure,
     record_progress,
+    take_length,
 )
 
 
@@ -83,22 +80,16 @@ def span_loop(kind, rule, tokens, target, state, work, step, last, wanted, recor
     At `last` the gradient is taken and recorded, but no step follows.
     Returns (status, step reached).
     """
-    start, delta, log_delta, top, uniform, floor, K = borrow_tokens(tokens)
+    tokens = borrow_tokens(tokens)
+    start, top, K = tokens[0], tokens[3], tokens[6]
     target, state = borrow_span(target, state)
-    xi_alpha, xi_margin, scalars = target
     g, g_low, beta, beta_low, speed_g, speed_beta, g0, progress = state
     q, v, c, s, bits, powers = borrow_work(work)
     rule, wanted, records = borrow(rule), borrow(wanted), borrow(records)
     n = top.shape[0]
     while True:
-        linear = rule[6] != 0.0 and linear_weights(
-            start, delta, uniform, floor, 0, n, g, s, v, c, bits, powers
-        )
-        if linear:
-            Q, peak = linear_scale(n, s, bits, powers), rule[7]
-        else:
-            log_weights(kind, start, delta, log_delta, top, uniform, 0, n, g, s, v, c, bits, powers)
-            Q, peak = log_scale(n, s, bits, powers)
+        linear = weights_of(rule[6] != 0.0, kind, tokens, 0, n, g, s, v, c, bits, powers)
+        Q, peak = scale_of(linear, rule, n, s, bits, powers)
         for i in range(n):
             for k in range(start[i], start[i + 1]):
                 v[k] *= s[SCALE * n + i]
@@ -112,14 +103,12 @@ def span_loop(kind, rule, tokens, target, state, work, step, last, wanted, recor
         if status != RUNNING:
             return status, step
         if row >= 0:
-            measure = measure_span(g, beta, g0, xi_alpha, xi_margin, scalars)
-            record_measure(records, row, NORM2, measure)
+            record_measure(records, row, NORM2, measure_span(g, beta, g0, target))
             record_progress(progress, g, records, row)
         if step == last:
             return RUNNING, step
-        if f * f * norm2 > LONGEST_STEP**2:
+        if not take_length(progress, f * math.sqrt(norm2)):
             return DIVERGED, step
-        add_length(progress, f * math.sqrt(norm2))
         advance(g, g_low, speed_g, rule[4], f, q, 0, g.shape[0])
         advance(beta, beta_low, speed_beta, rule[4], f, v, 0, g.shape[0])
         step += 1
@@ -133,9 +122,9 @@ def factored_loop(kind, rule, tokens, target, state, work, step, last, wanted, r
     before the second product, so a step, its softmax and the next R_i share one pass over D_i.
     """
     M = tokens[7]
-    start, delta, log_delta, top, uniform, floor, D = borrow_tokens(tokens)
+    tokens = borrow_tokens(tokens)
+    start, top, D = tokens[0], tokens[3], tokens[6]
     target, state = borrow_span(target, state)
-    xi_alpha, xi_margin, scalars = target
     g, g_low, beta, beta_low, speed_g, speed_beta, g0, progress = state
     q, v, c, s, bits, powers = borrow_work(work)
     rule, wanted, records = borrow(rule), borrow(wanted), borrow(records)
@@ -147,7 +136,7 @@ def factored_loop(kind, rule, tokens, target, state, work, step, last, wanted, r
     moving = False
     linear = rule[6] != 0.0
     while True:
-        in_range = True
+        held = True
         for block in range(blocks):
             a, b = block_range(blocks - 1 - block if step % 2 else block, blocks, n)
             if moving:
@@ -156,24 +145,14 @@ def factored_loop(kind, rule, tokens, target, state, work, step, last, wanted, r
                 lo, hi = start[a], start[b]
                 advance(g, g_low, speed_g, rule[4], f, q, lo, hi)
                 advance(beta, beta_low, speed_beta, rule[4], f, v, lo, hi)
-            if linear:
-                in_range &= linear_weights(
-                    start, delta, uniform, floor, a, b, g, s, v, c, bits, powers
-                )
-            else:
-                log_weights(
-                    kind, start, delta, log_delta, top, uniform, a, b, g, s, v, c, bits, powers
-                )
+            held &= weights_of(linear, kind, tokens, a, b, g, s, v, c, bits, powers)
             for i in range(a, b):
                 rows_combine(D, start[i], start[i + 1], v, R[i])
         moving = False
-        if not in_range:
+        if linear and not held:
             linear = False
             continue
-        if linear:
-            Q, peak = linear_scale(n, s, bits, powers), rule[7]
-        else:
-            Q, peak = log_scale(n, s, bits, powers)
+        Q, peak = scale_of(linear, rule, n, s, bits, powers)
         for i in range(n):
             R[i] *= s[SCALE * n + i]
             for k in range(start[i], start[i + 1]):
@@ -188,14 +167,12 @@ def factored_loop(kind, rule, tokens, target, state, work, step, last, wanted, r
         if status != RUNNING:
             return status, step
         if row >= 0:
-            measure = measure_span(g, beta, g0, xi_alpha, xi_margin, scalars)
-            record_measure(records, row, NORM2, measure)
+            record_measure(records, row, NORM2, measure_span(g, beta, g0, target))
             record_progress(progress, g, records, row)
         if step == last:
             return RUNNING, step
-        if f * f * norm2 > LONGEST_STEP**2:
+        if not take_length(progress, f * math.sqrt(norm2)):
             return DIVERGED, step
-        add_length(progress, f * math.sqrt(norm2))
         moving = True
         linear = rule[6] != 0.0
         step += 1
@@ -209,7 +186,8 @@ def dense_loop(kind, rule, tokens, target, state, work, step, last, wanted, reco
     state = (W, speed, progress).
     """
     Z = tokens[7]
-    start, delta, log_delta, top, uniform, floor, D = borrow_tokens(tokens)
+    tokens = borrow_tokens(tokens)
+    start, top, D = tokens[0], tokens[3], tokens[6]
     (unit,) = target
     W, speed, progress = state
     g, v, c, s, bits, powers = borrow_work(work)
@@ -222,28 +200,18 @@ def dense_loop(kind, rule, tokens, target, state, work, step, last, wanted, reco
     linear = rule[6] != 0.0
     while True:
         np.dot(Z, W.T, Y)
-        in_range = True
+        held = True
         for block in range(blocks):
             a, b = block_range(blocks - 1 - block if step % 2 else block, blocks, n)
             for i in range(a, b):
                 rows_dot(D, start[i], start[i + 1], Y[i], g)
-            if linear:
-                in_range &= linear_weights(
-                    start, delta, uniform, floor, a, b, g, s, v, c, bits, powers
-                )
-            else:
-                log_weights(
-                    kind, start, delta, log_delta, top, uniform, a, b, g, s, v, c, bits, powers
-                )
+            held &= weights_of(linear, kind, tokens, a, b, g, s, v, c, bits, powers)
             for i in range(a, b):
                 rows_combine(D, start[i], start[i + 1], v, R[i])
-        if not in_range:
+        if linear and not held:
             linear = False
             continue
-        if linear:
-            Q, peak = linear_scale(n, s, bits, powers), rule[7]
-        else:
-            Q, peak = log_scale(n, s, bits, powers)
+        Q, peak = scale_of(linear, rule, n, s, bits, powers)
         for i in range(n):
             R[i] *= s[SCALE * n + i]
         np.dot(R.T, Z, G)
@@ -260,9 +228,8 @@ def dense_loop(kind, rule, tokens, target, state, work, step, last, wanted, reco
             record_progress(progress, g, records, row)
         if step == last:
             return RUNNING, step
-        if f * f * norm2 > LONGEST_STEP**2:
+        if not take_length(progress, f * math.sqrt(norm2)):
             return DIVERGED, step
-        add_length(progress, f * math.sqrt(norm2))
         move_dense(W, speed, rule[4], f, G)
         linear = rule[6] != 0.0
         step += 1

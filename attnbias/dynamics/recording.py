@@ -14,16 +14,18 @@ U_RECORDS = 5
 # what a run accumulates: the path's length, its rounding, the longest step, the least softmax
 PATH_SUM, PATH_LOW, LONGEST_SO_FAR, LEAST_SO_FAR = range(4)
 NOTHING_SO_FAR = (0.0, 0.0, 0.0, 1.0)
+LONGEST_STEP = 1e140  # the square of a sum of 2^31 such steps is still a float
 
 
 @jit_sum_inline
-def measure_span(g, beta, g0, xi_alpha, xi_margin, scalars):
+def measure_span(g, beta, g0, target):
     """|W|^2, <W, unit W_mm> and the squared norm of the rest, from span coordinates.
 
-    u, in joint training, is measured alike.
+    u, in joint training, is measured alike. target = (Xi alpha, Xi K alpha, scalars),
     scalars = (|W_0|^2, c_0, |P_0|^2), c = <W, unit W_mm>, P = W - c unit W_mm. The sum for
     |P|^2 has a zero derivative in c, so the rounding of c enters squared.
     """
+    xi_alpha, xi_margin, scalars = target
     norm2, along, c0 = scalars[0], 0.0, scalars[1]
     for k in range(g.shape[0]):
         norm2 += beta[k] * (g[k] + g0[k])
@@ -49,14 +51,20 @@ def measure_dense(w, m):
 
 
 @jit_inline
-def add_length(progress, length):
-    """Keep the sum of the step lengths, with its rounding (two-sum), and the longest."""
+def take_length(progress, length):
+    """Keep the sum of the step lengths, with its rounding (two-sum), and the longest.
+
+    Returns whether the step stays in the range in which squared norms are floats.
+    """
+    if not length <= LONGEST_STEP:  # NaN is not
+        return False
     y = length + progress[PATH_LOW]
     new = progress[PATH_SUM] + y
     part = new - progress[PATH_SUM]
     progress[PATH_LOW] = (progress[PATH_SUM] - (new - part)) + (y - part)
     progress[PATH_SUM] = new
     progress[LONGEST_SO_FAR] = max(progress[LONGEST_SO_FAR], length)
+    return True
 
 
 @jit_inline

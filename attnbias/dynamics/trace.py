@@ -46,7 +46,9 @@ class Trace:
         Norm of the gradient.
     log_step_size, step_size : (R,) float
         eta_t, the factor of the gradient in the step that leaves iteration t; that of W where
-        u has its own. Beyond float range step_size is infinite; its logarithm is not.
+        u has its own. Beyond float range step_size is infinite; its logarithm is not. -inf and
+        0 where W does not move, because its gradient is zero and to be divided by its own norm
+        (in joint training from u_0 = 0, the first step); log_u_step_size alike.
     log_nonopt_score, opt_score : (R,) float
         Softmax at the optimal token, averaged over sequences, and the log of 1 minus that.
     W_norm, W_alignment_error : (R,) float

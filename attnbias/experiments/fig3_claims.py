@@ -173,7 +173,7 @@ def _rate_claims(traces, window):
         Check(
             f"{label}'s train loss is exp(-Theta(t)): power of t in -log L, "
             f"steps {window[0]} to {window[1]}, off 1 by",
-            *(max(abs(power - 1) for power in powers), 0.05, "<=", "Theorem 8 with p = 0", "c"),
+            *(max(abs(power - 1) for power in powers), 0.05, "<=", "our observation", "d"),
             reason=f"power is {span(powers)}",
         )
         for label in ADAPTIVE

@@ -64,7 +64,9 @@ def thinned(step: np.ndarray) -> np.ndarray:
 def step_axis(axis, step: np.ndarray) -> None:
     """A log scale where steps span a factor of 30, with a stretch from 0 to 1 if 0 is there."""
     axis.set_xmargin(0.04)
-    if step[-1] < 30 * max(step[0], 1):
+    if step[-1] == step[0]:
+        axis.set_xticks([step[0]])
+    elif step[-1] < 30 * max(step[0], 1):
         axis.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     elif step[0] < 1:
         axis.set_xscale("symlog", linthresh=1.0, linscale=0.5)

@@ -16,6 +16,8 @@ from .looks import COLOURS, HALO, INK, WIDTH, new_figure, styled
 
 MOST_PANELS = 6
 FEW = 12  # steps that are drawn as points as well
+NAME_SIZE, GAP = 11, 6  # points: the names of the two lines, and their distance from them
+PLACES = 25  # along a panel, at which a name may stand
 # "log (1 - softmax)" and "Theorem 8: log L" are powers of ten; "-log L" and "the norm, against
 # log(...)" are numbers like others
 _LOGARITHM = re.compile(r"(?:^|: )log\b(?! t\b)")
@@ -157,24 +159,44 @@ def _drawn(value, bound, logs: bool) -> tuple[bool, np.ndarray, np.ndarray]:
 
 
 def _name_lines(axis, step, value, bound, sense: str) -> None:
-    """Each line named beside itself, in the middle, where text to either side fits."""
-    place, inside = axis.transData.transform, axis.transAxes.inverted().transform
-    spots = [place(np.column_stack([step, side])) for side in (value, bound)]
-    across = np.abs(inside(place(np.column_stack([step, 0.0 * step])))[:, 0] - 0.47)
-    at = int(np.where(np.isfinite(value) & np.isfinite(bound), across, across + 1).argmin())
-    first = spots[0][at, 1] >= spots[1][at, 1]
-    looks = (
-        ("measured", value, "blue", first),
-        (f"bound, {sense}", bound, "vermillion", not first),
-    )
-    for (text, side, colour, above), spot in zip(looks, spots, strict=True):
-        if np.isfinite(side[at]):
-            rise = spot[min(at + 5, len(spot) - 1), 1] - spot[max(at - 5, 0), 1]
-            # off a slope the text goes to the side on which it does not cross its line
-            sideways = {True: "right", False: "left"}[bool(rise > 0) == above]
+    """Each line named beside itself, on the side away from the other, inside the panel."""
+    spots = [axis.transData.transform(np.column_stack([step, side])) for side in (value, bound)]
+    spots = [spot[np.isfinite(spot).all(axis=1)] for spot in spots]
+    middle = axis.bbox.x0 + axis.bbox.width / 2
+    heights = [np.interp(middle, *spot.T) if len(spot) else -math.inf for spot in spots]
+    first = heights[0] >= heights[1]
+    looks = (("measured", "blue", first), (f"bound, {sense}", "vermillion", not first))
+    for (text, colour, above), own, other in zip(looks, spots, reversed(spots), strict=True):
+        if len(own):
+            size = np.array([0.65 * len(text), 1.3]) * NAME_SIZE * axis.figure.dpi / 72
+            spot = _free_spot(axis.bbox, own, other, size, above)
             axis.annotate(
-                text, (step[at], side[at]), xytext=(0, 6 if above else -6),
-                textcoords="offset points", va="bottom" if above else "top",
-                ha="center" if abs(rise) < 4 else sideways,
-                color=COLOURS[colour], fontsize=11, path_effects=HALO, zorder=6,
+                text, axis.transData.inverted().transform(spot),
+                xytext=(0, GAP if above else -GAP), textcoords="offset points",
+                va="bottom" if above else "top", ha="center",
+                color=COLOURS[colour], fontsize=NAME_SIZE, path_effects=HALO, zorder=6,
             )  # fmt: skip
+
+
+def _free_spot(box, own, other, size, above: bool) -> tuple[float, float]:
+    """Where a text of this size clears its own line, in pixels.
+
+    Of places along the panel the one where it stays inside and off the other line, is near its
+    own line and near the middle, in this order.
+    """
+    (width, height), sign = size, 1 if above else -1
+    best, found = math.inf, (0.0, 0.0)
+    for x in np.linspace(box.x0 + width / 2, box.x1 - width / 2, PLACES):
+        under = np.linspace(x - width / 2, x + width / 2, PLACES)
+        line = sign * np.interp(under, *own.T)
+        y = sign * line.max()
+        far = sorted((y, y + sign * height))
+        outside = far[0] < box.y0 or far[1] > box.y1
+        rival = np.interp(under, *other.T) if len(other) else np.full(PLACES, np.nan)
+        crossed = bool(((rival > far[0]) & (rival < far[1])).any())
+        away = line.max() - line.min() + max(own[0, 0] - x, x - own[-1, 0], 0.0)
+        away += abs(x - box.x0 - box.width / 2) / 4
+        cost = 1e4 * (outside + crossed) + away
+        if cost < best:
+            best, found = cost, (float(x), float(y))
+    return found

@@ -17,6 +17,8 @@ from .numbers import SERIES, log10_series
 
 SEQUENCES = ("blue", "vermillion", "green", "purple")  # one colour a sequence, four at most
 LINES = ("-", "--", "-.", ":")
+# Where a name may stand beside its spot: the side of each coordinate on which it lies.
+CORNERS = ((1, 1), (-1, 1), (1, -1), (-1, -1))
 
 
 @styled
@@ -129,9 +131,13 @@ def plot_plane_trajectory(data: Dataset, trace: Trace, W0, svm=None, reach: floa
         tokens = data.X[i, : data.lengths[i]].double().cpu().numpy()
         _shade_right_side(axis, np.delete(tokens[opt[i]] - tokens, opt[i], axis=0), reach)
         _draw_tokens(axis, data, only=i)
+        path, names = images[:, i], _Names(axis, reach)
+        names.avoid(tokens)
+        names.avoid(_along(path))
         if svm is not None:
-            _draw_direction(axis, (svm.weights.cpu() @ data.X[i, 0].double().cpu()).numpy(), reach)
-        _draw_path(axis, trace.step, images[:, i], reach)
+            image = (svm.weights.cpu() @ data.X[i, 0].double().cpu()).numpy()
+            _draw_direction(axis, image, reach, names)
+        _draw_path(axis, trace.step, path, reach, names)
         _finish_plane(axis, reach)
         axis.set_title(f"sequence {i + 1}")
     for axis in axes[data.n :]:
@@ -200,32 +206,68 @@ def _cut(corners: np.ndarray, normal: np.ndarray) -> np.ndarray:
     return np.array(kept)
 
 
-def _draw_direction(axis, image, reach: float) -> None:
+def _draw_direction(axis, image, reach: float, names: _Names) -> None:
     end = image / np.abs(image).max()
-    axis.plot(*np.outer(3 * reach * end, [0, 1]), "--", color=INK, linewidth=1.4)
-    _name(axis, 0.7 * reach * end, "$W_{mm} x_1$", INK)
+    ray = np.outer([0, 1], 3 * reach * end)
+    axis.plot(*ray.T, "--", color=INK, linewidth=1.4)
+    names.avoid(_along(ray, 200))
+    names.write([share * reach * end for share in (0.7, 0.5, 0.85, 0.3)], "$W_{mm} x_1$", 6)
 
 
-def _draw_path(axis, step, path, reach: float) -> None:
+def _draw_path(axis, step, path, reach: float, names: _Names) -> None:
     axis.plot(*path.T, color=INK, linewidth=2.0, zorder=3)
     axis.plot(*path[0], "x", color=INK, markersize=9, mew=2, zorder=6)
     named = [path[0]]
-    _name(axis, path[0], "step 0", INK)
+    names.write([path[0]], "step 0")
     for k in np.flatnonzero(np.isin(step, 10.0 ** np.arange(1, 10))):
         if np.abs(path[k]).max() < 0.95 * reach:
             axis.plot(*path[k], "o", color=INK, markersize=4.5, zorder=4)
             if min(np.abs(path[k] - spot).max() for spot in named) > 0.15 * reach:
                 named.append(path[k])
-                _name(axis, path[k], f"{step[k]}", INK)
+                names.write([path[k]], f"{step[k]}")
 
 
-def _name(axis, spot, text: str, colour: str) -> None:
-    right = spot[0] > 0
-    axis.annotate(
-        text, spot, xytext=(-6 if right else 6, 4), textcoords="offset points",
-        ha="right" if right else "left", va="bottom", color=colour, fontsize=10.5,
-        path_effects=HALO, zorder=7,
-    )  # fmt: skip
+def _along(path, count: int = 20) -> np.ndarray:
+    """Points along a broken line, `count` a piece where it has few pieces."""
+    share = np.linspace(0, 1, max(1, count if len(path) < 200 else 1), endpoint=False)
+    between = path[:-1, None] + share[:, None] * np.diff(path, axis=0)[:, None]
+    return np.concatenate([between.reshape(-1, 2), path[-1:]])
+
+
+class _Names:
+    """Names of spots in a panel, each at the corner of its spot that hides the least.
+
+    A panel of half-width `reach` is about 190 points wide, and a letter 6.5 by 12 of them.
+    """
+
+    def __init__(self, axis, reach: float) -> None:
+        self.axis, self.reach, self.taken = axis, reach, np.zeros((0, 2))
+
+    def avoid(self, points) -> None:
+        self.taken = np.concatenate([self.taken, np.asarray(points, dtype=float)])
+
+    def write(self, spots, text: str, letters: int | None = None) -> None:
+        """At the first of the places with the least of what is taken, or off the panel, in it."""
+        size = np.array([6.5 * (letters or len(text)), 12.0]) * 2 * self.reach / 190
+        gap = np.array([6.0, 4.0]) * 2 * self.reach / 190
+        best = None
+        for spot in spots:
+            for corner in np.array(CORNERS):
+                middle = spot + corner * (gap + size / 2)
+                # nine columns and five rows of points stand for the name where names are compared
+                grid = np.stack(np.meshgrid(np.linspace(-0.5, 0.5, 9), np.linspace(-0.5, 0.5, 5)))
+                box = middle + grid.reshape(2, -1).T * size
+                hidden = (np.abs(self.taken - middle) < 0.55 * size).all(axis=1).sum()
+                cost = hidden + 1000 * (np.abs(box) > self.reach).any()
+                if best is None or cost < best[0]:
+                    best = (cost, spot, corner, box)
+        _, spot, corner, box = best
+        self.avoid(box)
+        self.axis.annotate(
+            text, spot, xytext=corner * [6, 4], textcoords="offset points", color=INK,
+            ha="left" if corner[0] > 0 else "right", va="bottom" if corner[1] > 0 else "top",
+            fontsize=10.5, path_effects=HALO, zorder=7,
+        )  # fmt: skip
 
 
 def _finish_plane(axis, reach: float) -> None:

@@ -83,7 +83,8 @@ def slider_scale(result: ExperimentResult, *, label: str, name: str | None = Non
     Returns
     -------
     str
-        For `IPython.display.HTML`, under 60 kB for ten scales. The same at each call.
+        For `IPython.display.HTML`, under 60 kB for ten scales. The same at each call. It
+        opens on the scale in the middle.
 
     Raises
     ------
@@ -107,7 +108,8 @@ def slider_scale(result: ExperimentResult, *, label: str, name: str | None = Non
     scales = result.measures["scale"]
     frames = [_frame(result, scale, label) for scale in scales]
     captions = [_caption(result, k) for k in range(len(scales))]
-    return slider_html(frames, label, captions=captions, name=name)
+    middle = (len(scales) - 1) // 2  # where both rules are on their way
+    return slider_html(frames, label, captions=captions, name=name, start=middle)
 
 
 def _require_fig8(result) -> None:

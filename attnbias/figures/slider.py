@@ -1,8 +1,8 @@
 """Sliders for web pages that need no kernel and no remote file.
 
 The markup holds every frame. A few lines of inline script show the chosen one; without
-scripts the last frame stands and no control is shown. The control is a native range input,
-so that the keyboard works.
+scripts one frame stands, the last by default, and no control is shown. The control is a native
+range input, so that the keyboard works.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import numpy as np
 import torch
 
-from .._validate import require_shape
+from .._validate import require_int, require_shape
 from ..errors import DtypeError, RangeError
 from .looks import COLOURS
 
@@ -44,7 +44,9 @@ _SHOW_MAPS = """var cells = figure.querySelectorAll(".cell"), maps = %s;
   }"""
 
 
-def slider_html(frames, label: str, captions=None, name: str | None = None) -> str:
+def slider_html(
+    frames, label: str, captions=None, name: str | None = None, start: int | None = None
+) -> str:
     """A slider through pictures.
 
     Parameters
@@ -57,6 +59,8 @@ def slider_html(frames, label: str, captions=None, name: str | None = None) -> s
         A line beside the slider for each frame; its number by default.
     name : str, optional
         Id of the figure, unique on the page; made from the label by default.
+    start : int, optional
+        Frame that stands when the page opens; the last by default.
 
     Returns
     -------
@@ -83,11 +87,12 @@ def slider_html(frames, label: str, captions=None, name: str | None = None) -> s
     captions = [f"frame {k}" for k in range(len(frames))] if captions is None else captions
     captions = _one_each("captions", captions, len(frames))
     last = len(frames) - 1
+    start = last if start is None else require_int("start", start, low=0, high=last)
     body = "".join(
-        f'<div class="frame"{"" if k == last else " hidden"}>{frame}</div>'
+        f'<div class="frame"{"" if k == start else " hidden"}>{frame}</div>'
         for k, frame in enumerate(frames)
     )
-    return _slider(body, captions, label, name, _SHOW_FRAMES)
+    return _slider(body, captions, label, name, _SHOW_FRAMES, start)
 
 
 def slider_attention(step, maps, *, label: str, opt=None, numbers=None, name: str | None = None):
@@ -135,7 +140,7 @@ def slider_attention(step, maps, *, label: str, opt=None, numbers=None, name: st
     percent = (100 * maps).round().long().flatten(1)
     body = _grid(percent[-1].tolist(), *maps.shape[1:], opt, label)
     show = _SHOW_MAPS % json.dumps(percent.tolist(), separators=(",", ":"))
-    return _slider(body, texts, label, name, show)
+    return _slider(body, texts, label, name, show, len(texts) - 1)
 
 
 def _require_frames(what: str, count: int) -> None:
@@ -157,7 +162,7 @@ def _one_each(what: str, values, count: int) -> list:
     return values
 
 
-def _slider(body: str, texts, label: str, name: str | None, show: str) -> str:
+def _slider(body: str, texts, label: str, name: str | None, show: str, start: int) -> str:
     name = name or "slider-" + re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")
     texts = [str(text) for text in texts]
     script = _SCRIPT.format(name=_script_json(name), texts=_script_json(texts), show=show)
@@ -166,8 +171,8 @@ def _slider(body: str, texts, label: str, name: str | None, show: str) -> str:
     return (
         f'<figure class="slider" id="{html.escape(name)}">{body}'
         f'<div class="control" hidden><label><span class="visually-hidden">{shown}</span>'
-        f'<input type="range" min="0" max="{last}" value="{last}" step="1"></label></div>'
-        f"<figcaption><output>{html.escape(texts[-1])}</output></figcaption>"
+        f'<input type="range" min="0" max="{last}" value="{start}" step="1"></label></div>'
+        f"<figcaption><output>{html.escape(texts[start])}</output></figcaption>"
         f"<script>{script}</script></figure>"
     )
 

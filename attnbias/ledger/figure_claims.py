@@ -209,6 +209,14 @@ NETWORKS = (
         _NETWORKS,
     ),
     Claim(
+        "adam-vision",
+        "On vision data Adam trains no faster than SGD.",
+        "Section 5, Fig. 6",
+        "chap-ledger",
+        "a",
+        _NETWORKS,
+    ),
+    Claim(
         "fig10",
         "Most cosines of BERT's token embeddings in a sentence are near 0.",
         "Appendix C.3, Fig. 10",

@@ -14,15 +14,19 @@ _HEAD = "| claim | where | verdict | measured | run in |\n|---|---|---|---|---|\
 _INTRO = """(chap-ledger)=
 # The ledger
 
-Every claim of the paper that we found in its text, who checks it, and what the runs said.
+Every claim that we found in the text of the paper, which chapter runs it, and what the runs said;
+and, in a section of their own, the statements of this book that go further.
 `make ledger` writes this page from the checks of the library.
 No verdict on it was typed, and `make test` computes them all again and fails when one changes.
 
-*Holds*: every check of the claim holds, on every seed and at every recorded step.
-*Holds sharper*: so does a stronger statement, which stands in the chapter.
-*Holds only when ...*: the claim as worded fails in a run, and holds under the restriction named.
-*Doesn't hold*: a run contradicts it, in the setting named.
-*Not checked*: nothing here can decide it, and the reason is given.
+* *Holds*: every check of the claim holds, on every seed and at every recorded step.
+* *Holds sharper*: so does a stronger statement, which stands in the chapter.
+* *Holds only when ...*: the claim as worded fails in a run, and holds under the restriction named.
+* *Doesn't hold*: a run contradicts it, in the setting named.
+* *Not checked*: nothing here can decide it, and the reason is given.
+
+"Vacuous here" marks a bound that is true and says nothing yet at the sizes run.
+"Silent" counts checks whose hypotheses a run does not meet.
 
 The letter behind a source is the provenance of the form that was checked:
 [a] forced by the surviving text, [b] recalled, [c] derived and proved here, [d] our choice.
@@ -68,8 +72,8 @@ def _summary(entries: list[dict]) -> str:
     counts: dict[str, int] = {}
     for entry in entries:
         counts[_kind(entry["verdict"])] = counts.get(_kind(entry["verdict"]), 0) + 1
-    lines = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    text = f"Of {len(entries)} claims: {lines}.\n"
+    lines = ", ".join(f"*{kind}* {count}" for kind, count in counts.items())
+    text = f"{len(entries)} claims: {lines}.\n"
     for kind, title in (
         (FAILS, "What our runs contradict"),
         (ONLY_WHEN, "What needs a restriction"),

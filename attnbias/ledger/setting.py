@@ -136,6 +136,22 @@ def _any_direction(e: Evidence) -> Finding:
     )
 
 
+def _only_sufficient(e: Evidence) -> Finding:
+    failed, worst = [], 0.0
+    for seed, run in zip(e.fig2.seeds, e.fig2.traces["NGD"], strict=True):
+        table = check_assumption1(make_example1(10, 6, 200, seed=seed))
+        failed.append(sum(not check.holds for check in table))
+        worst = max(worst, float(run.W_alignment_error[-1]))
+    return judge(
+        [
+            Check("1 - cosine at the end, NGD, worst seed", worst, 1e-4),
+            Check("inequalities of Assumption 1 that fail, fewest of a seed", min(failed), 1, ">="),
+        ],
+        show="1 - cosine",
+        note="Example 1, n, T, d = 10, 6, 200, five seeds, on which Assumption 1 fails",
+    )
+
+
 ASSUMPTIONS = (
     Claim(
         "assumption1-example1",
@@ -181,5 +197,13 @@ ASSUMPTIONS = (
         "chap-theorem1",
         "a",
         _any_direction,
+    ),
+    Claim(
+        "only-sufficient",
+        "The assumptions are sufficient for global convergence, not necessary.",
+        "Section 3.1, after Assumption 2",
+        "chap-near-orthogonality",
+        "a",
+        _only_sufficient,
     ),
 )

@@ -17,6 +17,7 @@ from ..data import Dataset
 from ..data.dataset import require_dataset
 from ..dynamics.rules import NGD
 from .joint_constants import joint_constants, largest_step_size
+from .statements import made_by
 
 ALPHA = 3.4  # ii) of Condition 1
 COUPLING = 0.005  # iii) of Condition 2: n nu / b_-
@@ -82,7 +83,7 @@ def check_condition1(
     """
     require_dataset(data)
     start = start_size(data, u0, W0)
-    if data.meta.get("maker") == "make_dm":
+    if made_by(data, "make_dm", "d", "alpha", "sigma"):
         sizes = (data.n, data.T, *(data.meta[name] for name in ("d", "alpha", "sigma")))
         return condition1_table(*sizes, step_size, decay=decay, delta=delta, start=start)
     _rule(step_size, decay)

@@ -10,21 +10,21 @@ from ..checks import CheckTable
 from .gradient_bounds import gradient_hypotheses
 from .rounding import EPS, gap_rounding, norm_rounding, weight_rounding
 from .run import Run
-from .steps import MEASURED, Claim, full_steps, refused
+from .statements import MEASURED, Statement, full_steps, refused
 
-COSINE = Claim(
+COSINE = Statement(
     "cosine of -grad L(W_t) and W_mm, against Xi / (2 B^2)", "Lemma 4, Eq. 24", ">=", "a"
 )
-SPEED = Claim(
+SPEED = Statement(
     "increase of <W, unit W_mm> between records over the path between them, against Xi / (2 B^2)",
     "Lemma 4, along the run",
     ">=",
 )
-UPPER = Claim("|W_t|, against |W_0| + eta t", "Lemma 5, Eq. 9", "<=", "a")
-PROJECTION = Claim(
+UPPER = Statement("|W_t|, against |W_0| + eta t", "Lemma 5, Eq. 9", "<=", "a")
+PROJECTION = Statement(
     "<W_t, unit W_mm>, against eta Xi t / (2 B^2) - |W_0|", "Lemma 5, Eq. 9", ">=", "a"
 )
-LOWER = Claim("|W_t| from t_0 on, against eta Xi t / (4 B^2)", "Lemma 5, Eq. 9", ">=", "a")
+LOWER = Statement("|W_t| from t_0 on, against eta Xi t / (4 B^2)", "Lemma 5, Eq. 9", ">=", "a")
 NO_STEP = "no step after the start is recorded"
 
 
@@ -82,10 +82,7 @@ def least_cosine(run: Run) -> float:
 def _cosine(run: Run):
     # at most 1, and both of its factors are right to these shares
     room = weight_rounding(run) + norm_rounding(run)
-    everywhere = np.ones(len(run.step), dtype=bool)
-    return COSINE.along(
-        run, toward_w_mm(run), least_cosine(run), everywhere, empty="", rounding=room
-    )
+    return COSINE.along(run, toward_w_mm(run), least_cosine(run), rounding=room)
 
 
 def _speed(run: Run):

@@ -9,23 +9,25 @@ import numpy as np
 from ..checks import CheckTable
 from .run import Run
 from .separation import EXACT
-from .steps import MEASURED, Claim, alignment_recorded, full_steps, refused
+from .statements import MEASURED, Statement, alignment_recorded, full_steps, refused
 
-ACROSS_BELOW = Claim("|P_t|, against log(1 + eta t / sqrt 5)", "the degenerate triple, ours", ">=")
-ACROSS_ABOVE = Claim("|P_t|, against log(1 + eta e^eta t)", "the degenerate triple, ours")
-ALONG_BELOW = Claim(
+ACROSS_BELOW = Statement(
+    "|P_t|, against log(1 + eta t / sqrt 5)", "the degenerate triple, ours", ">="
+)
+ACROSS_ABOVE = Statement("|P_t|, against log(1 + eta e^eta t)", "the degenerate triple, ours")
+ALONG_BELOW = Statement(
     "<W_t, unit W_mm>, against the larger of 2 eta t / sqrt 5 and eta t - eta - sqrt 5",
     "the degenerate triple, ours",
     ">=",
 )
-ALONG_ABOVE = Claim("<W_t, unit W_mm>, against eta t", "the degenerate triple, ours")
-RATE_BELOW = Claim(
+ALONG_ABOVE = Statement("<W_t, unit W_mm>, against eta t", "the degenerate triple, ours")
+RATE_BELOW = Statement(
     "1 - cosine(W_t, W_mm), against the brackets' lower side", "the degenerate triple, ours", ">="
 )
-RATE_ABOVE = Claim(
+RATE_ABOVE = Statement(
     "1 - cosine(W_t, W_mm), against the brackets' upper side", "the degenerate triple, ours"
 )
-CLAIMS = (ACROSS_BELOW, ACROSS_ABOVE, ALONG_BELOW, ALONG_ABOVE, RATE_BELOW, RATE_ABOVE)
+STATEMENTS = (ACROSS_BELOW, ACROSS_ABOVE, ALONG_BELOW, ALONG_ABOVE, RATE_BELOW, RATE_ABOVE)
 
 
 def check_degenerate_rate(data, trace, *, svm=None) -> CheckTable:
@@ -79,19 +81,20 @@ def check_degenerate_rate(data, trace, *, svm=None) -> CheckTable:
         full_steps(run),
     )
     if reason:
-        return refused(CLAIMS, reason)
+        return refused(STATEMENTS, reason)
     reach = run.step_size * run.step
     low_across = np.log1p(reach / math.sqrt(5))
-    high_across = np.log1p(math.exp(run.step_size) * reach)
+    with np.errstate(divide="ignore"):  # at step 0, where nothing is compared
+        high_across = np.logaddexp(0.0, run.step_size + np.log(reach))
     low_along = np.maximum(2 / math.sqrt(5) * reach, reach - run.step_size - math.sqrt(5))
     pairs = ((run.across, low_across), (run.across, high_across), (run.along, low_along))
     pairs += ((run.along, reach), *_rates(run, low_across, high_across, low_along, reach))
     later = run.step > 0
     return CheckTable(
-        claim.along(
+        statement.along(
             run, values, bounds, later, empty="no step", rounding=MEASURED * bounds, **extra
         )
-        for claim, (values, bounds), extra in zip(CLAIMS, pairs, _remarks(run), strict=True)
+        for statement, (values, bounds), extra in zip(STATEMENTS, pairs, _remarks(run), strict=True)
     )
 
 
@@ -122,7 +125,7 @@ def _remarks(run: Run) -> list[dict]:
     """What the last record says of the two limits."""
     reach = run.step_size * float(run.step[-1])
     if reach <= 1:
-        return [{}] * len(CLAIMS)
+        return [{}] * len(STATEMENTS)
     across = {"reason": f"|P| - log(eta t) at the end {run.across[-1] - math.log(reach):.3g}"}
     ratio = run.trace.W_alignment_error[-1] * 2 * (reach / math.log(reach)) ** 2
     rate = {"reason": f"over (log(eta t))^2 / (2 eta^2 t^2) at the end {ratio:.5g}"}

@@ -12,17 +12,16 @@ from ..data.dataset import require_dataset
 from ..geometry.assumptions import assumption1_table, example1_threshold
 from ..geometry.constants import token_constants
 from ..geometry.tokens import optimal_tokens
-from .data_checks import once
 from .rounding import EPS
-from .steps import Claim, refused
+from .statements import Statement, made_by, refused
 
-LARGE = Claim("largest |nu|^2 of a noise token, against 1.63 sigma^2 d", "Lemma 6")
-SMALL = Claim("smallest |nu|^2, against sigma^2 d / 2", "Lemma 6", ">=")
-NOISE = Claim("largest |<nu, nu'>|, against 1.9 sigma^2 sqrt(d l)", "Lemma 6")
-MEANS = Claim("largest |<mean, nu>|, against U sigma sqrt(2 l)", "Lemma 6")
-COUPLING = Claim("mu, against 1.9 sigma^2 sqrt(d l)", "Lemma 6")
-NEAR = Claim("near orthogonality: mu / b_o^2", "Lemma 6, Assumption 1")
-WEAK = Claim("weak coupling: n kappa (B/b_1)^2 mu / b_o^2", "Lemma 6, Assumption 1")
+LARGE = Statement("largest |nu|^2 of a noise token, against 1.63 sigma^2 d", "Lemma 6")
+SMALL = Statement("smallest |nu|^2, against sigma^2 d / 2", "Lemma 6", ">=")
+NOISE = Statement("largest |<nu, nu'>|, against 1.9 sigma^2 sqrt(d l)", "Lemma 6")
+MEANS = Statement("largest |<mean, nu>|, against U sigma sqrt(2 l)", "Lemma 6")
+COUPLING = Statement("mu, against 1.9 sigma^2 sqrt(d l)", "Lemma 6")
+NEAR = Statement("near orthogonality: mu / b_o^2", "Lemma 6, Assumption 1")
+WEAK = Statement("weak coupling: n kappa (B/b_1)^2 mu / b_o^2", "Lemma 6, Assumption 1")
 DRAW = (LARGE, SMALL, NOISE, MEANS)
 TOKENS = (COUPLING, NEAR, WEAK)
 
@@ -67,7 +66,7 @@ def check_lemma6(data, *, delta: float = 0.1, phi: float | None = None) -> Check
     """
     require_dataset(data)
     delta = require_number("delta", delta, low=0, high=0.999999, open_low=True)
-    if data.meta.get("maker") != "make_example1":
+    if not made_by(data, "make_example1", "sigma", "signal"):
         return refused((*DRAW, *TOKENS), "for data of make_example1, whose sigma and U are known")
     log_term = lemma6_log(data.n, data.T, delta)
     if data.d < 16 * log_term:
@@ -96,7 +95,10 @@ def _draw(data, log_term: float) -> list:
         (NOISE, products.abs().max(), 1.9 * sigma**2 * math.sqrt(d * log_term)),
         (MEANS, (means @ tokens.T).abs().max(), signal * sigma * math.sqrt(2 * log_term)),
     )
-    return [once(claim, value, bound, rounding=64 * EPS * bound) for claim, value, bound in values]
+    return [
+        statement.once(value, bound, rounding=64 * EPS * bound)
+        for statement, value, bound in values
+    ]
 
 
 def _assumption1(data, log_term: float, delta: float, phi) -> list:
@@ -104,12 +106,12 @@ def _assumption1(data, log_term: float, delta: float, phi) -> list:
     if not math.isclose(data.meta["signal"], sigma * math.sqrt(d), rel_tol=1e-9):
         return list(refused(TOKENS, "for signal = sigma sqrt(d)"))
     c = token_constants(data, phi=phi)
-    coupling = once(COUPLING, c.mu, 1.9 * sigma**2 * math.sqrt(d * log_term))
+    coupling = COUPLING.once(c.mu, 1.9 * sigma**2 * math.sqrt(d * log_term))
     needed = example1_threshold(data.n, data.T, c.kappa, c.phi_low, delta)
     if d < needed:
         return [coupling, *refused(TOKENS[1:], f"proved from d = {needed} on, not at d = {d}")]
     found = assumption1_table(c, exact=True)
     return [
         coupling,
-        *(once(x, y.value, y.bound) for x, y in zip(TOKENS[1:], found, strict=True)),
+        *(x.once(y.value, y.bound) for x, y in zip(TOKENS[1:], found, strict=True)),
     ]

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import math
+from types import SimpleNamespace
 
 import torch
 
 from ..checks import CheckTable
+from ..dynamics.request import resolve_svm
 from ..errors import InfeasibleError
 from ..geometry.assumptions import assumption1_table
 from ..geometry.constants import token_constants
 from ..geometry.svm import solve_w_svm
 from ..geometry.tokens import gap_rows
-from .data_checks import once
 from .rounding import EPS
-from .steps import Claim, refused
+from .statements import Statement, refused
 
-ROWS = Claim(
+ROWS = Statement(
     "least <z_k, V>, V = sum_k z_k / (T_i - 1), against (b_o^2 - 3 mu) b_1^2 - 1.2 (n - 1) mu B^2",
     "Assumption 1 gives feasibility",
     ">=",
 )
-FLOOR = Claim("the same, against 0.4 b_o^2 b_1^2", "Assumption 1 gives feasibility", ">=")
-MARGIN = Claim("Xi, against 0.2 b_o^2 b_1^2 / (n B^2)", "Assumption 1 gives feasibility", ">=")
+FLOOR = Statement("the same, against 0.4 b_o^2 b_1^2", "Assumption 1 gives feasibility", ">=")
+MARGIN = Statement("Xi, against 0.2 b_o^2 b_1^2 / (n B^2)", "Assumption 1 gives feasibility", ">=")
 
 
 def check_assumption1_feasible(data, *, svm=None) -> CheckTable:
@@ -65,6 +65,8 @@ def check_assumption1_feasible(data, *, svm=None) -> CheckTable:
     True
     """
     constants = token_constants(data, phi=1.0)
+    if svm is not None:
+        svm = resolve_svm(svm, data, SimpleNamespace(rows=gap_rows(data)))
     reason = _hypotheses(constants)
     if reason:
         return refused((ROWS, FLOOR, MARGIN), reason)
@@ -79,7 +81,8 @@ def check_assumption1_feasible(data, *, svm=None) -> CheckTable:
         (MARGIN, _margin(data, svm), 0.2 * size / (c.n * c.B**2), 0.0),
     )
     return CheckTable(
-        once(claim, value, bound, rounding=rounding) for claim, value, bound, rounding in values
+        statement.once(value, bound, rounding=rounding)
+        for statement, value, bound, rounding in values
     )
 
 
@@ -103,7 +106,6 @@ def _hypotheses(constants) -> str:
 
 def _margin(data, svm) -> float:
     try:
-        solution = solve_w_svm(data) if svm is None else svm
+        return float(solve_w_svm(data).margin if svm is None else svm.margin)
     except InfeasibleError:
         return 0.0
-    return float(solution.margin) if math.isfinite(solution.margin) else math.inf

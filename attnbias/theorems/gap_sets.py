@@ -66,8 +66,7 @@ class GapView:
         self.rho = run.Xi * run.W_norm
         scale = np.where(self.keep, self.rho, np.inf)
         self.h = run.gaps / scale[:, None]
-        first = np.searchsorted(run.sequence, np.arange(run.n))
-        self.gap = np.minimum.reduceat(self.h, first, axis=1) - 1
+        self.gap = np.minimum.reduceat(self.h, run.first_row, axis=1) - 1
 
     def part(self, eps: float) -> np.ndarray:
         """(R, n) int: 1, 2 or 3."""
@@ -81,8 +80,7 @@ class GapView:
         # relative to the largest weight of the sequence: all of them may be below the smallest
         # float beside another sequence's
         run = self.run
-        first = np.searchsorted(run.sequence, np.arange(run.n))
-        top = np.maximum.reduceat(run.log_weight, first, axis=1)[:, run.sequence]
+        top = np.maximum.reduceat(run.log_weight, run.first_row, axis=1)[:, run.sequence]
         p = run.sign * np.exp(run.log_weight - top)
         return run.per_sequence(p * values) / run.per_sequence(p)
 

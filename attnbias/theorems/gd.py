@@ -19,23 +19,23 @@ from .m1 import (
 )
 from .m3 import norm_outside, outside_bound
 from .run import Run
-from .steps import MEASURED, Claim, refused
+from .statements import MEASURED, Statement, refused
 
-STEP = Claim("longest step, against eta B^2 Upsilon / 2", "Theorem 6, the gradient bound")
-HEIGHT = Claim(
+STEP = Statement("longest step, against eta B^2 Upsilon / 2", "Theorem 6, the gradient bound")
+HEIGHT = Statement(
     "Xi <W_t, unit W_mm>, against log(exp(Xi c_0) + eta Xi^2 upsilon phi_low^2 t / n)",
     "Theorem 6, non-asymptotic",
     ">=",
 )
-RATE = Claim(
+RATE = Statement(
     "1 - cosine(W_t, W_mm), against M1 with the path that t iterations guarantee",
     "Theorem 6, by M1",
 )
-CEILING = Claim(
+CEILING = Statement(
     "Xi <W_t, unit W_mm>, against log(exp(Xi c_t0) + Xi eta G exp(Xi sbar) (t - t_0))",
     "Theorem 6, the other side, ours",
 )
-SLOW = Claim(
+SLOW = Statement(
     "1 - cosine(W_t, W_mm), against |W_0 outside span z|^2 / (2 (|W_0| + path that t allows)^2)",
     "Theorem 6, the other side by M3, ours",
     ">=",
@@ -91,7 +91,7 @@ def check_theorem6(data, trace, *, svm=None) -> CheckTable:
     table = [_longest(run), height_check(run, HEIGHT, 0, log_eta)]
     if turn is None:
         return CheckTable(
-            [*table, *(claim.refused(NEVER_TURNS) for claim in (RATE, CEILING, SLOW))]
+            [*table, *(statement.refused(NEVER_TURNS) for statement in (RATE, CEILING, SLOW))]
         )
     return CheckTable([*table, _rate(run, turn, log_eta), *_from_above(run, turn, log_eta)])
 
@@ -106,12 +106,12 @@ def log_heights(run: Run, start: int, log_step_size: float) -> np.ndarray:
     return np.where(run.step >= run.step[start], grown, -np.inf)
 
 
-def height_check(run: Run, claim: Claim, start: int, log_step_size: float):
+def height_check(run: Run, statement: Statement, start: int, log_step_size: float):
     """How far W has come along W_mm, against what GD from the record `start` guarantees."""
     height = run.Xi * run.along
     # the increments of one sequence with two tokens attain it as the steps shrink
     rounding = MEASURED * (1 + np.abs(height))
-    return claim.along(
+    return statement.along(
         run, height, log_heights(run, start, log_step_size), run.step > run.step[start],
         empty="no step after it", rounding=rounding, reason=f"from t = {run.step[start]} on",
     )  # fmt: skip

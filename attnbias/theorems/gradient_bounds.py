@@ -9,15 +9,19 @@ import numpy as np
 from ..checks import CheckTable
 from .rounding import EPS, norm_rounding, weight_rounding
 from .run import Run
-from .steps import Claim, refused
+from .statements import Statement, refused
 
-EQ14 = Claim("|grad L| recorded, less that of Eq. 14's weights: share, against rounding", "Eq. 14")
-LEFT = Claim(
+EQ14 = Statement(
+    "|grad L| recorded, less that of Eq. 14's weights: share, against rounding", "Eq. 14"
+)
+LEFT = Statement(
     "|grad L| over the mean weight (1/n) sum p, against Xi", "Eq. 14, norm from below", ">="
 )
-RIGHT = Claim("|grad L| over the mean weight (1/n) sum p, against 2 B^2", "Eq. 14, norm from above")
-WEIGHT = Claim("largest weight p_i of a sequence over Upsilon / 4", "Eq. 14, weights")
-FLOOR = Claim(
+RIGHT = Statement(
+    "|grad L| over the mean weight (1/n) sum p, against 2 B^2", "Eq. 14, norm from above"
+)
+WEIGHT = Statement("largest weight p_i of a sequence over Upsilon / 4", "Eq. 14, weights")
+FLOOR = Statement(
     "smallest C_i over upsilon phi_i^2, with p_k = C_i exp(-g_k)", "Eq. 14, weights", ">="
 )
 
@@ -64,7 +68,7 @@ def check_gradient_bounds(data, trace, *, svm=None) -> CheckTable:
     if reason:
         return refused((EQ14, LEFT, RIGHT, WEIGHT, FLOOR), reason)
     c, room = run.constants(), weight_rounding(run) + norm_rounding(run)
-    recorded, everywhere = run.trace.log_grad_norm, np.ones(len(run.step), dtype=bool)
+    recorded = run.trace.log_grad_norm
     mean = run.log_scale + np.log(run.p.sum(axis=1) / run.n)
     largest = run.log_scale + np.log(run.per_sequence(run.p).max(axis=1))
     share = (run.log_weight + run.gaps - 2 * run.log_opt[:, run.sequence]).min(axis=1)
@@ -79,8 +83,8 @@ def check_gradient_bounds(data, trace, *, svm=None) -> CheckTable:
         (FLOOR, floor, 1.0, 64 * EPS * (1 + np.abs(run.gaps).max(axis=1))),
     )
     return CheckTable(
-        claim.along(run, value, bound, everywhere, empty="", rounding=rounding)
-        for claim, value, bound, rounding in values
+        statement.along(run, value, bound, rounding=rounding)
+        for statement, value, bound, rounding in values
     )
 
 

@@ -9,15 +9,14 @@ import torch
 from .._validate import as_float_tensor, require_finite, require_number, require_shape
 from ..checks import CheckTable
 from ..data.dataset import require_dataset
-from .data_checks import once
 from .rounding import EPS
-from .steps import Claim, refused
+from .statements import Statement, refused
 
-LOGITS = Claim("largest |x' W_0 x_1|, against zeta", "Lemma 2")
-LOW = Claim("smallest T times softmax score, against exp(-2 zeta)", "Lemma 2", ">=")
-HIGH = Claim("largest T times softmax score, against exp(2 zeta)", "Lemma 2")
-NORM = Claim("|W_0|, against omega (d + sqrt(2 log(1/delta)))", "Lemma 2")
-CLAIMS = (LOGITS, LOW, HIGH, NORM)
+LOGITS = Statement("largest |x' W_0 x_1|, against zeta", "Lemma 2")
+LOW = Statement("smallest T times softmax score, against exp(-2 zeta)", "Lemma 2", ">=")
+HIGH = Statement("largest T times softmax score, against exp(2 zeta)", "Lemma 2")
+NORM = Statement("|W_0|, against omega (d + sqrt(2 log(1/delta)))", "Lemma 2")
+STATEMENTS = (LOGITS, LOW, HIGH, NORM)
 
 
 def check_lemma2(data, W0, *, omega: float, zeta: float | None = None, delta: float = 0.1):
@@ -72,7 +71,8 @@ def check_lemma2(data, W0, *, omega: float, zeta: float | None = None, delta: fl
     if zeta < allowed:
         widest = omega * zeta / allowed
         return refused(
-            CLAIMS, f"omega = {omega:.4g} is above zeta/(B^2 sqrt(2 log(2nT/delta))) = {widest:.4g}"
+            STATEMENTS,
+            f"omega = {omega:.4g} is above zeta/(B^2 sqrt(2 log(2nT/delta))) = {widest:.4g}",
         )
     return _table(data, W0, omega, zeta, delta)
 
@@ -96,12 +96,11 @@ def _table(data, W0, omega: float, zeta: float, delta: float) -> CheckTable:
     room = 64 * EPS * data.d * (1 + largest)  # sums of d^2 products, and their exponentials
     return CheckTable(
         (
-            once(LOGITS, largest, zeta, rounding=room, reason=odds),
-            once(LOW, uniform.min(), low, rounding=room * low),
-            once(
-                HIGH, uniform.max(), high, rounding=room * high, vacuous=high >= shortest,
+            LOGITS.once(largest, zeta, rounding=room, reason=odds),
+            LOW.once(uniform.min(), low, rounding=room * low),
+            HIGH.once(uniform.max(), high, rounding=room * high, vacuous=high >= shortest,
                 reason=f"says something below zeta = log(T)/2 = {math.log(shortest) / 2:.3g}",
             ),
-            once(NORM, W0.norm(), norm, rounding=64 * EPS * norm, reason=odds),
+            NORM.once(W0.norm(), norm, rounding=64 * EPS * norm, reason=odds),
         )
     )  # fmt: skip

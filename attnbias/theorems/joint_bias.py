@@ -9,11 +9,13 @@ import numpy as np
 from ..checks import Check, CheckTable
 from .joint_constants import GAP_RATIO, LOSS_RATIO
 from .joint_run import JointRun
-from .steps import MEASURED, Claim
+from .statements import MEASURED, Statement
 
-_GROWS = Claim("|W_t|, against (eta Xi / (2 B^2)) log((t + 1) / 2)", "Theorem 3/9, Eq. 55", ">=")
-_TOP = Claim("|W_t|, against eta log t", "Theorem 3/9, Eq. 55")
-_RATE = Claim(
+_GROWS = Statement(
+    "|W_t|, against (eta Xi / (2 B^2)) log((t + 1) / 2)", "Theorem 3/9, Eq. 55", ">="
+)
+_TOP = Statement("|W_t|, against eta log t", "Theorem 3/9, Eq. 55")
+_RATE = Statement(
     "1 - cosine(W_t, W_mm), against (2 B^4 / Xi^2) (2 A / Xi + eta) / (eta log((t + 1) / 2))",
     "Theorem 3/9",
 )

@@ -9,19 +9,19 @@ import numpy as np
 from ..checks import CheckTable
 from .joint_constants import LOSS_RATIO, first_step, power_sum
 from .joint_run import JointRun
-from .steps import Claim
+from .statements import Statement
 
-_MARGIN = Claim(
+_MARGIN = Statement(
     "smallest y_i u_t'x_{i,opt} / |u_t|, against 0.39 gamma_* - log n / U_t", "Theorem 4/10", ">="
 )
-_POSITIVE = Claim("smallest y_i u_t'x_{i,opt} / |u_t|", "Theorem 4/10, the early steps", ">=")
-_SHARPER = Claim(
+_POSITIVE = Statement("smallest y_i u_t'x_{i,opt} / |u_t|", "Theorem 4/10, the early steps", ">=")
+_SHARPER = Statement(
     "smallest y_i u_t'x_{i,opt} / |u_t|, against gamma_* - (gamma_* + sqrt(a)) avg_t - "
     "(log n + eta^2 a (1.03 + 0.62 sqrt(a)) sum_{s<=t} s^-2p) / U_t",
     "sharper Theorem 4",
     ">=",
 )
-_DIRECTION = Claim(
+_DIRECTION = Statement(
     "1 - cosine(u_t, u_mm), against 6 ((2 log 11 / tau + eta) / U_t + 9.7 sqrt(n) avg_t)",
     "the decoder's direction",
 )

@@ -13,28 +13,34 @@ from ..geometry.tokens import resolve_opt
 from .conditions import log_term
 from .joint_constants import GAP_RATIO, LOSS_RATIO, joint_constants
 from .joint_run import JointRun
-from .steps import MEASURED, Claim
+from .statements import MEASURED, Statement, made_by
 
-_NORMS = Claim(
+_NORMS = Statement(
     "largest |norm^2 / (sigma^2 d) - 1| of a token, with alpha sigma if optimal", "Lemma 9"
 )
-_PRODUCTS = Claim("largest |<x, x'>| of two tokens, against 2 alpha^2 sigma^2 sqrt(d l)", "Lemma 9")
+_PRODUCTS = Statement(
+    "largest |<x, x'>| of two tokens, against 2 alpha^2 sigma^2 sqrt(d l)", "Lemma 9"
+)
 
-_U_NORM = Claim("|u_t|, against U_t = eta sum_{s<=t} s^-p", "Lemma 10")
-_U_POWER = Claim("|u_t|, against eta t^(1-p) / (1-p)", "Lemma 10")
-_W_NORM = Claim("|W_t|, against eta sum_{2<=s<=t} s^-q", "Lemma 10")
-_W_LOG = Claim("|W_t|, against eta log t", "Lemma 10")
+_U_NORM = Statement("|u_t|, against U_t = eta sum_{s<=t} s^-p", "Lemma 10")
+_U_POWER = Statement("|u_t|, against eta t^(1-p) / (1-p)", "Lemma 10")
+_W_NORM = Statement("|W_t|, against eta sum_{2<=s<=t} s^-q", "Lemma 10")
+_W_LOG = Statement("|W_t|, against eta log t", "Lemma 10")
 
-_GAP = Claim("smallest score gap, against 0.032 sqrt(a/n) U_t", "Lemma 11 (i)", ">=")
-_GAP_TOP = Claim("largest score gap, against 35 sqrt(a/n) U_t", "Lemma 11 (i)")
-_GAP_RATIO = Claim("log of largest over smallest score gap, against log C_Delta", "Lemma 11 (i)")
-_SCORE = Claim("smallest opt score over all iterations so far", "Lemma 11 (ii), Eq. 11", ">=")
-_GROWS = Claim(
+_GAP = Statement("smallest score gap, against 0.032 sqrt(a/n) U_t", "Lemma 11 (i)", ">=")
+_GAP_TOP = Statement("largest score gap, against 35 sqrt(a/n) U_t", "Lemma 11 (i)")
+_GAP_RATIO = Statement(
+    "log of largest over smallest score gap, against log C_Delta", "Lemma 11 (i)"
+)
+_SCORE = Statement("smallest opt score over all iterations so far", "Lemma 11 (ii), Eq. 11", ">=")
+_GROWS = Statement(
     "least growth of a logit gap, a unit of W's path, at opt scores up to 3/4",
     "Lemma 11 (ii), Eq. 12",
     ">=",
 )
-_RATIO = Claim("log of the largest ratio of two losses, against log C", "Lemma 11 (iii), Eq. 13")
+_RATIO = Statement(
+    "log of the largest ratio of two losses, against log C", "Lemma 11 (iii), Eq. 13"
+)
 
 
 def check_lemma9(data, *, delta: float = 0.1, assume_conditions: bool = False) -> CheckTable:
@@ -77,12 +83,12 @@ def check_lemma9(data, *, delta: float = 0.1, assume_conditions: bool = False) -
     assume = require_flag("assume_conditions", assume_conditions)
     logs = log_term(data.n, data.T, delta)
     reason = ""
-    if data.meta.get("maker") != "make_dm":
+    if not made_by(data, "make_dm", "d", "alpha", "sigma"):
         reason = "the tokens were not drawn from (DM) by make_dm"
     elif data.meta["d"] < 1680 * logs and not assume:
         reason = f"d = {data.meta['d']} is under 1680 l = {math.ceil(1680 * logs)}"
     if reason:
-        return CheckTable(claim.refused(reason) for claim in (_NORMS, _PRODUCTS))
+        return CheckTable(statement.refused(reason) for statement in (_NORMS, _PRODUCTS))
     alpha, d = data.meta["alpha"], data.meta["d"]
     scale = data.meta["sigma"] ** 2 * d
     ratio = data.X.double().square().sum(dim=2).cpu().numpy() / scale
@@ -93,8 +99,7 @@ def check_lemma9(data, *, delta: float = 0.1, assume_conditions: bool = False) -
     pairs = ((_NORMS, float(np.abs(ratio - 1).max()), 0.05),
              (_PRODUCTS, joint_constants(data).nu, products))  # fmt: skip
     return CheckTable(
-        Check(claim.statement, value, bound, source=claim.source, reason=words)
-        for claim, value, bound in pairs
+        statement.once(value, bound, reason=words) for statement, value, bound in pairs
     )
 
 
@@ -135,10 +140,10 @@ def check_lemma10(data, trace, *, svm=None) -> CheckTable:
     ['holds', 'holds', 'holds', 'holds']
     """
     joint = JointRun(data, trace, svm)
-    claims = (_U_NORM, _U_POWER, _W_NORM, _W_LOG)
+    statements = (_U_NORM, _U_POWER, _W_NORM, _W_LOG)
     reason = joint.refuse_start()
     if reason:
-        return joint.refused(claims, reason)
+        return joint.refused(statements, reason)
     (p, q), t = joint.decay, joint.run.step
     u, W, eta = trace.u_norm, trace.W_norm, joint.eta
     late = np.maximum(t, 1)
@@ -150,7 +155,8 @@ def check_lemma10(data, trace, *, svm=None) -> CheckTable:
         forms.append((_W_LOG, W, eta * np.log(late)))
     # attained, and a norm is measured to 1e-9 of itself
     return CheckTable(
-        joint.along(claim, value, bound, rounding=MEASURED * bound) for claim, value, bound in forms
+        joint.along(statement, value, bound, rounding=MEASURED * bound)
+        for statement, value, bound in forms
     )
 
 
@@ -199,8 +205,8 @@ def check_lemma11(data, trace, *, svm=None, assume_conditions: bool = False) -> 
     joint = JointRun(data, trace, svm, assume=assume_conditions)
     reason = joint.refuse()
     if reason:
-        claims = (_GAP, _GAP_TOP, _GAP_RATIO, _SCORE, _GROWS, _RATIO)
-        return joint.refused(claims, reason)
+        statements = (_GAP, _GAP_TOP, _GAP_RATIO, _SCORE, _GROWS, _RATIO)
+        return joint.refused(statements, reason)
     run, path = joint.run, joint.constants.speed * joint.u_path()
     least, largest = run.delta.min(axis=1), run.delta.max(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):

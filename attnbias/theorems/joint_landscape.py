@@ -10,18 +10,18 @@ import numpy as np
 from ..checks import Check, CheckTable
 from .joint_run import JointRun
 from .joint_step import Segment
-from .steps import MEASURED, Claim
+from .statements import MEASURED, Statement
 
-_SEPARATED = Claim(
+_SEPARATED = Statement(
     "smallest y_i <X_i' phi_i, unit sum_k y_k x_{k,opt}>, against tau = 0.44 sqrt(a/n)",
     "Lemma 12",
     ">=",
 )
-_PL = Claim("|grad_u L| / L, against tau", "Lemma 13 (1)", ">=")
-_PL_TOP = Claim("|grad_u L| / L, against B", "Lemma 13 (1)")
-_SEGMENT = Claim("log of largest loss on the way to the next iterate over L_t", "Lemma 13 (2)")
-_HESSIAN = Claim("|Hessian L| / L, against B^2 + B^6 |u|^2 + B^3 + 2 B^5 |u|", "Lemma 13 (3)")
-_HESSIAN_TWO = Claim(
+_PL = Statement("|grad_u L| / L, against tau", "Lemma 13 (1)", ">=")
+_PL_TOP = Statement("|grad_u L| / L, against B", "Lemma 13 (1)")
+_SEGMENT = Statement("log of largest loss on the way to the next iterate over L_t", "Lemma 13 (2)")
+_HESSIAN = Statement("|Hessian L| / L, against B^2 + B^6 |u|^2 + B^3 + 2 B^5 |u|", "Lemma 13 (3)")
+_HESSIAN_TWO = Statement(
     "|Hessian L| / L, against B^2 + B^6 |u|^2 + B^3 + 0.77 B^5 |u|, two tokens", "Lemma 13 (3)"
 )
 _CONTROL = math.log(1.05)
@@ -121,7 +121,9 @@ def check_lemma13(data, trace, *, svm=None, assume_conditions: bool = False) -> 
     joint = JointRun(data, trace, svm, assume=assume_conditions)
     reason = joint.refuse()
     if reason:
-        rows = [claim.refused(reason) for claim in map(joint.named, (_PL, _PL_TOP, _SEGMENT))]
+        rows = [
+            statement.refused(reason) for statement in map(joint.named, (_PL, _PL_TOP, _SEGMENT))
+        ]
     else:
         pull = np.linalg.norm(joint.pull, axis=1)  # |grad_u L| / L
         start = joint.run.step >= 0
@@ -155,18 +157,18 @@ def _segment(joint: JointRun) -> Check:
 def _hessian(joint: JointRun) -> list[Check]:
     run = joint.run
     two = not run.data.mask[:, 2:].any()
-    claims = [_HESSIAN, _HESSIAN_TWO] if two else [_HESSIAN]
+    statements = [_HESSIAN, _HESSIAN_TWO] if two else [_HESSIAN]
     reason = run.refuse(run.needs_joint(), run.needs_exponential())
     if not reason and joint.tokens[..., 0].size > _LARGEST:
         reason = f"computed for at most {_LARGEST} tokens"
     if reason:
-        return [claim.refused(reason) for claim in claims]
+        return [statement.refused(reason) for statement in statements]
     norm, B, u = hessian_over_loss(joint), joint.constants.B, run.trace.u_norm
     keep = run.step >= 0
     checks = []
-    for claim, factor in zip(claims, (2.0, 0.77), strict=False):
+    for statement, factor in zip(statements, (2.0, 0.77), strict=False):
         bound = B**2 + B**6 * u**2 + B**3 + factor * B**5 * u
-        checks.append(claim.along(run, norm, bound, keep, empty=""))
+        checks.append(statement.along(run, norm, bound, keep, empty=""))
     return checks
 
 

@@ -8,18 +8,20 @@ import numpy as np
 
 from ..checks import CheckTable
 from .joint_run import NO_STEP, JointRun
-from .steps import MEASURED, Claim
+from .statements import MEASURED, Statement
 
-_RATE = Claim(
+_RATE = Statement(
     "log(1 / L), against 0.4 sqrt(a/n) U_t with U_t = eta sum_{s<=t} s^-p", "Theorem 2/8", ">="
 )
-_CONVERSE = Claim("log(1 / L), against B U_t", "Theorem 2/8, the converse")
-_RATE_ROOT = Claim("log(1 / L), against 1.2 eta sqrt(a/n) ((t + 1)^(1/3) - 1)", "Theorem 2/8", ">=")
-_CONVERSE_ROOT = Claim("log(1 / L), against 3 eta B t^(1/3)", "Theorem 2/8, the converse")
-_RATE_LINE = Claim(
+_CONVERSE = Statement("log(1 / L), against B U_t", "Theorem 2/8, the converse")
+_RATE_ROOT = Statement(
+    "log(1 / L), against 1.2 eta sqrt(a/n) ((t + 1)^(1/3) - 1)", "Theorem 2/8", ">="
+)
+_CONVERSE_ROOT = Statement("log(1 / L), against 3 eta B t^(1/3)", "Theorem 2/8, the converse")
+_RATE_LINE = Statement(
     "log(1 / L), against 0.4 eta sqrt(a/n) t", "the loss without decay, Theorem 8 at p = 0", ">="
 )
-_CONVERSE_LINE = Claim("log(1 / L), against eta B t", "the loss without decay, the converse")
+_CONVERSE_LINE = Statement("log(1 / L), against eta B t", "the loss without decay, the converse")
 
 
 def check_theorem2(data, trace, *, svm=None, assume_conditions: bool = False) -> CheckTable:
@@ -134,7 +136,7 @@ def _both_sides(joint: JointRun, pairs) -> CheckTable:
     return CheckTable(rows)
 
 
-def _bounds(joint: JointRun, rate: Claim) -> tuple[np.ndarray, np.ndarray]:
+def _bounds(joint: JointRun, rate: Statement) -> tuple[np.ndarray, np.ndarray]:
     """(R,) each: the least and the largest log(1 / L) that are claimed."""
     c, U = joint.constants, joint.u_path()
     if rate is not _RATE_ROOT:

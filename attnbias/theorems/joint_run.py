@@ -13,7 +13,7 @@ from ..geometry.svm import SVMSolution, solve_u_svm
 from .conditions import check_condition2
 from .joint_constants import JointConstants, joint_constants, power_sum
 from .run import Run
-from .steps import Claim
+from .statements import Statement
 
 NO_STEP = "no step after the start is recorded"
 
@@ -145,17 +145,19 @@ class JointRun:
 
     # checks
 
-    def along(self, claim: Claim, values, bounds, keep=None, *, empty=NO_STEP, **rest) -> Check:
-        """The claim at the recorded steps in `keep`, by default all after the start."""
+    def along(
+        self, statement: Statement, values, bounds, keep=None, *, empty=NO_STEP, **rest
+    ) -> Check:
+        """The statement at the recorded steps in `keep`, by default all after the start."""
         keep = self.run.step > 0 if keep is None else keep
-        return self.named(claim).along(self.run, values, bounds, keep, empty=empty, **rest)
+        return self.named(statement).along(self.run, values, bounds, keep, empty=empty, **rest)
 
-    def named(self, claim: Claim) -> Claim:
-        """The claim, whose statement says so where the conditions were not checked."""
+    def named(self, statement: Statement) -> Statement:
+        """The statement, whose statement says so where the conditions were not checked."""
         if not self.assume:
-            return claim
-        return claim._replace(statement=f"{claim.statement} (conditions not checked)")
+            return statement
+        return statement._replace(words=f"{statement.words} (conditions not checked)")
 
-    def refused(self, claims, reason: str) -> CheckTable:
-        """All of the claims, none of them applicable."""
-        return CheckTable(self.named(claim).refused(reason) for claim in claims)
+    def refused(self, statements, reason: str) -> CheckTable:
+        """All of the statements, none of them applicable."""
+        return CheckTable(self.named(statement).refused(reason) for statement in statements)

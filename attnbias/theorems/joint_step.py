@@ -41,8 +41,7 @@ class Segment:
         run = self.run
         gaps = run.gaps + part * self.gap_change
         delta = run.delta + part * self.delta_change
-        first = np.searchsorted(run.sequence, np.arange(run.n))
-        low = np.minimum(np.minimum.reduceat(gaps, first, axis=1), 0.0)
+        low = np.minimum(np.minimum.reduceat(gaps, run.first_row, axis=1), 0.0)
         weights = np.exp(low[:, run.sequence] - gaps)
         total = np.exp(low) + run.per_sequence(weights)
         lost = run.per_sequence(weights * delta) / total

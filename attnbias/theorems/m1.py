@@ -10,25 +10,27 @@ import numpy as np
 from .._validate import require_number
 from ..checks import CheckTable
 from .run import Run
-from .steps import MEASURED, Claim, alignment_recorded, refused, score_stays_up
+from .statements import MEASURED, Statement, alignment_recorded, refused, score_stays_up
 
 # <W, W_mm> > 0 where M1 speaks, so that 1 - cosine is below 1 whatever the bound.
 TRIVIAL = 1.0
 NEVER_TURNS = "<W, W_mm> is negative at every recorded step but perhaps the last"
 
-START = Claim(
+START = Statement(
     "path length while <W, W_mm> < 0, against 2 B^2 |W_0| / Xi",
     "M1, the estimate of t_0",
 )
-GROWTH = Claim(
+GROWTH = Statement(
     "<W_t, unit W_mm>, against <W_0, unit W_mm> + Xi S_t / (2 B^2)", "M1, step 1 of the proof", ">="
 )
-OUTWARD = Claim(
+OUTWARD = Statement(
     "<P_t, step direction>, against A / Xi, with P_t the part of W_t across W_mm",
     "M1, step 3 of the proof",
 )
-ACROSS = Claim("|P_t|^2, against |P_t0|^2 + (2 A / Xi + sbar) S", "M1, steps 2 and 3 of the proof")
-RATE = Claim(
+ACROSS = Statement(
+    "|P_t|^2, against |P_t0|^2 + (2 A / Xi + sbar) S", "M1, steps 2 and 3 of the proof"
+)
+RATE = Statement(
     "1 - cosine(W_t, W_mm), against (2 B^4 / Xi^2) (|P_t0|^2 + (2 A / Xi + sbar) S) / S^2", "M1"
 )
 
@@ -85,7 +87,7 @@ def check_m1(data, trace, *, svm=None, phi: float | None = None) -> CheckTable:
     rows = [_start(run, turn), _growth(run)]
     if turn is None:
         return CheckTable(
-            [*rows, *(claim.refused(NEVER_TURNS) for claim in (OUTWARD, ACROSS, RATE))]
+            [*rows, *(statement.refused(NEVER_TURNS) for statement in (OUTWARD, ACROSS, RATE))]
         )
     constants = constants_along(run, phi)
     return CheckTable(
@@ -160,7 +162,7 @@ def _start(run: Run, turn: int | None):
     if not before.any():
         return START.along(
             run, np.zeros(len(run.step)), 0.0, run.step == run.step[0], empty="",
-            reason="<W_0, W_mm> >= 0, so t_0 = 0",
+            reason="<W_0, W_mm> >= 0, so t_0 = 0", vacuous=True,
         )  # fmt: skip
     bound = 2 * c.B**2 * run.W_norm[0] / c.Xi
     return START.along(

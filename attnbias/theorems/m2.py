@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from .._validate import require_number
-from ..checks import Check, CheckTable
+from ..checks import CheckTable
 from .m1 import biting_path, m1_hypotheses
 from .run import Run
-from .steps import FLOOR, MEASURED, NO_OFFSET, Claim, refused
+from .statements import FLOOR, MEASURED, NO_OFFSET, Statement, refused
 
 # A constraint outside the support with excess theta moves W across W_mm for as long as
 # exp(-theta Xi <W, W_mm>) counts, one with a share a of the largest dual weight like log t until
@@ -16,9 +16,9 @@ from .steps import FLOOR, MEASURED, NO_OFFSET, Claim, refused
 # |P_t| is well below |W_t|, it should have settled.
 LATE = 20.0
 
-SETTLED = Claim("relative growth of |P_t| over the last decade of path", "M2")
-ALONG_RATE = Claim("1 - cosine(W_t, W_mm), against P^2 / (2 <W_t, unit W_mm>^2)", "M2")
-PATH_RATE = Claim(
+SETTLED = Statement("relative growth of |P_t| over the last decade of path", "M2")
+ALONG_RATE = Statement("1 - cosine(W_t, W_mm), against P^2 / (2 <W_t, unit W_mm>^2)", "M2")
+PATH_RATE = Statement(
     "1 - cosine(W_t, W_mm), against 2 B^4 P^2 / (Xi S_t - 2 B^2 |W_0|)^2 in the last decade",
     "M2",
 )
@@ -131,10 +131,8 @@ def _checks(run: Run, decade: int, growth: float):
     late = np.arange(len(run.step)) >= decade
     bound = (1 + growth) * float(run.across[decade])
     first = f"from t = {run.step[decade]} to {run.step[-1]}; |P| at the end {run.across[-1]:.6g}"
-    yield Check(
-        SETTLED.statement, offset_growth(run, decade), growth, source=SETTLED.source,
-        reason=first + "; M2's constant isn't explicit",
-    )  # fmt: skip
+    grown, words = offset_growth(run, decade), first + "; M2's constant isn't explicit"
+    yield SETTLED.once(grown, growth, reason=words)
     allowance = MEASURED * measured + FLOOR
     height = run.along
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -8,14 +8,14 @@ import numpy as np
 
 from ..checks import CheckTable
 from .run import Run
-from .steps import MEASURED, Claim, alignment_recorded, refused
+from .statements import MEASURED, Statement, alignment_recorded, refused
 
 # Less than this share of |W_0|^2 outside the span is what rounding leaves of none: the share
 # is a difference of two numbers that each are right to a few 1e-16, times the condition
 # number of the rows, with room for sums of some thousand terms.
 OUTSIDE = 1e-12
 
-RATE = Claim(
+RATE = Statement(
     "1 - cosine(W_t, W_mm), against |W_0 outside span z|^2 / (2 (|W_0| + S_t)^2)", "M3", ">="
 )
 

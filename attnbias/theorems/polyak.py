@@ -19,7 +19,7 @@ from .m1 import (
     m1_hypotheses,
 )
 from .run import Run
-from .steps import MEASURED, Claim, refused
+from .statements import MEASURED, Statement, refused
 
 # log(L - L*) and log |grad| are both about minus the gap, and each is right to 2e-16 of
 # itself: past this gap their difference is no longer known to 1e-9.
@@ -27,27 +27,27 @@ LARGEST_GAP = 1e6
 # A step size goes through its logarithm and back: a few roundings.
 EXACT = 1e-12
 
-LOWER = Claim(
+LOWER = Statement(
     "log(|grad L| / (L - L*)), against log(Xi min softmax of an optimal token)",
     "Theorem 7, Eq. 38, lower side",
     ">=",
 )
-UPPER = Claim(
+UPPER = Statement(
     "log(|grad L| / (L - L*)), against log(2 B^2) + largest score gap",
     "Theorem 7, Eq. 38, upper side",
 )
-SHORTEST = Claim("step length before the cap, against 1 / (4 B^2 e^Delta)", "Theorem 7", ">=")
-LONGEST = Claim("step length before the cap, against 1 / (2 Xi phi_low)", "Theorem 7")
-FLOOR = Claim("path length before the cap, against t / (4 B^2 e^Delta)", "Theorem 7", ">=")
-RATE = Claim(
+SHORTEST = Statement("step length before the cap, against 1 / (4 B^2 e^Delta)", "Theorem 7", ">=")
+LONGEST = Statement("step length before the cap, against 1 / (2 Xi phi_low)", "Theorem 7")
+FLOOR = Statement("path length before the cap, against t / (4 B^2 e^Delta)", "Theorem 7", ">=")
+RATE = Statement(
     "1 - cosine before the cap, against M1 with the path that t steps guarantee",
     "Theorem 7, by M1",
 )
-CAPPED = Claim(
+CAPPED = Statement(
     "|log(step size / max_step)| where |grad L| <= 1 / (4 B^2 e^Delta max_step)",
     "Theorem 7, capped",
 )
-AS_GD = Claim(
+AS_GD = Statement(
     "Xi <W_t, unit W_mm> under the cap, against Theorem 6's growth with step size max_step",
     "Theorem 7, capped, by Theorem 6",
     ">=",
@@ -154,8 +154,8 @@ def check_theorem7(data, trace, *, svm=None) -> CheckTable:
     run = Run(data, trace, svm)
     reason = run.refuse(run.needs_rule("Polyak"), _own_floor(run), m1_hypotheses(run))
     if reason:
-        claims = (SHORTEST, LONGEST, FLOOR, RATE, CAPPED, AS_GD)
-        return refused(claims, reason)
+        statements = (SHORTEST, LONGEST, FLOOR, RATE, CAPPED, AS_GD)
+        return refused(statements, reason)
     capped = trace.log_step_size >= run.rule["log_max_step"] - EXACT
     first = int(capped.argmax()) if capped.any() else len(run.step)
     return CheckTable([*_before(run, first), *_under_the_cap(run, capped)])

@@ -19,20 +19,22 @@ from .radius import (
 )
 from .rounding import norm_rounding, weight_rounding
 from .run import Run
-from .steps import Claim, refused, score_stays_up
+from .statements import Statement, refused, score_stays_up
 
-VIOLATED = Claim(
+VIOLATED = Statement(
     "smallest <z_k, W~>, against 1, with W~ = W_t |W_mm| / |W_t|", "Lemma 7, proof: I_1 not empty"
 )
-NEEDED = Claim("least epsilon with which Eq. 4 holds, against that with R_eps = |W_t|", "Lemma 7")
-SHARP = Claim(
+NEEDED = Statement(
+    "least epsilon with which Eq. 4 holds, against that with R_eps = |W_t|", "Lemma 7"
+)
+SHARP = Statement(
     "least epsilon with which Eq. 4 holds, against max(1, log A) / (Xi |W_t|)",
     "Lemma 7, our sharper radius",
 )
 
 
-def _eq4(eps: float) -> Claim:
-    return Claim(
+def _eq4(eps: float) -> Statement:
+    return Statement(
         f"cosine of -grad L and W_t, against (1 + {eps:.3g}) times that of -grad L and W_mm",
         "Lemma 7, Eq. 4",
         "<=",
@@ -95,7 +97,7 @@ def check_lemma7(data, trace, *, svm=None, eps=None, phi: float | None = None) -
     if not reason and not (run.W_norm > 0).any():
         reason = "W is zero at every recorded step"
     if reason:
-        named = [claim for x in chosen or () for claim in (_eq4(x), *PROOF)]
+        named = [statement for x in chosen or () for statement in (_eq4(x), *PROOF)]
         return refused((NEEDED, SHARP, VIOLATED, *named), reason)
     constants, view = run.constants(phi), GapView(run)
     if chosen is None:
@@ -121,7 +123,7 @@ def _needed(view: GapView, constants) -> list:
     # Eq. 4's two sides are cosines, and that of W_mm is at least 1 / (1 + limit)
     room = (weight_rounding(run) + norm_rounding(run)) * (1 + limit)
     found = []
-    for claim, least, at in (
+    for statement, least, at in (
         (NEEDED, radius_eps, radius),
         (SHARP, sharp_radius_eps, sharp_radius),
     ):
@@ -130,7 +132,7 @@ def _needed(view: GapView, constants) -> list:
         if limit > 0:
             words = f"beyond Lemma 4 from |W| = {at(constants, limit):.4g} on"
         found.append(
-            claim.along(
+            statement.along(
                 run, needed, bounds, view.keep, empty="", rounding=room, reason=words,
                 vacuous=bool(bounds[view.keep].min() >= limit),
             )
@@ -146,13 +148,13 @@ def _violated(view: GapView):
 
 
 def _preferred(view: GapView, constants, eps: float):
-    run, claim = view.run, _eq4(eps)
+    run, statement = view.run, _eq4(eps)
     least = radius(constants, eps)
     keep = view.keep & (run.W_norm >= least)
     margins = run.svm.margins.cpu().numpy()
     bounds = (1 + eps) * run.toward(margins * run.Xi)
     limit = trivial_eps(constants)
-    return claim.along(
+    return statement.along(
         run, run.toward(view.h * run.Xi), bounds, keep, empty=too_short(run, least),
         rounding=(1 + eps) * (weight_rounding(run) + norm_rounding(run)), vacuous=eps >= limit,
         reason=f"R_eps = {least:.4g}" + (

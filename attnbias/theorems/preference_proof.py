@@ -9,29 +9,29 @@ import numpy as np
 from .gap_sets import GapView
 from .radius import radius
 from .rounding import EPS, norm_rounding, weight_rounding
-from .steps import Claim
+from .statements import Statement
 
-SUFFICES = Claim("weighted mean of <z_k, W~> - 1, against eps", "Lemma 7, Eqs. 6 and 29")
-FIRST = Claim(
+SUFFICES = Statement("weighted mean of <z_k, W~> - 1, against eps", "Lemma 7, Eqs. 6 and 29")
+FIRST = Statement(
     "the same within a sequence of I_1, the largest, against eps / 2", "Lemma 7, Eqs. 7 and 30"
 )
-SECOND = Claim("the same within a sequence of I_2, the largest, against eps", "Lemma 7, Eq. 31")
-BEATEN = Claim(
+SECOND = Statement("the same within a sequence of I_2, the largest, against eps", "Lemma 7, Eq. 31")
+BEATEN = Statement(
     "log of what I_3 adds, against log of (eps/2) the weights of I_1", "Lemma 7, Eqs. 8, 32, 33"
 )
-RESIDUAL = Claim(
+RESIDUAL = Statement(
     "log weight of the sequence with the least gap, against log(upsilon phi_low^2) - rho",
     "Lemma 7, Eq. 34",
     ">=",
 )
-TAIL = Claim(
+TAIL = Statement(
     "log of what I_3 adds, against log(n T Upsilon 2 B^2 / Xi) - (1 + 0.8 eps) rho",
     "Lemma 7, Eq. 35",
 )
-OUTWEIGHS = Claim(
+OUTWEIGHS = Statement(
     "0.8 eps rho, against log(4 n T kappa B^2 / (eps Xi phi_low^2))", "Lemma 7, Eq. 36", ">="
 )
-SPLIT = Claim("0.2 eps rho, against log(10 T B^2 / (eps Xi))", "Lemma 7, Cases 1 and 2", ">=")
+SPLIT = Statement("0.2 eps rho, against log(10 T B^2 / (eps Xi))", "Lemma 7, Cases 1 and 2", ">=")
 PROOF = (SUFFICES, FIRST, SECOND, BEATEN, RESIDUAL, TAIL, OUTWEIGHS, SPLIT)
 
 
@@ -45,7 +45,7 @@ def proof_checks(view: GapView, constants, eps: float) -> list:
     elif not keep.any():
         reason = f"R_eps = {least:.4g}, and |W| reaches {run.W_norm.max():.4g}"
     if reason:
-        return [claim.refused(reason) for claim in PROOF]
+        return [statement.refused(reason) for statement in PROOF]
     shared = (view, constants, eps, keep)
     return [*_sets(*shared), *_residual(*shared), *_sizes(*shared)]
 
@@ -57,11 +57,11 @@ def _sets(view: GapView, constants, eps: float, keep) -> list:
     room = (weight_rounding(run) + norm_rounding(run)) * 2 * constants.B**2 / run.Xi
     total = (run.p * (view.h - 1)).sum(axis=1) / run.p.sum(axis=1)
     found = [SUFFICES.along(run, total, eps, keep, empty="", rounding=room)]
-    for claim, which, bound in ((FIRST, 1, eps / 2), (SECOND, 2, eps)):
+    for statement, which, bound in ((FIRST, 1, eps / 2), (SECOND, 2, eps)):
         inside = part == which
         values = np.where(inside, excess, -np.inf).max(axis=1)
         words = f"I_{which} is empty at every such step"
-        found.append(_over(claim, run, values, bound, keep, words, room))
+        found.append(_over(statement, run, values, bound, keep, words, room))
     return found
 
 
@@ -84,12 +84,12 @@ def _residual(view: GapView, constants, eps: float, keep) -> list:
     ]
 
 
-def _over(claim: Claim, run, values, bounds, keep, words: str, room):
-    """The claim where the set it is about is not empty; vacuous, with -inf, if it always is."""
+def _over(statement: Statement, run, values, bounds, keep, words: str, room):
+    """The statement where the set it is about is not empty; vacuous, with -inf, if it always is."""
     some = keep & np.isfinite(values)
     if some.any():
-        return claim.along(run, values, bounds, some, empty="", rounding=room)
-    return claim.along(run, values, bounds, keep, empty="", vacuous=True, reason=words)
+        return statement.along(run, values, bounds, some, empty="", rounding=room)
+    return statement.along(run, values, bounds, keep, empty="", vacuous=True, reason=words)
 
 
 def _sizes(view: GapView, constants, eps: float, keep) -> list:
@@ -99,10 +99,10 @@ def _sizes(view: GapView, constants, eps: float, keep) -> list:
     outweighs = log_ratio - 2 * math.log(c.phi_low)
     split = math.log(10 * c.T * c.B**2 / (eps * c.Xi))
     return [
-        claim.along(
+        statement.along(
             run, factor * eps * view.rho, bound, keep, empty="", rounding=64 * EPS * abs(bound)
         )
-        for claim, factor, bound in ((OUTWEIGHS, 0.8, outweighs), (SPLIT, 0.2, split))
+        for statement, factor, bound in ((OUTWEIGHS, 0.8, outweighs), (SPLIT, 0.2, split))
     ]
 
 

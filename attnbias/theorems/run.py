@@ -16,9 +16,9 @@ import math
 import numpy as np
 import torch
 
-from .._validate import short
 from ..data import Dataset
 from ..data.dataset import require_dataset
+from ..dynamics.request import resolve_svm
 from ..dynamics.trace import Trace
 from ..errors import DtypeError, RangeError, ShapeError
 from ..geometry.constants import Constants, token_constants
@@ -27,6 +27,8 @@ from ..geometry.tokens import gap_rows, token_scores
 from ..logdomain import signed_excess
 
 _LARGEST = 4000  # rows N' whose Gram matrix a check will form: 128 MB
+_MOST = 2**25  # entries of a table of one number a record and row: 256 MB, a dozen of them
+_SAME = 1e-6  # share by which gaps of a saved W may differ from the recorded ones: rounding
 _BLOCK = 2**22  # entries of one block of score differences
 
 
@@ -58,7 +60,8 @@ class Run:
     Raises
     ------
     DtypeError, ShapeError, RangeError
-        For something else than a Dataset and a Trace, or a trace of other data.
+        For something else than a Dataset and a Trace, for a trace or an SVM of other data, or
+        more records and rows than memory should be asked for.
     InfeasibleError
         When no SVM is given and there is none.
     """
@@ -74,15 +77,24 @@ class Run:
         self.rows = gap_rows(data)
         self.sequence = self.rows.sequence.cpu().numpy()
         self.n, self.N = data.n, len(self.sequence)
-        self._require_own_trace()
-        self.svm = solve_w_svm(data) if svm is None else _require_svm(svm, self.N)
+        self._require_own_shapes()
+        self._require_own_numbers()
+        self.svm = resolve_svm(svm, data, self) or solve_w_svm(data)
         self.Xi = float(self.svm.margin)
         self.step, self.gaps = trace.step, trace.gaps
         self.W_norm = trace.W_norm
         self._constants: dict[float, Constants] = {}
 
-    def _require_own_trace(self) -> None:
+    def _require_own_shapes(self) -> None:
         R, gaps = len(self.trace.step), self.trace.gaps
+        missing = {"loss", "steps", "rule_parameters"} - self.trace.meta.keys()
+        if missing:
+            raise DtypeError(
+                "trace",
+                expected="a Trace of `train`, with its meta",
+                got="one whose meta lacks " + ", ".join(sorted(missing)),
+                remedy="pass the trace that train returned, or as it was saved",
+            )
         if R == 0 or gaps is None or gaps.shape != (R, self.N):
             raise ShapeError(
                 "trace",
@@ -98,6 +110,39 @@ class Run:
                 got=str(self.trace.scores.shape),
                 remedy="pass the data that were trained on",
             )
+        if R * self.N > _MOST:
+            raise RangeError(
+                "trace",
+                expected=f"at most {_MOST} logit gaps, for a dozen tables of that size",
+                got=f"{R} records of {self.N} rows",
+                remedy="record fewer steps, or train on a subset of the sequences",
+            )
+
+    def _require_own_numbers(self) -> None:
+        """Refuse a trace of other data of the same shape, as far as its last W and u tell."""
+        trace, data = self.trace, self.data
+        own = trace.u.shape == (data.d,)
+        if own and not self.joint:
+            own = data.u is not None and bool((trace.u.cpu() == data.u.double().cpu()).all())
+        if own and self._ends_with_record:
+            W = trace.W.cpu()
+            rows = self.rows if self.rows.opt.is_cpu else gap_rows(data.to("cpu"))
+            away = np.abs(rows.gaps(W).numpy() - trace.gaps[-1])
+            own = bool((away <= _SAME * rows.norms().numpy() * float(W.norm())).all())
+        if not (own and np.isfinite(trace.gaps).all()):
+            raise RangeError(
+                "trace",
+                expected="a run on these data",
+                got="one whose decoder, gaps or last W do not fit their tokens",
+                remedy="pass the data that were trained on",
+            )
+
+    @property
+    def _ends_with_record(self) -> bool:
+        """Whether the last W is that of the last record."""
+        trace, d = self.trace, self.data.d
+        last = trace.status == "completed" and trace.step[-1] == trace.meta["steps"]
+        return bool(last) and trace.W.shape == (d, d)
 
     @property
     def joint(self) -> bool:
@@ -121,17 +166,19 @@ class Run:
     @functools.cached_property
     def delta(self) -> np.ndarray:
         token = self.rows.token.cpu().numpy()
-        others = self._scores[:, self.sequence, token]
-        return self.top[:, self.sequence] - others
+        scores, opt = self._scores, self.rows.opt.cpu().numpy()
+        best = scores[:, np.arange(self.n), opt][:, self.sequence]
+        return np.broadcast_to(best - scores[:, self.sequence, token], self.gaps.shape)
 
     @functools.cached_property
     def assumption2(self) -> bool:
         """Whether all non-optimal tokens of a sequence share one score at every record."""
-        first = self.delta[:, self._first_row[self.sequence]]
+        first = self.delta[:, self.first_row[self.sequence]]
         return bool((self.delta == first).all())
 
     @functools.cached_property
-    def _first_row(self) -> np.ndarray:
+    def first_row(self) -> np.ndarray:
+        """(n,) index of the first row of each sequence."""
         return np.searchsorted(self.sequence, np.arange(self.n))
 
     # the softmax
@@ -139,9 +186,9 @@ class Run:
     @functools.cached_property
     def _log_rest(self) -> np.ndarray:
         """(R, n) log of sum_tau exp(-g)."""
-        low = np.minimum.reduceat(self.gaps, self._first_row, axis=1)
+        low = np.minimum.reduceat(self.gaps, self.first_row, axis=1)
         terms = np.exp(low[:, self.sequence] - self.gaps)
-        return np.log(np.add.reduceat(terms, self._first_row, axis=1)) - low
+        return np.log(np.add.reduceat(terms, self.first_row, axis=1)) - low
 
     @functools.cached_property
     def log_opt(self) -> np.ndarray:
@@ -160,7 +207,7 @@ class Run:
 
     def per_sequence(self, values: np.ndarray) -> np.ndarray:
         """(R, n) sums of (R, N) values over the rows of each sequence."""
-        return np.add.reduceat(values, self._first_row, axis=1)
+        return np.add.reduceat(values, self.first_row, axis=1)
 
     @functools.cached_property
     def margin(self) -> np.ndarray:
@@ -184,7 +231,7 @@ class Run:
         return self._general_excess()
 
     def _general_excess(self) -> tuple[np.ndarray, np.ndarray]:
-        column = np.arange(self.N) - self._first_row[self.sequence]
+        column = np.arange(self.N) - self.first_row[self.sequence]
         m = int(column.max()) + 1
         sign, size = np.empty_like(self.gaps), np.empty_like(self.gaps)
         each = max(1, _BLOCK // (self.n * m * (m + 1)))
@@ -323,14 +370,3 @@ class Run:
     def needs_completed(self) -> str:
         status = self.trace.status
         return "" if status == "completed" else f"the run did not complete: {status}"
-
-
-def _require_svm(svm, rows: int) -> SVMSolution:
-    if not isinstance(svm, SVMSolution) or len(svm.dual) != rows:
-        raise DtypeError(
-            "svm",
-            expected=f"the SVMSolution of these data, with {rows} dual weights",
-            got=short(svm),
-            remedy="pass solve_w_svm(data), or leave it out",
-        )
-    return svm

@@ -9,26 +9,26 @@ import numpy as np
 from ..checks import CheckTable
 from .m3 import OUTSIDE
 from .run import Run
-from .steps import FLOOR, MEASURED, Claim, alignment_recorded, full_steps, refused
+from .statements import FLOOR, MEASURED, Statement, alignment_recorded, full_steps, refused
 
-CLOSED = Claim(
+CLOSED = Statement(
     "|1 - cosine(W_t, W_mm) - (1 - w_t / sqrt(w_t^2 + c^2))|, against its rounding",
     "Section 3.3, Eq. 3",
 )
-BELOW = Claim(
+BELOW = Statement(
     "w_t, against log(exp(w_0) + eta phi_0^2 e^-phi_0 t)", "Section 3.3, our bracket", ">="
 )
-ABOVE = Claim("w_t, against log(exp(w_0) + eta e^(eta/4 - 1) t)", "Section 3.3, our bracket")
-SLOW = Claim(
+ABOVE = Statement("w_t, against log(exp(w_0) + eta e^(eta/4 - 1) t)", "Section 3.3, our bracket")
+SLOW = Statement(
     "1 - cosine(W_t, W_mm), against c^2 / (2 (w^2 + c^2)) at the largest w that t allows",
     "Section 3.3: GD is no faster than 1 / log^2 t",
     ">=",
 )
-LINEAR = Claim("|w_t - w_0 - eta t| / (|w_0| + eta t)", "Appendix A.4")
-NGD_BELOW = Claim(
+LINEAR = Statement("|w_t - w_0 - eta t| / (|w_0| + eta t)", "Appendix A.4")
+NGD_BELOW = Statement(
     "1 - cosine(W_t, W_mm), against c^2 / (2 ((w_0 + eta t)^2 + c^2))", "Appendix A.4", ">="
 )
-NGD_ABOVE = Claim("1 - cosine(W_t, W_mm), against c^2 / (2 (w_0 + eta t)^2)", "Appendix A.4")
+NGD_ABOVE = Statement("1 - cosine(W_t, W_mm), against c^2 / (2 (w_0 + eta t)^2)", "Appendix A.4")
 # Tokens and scores typed in, or rotated by an orthogonal matrix: a few roundings.
 EXACT = 1e-12
 # Relative, of a difference of two squares: a few roundings of the larger.
@@ -83,9 +83,9 @@ def check_gd_lower_bound(data, trace, *, svm=None) -> CheckTable:
     if reason:
         return refused((CLOSED, BELOW, ABOVE, SLOW), reason)
     w, eta, t = run.gaps[:, 0], run.step_size, run.step
-    phi = math.exp(run.log_opt[0, 0])
-    below = np.logaddexp(w[0], _log_time(t, eta * phi**2 * math.exp(-phi)))
-    above = np.logaddexp(w[0], _log_time(t, eta * math.exp(eta / 4 - 1)))
+    log_phi = run.log_opt[0, 0]
+    below = np.logaddexp(w[0], _log_time(t, math.log(eta) + 2 * log_phi - math.exp(log_phi)))
+    above = np.logaddexp(w[0], _log_time(t, math.log(eta) + eta / 4 - 1))
     later, rounding = (t > 0) & (run.W_norm > 0), MEASURED * (1 + np.abs(w))
     lag = w[-1] - math.log(eta * max(t[-1], 1))
     settings = {"keep": later, "empty": "no step", "rounding": rounding}
@@ -193,9 +193,10 @@ def _doubt(run: Run, rest: float) -> float:
     return (EXACT_SQUARE if rest else OUTSIDE) * float(run.W_norm[0]) ** 2
 
 
-def _log_time(t, factor: float) -> np.ndarray:
+def _log_time(t, log_factor: float) -> np.ndarray:
+    """log of a factor times t; -inf at t = 0."""
     with np.errstate(divide="ignore"):
-        return math.log(factor) + np.log(t)
+        return log_factor + np.log(t)
 
 
 def _closed_form(run: Run):
@@ -210,7 +211,7 @@ def _closed_form(run: Run):
     return CLOSED.along(run, away, allowed, run.W_norm > 0, empty="W stays zero")
 
 
-def _no_faster(run: Run, claim: Claim, height, keep, **settings):
+def _no_faster(run: Run, statement: Statement, height, keep, **settings):
     """1 - cosine falls as w grows, and is at least c^2 / (2 (w^2 + c^2))."""
     rest = _rest(run)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -220,4 +221,4 @@ def _no_faster(run: Run, claim: Claim, height, keep, **settings):
     defaults = {"empty": "no step", "rounding": rounding, "vacuous": rest == 0}
     if rest == 0:
         defaults["reason"] = "W_0 has nothing outside the one row, and the bound is 0"
-    return claim.along(run, run.trace.W_alignment_error, bounds, keep, **defaults | settings)
+    return statement.along(run, run.trace.W_alignment_error, bounds, keep, **defaults | settings)

@@ -8,47 +8,46 @@ import numpy as np
 
 from ..checks import CheckTable
 from ..geometry.assumptions import assumption1_table
-from .data_checks import once
 from .gradient_bounds import gradient_hypotheses
 from .rounding import EPS, gap_rounding, norm_rounding, weight_rounding
 from .run import Run
-from .steps import Claim, refused
+from .statements import Statement, refused
 
-SCORE = Claim(
+SCORE = Statement(
     "smallest softmax score of an optimal token so far, against phi_low",
     "Lemma 3 (i), Eq. 15",
     ">=",
     "a",
 )
-HALF = Claim(
+HALF = Statement(
     "least velocity of the logit gaps of sequences with score at most 1/2",
     "Lemma 3 (ii), Eq. 17",
     ">=",
     "a",
 )
-HALF_STEP = Claim(
+HALF_STEP = Statement(
     "least change of these gaps over one step, t to t + 1", "Lemma 3 (ii), Eq. 17", ">=", "a"
 )
-FALL = Claim("least velocity of any logit gap, against -1.2 mu B^2 / Xi", "Lemma 3 (iii)", ">=")
-FALL_STEP = Claim(
+FALL = Statement("least velocity of any logit gap, against -1.2 mu B^2 / Xi", "Lemma 3 (iii)", ">=")
+FALL_STEP = Statement(
     "least change of a gap between records, against -1.2 mu B^2 / Xi times the path between",
     "Lemma 3 (iii)",
     ">=",
 )
-CHANGE = Claim(
+CHANGE = Statement(
     "change of a gap over one step less that of Eq. 18: largest, against rounding",
     "Eq. 18",
     "<=",
     "a",
 )
-OWN = Claim(
+OWN = Statement(
     "least <z_k, z_k'> of one sequence, against (b_o^2 - 3 mu) b_1^2", "Lemma 3, own terms", ">="
 )
-CROSS = Claim(
+CROSS = Statement(
     "least <z_k, z_k'> of two sequences, against -1.2 mu B^2", "Lemma 3, Cases 1 and 2", ">="
 )
 NOT_CONSECUTIVE = "no two consecutive steps are recorded"
-CLAIMS = (SCORE, HALF, HALF_STEP, FALL, FALL_STEP, CHANGE, OWN, CROSS)
+STATEMENTS = (SCORE, HALF, HALF_STEP, FALL, FALL_STEP, CHANGE, OWN, CROSS)
 
 
 def check_lemma3(data, trace, *, svm=None) -> CheckTable:
@@ -94,7 +93,7 @@ def check_lemma3(data, trace, *, svm=None) -> CheckTable:
     run = Run(data, trace, svm)
     reason = lemma3_hypotheses(run)
     if reason:
-        return refused(CLAIMS, reason)
+        return refused(STATEMENTS, reason)
     return CheckTable([*score_checks(run), *gap_checks(run), *row_checks(run)])
 
 
@@ -128,10 +127,10 @@ def score_checks(run: Run) -> list:
     """Part (i)."""
     low = float(run.log_opt[0].min())
     values = np.minimum(run.trace.least_opt_score, np.exp(run.log_opt.min(axis=1)))
-    everywhere, bound = np.ones(len(run.step), dtype=bool), min(0.25, math.exp(low))
+    bound = min(0.25, math.exp(low))
     # attained at the start where that is the smallest score
     room = 64 * EPS * (1 - low) * bound
-    return [SCORE.along(run, values, bound, everywhere, empty="", rounding=room)]
+    return [SCORE.along(run, values, bound, rounding=room)]
 
 
 def gap_checks(run: Run) -> list:
@@ -144,7 +143,7 @@ def gap_checks(run: Run) -> list:
     return [
         _over(HALF, run, _least(velocity, low), everywhere, room),
         _half_step(run, low),
-        FALL.along(run, velocity.min(axis=1), -harm, everywhere, empty="", rounding=room),
+        FALL.along(run, velocity.min(axis=1), -harm, rounding=room),
         *_changes(run, velocity, harm, room),
     ]
 
@@ -158,13 +157,13 @@ def _half_step(run: Run, low):
     return _over(HALF_STEP, run, _least(change, before), single, room)
 
 
-def _over(claim: Claim, run: Run, values, keep, room):
+def _over(statement: Statement, run: Run, values, keep, room):
     """Against 0 where some score is at most 1/2; vacuous, with infinity, if none ever is."""
     some = keep & np.isfinite(values)
     if some.any():
-        return claim.along(run, values, 0.0, some, empty="", rounding=room)
+        return statement.along(run, values, 0.0, some, empty="", rounding=room)
     words = "no optimal score is at most 1/2 at such a step"
-    return claim.along(run, values, 0.0, keep, empty="", vacuous=True, reason=words)
+    return statement.along(run, values, 0.0, keep, empty="", vacuous=True, reason=words)
 
 
 def _changes(run: Run, velocity, harm: float, velocity_room) -> list:
@@ -203,9 +202,8 @@ def row_checks(run: Run) -> list:
     room = 64 * EPS * (2 * c.B**2) ** 2
     alone = bool(own.all())
     return [
-        once(OWN, run.K[own].min(), (c.b_o**2 - 3 * c.mu) * c.b_1**2, rounding=room),
-        once(
-            CROSS, math.inf if alone else run.K[~own].min(), -1.2 * c.mu * c.B**2, rounding=room,
+        OWN.once(run.K[own].min(), (c.b_o**2 - 3 * c.mu) * c.b_1**2, rounding=room),
+        CROSS.once(math.inf if alone else run.K[~own].min(), -1.2 * c.mu * c.B**2, rounding=room,
             vacuous=alone, reason="one sequence alone" if alone else "",
         ),
     ]  # fmt: skip

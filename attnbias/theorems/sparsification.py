@@ -12,23 +12,23 @@ from .correlation import lemma5_start, ngd_hypotheses
 from .m1 import biting_path
 from .rounding import EPS
 from .run import Run
-from .steps import MEASURED, Claim, refused, score_stays_up
+from .statements import MEASURED, Statement, alignment_recorded, refused, score_stays_up
 
-GAPS = Claim(
+GAPS = Statement(
     "least logit gap over |W_t|, against Xi - 2 B^2 |unit W_t - unit W_mm|",
     "Lemma 8, first line",
     ">=",
 )
-HALF = Claim("least logit gap over |W_t|, against Xi / 2", "Lemma 8, second line", ">=")
-RATE = Claim(
+HALF = Statement("least logit gap over |W_t|, against Xi / 2", "Lemma 8, second line", ">=")
+RATE = Statement(
     "-log(1 - optimal softmax score), the smallest, against log(1 + exp(x_t) / (T - 1)), "
     "x_t = eta Xi^2 t / (8 B^2)",
     "Lemma 1 = 8",
     ">=",
     "a",
 )
-PROVED = Claim("the same from the proved t_1 on", "Lemma 1 = 8, with M1's t_1", ">=")
-CLAIMS = (GAPS, HALF, RATE, PROVED)
+PROVED = Statement("the same from the proved t_1 on", "Lemma 1 = 8, with M1's t_1", ">=")
+STATEMENTS = (GAPS, HALF, RATE, PROVED)
 
 
 def check_lemma1(data, trace, *, svm=None, phi: float | None = None, t0=None) -> CheckTable:
@@ -82,9 +82,9 @@ def check_lemma1(data, trace, *, svm=None, phi: float | None = None, t0=None) ->
     if t0 is not None:
         t0 = require_number("t0", t0, low=0)
     run = Run(data, trace, svm)
-    reason = ngd_hypotheses(run)
+    reason = ngd_hypotheses(run) or alignment_recorded(run)
     if reason:
-        return refused(CLAIMS, reason)
+        return refused(STATEMENTS, reason)
     return CheckTable([*_gaps(run), _rate(run, t0), _proved(run, phi)])
 
 
@@ -119,14 +119,24 @@ def _gaps(run: Run) -> list:
     moved = run.W_norm > 0
     norm = np.where(moved, run.W_norm, 1.0)
     least = run.gaps.min(axis=1) / norm
-    error = np.nan_to_num(run.trace.W_alignment_error, nan=2.0)
+    error = np.nan_to_num(run.trace.W_alignment_error, nan=2.0)  # where W = 0
     B2 = run.constants().B ** 2
     room = 64 * EPS * B2 + MEASURED * run.Xi
     near = moved & (error <= near_enough(run))
     bounds = run.Xi - 2 * B2 * np.sqrt(2 * error)
     never = f"1 - cosine stays above {near_enough(run):.3g}"
+    vague = bool((bounds[moved] <= -2 * B2).all())  # no gap is below -2 B^2 |W|
     return [
-        GAPS.along(run, least, bounds, moved, empty="W is zero throughout", rounding=room),
+        GAPS.along(
+            run,
+            least,
+            bounds,
+            moved,
+            empty="W is zero throughout",
+            rounding=room,
+            vacuous=vague,
+            reason="says something once 1 - cosine < (1 + Xi / (2 B^2))^2 / 2" if vague else "",
+        ),
         HALF.along(run, least, run.Xi / 2, near, empty=never, rounding=room),
     ]
 
@@ -142,11 +152,11 @@ def _rate(run: Run, t0: float | None):
     return _compare(RATE, run, keep, empty=reason, reason=f"t_0 = {start:.4g}")
 
 
-def _compare(claim: Claim, run: Run, keep, **words):
+def _compare(statement: Statement, run: Run, keep, **words):
     values, bounds = -run.log_nonopt.max(axis=1), rate_bound(run, run.step)
     # gaps and their logarithms, both as large as the exponent
     room = MEASURED * (1 + np.abs(values))
-    return claim.along(run, values, bounds, keep, rounding=room, **words)
+    return statement.along(run, values, bounds, keep, rounding=room, **words)
 
 
 def _misread(run: Run, start: float, proved: float, keep) -> str:

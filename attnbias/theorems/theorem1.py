@@ -12,12 +12,12 @@ from .correlation import lemma5_start
 from .m1 import TRIVIAL
 from .radius import log_D
 from .run import Run
-from .steps import MEASURED, Claim, alignment_recorded, full_steps, refused, score_stays_up
+from .statements import MEASURED, Statement, alignment_recorded, full_steps, refused, score_stays_up
 
-RATE = Claim(
+RATE = Statement(
     "1 - cosine(W_t, W_mm), against the explicit (log t)^2 / t", "Theorem 1 = 5, our constants"
 )
-TELESCOPED = Claim(
+TELESCOPED = Statement(
     "<W_t - W_s, unit W_mm>, against |W_t| - |W_s| less the two sums of the proof, s the first of "
     "consecutive records",
     "Theorem 5, Eq. 37",

@@ -1,7 +1,8 @@
-"""Claims held against a run at chosen recorded steps, and hypotheses that step lengths decide."""
+"""Statements before they are measured, and hypotheses that several of them share."""
 
 from __future__ import annotations
 
+import numbers
 from typing import NamedTuple
 
 import numpy as np
@@ -17,52 +18,72 @@ FLOOR = NO_OFFSET**2
 SMALLEST_SCORE = 1e-300
 
 
-class Claim(NamedTuple):
-    """A statement before it is measured.
+class Statement(NamedTuple):
+    """What a Check says, before anything is measured.
 
     Attributes
     ----------
-    statement, source, sense, provenance : str
+    words : str
+        What is compared with what.
+    source, sense, provenance : str
         As in a Check.
     """
 
-    statement: str
+    words: str
     source: str
     sense: str = "<="
     provenance: str = "c"
 
-    def along(self, run, values, bounds, keep, *, empty: str, rounding=0.0, **rest) -> Check:
-        """The claim at the recorded steps in `keep`; not applicable, for `empty`, if none is.
+    def along(
+        self, run, values, bounds, keep=None, *, empty: str = "", rounding=0.0, **rest
+    ) -> Check:
+        """The statement at the recorded steps in `keep`; not applicable, for `empty`, if none is.
 
         Parameters
         ----------
         run : Run
         values : (R,) array
         bounds, rounding : (R,) arrays or floats
-        keep : (R,) bool
+        keep : (R,) bool, optional
+            By default all.
         empty : str
             Why there may be no step to look at.
         """
-        keep = np.asarray(keep)
+        keep = np.ones(len(run.step), dtype=bool) if keep is None else np.asarray(keep)
         if not keep.any():
             return self.refused(empty)
         bounds = np.broadcast_to(np.asarray(bounds, dtype=float), keep.shape)[keep]
         rounding = np.broadcast_to(np.asarray(rounding, dtype=float), keep.shape)[keep]
         return Check.along(
-            self.statement, run.step[keep], np.asarray(values)[keep], bounds, self.sense,
+            self.words, run.step[keep], np.asarray(values)[keep], bounds, self.sense,
             rounding=rounding, source=self.source, provenance=self.provenance, **rest,
         )  # fmt: skip
 
+    def once(self, value, bound, *, rounding=0.0, **rest) -> Check:
+        """The statement about data or a start alone: a single value beside its bound."""
+        return Check(
+            self.words, float(value), float(bound), self.sense, self.source, self.provenance,
+            rounding=float(rounding), **rest,
+        )  # fmt: skip
+
     def refused(self, reason: str) -> Check:
-        """The claim where a hypothesis fails."""
+        """The statement where a hypothesis fails."""
         return Check.not_applicable(
-            self.statement, reason, source=self.source, provenance=self.provenance, sense=self.sense
+            self.words, reason, source=self.source, provenance=self.provenance, sense=self.sense
         )
 
 
-def refused(claims, reason: str) -> CheckTable:
-    """All of the claims, none of them applicable."""
-    return CheckTable(claim.refused(reason) for claim in claims)
+def refused(statements, reason: str) -> CheckTable:
+    """All of the statements, none of them applicable."""
+    return CheckTable(statement.refused(reason) for statement in statements)
+
+
+def made_by(data, maker: str, *names: str) -> bool:
+    """Whether the data are of this maker, with the positive numbers `names` in their meta."""
+    numbers_kept = (data.meta.get(name) for name in names)
+    return data.meta.get("maker") == maker and all(
+        isinstance(number, numbers.Real) and number > 0 for number in numbers_kept
+    )
 
 
 def alignment_recorded(run) -> str:
