@@ -33,7 +33,7 @@ FIGURE3 = (
     ),
     Claim(
         "fig3-gd",
-        "All other algorithms are faster than GD.",
+        "There all other algorithms are faster than GD.",
         "Section 5, Fig. 3",
         "chap-figure3",
         "a",
@@ -41,7 +41,7 @@ FIGURE3 = (
     ),
     Claim(
         "fig3-polyak",
-        "Polyak steps are the fastest.",
+        "With u trained Polyak steps are the fastest.",
         "Section 5, Fig. 3",
         "chap-figure3",
         "a",
@@ -57,7 +57,7 @@ FIGURE3 = (
     ),
     Claim(
         "fig3-ngd",
-        "On the other metrics NGD is slightly faster than joint-NGD.",
+        "On all metrics but the loss NGD is slightly faster than joint-NGD.",
         "Section 5, Fig. 3",
         "chap-figure3",
         "a",

@@ -137,7 +137,7 @@ FIGURES_8_AND_9 = (
     ),
     Claim(
         "fig8-loss",
-        "And it minimises the train loss.",
+        "From there GD also minimises the train loss.",
         "Appendix C.1, Fig. 8",
         "chap-bad-start",
         "a",
@@ -169,7 +169,7 @@ FIGURES_8_AND_9 = (
     ),
     Claim(
         "fig9-assumption2",
-        "This aligns with Assumption 2.",
+        "The scores of these patches align with Assumption 2.",
         "Appendix C.2, Fig. 9",
         "chap-mnist",
         "a",

@@ -364,7 +364,7 @@ JOINT = (
     ),
     Claim(
         "small-start",
-        "They extend to a small random start.",
+        "The joint results extend to a small random start.",
         "Section 4.1, Condition 1",
         "chap-joint-setup",
         "a",
