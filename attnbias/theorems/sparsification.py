@@ -174,6 +174,8 @@ def _proved(run: Run, phi: float | None):
         return PROVED.refused(reason)
     start = proved_start(run, phi)
     late = f"proved from t_1 = {start:.3g} on, and the run ends at {run.step[-1]}"
+    if math.isinf(start):
+        late = "proved only from a t_1 beyond the range of floats on"
     return _compare(
         PROVED, run, run.step >= start, empty=late, reason=f"t_1 = {start:.5g}"
     )  # fmt: skip
