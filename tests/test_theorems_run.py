@@ -198,7 +198,7 @@ def test_single_precision_tokens_are_read_in_double():
 
 
 def test_too_many_numbers_are_refused(monkeypatch):
-    monkeypatch.setattr("attnbias.theorems.run._MOST", 35)
+    monkeypatch.setattr("attnbias.theorems.own._MOST", 35)
     data = CASES["Assumption 2"]
     Run(data, train(data, NGD(0.1), 2, record=[0, 1, 2]))
     with pytest.raises(RangeError, match="4 records of 9 rows"):

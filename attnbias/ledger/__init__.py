@@ -6,10 +6,11 @@ from .claim import Claim, Finding, judge
 from .evidence import Evidence
 from .figure3 import FIGURE3
 from .figure_claims import FIGURE2, FIGURES_8_AND_9, NETWORKS
-from .fixed import MAIN, PROOF
+from .fixed import MAIN
 from .joint import JOINT
 from .ours import OURS
 from .page import find_all, made_now, render, verdicts, write
+from .proof import PROOF
 from .setting import ASSUMPTIONS, SETTING
 
 __all__ = [

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from .. import experiments
-from ..data import Dataset, make_dm, make_separation_pair
+from ..checks import Check
+from ..data import Dataset, make_dm, make_separation_pair, make_two_sample_trap
 from ..data.synthetic import interpolating_decoder
 from ..dynamics.rules import GD, NGD, Polyak
 from ..dynamics.trace import Trace
@@ -103,6 +104,11 @@ class Evidence:
         """The instances of `orthogonal` trained by "GD", "NGD" or "Polyak", a million steps."""
         return self._orthogonal_runs[name]
 
+    def checks_on_orthogonal(self, check, rule: str = "NGD") -> list[Check]:
+        """What a check says of all five of these runs."""
+        runs = self.orthogonal_runs(rule)
+        return [each for data, run, svm in runs for each in check(data, run, svm=svm)]
+
     @functools.cached_property
     def _orthogonal_runs(self) -> dict[str, list]:
         rules = {"GD": GD(0.5), "NGD": NGD(0.2), "Polyak": Polyak()}
@@ -126,6 +132,13 @@ class Evidence:
         data, W0 = self.pair
         return {name: train(data, rule, LONG, W0=W0)
                 for name, rule in {"GD": GD(1.0), "NGD": NGD(1.0)}.items()}  # fmt: skip
+
+    @functools.cached_property
+    def trap_runs(self) -> dict[str, Trace]:
+        """The two-sequence data on which convergence is not global, from W_0 = 0."""
+        data = make_two_sample_trap()
+        return {name: train(data, rule(0.1), 2 * STEPS, record=1)
+                for name, rule in {"GD": GD, "NGD": NGD}.items()}  # fmt: skip
 
     @functools.cached_property
     def joint_data(self) -> Dataset:

@@ -8,19 +8,19 @@ from .evidence import Evidence
 _NETWORKS = unchecked("needs the trained networks of Section 5, which this version does not run")
 
 
-def of(figure: str, *starts: str, note: str = "", **settings):
-    """A finding from those claims of an experiment whose statement starts so."""
+def of(figure: str, *starts: str, note: str = "", only_when: tuple[str, ...] | None = None):
+    """A finding from those claims of an experiment whose statement starts so.
+
+    only_when is the words of a restriction and the starts of the claims under it.
+    """
 
     def find(e: Evidence) -> Finding:
-        chosen = starting(getattr(e, figure).claims, *starts)
-        restricted = {
-            key: starting(getattr(e, figure).claims, *value) for key, value in settings.items()
-            if key == "sharper"
-        }  # fmt: skip
-        if "only_when" in settings:
-            words, *more = settings["only_when"]
-            restricted["only_when"] = (words, starting(getattr(e, figure).claims, *more))
-        return judge(chosen, note=note, **restricted)
+        claims = getattr(e, figure).claims
+        restricted = None
+        if only_when is not None:
+            words, *more = only_when
+            restricted = (words, starting(claims, *more))
+        return judge(starting(claims, *starts), only_when=restricted, note=note)
 
     return find
 

@@ -23,16 +23,14 @@ from .evidence import CONDITION2, LONG, NEAR, Evidence
 
 
 def _m1_every_rule(e: Evidence) -> Finding:
-    runs = [run for rule in ("GD", "NGD", "Polyak") for run in e.orthogonal_runs(rule)]
-    checks = [check for data, run, svm in runs for check in check_m1(data, run, svm=svm)]
+    rules = ("GD", "NGD", "Polyak")
+    checks = [check for rule in rules for check in e.checks_on_orthogonal(check_m1, rule)]
     return judge(checks, show="1 - cosine", note=f"GD, NGD and Polyak; {NEAR}")
 
 
 def _over_seeds(check, rule: str, show: str):
     def find(e: Evidence) -> Finding:
-        runs = e.orthogonal_runs(rule)
-        checks = [each for data, run, svm in runs for each in check(data, run, svm=svm)]
-        return judge(checks, show=show, note=NEAR)
+        return judge(e.checks_on_orthogonal(check, rule), show=show, note=NEAR)
 
     return find
 
@@ -62,12 +60,12 @@ def _degenerate(e: Evidence) -> Finding:
 
 
 def _trap(e: Evidence) -> Finding:
-    data = make_two_sample_trap()
-    run = train(data, NGD(0.1), 20_000, record=1)
+    error = float(e.trap_runs["NGD"].W_alignment_error[-1])
+    margin = float(solve_w_svm(make_two_sample_trap()).margin)
     return judge(
         [
-            Check("1 - cosine at the end, NGD", float(run.W_alignment_error[-1]), 0.5, ">="),
-            Check("margin of the feasible W-SVM", float(solve_w_svm(data).margin), 0.5, ">="),
+            Check("1 - cosine at the end, NGD", error, 0.5, ">="),
+            Check("margin of the feasible W-SVM", margin, 0.5, ">="),
         ],
         note="two sequences of two tokens: Assumption 2 holds, Assumption 1 fails",
     )

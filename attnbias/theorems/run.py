@@ -20,15 +20,15 @@ from ..data import Dataset
 from ..data.dataset import require_dataset
 from ..dynamics.request import resolve_svm
 from ..dynamics.trace import Trace
-from ..errors import DtypeError, RangeError, ShapeError
+from ..errors import RangeError
 from ..geometry.constants import Constants, token_constants
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..geometry.tokens import gap_rows, token_scores
 from ..logdomain import signed_excess
+from .own import require_own_numbers, require_own_shapes, require_trace
+from .statements import SMALLEST_SCORE
 
 _LARGEST = 4000  # rows N' whose Gram matrix a check will form: 128 MB
-_MOST = 2**25  # entries of a table of one number a record and row: 256 MB, a dozen of them
-_SAME = 1e-6  # share by which gaps of a saved W may differ from the recorded ones: rounding
 _BLOCK = 2**22  # entries of one block of score differences
 
 
@@ -68,81 +68,18 @@ class Run:
 
     def __init__(self, data: Dataset, trace: Trace, svm: SVMSolution | None = None):
         require_dataset(data)
-        if not isinstance(trace, Trace):
-            raise DtypeError(
-                "trace", expected="a Trace of `train`", got=type(trace).__name__,
-                remedy="run train(data, rule, steps) first",
-            )  # fmt: skip
+        require_trace(trace)
         self.data, self.trace = data, trace
         self.rows = gap_rows(data)
         self.sequence = self.rows.sequence.cpu().numpy()
         self.n, self.N = data.n, len(self.sequence)
-        self._require_own_shapes()
-        self._require_own_numbers()
+        require_own_shapes(data, trace, self.N)
+        require_own_numbers(data, trace, self.rows)
         self.svm = resolve_svm(svm, data, self) or solve_w_svm(data)
         self.Xi = float(self.svm.margin)
         self.step, self.gaps = trace.step, trace.gaps
         self.W_norm = trace.W_norm
         self._constants: dict[float, Constants] = {}
-
-    def _require_own_shapes(self) -> None:
-        R, gaps = len(self.trace.step), self.trace.gaps
-        missing = {"loss", "steps", "rule_parameters"} - self.trace.meta.keys()
-        if missing:
-            raise DtypeError(
-                "trace",
-                expected="a Trace of `train`, with its meta",
-                got="one whose meta lacks " + ", ".join(sorted(missing)),
-                remedy="pass the trace that train returned, or as it was saved",
-            )
-        if R == 0 or gaps is None or gaps.shape != (R, self.N):
-            raise ShapeError(
-                "trace",
-                expected=f"at least one record, of {self.N} logit gaps as these data have",
-                got="no gaps" if gaps is None else f"gaps of shape {gaps.shape}",
-                remedy="pass the data that were trained on, and a trace saved with its gaps",
-            )
-        wanted = (R, self.data.n, self.data.T)
-        if self.joint and self.trace.scores.shape != wanted:
-            raise ShapeError(
-                "trace",
-                expected=f"scores of shape {wanted}",
-                got=str(self.trace.scores.shape),
-                remedy="pass the data that were trained on",
-            )
-        if R * self.N > _MOST:
-            raise RangeError(
-                "trace",
-                expected=f"at most {_MOST} logit gaps, for a dozen tables of that size",
-                got=f"{R} records of {self.N} rows",
-                remedy="record fewer steps, or train on a subset of the sequences",
-            )
-
-    def _require_own_numbers(self) -> None:
-        """Refuse a trace of other data of the same shape, as far as its last W and u tell."""
-        trace, data = self.trace, self.data
-        own = trace.u.shape == (data.d,)
-        if own and not self.joint:
-            own = data.u is not None and bool((trace.u.cpu() == data.u.double().cpu()).all())
-        if own and self._ends_with_record:
-            W = trace.W.cpu()
-            rows = self.rows if self.rows.opt.is_cpu else gap_rows(data.to("cpu"))
-            away = np.abs(rows.gaps(W).numpy() - trace.gaps[-1])
-            own = bool((away <= _SAME * rows.norms().numpy() * float(W.norm())).all())
-        if not (own and np.isfinite(trace.gaps).all()):
-            raise RangeError(
-                "trace",
-                expected="a run on these data",
-                got="one whose decoder, gaps or last W do not fit their tokens",
-                remedy="pass the data that were trained on",
-            )
-
-    @property
-    def _ends_with_record(self) -> bool:
-        """Whether the last W is that of the last record."""
-        trace, d = self.trace, self.data.d
-        last = trace.status == "completed" and trace.step[-1] == trace.meta["steps"]
-        return bool(last) and trace.W.shape == (d, d)
 
     @property
     def joint(self) -> bool:
@@ -309,7 +246,7 @@ class Run:
     def constants(self, phi: float | None = None) -> Constants:
         """Those of a fixed decoder, with phi_low = min(1/4, phi), by default the run's smallest."""
         phi = float(self.trace.least_opt_score[-1]) if phi is None else phi
-        phi = max(phi, 1e-300)  # a score that underflowed: every bound is vacuous
+        phi = max(phi, SMALLEST_SCORE)  # a score that underflowed: every bound is vacuous
         if phi not in self._constants:
             self._constants[phi] = token_constants(self.data, svm=self.svm, phi=phi)
         return self._constants[phi]
@@ -346,7 +283,7 @@ class Run:
     def needs_rule(self, kind: str) -> str:
         if self.kind != kind:
             return f"for {kind}, not {self.kind}"
-        return "for a rule without momentum" if self.rule["momentum"] else ""
+        return self.needs_plain_steps()
 
     def needs_plain_steps(self) -> str:
         return "for a rule without momentum" if self.rule["momentum"] else ""
