@@ -75,6 +75,32 @@ def write_npz(path, arrays: dict, header: dict) -> Path:
     return path
 
 
+def write_text(path, text: str) -> Path:
+    """Write a text to `path`, through a temporary name in the same folder."""
+    path = target_path(path)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with _opened(temporary, path) as stream:
+            stream.write(text.encode())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def read_text(path) -> str:
+    """The text of a file."""
+    path = as_path(path)
+    with _open(path) as stream:
+        try:
+            return stream.read().decode()
+        except UnicodeDecodeError as error:
+            raise FileFormatError(
+                str(path), expected="text", got=str(error)[:100], remedy="give another file"
+            ) from None
+
+
 def _opened(temporary: Path, path: Path):
     try:
         return temporary.open("wb")

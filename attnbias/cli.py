@@ -1,4 +1,4 @@
-"""The command line: `attnbias diagnose tokens.npz`, `attnbias ledger`."""
+"""The command line: `attnbias diagnose tokens.npz`, `attnbias run fig6`, `attnbias ledger`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from ._run_command import list_arguments, run_arguments, run_experiment, run_list
 from .data import Dataset
 from .errors import AttnBiasError, MissingFileError
 from .geometry.diagnose import diagnose
@@ -22,6 +23,8 @@ examples:
   attnbias diagnose tokens.npz                   what the theory says about your tokens
   attnbias diagnose tokens.npz --json            the same, for a program
   attnbias diagnose tokens.npz --html out.html   the same, as a web page
+  attnbias list                                  the paper's experiments
+  attnbias run fig6 --size small --epochs 10     one of them; the same command goes on with it
   attnbias ledger                                judge every claim of the paper anew
   attnbias ledger --write book                   and write the book's page of it
 
@@ -93,6 +96,9 @@ def _run_ledger(arguments: argparse.Namespace) -> int:
 COMMANDS = (
     Command("diagnose", "say what the theory says about a file of tokens",
             _diagnose_arguments, _run_diagnose),
+    Command("list", "name the experiments", list_arguments, run_list),
+    Command("run", "run an experiment of the paper, or go on with it",
+            run_arguments, run_experiment),
     Command("ledger", "judge every claim of the paper by runs, about a minute",
             _ledger_arguments, _run_ledger),
 )  # fmt: skip

@@ -107,3 +107,11 @@ class ChecksumError(FileFormatError):
 
 class MissingExtraError(AttnBiasError, ImportError):
     """An optional dependency is needed and not installed."""
+
+
+class DivergedError(AttnBiasError, ArithmeticError):
+    """Training left the finite numbers."""
+
+
+class MemoryLimitError(AttnBiasError, MemoryError):
+    """A device has no memory left for what was asked."""

@@ -10,13 +10,13 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "attnbias"
 # Lower layers first; a module may import from its own layer and from those before it.
 LAYERS = [
-    {"errors", "_files", "_validate", "_provenance"},
+    {"errors", "_files", "_validate", "_provenance", "_extras"},
     {"data", "losses", "logdomain", "model", "checks"},
     {"geometry"},
-    {"dynamics"},
+    {"dynamics", "nets"},
     {"theorems"},
     {"experiments"},
-    {"figures", "ledger", "cli"},
+    {"figures", "ledger", "_run_command", "cli"},
 ]
 
 

@@ -6,18 +6,25 @@ import inspect
 
 from .._validate import require_choice
 from ..errors import RangeError
-from . import fig2, fig3, fig8, fig9
+from . import fig1, fig2, fig3, fig4, fig6, fig7, fig8, fig9
+from .network_result import NetworkResult
+from .networks import train_all
 from .paths import query_images, sequence_scores
 from .result import ExperimentResult
 from .snapshots import Snapshots, attention_snapshots
 
 __all__ = [
     "ExperimentResult",
+    "NetworkResult",
     "Snapshots",
     "attention_snapshots",
     "describe",
+    "fig1",
     "fig2",
     "fig3",
+    "fig4",
+    "fig6",
+    "fig7",
     "fig8",
     "fig9",
     "list",
@@ -26,7 +33,16 @@ __all__ = [
     "sequence_scores",
 ]
 
-_REGISTRY = {"fig2": fig2, "fig3": fig3, "fig8": fig8, "fig9": fig9}
+_REGISTRY = {
+    "fig1": fig1,
+    "fig2": fig2,
+    "fig3": fig3,
+    "fig4": fig4,
+    "fig6": fig6,
+    "fig7": fig7,
+    "fig8": fig8,
+    "fig9": fig9,
+}
 
 
 def list():
@@ -40,7 +56,7 @@ def list():
     --------
     >>> from attnbias import experiments
     >>> experiments.list()
-    ['fig2', 'fig3', 'fig8', 'fig9']
+    ['fig1', 'fig2', 'fig3', 'fig4', 'fig6', 'fig7', 'fig8', 'fig9']
     """
     return [*_REGISTRY]
 
@@ -56,7 +72,23 @@ def describe(name: str) -> str:
     return _REGISTRY[require_choice("name", name, tuple(_REGISTRY))].TITLE
 
 
-def run(name: str, **settings) -> ExperimentResult:
+def parameters(name: str) -> dict[str, inspect.Parameter]:
+    """The settings of an experiment, those of all network experiments among them.
+
+    Raises
+    ------
+    RangeError
+        For a name that is not registered.
+    """
+    chosen = _REGISTRY[require_choice("name", name, tuple(_REGISTRY))].run
+    known = dict(inspect.signature(chosen).parameters)
+    if known.pop("training", None) is not None:
+        shared = inspect.signature(train_all).parameters
+        known |= {key: shared[key] for key in shared if key not in {"recipe", *known}}
+    return known
+
+
+def run(name: str, **settings) -> ExperimentResult | NetworkResult:
     """Run an experiment of the registry.
 
     Parameters
@@ -69,7 +101,7 @@ def run(name: str, **settings) -> ExperimentResult:
 
     Returns
     -------
-    ExperimentResult
+    ExperimentResult or NetworkResult
 
     Raises
     ------
@@ -84,7 +116,7 @@ def run(name: str, **settings) -> ExperimentResult:
     1
     """
     chosen = _REGISTRY[require_choice("name", name, tuple(_REGISTRY))].run
-    known = inspect.signature(chosen).parameters
+    known = parameters(name)
     for key in settings:
         if key not in known:
             raise RangeError(

@@ -1,0 +1,80 @@
+"""`attnbias list` and `attnbias run`: any experiment of the registry, with its own settings."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import sys
+from pathlib import Path
+
+from . import experiments
+from .errors import FileAccessError
+
+_OURS = ("out", "progress")  # set here for every experiment
+
+
+def list_arguments(parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def run_list(arguments: argparse.Namespace) -> int:
+    for name in experiments.list():
+        print(f"{name:8}{experiments.describe(name)}")
+    return 0
+
+
+def run_arguments(parser: argparse.ArgumentParser) -> None:
+    """One subcommand an experiment, one option a setting of its `run`."""
+    names = parser.add_subparsers(dest="name", metavar="NAME", required=True)
+    for name in experiments.list():
+        title = experiments.describe(name)
+        subparser = names.add_parser(name, help=title, description=title + ".")
+        for key, setting in experiments.parameters(name).items():
+            if key not in _OURS:
+                default = (
+                    "needed" if setting.default is inspect.Parameter.empty else setting.default
+                )
+                subparser.add_argument(
+                    "--" + key.replace("_", "-"), dest=key, type=_value, metavar="VALUE",
+                    default=argparse.SUPPRESS, help=f"default: {default}",
+                )  # fmt: skip
+        subparser.add_argument(
+            "--out", default="results", metavar="FOLDER",
+            help="where the result goes, and until then what is done of it (default: results)",
+        )  # fmt: skip
+
+
+def run_experiment(arguments: argparse.Namespace) -> int:
+    settings = {key: value for key, value in vars(arguments).items()
+                if key in experiments.parameters(arguments.name)}  # fmt: skip
+    folder = _folder(arguments.out)
+    own_files = "out" in experiments.parameters(arguments.name)
+    settings |= {"progress": sys.stderr.isatty()} | ({"out": folder} if own_files else {})
+    result = experiments.run(arguments.name, **settings)
+    if not own_files:
+        result.save(folder / f"{arguments.name}.npz")
+    print(result)
+    print(result.claims)
+    return 0
+
+
+def _folder(name: str) -> Path:
+    """The folder of results, made if need be, before any work."""
+    folder = Path(name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileAccessError(
+            name, expected="a folder for the result, or a name to make one under",
+            got=str(error), remedy="give another with --out",
+        ) from None  # fmt: skip
+    return folder
+
+
+def _value(text: str):
+    """A number, a list or a dict as json writes it; anything else is a word."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,70 @@
+"""What Figures 1 and 4 share: a pretrained BERT fine-tuned on sentences."""
+
+from __future__ import annotations
+
+from .._validate import require_choice, require_int
+from ..checks import CheckTable
+from ..data.text import TextSet
+from ..nets.examples import TextExamples
+from ..nets.text import load_classifier, load_tokenizer
+from .network_claims import check_faster
+from .networks import Recipe
+
+MODELS = ("huggingface", "packages", "tiny")
+STANDS_IN = {
+    "packages": "all-MiniLM-L6-v2, a BERT of 6 layers and width 384, in place of bert-base-uncased",
+    "tiny": "a BERT of 2 layers and width 64 from a random start in place of bert-base-uncased",
+}
+PAPER_EPOCHS = 10
+GRIDS = {
+    "SGD": (0.03, 0.1, 0.3, 1.0),
+    "SNGD": (0.03, 0.1, 0.3, 1.0),
+    "SPS": (0.03, 0.1, 0.3, 1.0),
+    "Adam": (1e-5, 3e-5, 1e-4, 3e-4),
+}
+
+
+def language_recipe(
+    name: str, title: str, load, corpora: dict[str, str], source, model: str | None,
+    max_length: int, batch_size: int, claims,
+) -> Recipe:  # fmt: skip
+    """The recipe of a BERT on the sentences that `load(split, source)` gives.
+
+    corpora says by source what stands in for the paper's corpus.
+    """
+    if model is None:
+        model = source if source in MODELS else "tiny"
+    require_choice("model", model, MODELS)
+    batch_size = require_int("batch_size", batch_size, low=1)
+    sets: dict[str, TextSet] = {split: load(split, source=source) for split in ("train", "test")}
+    tokenizer = load_tokenizer(model)
+    train, test = (TextExamples(texts, tokenizer, max_length) for texts in sets.values())
+    substitutes = [words for words in (corpora.get(source), STANDS_IN.get(model)) if words]
+    classes = len(sets["train"].classes)
+    return Recipe(
+        name,
+        title,
+        lambda seed: load_classifier(classes, model, seed=seed),
+        train,
+        test,
+        batch_size,
+        PAPER_EPOCHS,
+        GRIDS,
+        claims,
+        {"source": str(source), "model": model, "max_length": max_length},
+        tuple(substitutes),
+    )
+
+
+def faster_than_sgd(logs, text: str) -> CheckTable:
+    """What the text says on the language data sets: SNGD and SPS train faster than SGD.
+
+    The text says "significantly"; the second pair asks for half the loss [d].
+    """
+    checks = []
+    for by, words in ((1.0, "faster"), (2.0, "significantly faster (half the loss)")):
+        checks += [
+            check_faster(f"{label} trains {words} than SGD", logs, label, "SGD", text, by)
+            for label in ("SNGD", "SPS")
+        ]
+    return CheckTable(checks)

@@ -1,0 +1,327 @@
+"""The one mini-batch loop: on a CPU, a GPU or several processes, resumable to the last digit.
+
+The batch and the dropout masks of an iteration are functions of (seed, iteration, process)
+alone, so a run that is killed and resumed from its checkpoint gives the same curve.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+from tqdm import tqdm
+
+from .._extras import need
+from .._validate import require_choice, require_flag, require_int
+from ..errors import DivergedError, MemoryLimitError, RangeError
+from .checkpoint import load_checkpoint, save_checkpoint
+from .log import CURVES, TrainingLog
+
+PRECISIONS = ("no", "bf16")
+EVAL_BATCH = 128
+
+
+def fit(
+    model: torch.nn.Module,
+    train,
+    test,
+    make_optimizer,
+    *,
+    steps: int,
+    batch_size: int,
+    record_every: int,
+    eval_examples: int = 1000,
+    seed: int = 0,
+    device: str = "cpu",
+    precision: str = "no",
+    checkpoint=None,
+    progress: bool = False,
+    label: str = "",
+) -> TrainingLog:
+    """Train a classifier on mini-batches and record its curves.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Called as model(**inputs), gives logits (b, classes). It is trained in place.
+    train, test : examples
+        With a length and `.batch(indices) -> (inputs, labels)`, such as `ImageExamples`.
+    make_optimizer : callable
+        From the parameters to a torch.optim.Optimizer. It is stepped with a closure that
+        returns the mini-batch's loss.
+    steps, batch_size : int
+        Iterations, and examples of each over all processes. An epoch is len(train) //
+        batch_size iterations in a new order; what does not fill a batch is left out.
+    record_every : int
+        Iterations between records; the start and the end are always recorded.
+    eval_examples : int
+        How many examples of each set the recorded losses and accuracies are measured on: the
+        same ones at each record; all, where the set has no more.
+    seed : int
+        Decides batches and dropout; the model brings its own start.
+    device : str
+        "cpu", or "cuda" for what Accelerate finds: one GPU, or one a process under
+        `accelerate launch`.
+    precision : {"no", "bf16"}
+        bf16 runs the matrix products in it; weights and steps stay float32.
+    checkpoint : path, optional
+        Where to keep the state at each record; if the file is there, the run goes on from it.
+    progress : bool
+        Show a progress bar on standard error.
+    label : str
+        Its title.
+
+    Returns
+    -------
+    TrainingLog
+
+    Raises
+    ------
+    DivergedError
+        The loss or a weight is no longer finite; the checkpoint before it is kept.
+    MemoryLimitError
+        The device has no memory left for a batch.
+    RangeError, DtypeError, FileFormatError, MissingExtraError
+        Bad arguments, a checkpoint of other settings, or no Accelerate.
+
+    Notes
+    -----
+    Source: Section 5, Appendix C. [d] evaluation on a fixed part, no schedule of the lr, no
+    clipping, no augmentation: the text names none.
+
+    Examples
+    --------
+    >>> import numpy, torch
+    >>> from attnbias.nets import fit
+    >>> class Points:
+    ...     def __len__(self): return 8
+    ...     def batch(self, rows):
+    ...         x = torch.tensor(rows, dtype=torch.float32)[:, None] - 3.5
+    ...         return {"input": x}, (x[:, 0] > 0).long()
+    >>> model = torch.nn.Linear(1, 2)
+    >>> sgd = lambda parameters: torch.optim.SGD(parameters, lr=0.1)
+    >>> log = fit(model, Points(), Points(), sgd, steps=50, batch_size=4, record_every=25)
+    >>> log.step.tolist(), bool(log["train_loss"][-1] < log["train_loss"][0])
+    ([0, 25, 50], True)
+    """
+    settings = {
+        "steps": require_int("steps", steps, low=1),
+        "batch_size": require_int("batch_size", batch_size, low=1, high=len(train)),
+        "record_every": require_int("record_every", record_every, low=1),
+        "eval_examples": require_int("eval_examples", eval_examples, low=1),
+        "seed": require_int("seed", seed, low=0),
+        "precision": require_choice("precision", precision, PRECISIONS),
+    }
+    require_flag("progress", progress)
+    run = _Run(model, train, test, make_optimizer, settings, device)
+    with _own_randomness(run.accelerator), _memory_named(settings):
+        run.start(checkpoint)
+        bar = tqdm(
+            total=steps, initial=run.step, desc=label, disable=not progress, dynamic_ncols=True
+        )
+        with bar:
+            while run.step < steps:
+                run.iterate()
+                bar.update()
+                if run.step % record_every == 0 or run.step == steps:
+                    bar.set_postfix_str(run.record())
+                    if checkpoint is not None:
+                        run.save(checkpoint)
+    return run.log()
+
+
+class _Run:
+    """The state of one run between two iterations."""
+
+    def __init__(self, model, train, test, make_optimizer, settings: dict, device: str) -> None:
+        accelerate = need("accelerate")
+        require_choice("device", device, ("cpu", "cuda"))
+        self.accelerator = accelerate.Accelerator(
+            cpu=device == "cpu", mixed_precision=settings["precision"]
+        )
+        self.processes = self.accelerator.num_processes
+        if settings["batch_size"] % self.processes:
+            raise RangeError(
+                "batch_size",
+                expected=f"a multiple of the {self.processes} processes",
+                got=str(settings["batch_size"]),
+                remedy="choose one that the processes can share equally",
+            )
+        self.settings, self.train, self.test = settings, train, test
+        model = model.to(self.accelerator.device)
+        self.bare = model
+        self.model, self.optimizer = self.accelerator.prepare(
+            model, make_optimizer(model.parameters())
+        )
+        self.per_epoch = len(train) // settings["batch_size"]
+        self.step, self.seconds = 0, 0.0
+        self.rows: list[dict] = []
+        self.norms: list[dict] = []
+        self._since: list[torch.Tensor] = []  # of each iteration since the last record
+        self._clock = time.perf_counter()
+        self._orders: tuple[int, np.ndarray] = (-1, np.empty(0, dtype=int))
+        self.seen = {
+            name: _sample(len(examples), settings["eval_examples"])
+            for name, examples in (("train", train), ("test", test))
+        }
+
+    def start(self, checkpoint) -> None:
+        if checkpoint is None or not Path(checkpoint).is_file():
+            self.record()
+            return
+        self.step, stored = load_checkpoint(checkpoint, self.bare, self.optimizer, self.settings)
+        self.rows, self.norms = stored["rows"], stored["norms"]
+        self.seconds, self._clock = self.rows[-1]["seconds"], time.perf_counter()
+
+    def iterate(self) -> None:
+        """One mini-batch, one step."""
+        self.model.train()
+        _seed_iteration(self.settings["seed"], self.step, self.accelerator)
+        inputs, labels = self._batch(self.train, self._rows_of_step())
+        self.optimizer.zero_grad(set_to_none=True)
+        with self.accelerator.autocast():
+            loss = cross_entropy(self.model(**inputs).float(), labels)
+        self.accelerator.backward(loss)
+        loss = loss.detach()
+        self.optimizer.step(lambda: loss)
+        self._since.append(torch.stack([loss, *self._sizes()]))
+        self.step += 1
+
+    def _sizes(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Gradient norm and step size of the step just made, as tensors on the device."""
+        optimizer = getattr(self.optimizer, "optimizer", self.optimizer)
+        norm = getattr(optimizer, "last_grad_norm", None)
+        if norm is None:
+            grads = [p.grad for p in self.bare.parameters() if p.grad is not None]
+            norm = torch.nn.utils.get_total_norm(grads)
+        size = getattr(optimizer, "last_step_size", None)
+        if size is None:
+            size = torch.as_tensor(optimizer.param_groups[0]["lr"])
+        return norm.to(torch.float32), size.to(norm.device, torch.float32)
+
+    def _rows_of_step(self) -> np.ndarray:
+        epoch, place = divmod(self.step, self.per_epoch)
+        if self._orders[0] != epoch:
+            generator = np.random.default_rng([self.settings["seed"], epoch])
+            self._orders = epoch, generator.permutation(len(self.train))
+        size = self.settings["batch_size"]
+        rows = self._orders[1][place * size : (place + 1) * size]
+        return rows[self.accelerator.process_index :: self.processes]
+
+    def _batch(self, examples, rows):
+        inputs, labels = examples.batch(rows)
+        device = self.accelerator.device
+        return {key: value.to(device) for key, value in inputs.items()}, labels.to(device)
+
+    def record(self) -> str:
+        """Measure and keep; the words for the progress bar."""
+        row = {"step": self.step} | self._means_since()
+        for name, examples in (("train", self.train), ("test", self.test)):
+            row[f"{name}_loss"], row[f"{name}_accuracy"] = self._evaluate(examples, self.seen[name])
+        self._require_finite(row)
+        self.rows.append(row)
+        weights = self.bare.named_parameters()
+        self.norms.append({name: float(w.detach().norm()) for name, w in weights if w.ndim >= 2})
+        self._clock = time.perf_counter()
+        return f"loss {row['train_loss']:.3g}, test accuracy {row['test_accuracy']:.3f}"
+
+    def _means_since(self) -> dict[str, float]:
+        """Of the iterations since the last record: mean loss, median norm and step size."""
+        if not self._since:
+            nan = float("nan")
+            return {"batch_loss": nan, "grad_norm": nan, "step_size": nan, "seconds": self.seconds}
+        since = torch.stack(self._since).cpu().double()  # waits for the device
+        self._since = []
+        self.seconds += time.perf_counter() - self._clock
+        loss, (norm, size) = since[:, 0].mean(), since[:, 1:].median(dim=0).values
+        return {"batch_loss": float(loss), "grad_norm": float(norm), "step_size": float(size),
+                "seconds": self.seconds}  # fmt: skip
+
+    def _require_finite(self, row: dict) -> None:
+        losses = [row["train_loss"], row["batch_loss"] if self.step else 0.0]
+        if not np.isfinite(losses).all():
+            raise DivergedError(
+                f"training, iterations up to {self.step}",
+                expected="a finite loss",
+                got=f"{losses[0]:g} on the training examples, {losses[1]:g} on mini-batches",
+                remedy="take a smaller step size or cap; the checkpoint before it is kept",
+            )
+
+    @torch.no_grad()
+    def _evaluate(self, examples, rows) -> tuple[float, float]:
+        """Mean loss and accuracy, each process on its share."""
+        self.bare.eval()
+        mine = rows[self.accelerator.process_index :: self.processes]
+        totals = torch.zeros(2, dtype=torch.float64, device=self.accelerator.device)
+        for first in range(0, len(mine), EVAL_BATCH):
+            inputs, labels = self._batch(examples, mine[first : first + EVAL_BATCH])
+            with self.accelerator.autocast():
+                logits = self.bare(**inputs).float()
+            totals[0] += cross_entropy(logits, labels, reduction="sum")
+            totals[1] += (logits.argmax(dim=1) == labels).sum()
+        loss, hits = (self.accelerator.reduce(totals, "sum") / len(rows)).tolist()
+        return loss, hits
+
+    def save(self, path) -> None:
+        if self.accelerator.is_main_process:
+            stored = {"rows": self.rows, "norms": self.norms}
+            save_checkpoint(path, self.bare, self.optimizer, self.step, stored, self.settings)
+        self.accelerator.wait_for_everyone()
+
+    def log(self) -> TrainingLog:
+        """What has been recorded so far."""
+        names = self.norms[0]
+        return TrainingLog(
+            np.array([row["step"] for row in self.rows]),
+            {name: np.array([row[name] for row in self.rows]) for name in CURVES},
+            {name: np.array([norms[name] for norms in self.norms]) for name in names},
+            {**self.settings, "train_examples": len(self.train), "test_examples": len(self.test),
+             "processes": self.processes,
+             "parameters": sum(p.numel() for p in self.bare.parameters())},
+        )  # fmt: skip
+
+
+def _sample(total: int, wanted: int) -> np.ndarray:
+    """The examples that are evaluated: the same ones for every seed and optimizer."""
+    if wanted >= total:
+        return np.arange(total)
+    return np.sort(np.random.default_rng(0).choice(total, wanted, replace=False))
+
+
+@contextlib.contextmanager
+def _own_randomness(accelerator):
+    """Leave the caller's generators as they were."""
+    devices = [accelerator.device] if accelerator.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        yield
+
+
+def _seed_iteration(seed: int, step: int, accelerator) -> None:
+    """Dropout draws from torch's default generator: make it a function of the iteration."""
+    words = np.random.SeedSequence([seed, step, accelerator.process_index]).generate_state(2)
+    value = int(words[0]) << 31 | int(words[1]) >> 1
+    torch.default_generator.manual_seed(value)
+    if accelerator.device.type == "cuda":
+        torch.cuda.default_generators[accelerator.device.index or 0].manual_seed(value)
+
+
+@contextlib.contextmanager
+def _memory_named(settings: dict):
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        full = isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+            "allocate memory" in str(error)
+        )
+        if not full:
+            raise
+        raise MemoryLimitError(
+            "training",
+            expected=f"memory for batches of {settings['batch_size']}",
+            got=str(error)[:160] or "an allocation that failed",
+            remedy="take a smaller batch_size or precision='bf16', or another device",
+        ) from error
