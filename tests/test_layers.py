@@ -16,7 +16,7 @@ LAYERS = [
     {"dynamics", "nets"},
     {"theorems"},
     {"experiments"},
-    {"figures", "ledger", "_run_command", "cli"},
+    {"figures", "ledger", "_fetch_command", "_run_command", "cli"},
 ]
 
 

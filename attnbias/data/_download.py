@@ -16,13 +16,14 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from tqdm import tqdm
 
-from ..errors import FileAccessError, MissingFileError
+from ..errors import AttnBiasError, ChecksumError, FileAccessError, MissingFileError
 
 TIMEOUT = 30.0  # seconds without a byte
 ATTEMPTS, PAUSE = 3, 0.5  # attempts in a row that bring nothing new; seconds between them
-ABSENT = (404, 410)
+ABSENT = ("HTTP status 404", "HTTP status 410")
 BLOCK = 1 << 18
-NETWORK = (OSError, http.client.HTTPException)  # URLError and time-outs are OSErrors
+# Time-outs are OSErrors; an address that makes no sense is a ValueError.
+NETWORK = (OSError, http.client.HTTPException, ValueError)
 
 
 def download(urls: Iterable[str], part: Path, size: int, *, progress: bool, by_hand: str) -> None:
@@ -59,20 +60,9 @@ def _resume(url: str, part: Path, size: int, progress: bool, by_hand: str) -> bo
         part.unlink()
     with tqdm(total=size, desc=name, unit="B", unit_scale=True, disable=not progress) as bar:
         while (held := _held(part)) < size:
-            bar.n = held
-            bar.refresh()
-            try:
-                _append(url, part, size, bar)
-            except FileAccessError:
-                raise
-            except urllib.error.HTTPError as error:
-                if error.code in ABSENT:
-                    return False
-                problem = f"HTTP status {error.code}"
-            except NETWORK as error:
-                problem = f"{type(error).__name__}: {error}"
-            else:
-                problem = "a connection that ended early"
+            problem = _try(url, part, size, bar)
+            if problem in ABSENT:
+                return False
             failures = failures + 1 if _held(part) <= held else 0
             if failures >= ATTEMPTS:
                 raise _no_file(part, problem, by_hand)
@@ -80,28 +70,54 @@ def _resume(url: str, part: Path, size: int, progress: bool, by_hand: str) -> bo
     return True
 
 
+def _try(url: str, part: Path, size: int, bar: tqdm) -> str:
+    """One request for what is missing; what ended it, in words."""
+    try:
+        _append(url, part, size, bar)
+    except AttnBiasError:
+        raise
+    except urllib.error.HTTPError as error:
+        if error.code == 416:  # more is held than the server has: begin anew
+            part.unlink(missing_ok=True)
+        return f"HTTP status {error.code}"
+    except NETWORK as error:
+        return f"{type(error).__name__}: {error}"
+    return "a connection that ended early"
+
+
 def _append(url: str, part: Path, size: int, bar: tqdm) -> None:
-    """One request for what is missing, written until the connection or the file ends."""
     held = _held(part)
     request = _request(url)
     if held:
         request.add_header("Range", f"bytes={held}-")
     with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
-        start = f"bytes {held}-"
         span = response.headers.get("Content-Range", "")
-        resumed = response.status == 206 and span.startswith(start)
+        resumed = response.status == 206 and span.startswith(f"bytes {held}-")
         held = held if resumed else 0  # a server without ranges sends the file from its start
-        with _writing(part):
+        _require_size(part, held, response.length, size)
+        with writing(part):
             file = open(part, "ab" if resumed else "wb")  # noqa: SIM115
         with file:
             bar.n = held
-            while held < size and (block := response.read(min(BLOCK, size - held))):
-                with _writing(part):
+            bar.refresh()
+            while held < size and (block := response.read1(min(BLOCK, size - held))):
+                with writing(part):
                     file.write(block)
+                    file.flush()  # what has come stays, even if the process is killed now
                 held += len(block)
                 bar.update(len(block))
-            with _writing(part):
-                file.flush()
+
+
+def _require_size(part: Path, held: int, coming: int | None, size: int) -> None:
+    """Refuse another file before it is written, if the server says how long it is."""
+    if coming is not None and held + coming != size:
+        part.unlink(missing_ok=True)
+        raise ChecksumError(
+            part.name.removesuffix(".part") + " from the registry",
+            expected=f"{size} bytes",
+            got=f"{held + coming}; what was there of it was thrown away",
+            remedy="fetch it again; if that fails too, the registry has another file",
+        )
 
 
 def read_page(url: str, by_hand: str) -> str | None:
@@ -117,9 +133,9 @@ def read_page(url: str, by_hand: str) -> str | None:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
             return response.read().decode("utf-8", "replace")
     except urllib.error.HTTPError as error:
-        if error.code in ABSENT:
-            return None
         problem = f"HTTP status {error.code}"
+        if problem in ABSENT:
+            return None
     except NETWORK as error:
         problem = f"{type(error).__name__}: {error}"
     raise _no_file(_without_login(url)[0], problem, by_hand)
@@ -155,7 +171,7 @@ def _no_file(what, problem: str, by_hand: str) -> MissingFileError:
 
 
 @contextlib.contextmanager
-def _writing(part: Path) -> Iterator[None]:
+def writing(part: Path) -> Iterator[None]:
     """Trouble with the disk by its own name, apart from trouble with the network."""
     try:
         yield

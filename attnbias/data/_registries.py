@@ -14,6 +14,8 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from ..errors import MissingExtraError
 from ._download import read_page
 
+NPM_VARIABLE = "npm_config_registry"
+
 
 def addresses(package, by_hand: str) -> Iterator[str]:
     """Addresses of the package's archive, the likeliest first.
@@ -44,7 +46,15 @@ def file_links(text: str, page: str, filename: str) -> list[str]:
     parser = _Links()
     parser.feed(text)
     found = [urldefrag(urljoin(page, link)).url for link in parser.links]
-    return [url for url in found if unquote(urlsplit(url).path).rpartition("/")[2] == filename]
+    return [url for url in found if _on_web(url) and _filename(url) == filename]
+
+
+def _filename(url: str) -> str:
+    return unquote(urlsplit(url).path).rpartition("/")[2]
+
+
+def _on_web(url: str) -> bool:
+    return urlsplit(url).scheme in ("http", "https")
 
 
 class _Links(html.parser.HTMLParser):
@@ -61,13 +71,15 @@ def python_indexes(by_hand: str) -> list[str]:
     """Simple indexes in pip's order: its index, then the extra ones that are on the web."""
     main = _pip_setting("index-url") or _pip_default(by_hand)
     extra = _pip_setting("extra-index-url").split()
-    return [url for url in (main, *extra) if urlsplit(url).scheme in ("http", "https")]
+    return [url for url in (main, *extra) if _on_web(url)]
 
 
 def _pip_setting(key: str) -> str:
     """A setting from pip's environment variable, else from its files; empty if there is none."""
-    value = os.environ.get("PIP_" + key.upper().replace("-", "_"))
-    return value or _output([sys.executable, "-m", "pip", "config", "get", f"global.{key}"])
+    variable = "PIP_" + key.upper().replace("-", "_")
+    if variable in os.environ:
+        return os.environ[variable]
+    return _output([sys.executable, "-m", "pip", "config", "get", f"global.{key}"])
 
 
 def _pip_default(by_hand: str) -> str:
@@ -92,9 +104,10 @@ def npm_registry(by_hand: str) -> str:
     MissingExtraError
     """
     npm = shutil.which("npm")
-    named = os.environ.get("npm_config_registry") or os.environ.get("NPM_CONFIG_REGISTRY")
+    # npm reads its variables in either case.
+    named = next((os.environ[key] for key in os.environ if key.lower() == NPM_VARIABLE), "")
     address = named or (_output([npm, "config", "get", "registry"]) if npm else "")
-    if urlsplit(address).scheme not in ("http", "https"):
+    if not _on_web(address):
         raise MissingExtraError(
             "npm",
             expected="the npm program on the PATH, or its registry in npm_config_registry",

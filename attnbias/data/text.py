@@ -128,7 +128,8 @@ def load_nli(split="train", source="huggingface", *, cache=None) -> TextSet:
     development set, of genres that training never saw, so a test accuracy is one out of domain.
     The registry's SNLI (CC BY-SA 4.0) is one genre, captions: 99,890 labelled pairs of its
     training set, of which a tenth of the *premises*, chosen by a hash, are "validation" so that
-    no premise is on both sides; "test" is the official one. Pairs without a gold label are left out.
+    no premise is on both sides; "test" is the official one (it shares a single premise, a
+    general one, with training). Pairs without a gold label are left out.
 
     Examples
     --------
@@ -142,7 +143,7 @@ def load_nli(split="train", source="huggingface", *, cache=None) -> TextSet:
     if source == "huggingface":
         return _multi_nli(split)
     path = archive(source, "snli", cache)
-    rows = [row for row in _snli_rows(path, "test" if split == "test" else "train_subset")]
+    rows = _snli_rows(path, "test" if split == "test" else "train_subset")
     if split != "test":
         rows = [row for row in rows if (_tenth(row[0]) == 0) == (split == "validation")]
     first, second, labels = zip(*rows, strict=True)

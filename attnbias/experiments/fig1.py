@@ -11,8 +11,8 @@ from .networks import train_all
 TITLE = "Figure 1: BERT on sentence pairs"
 TEXT = "Section 5, text on Fig. 1"
 CORPORA = {
-    "packages": "SNLI (99,890 labelled pairs, captions only) in place of MultiNLI",
-    "bundled": "1,200 pairs of SNLI in place of MultiNLI",
+    "packages": "SNLI ({count:,} training pairs, captions only) in place of MultiNLI",
+    "bundled": "{count:,} pairs of SNLI in place of MultiNLI",
 }
 
 

@@ -11,8 +11,8 @@ from .networks import train_all
 TITLE = "Figure 4: BERT on toxic comments"
 TEXT = "Section 5 and Appendix C, text on Fig. 4"
 CORPORA = {
-    "packages": "Wikipedia comments and tweets (184,000 texts) in place of CivilComments",
-    "bundled": "1,200 Wikipedia comments and tweets in place of CivilComments",
+    "packages": "Wikipedia comments and tweets ({count:,} for training) in place of CivilComments",
+    "bundled": "{count:,} Wikipedia comments and tweets in place of CivilComments",
 }
 
 

@@ -30,7 +30,7 @@ def language_recipe(
 ) -> Recipe:  # fmt: skip
     """The recipe of a BERT on the sentences that `load(split, source)` gives.
 
-    corpora says by source what stands in for the paper's corpus.
+    corpora says by source what stands in for the paper's corpus, with {count} for its size.
     """
     if model is None:
         model = source if source in MODELS else "tiny"
@@ -39,7 +39,7 @@ def language_recipe(
     sets: dict[str, TextSet] = {split: load(split, source=source) for split in ("train", "test")}
     tokenizer = load_tokenizer(model)
     train, test = (TextExamples(texts, tokenizer, max_length) for texts in sets.values())
-    substitutes = [words for words in (corpora.get(source), STANDS_IN.get(model)) if words]
+    stand_ins = (corpora.get(source, "").format(count=len(train)), STANDS_IN.get(model))
     classes = len(sets["train"].classes)
     return Recipe(
         name,
@@ -52,7 +52,7 @@ def language_recipe(
         GRIDS,
         claims,
         {"source": str(source), "model": model, "max_length": max_length},
-        tuple(substitutes),
+        tuple(words for words in stand_ins if words),
     )
 
 

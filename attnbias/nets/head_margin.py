@@ -1,0 +1,120 @@
+"""A matrix W held against W_mm, the max-margin matrix that selects the same tokens.
+
+A set of sentences sees of W only its part in the span of the rows (x_opt - x_t) x_1' of the
+W-SVM: what lies outside changes no logit gap. Both are compared.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from .._validate import as_float_tensor, require_device, require_finite, require_shape
+from ..data import Dataset
+from ..errors import RangeError
+from ..geometry.svm import SVMSolution, solve_w_svm
+from ..geometry.tokens import GapRows, gap_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """How far a matrix W lies from W_mm.
+
+    Attributes
+    ----------
+    svm : SVMSolution
+        W_mm.
+    cosine : float
+        Between W and W_mm.
+    cosine_span : float
+        The same for W's part in the span of the constraint rows.
+    share : float
+        Norm of that part over the norm of W.
+    dimension : int
+        Of the span; a matrix drawn at random has a cosine_span of about dimension^-1/2.
+    margin : float
+        Smallest (x_opt - x_t)' W x_1 over the norm of W's part in the span: at most
+        svm.margin, and negative if W selects another token somewhere.
+    """
+
+    svm: SVMSolution
+    cosine: float
+    cosine_span: float
+    share: float
+    dimension: int
+    margin: float
+
+    def __repr__(self) -> str:
+        return (
+            f"Comparison(cosine {self.cosine:.3f}, {self.cosine_span:.3f} in the span of "
+            f"dimension {self.dimension}, margin {self.margin:.3g} of {self.svm.margin:.3g})"
+        )
+
+
+def compare(W, data: Dataset, opt=None) -> Comparison:
+    """W against the W_mm of the data.
+
+    Parameters
+    ----------
+    W : (d, d)
+        A key-query matrix, not orthogonal to all constraint rows.
+    data : Dataset
+    opt : (n,) integers, optional
+        Optimal tokens; those of the data by default.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ShapeError, DtypeError, NonFiniteError, DeviceError, RangeError
+    InfeasibleError, SolverError, TiedTokensError, MissingDecoderError
+        As `solve_w_svm`.
+
+    Notes
+    -----
+    Source: (W-SVM) [a]; the part in the span [c]. Computed from the N' logit gaps and the Gram
+    matrix of the rows: |W's part|^2 = g' G^+ g and <W_mm, W> = alpha' g.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias import make_separation_pair
+    >>> from attnbias.nets.head_margin import compare
+    >>> compare(torch.tensor([[3.0, 0.0], [0.0, 4.0]]), make_separation_pair())
+    Comparison(cosine 0.600, 1.000 in the span of dimension 1, margin 1 of 1)
+    """
+    rows = gap_rows(data, opt)
+    W = as_float_tensor("W", W, dtype=torch.float64).detach()
+    require_shape("W", W, (data.d, data.d), "(d, d)")
+    require_device("W", W, data.X.device)
+    require_finite("W", W)
+    gaps = rows.gaps(W)
+    if not bool(gaps.any()):
+        raise RangeError(
+            "W",
+            expected="a logit gap other than 0",
+            got="none: these sequences see nothing of W",
+            remedy="compare a trained matrix, or on other sequences",
+        )
+    svm, (part, dimension) = solve_w_svm(data, opt), _visible(rows, gaps)
+    inner, norm = float(svm.dual @ gaps), float(torch.linalg.norm(W))
+    return Comparison(
+        svm=svm,
+        cosine=inner / (svm.norm * norm),
+        cosine_span=inner / (svm.norm * part),
+        share=part / norm,
+        dimension=dimension,
+        margin=float(gaps.min()) / part,
+    )
+
+
+def _visible(rows: GapRows, gaps: torch.Tensor) -> tuple[float, int]:
+    """Norm of W's projection on the rows' span, (g' G^+ g)^1/2 with g = <z_k, W>, and the rank."""
+    values, vectors = torch.linalg.eigh(rows.gram())
+    kept = values > values[-1] * len(values) * torch.finfo(values.dtype).eps
+    part = (vectors.T @ gaps)[kept] ** 2 / values[kept]
+    return math.sqrt(float(part.sum())), int(kept.sum())
