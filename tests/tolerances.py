@@ -67,3 +67,6 @@ LOG_SOFTMAX = 1e-12
 # Scores of a decoder from a least-squares solve: 2e-16 times the condition number of the tokens,
 # which Example 1 keeps below 1e3 except at the smallest d.
 INTERPOLATION = 1e-11
+# Networks in float32 trained by two loops, or by two processes that add in another order: 40
+# steps of rounding 6e-8 each, which a smooth small network does not amplify much.
+FLOAT32_RUN = 1e-4

@@ -1,7 +1,7 @@
 """Make the small real samples in attnbias/data/files from the full data sets.
 
     attnbias fetch mnist cifar10 snli toxic minilm
-    python tools/make_samples.py
+    python -m tools.make_samples
 
 Evenly spaced through each class in the order of the source, contents untouched. The result is the
 same, byte for byte, every time. `--check` compares with what is there and writes nothing.

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import http.client
 import os
+import re
 import time
 import urllib.error
 import urllib.request
@@ -58,12 +59,14 @@ def _resume(url: str, part: Path, size: int, progress: bool, by_hand: str) -> bo
     name, failures = part.name.removesuffix(".part"), 0
     if _held(part) > size:  # of another file
         part.unlink()
+    most = _held(part)
     with tqdm(total=size, desc=name, unit="B", unit_scale=True, disable=not progress) as bar:
-        while (held := _held(part)) < size:
+        while _held(part) < size:
             problem = _try(url, part, size, bar)
             if problem in ABSENT:
                 return False
-            failures = failures + 1 if _held(part) <= held else 0
+            failures = failures + 1 if _held(part) <= most else 0
+            most = max(most, _held(part))
             if failures >= ATTEMPTS:
                 raise _no_file(part, problem, by_hand)
             time.sleep(PAUSE * failures)
@@ -127,9 +130,9 @@ def read_page(url: str, by_hand: str) -> str | None:
     ------
     MissingFileError
     """
-    request = _request(url)
-    request.add_header("Accept", "text/html")
     try:
+        request = _request(url)
+        request.add_header("Accept", "text/html")
         with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
             return response.read().decode("utf-8", "replace")
     except urllib.error.HTTPError as error:
@@ -138,23 +141,19 @@ def read_page(url: str, by_hand: str) -> str | None:
             return None
     except NETWORK as error:
         problem = f"{type(error).__name__}: {error}"
-    raise _no_file(_without_login(url)[0], problem, by_hand)
+    raise _no_file(re.sub("//[^/]*@", "//", url), problem, by_hand)
 
 
 def _request(url: str) -> urllib.request.Request:
-    bare, login = _without_login(url)
+    """With "user:password@" in the address told to its host as a header, as pip does."""
+    parts = urlsplit(url)
+    login, _, host = parts.netloc.rpartition("@")
+    bare = urlunsplit(parts._replace(netloc=host))
     request = urllib.request.Request(bare, headers={"User-Agent": "attnbias"})
     if login:  # not sent on to a host that the server redirects to
         token = base64.b64encode(unquote(login).encode()).decode()
         request.add_unredirected_header("Authorization", f"Basic {token}")
     return request
-
-
-def _without_login(url: str) -> tuple[str, str]:
-    """The address as it may be shown and asked for, and "user:password" or nothing."""
-    parts = urlsplit(url)
-    login, _, host = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=host)), login
 
 
 def _held(part: Path) -> int:

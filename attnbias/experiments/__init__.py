@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 from .._validate import require_choice
 from ..errors import RangeError
-from . import fig1, fig2, fig3, fig4, fig6, fig7, fig8, fig9
+from . import fig1, fig2, fig3, fig4, fig6, fig7, fig8, fig9, fig10
+from .cosine_result import CosineResult
 from .network_result import NetworkResult
 from .networks import train_all
 from .paths import query_images, sequence_scores
@@ -14,12 +16,14 @@ from .result import ExperimentResult
 from .snapshots import Snapshots, attention_snapshots
 
 __all__ = [
+    "CosineResult",
     "ExperimentResult",
     "NetworkResult",
     "Snapshots",
     "attention_snapshots",
     "describe",
     "fig1",
+    "fig10",
     "fig2",
     "fig3",
     "fig4",
@@ -28,6 +32,7 @@ __all__ = [
     "fig8",
     "fig9",
     "list",
+    "load",
     "query_images",
     "run",
     "sequence_scores",
@@ -42,6 +47,7 @@ _REGISTRY = {
     "fig7": fig7,
     "fig8": fig8,
     "fig9": fig9,
+    "fig10": fig10,
 }
 
 
@@ -56,7 +62,7 @@ def list():
     --------
     >>> from attnbias import experiments
     >>> experiments.list()
-    ['fig1', 'fig2', 'fig3', 'fig4', 'fig6', 'fig7', 'fig8', 'fig9']
+    ['fig1', 'fig2', 'fig3', 'fig4', 'fig6', 'fig7', 'fig8', 'fig9', 'fig10']
     """
     return [*_REGISTRY]
 
@@ -88,7 +94,7 @@ def parameters(name: str) -> dict[str, inspect.Parameter]:
     return known
 
 
-def run(name: str, **settings) -> ExperimentResult | NetworkResult:
+def run(name: str, **settings) -> ExperimentResult | NetworkResult | CosineResult:
     """Run an experiment of the registry.
 
     Parameters
@@ -101,7 +107,7 @@ def run(name: str, **settings) -> ExperimentResult | NetworkResult:
 
     Returns
     -------
-    ExperimentResult or NetworkResult
+    ExperimentResult, NetworkResult or CosineResult
 
     Raises
     ------
@@ -126,3 +132,29 @@ def run(name: str, **settings) -> ExperimentResult | NetworkResult:
                 remedy=f"see the docstring of attnbias.experiments.{name}.run",
             )
     return chosen(**settings)
+
+
+def load(name: str, folder="book/results") -> NetworkResult | CosineResult:
+    """Read the recorded run of an experiment, and judge its claims anew.
+
+    Parameters
+    ----------
+    name : str
+        Such as "fig6": one that needs more than a chapter's time, so that its run is recorded.
+    folder : path
+        Where `run` put it.
+
+    Returns
+    -------
+    NetworkResult, or CosineResult for "fig10"
+
+    Raises
+    ------
+    RangeError
+        For an experiment that writes no such file.
+    MissingFileError, FileFormatError
+    """
+    recorded = tuple(key for key in _REGISTRY if "out" in parameters(key))
+    chosen = _REGISTRY[require_choice("name", name, recorded)]
+    kind = getattr(chosen, "RESULT", NetworkResult)
+    return kind.load(Path(folder) / f"{name}.json", chosen.claims)

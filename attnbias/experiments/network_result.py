@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from .._files import FORMAT, read_text, write_text
-from ..checks import Check, CheckTable
+from ..checks import CheckTable
 from ..errors import FileFormatError
 from ..nets.log import TrainingLog
+from .network_claims import judged
 
 KIND = "network experiment"
 DIGITS = 6  # of the curves on disk; a record is read, never gone on from
@@ -82,7 +83,7 @@ class NetworkResult:
         return pandas.DataFrame.from_dict(rows, orient="index")
 
     def save(self, path) -> Path:
-        """Write all as json, atomically.
+        """Write all but the claims as json, atomically; a reader judges the logs anew.
 
         Raises
         ------
@@ -96,15 +97,14 @@ class NetworkResult:
             label: {value: loss if math.isfinite(loss) else None for value, loss in row.items()}
             for label, row in self.grid.items()
         }
-        stored["claims"] = [dataclasses.asdict(check) for check in self.claims]
         stored["logs"] = {
             label: [log.to_json(DIGITS) for log in logs] for label, logs in self.logs.items()
         }
         return write_text(path, json.dumps(stored, allow_nan=False) + "\n")
 
     @classmethod
-    def load(cls, path) -> NetworkResult:
-        """Read a file written by `save`.
+    def load(cls, path, claims: Callable) -> NetworkResult:
+        """Read a file written by `save`; `claims` makes the CheckTable from the logs.
 
         Raises
         ------
@@ -115,13 +115,14 @@ class NetworkResult:
             stored = json.loads(text)
             if stored["kind"] != KIND or stored["format"] != FORMAT:
                 raise ValueError(f"kind {stored['kind']!r}, format {stored['format']!r}")
+            logs = {
+                label: tuple(TrainingLog.from_json(log) for log in logs)
+                for label, logs in stored["logs"].items()
+            }
             return cls(
                 name=stored["name"],
                 title=stored["title"],
-                logs={
-                    label: tuple(TrainingLog.from_json(log) for log in logs)
-                    for label, logs in stored["logs"].items()
-                },
+                logs=logs,
                 seeds=tuple(stored["seeds"]),
                 settings=stored["settings"],
                 step_sizes=stored["step_sizes"],
@@ -132,7 +133,7 @@ class NetworkResult:
                     for label, row in stored["grid"].items()
                 },
                 substitutes=tuple(stored["substitutes"]),
-                claims=CheckTable(Check(**fields) for fields in stored["claims"]),
+                claims=judged(claims, logs),
                 provenance=stored["provenance"],
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -19,20 +19,23 @@ import torch
 
 from .._files import read_text, write_text
 from .._provenance import provenance
-from .._validate import require_flag, require_int, require_number
+from .._validate import require_flag, require_int, require_number, short
 from ..checks import CheckTable
 from ..errors import DivergedError, FileFormatError, NonFiniteError, RangeError
 from ..nets.log import TrainingLog
 from ..nets.loop import fit
 from ..nets.optim import SNGD, SPS
+from .network_claims import judged
 from .network_result import NetworkResult
 from .runs import seed_list
 
 GRID_SEED = 10_000  # of the short runs that choose the step size, none of the runs' own
+HALF = "SPS, c=1/2"  # the constant of Loizou et al. in place of the paper's 2 [b]
 OPTIMIZERS: dict[str, Callable] = {
     "SGD": lambda value: lambda parameters: torch.optim.SGD(parameters, lr=value),
     "SNGD": lambda value: lambda parameters: SNGD(parameters, lr=value),
     "SPS": lambda value: lambda parameters: SPS(parameters, max_step=value),
+    HALF: lambda value: lambda parameters: SPS(parameters, max_step=value, c=0.5),
     "Adam": lambda value: lambda parameters: torch.optim.Adam(parameters, lr=value),
 }
 
@@ -82,6 +85,7 @@ def train_all(
     eval_examples: int = 1000,
     grid_steps: int = 100,
     step_sizes: dict[str, float] | None = None,
+    optimizers=None,
     device: str = "cpu",
     precision: str = "no",
     out=None,
@@ -106,6 +110,8 @@ def train_all(
         Iterations of each short run of the grid, whose training loss at the end decides.
     step_sizes : dict of str to float, optional
         Values that skip the grid, by optimizer.
+    optimizers : sequence of str, optional
+        Which to run; the figure's own four by default. "SPS, c=1/2" is one more.
     device, precision, progress
         Those of `fit`.
     out : path, optional
@@ -125,7 +131,8 @@ def train_all(
     require_flag("progress", progress)
     per_epoch = len(recipe.train) // recipe.batch_size
     total = _steps(epochs or (recipe.epochs if steps is None else None), steps, per_epoch)
-    fixed = _step_sizes(step_sizes, recipe)
+    grids = _grids(optimizers, recipe.grids)
+    fixed = _step_sizes(step_sizes, grids)
     common = {
         "batch_size": recipe.batch_size,
         "eval_examples": eval_examples,
@@ -135,7 +142,7 @@ def train_all(
     settings = recipe.settings | common | {
         "steps": total, "records": require_int("records", records, low=1),
         "grid_steps": require_int("grid_steps", grid_steps, low=1), "step_sizes": fixed,
-        "grids": {label: list(values) for label, values in recipe.grids.items()},
+        "grids": {label: list(values) for label, values in grids.items()},
     }  # fmt: skip
     desk = Desk(out, recipe.name, settings)
 
@@ -149,10 +156,10 @@ def train_all(
 
     grid = {
         label: {f"{value:g}": _end(run, label, value, grid_steps) for value in values}
-        for label, values in recipe.grids.items()
+        for label, values in grids.items()
         if label not in fixed
     }
-    chosen = {label: fixed.get(label) or _best(label, grid[label]) for label in recipe.grids}
+    chosen = {label: fixed.get(label) or _best(label, grid[label]) for label in grids}
     every = max(1, total // records)
     logs = {
         label: tuple(run(label, value, seed, total, every) for seed in seeds)
@@ -161,7 +168,7 @@ def train_all(
     substitutes = (*recipe.substitutes, *_shorter(total, per_epoch, recipe.epochs))
     result = NetworkResult(
         recipe.name, recipe.title, logs, seeds, settings, chosen, grid, substitutes,
-        recipe.claims(logs), provenance(device),
+        judged(recipe.claims, logs), provenance(device),
     )  # fmt: skip
     desk.close(result)
     return result
@@ -187,13 +194,27 @@ def _shorter(steps: int, per_epoch: int, epochs: int) -> tuple[str, ...]:
     return (f"{steps} steps, {steps / per_epoch:.3g} epochs, in place of the paper's {epochs}",)
 
 
-def _step_sizes(given, recipe: Recipe) -> dict[str, float]:
+def _grids(optimizers, grids: dict) -> dict[str, tuple[float, ...]]:
+    """The grids of the chosen optimizers; that of SPS serves for its other constant."""
+    known = grids | ({HALF: grids["SPS"]} if "SPS" in grids else {})
+    chosen = list(grids) if optimizers is None else list(optimizers)
+    if not chosen or any(label not in known for label in chosen):
+        raise RangeError(
+            "optimizers",
+            expected="at least one of " + ", ".join(known),
+            got=short(optimizers),
+            remedy='give a list such as ["SGD", "SPS"]',
+        )
+    return {label: known[label] for label in chosen}
+
+
+def _step_sizes(given, grids: dict) -> dict[str, float]:
     given = dict(given or {})
     for label, value in given.items():
-        if label not in recipe.grids:
+        if label not in grids:
             raise RangeError(
                 "step_sizes",
-                expected="keys among " + ", ".join(recipe.grids),
+                expected="keys among " + ", ".join(grids),
                 got=repr(label)[:60],
                 remedy="name the optimizer as the figure does",
             )

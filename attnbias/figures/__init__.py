@@ -7,7 +7,9 @@ and needs no closing. `style` sets the look and the format for a whole notebook.
 from __future__ import annotations
 
 from .checks import plot_check
+from .cosines import plot_cosines
 from .looks import rule_style, style
+from .networks import plot_grid, plot_step_sizes, plot_training, plot_weight_norms
 from .numbers import figure_numbers
 from .plane import plot_bad_start, plot_plane_trajectory
 from .runs import plot_alignment_rates, plot_runs, plot_wall
@@ -24,15 +26,20 @@ __all__ = [
     "plot_attention",
     "plot_bad_start",
     "plot_check",
+    "plot_cosines",
     "plot_escape_steps",
     "plot_exponent_windows",
     "plot_gram",
+    "plot_grid",
     "plot_plane_trajectory",
     "plot_runs",
     "plot_sets",
+    "plot_step_sizes",
     "plot_support",
     "plot_tokens_2d",
+    "plot_training",
     "plot_wall",
+    "plot_weight_norms",
     "rule_style",
     "slider_attention",
     "slider_html",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from .claim import Claim, Finding, judge
 from .evidence import Evidence
 from .figure3 import FIGURE3
-from .figure_claims import FIGURE2, FIGURES_8_AND_9, NETWORKS
+from .figure_claims import FIGURE2, FIGURES_8_AND_9
 from .fixed import MAIN
 from .joint import JOINT
+from .network_claims import NETWORKS
 from .ours import OURS
 from .page import find_all, made_now, render, verdicts, write
 from .proof import PROOF

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -66,7 +67,22 @@ def orthogonal_jointly(n: int = 2, norm: float = 0.01) -> Dataset:
 
 
 class Evidence:
-    """Runs by name, one for each thing that claims are about."""
+    """Runs by name, one for each thing that claims are about.
+
+    Parameters
+    ----------
+    results : path
+        Folder of the recorded runs of networks.
+    """
+
+    def __init__(self, results="book/results") -> None:
+        self.results = Path(results)
+
+    def recorded(self, name: str):
+        """The recorded run of an experiment on networks, None where there is none."""
+        if not (self.results / f"{name}.json").is_file():
+            return None
+        return experiments.load(name, self.results)
 
     @functools.cached_property
     def fig2(self):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from .claim import Claim, Finding, judge, starting, unchecked
+from .claim import Claim, Finding, judge, starting
 from .evidence import Evidence
-
-_NETWORKS = unchecked("needs the trained networks of Section 5, which this version does not run")
 
 
 def of(figure: str, *starts: str, note: str = "", only_when: tuple[str, ...] | None = None):
@@ -179,49 +177,5 @@ FIGURES_8_AND_9 = (
             note=_FIG9,
             only_when=("the noise is projected off the decoder", "with noise projected"),
         ),
-    ),
-)
-
-NETWORKS = (
-    Claim(
-        "fig1",
-        "On MultiNLI normalised and Polyak steps train BERT much faster than SGD.",
-        "Section 5, Fig. 1",
-        "chap-ledger",
-        "a",
-        _NETWORKS,
-    ),
-    Claim("fig4", "On CivilComments too.", "Section 5, Fig. 4", "chap-ledger", "a", _NETWORKS),
-    Claim(
-        "fig6",
-        "On MNIST Polyak steps beat SGD and normalised steps are slower than it.",
-        "Appendix C, Fig. 6",
-        "chap-ledger",
-        "a",
-        _NETWORKS,
-    ),
-    Claim(
-        "fig7",
-        "On CIFAR-10 normalised steps are slower than SGD, and all norms grow.",
-        "Appendix C, Fig. 7",
-        "chap-ledger",
-        "a",
-        _NETWORKS,
-    ),
-    Claim(
-        "adam-vision",
-        "On vision data Adam trains no faster than SGD.",
-        "Section 5, Fig. 6",
-        "chap-ledger",
-        "a",
-        _NETWORKS,
-    ),
-    Claim(
-        "fig10",
-        "Most cosines of BERT's token embeddings in a sentence are near 0.",
-        "Appendix C.3, Fig. 10",
-        "chap-ledger",
-        "a",
-        unchecked("needs BERT's embeddings, which this version does not load"),
     ),
 )

@@ -1,12 +1,13 @@
 """What SNGD and SPS share: one step, from gradients to parameters, whatever the step size is.
 
-Norm, loss and step size are 0-dim float64 tensors beside the gradients. On a CPU the size is
-then read as a number; on a GPU it never leaves the device, so that no step waits for it.
+Norm, loss and step sizes are floats where the gradients lie on a CPU. Elsewhere they are 0-dim
+tensors that stay on the device, so that no step waits for it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 
 import torch
@@ -15,7 +16,14 @@ from torch.optim import Optimizer
 from .._validate import require_choice, require_number, short
 from ..dynamics.rules import INFINITE
 from ..errors import AttnBiasError, DtypeError, FileFormatError, NonFiniteError, RangeError
-from ._updates import Leaf, gradient_norm, real_dtype, update_by_numbers, update_on_device
+from ._scalars import choose, exp, is_finite, log, negate, scalar
+from ._updates import (
+    Leaf,
+    norm_as_number,
+    norm_on_device,
+    update_by_numbers,
+    update_on_device,
+)
 
 FAULTS = (
     (NonFiniteError, "gradient norm", "a finite number"),
@@ -29,8 +37,8 @@ class Steps(Optimizer):
     """What SNGD and SPS share: everything but the step size."""
 
     _step_supports_amp_scaling = True
-    _kept = ("rule", "nonfinite", "process_group", "last_step_size", "last_grad_norm")
-    _kept += ("_skipped", "_last_log_size", "_report", "_on_host")
+    _kept = ("rule", "nonfinite", "process_group", "_skipped", "_last")
+    _kept += ("_last_log_size", "_report", "_on_host")
     _on_host: bool | None = None  # tests set it to False, to walk a GPU's path on a CPU
     _on_its_way: tuple | None = None
     loss_floor = -math.inf
@@ -39,7 +47,7 @@ class Steps(Optimizer):
         self.rule = rule
         self.nonfinite = require_choice("nonfinite", nonfinite, ("raise", "skip"))
         self.process_group = process_group
-        self.last_step_size = self.last_grad_norm = torch.tensor(math.nan)
+        self._last = math.nan, math.nan
         self._skipped, self._last_log_size, self._report = 0, math.inf, None
         options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
         with _named_errors():
@@ -62,6 +70,16 @@ class Steps(Optimizer):
         except AttnBiasError:
             self.param_groups.pop()
             raise
+
+    @property
+    def last_grad_norm(self) -> torch.Tensor:
+        """|g| of the last step, 0-dim."""
+        return torch.as_tensor(self._last[0], dtype=torch.float64)
+
+    @property
+    def last_step_size(self) -> torch.Tensor:
+        """eta of the last step in the first group, 0-dim, before any decay."""
+        return torch.as_tensor(self._last[1], dtype=torch.float64)
 
     @property
     def skipped(self) -> int:
@@ -93,71 +111,70 @@ class Steps(Optimizer):
             SPS has no loss, or one that isn't a single number.
         """
         if closure is not None:
+            _require_no_loss(loss)
             with torch.enable_grad():
                 loss = closure()
         self._look()
         groups = [_leaves(group, self.state) for group in self.param_groups]
         grads = [leaf.grad for leaves in groups for leaf in leaves]
         home = _home(grads or [p for group in self.param_groups for p in group["params"]])
-        scale, overflow = self._amp(home)
-        norm = gradient_norm(grads, home) / scale
-        value = self._loss(loss, home)
-        sizes = self._sizes(norm, value)
-        self.last_grad_norm, self.last_step_size = norm, sizes[0]
+        hosted = home.type == "cpu" if self._on_host is None else self._on_host
+        number = float if hosted else functools.partial(scalar, home=home)
+        scale, overflow = self._amp(number)
+        norm = (norm_as_number(grads) if hosted else norm_on_device(grads, home)) / scale
+        value = self._loss(loss, number, home)
+        sizes = self._sizes(norm, value, [number(group["lr"]) for group in self.param_groups])
+        self._last = norm, sizes[0]
         still = self._judge(norm, value, sizes, overflow)
         self._learn(still)
-        self._move(groups, sizes / scale, still)
+        for group, leaves, size in zip(self.param_groups, groups, sizes, strict=True):
+            decay = number(group["lr"]) * group["weight_decay"] if group["weight_decay"] else None
+            if not hosted:
+                update_on_device(leaves, size / scale, group["momentum"], decay, still)
+            elif not still:
+                update_by_numbers(leaves, size / scale, group["momentum"], decay)
         return loss
 
-    def _amp(self, home: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    def _amp(self, number):
         """By what a GradScaler multiplied the gradients, and whether they overflowed."""
         scale, found_inf = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
-        scale = scalar(1.0 if scale is None else scale, home)
-        return scale, scalar(0.0 if found_inf is None else found_inf, home) > 0
+        scale = 1.0 if scale is None else number(scale)
+        return scale, number(0.0 if found_inf is None else found_inf) > 0
 
-    def _loss(self, loss, home: torch.device) -> torch.Tensor:
-        return scalar(0.0, home)
+    def _loss(self, loss, number, home: torch.device):
+        """The loss of the whole batch; SNGD needs none."""
+        return number(0.0)
 
-    def _sizes(self, norm: torch.Tensor, loss: torch.Tensor) -> torch.Tensor:
-        """(groups,) step sizes; a gradient of zero gives no step."""
-        log_lrs = [scalar(group["lr"], norm.device).log() for group in self.param_groups]
-        log_gap = (loss - self.loss_floor).log()
-        log_sizes = self._log_sizes(log_gap, norm.log(), torch.stack(log_lrs))
-        return torch.where(norm > 0, log_sizes, -math.inf).exp()
+    def _sizes(self, norm, loss, lrs: list) -> list:
+        """A step size for each group; a gradient of zero gives no step."""
+        log_sizes = self._log_sizes(log(loss - self.loss_floor), log(norm), list(map(log, lrs)))
+        return [exp(choose(norm > 0, log_size, -math.inf)) for log_size in log_sizes]
 
-    def _learn(self, still: torch.Tensor) -> None:
+    def _learn(self, still) -> None:
         """Keep what the next step needs of this one, unless nothing was to move."""
 
-    def _move(self, groups: list[list[Leaf]], sizes: torch.Tensor, still: torch.Tensor) -> None:
-        hosted = self._hosted(still.device)
-        if hosted and still:
-            return
-        for group, leaves, size in zip(self.param_groups, groups, sizes, strict=True):
-            momentum, decay = group["momentum"], group["lr"] * group["weight_decay"]
-            if hosted:
-                update_by_numbers(leaves, float(size), momentum, float(decay))
-            else:
-                decay = scalar(decay, size.device) if group["weight_decay"] else None
-                update_on_device(leaves, size, momentum, decay, still)
-
-    def _hosted(self, home: torch.device) -> bool:
-        return home.type == "cpu" if self._on_host is None else self._on_host
-
-    def _judge(self, norm, loss, sizes, overflow) -> torch.Tensor:
-        """Whether nothing may move, as a 0-dim tensor; counts, raises or sets the flag."""
-        bad = [~norm.isfinite(), ~loss.isfinite(), loss < self.loss_floor]
-        bad = torch.stack([*bad, ~sizes.isfinite().all()]) & ~overflow
-        report = torch.cat([bad.to(norm.dtype), torch.stack([norm, loss, loss, sizes.max()])])
+    def _judge(self, norm, loss, sizes: list, overflow):
+        """Whether nothing may move; counts, raises, or sets the flag on the device."""
+        values = [norm, loss, loss, sum(sizes)]
+        faults = [negate(is_finite(value)) for value in values]
+        faults[2] = loss < self.loss_floor
+        if not isinstance(norm, torch.Tensor):
+            return self._judge_now(faults, values) if not overflow else True
+        faults = torch.stack(faults) & ~overflow
         if self.nonfinite == "skip":
-            self._skipped = self._skipped + bad.any()
-        elif self._hosted(norm.device):
-            _raise(report)
-        else:
-            held = report if self._report is None else self._report
-            self._report = torch.where(held[:4].any(), held, report)
-            self._send()
-            return self._report[:4].any() | overflow
-        return bad.any() | overflow
+            self._skipped = self._skipped + faults.any()
+            return faults.any() | overflow
+        report = torch.cat([faults.to(norm.dtype), torch.stack(values)])
+        held = report if self._report is None else self._report
+        self._report = torch.where(held[:4].any(), held, report)
+        self._send()
+        return self._report[:4].any() | overflow
+
+    def _judge_now(self, faults: list[bool], values: list[float]) -> bool:
+        if self.nonfinite == "raise":
+            _raise(faults, values)
+        self._skipped += any(faults)
+        return any(faults)
 
     def _send(self) -> None:
         """Start a copy of the report to the host, unless one is on its way."""
@@ -181,11 +198,10 @@ class Steps(Optimizer):
                 self._raise_once(copy)
 
     def _raise_once(self, report: torch.Tensor) -> None:
-        try:
-            _raise(report)
-        except AttnBiasError:
+        flags = report.tolist()
+        if any(flags[:4]):
             self._report = self._on_its_way = None
-            raise
+        _raise(flags[:4], flags[4:])
 
     def check(self) -> None:
         """Wait for the device, and raise what `step` would.
@@ -200,7 +216,8 @@ class Steps(Optimizer):
     def state_dict(self) -> dict:
         """torch's, after `check`; the groups also hold the numbers that steps hand on."""
         self.check()
-        handed_on = {"skipped": self.skipped, "last_log_size": float(self._last_log_size)}
+        last = float(self._last_log_size)
+        handed_on = {"skipped": self.skipped, "last_log_size": last if last < math.inf else None}
         state = super().state_dict()
         for group in state["param_groups"]:
             group.update(handed_on)
@@ -220,7 +237,8 @@ class Steps(Optimizer):
         except (TypeError, ValueError, KeyError) as error:
             raise _foreign(str(error)) from None
         for group in self.param_groups:
-            self._skipped, self._last_log_size = group.pop("skipped"), group.pop("last_log_size")
+            self._skipped, last = group.pop("skipped"), group.pop("last_log_size")
+            self._last_log_size = math.inf if last is None else last
         self._report = self._on_its_way = None
 
 
@@ -253,30 +271,33 @@ def _checked(options: dict) -> dict:
     return options
 
 
+def _require_no_loss(loss) -> None:
+    if loss is not None:
+        raise DtypeError(
+            "closure, loss",
+            expected="one of them",
+            got="both",
+            remedy="the closure returns the loss",
+        )
+
+
 def _leaves(group: dict, state: dict) -> list[Leaf]:
     leaves = []
     for param in group["params"]:
-        if param.grad is not None:
-            grad = param.grad.coalesce() if param.grad.is_sparse else param.grad
+        grad = param.grad
+        if grad is not None:
+            grad = grad.coalesce() if grad.is_sparse else grad
             leaves.append(Leaf(param, grad, state[param] if group["momentum"] else None))
     return leaves
 
 
 def _home(tensors: list[torch.Tensor]) -> torch.device:
     """Where the step size is computed: the first accelerator, or the CPU."""
-    return next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
+    return next((t.device for t in tensors if not t.is_cpu), torch.device("cpu"))
 
 
-def scalar(value, home: torch.device) -> torch.Tensor:
-    """A number as a 0-dim tensor, without waiting for the device."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().to(home, real_dtype(home), non_blocking=True).reshape(())
-    return torch.full((), value, dtype=real_dtype(home), device=home)
-
-
-def _raise(report: torch.Tensor) -> None:
-    """Raise the first fault in a report: four flags, then the four values."""
-    flags, values = report.tolist()[:4], report.tolist()[4:]
+def _raise(flags: list, values: list[float]) -> None:
+    """Raise the first of FAULTS whose flag is set."""
     for flag, value, (kind, what, expected) in zip(flags, values, FAULTS, strict=True):
         if flag:
             raise kind(
@@ -294,7 +315,7 @@ def _require_ours(state_dict) -> None:
         groups, states = state_dict["param_groups"], state_dict["state"].values()
         for group in groups:
             _checked(group)
-            float(group["last_log_size"]), int(group["skipped"])
+            float(group["last_log_size"] or 0), int(group["skipped"])
         right = all(set(state) in (set(), {"momentum_buffer", "scale"}) for state in states)
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise _foreign(f"{type(error).__name__}: {error}") from None

@@ -1,21 +1,24 @@
 """Norm of a list of gradients, and v <- momentum v - size g, W <- (1 - decay) W + v.
 
-A parameter's state holds a buffer B and a number `scale` that stand for v = -scale B, so that
-torch's fused SGD kernel makes the whole update in one pass over memory, whatever the sizes
-are: with scale' = max(momentum scale, size),
-B' = (momentum scale / scale') B + (size / scale') g and W' = W - scale' B'.
+A parameter's state holds a buffer B and a number `scale` that stand for v = -scale B. With
+the new scale = size, B' = (momentum scale / size) B + g and W' = W - size B': torch's fused SGD
+kernel makes the whole update in one pass over memory, and B has the magnitude of a gradient.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from typing import NamedTuple
 
 import torch
 
-ROW = 4096
+from ._scalars import real_dtype, scalar
+
+PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+SMALL, BLOCK = 2**12, 2**20
 _fused = getattr(torch, "_fused_sgd_", None)
-FUSED_DEVICES = ("cpu", "cuda")
+FUSED_DEVICES, FUSED_DTYPES = ("cpu", "cuda"), (torch.float32, torch.float64)
 
 
 class Leaf(NamedTuple):
@@ -26,56 +29,55 @@ class Leaf(NamedTuple):
     state: dict | None
 
 
-def real_dtype(device: torch.device) -> torch.dtype:
-    """float64, or the widest that the device has."""
-    return torch.float32 if device.type == "mps" else torch.float64
+def norm_as_number(grads: list[torch.Tensor]) -> float:
+    """Norm of all gradients as one vector, on a CPU.
 
-
-def gradient_norm(grads: list[torch.Tensor], home: torch.device) -> torch.Tensor:
-    """Norm of all gradients as one vector: 0-dim, float64, on `home`.
-
-    Squares are added up in float64, or in float32 over short rows: one float32 sum over ten
-    million entries is wrong in the fourth digit.
+    A dot product is the fastest way to read a large float32 gradient once. It adds up in
+    float32, so it spans at most BLOCK entries (a sum over ten million is wrong in the fourth
+    digit), and what float32 squares can't hold is taken again in float64.
     """
-    norm = _norm(grads, home, exact=home.type != "cpu")
-    if home.type == "cpu" and not 1e-15 < float(norm) < 1e15:  # float32 squares may not hold it
-        norm = _norm(grads, home, exact=True)
-    return norm
+    small, flat, rest = [], [], []
+    for grad in grads:
+        plain = type(grad) is torch.Tensor and grad.dtype is torch.float32
+        if plain and not grad.is_sparse and grad.is_contiguous():
+            (small if grad.numel() <= SMALL else flat).append(grad.view(-1))
+        else:
+            rest.append(grad)
+    flat += [torch.cat(small)] if small else []
+    norm = math.sqrt(sum(map(_square, flat)))
+    if flat and not 1e-15 < norm < 1e15:
+        norm, rest = 0.0, grads
+    return math.hypot(norm, float(norm_on_device(rest, torch.device("cpu")))) if rest else norm
 
 
-def _norm(grads: list[torch.Tensor], home: torch.device, exact: bool) -> torch.Tensor:
-    whole, parts = defaultdict(list), []
+def _square(flat: torch.Tensor) -> float:
+    if flat.numel() <= BLOCK:
+        return float(torch.dot(flat, flat))
+    return sum(float(torch.dot(block, block)) for block in flat.split(BLOCK))
+
+
+def norm_on_device(grads: list[torch.Tensor], home: torch.device) -> torch.Tensor:
+    """The same as a 0-dim tensor on `home`, in float64 throughout."""
+    kinds, norms = defaultdict(list), []
     for grad in grads:
         grad = grad.values() if grad.is_sparse else grad
-        if exact or grad.numel() <= ROW or grad.dtype != torch.float32 or not _is_plain(grad):
-            whole[grad.device, grad.dtype, type(grad)].append(grad)
-            continue
-        flat = grad.view(-1)
-        even = flat.numel() // ROW * ROW
-        parts.append(torch.linalg.vector_norm(flat[:even].view(-1, ROW), dim=1))
-        parts.append(torch.linalg.vector_norm(flat[even:])[None])
-    for (device, _, _), tensors in whole.items():
-        wide = real_dtype(device)
-        wide = wide.to_complex() if tensors[0].is_complex() else wide
-        norms = torch._foreach_norm(tensors, 2, dtype=wide)
-        parts.append(torch.stack([n.full_tensor() if _sharded(n) else n for n in norms]))
-    if not parts:
-        return torch.zeros((), dtype=real_dtype(home), device=home)
-    parts = [part.to(home, real_dtype(home), non_blocking=True) for part in parts]
-    return torch.linalg.vector_norm(torch.cat(parts))
+        kinds[grad.device, grad.dtype, type(grad)].append(grad)
+    for (device, dtype, _), tensors in kinds.items():
+        wide = real_dtype(device).to_complex() if dtype.is_complex else real_dtype(device)
+        parts = torch._foreach_norm(tensors, 2, dtype=wide)
+        parts = torch.stack([part.full_tensor() if _sharded(part) else part for part in parts])
+        norms.append(parts.to(home, real_dtype(home), non_blocking=True))
+    return torch.linalg.vector_norm(torch.cat(norms)) if norms else scalar(0.0, home)
 
 
 def _sharded(tensor: torch.Tensor) -> bool:
     return hasattr(tensor, "full_tensor")
 
 
-def _is_plain(tensor: torch.Tensor) -> bool:
-    return tensor.is_contiguous() and not _sharded(tensor)
-
-
 def _local(tensor: torch.Tensor) -> torch.Tensor:
     """What lies here of a sharded tensor; complex numbers as pairs of reals."""
-    tensor = tensor.to_local() if _sharded(tensor) else tensor
+    if type(tensor) not in PLAIN_TYPES and _sharded(tensor):
+        tensor = tensor.to_local()
     return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
@@ -85,36 +87,38 @@ def _dense(grad: torch.Tensor) -> torch.Tensor:
 
 def update_by_numbers(leaves: list[Leaf], size: float, momentum: float, decay: float) -> None:
     """One step where the step size is at hand, on a CPU."""
-    params = [_local(leaf.param) for leaf in leaves]
-    if decay and params:
-        torch._foreach_mul_(params, 1 - decay)
-    if not momentum:
-        _add(params, leaves, -size)
-        return
+    if decay and leaves:
+        torch._foreach_mul_([_local(leaf.param) for leaf in leaves], 1 - decay)
+    if momentum:
+        _add_with_momentum(leaves, size, momentum)
+    else:
+        _add(leaves, -size)
+
+
+def _add(leaves: list[Leaf], alpha: float) -> None:
+    params, grads = [], []
+    for param, grad, _ in leaves:
+        if grad.is_sparse:
+            param.add_(grad, alpha=alpha)
+        else:
+            params.append(_local(param))
+            grads.append(_local(grad))
+    if params:
+        torch._foreach_add_(params, grads, alpha=alpha)
+
+
+def _add_with_momentum(leaves: list[Leaf], size: float, momentum: float) -> None:
     batches = defaultdict(list)
-    for param, leaf in zip(params, leaves, strict=True):
-        row = (param, _dense(leaf.grad), _buffer(leaf))
-        old = leaf.state["scale"]
-        leaf.state["scale"] = max(momentum * old, size)
-        batches[param.dtype, old, _is_whole(row)].append(row)
-    for (_, old, whole), rows in batches.items():
-        scale = max(momentum * old, size)
-        if scale:
-            keep = max(momentum * old / scale, 1e-300)  # at 0 the kernel wants no buffers
-            _call(rows, whole, keep, scale, 1 - size / scale)
-
-
-def _add(params: list[torch.Tensor], leaves: list[Leaf], alpha: float) -> None:
-    dense = [
-        (p, _local(leaf.grad))
-        for p, leaf in zip(params, leaves, strict=True)
-        if not leaf.grad.is_sparse
-    ]
-    if dense:
-        torch._foreach_add_(*map(list, zip(*dense, strict=True)), alpha=alpha)
-    for param, leaf in zip(params, leaves, strict=True):
-        if leaf.grad.is_sparse:
-            param.add_(leaf.grad, alpha=alpha)
+    for leaf in leaves:
+        row, scale = (_local(leaf.param), _dense(leaf.grad), _buffer(leaf)), leaf.state["scale"]
+        keep = momentum * scale / size if size else math.inf
+        if row[0].dtype not in FUSED_DTYPES or not 1e-30 < keep < 1e30:
+            row, keep, size_ = (row[0], row[1] * size, _velocity(leaf)), momentum, 1.0
+        else:
+            leaf.state["scale"] = size_ = size
+        batches[row[0].dtype, keep, size_, _is_whole(row)].append(row)
+    for (_, keep, size_, whole), rows in batches.items():
+        _call(rows, whole, keep, size_)
 
 
 def update_on_device(leaves, size, momentum: float, decay, still: torch.Tensor) -> None:
@@ -132,12 +136,12 @@ def update_on_device(leaves, size, momentum: float, decay, still: torch.Tensor) 
         steps = _times(grads, size.to(device, non_blocking=True), dtype)
         whole = whole and device.type in FUSED_DEVICES
         found_inf = still.to(device, torch.float32, non_blocking=True)
-        _call(zip(params, steps, *rest, strict=True), whole, momentum, 1.0, 0.0, found_inf)
+        _call(zip(params, steps, *rest, strict=True), whole, momentum, 1.0, found_inf)
 
 
 def _times(grads: list, size: torch.Tensor, dtype: torch.dtype) -> list[torch.Tensor]:
     """size * gradient; half precision would round the size to three digits."""
-    if dtype in (torch.float32, torch.float64):
+    if dtype in FUSED_DTYPES:
         return torch._foreach_mul(grads, size.to(dtype))
     return [(grad.float() * size.float()).to(dtype) for grad in grads]
 
@@ -145,12 +149,12 @@ def _times(grads: list, size: torch.Tensor, dtype: torch.dtype) -> list[torch.Te
 def _buffer(leaf: Leaf) -> torch.Tensor:
     if "momentum_buffer" not in leaf.state:
         leaf.state["momentum_buffer"] = torch.zeros_like(leaf.param)
-        leaf.state["scale"] = 0.0
+        leaf.state["scale"] = 1.0
     return _local(leaf.state["momentum_buffer"])
 
 
 def _velocity(leaf: Leaf) -> torch.Tensor:
-    """The buffer at scale 1; one that `update_by_numbers` left is rescaled in place."""
+    """The buffer at scale 1; one that another form left is rescaled in place."""
     buffer = _buffer(leaf)
     if leaf.state["scale"] != 1:
         buffer.mul_(leaf.state["scale"])
@@ -159,11 +163,17 @@ def _velocity(leaf: Leaf) -> torch.Tensor:
 
 
 def _is_whole(row: tuple) -> bool:
-    """Whether torch's fused kernel, which walks memory in order, may take these tensors."""
-    return _fused is not None and all(tensor.is_contiguous() for tensor in row)
+    """Whether torch's fused kernel may take these tensors.
+
+    It walks memory in order, and on a CPU (torch 2.13) it moves no more than the tail of a
+    half-precision tensor.
+    """
+    if _fused is None or row[0].dtype not in FUSED_DTYPES:
+        return False
+    return all(tensor.is_contiguous() for tensor in row)
 
 
-def _call(rows, whole: bool, momentum, lr: float, dampening: float, found_inf=None) -> None:
+def _call(rows, whole: bool, momentum: float, lr: float, found_inf=None) -> None:
     params, grads, *buffers = map(list, zip(*rows, strict=True))
     kernel = _fused if whole else _plain
     kernel(
@@ -173,7 +183,7 @@ def _call(rows, whole: bool, momentum, lr: float, dampening: float, found_inf=No
         weight_decay=0.0,
         momentum=momentum,
         lr=lr,
-        dampening=dampening,
+        dampening=0.0,
         nesterov=False,
         maximize=False,
         is_first_step=False,
@@ -181,11 +191,11 @@ def _call(rows, whole: bool, momentum, lr: float, dampening: float, found_inf=No
     )
 
 
-def _plain(params, grads, buffers, *, momentum, lr, dampening, found_inf=None, **_) -> None:
+def _plain(params, grads, buffers, *, momentum, lr, found_inf=None, **_) -> None:
     """torch's fused kernel again, for layouts, devices and versions that lack it."""
     for i, (param, step) in enumerate(zip(params, grads, strict=True)):
         if buffers:
-            step = torch.add(buffers[i] * momentum, step, alpha=1 - dampening)
+            step = step + buffers[i] * momentum
             if found_inf is not None:
                 step = torch.where(found_inf > 0, buffers[i], step)
             buffers[i].copy_(step)

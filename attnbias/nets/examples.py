@@ -11,7 +11,9 @@ import torch
 from tqdm import tqdm
 
 from .._validate import as_float_tensor, require_finite, require_int, require_shape
-from ..errors import RangeError
+from ..data.images import ImageSet
+from ..data.text import TextSet
+from ..errors import DtypeError, RangeError
 
 
 class ImageExamples:
@@ -35,9 +37,21 @@ class ImageExamples:
     Notes
     -----
     Source: [d]. No augmentation, since the paper names none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from attnbias.data.images import ImageSet
+    >>> from attnbias.nets.examples import ImageExamples
+    >>> pixels = np.array([0, 255], np.uint8).reshape(2, 1, 1, 1)
+    >>> examples = ImageExamples(ImageSet(pixels, np.array([0, 1]), ("black", "white")))
+    >>> inputs, labels = examples.batch([1, 0])
+    >>> inputs["images"].flatten().tolist(), labels.tolist()
+    ([1.0, -1.0], [1, 0])
     """
 
     def __init__(self, images, *, mean=None, std=None) -> None:
+        _require_set("images", images, ImageSet)
         pixels = np.ascontiguousarray(np.moveaxis(np.asarray(images.images), -1, 1))
         self.pixels = torch.from_numpy(pixels if pixels.flags.writeable else pixels.copy())
         self.labels = torch.tensor(np.asarray(images.labels), dtype=torch.long)
@@ -83,8 +97,8 @@ class TextExamples:
     ----------
     lengths : np.ndarray, shape (m,)
         Word pieces of each row.
-    truncated : int
-        How many rows have `max_length` word pieces, the limit.
+    at_limit : int
+        Rows of `max_length` word pieces: those that were cut, and those that just fit.
 
     Raises
     ------
@@ -93,11 +107,24 @@ class TextExamples:
     Notes
     -----
     Source: [d].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from attnbias.data.text import TextSet
+    >>> from attnbias.nets.examples import TextExamples
+    >>> from attnbias.nets.text import load_tokenizer
+    >>> texts = TextSet(("A bias.", "None"), None, np.array([0, 1]), ("short", "shorter"))
+    >>> inputs, labels = TextExamples(texts, load_tokenizer("tiny")).batch([0, 1])
+    >>> inputs["input_ids"].tolist()
+    [[101, 1037, 13827, 1012, 102], [101, 3904, 102, 0, 0]]
     """
 
     CHUNK = 4096  # texts cut at a time: bounds the memory of the tokenizer's own records
 
     def __init__(self, texts, tokenizer, max_length: int = 128, *, progress: bool = False) -> None:
+        _require_set("texts", texts, TextSet)
+        _require_tokenizer(tokenizer)
         low = 3 if texts.second is None else 5  # room for a word piece of each text
         longest = min(int(tokenizer.model_max_length), 2**20)
         self.max_length = require_int("max_length", max_length, low=low, high=longest)
@@ -112,7 +139,7 @@ class TextExamples:
             ids.append(_flat(rows["input_ids"], np.int32))
             types.append(_flat(rows["token_type_ids"], np.int8))
         self.lengths = np.array(lengths, dtype=np.int64)
-        self.truncated = int((self.lengths == self.max_length).sum())
+        self.at_limit = int((self.lengths == self.max_length).sum())
         self.starts = np.cumsum(self.lengths) - self.lengths
         self.ids, self.types = np.concatenate(ids), np.concatenate(types)
 
@@ -149,9 +176,37 @@ def _flat(rows: list, dtype) -> np.ndarray:
     return np.fromiter((x for row in rows for x in row), dtype)
 
 
+def _require_set(name: str, value, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise DtypeError(
+            name,
+            expected=f"an {kind.__name__}" if kind is ImageSet else f"a {kind.__name__}",
+            got=type(value).__name__,
+            remedy="the loaders of attnbias.data give one",
+        )
+
+
+def _require_tokenizer(tokenizer) -> None:
+    if not callable(tokenizer) or getattr(tokenizer, "pad_token_id", None) is None:
+        raise DtypeError(
+            "tokenizer",
+            expected="a tokenizer of transformers with a padding token",
+            got=type(tokenizer).__name__,
+            remedy="load_tokenizer gives one",
+        )
+
+
 def as_rows(indices, count: int) -> torch.Tensor:
     """Row numbers as a long tensor, each from 0 to count - 1."""
-    rows = torch.as_tensor(np.asarray(indices, dtype=np.int64).reshape(-1))
+    rows = np.asarray(indices)
+    if rows.dtype.kind not in "iu" or rows.ndim != 1:
+        raise DtypeError(
+            "indices",
+            expected="a vector of integers",
+            got=f"shape {rows.shape} of {rows.dtype}",
+            remedy="draw row numbers, for example with generator.permutation(len(examples))",
+        )
+    rows = torch.from_numpy(rows.astype(np.int64))
     if not len(rows) or int(rows.min()) < 0 or int(rows.max()) >= count:
         raise RangeError(
             "indices",
@@ -167,8 +222,11 @@ def _moments(pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     counts = torch.stack(
         [torch.bincount(channel.flatten(), minlength=256) for channel in pixels.unbind(1)]
     ).to(torch.float64)
-    weights, values = counts / counts.sum(1, keepdim=True), torch.arange(256) / 255.0
-    mean = weights @ values.double()
+    weights, values = (
+        counts / counts.sum(1, keepdim=True),
+        torch.arange(256, dtype=torch.float64) / 255,
+    )
+    mean = weights @ values
     return mean, (weights * (values - mean[:, None]) ** 2).sum(1).sqrt()
 
 

@@ -126,7 +126,7 @@ def attention_head(encoder, tokenizer, sentences, layer: int, head: int, *, quer
     encoder : transformers.BertModel
         Left as it was: its mode, its dtype, its attention implementation.
     tokenizer : transformers.PreTrainedTokenizerBase
-    sentences : sequence of str
+    sentences : list or tuple of str
         Those longer than the encoder's positions are cut.
     layer, head : int
         From 0.
@@ -188,18 +188,21 @@ def _require_encoder(encoder) -> None:
 
 
 def _words(tokenizer, sentences, longest: int) -> dict:
-    sentences = [sentences] if isinstance(sentences, str) else list(sentences)
-    wrong = [s for s in sentences if not isinstance(s, str)]
-    if wrong:
+    listed = isinstance(sentences, list | tuple)
+    wrong = [s for s in (sentences if listed else [sentences]) if not isinstance(s, str)]
+    if wrong or not listed:
         raise DtypeError(
-            "sentences", expected="strings", got=short(wrong[0]), remedy="pass a list of str"
+            "sentences",
+            expected="a list of strings",
+            got=short(wrong[0] if wrong else sentences),
+            remedy="pass a list of str",
         )
     if not sentences:
         raise RangeError(
             "sentences", expected="at least one", got="none", remedy="pass a list of str"
         )
     return tokenizer(
-        sentences, padding=True, truncation=True, max_length=longest, return_tensors="pt"
+        list(sentences), padding=True, truncation=True, max_length=longest, return_tensors="pt"
     )
 
 

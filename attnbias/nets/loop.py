@@ -73,7 +73,7 @@ def fit(
     progress : bool
         Show a progress bar on standard error.
     label : str
-        Its title.
+        What the run is called, in the bar and in errors.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def fit(
         "precision": require_choice("precision", precision, PRECISIONS),
     }
     require_flag("progress", progress)
-    run = _Run(model, train, test, make_optimizer, settings, device)
+    run = _Run(model, train, test, make_optimizer, settings, device, label)
     with _own_randomness(run.accelerator), _memory_named(settings):
         run.start(checkpoint)
         bar = tqdm(
@@ -137,9 +137,18 @@ def fit(
 class _Run:
     """The state of one run between two iterations."""
 
-    def __init__(self, model, train, test, make_optimizer, settings: dict, device: str) -> None:
+    def __init__(
+        self, model, train, test, make_optimizer, settings: dict, device: str, label: str
+    ) -> None:
         accelerate = need("accelerate")
         require_choice("device", device, ("cpu", "cuda"))
+        if device == "cuda" and not torch.cuda.is_available():
+            raise RangeError(
+                "device", expected="'cpu', or a GPU for 'cuda'", got="'cuda' and no GPU",
+                remedy="run on the CPU, or on a machine with a GPU and a torch built for it",
+            )  # fmt: skip
+        # Accelerate keeps device and precision for the whole process, and refuses a second choice
+        accelerate.state.AcceleratorState._reset_state(not torch.distributed.is_initialized())
         self.accelerator = accelerate.Accelerator(
             cpu=device == "cpu", mixed_precision=settings["precision"]
         )
@@ -152,6 +161,7 @@ class _Run:
                 remedy="choose one that the processes can share equally",
             )
         self.settings, self.train, self.test = settings, train, test
+        self.label = label or "training"
         model = model.to(self.accelerator.device)
         self.bare = model
         self.model, self.optimizer = self.accelerator.prepare(
@@ -245,7 +255,7 @@ class _Run:
         losses = [row["train_loss"], row["batch_loss"] if self.step else 0.0]
         if not np.isfinite(losses).all():
             raise DivergedError(
-                f"training, iterations up to {self.step}",
+                f"{self.label}, iterations up to {self.step}",
                 expected="a finite loss",
                 got=f"{losses[0]:g} on the training examples, {losses[1]:g} on mini-batches",
                 remedy="take a smaller step size or cap; the checkpoint before it is kept",

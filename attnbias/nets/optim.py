@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 
 import torch
 import torch.distributed as dist
@@ -13,7 +14,8 @@ import torch.distributed as dist
 from .._validate import require_number, short
 from ..dynamics.rules import INFINITE, NGD, Polyak
 from ..errors import DtypeError, ShapeError
-from ._steps import Steps, scalar
+from ._scalars import choose, least, scalar
+from ._steps import Steps
 
 
 class SNGD(Steps):
@@ -85,9 +87,9 @@ class SNGD(Steps):
         rule = NGD(1.0, max_step=max_step)
         super().__init__(params, rule, lr, momentum, weight_decay, nonfinite, process_group)
 
-    def _log_sizes(self, log_gap, log_norm, log_lrs: torch.Tensor) -> torch.Tensor:
-        rule = dataclasses.replace(self.rule, log_scale=log_lrs)
-        return rule.log_step_size(log_gap, log_norm)
+    def _log_sizes(self, log_gap, log_norm, log_lrs: list) -> list:
+        rules = [dataclasses.replace(self.rule, log_scale=log_lr) for log_lr in log_lrs]
+        return [rule.log_step_size(log_gap, log_norm) for rule in rules]
 
 
 class SPS(Steps):
@@ -163,25 +165,25 @@ class SPS(Steps):
         process_group=None,
     ):
         c = require_number("c", c, low=0, high=INFINITE, open_low=True)
+        loss_floor = require_number("loss_floor", loss_floor, low=-INFINITE, high=INFINITE)
         rule = dataclasses.replace(Polyak(max_step, loss_floor), log_scale=-math.log(c))
-        self.loss_floor, self.log_growth = rule.loss_floor, _growth(smoothing, steps_per_epoch)
+        self.loss_floor, self.log_growth = loss_floor, _growth(smoothing, steps_per_epoch)
         super().__init__(params, rule, lr, momentum, weight_decay, nonfinite, process_group)
 
-    def _loss(self, loss, home: torch.device) -> torch.Tensor:
-        return _mean(scalar(_one_number(loss), home), self.process_group)
+    def _loss(self, loss, number, home: torch.device):
+        return number(_mean(_one_number(loss), self.process_group, home))
 
-    def _log_sizes(self, log_gap, log_norm, log_lrs: torch.Tensor) -> torch.Tensor:
+    def _log_sizes(self, log_gap, log_norm, log_lrs: list) -> list:
         log_size = self.rule.log_step_size(log_gap, log_norm)
         if self.log_growth is not None:
-            cap = scalar(self._last_log_size + self.log_growth, log_norm.device)
-            log_size = torch.minimum(log_size, cap)
-            self._next_log_size = torch.where(log_norm > -math.inf, log_size, -math.inf)
-        return log_size + log_lrs
+            log_size = least(log_size, self._last_log_size + self.log_growth)
+            self._next_log_size = choose(log_norm > -math.inf, log_size, -math.inf)
+        return [log_size + log_lr for log_lr in log_lrs]
 
-    def _learn(self, still: torch.Tensor) -> None:
+    def _learn(self, still) -> None:
         if self.log_growth is not None:
-            moves = ~still & (self._next_log_size > -math.inf)
-            self._last_log_size = torch.where(moves, self._next_log_size, self._last_log_size)
+            kept = still | (self._next_log_size == -math.inf)
+            self._last_log_size = choose(kept, self._last_log_size, self._next_log_size)
 
 
 def _growth(smoothing, steps_per_epoch) -> float | None:
@@ -201,27 +203,30 @@ def _growth(smoothing, steps_per_epoch) -> float | None:
 
 
 def _one_number(loss):
-    if loss is None or isinstance(loss, str):
+    """The loss, detached; a tensor of one number or a float."""
+    if isinstance(loss, torch.Tensor) and not loss.is_complex():
+        if loss.numel() != 1:
+            raise ShapeError(
+                "loss",
+                expected="one number",
+                got=f"shape {tuple(loss.shape)}",
+                remedy="reduce it as for its gradients, for example loss.mean()",
+            )
+        return loss.detach()
+    if not isinstance(loss, numbers.Real):
         raise DtypeError(
             "loss",
-            expected="the loss as one number",
+            expected="the loss as one real number",
             got=short(loss),
             remedy="call step(loss=loss), or step(closure) with a closure that returns it",
-        )
-    if isinstance(loss, torch.Tensor) and loss.numel() != 1:
-        raise ShapeError(
-            "loss",
-            expected="one number",
-            got=f"shape {tuple(loss.shape)}",
-            remedy="reduce it, for example loss.mean(), as the gradients' loss was",
         )
     return loss
 
 
-def _mean(loss: torch.Tensor, group) -> torch.Tensor:
+def _mean(loss, group, home: torch.device):
     """The loss averaged over the processes that share the batch."""
     if group is False or not (dist.is_available() and dist.is_initialized()):
         return loss
-    total = loss.clone()
+    total = scalar(loss, home).clone()
     dist.all_reduce(total, group=group)
     return total / dist.get_world_size(group)

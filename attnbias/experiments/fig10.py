@@ -1,0 +1,260 @@
+"""Figure 10: how near to orthogonal the token embeddings within real texts are."""
+
+from __future__ import annotations
+
+import numpy as np
+from tqdm import tqdm
+
+from .._files import as_path, target_path
+from .._provenance import provenance
+from .._validate import require_choice, require_flag, require_int
+from ..checks import Check, CheckTable
+from ..data.minilm import load_minilm_sample
+from ..data.text import TextSet, load_nli, load_toxic
+from ..errors import DtypeError
+from ..nets.examples import TextExamples
+from ..nets.text import load_encoder, load_tokenizer
+from .cosine_result import CosineResult
+from .cosines import Cosines, pair_cosines, random_within, unit_rows
+
+TITLE = "Figure 10: cosines between token embeddings"
+TEXT = "Appendix C.3, text on Fig. 10"
+RESULT = CosineResult
+SOURCES = ("huggingface", "packages", "bundled")
+LOADERS = {"NLI": load_nli, "toxic": load_toxic}
+PAPER = {"NLI": 100_000, "toxic": 50_000}
+KINDS = ("text", "positions", "shuffled", "uniform", "centred")
+NEAR = 0.2  # of 0, at least 78 degrees apart [d]
+ALLOWED = 1 / 15  # Assumption 1, version A1, for tokens of equal norms
+STANDS_IN = {
+    "NLI": "{count:,} pairs of SNLI, captions only, in place of 100,000 of MultiNLI",
+    "toxic": "{count:,} Wikipedia comments and tweets in place of 50,000 of CivilComments",
+    "packages": "embeddings of all-MiniLM-L6-v2, width 384, in place of bert-base-uncased's",
+    "bundled": "an extract of the embeddings of all-MiniLM-L6-v2 in place of bert-base-uncased's",
+    "tiny": "random embeddings in place of bert-base-uncased's",
+}
+
+
+def run(
+    *,
+    source="huggingface",
+    model=None,
+    texts: dict[str, int] | None = None,
+    max_length: int = 512,
+    seed: int = 0,
+    out=None,
+    progress: bool = False,
+) -> CosineResult:
+    """Cosines between all pairs of token embeddings of a text, over two corpora.
+
+    Parameters
+    ----------
+    source : {"huggingface", "packages", "bundled"}
+        Of the texts, as in `attnbias.data.text`: their training split, and for "bundled"
+        those of `attnbias.data.minilm`.
+    model : {"huggingface", "packages", "tiny"} or path, optional
+        Of the embeddings, as in `attnbias.nets.text.load_encoder`. By default the source's
+        own; for "bundled" the extract of MiniLM that comes with attnbias.
+    texts : dict of str to int, optional
+        How many of "NLI" and of "toxic", evenly spaced through the corpus; by default the
+        paper's numbers. A corpus that has fewer is taken whole.
+    max_length : int
+        Word pieces of a text that are looked at, special tokens counted.
+    seed : int
+        Of the two kinds of pairs that are drawn.
+    out : path, optional
+        Folder for the result.
+    progress : bool
+        Show progress bars on standard error.
+
+    Returns
+    -------
+    CosineResult
+        By corpus and kind: "text", two different word pieces of one text, each pair once;
+        "positions", any two positions, so that a repeated piece is a pair of cosine 1;
+        "shuffled", as "text" after dealing the pieces anew over the texts; "uniform", as
+        many pieces in each text, drawn from all that occur whatever their frequency;
+        "centred", as "text" after subtracting the mean over all pieces of all texts.
+
+    Raises
+    ------
+    RangeError, DtypeError, MissingExtraError, MissingFileError, FileAccessError, \
+ChecksumError, FileFormatError
+
+    Notes
+    -----
+    Source: Fig. 10 and Appendix C.3. [a] static embeddings of BERT's word pieces, 100,000
+    texts of MultiNLI and 50,000 of CivilComments, every pair in a text. [d] a premise and its
+    hypothesis are one text, as the encoder reads them; special tokens are left out.
+
+    Examples
+    --------
+    >>> from attnbias.experiments import fig10
+    >>> result = fig10.run(source="bundled", texts={"NLI": 50, "toxic": 20})
+    >>> [round(result.cosines[corpus]["text"].mean_abs, 1) for corpus in ("NLI", "toxic")]
+    [0.1, 0.1]
+    """
+    require_choice("source", source, SOURCES)
+    require_flag("progress", progress)
+    wanted = _wanted(texts)
+    max_length = require_int("max_length", max_length, low=5)
+    rng = np.random.default_rng(require_int("seed", seed, low=0))
+    target = None if out is None else target_path(as_path(out) / "fig10.json")
+    if source == "bundled" and model is None:
+        tokens, vectors = _bundled(wanted, max_length)
+    else:
+        tokens, vectors = _read(source, model or source, wanted, max_length, progress)
+    cosines = {}
+    with tqdm(total=len(KINDS) * len(tokens), disable=not progress, unit="kind") as done:
+        for corpus, rows in tokens.items():
+            cosines[corpus] = corpus_cosines(rows, vectors, rng, done.update)
+    settings = {"source": source, "model": str(model or source), "texts": wanted,
+                "max_length": max_length, "seed": seed}  # fmt: skip
+    result = CosineResult(
+        "fig10", TITLE, cosines, {corpus: _sizes(rows) for corpus, rows in tokens.items()},
+        vectors.shape[1], float(np.linalg.norm(unit_rows(vectors).mean(axis=0))), settings,
+        _substitutes(settings, tokens), claims(cosines, vectors.shape[1]), provenance(),
+    )  # fmt: skip
+    if target is not None:
+        result.save(target)
+    return result
+
+
+def corpus_cosines(rows, vectors, rng: np.random.Generator, done=lambda: None) -> dict:
+    """Cosines of all `KINDS` over texts given as rows of the vectors.
+
+    Parameters
+    ----------
+    rows : sequence of integer arrays
+    vectors : (V, d) float tensor
+    rng : numpy.random.Generator
+    done : callable
+        Called after each kind.
+
+    Returns
+    -------
+    dict of str to Cosines
+    """
+    distinct = [np.unique(row) for row in rows]
+    places, flat = np.cumsum([len(row) for row in distinct])[:-1], np.concatenate(distinct)
+    used = np.unique(flat)
+    tables = {
+        "text": (distinct, vectors, False),
+        "positions": (rows, vectors, True),
+        "shuffled": (np.split(rng.permutation(flat), places), vectors, False),
+        "uniform": (np.split(rng.choice(used, len(flat)), places), vectors, False),
+        "centred": (distinct, vectors - vectors[flat].mean(dim=0), False),
+    }
+    found = {}
+    for kind in KINDS:
+        texts, table, positions = tables[kind]
+        found[kind] = pair_cosines(texts, table, positions=positions)
+        done()
+    return found
+
+
+def claims(cosines: dict[str, dict[str, Cosines]], dimension: int) -> CheckTable:
+    """What the text says on Fig. 10, and how far that is from Assumption 1.
+
+    Parameters
+    ----------
+    cosines : dict of str to dict of str to Cosines
+        Those of a CosineResult.
+    dimension : int
+        Of the embeddings.
+
+    Returns
+    -------
+    CheckTable
+        The text gives no numbers: "small" is within 0.2 and "significant" is half [d].
+    """
+    checks = []
+    for corpus, kinds in cosines.items():
+        checks += [
+            Check(
+                f"a significant fraction near 0: share of |cosine| <= {NEAR}, {corpus}, {name}",
+                kinds[kind].within(NEAR), 0.5, ">=", TEXT, "a", reason="0.2 and half are ours",
+            )
+            for kind, name in (("text", "different pieces"), ("positions", "all positions"))
+        ]  # fmt: skip
+        checks += [
+            Check(
+                f"as near as random directions: share of |cosine| <= 0.1, {corpus}",
+                kinds["text"].within(0.1), random_within(0.1, dimension), ">=", TEXT, "d",
+                reason=f"random directions in {dimension} dimensions",
+            ),
+            Check(
+                f"as near as a proof needs: share of |cosine| <= 1/15, {corpus}",
+                kinds["text"].within(ALLOWED), 1.0, ">=", "Assumption 1, version A1", "c",
+                reason="for tokens of equal norms",
+            ),
+        ]  # fmt: skip
+    return CheckTable(checks)
+
+
+def spaced(count: int, wanted: int) -> np.ndarray:
+    """At most so many of 0 .. count - 1, evenly spaced, the first and the last among them."""
+    return np.linspace(0, count - 1, min(count, wanted)).round().astype(int)
+
+
+def _wanted(texts) -> dict[str, int]:
+    """How many texts of each corpus, the paper's numbers where none is given."""
+    if texts is not None and not isinstance(texts, dict):
+        raise DtypeError(
+            "texts", expected="a dict of corpus to number", got=type(texts).__name__,
+            remedy='pass {"NLI": 1000, "toxic": 1000}, say',
+        )  # fmt: skip
+    for corpus, count in (texts or {}).items():
+        require_choice("texts", corpus, tuple(PAPER))
+        require_int(f"texts of {corpus}", count, low=1)
+    return PAPER | (texts or {})
+
+
+def _bundled(wanted: dict, max_length: int) -> tuple[dict, object]:
+    """Texts by corpus as rows of the bundled embeddings, and these."""
+    sample = load_minilm_sample()
+    pairs = zip(*(sample.texts[name].rows for name in ("premises", "hypotheses")), strict=True)
+    found = {"NLI": [np.concatenate(pair) for pair in pairs]}
+    found["toxic"] = sample.texts["comments"].rows
+    tokens = {
+        corpus: [rows[i][:max_length] for i in spaced(len(rows), wanted[corpus])]
+        for corpus, rows in found.items()
+    }
+    return tokens, sample.vectors
+
+
+def _read(source, model, wanted: dict, max_length: int, progress: bool) -> tuple[dict, object]:
+    """Texts by corpus as numbers of word pieces, and a BERT's static embeddings."""
+    tokenizer, encoder = load_tokenizer(model), load_encoder(model)
+    tokens = {}
+    for corpus, load in LOADERS.items():
+        texts = load("train", source)
+        texts = _part(texts, spaced(len(texts), wanted[corpus]))
+        cut = TextExamples(texts, tokenizer, max_length, progress=progress)
+        rows = np.split(cut.ids, cut.starts[1:])
+        tokens[corpus] = [row[~np.isin(row, tokenizer.all_special_ids)] for row in rows]
+    return tokens, encoder.embeddings.word_embeddings.weight.detach()
+
+
+def _part(texts: TextSet, chosen: np.ndarray) -> TextSet:
+    first = tuple(texts.first[i] for i in chosen)
+    second = None if texts.second is None else tuple(texts.second[i] for i in chosen)
+    return TextSet(first, second, texts.labels[chosen], texts.classes, texts.name, texts.source)
+
+
+def _sizes(rows) -> dict[str, int]:
+    flat = np.concatenate(rows)
+    return {"texts": len(rows), "tokens": len(flat), "pieces": len(np.unique(flat))}
+
+
+def _substitutes(settings: dict, tokens: dict) -> tuple[str, ...]:
+    source, model, words = settings["source"], settings["model"], []
+    for corpus, rows in tokens.items():
+        if source != "huggingface":
+            words.append(STANDS_IN[corpus].format(count=len(rows)))
+        elif len(rows) < PAPER[corpus]:
+            words.append(f"{len(rows):,} texts, {corpus}, in place of {PAPER[corpus]:,}")
+    if model != "huggingface":
+        other = f"embeddings of {model} in place of bert-base-uncased's"
+        words.append(STANDS_IN.get(model, other))
+    return tuple(words)

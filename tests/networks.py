@@ -1,0 +1,68 @@
+"""Small examples and models for the tests of the loop, and a script that other processes run.
+
+python networks.py FOLDER OPTIMIZER [--slow]: trains, with a checkpoint in FOLDER, and writes
+FOLDER/log.json; under RANK and WORLD_SIZE it is one of several processes.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from attnbias.nets import SNGD, SPS, fit
+
+OPTIMIZERS = {
+    "SGD": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
+    "Adam": lambda parameters: torch.optim.Adam(parameters, lr=0.01),
+    "SNGD": lambda parameters: SNGD(parameters, lr=0.05, momentum=0.9),
+    "SPS": lambda parameters: SPS(parameters, smoothing=2.0, steps_per_epoch=4, max_step=10.0),
+}
+
+
+class Points:
+    """Two classes of points in the plane, each example a function of its row alone."""
+
+    def __init__(self, count: int = 32, seed: int = 0, slow: float = 0.0) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self.x = torch.randn(count, 2, generator=generator)
+        self.y = (self.x[:, 0] * self.x[:, 1] > 0).long()
+        self.slow = slow
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def batch(self, rows):
+        time.sleep(self.slow)
+        return {"input": self.x[rows]}, self.y[rows]
+
+
+def network(dropout: float = 0.2) -> torch.nn.Module:
+    """Two layers with dropout, always from the same start."""
+    with torch.random.fork_rng():
+        torch.default_generator.manual_seed(3)
+        return torch.nn.Sequential(
+            torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Dropout(dropout), torch.nn.Linear(8, 2)
+        )
+
+
+def training(name: str, *, slow: float = 0.0, dropout: float = 0.2, **options):
+    """40 iterations of `name` on `Points`."""
+    settings = {"steps": 40, "batch_size": 8, "record_every": 5} | options
+    train, test = Points(slow=slow), Points(16, seed=1)
+    return fit(network(dropout), train, test, OPTIMIZERS[name], **settings)
+
+
+def main(folder: Path, name: str, *flags: str) -> None:
+    torch.set_num_threads(1)
+    checkpoint = None if "--whole" in flags else folder / "state.npz"
+    dropout = 0.0 if "--whole" in flags else 0.2
+    log = training(
+        name, slow=0.02 if "--slow" in flags else 0.0, dropout=dropout, checkpoint=checkpoint
+    )
+    (folder / f"log{log.meta['processes']}.json").write_text(json.dumps(log.to_json()))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])

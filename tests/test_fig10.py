@@ -1,0 +1,295 @@
+"""Figure 10: cosines counted exactly, kinds of pairs that differ, a result that survives disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate
+
+from attnbias import experiments
+from attnbias.checks import CheckTable
+from attnbias.errors import (
+    DtypeError,
+    FileFormatError,
+    MissingFileError,
+    NonFiniteError,
+    RangeError,
+    ShapeError,
+)
+from attnbias.experiments import cosines as cosines_module
+from attnbias.experiments import fig10
+from attnbias.experiments.cosines import (
+    BINS,
+    Cosines,
+    pair_cosines,
+    random_density,
+    random_mean_abs,
+    random_within,
+)
+from attnbias.figures import plot_cosines
+
+FLOAT32 = 2e-6  # Gram matrices are in float32; sums of a few hundred cosines of size 1
+
+
+def by_hand(texts, table, positions: bool) -> list[float]:
+    """Every cosine, pair by pair, in float64."""
+    table = np.asarray(table, dtype=float)
+    table = table / np.linalg.norm(table, axis=1, keepdims=True)
+    found = []
+    for text in texts:
+        tokens = text if positions else sorted(set(text))
+        found += [float(table[a] @ table[b]) for a, b in itertools.combinations(tokens, 2)]
+    return found
+
+
+@pytest.fixture(scope="module")
+def small():
+    return fig10.run(source="bundled", texts={"NLI": 60, "toxic": 30})
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 8), min_size=0, max_size=7), min_size=1, max_size=6),
+    st.booleans(),
+    st.integers(0, 100),
+)
+def test_every_pair_is_counted_once(texts, positions, seed):
+    table = np.random.default_rng(seed).normal(size=(9, 4))
+    wanted = by_hand(texts, table, positions)
+    if not wanted:
+        with pytest.raises(RangeError, match="texts"):
+            pair_cosines(texts, table, positions=positions)
+        return
+    found = pair_cosines(texts, table, positions=positions)
+    assert found.pairs == len(wanted)
+    assert found.mean == pytest.approx(np.mean(wanted), abs=FLOAT32)
+    assert found.mean_abs == pytest.approx(np.mean(np.abs(wanted)), abs=FLOAT32)
+    assert found.deviation**2 == pytest.approx(np.var(wanted), abs=4 * FLOAT32)
+    near = np.histogram(np.array(wanted) + 1e-7, BINS, (-1, 1.1))[0]  # where no edge is close
+    assert np.abs(np.cumsum(found.counts)[[0, -1]] - [found.counts[0], near.sum()]).max() == 0
+
+
+def test_the_mean_is_that_of_the_sum_of_unit_vectors():
+    """Over pairs of k tokens: (|sum of e|^2 - k) / (k (k - 1)), a form without pairs."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(300, 20)) + 0.4
+    text = rng.choice(300, 120, replace=False)
+    units = table[text] / np.linalg.norm(table[text], axis=1, keepdims=True)
+    total = np.linalg.norm(units.sum(axis=0)) ** 2
+    wanted = (total - 120) / (120 * 119)
+    assert pair_cosines([text], table).mean == pytest.approx(wanted, abs=FLOAT32)
+
+
+def test_blocks_change_nothing(monkeypatch):
+    rng = np.random.default_rng(1)
+    table = rng.normal(size=(50, 8))
+    texts = [rng.integers(0, 50, size=rng.integers(2, 20)) for _ in range(40)]
+    whole = pair_cosines(texts, table, positions=True)
+    monkeypatch.setattr(cosines_module, "_BLOCK", 1)
+    parts = pair_cosines(texts[::-1], table, positions=True)
+    assert np.array_equal(whole.counts, parts.counts)
+    assert parts.mean == pytest.approx(whole.mean, abs=FLOAT32)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_lengths_do_not_matter_and_a_zero_vector_is_orthogonal(scale):
+    table = scale * np.array([[3.0, 4.0], [1.0, 0.0], [0.0, 0.0]])
+    assert pair_cosines([[0, 1]], table).mean == pytest.approx(0.6, abs=FLOAT32)
+    assert pair_cosines([[0, 2]], table).mean == 0
+
+
+def test_opposite_and_equal_directions_fall_into_the_last_bins():
+    table = np.array([[1.0, 1.0], [-1.0, -1.0], [2.0, 2.0]])
+    found = pair_cosines([[0, 1, 2]], table)
+    assert found.counts[0] == 2 and found.counts[-1] == 1 and found.within(0.9) == 0
+
+
+def test_random_directions_in_closed_form():
+    for d in (3, 10, 384):
+        mass = integrate.quad(lambda c, d=d: random_density(c, d), -1, 1)[0]
+        spread = integrate.quad(lambda c, d=d: c * c * random_density(c, d), -1, 1)[0]
+        size = integrate.quad(lambda c, d=d: abs(c) * random_density(c, d), -1, 1)[0]
+        near = integrate.quad(lambda c, d=d: random_density(c, d), -0.1, 0.1)[0]
+        assert mass == pytest.approx(1) and spread == pytest.approx(1 / d)
+        assert size == pytest.approx(random_mean_abs(d)) and near == pytest.approx(
+            random_within(0.1, d)
+        )
+
+
+def test_random_embeddings_look_random():
+    """Over 79,800 pairs of 400 Gaussian vectors; the bounds are 5 deviations wide."""
+    table = np.random.default_rng(2).normal(size=(400, 64))
+    found = pair_cosines([np.arange(400)], table)
+    assert abs(found.mean) < 5 / math.sqrt(found.pairs * 64)
+    assert found.mean_abs == pytest.approx(random_mean_abs(64), rel=0.02)
+    assert found.within(0.1) == pytest.approx(random_within(0.1, 64), abs=0.01)
+    assert found.quantile(0.5) == pytest.approx(0, abs=0.005)
+
+
+def test_shares_and_quantiles_by_hand():
+    counts = np.zeros(BINS, np.int64)
+    counts[[200, 201, 399]] = 1, 2, 1  # [0, .005), [.005, .01), and the last bin
+    found = Cosines(counts, 0.0, 0.0, 0.0)
+    assert found.within(0.005) == pytest.approx(0.25) and found.within(0.01) == pytest.approx(0.75)
+    assert found.quantile(0.25) == pytest.approx(0.005)
+    assert found.quantile(0.5) == pytest.approx(0.0075)
+    assert found.quantile(1.0) == 1 and found.quantile(0.0) == 0
+    assert found.density.sum() * 2 / BINS == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("texts", "table", "error"),
+    [
+        ([[0, 3]], np.ones((3, 2)), RangeError),
+        ([[-1, 0]], np.ones((3, 2)), RangeError),
+        ([[0.0, 1.0]], np.ones((3, 2)), DtypeError),
+        ([[[0, 1]]], np.ones((3, 2)), DtypeError),
+        ([[0, 1]], np.ones(3), ShapeError),
+        ([[0, 1]], np.full((3, 2), np.nan), NonFiniteError),
+        ([[0, 1]], np.ones((3, 2), int), DtypeError),
+        ([[1], [2, 2]], np.ones((3, 2)), RangeError),
+        ([], np.ones((3, 2)), RangeError),
+    ],
+)
+def test_bad_texts_are_refused(texts, table, error):
+    with pytest.raises(error):
+        pair_cosines(texts, table)
+
+
+def test_kinds_say_what_they_should(small):
+    for corpus in ("NLI", "toxic"):
+        kinds = small.cosines[corpus]
+        assert tuple(kinds) == fig10.KINDS
+        assert kinds["positions"].pairs > kinds["text"].pairs == kinds["centred"].pairs
+        assert kinds["positions"].mean > kinds["text"].mean > kinds["centred"].mean
+        # one piece drawn twice in a text is no pair
+        assert kinds["text"].pairs > kinds["shuffled"].pairs > kinds["uniform"].pairs * 0.7
+        assert kinds["uniform"].mean_abs < kinds["shuffled"].mean_abs < kinds["text"].mean_abs
+        assert small.sizes[corpus]["texts"] == {"NLI": 60, "toxic": 30}[corpus]
+
+
+def test_dealing_anew_keeps_the_pieces():
+    """With all texts alike but for order, dealing anew cannot change what a text holds."""
+    rows = [np.array([0, 1])] * 50
+    table = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
+    kinds = fig10.corpus_cosines(rows, table, np.random.default_rng(0))
+    assert kinds["text"].mean == pytest.approx(0.6) == kinds["shuffled"].mean
+    assert kinds["text"].pairs == 50 > kinds["shuffled"].pairs > 10
+    assert kinds["centred"].mean == pytest.approx(-1)
+
+
+def test_the_claims_can_hold_and_can_fail():
+    d = 16
+    orthogonal = pair_cosines([np.arange(d)], np.eye(d))
+    alike = pair_cosines([np.arange(d)], np.eye(d) + 1.0)
+    for found, verdict in ((orthogonal, True), (alike, False)):
+        table = fig10.claims({"corpus": {"text": found, "positions": found}}, d)
+        assert isinstance(table, CheckTable) and len(table) == 4
+        assert {check.holds for check in table} == {verdict}
+
+
+def test_the_text_s_claim_holds_and_the_proof_s_does_not(small):
+    verdicts: dict[str, set[bool]] = {}
+    for check in small.claims:
+        verdicts.setdefault(check.statement[:12], set()).add(check.holds)
+    assert verdicts == {"a significan": {True}, "as near as r": {False}, "as near as a": {False}}
+
+
+def test_the_same_seed_the_same_result(small):
+    again = fig10.run(source="bundled", texts={"NLI": 60, "toxic": 30})
+    other = fig10.run(source="bundled", texts={"NLI": 60, "toxic": 30}, seed=1)
+    for kind in fig10.KINDS:
+        mine, same, new = (r.cosines["NLI"][kind] for r in (small, again, other))
+        assert np.array_equal(mine.counts, same.counts)
+        assert np.array_equal(mine.counts, new.counts) == (kind not in ("shuffled", "uniform"))
+
+
+def test_other_embeddings_on_the_same_texts():
+    """Random weights behind the real tokenizer: nothing but chance is left, except repeats."""
+    pytest.importorskip("transformers")
+    result = fig10.run(source="bundled", model="tiny", texts={"NLI": 40, "toxic": 20})
+    for kinds in result.cosines.values():
+        assert kinds["text"].mean_abs == pytest.approx(random_mean_abs(64), rel=0.1)
+        assert kinds["positions"].counts[-1] > 0 == kinds["text"].counts[-1]
+    assert "random embeddings" in " ".join(result.substitutes)
+
+
+def test_a_saved_result_comes_back(small, tmp_path):
+    path = small.save(tmp_path / "fig10.json")
+    assert path.stat().st_size < 60_000
+    back = experiments.load("fig10", tmp_path)
+    assert back.claims == small.claims and repr(back) == repr(small)
+    for corpus, kinds in small.cosines.items():
+        for kind, found in kinds.items():
+            assert np.array_equal(found.counts, back.cosines[corpus][kind].counts)
+        assert back.table(corpus).equals(small.table(corpus))
+
+
+@pytest.mark.parametrize("damage", ["kind", "format", "bins", "missing", "text", "negative"])
+def test_a_damaged_result_is_refused(small, tmp_path, damage):
+    path = small.save(tmp_path / "fig10.json")
+    stored = json.loads(path.read_text())
+    histogram = stored["cosines"]["NLI"]["text"]
+    if damage in ("kind", "format"):
+        stored[damage] = "other"
+    elif damage == "bins":
+        histogram["first_bin"] = BINS
+    elif damage == "negative":
+        histogram["counts"][0] = -1
+    else:
+        del stored["cosines"]["toxic"]["text" if damage == "missing" else "positions"]
+    path.write_text("{" if damage == "text" else json.dumps(stored))
+    with pytest.raises(FileFormatError, match="fig10|histogram"):
+        experiments.load("fig10", tmp_path)
+
+
+def test_the_command_writes_the_file(tmp_path):
+    result = experiments.run(
+        "fig10", source="bundled", texts={"NLI": 5, "toxic": 5}, out=tmp_path, progress=False
+    )
+    assert repr(experiments.load("fig10", tmp_path)) == repr(result)
+    with pytest.raises(MissingFileError):
+        experiments.load("fig10", tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "fault"),
+    [
+        ({"source": "web"}, RangeError, "source"),
+        ({"texts": 3}, DtypeError, "texts"),
+        ({"texts": {"MNLI": 3}}, RangeError, "texts"),
+        ({"texts": {"NLI": 0}}, RangeError, "texts of NLI"),
+        ({"max_length": 2}, RangeError, "max_length"),
+        ({"seed": -1}, RangeError, "seed"),
+        ({"progress": "yes"}, DtypeError, "progress"),
+        ({"out": "/no/such/folder"}, MissingFileError, "folder"),
+    ],
+)
+def test_bad_settings_are_refused_before_work(settings, error, fault):
+    with pytest.raises(error, match=fault):
+        fig10.run(**({"source": "bundled"} | settings))
+
+
+def test_spaced_texts_start_and_end_with_the_corpus():
+    assert fig10.spaced(10, 4).tolist() == [0, 3, 6, 9]
+    assert fig10.spaced(3, 100).tolist() == [0, 1, 2]
+
+
+def test_the_figure_draws_each_corpus(small):
+    fig = plot_cosines(small, ("text", "positions", "centred"))
+    assert [axis.get_title() for axis in fig.axes] == ["NLI", "toxic"]
+    assert len(fig.axes[0].lines) == 4  # the random directions too
+    middle, density = fig.axes[0].lines[0].get_data()
+    found = small.cosines["NLI"]["text"]
+    assert np.nansum(middle * density) / np.nansum(density) == pytest.approx(found.mean, abs=0.01)
+    with pytest.raises(RangeError, match="kinds"):
+        plot_cosines(small, ("other",))
+    with pytest.raises(DtypeError, match="result"):
+        plot_cosines(dataclasses.asdict(small.cosines["NLI"]["text"]))

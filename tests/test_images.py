@@ -1,0 +1,409 @@
+"""MNIST and CIFAR-10 from each of their sources, whole and as samples."""
+
+import dataclasses
+import io
+import json
+import sys
+import tarfile
+import types
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from registry import package
+from test_digits import drawn, idx, write_archive
+
+from attnbias.data import _sources, images
+from attnbias.data._idx import FILES
+from attnbias.data.images import (
+    COUNTS,
+    DIGITS,
+    SPLITS,
+    THINGS,
+    ImageSet,
+    load_cifar10,
+    load_mnist,
+)
+from attnbias.data.packages import PACKAGES, cache_folder
+from attnbias.errors import (
+    ChecksumError,
+    DtypeError,
+    FileAccessError,
+    FileFormatError,
+    LabelError,
+    MissingExtraError,
+    MissingFileError,
+    RangeError,
+    ShapeError,
+)
+
+LOADERS = {"MNIST": load_mnist, "CIFAR-10": load_cifar10}
+SAMPLE = {"MNIST": {"train": 1000, "test": 500}, "CIFAR-10": {"train": 400, "test": 200}}
+SHAPE = {"MNIST": (28, 28, 1), "CIFAR-10": (32, 32, 3)}
+
+
+# The samples that come with attnbias.
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("name", LOADERS)
+def test_samples(name, split):
+    found = LOADERS[name](split, "bundled")
+    m = SAMPLE[name][split]
+    assert found.images.shape == (m, *SHAPE[name]) and len(found) == m
+    assert found.images.dtype == np.uint8 and found.labels.dtype == np.int64
+    assert np.bincount(found.labels).tolist() == [m // 10] * 10
+    assert found.classes == (DIGITS if name == "MNIST" else THINGS)
+    assert (found.name, found.source) == (f"{name} {split}", "bundled")
+    assert len({image.tobytes() for image in found.images}) == m
+    again = LOADERS[name](split, "bundled")
+    assert (again.images == found.images).all() and (again.labels == found.labels).all()
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_samples_share_no_image_between_splits(name):
+    train, test = (LOADERS[name](split, "bundled").images for split in SPLITS)
+    assert not {image.tobytes() for image in train} & {image.tobytes() for image in test}
+
+
+def test_samples_are_pictures_not_noise():
+    """Neighbouring pixels agree, which a wrong order of axes would spoil."""
+    for load in LOADERS.values():
+        pixels = load("train", "bundled").images.astype(float)
+        shuffled = np.random.default_rng(0).permutation(pixels.reshape(len(pixels), -1), axis=1)
+        far = abs(np.diff(shuffled.reshape(pixels.shape), axis=2)).mean()
+        for axis in (1, 2):
+            assert abs(np.diff(pixels, axis=axis)).mean() < 0.5 * far
+
+
+@pytest.mark.parametrize("filename", _sources.BUNDLED_SHA256)
+def test_each_sample_has_its_note_and_its_checksum(filename, tmp_path, monkeypatch):
+    blob, note = _sources.bundled(filename), _sources.FOLDER / f"{filename.split('.')[0]}.md"
+    text = note.read_text()
+    assert _sources.BUNDLED_SHA256[filename] in text and f"{len(blob):,} bytes" in text
+    assert "Licence" in text and "tools.make_samples" in text
+    assert any(entry.sha256 in text for entry in PACKAGES.values())
+    monkeypatch.setattr(_sources, "FOLDER", tmp_path)
+    with pytest.raises(MissingFileError, match="(?i)install attnbias again"):
+        _sources.bundled(filename)
+    (tmp_path / filename).write_bytes(blob[:-1] + bytes([blob[-1] ^ 1]))
+    with pytest.raises(ChecksumError, match="(?i)install attnbias again"):
+        _sources.bundled(filename)
+
+
+def test_the_samples_are_small():
+    sizes = {path.name: path.stat().st_size for path in _sources.FOLDER.iterdir()}
+    assert sizes["digits10.npz"] <= 300_000 and sizes["cifar10.npz"] <= 1_500_000
+    assert sum(sizes.values()) < 2_500_000
+
+
+# The full sets, where the cache has them.
+
+
+@pytest.mark.parametrize(
+    ("name", "mean", "deviation"),
+    [("MNIST", [0.1307], 0.3081), ("CIFAR-10", [0.4914, 0.4822, 0.4465], None)],
+)
+def test_full_sets(name, mean, deviation):
+    entry = PACKAGES["mnist" if name == "MNIST" else "cifar10"]
+    path = cache_folder() / entry.filename
+    if not path.is_file():
+        pytest.skip(f"no {entry.filename} in the cache")
+    for split in SPLITS:
+        full = LOADERS[name](split, "packages")
+        assert tuple(np.bincount(full.labels)) == COUNTS[name, split]
+        sample = LOADERS[name](split, "bundled")
+        with np.load(io.BytesIO(_sources.bundled(images.PLACES[name].sample))) as stored:
+            index = stored[f"{split}_index"]
+        assert (full.images[index] == sample.images).all()
+        assert (full.labels[index] == sample.labels).all()
+        if split == "train":
+            # Four digits are recorded.
+            assert np.abs(full.images.mean((0, 1, 2)) / 255 - mean).max() < 5e-5
+            if deviation:
+                assert abs(full.images.std() / 255 - deviation) < 5e-5
+
+
+# Stand-ins in the same formats.
+
+
+def stand_in(monkeypatch, tmp_path, name: str, path: Path, counts: dict) -> Path:
+    """`path` becomes the recorded archive of a data set with so many images of each class."""
+    key, blob = ("mnist" if name == "MNIST" else "cifar10"), path.read_bytes()
+    monkeypatch.setitem(PACKAGES, key, package(key, blob, filename=path.name))
+    for split in SPLITS:
+        monkeypatch.setitem(COUNTS, (name, split), counts[split])
+    monkeypatch.setenv("ATTNBIAS_CACHE", str(path.parent))
+    return path
+
+
+@pytest.fixture
+def mnist(tmp_path, monkeypatch):
+    blobs = [idx(array) for count, seed in ((60, 1), (30, 2)) for array in drawn(count, seed)]
+    path = write_archive(tmp_path / "digits.tgz", dict(zip(FILES, blobs, strict=True)))
+    counts = {"train": (20, 20, 20) + (0,) * 7, "test": (10, 10, 10) + (0,) * 7}
+    return stand_in(monkeypatch, tmp_path, "MNIST", path, counts)
+
+
+def cifar10_files() -> tuple[dict[str, bytes], np.ndarray]:
+    """Five batches of 4 images, one of 2, and the 22 images."""
+    picture = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(3).integers(0, 256, (22, 32, 32, 3)).astype(np.uint8)
+    files = {}
+    for number, batch in enumerate(np.split(pixels, [4, 8, 12, 16, 20])):
+        stream = io.BytesIO()
+        picture.fromarray(batch.reshape(len(batch), 1024, 3)).save(stream, "PNG")
+        stem = f"data_batch_{number + 1}" if number < 5 else "test_batch"
+        files[f"{stem}.png"] = stream.getvalue()
+    files["train_lables.json"] = json.dumps([i % 10 for i in range(20)]).encode()
+    files["test_lables.json"] = b"[3, 4]"
+    return files, pixels
+
+
+CIFAR_COUNTS = {"train": (2,) * 10, "test": (0, 0, 0, 1, 1) + (0,) * 5}
+
+
+@pytest.fixture
+def cifar10(tmp_path, monkeypatch):
+    files, _ = cifar10_files()
+    path = write_archive(tmp_path / "things.tgz", files, prefix="package/")
+    return stand_in(monkeypatch, tmp_path, "CIFAR-10", path, CIFAR_COUNTS)
+
+
+@pytest.mark.parametrize("source", ["packages", "path"])
+def test_mnist_archive(mnist, source):
+    for split, (count, seed) in {"train": (60, 1), "test": (30, 2)}.items():
+        found = load_mnist(split, str(mnist) if source == "path" else source)
+        pixels, labels = drawn(count, seed)
+        assert (found.images[..., 0] == pixels).all() and (found.labels == labels).all()
+        assert found.images.flags.writeable  # torch refuses to share read-only memory quietly
+        assert found.source == (str(mnist) if source == "path" else "packages")
+
+
+@pytest.mark.parametrize("source", ["packages", "path"])
+def test_cifar10_archive(cifar10, source):
+    _, pixels = cifar10_files()
+    source = cifar10 if source == "path" else source
+    train, test = (load_cifar10(split, source) for split in SPLITS)
+    assert (train.images == pixels[:20]).all() and (test.images == pixels[20:]).all()
+    assert train.labels.tolist() == [i % 10 for i in range(20)]
+    assert test.labels.tolist() == [3, 4]
+
+
+def test_a_cache_of_ones_own(mnist, monkeypatch):
+    monkeypatch.delenv("ATTNBIAS_CACHE")
+    assert len(load_mnist("test", "packages", cache=mnist.parent)) == 30
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_parts_of_a_set_are_refused(name, request, monkeypatch):
+    request.getfixturevalue(name.lower().replace("-", ""))
+    monkeypatch.setitem(COUNTS, (name, "test"), (5,) * 10)
+    with pytest.raises(FileFormatError, match="50 images, by class"):
+        LOADERS[name]("test", "packages")
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_damaged_archives_are_refused_by_checksum(name, request):
+    path = request.getfixturevalue(name.lower().replace("-", ""))
+    path.write_bytes(path.read_bytes()[:-9])
+    for source in ("packages", path):
+        with pytest.raises(ChecksumError, match=path.name):
+            LOADERS[name]("test", source)
+
+
+@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("keep", [0.0, 0.05, 0.5])
+def test_truncated_archives_with_a_right_checksum(name, keep, request, tmp_path, monkeypatch):
+    path = request.getfixturevalue(name.lower().replace("-", ""))
+    blob = path.read_bytes()
+    path.write_bytes(blob[: int(keep * len(blob))])
+    stand_in(monkeypatch, tmp_path, name, path, {split: COUNTS[name, split] for split in SPLITS})
+    for split in SPLITS:
+        with pytest.raises(FileFormatError, match=path.name):
+            LOADERS[name](split, path)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("data_batch_3.png", b"no picture"),
+        ("data_batch_3.png", None),
+        ("train_lables.json", b"[0, 1"),
+        ("train_lables.json", b'{"a": 1}'),
+        ("train_lables.json", b"[1, 2, 3]"),
+        ("train_lables.json", b"[]"),
+        ("train_lables.json", str([-1] * 20).encode()),
+        ("train_lables.json", str([10] * 20).encode()),
+        ("train_lables.json", b'["a"]'),
+        ("train_lables.json", None),
+    ],
+)
+def test_cifar10_with_other_content(tmp_path, monkeypatch, file, content):
+    files, _ = cifar10_files()
+    files.pop(file) if content is None else files.update({file: content})
+    path = write_archive(tmp_path / "other.tgz", files, prefix="package/")
+    stand_in(monkeypatch, tmp_path, "CIFAR-10", path, CIFAR_COUNTS)
+    with pytest.raises(FileFormatError):
+        load_cifar10("train", path)
+    assert len(load_cifar10("test", path)) == 2
+
+
+def test_a_picture_of_another_size(tmp_path, monkeypatch):
+    files, _ = cifar10_files()
+    stream = io.BytesIO()
+    pytest.importorskip("PIL.Image").new("RGB", (1000, 2)).save(stream, "PNG")
+    files["test_batch.png"] = stream.getvalue()
+    path = write_archive(tmp_path / "other.tgz", files, prefix="package/")
+    stand_in(monkeypatch, tmp_path, "CIFAR-10", path, CIFAR_COUNTS)
+    with pytest.raises(FileFormatError, match="PNG batches"):
+        load_cifar10("test", path)
+
+
+def test_links_in_an_archive_are_not_followed(tmp_path, monkeypatch):
+    path = tmp_path / "links.tgz"
+    with tarfile.open(path, "w:gz") as archive:
+        for name in ("test_batch.png", "test_lables.json"):
+            member = tarfile.TarInfo(f"package/{name}")
+            member.type, member.linkname = tarfile.SYMTYPE, "/etc/hostname"
+            archive.addfile(member)
+    stand_in(monkeypatch, tmp_path, "CIFAR-10", path, CIFAR_COUNTS)
+    with pytest.raises(FileFormatError):
+        load_cifar10("test", path)
+
+
+def test_mnist_without_one_of_its_files(tmp_path, monkeypatch):
+    path = write_archive(tmp_path / "few.tgz", {FILES[0]: idx(drawn(60, 1)[0])})
+    stand_in(monkeypatch, tmp_path, "MNIST", path, {split: (1,) * 10 for split in SPLITS})
+    with pytest.raises(FileFormatError, match="train-labels"):
+        load_mnist("train", path)
+
+
+# The hub.
+
+
+def hub(monkeypatch, tables):
+    def load_dataset(name, split):
+        return tables[name, split]
+
+    monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
+
+
+def test_hub(monkeypatch):
+    pixels, labels = drawn(60, 1)
+    _, photographs = cifar10_files()
+    hub(monkeypatch, {
+        ("ylecun/mnist", "train"): {"image": list(pixels), "label": labels.tolist()},
+        ("uoft-cs/cifar10", "test"): {"img": list(photographs[20:]), "label": [3, 4]},
+    })  # fmt: skip
+    monkeypatch.setitem(COUNTS, ("MNIST", "train"), (20, 20, 20) + (0,) * 7)
+    monkeypatch.setitem(COUNTS, ("CIFAR-10", "test"), CIFAR_COUNTS["test"])
+    digits, things = load_mnist(), load_cifar10("test")
+    assert (digits.images[..., 0] == pixels).all() and (digits.labels == labels).all()
+    assert digits.source == "huggingface" and digits.labels.dtype == np.int64
+    assert (things.images == photographs[20:]).all() and things.labels.tolist() == [3, 4]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"label": [1]},
+        {"image": [np.zeros((28, 28))]},
+        {"image": [np.zeros((28, 28)), np.zeros((3, 3))], "label": [0, 1]},
+        {"image": [np.zeros((28, 28))], "label": ["one"]},
+        {"image": [np.zeros((28, 28))], "label": [11]},
+        {"image": [np.zeros((28, 28))], "label": [1]},
+        {"image": [], "label": []},
+    ],
+)
+def test_hub_with_other_content(monkeypatch, table):
+    hub(monkeypatch, {("ylecun/mnist", "test"): table})
+    with pytest.raises(FileFormatError, match="mnist|MNIST"):
+        load_mnist("test")
+
+
+@pytest.mark.parametrize("load", LOADERS.values())
+def test_hub_out_of_reach(monkeypatch, load):
+    hub(monkeypatch, {})  # asking raises, as the library does offline
+    with pytest.raises(MissingFileError, match="source='packages'"):
+        load("test")
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingExtraError, match=r"attnbias\[nets\]"):
+        load("test")
+
+
+def test_cifar10_without_pillow(cifar10, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
+    with pytest.raises(MissingExtraError, match=r"attnbias\[nets\]"):
+        load_cifar10("test", "packages")
+    assert len(load_cifar10("test", "bundled")) == 200
+
+
+# Malformed arguments.
+
+
+@pytest.mark.parametrize("load", LOADERS.values())
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"split": "validation"}, RangeError),
+        ({"split": None}, RangeError),
+        ({"split": ["train"]}, RangeError),
+        ({"source": "mnist"}, RangeError),
+        ({"source": None}, DtypeError),
+        ({"source": 3}, DtypeError),
+        ({"source": "nowhere/things.tgz"}, MissingFileError),
+        ({"source": "things.tgz"}, MissingFileError),
+        ({"source": Path("nowhere")}, MissingFileError),
+        ({"source": "."}, MissingFileError),
+        ({"source": "packages", "cache": 5}, DtypeError),
+    ],
+)
+def test_malformed_arguments(load, arguments, error, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match="expected .*; got ") as caught:
+        load(**({"split": "test"} | arguments))
+    assert type(caught.value) is error
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"images": np.zeros((2, 4, 4, 1))}, DtypeError),
+        ({"images": [[[[0]]]]}, DtypeError),
+        ({"images": np.zeros((2, 4, 4), np.uint8)}, ShapeError),
+        ({"images": np.zeros((3, 4, 4, 1), np.uint8)}, ShapeError),
+        ({"images": np.zeros((0, 4, 4, 1), np.uint8), "labels": np.zeros(0, np.int64)}, ShapeError),
+        ({"labels": np.zeros((2, 1), np.int64)}, ShapeError),
+        ({"labels": np.array(0)}, ShapeError),
+        ({"labels": np.array([0, 1], np.uint8)}, DtypeError),
+        ({"labels": [0, 1]}, DtypeError),
+        ({"labels": np.array([0, 2])}, LabelError),
+        ({"labels": np.array([-1, 0])}, LabelError),
+    ],
+)
+def test_malformed_sets(change, error):
+    good = ImageSet(np.zeros((2, 4, 4, 1), np.uint8), np.array([0, 1]), ("a", "b"))
+    assert len(good) == 2
+    with pytest.raises(error, match="expected .*; got "):
+        dataclasses.replace(good, **change)
+
+
+def test_an_archive_that_can_not_be_read(cifar10):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("builtins.open", refuse)
+        with pytest.raises(FileAccessError, match="permissions"):
+            load_cifar10("test", cifar10)
+
+
+def test_samples_need_no_pickle():
+    for filename in ("digits10.npz", "cifar10.npz"):
+        with zipfile.ZipFile(io.BytesIO(_sources.bundled(filename))) as file:
+            for name in file.namelist():
+                assert b"'|O'" not in file.read(name)[:200]
+    assert images.PLACES["MNIST"].sample == "digits10.npz"

@@ -1,0 +1,285 @@
+"""The mini-batch loop: against a plain loop, killed and resumed, in two processes, and refused."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import networks
+import numpy as np
+import pytest
+import torch
+from networks import OPTIMIZERS, Points, network, training
+from tolerances import FLOAT32_RUN
+
+from attnbias.errors import (
+    DivergedError,
+    DtypeError,
+    FileFormatError,
+    MemoryLimitError,
+    MissingExtraError,
+    RangeError,
+)
+from attnbias.nets import TrainingLog, fit
+
+SCRIPT = Path(networks.__file__)
+
+
+def start(folder, name, *flags, **environment):
+    command = [sys.executable, str(SCRIPT), str(folder), name, *flags]
+    return subprocess.Popen(command, env=os.environ | environment)
+
+
+def read(path) -> TrainingLog:
+    return TrainingLog.from_json(json.loads(Path(path).read_text()))
+
+
+class TestAgainstAPlainLoop:
+    """A second form: no Accelerate, no closure, batches drawn as the docstring says."""
+
+    def plain(self, steps: int):
+        model, points, test = network(0.0), Points(), Points(16, seed=1)
+        optimizer = OPTIMIZERS["SGD"](model.parameters())
+        for step in range(steps):
+            epoch, place = divmod(step, 4)
+            order = np.random.default_rng([0, epoch]).permutation(32)
+            rows = order[8 * place : 8 * place + 8]
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(model(points.x[rows]), points.y[rows])
+            loss.backward()
+            optimizer.step()
+        logits = model(test.x)
+        accuracy = float((logits.argmax(1) == test.y).float().mean())
+        return (
+            model,
+            float(torch.nn.functional.cross_entropy(logits, test.y)),
+            accuracy,
+            float(loss),
+        )
+
+    def test_same_end(self):
+        log = training("SGD", dropout=0.0, record_every=1)
+        model, test_loss, test_accuracy, batch_loss = self.plain(40)
+        assert log["test_loss"][-1] == pytest.approx(test_loss, rel=FLOAT32_RUN)
+        assert log["test_accuracy"][-1] == test_accuracy
+        assert log["batch_loss"][-1] == pytest.approx(batch_loss, rel=FLOAT32_RUN)
+        norm = float(model[0].weight.detach().norm())
+        assert log.norms["0.weight"][-1] == pytest.approx(norm, rel=FLOAT32_RUN)
+
+    def test_records(self):
+        log = training("SGD", steps=12, record_every=5)
+        assert log.step.tolist() == [0, 5, 10, 12]
+        assert np.isnan(log["batch_loss"][0]) and np.isfinite(log["batch_loss"][1:]).all()
+        assert (np.diff(log["seconds"]) > 0).all()
+
+    def test_step_sizes_recorded_are_those_of_the_rules(self):
+        sngd = training("SNGD", record_every=1)
+        assert sngd["step_size"][1:] == pytest.approx(0.05 / sngd["grad_norm"][1:], rel=FLOAT32_RUN)
+        assert (training("SGD", record_every=1)["step_size"][1:] == np.float32(0.1)).all()
+
+    def test_each_epoch_sees_each_example_once(self):
+        seen = []
+
+        class Watched(Points):
+            def batch(self, rows):
+                seen.extend(rows.tolist()) if len(rows) == 8 else None
+                return super().batch(rows)
+
+        fit(network(), Watched(), Points(16), OPTIMIZERS["SGD"], steps=8, batch_size=8,
+            record_every=8)  # fmt: skip
+        assert sorted(seen[:32]) == sorted(seen[32:]) == list(range(32))
+        assert seen[:32] != seen[32:]
+
+    def test_the_callers_generator_is_left_alone(self):
+        before = torch.get_rng_state()
+        training("SGD")
+        assert torch.equal(before, torch.get_rng_state())
+
+    def test_dropout_is_a_function_of_the_seed(self):
+        same = training("SGD", seed=1).same_curves(training("SGD", seed=1))
+        assert same and not training("SGD", seed=1).same_curves(training("SGD", seed=2))
+
+
+class TestResume:
+    @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
+    def test_killed_runs_end_on_the_same_curve(self, tmp_path, name):
+        whole = training(name)
+        for _ in range(2):  # kill at two moments, each after a checkpoint
+            child, state = start(tmp_path, name, "--slow"), tmp_path / "state.npz"
+            before, deadline = state.stat().st_mtime_ns if state.exists() else 0, time.time() + 300
+            while not (state.exists() and state.stat().st_mtime_ns > before):
+                assert child.poll() is None and time.time() < deadline, "it ended before the kill"
+                time.sleep(0.002)
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+            assert not (tmp_path / "log1.json").exists()
+        resumed = training(name, checkpoint=tmp_path / "state.npz")
+        assert resumed.same_curves(whole)
+
+    def test_a_finished_run_is_read_and_not_run(self, tmp_path):
+        first = training("SGD", checkpoint=tmp_path / "state.npz")
+        again = training("SGD", checkpoint=tmp_path / "state.npz")
+        assert again.same_curves(first)
+        assert np.array_equal(again["seconds"], first["seconds"])
+
+    def test_a_checkpoint_of_other_settings_is_refused(self, tmp_path):
+        training("SGD", checkpoint=tmp_path / "state.npz")
+        with pytest.raises(FileFormatError, match="steps = 60"):
+            training("SGD", checkpoint=tmp_path / "state.npz", steps=60)
+
+    def test_a_checkpoint_of_another_model_is_refused(self, tmp_path):
+        training("SGD", checkpoint=tmp_path / "state.npz")
+        wider = torch.nn.Sequential(torch.nn.Linear(2, 2))
+        with pytest.raises(FileFormatError, match="of this model"):
+            fit(wider, Points(), Points(16, seed=1), OPTIMIZERS["SGD"], steps=40, batch_size=8,
+                record_every=5, checkpoint=tmp_path / "state.npz")  # fmt: skip
+
+    def test_a_damaged_checkpoint_is_refused_and_left(self, tmp_path):
+        state = tmp_path / "state.npz"
+        training("SGD", checkpoint=state)
+        state.write_bytes(state.read_bytes()[:-100])
+        damaged = state.read_bytes()
+        with pytest.raises(FileFormatError):
+            training("SGD", checkpoint=state)
+        assert state.read_bytes() == damaged
+
+
+class TestTwoProcesses:
+    @pytest.mark.parametrize("name", ["SNGD", "SPS", "Adam"])
+    def test_the_curve_is_that_of_one(self, tmp_path, name):
+        """No dropout here: its masks are drawn by each process for its part of the batch."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
+                  "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}  # fmt: skip
+        children = [
+            start(tmp_path, name, "--whole", RANK=str(rank), LOCAL_RANK=str(rank), **shared)
+            for rank in range(2)
+        ]
+        assert [child.wait(timeout=120) for child in children] == [0, 0]
+        both, one = read(tmp_path / "log2.json"), training(name, dropout=0.0)
+        assert both.meta["processes"] == 2
+        for curve in ("train_loss", "test_loss", "grad_norm", "step_size"):
+            assert both[curve][1:] == pytest.approx(one[curve][1:], rel=FLOAT32_RUN)
+
+
+class Explosive(torch.nn.Module):
+    """Fails, or leaves the finite numbers, at the given iteration."""
+
+    def __init__(self, at: int, error: Exception | None = None) -> None:
+        super().__init__()
+        self.inner, self.at, self.error = network(0.0), at, error
+
+    def forward(self, input):
+        self.at -= self.training
+        if self.at < 0 and self.training:
+            if self.error is not None:
+                raise self.error
+            return self.inner(input) * float("nan")
+        return self.inner(input)
+
+
+def explode(folder, error=None, **options):
+    settings = {"steps": 40, "batch_size": 8, "record_every": 5, "checkpoint": folder / "state.npz"}
+    return fit(Explosive(17, error), Points(), Points(16), OPTIMIZERS["SGD"], **settings | options)
+
+
+class TestFailures:
+    def test_a_nan_loss_is_named_and_the_checkpoint_kept(self, tmp_path):
+        with pytest.raises(DivergedError, match="smaller step size"):
+            explode(tmp_path)
+        with np.load(tmp_path / "state.npz") as stored:
+            assert all(np.isfinite(stored[key]).all() for key in stored if key[:5] == "model")
+            header = json.loads(stored["attnbias_json"].tobytes())
+        assert header["step"] == 15  # the last record before iteration 17
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"),
+            MemoryError(),
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 GB"),
+        ],
+    )
+    def test_no_memory_is_named_and_the_checkpoint_kept(self, tmp_path, error):
+        with pytest.raises(MemoryLimitError, match="smaller batch_size"):
+            explode(tmp_path, error)
+        assert (tmp_path / "state.npz").is_file()
+
+    def test_other_errors_pass_unchanged(self, tmp_path):
+        with pytest.raises(RuntimeError, match="a bug") as caught:
+            explode(tmp_path, RuntimeError("a bug"))
+        assert not isinstance(caught.value, MemoryLimitError)
+
+    def test_without_accelerate(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "accelerate", None)
+        with pytest.raises(MissingExtraError, match=r"attnbias\[nets\]"):
+            training("SGD")
+
+    @pytest.mark.parametrize(
+        ("options", "error"),
+        [
+            ({"steps": 0}, RangeError),
+            ({"steps": 2.5}, DtypeError),
+            ({"batch_size": 33}, RangeError),
+            ({"record_every": 0}, RangeError),
+            ({"eval_examples": 0}, RangeError),
+            ({"seed": -1}, RangeError),
+            ({"precision": "fp16"}, RangeError),
+            ({"device": "tpu"}, RangeError),
+            ({"progress": "yes"}, DtypeError),
+        ],
+    )
+    def test_bad_arguments_before_any_work(self, tmp_path, options, error):
+        with pytest.raises(error):
+            training("SGD", checkpoint=tmp_path / "state.npz", **options)
+        assert not list(tmp_path.iterdir())
+
+    def test_cuda_without_a_gpu(self):
+        if torch.cuda.is_available():
+            pytest.skip("there is one")
+        with pytest.raises(RangeError, match="no GPU"):
+            training("SGD", device="cuda")
+
+
+def test_bf16_trains():
+    log = training("SGD", precision="bf16", dropout=0.0)
+    full = training("SGD", dropout=0.0)
+    # bfloat16 has 8 bits: losses agree to about a percent while the two paths stay together
+    assert log["train_loss"][1] == pytest.approx(full["train_loss"][1], rel=3e-2)
+    assert not log.same_curves(full)
+
+
+class TestLog:
+    def test_json_gives_back_every_digit(self):
+        log = training("Adam")
+        again = TrainingLog.from_json(json.loads(json.dumps(log.to_json())))
+        assert again.same_curves(log) and again.meta == log.meta
+
+    def test_rounded(self):
+        log = training("Adam")
+        again = TrainingLog.from_json(log.to_json(digits=4))
+        assert again["train_loss"] == pytest.approx(log["train_loss"], rel=5e-4)
+        assert not again.same_curves(log)
+
+    @pytest.mark.parametrize("key", ["step", "curves", "norms", "meta"])
+    def test_a_part_missing_is_refused(self, key):
+        stored = training("SGD", steps=1).to_json()
+        del stored[key]
+        with pytest.raises(FileFormatError):
+            TrainingLog.from_json(stored)
+
+    def test_unequal_lengths_are_refused(self):
+        stored = training("SGD", steps=1).to_json()
+        stored["curves"]["train_loss"].append(1.0)
+        with pytest.raises(FileFormatError, match="unequal"):
+            TrainingLog.from_json(stored)
+
+    def test_an_unknown_curve_is_named(self):
+        with pytest.raises(RangeError, match="train_loss"):
+            training("SGD", steps=1)["loss"]

@@ -1,0 +1,291 @@
+"""Experiments on networks: the grid, the files, the claims, and each figure's own command."""
+
+import math
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from networks import Points, network
+
+from attnbias import CheckTable, experiments
+from attnbias.cli import main
+from attnbias.errors import DivergedError, FileFormatError, MissingFileError, RangeError
+from attnbias.experiments.network_claims import (
+    catch_up,
+    check_faster,
+    check_growth,
+    check_much_faster,
+    check_not_faster,
+    judged,
+    leads,
+)
+from attnbias.experiments.network_result import NetworkResult
+from attnbias.experiments.networks import GRID_SEED, OPTIMIZERS, Recipe, train_all
+from attnbias.nets import TrainingLog, fit
+from attnbias.nets.log import CURVES
+
+RESULTS = Path(__file__).parent.parent / "book" / "results"
+NETWORKS = ("fig1", "fig4", "fig6", "fig7")
+
+
+def no_claims(logs) -> CheckTable:
+    return CheckTable(())
+
+
+def recipe(build=lambda seed: network(), **changes) -> Recipe:
+    grids = {"SGD": (0.01, 0.3), "SNGD": (0.01, 0.1)}
+    fields = {"name": "points", "title": "Points", "build": build, "train": Points(),
+              "test": Points(16, seed=1), "batch_size": 8, "epochs": 5, "grids": grids,
+              "claims": no_claims}  # fmt: skip
+    return Recipe(**fields | changes)
+
+
+def run(build=lambda seed: network(), seeds=2, *, changes=None, **options):
+    settings = {"records": 2, "grid_steps": 4} | options
+    return train_all(recipe(build, **changes or {}), seeds, **settings)
+
+
+class TestTrainAll:
+    def test_the_grid_decides_by_training_loss(self):
+        result = run()
+        for label, losses in result.grid.items():
+            alone = {
+                f"{value:g}": fit(network(), Points(), Points(16, seed=1), OPTIMIZERS[label](value),
+                                  steps=4, batch_size=8, record_every=4,
+                                  seed=GRID_SEED)["train_loss"][-1]
+                for value in recipe().grids[label]
+            }  # fmt: skip
+            assert losses == alone
+            assert result.step_sizes[label] == float(min(alone, key=alone.get))
+
+    def test_runs_are_those_of_fit(self):
+        result = run()
+        value = result.step_sizes["SNGD"]
+        alone = fit(network(), Points(), Points(16, seed=1), OPTIMIZERS["SNGD"](value), steps=20,
+                    batch_size=8, record_every=10, seed=1)  # fmt: skip
+        assert result.logs["SNGD"][1].same_curves(alone)
+        assert alone.step[-1] == 5 * 4  # the recipe's epochs, of four batches each
+
+    def test_given_step_sizes_skip_the_grid(self):
+        result = run(step_sizes={"SGD": 0.05})
+        assert result.step_sizes["SGD"] == 0.05 and list(result.grid) == ["SNGD"]
+
+    def test_some_optimizers_alone(self):
+        result = run(optimizers=["SNGD"])
+        assert list(result.logs) == ["SNGD"]
+        assert result.logs["SNGD"][0].same_curves(run().logs["SNGD"][0])
+
+    def test_claims_wait_for_all_four(self):
+        stated = check_faster("x", TestClaims.logs, "fast", "slow", "y")
+        assert not judged(lambda logs: CheckTable((stated,)), TestClaims.logs)
+        four = dict.fromkeys(("SGD", "SNGD", "SPS", "Adam"), ())
+        assert len(judged(lambda logs: CheckTable((stated,)), four)) == 1
+
+    def test_the_other_constant_takes_four_times_the_step(self):
+        """With one Polyak step from the same start, c = 1/2 is as long as four of c = 2."""
+        grids = {"SGD": (0.1,), "SPS": (1e6,)}
+        both = run(changes={"grids": grids}, optimizers=["SPS", "SPS, c=1/2"], steps=1, seeds=1)
+        two, half = (both.logs[label][0]["step_size"][1] for label in both.logs)
+        assert half == pytest.approx(4 * two, rel=1e-6)  # float32 records
+
+    def test_what_is_shorter_than_the_paper_says_so(self):
+        assert run(seeds=1).substitutes == ()
+        (words,) = run(seeds=1, steps=2).substitutes
+        assert words == "2 steps, 0.5 epochs, in place of the paper's 5"
+
+    def test_a_value_that_diverges_loses_the_grid(self):
+        result = run(seeds=1, changes={"grids": {"SGD": (0.1, 1e39)}})
+        assert result.step_sizes["SGD"] == 0.1 and math.isinf(result.grid["SGD"]["1e+39"])
+
+    def test_a_grid_that_diverges_is_named(self):
+        with pytest.raises(DivergedError, match="SGD on the grid"):
+            run(changes={"grids": {"SGD": (1e39, 1e40)}})
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"steps": 4, "epochs": 1},
+            {"steps": 0},
+            {"epochs": -1},
+            {"records": 0},
+            {"grid_steps": 0},
+            {"step_sizes": {"LBFGS": 1.0}},
+            {"step_sizes": {"SGD": -1.0}},
+            {"optimizers": ["Adam"]},
+            {"optimizers": []},
+            {"seeds": 0},
+            {"device": "abacus"},
+        ],
+    )
+    def test_bad_settings(self, options, tmp_path):
+        with pytest.raises(RangeError):
+            run(**options, out=tmp_path)
+        assert not list(tmp_path.glob("*.json"))
+
+
+class Stopping:
+    """A maker of models that stops the whole run when the given model is asked for."""
+
+    def __init__(self, after: int, error: BaseException) -> None:
+        self.after, self.error = after, error
+
+    def __call__(self, seed):
+        self.after -= 1
+        if self.after < 0:
+            raise self.error
+        return network()
+
+
+class TestFiles:
+    @pytest.mark.parametrize("after", [0, 1, 3, 6])
+    def test_a_stopped_experiment_goes_on_to_the_same_result(self, tmp_path, after):
+        with pytest.raises(KeyboardInterrupt):
+            run(Stopping(after, KeyboardInterrupt()), out=tmp_path)
+        assert not (tmp_path / "points.json").exists()
+        left = Stopping(8 - after, AssertionError("a finished run was run again"))
+        result, whole = run(left, out=tmp_path), run()
+        assert result.grid == whole.grid
+        for label, logs in whole.logs.items():
+            assert all(a.same_curves(b) for a, b in zip(logs, result.logs[label], strict=True))
+        assert [path.name for path in tmp_path.iterdir()] == ["points.json"]
+
+    def test_parts_of_other_settings_are_refused_and_kept(self, tmp_path):
+        with pytest.raises(KeyboardInterrupt):
+            run(Stopping(3, KeyboardInterrupt()), out=tmp_path)
+        before = sorted(path.name for path in (tmp_path / "points.part").iterdir())
+        with pytest.raises(FileFormatError, match="Finish it with its own settings"):
+            run(out=tmp_path, grid_steps=5)
+        assert sorted(path.name for path in (tmp_path / "points.part").iterdir()) == before
+
+    def test_a_failed_run_leaves_the_earlier_result(self, tmp_path):
+        run(out=tmp_path)
+        before = (tmp_path / "points.json").read_bytes()
+        with pytest.raises(DivergedError):
+            run(out=tmp_path, changes={"grids": {"SGD": (1e39,)}})
+        assert (tmp_path / "points.json").read_bytes() == before
+
+    def test_saved_and_loaded(self, tmp_path):
+        result = run(out=tmp_path)
+        again = NetworkResult.load(tmp_path / "points.json", no_claims)
+        for name in ("name", "title", "seeds", "settings", "step_sizes", "substitutes", "grid"):
+            assert getattr(again, name) == getattr(result, name)
+        for label in result.logs:
+            # six significant digits are kept
+            assert again.curves(label, "train_loss") == pytest.approx(
+                result.curves(label, "train_loss"), rel=1e-5
+            )
+        assert "accelerate" in again.provenance["versions"]
+
+    @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"kind": "trace", "format": 1}'])
+    def test_a_foreign_file_is_refused(self, tmp_path, text):
+        (tmp_path / "fig6.json").write_text(text)
+        with pytest.raises(FileFormatError):
+            experiments.load("fig6", tmp_path)
+
+    def test_no_file_and_no_network(self, tmp_path):
+        with pytest.raises(MissingFileError):
+            experiments.load("fig6", tmp_path)
+        with pytest.raises(RangeError):
+            experiments.load("fig2", tmp_path)
+
+
+def log(losses, norms=(1.0, 2.0)) -> TrainingLog:
+    """A log of made-up training losses; other curves are ones."""
+    losses = np.array(losses, dtype=float)
+    curves = {name: np.ones(len(losses)) for name in CURVES} | {"train_loss": losses}
+    grown = np.geomspace(norms[0], norms[1], len(losses))
+    return TrainingLog(np.arange(len(losses)), curves, {"a": grown, "b": 2 * grown}, {})
+
+
+class TestClaims:
+    logs = {
+        "fast": (log([1, 0.25, 0.125]), log([1, 0.25, 0.5])),
+        "slow": (log([1, 0.5, 0.25]), log([1, 0.5, 0.5])),
+        "stuck": (log([1, 1, 1], norms=(1, 0.5)), log([1, 1, 1])),
+    }
+
+    def test_leads_are_geometric_means(self):
+        assert leads(self.logs, "fast", "slow") == pytest.approx([2.0, math.sqrt(2.0)])
+        assert leads(self.logs, "slow", "fast") == pytest.approx([0.5, 1 / math.sqrt(2.0)])
+
+    def test_catch_up(self):
+        assert catch_up(self.logs, "fast", "slow") == [0.5, 0.5]
+        assert catch_up(self.logs, "stuck", "slow") == [math.inf, math.inf]
+
+    def test_faster(self):
+        assert check_faster("x", self.logs, "fast", "slow", "y").value == pytest.approx(2**0.5)
+        assert check_faster("x", self.logs, "fast", "slow", "y").holds
+        assert not check_faster("x", self.logs, "slow", "fast", "y").holds
+        assert not check_faster("x", self.logs, "fast", "fast", "y").holds, "a tie is no lead"
+
+    def test_much_faster(self):
+        assert check_much_faster("x", self.logs, "fast", "slow", "y").holds
+        assert not check_much_faster("x", self.logs, "slow", "fast", "y").holds
+        assert not check_much_faster("x", self.logs, "stuck", "slow", "y").holds
+
+    def test_not_faster(self):
+        assert check_not_faster("x", self.logs, "slow", "fast", "y", 1.25).holds
+        assert not check_not_faster("x", self.logs, "fast", "slow", "y", 1.25).holds
+
+    def test_growth(self):
+        grown = check_growth("x", self.logs, "fast", "y")
+        assert grown.holds and grown.value == pytest.approx(2.0)
+        shrunk = check_growth("x", self.logs, "stuck", "y")
+        assert not shrunk.holds and shrunk.value == pytest.approx(0.5)
+        assert "0 of 2" in shrunk.reason
+
+
+COMMANDS = {
+    "fig1": "--source bundled --batch-size 4 --max-length 16",
+    "fig4": "--source bundled --batch-size 4 --max-length 16",
+    "fig6": "--source bundled --batch-size 4",
+    "fig7": "--source bundled --batch-size 4",
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ten_steps_of_each_command_on_a_small_real_sample(tmp_path, capsys, name):
+    """The full command but for its length: the usual ViT, and real sentences."""
+    options = f"--seeds 1 --steps 10 --grid-steps 1 --eval-examples 8 --records 2 {COMMANDS[name]}"
+    assert main(["run", name, *options.split(), "--out", str(tmp_path)]) == 0
+    assert "in place of" in capsys.readouterr().out
+    result = experiments.load(name, tmp_path)
+    assert list(result.logs) == ["SGD", "SNGD", "SPS", "Adam"]
+    for (each,) in result.logs.values():
+        assert each.step.tolist() == [0, 5, 10]
+        assert np.isfinite(each["train_loss"]).all() and np.isfinite(each["step_size"][1:]).all()
+    assert all(len(row) == 4 for row in result.grid.values()), "the same effort for each"
+
+
+def test_a_bad_command_is_named_before_any_work(tmp_path, capsys):
+    assert main(["run", "fig6", "--size", "huge", "--out", str(tmp_path)]) == 2
+    assert "RangeError" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert main(["run", "fig6", "--out", str(tmp_path / "file")]) == 2
+    assert "FileAccessError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+class TestRecorded:
+    """The runs in book/results say how to make them again."""
+
+    def test_the_command_is_the_settings(self, name):
+        result = experiments.load(name, RESULTS)
+        program, verb, figure, *options = shlex.split(result.provenance["command"])
+        assert (program, verb, figure) == ("attnbias", "run", name)
+        for option, text in zip(options[::2], options[1::2], strict=True):
+            key = option.removeprefix("--").replace("-", "_")
+            if key in result.settings:
+                assert str(result.settings[key]) == text, key
+
+    def test_it_was_made_at_a_commit(self, name):
+        provenance = experiments.load(name, RESULTS).provenance
+        assert provenance["commit"] and not provenance["commit"].endswith("-dirty")
+        assert {"torch", "accelerate", "python"} <= provenance["versions"].keys()
+
+    def test_same_effort_and_three_seeds(self, name):
+        result = experiments.load(name, RESULTS)
+        assert {len(row) for row in result.grid.values()} == {4}
+        assert len(result.seeds) >= 3
+        assert result.substitutes, "nothing here was run at the paper's size"

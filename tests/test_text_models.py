@@ -1,0 +1,318 @@
+"""BERT from safetensors: the classifier against that of transformers, sources, damaged files."""
+
+import contextlib
+import gzip
+import json
+import logging
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from attnbias.data.packages import PACKAGES, cache_folder
+from attnbias.errors import (
+    DtypeError,
+    FileAccessError,
+    FileFormatError,
+    MissingExtraError,
+    MissingFileError,
+    NonFiniteError,
+    RangeError,
+    ShapeError,
+)
+from attnbias.nets import _bert_files
+from attnbias.nets.text import VOCABULARY, load_classifier, load_encoder, load_tokenizer
+
+transformers = pytest.importorskip("transformers")
+safetensors = pytest.importorskip("safetensors.torch")
+
+SENTENCES = ["Attention has a bias.", "It is implicit, and it selects one token."]
+MINILM = cache_folder() / PACKAGES["minilm"].filename
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A folder with a tiny encoder of seed 5 and its tokenizer."""
+    folder = tmp_path_factory.mktemp("bert")
+    load_encoder("tiny", seed=5).save_pretrained(folder)
+    load_tokenizer("tiny").save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    return Path(shutil.copytree(saved, tmp_path / "model"))
+
+
+@pytest.fixture
+def package(folder, tmp_path, monkeypatch):
+    """A package made like MiniLM's, with the tiny encoder in it, and a module nobody may run."""
+    path = tmp_path / "cache" / "tiny-0.1.0-py3-none-any.whl"
+    path.parent.mkdir()
+    words = gzip.decompress(VOCABULARY.read_bytes())
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("tiny/__init__.py", "raise SystemExit")
+        archive.writestr("tiny/model/vocab.txt", words)
+        archive.writestr("tiny/model/modeling.py", "raise SystemExit")
+        archive.writestr("tiny/model/1_Pooling/config.json", "{}")
+        for name in ("config.json", "model.safetensors"):
+            archive.write(folder / name, f"tiny/model/{name}")
+        config = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
+        archive.writestr("tiny/model/tokenizer_config.json", json.dumps(config))
+    monkeypatch.setattr(_bert_files, "fetch", lambda name, cache=None: path)
+    return path
+
+
+def words(tokenizer=None):
+    tokenizer = tokenizer or load_tokenizer("tiny")
+    return dict(tokenizer(SENTENCES, padding=True, return_tensors="pt"))
+
+
+def same_weights(a, b):
+    pairs = zip(a.state_dict().items(), b.state_dict().items(), strict=True)
+    return all(x[0] == y[0] and torch.equal(x[1], y[1]) for x, y in pairs)
+
+
+# Closed forms and second forms
+
+
+def test_it_is_the_classifier_of_transformers():
+    model = load_classifier(3, "tiny", seed=2).eval()
+    config = model.encoder.config
+    config.num_labels = 3
+    theirs = transformers.BertForSequenceClassification(config).eval()
+    theirs.bert.load_state_dict(model.encoder.state_dict())
+    theirs.classifier.load_state_dict(model.head.state_dict())
+    with torch.no_grad():
+        assert torch.equal(model(**words()), theirs(**words()).logits)
+        moved = words() | {"token_type_ids": torch.ones_like(words()["token_type_ids"])}
+        assert not torch.equal(model(**moved), model(**words()))
+
+
+def test_padding_is_not_seen():
+    model, tokenizer = load_classifier(2, "tiny").eval(), load_tokenizer("tiny")
+    alone = model(**tokenizer(SENTENCES[:1], return_tensors="pt"))
+    torch.testing.assert_close(model(**words())[:1], alone, rtol=0, atol=1e-6)
+
+
+def test_the_head_starts_as_transformers_would():
+    head = load_classifier(500, "tiny").head  # 32,000 draws: a deviation off by 0.4% on average
+    assert head.weight.std().item() == pytest.approx(0.02, rel=0.02)
+    assert not head.bias.any()
+
+
+def test_seeds_decide_the_weights_and_the_global_generator_rests(folder):
+    before = torch.get_rng_state()
+    first, again, other = (load_classifier(2, "tiny", seed=seed) for seed in (1, 1, 2))
+    assert same_weights(first, again) and not same_weights(first.encoder, other.encoder)
+    one, two = (load_classifier(2, folder, seed=seed) for seed in (1, 2))
+    assert same_weights(one.encoder, two.encoder)  # only the head is new
+    assert not torch.equal(one.head.weight, two.head.weight)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("dropout", [None, 0.0, 0.25])
+def test_dropout_is_set_throughout(folder, dropout):
+    for source in ("tiny", folder):
+        model = load_classifier(2, source, dropout=dropout)
+        rates = {part.p for part in model.modules() if isinstance(part, torch.nn.Dropout)}
+        assert rates == {0.1 if dropout is None else dropout} and model.training
+    out = [load_classifier(2, "tiny", dropout=dropout)(**words()) for _ in range(2)]
+    assert torch.equal(*out) == (dropout == 0)
+
+
+def test_every_weight_gets_a_gradient():
+    model = load_classifier(2, "tiny", dropout=0.0)
+    torch.nn.functional.cross_entropy(model(**words()), torch.tensor([0, 1])).backward()
+    for name, weight in model.named_parameters():
+        assert weight.grad is not None and bool(torch.isfinite(weight.grad).all()), name
+
+
+# Sources
+
+
+def test_a_folder_gives_back_what_was_saved(folder):
+    assert same_weights(load_encoder(folder), load_encoder("tiny", seed=5))
+    assert same_weights(load_encoder(str(folder)), load_encoder(folder))
+    assert words(load_tokenizer(folder))["input_ids"].equal(words()["input_ids"])
+
+
+def test_a_package_is_unpacked_whole_and_never_run(package, folder):
+    assert same_weights(load_encoder("packages"), load_encoder(folder))
+    assert words(load_tokenizer("packages"))["input_ids"].equal(words()["input_ids"])
+    unpacked = package.parent / "tiny-0.1.0-model"
+    assert {path.name for path in unpacked.iterdir()} == {
+        "config.json",
+        "model.safetensors",
+        "tokenizer_config.json",
+        "vocab.txt",
+    }
+    assert json.loads((unpacked / "config.json").read_text())["model_type"] == "bert"
+
+
+def test_a_damaged_copy_is_unpacked_again(package, folder):
+    load_encoder("packages")
+    weights = package.parent / "tiny-0.1.0-model" / "model.safetensors"
+    stamp = weights.stat().st_mtime_ns
+    load_encoder("packages")
+    assert weights.stat().st_mtime_ns == stamp  # a whole copy is left alone
+    damaged = bytearray(weights.read_bytes())
+    damaged[-1] ^= 1
+    weights.write_bytes(damaged)
+    assert same_weights(load_encoder("packages"), load_encoder(folder))
+
+
+def test_a_folder_that_cannot_be_made_is_named(package):
+    (package.parent / "tiny-0.1.0-model").write_text("a file")
+    with pytest.raises(FileAccessError, match="tiny-0.1.0-model"):
+        load_encoder("packages")
+
+
+def test_the_vocabulary_is_that_of_bert_base_uncased():
+    tokenizer = load_tokenizer("tiny")
+    assert len(tokenizer) == 30522 and tokenizer.model_max_length == 512
+    ids = (tokenizer.pad_token_id, tokenizer.unk_token_id, tokenizer.cls_token_id)
+    assert ids + (tokenizer.sep_token_id, tokenizer.mask_token_id) == (0, 100, 101, 102, 103)
+    assert tokenizer("Hello world!")["input_ids"] == [101, 7592, 2088, 999, 102]
+
+
+@pytest.mark.skipif(not MINILM.is_file(), reason="MiniLM is not in the cache")
+def test_the_real_package():
+    encoder, tokenizer = load_encoder("packages"), load_tokenizer("packages")
+    assert sum(weight.numel() for weight in encoder.parameters()) == 22_713_216
+    hard = [*SENTENCES, "naïve CAFÉ \t 北京 déjà-vu ...", "", "x" * 300]
+    assert (
+        tokenizer(hard, hard[::-1])["input_ids"]
+        == (load_tokenizer("tiny")(hard, hard[::-1])["input_ids"])
+    )
+
+
+def test_a_hub_out_of_reach_is_named(monkeypatch):
+    def fail(*args, **options):
+        assert options["use_safetensors"] and not options["local_files_only"]
+        raise OSError("no route\nand more")
+
+    monkeypatch.setattr(transformers.BertModel, "from_pretrained", fail)
+    with pytest.raises(MissingFileError, match="no route. .*source='packages'"):
+        load_encoder()
+
+
+def test_transformers_is_quiet_and_left_as_it_was(folder, capfd):
+    log = transformers.logging
+    log.set_verbosity(logging.INFO)
+    try:
+        load_classifier(2, folder)
+        assert log.get_verbosity() == logging.INFO and log.is_progress_bar_enabled()
+        (folder / "model.safetensors").write_bytes(b"")
+        with contextlib.suppress(FileFormatError):
+            load_encoder(folder)
+        assert log.get_verbosity() == logging.INFO and log.is_progress_bar_enabled()
+    finally:
+        log.set_verbosity_warning()
+    assert capfd.readouterr() == ("", "")
+
+
+# Bad input and damaged files
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (dict(classes=1), RangeError),
+        (dict(classes="3"), DtypeError),
+        (dict(source="berta"), RangeError),
+        (dict(source=7), DtypeError),
+        (dict(seed=-1), RangeError),
+        (dict(dropout=1.0), RangeError),
+        (dict(dropout=float("nan")), NonFiniteError),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(change, error):
+    with pytest.raises(error, match=next(iter(change))):
+        load_classifier(**dict(classes=2, source="tiny") | change)
+
+
+def test_too_many_word_pieces_are_refused():
+    with pytest.raises(ShapeError, match="at most 512"):
+        load_classifier(2, "tiny")(torch.zeros(1, 513, dtype=torch.long))
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    for load in (load_encoder, load_tokenizer):
+        with pytest.raises(MissingExtraError, match=r"attnbias\[nets\]"):
+            load("tiny")
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_missing_files_are_named(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(MissingFileError, match=name):
+        load_encoder(folder)
+
+
+def test_a_missing_tokenizer_is_named(folder):
+    for path in folder.glob("*tok*"):
+        path.unlink()
+    with pytest.raises(MissingFileError, match="no tokenizer.json and no vocab.txt"):
+        load_tokenizer(folder)
+
+
+def test_pickled_weights_are_not_read(folder):
+    weights = folder / "model.safetensors"
+    torch.save(safetensors.load_file(weights), folder / "pytorch_model.bin")
+    weights.unlink()
+    with pytest.raises(MissingFileError, match="model.safetensors"):
+        load_encoder(folder)
+
+
+@pytest.mark.parametrize("keep", [0, 5, 1000, -1])
+def test_cut_weights_are_refused(folder, keep):
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:keep])
+    with pytest.raises(FileFormatError, match="get them again"):
+        load_encoder(folder)
+
+
+def test_incomplete_or_foreign_weights_are_refused(folder):
+    weights = safetensors.load_file(folder / "model.safetensors")
+    lacking = {name: x for name, x in weights.items() if name != "pooler.dense.bias"}
+    safetensors.save_file(lacking, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(FileFormatError, match="1 missing, such as pooler.dense.bias"):
+        load_encoder(folder)
+    wide = weights | {"pooler.dense.bias": torch.zeros(65)}
+    safetensors.save_file(wide, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(FileFormatError, match="fit the config"):
+        load_encoder(folder)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"model_type": "gpt2"}'])
+def test_a_foreign_config_is_refused(folder, text):
+    (folder / "config.json").write_text(text)
+    for load in (load_encoder, load_tokenizer):
+        with pytest.raises(FileFormatError, match="model_type"):
+            load(folder)
+
+
+def test_a_damaged_tokenizer_is_refused(folder):
+    (folder / "tokenizer.json").write_text("{")
+    with pytest.raises(FileFormatError):
+        load_tokenizer(folder)
+
+
+def test_code_in_the_folder_is_not_run(folder, tmp_path):
+    mark = tmp_path / "mark"
+    (folder / "evil.py").write_text(f"open({str(mark)!r}, 'w')\nclass Evil: pass\n")
+    for name, entry in (
+        ("config.json", {"AutoModel": "evil.Evil", "AutoConfig": "evil.Evil"}),
+        ("tokenizer_config.json", {"AutoTokenizer": ["evil.Evil", "evil.Evil"]}),
+    ):
+        settings = json.loads((folder / name).read_text()) | {"auto_map": entry}
+        (folder / name).write_text(json.dumps(settings))
+    load_encoder(folder)
+    with contextlib.suppress(FileFormatError):
+        load_tokenizer(folder)
+    assert not mark.exists()
