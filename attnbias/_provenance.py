@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import platform
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ _OPTIONAL = ("accelerate", "transformers", "tokenizers")  # named if a run used 
 def provenance(device="cpu") -> dict:
     """A json-safe record of what produced a result."""
     return {
-        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "commit": _commit(),
         "versions": _versions(),
         "device": _device_name(torch.device(device)),
