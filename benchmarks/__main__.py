@@ -10,7 +10,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import torch  # noqa: E402
 
-from . import dynamics, joint, svm  # noqa: E402
+from . import dynamics, joint, optimizers, svm  # noqa: E402
 
 
 def _line(name: str, value: float, target: float, at_least: bool, unit: str = "") -> None:
@@ -70,12 +70,23 @@ def svm_rows() -> None:
     _line(f"N' = 3000, gap {gap:.1e}", time, 1, False, " s")
 
 
+def optimizer_rows() -> None:
+    print("One step of an optimizer, as a ratio")
+    for size, depth in optimizers.DEPTHS.items():
+        for threads in (1, 2):
+            table = optimizers.ratios(optimizers.vit_like(depth), threads)
+            for (ours, other), target in optimizers.TARGETS.items():
+                name = f"{ours} / {other}, {size}, {threads} thread{'s' * (threads > 1)}"
+                _line(name, table[ours, other], target, False, "x")
+
+
 ROWS = {
     "fixed": fixed_rows,
     "joint": joint_rows,
     "hostile": hostile_rows,
     "forms": form_rows,
     "svm": svm_rows,
+    "optimizers": optimizer_rows,
 }
 
 

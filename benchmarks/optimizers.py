@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
 
@@ -11,8 +12,15 @@ from attnbias.nets.optim import SNGD, SPS
 
 # depth of a ViT-small of width 384: 10.7 and 21.3 million parameters
 DEPTHS = {"10M": 6, "20M": 12}
-PLAIN, MOMENTUM = 1.6, 1.0
-CLOCK = time.thread_time
+# ours over another's, and the target
+TARGETS = {
+    ("SNGD", "SGD"): 1.6,
+    ("SPS", "SGD"): 1.6,
+    ("SNGD, momentum", "SGD, momentum"): 1.0,
+    ("SPS, momentum", "SGD, momentum"): 1.0,
+    ("SPS", "sps loop"): 1.0,
+    ("SPS, momentum", "MoMo loop"): 1.0,
+}
 
 
 class SpsLoop:
@@ -96,21 +104,23 @@ def competitors(params) -> dict:
     return runs | {"sps loop": lambda: sps.step(loss), "MoMo loop": lambda: momo.step(loss)}
 
 
-def ratios(params, rounds: int = 25) -> dict[str, float]:
-    """Median over rounds of each step's wall time over SGD's in the same round."""
+def ratios(params, threads: int = 1, rounds: int = 40) -> dict[tuple[str, str], float]:
+    """Median over rounds of one step's time over another's in the same round."""
+    torch.set_num_threads(threads)
+    clock = time.thread_time if threads == 1 else time.perf_counter
     runs = competitors(params)
     times = {name: [] for name in runs}
-    for turn in range(rounds + 3):
-        for name, run in runs.items():
-            began = CLOCK()
-            run()
-            if turn >= 3:
-                times[name].append(CLOCK() - began)
-
-    def over(name: str, base: str) -> float:
-        pairs = zip(times[name], times[base], strict=True)
-        return statistics.median(own / other for own, other in pairs)
-
-    table = {name: over(name, "SGD") for name in runs}
-    heavy = {f"{n} / SGD, momentum": over(n, "SGD, momentum") for n in runs if "momentum" in n}
-    return table | heavy | {"ms": 1e3 * statistics.median(times["SGD"])}
+    order = random.Random(0)
+    for _ in range(rounds):  # in another order each time: a step finds what the last one left
+        for name in order.sample(list(runs), len(runs)):
+            began = clock()
+            runs[name]()
+            times[name].append(clock() - began)
+    torch.set_num_threads(1)
+    return {
+        (one, other): statistics.median(
+            a / b for a, b in zip(times[one][3:], times[other][3:], strict=True)
+        )
+        for one in runs
+        for other in runs
+    }

@@ -52,13 +52,13 @@ class TestAgainstAPlainLoop:
             loss = torch.nn.functional.cross_entropy(model(points.x[rows]), points.y[rows])
             loss.backward()
             optimizer.step()
-        logits = model(test.x)
+        logits = model(test.x).detach()
         accuracy = float((logits.argmax(1) == test.y).float().mean())
         return (
             model,
             float(torch.nn.functional.cross_entropy(logits, test.y)),
             accuracy,
-            float(loss),
+            float(loss.detach()),
         )
 
     def test_same_end(self):

@@ -95,12 +95,12 @@ class TestTrainAll:
         assert words == "2 steps, 0.5 epochs, in place of the paper's 5"
 
     def test_a_value_that_diverges_loses_the_grid(self):
-        result = run(seeds=1, changes={"grids": {"SGD": (0.1, 1e39)}})
-        assert result.step_sizes["SGD"] == 0.1 and math.isinf(result.grid["SGD"]["1e+39"])
+        result = run(seeds=1, changes={"grids": {"SGD": (0.1, 1e38)}})
+        assert result.step_sizes["SGD"] == 0.1 and math.isinf(result.grid["SGD"]["1e+38"])
 
     def test_a_grid_that_diverges_is_named(self):
         with pytest.raises(DivergedError, match="SGD on the grid"):
-            run(changes={"grids": {"SGD": (1e39, 1e40)}})
+            run(changes={"grids": {"SGD": (1e38, 3e38)}})
 
     @pytest.mark.parametrize(
         "options",
@@ -162,7 +162,7 @@ class TestFiles:
         run(out=tmp_path)
         before = (tmp_path / "points.json").read_bytes()
         with pytest.raises(DivergedError):
-            run(out=tmp_path, changes={"grids": {"SGD": (1e39,)}})
+            run(out=tmp_path, changes={"grids": {"SGD": (1e38,)}})
         assert (tmp_path / "points.json").read_bytes() == before
 
     def test_saved_and_loaded(self, tmp_path):
@@ -282,7 +282,7 @@ class TestRecorded:
     def test_it_was_made_at_a_commit(self, name):
         provenance = experiments.load(name, RESULTS).provenance
         assert provenance["commit"] and not provenance["commit"].endswith("-dirty")
-        assert {"torch", "accelerate", "python"} <= provenance["versions"].keys()
+        assert {"torch", "python"} <= provenance["versions"].keys()
 
     def test_same_effort_and_three_seeds(self, name):
         result = experiments.load(name, RESULTS)

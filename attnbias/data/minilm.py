@@ -13,7 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from .._validate import as_float_tensor, require_choice, require_flag, require_shape, short
+from .._validate import (
+    as_float_tensor,
+    as_tensor,
+    require_choice,
+    require_finite,
+    require_flag,
+    require_number,
+    require_shape,
+    short,
+)
 from ..errors import DtypeError, RangeError
 from ._sources import bundled
 from .dataset import Dataset
@@ -193,6 +202,48 @@ def _sequence(text, query, repeats: bool, size: int) -> torch.Tensor:
     if not repeats:
         row = row[np.sort(np.unique(row, return_index=True)[1])]
     return torch.from_numpy(row.astype(np.int64))
+
+
+def linear_probe(texts, vectors, y, *, ridge: float = 0.1) -> torch.Tensor:
+    """A decoder from labelled texts: ridge regression of the label on the mean embedding.
+
+    Parameters
+    ----------
+    texts : sequence of integer arrays
+        Rows of the vectors; each text has one at least.
+    vectors : (V, d) float
+    y : (n,)
+        Labels in {-1, +1}.
+    ridge : float
+        Weight of |u|^2 beside the sum of squared errors.
+
+    Returns
+    -------
+    (d,) float64
+        Fitted with an intercept, which is left out: Eq. 1 has none.
+
+    Raises
+    ------
+    DtypeError, ShapeError, RangeError, NonFiniteError
+
+    Examples
+    --------
+    >>> from attnbias.data.minilm import linear_probe
+    >>> linear_probe([[0], [1]], [[1.0, 0.0], [-1.0, 0.0]], [1, -1], ridge=2.0).tolist()
+    [0.5, 0.0]
+    """
+    vectors = as_float_tensor("vectors", vectors, dtype=torch.float64).detach()
+    require_shape("vectors", vectors, (None, None), "(V, d)")
+    ridge = require_number("ridge", ridge, low=0, open_low=True, high=1e100)
+    means = torch.stack(
+        [vectors[_sequence(text, None, True, len(vectors))].mean(0) for text in texts]
+    )
+    require_finite("texts", means)
+    y = as_tensor("y", y).double()
+    require_shape("y", y, (len(means),), "(n,)")
+    means = means - means.mean(dim=0)
+    gram = means.T @ means + ridge * torch.eye(means.shape[1], dtype=torch.float64)
+    return torch.linalg.solve(gram, means.T @ y)
 
 
 def head_arrays(layer: int, head: int) -> dict[str, np.ndarray]:

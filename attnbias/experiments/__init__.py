@@ -1,4 +1,4 @@
-"""The paper's figures as experiments: one file a figure, one registry."""
+"""The paper's figures as experiments, and one of ours: one file each, one registry."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 
 from .._validate import require_choice
 from ..errors import RangeError
-from . import fig1, fig2, fig3, fig4, fig6, fig7, fig8, fig9, fig10
+from . import fig1, fig2, fig3, fig4, fig6, fig7, fig8, fig9, fig10, heads
 from .cosine_result import CosineResult
+from .head_result import HeadResult
 from .network_result import NetworkResult
 from .networks import train_all
 from .paths import query_images, sequence_scores
@@ -18,6 +19,7 @@ from .snapshots import Snapshots, attention_snapshots
 __all__ = [
     "CosineResult",
     "ExperimentResult",
+    "HeadResult",
     "NetworkResult",
     "Snapshots",
     "attention_snapshots",
@@ -31,6 +33,7 @@ __all__ = [
     "fig7",
     "fig8",
     "fig9",
+    "heads",
     "list",
     "load",
     "query_images",
@@ -48,6 +51,7 @@ _REGISTRY = {
     "fig8": fig8,
     "fig9": fig9,
     "fig10": fig10,
+    "heads": heads,
 }
 
 
@@ -62,7 +66,7 @@ def list():
     --------
     >>> from attnbias import experiments
     >>> experiments.list()
-    ['fig1', 'fig2', 'fig3', 'fig4', 'fig6', 'fig7', 'fig8', 'fig9', 'fig10']
+    ['fig1', 'fig2', 'fig3', 'fig4', 'fig6', 'fig7', 'fig8', 'fig9', 'fig10', 'heads']
     """
     return [*_REGISTRY]
 
@@ -94,7 +98,7 @@ def parameters(name: str) -> dict[str, inspect.Parameter]:
     return known
 
 
-def run(name: str, **settings) -> ExperimentResult | NetworkResult | CosineResult:
+def run(name: str, **settings) -> ExperimentResult | NetworkResult | CosineResult | HeadResult:
     """Run an experiment of the registry.
 
     Parameters
@@ -107,7 +111,7 @@ def run(name: str, **settings) -> ExperimentResult | NetworkResult | CosineResul
 
     Returns
     -------
-    ExperimentResult, NetworkResult or CosineResult
+    ExperimentResult, NetworkResult, CosineResult or HeadResult
 
     Raises
     ------
@@ -134,7 +138,7 @@ def run(name: str, **settings) -> ExperimentResult | NetworkResult | CosineResul
     return chosen(**settings)
 
 
-def load(name: str, folder="book/results") -> NetworkResult | CosineResult:
+def load(name: str, folder="book/results") -> NetworkResult | CosineResult | HeadResult:
     """Read the recorded run of an experiment, and judge its claims anew.
 
     Parameters
@@ -146,7 +150,7 @@ def load(name: str, folder="book/results") -> NetworkResult | CosineResult:
 
     Returns
     -------
-    NetworkResult, or CosineResult for "fig10"
+    NetworkResult, CosineResult for "fig10", HeadResult for "heads"
 
     Raises
     ------

@@ -23,7 +23,6 @@ from ..errors import DtypeError, FileFormatError, RangeError
 
 BINS = 400  # of width 0.005 from -1 to 1, so that 0.1 and 0.2 are edges
 _BLOCK = 2**22  # numbers gathered at a time: 16 MB of tokens
-_NORM_FLOOR = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,8 +277,8 @@ def unit_rows(embeddings) -> np.ndarray:
     table = as_float_tensor("embeddings", embeddings).detach()
     require_shape("embeddings", table, (None, None), "(V, d)")
     require_finite("embeddings", table)
-    norms = torch.linalg.norm(table.double(), dim=1, keepdim=True).clamp(min=_NORM_FLOOR)
-    return (table.double() / norms).float().cpu().numpy()
+    norms = torch.linalg.norm(table.double(), dim=1, keepdim=True)
+    return (table.double() / norms.where(norms > 0, 1.0)).float().cpu().numpy()
 
 
 def _rows(text, size: int) -> np.ndarray:
@@ -294,7 +293,7 @@ def _rows(text, size: int) -> np.ndarray:
             "texts", expected=f"rows of the embeddings, 0 to {size - 1}",
             got=f"{rows.min()} to {rows.max()}", remedy="use the tokenizer of this model",
         )  # fmt: skip
-    return rows
+    return rows.astype(np.int64)
 
 
 def _blocks(group: list, numbers: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -83,7 +83,10 @@ def growth(logs, label: str) -> dict[str, float]:
 
 
 def check_growth(statement: str, logs, label: str, source: str, parts: str = "") -> Check:
-    """That the norm of every weight matrix whose name holds `parts` grows."""
+    """That the norm of every weight matrix whose name holds `parts` grows.
+
+    ".weight" leaves out what is no layer: learnt tokens and positions.
+    """
     found = {name: ratio for name, ratio in growth(logs, label).items() if parts in name}
     least = min(found, key=found.get)
     grown = sum(ratio > 1 for ratio in found.values())

@@ -46,7 +46,7 @@ def plot_cosines(result: CosineResult, kinds=("text", "shuffled", "uniform")):
     >>> from attnbias.experiments import fig10
     >>> from attnbias.figures import plot_cosines
     >>> result = fig10.run(source="bundled", texts={"NLI": 20, "toxic": 10})
-    >>> [axis.get_title() for axis in plot_cosines(result).axes]
+    >>> [axis.get_title("left") for axis in plot_cosines(result).axes]
     ['NLI', 'toxic']
     """
     if not isinstance(result, CosineResult):

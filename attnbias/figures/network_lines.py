@@ -113,12 +113,18 @@ def log10(values: np.ndarray) -> np.ndarray:
 def log_axis(axis, exponents: np.ndarray) -> None:
     """Ticks for values that are exponents of ten; round numbers where they are close together."""
     exponents = exponents[np.isfinite(exponents)]
-    if exponents.size and np.ptp(exponents) < 0.7:
-        ticks = MaxNLocator(5).tick_values(*(10.0 ** np.array([exponents.min(), exponents.max()])))
-        ticks = ticks[ticks > 0]
-        axis.set_yticks(np.log10(ticks), [f"{tick:.3g}" for tick in ticks])
-    else:
+    if not exponents.size or np.ptp(exponents) > 3:
         exponent_axis(axis, exponents)
+        return
+    low, high = exponents.min() - 0.03, exponents.max() + 0.03
+    if high - low < 0.7:
+        ticks = MaxNLocator(5).tick_values(10.0**low, 10.0**high)
+        ticks = ticks[ticks > 0]
+    else:
+        decades = 10.0 ** np.arange(np.floor(low), np.ceil(high))
+        ticks = np.outer(decades, (1, 2, 5) if high - low < 2 else (1, 3)).ravel()
+    ticks = [tick for tick in ticks if low <= np.log10(tick) <= high]
+    axis.set_yticks(np.log10(ticks), [f"{tick:.3g}" for tick in ticks])
 
 
 def line(axis, x, values, label: str, look: dict, phase: float, log: bool = True) -> None:
@@ -128,6 +134,7 @@ def line(axis, x, values, label: str, look: dict, phase: float, log: bool = True
     x, values = x[seen], values[:, seen]
     axis.fill_between(x, values.min(axis=0), values.max(axis=0), color=look["color"],
                       alpha=0.18, linewidth=0)  # fmt: skip
+    axis.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     every = max(1, len(x) // 5)
     axis.plot(x, np.median(values, axis=0), label=label,
               markevery=(int(phase * every), every), **look)  # fmt: skip

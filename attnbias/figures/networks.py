@@ -119,6 +119,8 @@ def plot_step_sizes(result, title: str = ""):
     axis = fig.axes[0]
     cap = getattr(result, "step_sizes", {}).get("SPS")
     if cap is not None:
+        drawn = np.concatenate([each.get_ydata() for each in axis.lines])
+        log_axis(axis, np.append(drawn, math.log10(cap)))
         axis.axhline(math.log10(cap), color=FAINT, linewidth=1.0, zorder=1)
         axis.annotate(
             "cap of SPS", (0.98, math.log10(cap)), xycoords=("axes fraction", "data"),

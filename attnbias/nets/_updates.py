@@ -38,8 +38,8 @@ def norm_as_number(grads: list[torch.Tensor]) -> float:
     """
     small, flat, rest = [], [], []
     for grad in grads:
-        plain = type(grad) is torch.Tensor and grad.dtype is torch.float32
-        if plain and not grad.is_sparse and grad.is_contiguous():
+        plain = type(grad) is torch.Tensor and grad.layout is torch.strided
+        if plain and grad.dtype is torch.float32 and grad.is_contiguous():
             (small if grad.numel() <= SMALL else flat).append(grad.view(-1))
         else:
             rest.append(grad)
@@ -61,13 +61,14 @@ def norm_on_device(grads: list[torch.Tensor], home: torch.device) -> torch.Tenso
     kinds, norms = defaultdict(list), []
     for grad in grads:
         grad = grad.values() if grad.is_sparse else grad
-        kinds[grad.device, grad.dtype, type(grad)].append(grad)
-    for (device, dtype, _), tensors in kinds.items():
+        sharding = (grad.device_mesh, grad.placements) if _sharded(grad) else None
+        kinds[grad.device, grad.dtype, sharding].append(grad)
+    for (device, dtype, sharding), tensors in kinds.items():
         wide = real_dtype(device).to_complex() if dtype.is_complex else real_dtype(device)
-        parts = torch._foreach_norm(tensors, 2, dtype=wide)
-        parts = torch.stack([part.full_tensor() if _sharded(part) else part for part in parts])
-        norms.append(parts.to(home, real_dtype(home), non_blocking=True))
-    return torch.linalg.vector_norm(torch.cat(norms)) if norms else scalar(0.0, home)
+        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(tensors, 2, dtype=wide)))
+        norm = norm.full_tensor() if sharding else norm
+        norms.append(norm.to(home, real_dtype(home), non_blocking=True))
+    return torch.linalg.vector_norm(torch.stack(norms)) if norms else scalar(0.0, home)
 
 
 def _sharded(tensor: torch.Tensor) -> bool:

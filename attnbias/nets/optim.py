@@ -59,7 +59,8 @@ class SNGD(Steps):
     Source: Section 2 for the rule; momentum and decay are [d]. A gradient of zero gives no
     step. Parameters without a gradient stay, as with torch's optimizers. Of sharded gradients
     those of fully_shard (DTensor) give the global norm, flat shards do not. Under a GradScaler
-    the norm is the unscaled one, and a step that overflowed is the scaler's to count.
+    the norm is the unscaled one, and a step that overflowed is the scaler's to count. A sparse
+    gradient is made dense with momentum, and on a GPU.
 
     Examples
     --------
