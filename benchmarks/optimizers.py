@@ -104,14 +104,15 @@ def competitors(params) -> dict:
     return runs | {"sps loop": lambda: sps.step(loss), "MoMo loop": lambda: momo.step(loss)}
 
 
-def ratios(params, threads: int = 1, rounds: int = 40) -> dict[tuple[str, str], float]:
+def ratios(params, threads: int = 1, seconds: float = 15.0) -> dict[tuple[str, str], float]:
     """Median over rounds of one step's time over another's in the same round."""
     torch.set_num_threads(threads)
     clock = time.thread_time if threads == 1 else time.perf_counter
     runs = competitors(params)
     times = {name: [] for name in runs}
-    order = random.Random(0)
-    for _ in range(rounds):  # in another order each time: a step finds what the last one left
+    order, until = random.Random(0), time.monotonic() + seconds
+    while time.monotonic() < until or len(times["SGD"]) < 10:
+        # in another order each time: a step finds in the cache what the last one left
         for name in order.sample(list(runs), len(runs)):
             began = clock()
             runs[name]()
