@@ -10,8 +10,6 @@ import torch
 
 from attnbias.nets.optim import SNGD, SPS
 
-# depth of a ViT-small of width 384: 10.7 and 21.3 million parameters
-DEPTHS = {"10M": 6, "20M": 12}
 # ours over another's, and the target
 TARGETS = {
     ("SNGD", "SGD"): 1.6,
@@ -84,6 +82,10 @@ def many_small(count: int = 400) -> list[torch.nn.Parameter]:
     for param in params:
         param.grad = torch.randn(param.shape, generator=generator)
     return params
+
+
+# a ViT-small of width 384 with 6 and 12 blocks has 10.6 and 21.3 million parameters
+SIZES = {"10M": lambda: vit_like(6), "20M": lambda: vit_like(12), "400 small": many_small}
 
 
 def competitors(params) -> dict:

@@ -78,11 +78,10 @@ class Evidence:
     def __init__(self, results="book/results") -> None:
         self.results = Path(results)
 
-    def recorded(self, name: str):
+    def recorded(self, name: str, part: str = ""):
         """The recorded run of an experiment on networks, None where there is none."""
-        if not (self.results / f"{name}.json").is_file():
-            return None
-        return experiments.load(name, self.results)
+        folder = self.results / part
+        return experiments.load(name, folder) if (folder / f"{name}.json").is_file() else None
 
     @functools.cached_property
     def fig2(self):

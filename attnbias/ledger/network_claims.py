@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from ..experiments.network_claims import check_faster
+from ..experiments.networks import HALF
 from .claim import OPEN, Claim, Finding, judge, starting
 from .evidence import Evidence
 
 
-def recorded(figure: str, *starts: str, only_when: tuple[str, ...] | None = None):
+def recorded(figure: str, *starts: str, other_constant: bool = False):
     """A finding from those claims of a recorded run whose statement starts so.
 
-    only_when is the words of a restriction and the starts of the claims under it.
+    other_constant tries "faster than SGD" again with Polyak steps of constant 1/2.
     """
 
     def find(e: Evidence) -> Finding:
         result = e.recorded(figure)
         if result is None:
             return Finding(OPEN, note=f"no recorded run: attnbias run {figure} makes one")
+        half = e.recorded(figure, "half") if other_constant else None
         restricted = None
-        if only_when is not None:
-            words, *more = only_when
-            restricted = (words, starting(result.claims, *more))
+        if half is not None:
+            check = check_faster("so with c = 1/2", result.logs | half.logs, HALF, "SGD", figure)
+            restricted = ("the Polyak step has c = 1/2 in place of 2", [check])
         note = "; ".join(result.substitutes)
         return judge(starting(result.claims, *starts), only_when=restricted, note=note)
 
@@ -50,7 +53,7 @@ NETWORKS = (
         "Section 5, Appendix C, Fig. 6",
         "chap-figure6",
         "a",
-        recorded("fig6", "SPS trains faster"),
+        recorded("fig6", "SPS trains faster", other_constant=True),
     ),
     Claim(
         "fig6-sngd",
@@ -74,7 +77,7 @@ NETWORKS = (
         "Section 5, Appendix C, Fig. 7",
         "chap-figure7",
         "a",
-        recorded("fig7", "SPS trains faster"),
+        recorded("fig7", "SPS trains faster", other_constant=True),
     ),
     Claim(
         "fig7-sngd",
