@@ -49,15 +49,16 @@ def verdicts(table, start: str) -> set[str]:
 
 
 def test_the_registry_lists_and_describes():
-    assert experiments.list() == ["fig2", "fig3", "fig8", "fig9"]
-    for name in experiments.list():
+    figures = [f"fig{number}" for number in (1, 2, 3, 4, 6, 7, 8, 9, 10)]
+    assert experiments.list() == [*figures, "heads"]
+    for name in figures:
         assert experiments.describe(name).startswith("Figure " + name[3:])
 
 
 @pytest.mark.parametrize(
     ("name", "settings", "error", "fault"),
     [
-        ("fig1", {}, RangeError, "name"),
+        ("fig5", {}, RangeError, "name"),
         ("fig2", {"sead": 3}, RangeError, "sead"),
         ("fig2", {"seeds": 0}, RangeError, "seeds"),
         ("fig2", {"seeds": []}, DtypeError, "seeds"),
@@ -92,10 +93,10 @@ def test_bad_settings_are_named(name, settings, error, fault):
 
 def test_an_unknown_experiment_is_not_described():
     with pytest.raises(RangeError):
-        experiments.describe("fig1")
+        experiments.describe("fig5")
 
 
-@pytest.mark.parametrize("name", experiments.list())
+@pytest.mark.parametrize("name", ["fig2", "fig3", "fig8", "fig9"])
 @pytest.mark.parametrize(
     "settings", [{"device": "abacus"}, {"record": 0.5}, {"progress": None}, {"seeds": []}]
 )

@@ -20,7 +20,7 @@ from attnbias.errors import (
     ShapeError,
 )
 from attnbias.model import empirical_risk
-from attnbias.nets import _updates
+from attnbias.nets import _norm, _updates
 from attnbias.nets.optim import SNGD, SPS
 
 # A few float64 operations; the step size passes through logarithms of numbers up to 1e3.
@@ -470,15 +470,38 @@ def test_without_the_fused_kernel_the_iterates_are_the_same(monkeypatch):
             torch.testing.assert_close(end, expected, rtol=EXACT, atol=EXACT)
 
 
-@pytest.mark.parametrize("size", [1e-30, 1e-21, 1e-3, 1.0, 1e12, 1e25])
-def test_norms_of_single_precision_neither_overflow_nor_vanish(size):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
+@pytest.mark.parametrize("size", [1e-180, 1e-30, 1e-21, 1.0, 1e12, 1e25, 1e180])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_norms_neither_overflow_nor_vanish(dtype, size, threads):
+    if not 1e-40 < size < 1e40 and dtype != torch.float64:
+        pytest.skip("no number of this dtype")
     generator = torch.Generator().manual_seed(0)
-    grads = [size * torch.randn(n, generator=generator) for n in (5, 3_000, 1_500_000)]
-    norm = math.sqrt(sum(float(g.double().square().sum()) for g in grads))
-    # blocks of a million squares, each added up in float32 over some hundred partial sums
-    assert _updates.norm_as_number(grads) == pytest.approx(norm, rel=3e-6)
-    device = _updates.norm_on_device(grads, torch.device("cpu"))
-    assert float(device) == pytest.approx(norm, rel=1e-12)
+    counts = (5, 3_000, 0, 1_500_001, 4_099)
+    units = [torch.randn(n, generator=generator, dtype=dtype) for n in counts]
+    grads = [unit.to(dtype) * size for unit in units]
+    exact = size * math.sqrt(sum(float((g / size).abs().double().square().sum()) for g in grads))
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        found = _norm.norm_as_number(grads)
+    finally:
+        torch.set_num_threads(before)
+    tolerance = SINGLE if dtype == torch.complex64 else 1e-7  # g / size is rounded in dtype
+    assert found == pytest.approx(exact, rel=tolerance)
+    device = _norm.norm_on_device(grads, torch.device("cpu"))
+    assert found == pytest.approx(float(device), rel=1e-12)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("count", [1, 9, 5_000])
+def test_norms_hide_no_bad_number(bad, dtype, count):
+    for place in (0, count // 2, count - 1):
+        grads = [torch.ones(3, dtype=dtype), torch.ones(count, dtype=dtype)]
+        grads[1][place] = bad
+        assert not math.isfinite(_norm.norm_as_number(grads))
+        assert not math.isfinite(float(_norm.norm_on_device(grads, torch.device("cpu"))))
 
 
 def test_steps_of_wild_sizes_keep_the_velocity():

@@ -235,10 +235,14 @@ def linear_probe(texts, vectors, y, *, ridge: float = 0.1) -> torch.Tensor:
     vectors = as_float_tensor("vectors", vectors, dtype=torch.float64).detach()
     require_shape("vectors", vectors, (None, None), "(V, d)")
     ridge = require_number("ridge", ridge, low=0, open_low=True, high=1e100)
-    means = torch.stack(
-        [vectors[_sequence(text, None, True, len(vectors))].mean(0) for text in texts]
-    )
-    require_finite("texts", means)
+    rows = [_sequence(text, None, True, len(vectors)) for text in texts]
+    if not rows or not all(map(len, rows)):
+        raise RangeError(
+            "texts", expected="texts of one token at least", got="none, or an empty one",
+            remedy="drop the empty ones",
+        )  # fmt: skip
+    means = torch.stack([vectors[row].mean(dim=0) for row in rows])
+    require_finite("vectors", means)
     y = as_tensor("y", y).double()
     require_shape("y", y, (len(means),), "(n,)")
     means = means - means.mean(dim=0)

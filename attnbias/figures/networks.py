@@ -97,8 +97,8 @@ def plot_step_sizes(result, title: str = ""):
     Returns
     -------
     matplotlib.figure.Figure
-        Adam is in the second panel only: its lr multiplies no gradient. A grey line is the cap
-        of SPS, if a result tells it.
+        Adam is in the second panel only: its lr multiplies no gradient. Grey lines are the caps
+        of Polyak steps, if a result tells them.
 
     Raises
     ------
@@ -117,15 +117,22 @@ def plot_step_sizes(result, title: str = ""):
     groups = gather_logs(result)
     fig = _curves_figure(groups, ("step_size", "grad_norm"), title)
     axis = fig.axes[0]
-    cap = getattr(result, "step_sizes", {}).get("SPS")
-    if cap is not None:
-        drawn = np.concatenate([each.get_ydata() for each in axis.lines])
-        log_axis(axis, np.append(drawn, math.log10(cap)))
-        axis.axhline(math.log10(cap), color=FAINT, linewidth=1.0, zorder=1)
-        axis.annotate(
-            "cap of SPS", (0.98, math.log10(cap)), xycoords=("axes fraction", "data"),
-            xytext=(0, 3), textcoords="offset points", ha="right", path_effects=HALO,
-        )  # fmt: skip
+    caps = {
+        label: math.log10(value)
+        for label, value in getattr(result, "step_sizes", {}).items()
+        if label.startswith("SPS")
+    }
+    drawn = [each.get_ydata() for each in axis.lines]
+    ends = np.concatenate([each[len(each) // 2 :] for each in drawn])
+    for label, cap in caps.items():
+        axis.axhline(cap, color=FAINT, linewidth=1.0, zorder=1)
+        if np.abs(ends - cap).min() > 0.2:  # else the words would lie on a line
+            axis.annotate(
+                f"cap of {label}", (0.98, cap), xycoords=("axes fraction", "data"), xytext=(0, 3),
+                textcoords="offset points", ha="right", path_effects=HALO,
+            )  # fmt: skip
+    if caps:
+        log_axis(axis, np.concatenate([*drawn, [*caps.values()]]))
     return fig
 
 

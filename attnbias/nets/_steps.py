@@ -16,11 +16,10 @@ from torch.optim import Optimizer
 from .._validate import require_choice, require_number, short
 from ..dynamics.rules import INFINITE
 from ..errors import AttnBiasError, DtypeError, FileFormatError, NonFiniteError, RangeError
+from ._norm import norm_as_number, norm_on_device
 from ._scalars import choose, exp, is_finite, log, negate, scalar
 from ._updates import (
     Leaf,
-    norm_as_number,
-    norm_on_device,
     update_by_numbers,
     update_on_device,
 )

@@ -1,4 +1,4 @@
-"""Norm of a list of gradients, and v <- momentum v - size g, W <- (1 - decay) W + v.
+"""v <- momentum v - size g, W <- (1 - decay) W + v, for lists of tensors in few passes.
 
 A parameter's state holds a buffer B and a number `scale` that stand for v = -scale B. With
 the new scale = size, B' = (momentum scale / size) B + g and W' = W - size B': torch's fused SGD
@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 import torch
 
-from ._scalars import real_dtype, scalar
+from ._norm import is_sharded
 
 PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
-SMALL, BLOCK = 2**12, 2**20
 _fused = getattr(torch, "_fused_sgd_", None)
 FUSED_DEVICES, FUSED_DTYPES = ("cpu", "cuda"), (torch.float32, torch.float64)
 
@@ -29,55 +28,9 @@ class Leaf(NamedTuple):
     state: dict | None
 
 
-def norm_as_number(grads: list[torch.Tensor]) -> float:
-    """Norm of all gradients as one vector, on a CPU.
-
-    A dot product is the fastest way to read a large float32 gradient once. It adds up in
-    float32, so it spans at most BLOCK entries (a sum over ten million is wrong in the fourth
-    digit), and what float32 squares can't hold is taken again in float64.
-    """
-    small, flat, rest = [], [], []
-    for grad in grads:
-        plain = type(grad) is torch.Tensor and grad.layout is torch.strided
-        if plain and grad.dtype is torch.float32 and grad.is_contiguous():
-            (small if grad.numel() <= SMALL else flat).append(grad.view(-1))
-        else:
-            rest.append(grad)
-    flat += [torch.cat(small)] if small else []
-    norm = math.sqrt(sum(map(_square, flat)))
-    if flat and not 1e-15 < norm < 1e15:
-        norm, rest = 0.0, grads
-    return math.hypot(norm, float(norm_on_device(rest, torch.device("cpu")))) if rest else norm
-
-
-def _square(flat: torch.Tensor) -> float:
-    if flat.numel() <= BLOCK:
-        return float(torch.dot(flat, flat))
-    return sum(float(torch.dot(block, block)) for block in flat.split(BLOCK))
-
-
-def norm_on_device(grads: list[torch.Tensor], home: torch.device) -> torch.Tensor:
-    """The same as a 0-dim tensor on `home`, in float64 throughout."""
-    kinds, norms = defaultdict(list), []
-    for grad in grads:
-        grad = grad.values() if grad.is_sparse else grad
-        sharding = (grad.device_mesh, grad.placements) if _sharded(grad) else None
-        kinds[grad.device, grad.dtype, sharding].append(grad)
-    for (device, dtype, sharding), tensors in kinds.items():
-        wide = real_dtype(device).to_complex() if dtype.is_complex else real_dtype(device)
-        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(tensors, 2, dtype=wide)))
-        norm = norm.full_tensor() if sharding else norm
-        norms.append(norm.to(home, real_dtype(home), non_blocking=True))
-    return torch.linalg.vector_norm(torch.stack(norms)) if norms else scalar(0.0, home)
-
-
-def _sharded(tensor: torch.Tensor) -> bool:
-    return hasattr(tensor, "full_tensor")
-
-
 def _local(tensor: torch.Tensor) -> torch.Tensor:
     """What lies here of a sharded tensor; complex numbers as pairs of reals."""
-    if type(tensor) not in PLAIN_TYPES and _sharded(tensor):
+    if type(tensor) not in PLAIN_TYPES and is_sharded(tensor):
         tensor = tensor.to_local()
     return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
