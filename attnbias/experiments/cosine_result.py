@@ -10,7 +10,8 @@ from pathlib import Path
 from .._files import FORMAT, read_text, write_text
 from ..checks import CheckTable
 from ..errors import FileFormatError
-from .cosines import Cosines, random_mean_abs
+from .cosines import Cosines
+from .directions import random_mean_abs
 
 KIND = "token cosines"
 STORED = ("name", "title", "sizes", "dimension", "common", "settings", "substitutes", "provenance")

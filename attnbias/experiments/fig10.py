@@ -15,7 +15,8 @@ from ..errors import DtypeError
 from ..nets.examples import TextExamples
 from ..nets.text import load_encoder, load_tokenizer
 from .cosine_result import CosineResult
-from .cosines import Cosines, pair_cosines, random_within, unit_rows
+from .cosines import Cosines, pair_cosines, unit_rows
+from .directions import random_within
 
 TITLE = "Figure 10: cosines between token embeddings"
 TEXT = "Appendix C.3, text on Fig. 10"
