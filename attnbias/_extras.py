@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 
 from .errors import MissingExtraError
 
@@ -22,7 +23,10 @@ def need(module: str, extra: str = "nets"):
     MissingExtraError
     """
     try:
-        return importlib.import_module(module)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # in a notebook without widgets tqdm.auto warns, once
+            importlib.import_module("tqdm.auto")
+            return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtraError(
             module,

@@ -159,6 +159,10 @@ def test_adam_has_no_step_size_and_the_cap_is_drawn():
     assert [*lines_of(sizes)] == ["SGD", "SNGD", "SPS"] and [*lines_of(norms)] == [*LABELS]
     assert "cap of SPS" in [text.get_text() for text in sizes.texts]
     assert not figures.plot_step_sizes(RESULT.logs).axes[0].texts
+    bound = make_result(seeds=(0,))
+    bound.logs["SPS"][0].curves["step_size"][1:] = 1.0
+    axis = figures.plot_step_sizes(bound).axes[0]  # SPS runs along its cap, named by its line
+    assert not axis.texts and any(line.get_ydata()[0] == 0 for line in axis.lines)
 
 
 def test_growth_is_by_part():
@@ -177,6 +181,11 @@ def test_each_matrix_of_a_bert_has_a_part():
     # matrix k of seed s grows to 1 + (k + 1) (1 + s): three seeds, one matrix
     for part, k in (("embedding", 0), ("query, key, value", 1), ("attention out", 2)):
         assert lines[part].get_ydata()[-1] == pytest.approx(1 + 2 * (k + 1)), part
+
+
+def test_positions_are_no_layer():
+    log = make_log(0, names=("positions", "first_token", "head.1.weight"))
+    assert [*lines_of(figures.plot_weight_norms({"SGD": log}).axes[0])] == ["head"]
 
 
 def test_own_parts_and_matrices_that_start_at_zero():

@@ -24,12 +24,13 @@ from .network_lines import (
     wrong_result,
 )  # fmt: skip
 
-# By part, what the names of its matrices hold; the first part that fits has the matrix.
+# By part, what the names of its matrices hold; the first part that fits has the matrix. Positions
+# and learnt tokens are in none: they are no layers, and start too large to grow.
 PARTS = {
     "query, key, value": ("qkv", "query", "key", "value"),
     "attention out": ("attention.out",),
     "MLP": ("mlp", "intermediate", "output.dense"),
-    "embedding": ("patches", "positions", "first_token", "embeddings"),
+    "embedding": ("patches", "word_embeddings"),
     "head": ("head", "classifier", "pooler"),
 }
 PANELS = {
@@ -148,7 +149,7 @@ def plot_weight_norms(result, label=None, parts=None, title: str = ""):
     parts : dict of str to sequence of str, optional
         By name of a part, words of which the names of its matrices hold one; a matrix belongs
         to the first part that fits, and to none if none does. By default attention (in and
-        out), MLP, embedding (of patches or words, with positions) and head.
+        out), MLP, embedding (of patches or words) and head.
     title : str
 
     Returns
