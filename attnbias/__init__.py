@@ -21,6 +21,7 @@ from .geometry.svm import SVMSolution, solve_u_svm, solve_w_svm
 from .geometry.tokens import optimal_tokens, token_scores
 from .losses import Loss
 from .model import SelfAttention
+from .sweeps import sweep
 from .theorems import (
     check_assumption1_feasible,
     check_condition1,
@@ -125,6 +126,7 @@ __all__ = [
     "optimal_tokens",
     "solve_u_svm",
     "solve_w_svm",
+    "sweep",
     "token_scores",
     "train",
 ]

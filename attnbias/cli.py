@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ._fetch_command import fetch_arguments, run_fetch
 from ._run_command import list_arguments, run_arguments, run_experiment, run_list
+from ._sweep_command import run_sweep, sweep_arguments
 from .data import Dataset
 from .errors import AttnBiasError, MissingFileError
 from .geometry.diagnose import diagnose
@@ -26,6 +27,7 @@ examples:
   attnbias diagnose tokens.npz --html out.html   the same, as a web page
   attnbias list                                  the paper's experiments
   attnbias run fig6 --size small --epochs 10     one of them; the same command goes on with it
+  attnbias sweep grid.toml --workers 2           many runs, one table; go on likewise
   attnbias fetch --list                          real data and weights to be had
   attnbias fetch mnist                           one of them; the same command goes on with it
   attnbias ledger                                judge every claim of the paper anew
@@ -103,6 +105,8 @@ COMMANDS = (
     Command("list", "name the experiments", list_arguments, run_list),
     Command("run", "run an experiment of the paper, or go on with it",
             run_arguments, run_experiment),
+    Command("sweep", "train over a grid of data, rules and settings, or go on with it",
+            sweep_arguments, run_sweep),
     Command("fetch", "bring real data and weights into the cache",
             fetch_arguments, run_fetch),
     Command("ledger", "judge every claim of the paper by runs, about a minute",

@@ -12,6 +12,7 @@ import torch
 
 from attnbias import NGD, experiments, make_example1
 from attnbias._files import read_npz, write_npz
+from attnbias.dynamics.starts import small_start
 from attnbias.errors import (
     AttnBiasError,
     DeviceError,
@@ -22,7 +23,7 @@ from attnbias.errors import (
 )
 from attnbias.experiments import ExperimentResult, attention_snapshots, fig2, fig9
 from attnbias.experiments.claims import ahead_from, cap_step, lead
-from attnbias.experiments.runs import seed_list, small_start
+from attnbias.experiments.runs import seed_list
 from tests.tolerances import CLOSED_FORM
 
 SMALL = {
@@ -50,7 +51,7 @@ def verdicts(table, start: str) -> set[str]:
 
 def test_the_registry_lists_and_describes():
     figures = [f"fig{number}" for number in (1, 2, 3, 4, 6, 7, 8, 9, 10)]
-    assert experiments.list() == [*figures, "heads"]
+    assert experiments.list() == [*figures, "heads", "exponents"]
     for name in figures:
         assert experiments.describe(name).startswith("Figure " + name[3:])
 

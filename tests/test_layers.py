@@ -14,9 +14,9 @@ LAYERS = [
     {"data", "losses", "logdomain", "model", "checks"},
     {"geometry"},
     {"dynamics", "nets"},
-    {"theorems"},
+    {"theorems", "sweeps"},
     {"experiments"},
-    {"figures", "ledger", "_fetch_command", "_run_command", "cli"},
+    {"figures", "ledger", "_fetch_command", "_run_command", "_sweep_command", "cli"},
 ]
 
 

@@ -18,6 +18,7 @@ jit_sum_inline = njit(**_OPTIONS, fastmath=_SUM, forceinline=True)
 jit_exp = njit(**_OPTIONS, fastmath={"contract"}, forceinline=True)
 
 _SOURCES = ("compiled", "elementary", "products", "recording", "kernels", "joint_kernels")
+_SOURCES += ("lanes", "loops")  # whose functions `shared` calls
 
 
 def drop_stale_cache() -> None:

@@ -32,16 +32,22 @@ def _log(value: float) -> float:
     return math.log(value) if value > 0 else -math.inf
 
 
-def _common_factor(problem: Problem) -> float:
+def common_factor(problem: Problem) -> float:
     """log of the largest exp(-top), taken out of every sequence's loss."""
     return float((-problem.scores.top).amax())
 
 
-def _moderate(problem: Problem) -> bool:
+def moderate(problem: Problem) -> bool:
     """Whether all losses fit into floats with room to spare, so that few logs are needed."""
     scores = problem.scores
     spread = float(scores.top.amax() - scores.top.amin()) + float(scores.delta.amax())
     return problem.loss.compiled == elementary.EXPONENTIAL and spread < 100.0
+
+
+def rule_array(problem: Problem, rule: Rule, common: float) -> np.ndarray:
+    """`rule` as `loops` has it."""
+    law = [rule.log_scale, rule.gap_power, rule.norm_power, rule.log_max_step, rule.momentum]
+    return np.array([*law, log_floor_gap(problem, rule), moderate(problem), common])
 
 
 def first_rows(rows) -> np.ndarray:
@@ -108,9 +114,8 @@ class CompiledEngine(Compiled):
         self.problem, self.coordinates = problem, coordinates
         self.wanted, self.records = wanted, records
         self.kind = problem.loss.compiled
-        common = _common_factor(problem)
-        law = [rule.log_scale, rule.gap_power, rule.norm_power, rule.log_max_step, rule.momentum]
-        self.rule = np.array([*law, log_floor_gap(problem, rule), _moderate(problem), common])
+        common = common_factor(problem)
+        self.rule = rule_array(problem, rule, common)
         rows, queries = problem.rows.differences, problem.rows.queries
         if coordinates == "dense":
             self.loop, matrices = loops.dense_loop, (aligned(rows), aligned(queries))
@@ -120,8 +125,8 @@ class CompiledEngine(Compiled):
             if coordinates == "factored":
                 self.loop = loops.factored_loop
                 matrices = (aligned(rows), (queries @ queries.T).numpy())
-            self.target, self.state = _span_arrays(problem)
-        self.tokens = (*_token_arrays(problem, common), *matrices)
+            self.target, self.state = span_arrays(problem)
+        self.tokens = (*token_arrays(problem, common), *matrices)
         N, n = problem.N, problem.n
         bits = np.empty(max(N, n), np.int64)
         rows_work = (np.empty(N), np.empty(N), np.empty(N))
@@ -137,7 +142,7 @@ class CompiledEngine(Compiled):
         )
 
 
-def _token_arrays(problem: Problem, common: float) -> tuple[np.ndarray, ...]:
+def token_arrays(problem: Problem, common: float) -> tuple[np.ndarray, ...]:
     """(start, delta, log delta, top, whether a sequence's deltas are one, exp(-top - common))."""
     start, top = first_rows(problem.rows), problem.scores.top
     delta = problem.scores.delta[problem.rows.sequence, problem.column]
@@ -153,7 +158,7 @@ def _dense_arrays(problem: Problem) -> tuple[tuple, tuple]:
     return (aligned_square(problem.unit_target),), state
 
 
-def _span_arrays(problem: Problem) -> tuple[tuple, tuple]:
+def span_arrays(problem: Problem) -> tuple[tuple, tuple]:
     """Target and state of `span_loop` and `factored_loop`."""
     target = (*problem.target_span, problem.start_scalars)
     g0 = problem.initial_gaps.numpy()

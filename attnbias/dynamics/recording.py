@@ -76,11 +76,17 @@ def record_measure(records, row, first, measure):
 
 
 @jit_inline
-def record_progress(progress, g, records, row):
-    """What has accumulated, and the logit gaps."""
+def record_accumulated(progress, records, row):
+    """What has accumulated."""
     records[row, PATH] = progress[PATH_SUM]
     records[row, LONGEST] = progress[LONGEST_SO_FAR]
     records[row, LEAST_OPT] = progress[LEAST_SO_FAR]
+
+
+@jit_inline
+def record_progress(progress, g, records, row):
+    """What has accumulated, and the logit gaps."""
+    record_accumulated(progress, records, row)
     for k in range(g.shape[0]):
         records[row, RECORDS + k] = g[k]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Iterator
 
 import numpy as np
 from tqdm import tqdm
@@ -172,23 +173,34 @@ def _joint_problem(data, loss, W0, u0, svm) -> JointProblem:
     return problem if svm is None else problem.aligned_with(svm, solve_u_svm(data))
 
 
+def chunks(step: int, steps: int) -> Iterator[int]:
+    """Ends of stretches of about `_CHUNK_SECONDS` from `step` to `steps`, at least one.
+
+    Compiled loops don't look at the keyboard; between two chunks Python does.
+    """
+    size = 16
+    while True:
+        began, last = time.perf_counter(), min(step + size, steps)
+        yield last
+        if last == steps:
+            return
+        elapsed = max(time.perf_counter() - began, 1e-6)
+        step, size = last, max(1, int(size * min(_CHUNK_SECONDS / elapsed, 8.0)))
+
+
 def _advance(run, steps: int, keeper, progress: bool) -> tuple[int, int]:
-    """Run in chunks of about `_CHUNK_SECONDS`; a chunk's end changes no number."""
+    """Run in chunks; a chunk's end changes no number."""
     status, step = kernels.RUNNING, keeper.resume(steps)
-    chunk = 16
     with tqdm(total=steps, initial=step, disable=not progress, unit="step") as bar:
-        while True:
-            began = time.perf_counter()
-            last = min(step + chunk, steps)
+        for last in chunks(step, steps):
             status, reached = run.run(step, last)
             bar.update(reached - step)
             step = reached
             finished = status != kernels.RUNNING or step == steps
             keeper.save(step, force=finished)
             if finished:
-                return status, step
-            elapsed = max(time.perf_counter() - began, 1e-6)
-            chunk = max(1, int(chunk * min(_CHUNK_SECONDS / elapsed, 8.0)))
+                break
+    return status, step
 
 
 def _trace(run, problem, data, rule, recorded, status, step, settings) -> Trace:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from .._validate import require_choice
 from ..errors import RangeError
-from . import fig1, fig2, fig3, fig4, fig6, fig7, fig8, fig9, fig10, heads
+from . import exponents, fig1, fig2, fig3, fig4, fig6, fig7, fig8, fig9, fig10, heads
 from .cosine_result import CosineResult
+from .exponent_result import ExponentResult
 from .head_result import HeadResult
 from .network_result import NetworkResult
 from .networks import train_all
@@ -19,11 +20,13 @@ from .snapshots import Snapshots, attention_snapshots
 __all__ = [
     "CosineResult",
     "ExperimentResult",
+    "ExponentResult",
     "HeadResult",
     "NetworkResult",
     "Snapshots",
     "attention_snapshots",
     "describe",
+    "exponents",
     "fig1",
     "fig10",
     "fig2",
@@ -52,6 +55,7 @@ _REGISTRY = {
     "fig9": fig9,
     "fig10": fig10,
     "heads": heads,
+    "exponents": exponents,
 }
 
 
@@ -66,7 +70,7 @@ def list():
     --------
     >>> from attnbias import experiments
     >>> experiments.list()
-    ['fig1', 'fig2', 'fig3', 'fig4', 'fig6', 'fig7', 'fig8', 'fig9', 'fig10', 'heads']
+    ['fig1', 'fig2', 'fig3', 'fig4', 'fig6', 'fig7', 'fig8', 'fig9', 'fig10', 'heads', 'exponents']
     """
     return [*_REGISTRY]
 
@@ -150,7 +154,7 @@ def load(name: str, folder="book/results") -> NetworkResult | CosineResult | Hea
 
     Returns
     -------
-    NetworkResult, CosineResult for "fig10", HeadResult for "heads"
+    NetworkResult, CosineResult for "fig10", HeadResult for "heads", ExponentResult
 
     Raises
     ------
@@ -161,4 +165,5 @@ def load(name: str, folder="book/results") -> NetworkResult | CosineResult | Hea
     recorded = tuple(key for key in _REGISTRY if "out" in parameters(key))
     chosen = _REGISTRY[require_choice("name", name, recorded)]
     kind = getattr(chosen, "RESULT", NetworkResult)
-    return kind.load(Path(folder) / f"{name}.json", chosen.claims)
+    suffix = getattr(kind, "SUFFIX", ".json")
+    return kind.load(Path(folder) / f"{name}{suffix}", chosen.claims)

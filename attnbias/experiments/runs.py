@@ -90,14 +90,6 @@ def require_common(
     return Common(seeds, steps, device, loss, recorded)
 
 
-def small_start(d: int, norm: float, seed: int) -> torch.Tensor:
-    """(d, d) W_0: a Gaussian direction of the given norm, independent of the data's seed."""
-    # the data draw from Generator(seed): the same stream would tie W_0 to the tokens
-    generator = torch.Generator().manual_seed(1_000_000 + seed)
-    W0 = torch.randn(d, d, generator=generator, dtype=torch.float64)
-    return W0 * (norm / W0.norm())
-
-
 def run_all(
     problems: list[tuple[Dataset, torch.Tensor, SVMSolution]],
     rules: dict[str, Rule],

@@ -16,6 +16,7 @@ from .runs import plot_alignment_rates, plot_runs, plot_wall
 from .scale import plot_escape_steps, slider_scale
 from .sets import plot_sets
 from .slider import slider_attention, slider_html
+from .sweeps import plot_exponent_map, plot_groups, plot_settled_steps, plot_settling
 from .tokens import plot_attention, plot_gram, plot_support, plot_tokens_2d
 from .windows import exponent_windows, plot_exponent_windows
 
@@ -28,12 +29,16 @@ __all__ = [
     "plot_check",
     "plot_cosines",
     "plot_escape_steps",
+    "plot_exponent_map",
     "plot_exponent_windows",
     "plot_gram",
     "plot_grid",
+    "plot_groups",
     "plot_plane_trajectory",
     "plot_runs",
     "plot_sets",
+    "plot_settled_steps",
+    "plot_settling",
     "plot_step_sizes",
     "plot_support",
     "plot_tokens_2d",

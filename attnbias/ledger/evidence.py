@@ -13,9 +13,9 @@ from ..checks import Check
 from ..data import Dataset, make_dm, make_separation_pair, make_two_sample_trap
 from ..data.synthetic import interpolating_decoder
 from ..dynamics.rules import GD, NGD, Polyak
+from ..dynamics.starts import small_start
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
-from ..experiments.runs import small_start
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..theorems.joint_constants import joint_constants
 

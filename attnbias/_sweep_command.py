@@ -1,0 +1,62 @@
+"""`attnbias sweep`: a grid from a file, run or gone on with."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from pathlib import Path
+
+import joblib
+
+from . import sweeps
+from ._extras import need
+from .errors import DeviceError
+
+
+def sweep_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("config", help="TOML file with steps, [data], [[rule]], and if you like "
+                        "record and [train]")  # fmt: skip
+    parser.add_argument(
+        "--out", metavar="FOLDER",
+        help="where the results go (default: the file's name without .toml)",
+    )  # fmt: skip
+    parser.add_argument("--workers", type=int, metavar="COUNT", help="processes (default: 1)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster to run on")
+    parser.add_argument("--device", default="cpu", help="cpu or a GPU such as cuda (default: cpu)")
+    parser.add_argument("--plan", action="store_true", help="say what it takes, and run nothing")
+
+
+def run_sweep(arguments: argparse.Namespace) -> int:
+    given = sweeps.read_config(arguments.config)
+    if arguments.plan:
+        print(sweeps.plan(sweeps.read_grid(given), arguments.workers or 1))
+        return 0
+    out = Path(arguments.out or Path(arguments.config).with_suffix(""))
+    with _engine(arguments.dask):
+        table = sweeps.sweep(
+            given, out=out, workers=arguments.workers, device=arguments.device,
+            progress=sys.stderr.isatty(),
+        )  # fmt: skip
+    print(f"{out / 'table.parquet'}: {len(table):,} rows, {table['run'].nunique():,} runs")
+    for status, count in table.groupby("status")["run"].nunique().items():
+        print(f"  {status}: {count:,}")
+    return 0
+
+
+@contextlib.contextmanager
+def _engine(address: str | None):
+    """The cluster at that address for the sweep's work, or this machine."""
+    if address is None:
+        yield
+        return
+    distributed = need("distributed", "dask")
+    try:
+        client = distributed.Client(address, timeout=10)
+    except (OSError, ValueError) as error:
+        raise DeviceError(
+            "--dask", expected="the address of a running Dask scheduler",
+            got=f"{address} ({error})"[:200], remedy="start one with: dask scheduler",
+        ) from None  # fmt: skip
+    with client, joblib.parallel_config("dask"):
+        yield

@@ -1,0 +1,64 @@
+"""What the study of exponents gives: a row a run, and claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas
+
+from ..checks import CheckTable
+from ..sweeps.parquet import read_table, write_table
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentResult:
+    """Exponents of many runs.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        One row a run: part ("map" or "margins"), the geometry of its data, its rule;
+        exponent_k and norm_k, the exponent of 1 - cosine and the geometric mean of |W| over
+        steps 10^k to 10^(k+1); settled and settled_norm, the step and |W| from which the local
+        exponent stays within 0.05 of -2 (infinite if it never does); error and norm, the last
+        1 - cosine and |W|; law_settled and law_limit, what `slack_law` predicts of settled
+        and of the offset of W from W_mm.
+    settings : dict
+    claims : CheckTable
+    provenance : list of dict
+    """
+
+    SUFFIX = ".parquet"
+
+    table: pandas.DataFrame
+    settings: dict
+    claims: CheckTable
+    provenance: list = field(default_factory=list)
+
+    def save(self, path) -> Path:
+        """Write table, settings and provenance to a Parquet file, atomically.
+
+        Raises
+        ------
+        MissingExtraError, MissingFileError, FileAccessError
+        """
+        return write_table(path, self.table, {"settings": self.settings, "made": self.provenance})
+
+    @classmethod
+    def load(cls, path, claims: Callable) -> ExponentResult:
+        """Read a file written by `save`, and judge its claims anew.
+
+        Raises
+        ------
+        MissingExtraError, MissingFileError, FileFormatError
+        """
+        table, header = read_table(path, ("settings", "made"))
+        return cls(table, header["settings"], claims(table), header["made"])
+
+    def __repr__(self) -> str:
+        held = sum(check.holds for check in self.claims)
+        runs = self.table.groupby("part").size().to_dict()
+        words = ", ".join(f"{count:,} runs of the {part}" for part, count in runs.items())
+        return f"Exponents of 1 - cosine: {words}; {held} of {len(self.claims)} claims hold"

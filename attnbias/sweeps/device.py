@@ -1,0 +1,91 @@
+"""The runs of many data sets together on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import psutil
+import torch
+
+from ..data import Dataset
+from ..dynamics import recording
+from ..dynamics.batched import BatchedRuns, batched_bytes
+from ..errors import AttnBiasError, MemoryLimitError, RangeError
+from ..geometry.svm import solve_w_svm
+from .grid import Training
+from .models import Point
+from .task import Outcome, failed, prepare, token_facts, trace_of
+
+SHARE = 0.8  # of the device's free memory
+
+
+def run_batch(training: Training, points: list[Point], device) -> list[tuple[dict, list[Outcome]]]:
+    """What `run_point` gives, for each point; those of equal shape run together.
+
+    Raises
+    ------
+    RangeError
+        For joint training, which has no batched form.
+    MemoryLimitError
+        When not even one data set fits on the device.
+    """
+    if any(setting.train_u for setting in training.settings):
+        raise RangeError(
+            "train.train_u",
+            expected="False on a device other than the CPU",
+            got="True",
+            remedy="run the joint part of the grid with device='cpu'",
+        )
+    results: list = [None] * len(points)
+    ready: dict[tuple, list] = {}
+    for k, point in enumerate(points):
+        try:
+            data = point.make()
+            svm = solve_w_svm(data)
+            problems = prepare(data, svm, training.settings, point.seed)
+        except AttnBiasError as error:
+            results[k] = ({}, [failed(error)] * len(training.settings))
+            continue
+        shape = tuple(data.lengths.tolist())
+        ready.setdefault(shape, []).append((k, token_facts(data, svm), data, problems))
+    for group in ready.values():
+        for (k, facts, _, _), outcomes in zip(group, _group(training, group, device), strict=True):
+            results[k] = (facts, outcomes)
+    return results
+
+
+def _group(training: Training, group: list, device) -> Iterator[list[Outcome]]:
+    """The outcomes of data sets of one shape, as many at a time as the device holds."""
+    rules = [setting.rule for setting in training.settings]
+    most = _fitting(len(rules), group[0][3][0].N, len(training.record), device)
+    for first in range(0, len(group), most):
+        some = group[first : first + most]
+        size = (len(some), len(rules), len(training.record), recording.RECORDS)
+        records = np.full(size, np.nan)
+        problems = [problems for _, _, _, problems in some]
+        runs = BatchedRuns(problems, [rules] * len(some), training.wanted, records, device=device)
+        runs.run(0, training.steps)
+        for s, (_, _, data, own) in enumerate(some):
+            yield _outcomes(training, data, own, records[s], runs.statuses[s], runs.steps[s])
+
+
+def _outcomes(training, data: Dataset, problems, records, statuses, steps) -> list[Outcome]:
+    ends = zip(problems, training.settings, records, statuses, steps, strict=True)
+    return [Outcome(trace_of(training, data, *end)) for end in ends]
+
+
+def _fitting(R: int, N: int, count: int, device) -> int:
+    """How many data sets fit on the device at a time."""
+    free = psutil.virtual_memory().available
+    if device.type == "cuda":
+        free = torch.cuda.mem_get_info(device)[0]
+    most = int(SHARE * free // batched_bytes(1, R, N, count))
+    if most < 1:
+        raise MemoryLimitError(
+            str(device),
+            expected=f"room for {R} runs of {N} rows: {batched_bytes(1, R, N, count)} bytes",
+            got=f"{free} bytes free",
+            remedy="take smaller data sets or fewer settings, or device='cpu'",
+        )
+    return most

@@ -1,0 +1,302 @@
+"""What a sweep runs: blocks of lists, multiplied out and checked before any work.
+
+A block is a dict; every list in it is an axis, and the block stands for all combinations. A
+list of blocks stands for their union. A grid has a block of data, of rules, and optionally of
+settings of the training, and runs all of the one with all of the others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._validate import require_choice, require_flag, require_int, require_number, short
+from ..dynamics.request import record_steps, require_inputs
+from ..dynamics.rules import Rule
+from ..errors import DtypeError, RangeError
+from .models import Point, arguments_of, resolve_model
+from .rules import as_rule
+
+FORMAT = 1  # of a results folder; raise it when the meaning of a column changes
+MOST_RUNS = 10**6
+KEYS = ("data", "rule", "train", "steps", "record")
+STARTS = ("random", "against")
+_RANGE = re.compile(r"-?\d+:-?\d+(:-?[1-9]\d*)?")  # first:end or first:end:stride
+TRAIN = {"loss": "exponential", "W0_norm": 0.0, "start": "random", "train_u": False}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How one run trains on its data set."""
+
+    rule: Rule
+    loss: str
+    W0_norm: float
+    start: str
+    train_u: bool
+
+    def columns(self) -> dict:
+        """As the table shows it."""
+        rule = self.rule
+        return {
+            "rule": rule.name,
+            "rule_name": rule.name.partition("(")[0],
+            "eta": _exp(rule.log_scale) if rule.gap_power == 0 else np.nan,
+            "momentum": rule.momentum,
+            "max_step": _exp(rule.log_max_step),
+            "loss_name": self.loss,
+            "W0_norm": self.W0_norm,
+            "start": self.start,
+            "train_u": self.train_u,
+        }
+
+
+def _exp(log: float) -> float:
+    """The number that was given: a rule keeps its logarithm, which has lost the last digits."""
+    return float(f"{np.exp(log):.12g}")
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What is done on each data set.
+
+    Attributes
+    ----------
+    settings : tuple of Setting
+    steps : int
+    record : (R,) int
+        Recorded iterations.
+    """
+
+    settings: tuple[Setting, ...]
+    steps: int
+    record: np.ndarray
+
+    @property
+    def wanted(self) -> np.ndarray:
+        """(steps + 1,) int32: the row of records that takes an iteration, -1 for none."""
+        wanted = np.full(self.steps + 1, -1, dtype=np.int32)
+        wanted[self.record] = np.arange(len(self.record))
+        return wanted
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """All data sets, and the training that each goes through.
+
+    Attributes
+    ----------
+    points : tuple of Point
+    training : Training
+        Run p S + s has point p and setting s of S.
+    """
+
+    points: tuple[Point, ...]
+    training: Training
+
+    @property
+    def runs(self) -> int:
+        return len(self.points) * len(self.training.settings)
+
+    @property
+    def spec(self) -> dict:
+        """The grid as json holds it: two grids with one spec run the same."""
+        return {
+            "format": FORMAT,
+            "points": [[point.model, dict(point.arguments)] for point in self.points],
+            "settings": [
+                dataclasses.asdict(setting) | {"rule": setting.rule.parameters()}
+                for setting in self.training.settings
+            ],
+            "steps": self.training.steps,
+            "record": self.training.record.tolist(),
+        }
+
+    @property
+    def key(self) -> str:
+        """sha256 of `spec`."""
+        text = json.dumps(self.spec, sort_keys=True, default=repr)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_grid(grid) -> Grid:
+    """Multiply a grid out, and refuse what can't run.
+
+    Parameters
+    ----------
+    grid : mapping
+        See `attnbias.sweep`.
+
+    Returns
+    -------
+    Grid
+
+    Raises
+    ------
+    DtypeError, RangeError, NonFiniteError, MissingFileError
+        And the errors of the data models: of each that differs in more than its seed, the
+        first data set is made.
+    """
+    if isinstance(grid, Grid):
+        return grid
+    given = _require_keys(grid)
+    steps = require_int("steps", given["steps"], low=0, high=2**31 - 2)
+    record = record_steps(_plain_list(given.get("record", 100)), steps)
+    blocks = {"data": given["data"], "rule": given["rule"], "train": given.get("train", {})}
+    count = math.prod(_count(name, listed) for name, listed in blocks.items())
+    require_int("number of runs", count, low=1, high=MOST_RUNS)
+    points = tuple(_distinct("data", _points(blocks["data"])))
+    rules = [as_rule(block) for block in _product("rule", blocks["rule"])]
+    trains = [_train(block) for block in _product("train", blocks["train"])]
+    settings = _distinct("rule and train", [Setting(r, *t) for t in trains for r in rules])
+    return Grid(points, Training(tuple(settings), steps, record))
+
+
+def try_families(grid: Grid) -> None:
+    """Make the first data set of each family, and see whether every setting can run on it.
+
+    Raises
+    ------
+    AttnBiasError
+        Of any kind.
+    """
+    seen = set()
+    for point in grid.points:
+        family = repr(point.family)
+        if family not in seen:
+            seen.add(family)
+            data = point.make()
+            for setting in grid.training.settings:
+                require_inputs(data, setting.rule, None, setting.train_u)
+
+
+def _require_keys(grid) -> dict:
+    if not isinstance(grid, Mapping):
+        raise DtypeError(
+            "grid",
+            expected="a dict with data, rule and steps",
+            got=short(grid),
+            remedy="for example {'data': {'model': 'example1', 'seed': range(10)}, "
+            "'rule': 'NGD(0.1)', 'steps': 1000}",
+        )
+    unknown = [key for key in grid if key not in KEYS]
+    missing = [key for key in ("data", "rule", "steps") if key not in grid]
+    if unknown or missing:
+        raise RangeError(
+            "grid",
+            expected="data, rule and steps, and if you like train and record",
+            got=", ".join(map(str, grid)) or "nothing",
+            remedy="put an axis into the block it belongs to"
+            if unknown
+            else f"add {' and '.join(missing)}",
+        )
+    return dict(grid)
+
+
+def _count(name: str, blocks) -> int:
+    """How many combinations there are."""
+    axes = [_axes(name, block) for block in _listed(name, blocks)]
+    return sum(math.prod(len(values) for values in each.values()) for each in axes)
+
+
+def _product(name: str, blocks) -> Iterator:
+    """All combinations of one block or of a list of blocks."""
+    for block in _listed(name, blocks):
+        if not isinstance(block, Mapping):
+            yield block
+            continue
+        axes = _axes(name, block)
+        for values in itertools.product(*axes.values()):
+            yield dict(zip(axes, values, strict=True))
+
+
+def _listed(name: str, blocks) -> list:
+    listed = list(blocks) if isinstance(blocks, list | tuple) else [blocks]
+    if not listed:
+        raise RangeError(name, expected="at least one block", got="an empty list",
+                         remedy="leave the key out, or fill it")  # fmt: skip
+    return listed
+
+
+def _axes(name: str, block) -> dict[str, list]:
+    """The values of each key; nothing of what is no block."""
+    if not isinstance(block, Mapping):
+        return {}
+    return {key: _axis(f"{name}.{key}", value) for key, value in block.items()}
+
+
+def _axis(name: str, value) -> list | range:
+    """The values of one key of a block: a list's entries, or the value alone."""
+    if isinstance(value, str) and _RANGE.fullmatch(value):
+        value = range(*(int(part) for part in value.split(":")))
+    value = value if isinstance(value, range) else _plain_list(value)
+    if not isinstance(value, list | range):
+        return [value]
+    if name == "rule.decay" and all(isinstance(part, int | float) for part in value):
+        return [tuple(value)]  # one pair (p, q), not an axis
+    if not value:
+        raise RangeError(name, expected="at least one value", got="an empty list",
+                         remedy="fill the axis, or leave it out for the default")  # fmt: skip
+    return value
+
+
+def _plain_list(value):
+    """A list from a list, a tuple or an array; anything else as it is."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return list(value) if isinstance(value, list | tuple) else value
+
+
+def _points(blocks) -> Iterator[Point]:
+    for block in _product("data", blocks):
+        if not isinstance(block, Mapping):
+            block = {"model": block}
+        if "model" not in block:
+            raise RangeError(
+                "data",
+                expected="a model",
+                got=", ".join(map(str, block)) or "an empty block",
+                remedy="for example model = 'example1'",
+            )
+        given = {key: value for key, value in block.items() if key != "model"}
+        name, function = resolve_model(block["model"])
+        yield Point(name, arguments_of(name, function, given), function)
+
+
+def _train(block) -> tuple:
+    if not isinstance(block, Mapping):
+        raise DtypeError("train", expected="a dict", got=short(block),
+                         remedy="its keys are " + ", ".join(TRAIN))  # fmt: skip
+    for key in block:
+        require_choice("key of train", key, tuple(TRAIN))
+    chosen = TRAIN | dict(block)
+    return (
+        require_choice("train.loss", chosen["loss"], ("exponential", "logistic")),
+        require_number("train.W0_norm", chosen["W0_norm"], low=0, high=1e100),
+        require_choice("train.start", chosen["start"], STARTS),
+        require_flag("train.train_u", chosen["train_u"]),
+    )
+
+
+def _distinct(name: str, items) -> list:
+    """The items, none of them twice."""
+    items, seen = list(items), set()
+    for item in items:
+        mark = repr(item)
+        if mark in seen:
+            raise RangeError(
+                name,
+                expected="every run once",
+                got=f"one twice: {short(mark)}",
+                remedy="take a value out of an axis, or a block out of the union",
+            )
+        seen.add(mark)
+    return items

@@ -1,0 +1,189 @@
+"""Where the data sets of a sweep come from: named models, a function of one's own, or a file."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .._validate import short
+from ..data import (
+    Dataset,
+    load_binary_mnist,
+    make_dm,
+    make_example1,
+    make_separation_pair,
+)
+from ..errors import DtypeError, MissingFileError, RangeError
+from ..geometry.slack import plant_slack
+
+
+def make_near_degenerate(
+    n: int = 10, T: int = 6, d: int = 200, *, sigma: float = 0.1, slack: float = 0.1, seed: int = 0
+) -> Dataset:
+    """Example 1 with one constraint of margin 1 + slack and dual weight 0.
+
+    Parameters
+    ----------
+    n, T, d, sigma, seed
+        As in `make_example1`; T >= 3.
+    slack : float
+        >= 0; at 0 strict complementarity fails.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    RangeError, DtypeError, NonFiniteError
+
+    Notes
+    -----
+    [d]; see `attnbias.geometry.slack.plant_slack`.
+    """
+    return plant_slack(make_example1(n, T, d, sigma=sigma, seed=seed), slack, seed=seed)
+
+
+MODELS: dict[str, Callable[..., Dataset]] = {
+    "example1": make_example1,
+    "near_degenerate": make_near_degenerate,
+    "dm": make_dm,
+    "separation_pair": make_separation_pair,
+    "mnist": load_binary_mnist,
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One data set of a sweep: a model and its arguments.
+
+    Attributes
+    ----------
+    model : str
+        A name of `MODELS`, "module:function", or the name of an npz file of tokens.
+    arguments : tuple of (str, value)
+        All of the model's, defaults among them.
+    function : callable
+    """
+
+    model: str
+    arguments: tuple[tuple[str, object], ...]
+    function: Callable[..., Dataset]
+
+    def make(self) -> Dataset:
+        """The data set.
+
+        Raises
+        ------
+        DtypeError
+            When the model gives something else; and the errors of the model.
+        """
+        data = self.function(**dict(self.arguments))
+        if not isinstance(data, Dataset):
+            raise DtypeError(
+                f"data model {self.model}",
+                expected="a function that returns a Dataset",
+                got=type(data).__name__,
+                remedy="wrap your tokens: Dataset(X, y, u)",
+            )
+        return data
+
+    @property
+    def seed(self) -> int:
+        """That of the data; 0 where the model has none."""
+        seed = dict(self.arguments).get("seed", 0)
+        return seed if isinstance(seed, int) else 0
+
+    @property
+    def family(self) -> tuple:
+        """What points share that differ in nothing but their seed."""
+        return (self.model, *((k, v) for k, v in self.arguments if k != "seed"))
+
+
+def resolve_model(model) -> tuple[str, Callable[..., Dataset]]:
+    """A model's name, by which a results folder knows it, and its function.
+
+    Raises
+    ------
+    RangeError, DtypeError, MissingFileError
+    """
+    if callable(model):
+        return _name_of(model), model
+    if not isinstance(model, str):
+        raise DtypeError(
+            "data.model",
+            expected="a name, a function that makes a Dataset, or a file of tokens",
+            got=short(model),
+            remedy="one of " + ", ".join(MODELS),
+        )
+    if model in MODELS:
+        return model, MODELS[model]
+    if model.endswith(".npz"):
+        return _file_model(model)
+    if ":" in model:
+        return model, _imported(model)
+    raise RangeError(
+        "data.model",
+        expected="one of " + ", ".join(MODELS) + ", 'module:function', or a file that ends in .npz",
+        got=short(model),
+        remedy="name one of these, or pass your own function",
+    )
+
+
+def _name_of(function) -> str:
+    name = f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', '?')}"
+    known = {made: key for key, made in MODELS.items()}
+    return known.get(function, name)
+
+
+def _file_model(path: str) -> tuple[str, Callable[..., Dataset]]:
+    """A file of tokens, known by its content."""
+    if not Path(path).is_file():
+        raise MissingFileError(
+            path, expected="a file of tokens", got="none there", remedy="check data.model"
+        )
+    digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return f"{path} (sha256 {digest[:16]})", functools.partial(Dataset.load, path)
+
+
+def _imported(name: str) -> Callable[..., Dataset]:
+    module, _, attribute = name.partition(":")
+    try:
+        found = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise RangeError(
+            "data.model",
+            expected="an importable 'module:function'",
+            got=f"{name}: {error}",
+            remedy="check the name, and that Python finds the module",
+        ) from None
+    if not callable(found):
+        raise DtypeError(
+            "data.model", expected="a function", got=short(found), remedy="name a function"
+        )
+    return found
+
+
+def arguments_of(name: str, function, given: dict) -> tuple[tuple[str, object], ...]:
+    """All arguments of a model, defaults filled in, those it does not have refused."""
+    try:
+        signature = inspect.signature(function)
+        bound = signature.bind(**given)
+    except (TypeError, ValueError) as error:
+        names = [] if isinstance(error, ValueError) else list(signature.parameters)
+        raise RangeError(
+            f"data ({name})",
+            expected="arguments of the model: " + (", ".join(names) or "none"),
+            got=f"{', '.join(given) or 'none'} ({error})",
+            remedy="correct the block of the grid",
+        ) from None
+    if not isinstance(function, functools.partial):
+        bound.apply_defaults()
+    return tuple(bound.arguments.items())

@@ -1,0 +1,78 @@
+"""A data frame with a json header in one Parquet file, atomic to write."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pandas
+
+from .._extras import need
+from .._files import as_path, target_path
+from ..errors import FileFormatError, MissingFileError
+
+_HEADER = b"attnbias"
+
+
+def write_table(path, frame: pandas.DataFrame, header: dict) -> Path:
+    """Write through a temporary name in the same folder, on the disk before it is renamed.
+
+    Raises
+    ------
+    MissingExtraError, MissingFileError, FileAccessError
+    """
+    pyarrow, parquet = need("pyarrow", "sweeps"), need("pyarrow.parquet", "sweeps")
+    path = target_path(path)
+    table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+    own = {_HEADER: json.dumps(header).encode()}
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), **own})
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb") as stream:
+            parquet.write_table(table, stream, compression="zstd")
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def read_table(path, keys: tuple[str, ...]) -> tuple[pandas.DataFrame, dict]:
+    """A frame and its header, which must have these keys.
+
+    Raises
+    ------
+    MissingExtraError, MissingFileError, FileFormatError
+    """
+    table = _opened(as_path(path), "read_table")
+    header = json.loads((table.schema.metadata or {}).get(_HEADER, b"{}"))
+    if not set(keys) <= header.keys():
+        raise _unreadable(path, "a Parquet file without the header of one")
+    return table.to_pandas(), header
+
+
+def read_columns(path) -> list[str]:
+    """Names of the columns, without reading the rows."""
+    return list(_opened(as_path(path), "read_schema").names)
+
+
+def _opened(path: Path, how: str):
+    pyarrow, parquet = need("pyarrow", "sweeps"), need("pyarrow.parquet", "sweeps")
+    try:
+        return getattr(parquet, how)(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFileError(
+            str(path), expected="a file", got="none there", remedy="check the path"
+        ) from None
+    except (OSError, pyarrow.ArrowException, ValueError) as error:
+        raise _unreadable(path, f"{type(error).__name__}: {error}"[:200]) from None
+
+
+def _unreadable(path, got: str) -> FileFormatError:
+    return FileFormatError(
+        str(path), expected="a Parquet file of this library", got=got,
+        remedy="delete it and run again: a sweep goes on with the rest",
+    )  # fmt: skip

@@ -1,0 +1,129 @@
+"""What a sweep will take, said before it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psutil
+
+from ..dynamics.cost import GRAM_LIMIT
+from ..dynamics.recording import RECORDS
+from ..errors import MemoryLimitError
+from .grid import Grid, Training
+from .table import columns
+
+SHARE = 0.9  # of the free memory that may be asked for
+_PROCESS = 400 * 2**20  # torch, numba and their like, once a worker process
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Size of a sweep.
+
+    Attributes
+    ----------
+    runs, data_sets, iterations, rows : int
+        Of all runs together.
+    worker_bytes : int
+        Most memory that the work on one data set needs at a time.
+    table_bytes : int
+        Of the table in memory.
+    workers : int
+        Data sets worked on at a time.
+    available_bytes : int
+        Free memory of this machine.
+    """
+
+    runs: int
+    data_sets: int
+    iterations: int
+    rows: int
+    worker_bytes: int
+    table_bytes: int
+    workers: int
+    available_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """Most memory at a time: the workers and the table."""
+        own = _PROCESS if self.workers > 1 else 0
+        return self.workers * (self.worker_bytes + own) + self.table_bytes
+
+    def __str__(self) -> str:
+        return (
+            f"{self.runs:,} runs on {self.data_sets:,} data sets, {self.iterations:,} iterations, "
+            f"{self.rows:,} rows; at most {size(self.total_bytes)} of memory "
+            f"({self.workers} x {size(self.worker_bytes)} at work, "
+            f"table {size(self.table_bytes)}), "
+            f"{size(self.available_bytes)} free"
+        )
+
+
+def size(count: float) -> str:
+    """Bytes in words."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} GB"
+
+
+def plan(grid: Grid, workers: int = 1) -> Plan:
+    """The size of a sweep.
+
+    Parameters
+    ----------
+    grid : Grid
+    workers : int
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    MemoryLimitError
+        When it would not fit.
+    """
+    rows = grid.runs * len(grid.training.record)
+    workers = max(1, min(workers, len(grid.points)))
+    made = Plan(
+        runs=grid.runs,
+        data_sets=len(grid.points),
+        iterations=grid.runs * grid.training.steps,
+        rows=rows,
+        worker_bytes=max(_work(grid.training, family) for family in _families(grid)),
+        table_bytes=2 * rows * 8 * len(columns(grid)),  # parts and their concatenation
+        workers=workers,
+        available_bytes=psutil.virtual_memory().available,
+    )
+    if made.total_bytes > SHARE * made.available_bytes:
+        raise MemoryLimitError(
+            "grid",
+            expected=f"a sweep that fits into {size(SHARE * made.available_bytes)}",
+            got=f"{size(made.total_bytes)}: {workers} x {size(made.worker_bytes)} at work and "
+            f"a table of {size(made.table_bytes)}",
+            remedy="take fewer workers, smaller sizes, or record less; or split the grid",
+        )
+    return made
+
+
+def _families(grid: Grid) -> list[dict]:
+    """Arguments of the data sets, once each family."""
+    found = {repr(point.family): dict(point.arguments) for point in grid.points}
+    return list(found.values())
+
+
+def _work(training: Training, arguments: dict) -> int:
+    """Bytes for one data set: tokens, matrices W, Gram matrices, states and records.
+
+    A model without n, T and d is taken to be small.
+    """
+    n, T, d = (arguments.get(name) for name in ("n", "T", "d"))
+    n, T = (value if isinstance(value, int) else 20 for value in (n, T))
+    d = d if isinstance(d, int) else 1000
+    N, R = n * max(T - 1, 1), len(training.settings)
+    gram = 8 * N * N
+    matrices = 8 * d * d * (3 + len({(s.W0_norm, s.start) for s in training.settings}))
+    states = 8 * R * (12 * N + RECORDS * len(training.record))
+    return 4 * 8 * n * T * d + matrices + (6 * gram if gram <= GRAM_LIMIT else 2 * gram) + states

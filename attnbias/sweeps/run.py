@@ -1,0 +1,148 @@
+"""The sweep itself: data sets to workers, parts to disk, one table back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import joblib
+import pandas
+from tqdm import tqdm
+
+from .._provenance import provenance
+from .._validate import as_device, require_flag, require_int
+from .device import run_batch
+from .grid import Grid, Training, read_grid, try_families
+from .models import Point
+from .planning import plan
+from .store import Store
+from .table import columns, part
+from .task import one_thread, run_point
+
+BATCH = 256  # data sets that share a device at most
+
+
+def sweep(
+    grid, *, out=None, workers: int | None = None, device="cpu", progress: bool = False
+) -> pandas.DataFrame:
+    """Train by every setting of a grid on every data set of it.
+
+    Parameters
+    ----------
+    grid : mapping
+        Blocks, in which every list is an axis; a block stands for all combinations, a list of
+        blocks for their union:
+
+        data
+            model ("example1", "near_degenerate", "dm", "separation_pair", "mnist", a function
+            that makes a `Dataset`, its "module:name", or an npz file of tokens), and its
+            arguments, such as n, T, d, sigma and seed. "0:100" is the range.
+        rule
+            name ("GD", "NGD", "Polyak") and its arguments, or "NGD(0.1)", or a rule.
+        train : optional
+            loss ("exponential", "logistic"), W0_norm (0), start ("random" or "against" W_mm),
+            train_u (False).
+        steps : int
+        record : int or list of int
+            As in `train`; 100 by default.
+    out : path, optional
+        Folder for the results: a part as each data set is finished, then one Parquet file.
+        The same call goes on where it stopped.
+    workers : int, optional
+        Processes that share the work, a data set at a time. None takes joblib's own setting,
+        which is 1, or a cluster under `joblib.parallel_config("dask")`.
+    device : str or device
+        "cpu", or a GPU, on which data sets of equal shape run together.
+    progress : bool
+        Say what the sweep takes, and show a progress bar, on standard error.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row a recorded iteration: `run` and `point`, which number the runs and the data sets;
+        the arguments of the data; rule, rule_name, eta, momentum, max_step, loss_name,
+        W0_norm, start, train_u; status and error; rows (N'), margin (1/|W_mm|), support (how
+        many rows), least_slack (margin - 1 of the nearest idle row) and least_dual (weight of
+        the least supporting row over the largest); and the series of `Trace`. A run that could
+        not start has the status "failed", the reason in `error`, and one row of NaN. `attrs`
+        has the provenance.
+
+    Raises
+    ------
+    DtypeError, RangeError, NonFiniteError, MemoryLimitError, DeviceError, MissingExtraError,
+    FileAccessError, FileFormatError
+        All before any work; results that are there are not touched.
+
+    Notes
+    -----
+    Numbers depend neither on the number of workers nor on interruptions: a data set's runs
+    are always made together, in one thread, in the same order. They share its Gram matrix.
+
+    Examples
+    --------
+    >>> import attnbias
+    >>> table = attnbias.sweep({
+    ...     "data": {"model": "example1", "n": 4, "T": 3, "d": [20, 40], "seed": range(3)},
+    ...     "rule": {"name": "NGD", "step_size": [0.1, 0.5]},
+    ...     "steps": 100, "record": [10, 100],
+    ... })
+    >>> len(table), table["run"].nunique()
+    (24, 12)
+    >>> float(table.query("step == 100").groupby("eta").W_norm.median().loc[0.5].round(1))
+    41.8
+    """
+    device, progress = as_device("device", device), require_flag("progress", progress)
+    count = joblib.effective_n_jobs(_workers(workers))
+    grid = read_grid(grid)
+    size = plan(grid, count if device.type == "cpu" else 1)
+    try_families(grid)
+    store = None if out is None else Store(out, grid)
+    done = set() if store is None else store.done()
+    left = [number for number in range(len(grid.points)) if number not in done]
+    parts, each = {}, len(grid.training.settings)
+    if progress:
+        tqdm.write(str(size), file=sys.stderr)
+    with tqdm(total=grid.runs, initial=each * len(done), disable=not progress, unit="run") as bar:
+        for number, frame in _finished(grid, left, workers, device):
+            if store is None:
+                parts[number] = frame
+            else:
+                store.write(number, frame)
+            bar.update(each)
+    if store is not None:
+        return store.finish()
+    table = pandas.concat([parts[number] for number in sorted(parts)], ignore_index=True)
+    table.attrs = {"provenance": [provenance(device)], "complete": True}
+    return table
+
+
+def _workers(workers) -> int | None:
+    return None if workers is None else require_int("workers", workers, low=1, high=10**6)
+
+
+def _finished(
+    grid: Grid, left: list[int], workers, device
+) -> Iterator[tuple[int, pandas.DataFrame]]:
+    """(number, rows) of each data set, as they are finished."""
+    dtypes = columns(grid)
+    jobs = ((grid.training, number, grid.points[number], dtypes) for number in left)
+    if device.type == "cpu":
+        pool = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")
+        yield from pool(joblib.delayed(work)(*job) for job in jobs)
+        return
+    for batch in _batched(left):
+        points = [grid.points[number] for number in batch]
+        results = one_thread(run_batch, grid.training, points, device)
+        for number, point, result in zip(batch, points, results, strict=True):
+            yield number, part(grid.training, number, point, *result, dtypes)
+
+
+def work(training: Training, number: int, point: Point, dtypes) -> tuple[int, pandas.DataFrame]:
+    """One data set, in whatever process."""
+    facts, outcomes = one_thread(run_point, training, point)
+    return number, part(training, number, point, facts, outcomes, dtypes)
+
+
+def _batched(left: list[int]) -> Iterator[list[int]]:
+    for first in range(0, len(left), BATCH):
+        yield left[first : first + BATCH]

@@ -1,0 +1,182 @@
+"""A results folder: the grid, one Parquet file a data set while the sweep runs, then one table.
+
+grid.json        what is swept; a folder belongs to one grid
+parts/0000.parquet ...    written to a temporary name and renamed, so a part is whole or absent
+table.parquet    all parts in order, once all are there; the parts go then
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas
+
+from .._extras import need
+from .._files import as_path, read_text, write_text
+from .._provenance import provenance
+from ..errors import FileAccessError, FileFormatError
+from .grid import FORMAT, Grid
+from .parquet import read_columns, read_table, write_table
+from .table import columns
+
+TABLE, GRID, PARTS = "table.parquet", "grid.json", "parts"
+
+
+class Store:
+    """Where the parts of a sweep are kept.
+
+    Parameters
+    ----------
+    folder : path
+        Made if need be.
+    grid : Grid
+
+    Raises
+    ------
+    MissingExtraError, FileAccessError, FileFormatError
+        When pyarrow is missing; the folder can't be used; it holds another grid's results.
+    """
+
+    def __init__(self, folder, grid: Grid):
+        need("pyarrow", "sweeps")
+        self.folder, self.grid = as_path(folder), grid
+        self.dtypes = columns(grid)
+        self._claim()
+
+    def _claim(self) -> None:
+        """Make the folder ours, or see that it is."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            strange = not (self.folder / GRID).exists() and any(self.folder.iterdir())
+        except OSError as error:
+            raise FileAccessError(
+                str(self.folder), expected="a folder for the results, or a name to make one under",
+                got=str(error), remedy="give another name",
+            ) from None  # fmt: skip
+        if strange:
+            raise FileFormatError(
+                str(self.folder),
+                expected="an empty folder, or one of this sweep",
+                got="a folder with other files",
+                remedy="give another name; nothing was changed",
+            )
+        if (self.folder / GRID).exists():
+            self._require_same_grid()
+            return
+        text = json.dumps({"kind": "sweep", "key": self.grid.key, **self.grid.spec}, default=repr)
+        write_text(self.folder / GRID, text)
+
+    def _require_same_grid(self) -> None:
+        header = read_header(self.folder)
+        if header["key"] != self.grid.key:
+            raise FileFormatError(
+                str(self.folder),
+                expected="results of this grid",
+                got="those of another: " + difference(header, self.grid),
+                remedy="give another folder; the results there were not touched",
+            )
+
+    def done(self) -> set[int]:
+        """Numbers of the data sets that are finished.
+
+        Raises
+        ------
+        FileFormatError
+            For a part that can't be read, or is of other columns.
+        """
+        if (self.folder / TABLE).exists():
+            return set(range(len(self.grid.points)))
+        found = {int(path.stem): path for path in (self.folder / PARTS).glob("[0-9]*.parquet")}
+        for path in found.values():
+            if read_columns(path) != list(self.dtypes):
+                raise FileFormatError(
+                    str(path), expected="a part of this sweep", got="other columns",
+                    remedy="delete it and run the sweep again: it goes on with the rest",
+                )  # fmt: skip
+        return set(found)
+
+    def write(self, number: int, frame: pandas.DataFrame) -> None:
+        """Keep a part."""
+        (self.folder / PARTS).mkdir(exist_ok=True)
+        write_table(self._path(number), frame, {"made": [provenance()]})
+
+    def finish(self) -> pandas.DataFrame:
+        """The table of all parts, written to one file; the parts are removed."""
+        path = self.folder / TABLE
+        if not path.exists():
+            frame, made = join([self._path(k) for k in range(len(self.grid.points))])
+            write_table(path, frame, {"made": made})
+        for part in (self.folder / PARTS).glob("*"):
+            part.unlink(missing_ok=True)
+        if (self.folder / PARTS).exists():
+            (self.folder / PARTS).rmdir()
+        return load(self.folder)
+
+    def _path(self, number: int) -> Path:
+        return self.folder / PARTS / f"{number:06d}.parquet"
+
+
+def load(folder) -> pandas.DataFrame:
+    """The table of a results folder, or what there is of it yet.
+
+    Parameters
+    ----------
+    folder : path
+
+    Returns
+    -------
+    pandas.DataFrame
+        `attrs["provenance"]` lists what made it, `attrs["complete"]` tells whether it is all.
+
+    Raises
+    ------
+    MissingExtraError, MissingFileError, FileFormatError
+    """
+    need("pyarrow", "sweeps")
+    folder = as_path(folder)
+    read_header(folder)
+    whole = folder / TABLE
+    paths = [whole] if whole.exists() else sorted((folder / PARTS).glob("[0-9]*.parquet"))
+    frame, made = join(paths)
+    frame.attrs = {"provenance": made, "complete": whole.exists()}
+    return frame
+
+
+def read_header(folder: Path) -> dict:
+    """The grid that a folder belongs to."""
+    path = folder / GRID
+    try:
+        header = json.loads(read_text(path))
+        fault = "no sweep's grid" if header["kind"] != "sweep" else ""
+        if not fault and header["format"] != FORMAT:
+            fault = f"format {header['format']}, not {FORMAT}"
+    except (ValueError, KeyError, TypeError) as error:
+        fault = f"{type(error).__name__}: {error}"
+    if fault:
+        raise FileFormatError(
+            str(path), expected="the grid of a sweep", got=fault[:200],
+            remedy="give another folder, or delete this one",
+        )  # fmt: skip
+    return header
+
+
+def difference(header: dict, grid: Grid) -> str:
+    """In what a folder's grid differs."""
+    spec = json.loads(json.dumps(grid.spec, default=repr))
+    parts = [name for name, value in spec.items() if header.get(name) != value]
+    sizes = [f"{len(header.get(name, []))} {name}" for name in ("points", "settings")]
+    return f"{', '.join(sizes)}, {header.get('steps')} steps (other {' and '.join(parts)})"
+
+
+def join(paths: list[Path]) -> tuple[pandas.DataFrame, list[dict]]:
+    """The rows of several files, and what made them, each way once."""
+    frames, made = [], {}
+    for path in paths:
+        frame, header = read_table(path, ("made",))
+        for record in header["made"]:
+            same = {key: value for key, value in record.items() if key != "date"}
+            made.setdefault(json.dumps(same, sort_keys=True), record)
+        frames.append(frame)
+    frame = pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
+    return frame, list(made.values())

@@ -1,0 +1,136 @@
+"""The study of exponents: what it reads off a curve, its file, and what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tolerances import ASYMPTOTIC, CLOSED_FORM
+
+from attnbias import experiments, figures, solve_w_svm
+from attnbias.errors import AttnBiasError, FileFormatError, MissingFileError
+from attnbias.experiments.exponent_claims import claims
+from attnbias.experiments.exponents import local_exponents, noisy_means, planted, recorded
+from attnbias.geometry.slack import least_slack
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exponents")
+    options = {
+        "seeds": 2,
+        "steps": 20_000,
+        "d": [60, 240],
+        "noise": [3.0],
+        "slack": [0.1, 0.03, 0.0],
+    }
+    return experiments.run("exponents", out=folder, **options), folder
+
+
+def test_rows_and_parts(small):
+    result, _ = small
+    assert result.table.groupby("part").size().to_dict() == {"map": 2 * 2 * 6, "margins": 3 * 2 * 4}
+    assert (result.table["status"] == "completed").all()
+    assert {"exponent_1", "exponent_3", "norm_3"} <= set(result.table)
+    assert "exponent_4" not in result.table  # its decade would end beyond the run
+    steady = result.table.query("rule == 'NGD(0.5)' and d == 240")
+    assert (steady["exponent_3"] + 2).abs().max() < ASYMPTOTIC
+
+
+def test_a_power_law_is_read_off_exactly():
+    step = np.array([0, *np.unique(np.geomspace(1, 1e4, 61).round())])
+    middle, slope, at = local_exponents(step, 3.0 / np.maximum(step, 1) ** 1.5, 0.1 * step)
+    np.testing.assert_allclose(slope, -1.5, rtol=CLOSED_FORM)
+    np.testing.assert_allclose(at, 0.1 * middle, rtol=CLOSED_FORM)
+
+
+def test_records_are_so_many_a_decade():
+    steps = np.array(recorded(10**6))
+    assert steps[0] == 0 and steps[-1] == 10**6
+    for k in range(2, 6):
+        assert ((steps >= 10**k) & (steps < 10 ** (k + 1))).sum() == 15
+
+
+def test_data_are_what_they_say():
+    data = noisy_means(n=6, T=3, d=4000, noise=2.0, seed=1)
+    norms = data.X.norm(dim=2)
+    noise = norms[norms.sub(2**0.5).abs() > 0.1]
+    assert abs(float(noise.mean()) / (2 * 2**0.5) - 1) < ASYMPTOTIC
+    assert abs(least_slack(planted(5, 4, 120, 2.0, 0.03, seed=0)) - 0.03) < CLOSED_FORM
+
+
+def test_saved_and_judged_anew(small):
+    result, folder = small
+    assert sorted(path.name for path in folder.iterdir()) == ["exponents.parquet"]
+    again = experiments.load("exponents", folder)
+    assert again.table.equals(result.table) and again.settings == result.settings
+    assert [check.verdict for check in again.claims] == [check.verdict for check in result.claims]
+    assert {"command", "commit", "date"} <= again.provenance[0].keys()
+    assert "24 runs of the map" in repr(again)
+
+
+def test_claims_can_fail(small):
+    """Tampered curves are found out, one claim at a time."""
+    table = small[0].table
+    held = {check.statement.partition(":")[0] for check in claims(table) if check.holds}
+    assert {"NGD", "Polyak", "GD"} <= held
+    wrong = table.copy()
+    wrong.loc[wrong["rule_name"] == "Polyak", "exponent_3"] = -1.5
+    verdicts = {c.statement.partition(":")[0]: c.verdict for c in claims(wrong)}
+    assert verdicts["Polyak"] == "fails" and verdicts["GD"] == "holds"
+    wrong = table.copy()
+    wrong.loc[wrong["rule_name"] == "GD", "exponent_3"] = -2.0
+    assert not next(check for check in claims(wrong) if check.statement.startswith("GD")).holds
+    wrong = table.assign(law_settled=2 * table["law_settled"], law_limit=1.2 * table["law_limit"])
+    assert sum("law" in check.statement and not check.holds for check in claims(wrong)) == 2
+
+
+def test_a_law_is_that_of_the_planted_row(small):
+    runs = small[0].table.query("part == 'margins' and slack > 0 and rule == 'NGD(0.1)'")
+    one_idle = runs[runs["rows"] - runs["support"] == 1]
+    assert len(one_idle) and one_idle["law_settled"].notna().all()
+    assert runs[runs["rows"] - runs["support"] > 1]["law_settled"].isna().all()
+    first = one_idle.iloc[0]
+    data = planted(5, 4, 120, 2.0, first.slack, int(first.seed))
+    assert abs(first.margin / solve_w_svm(data).margin - 1) < CLOSED_FORM
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"steps": 100}, {"seeds": 0}, {"d": []}, {"d": [10]}, {"noise": [-1.0]}, {"slack": [-0.1]},
+     {"noise": ["loud"]}, {"workers": 0}],
+)  # fmt: skip
+def test_bad_settings_are_refused(bad, tmp_path):
+    options = {"seeds": 1, "steps": 10_000, "d": [60], "noise": [1.0], "slack": [0.1]} | bad
+    with pytest.raises(AttnBiasError):
+        experiments.run("exponents", **options)
+
+
+def test_files_are_refused(tmp_path):
+    with pytest.raises(MissingFileError):
+        experiments.load("exponents", tmp_path)
+    (tmp_path / "exponents.parquet").write_bytes(b"nothing")
+    with pytest.raises(FileFormatError):
+        experiments.load("exponents", tmp_path)
+
+
+def test_figures(small):
+    table = small[0].table
+    cells = figures.plot_exponent_map(table[table["part"] == "map"], 3)
+    assert len([axis for axis in cells.axes if axis.get_title("left")]) == 6
+    texts = [text.get_text() for text in cells.axes[0].texts]
+    assert len(texts) == 2 and all(float(text) <= 0 for text in texts)
+    margins = table[(table["part"] == "margins") & (table["slack"] > 0)]
+    dots = figures.plot_settling(margins, [2, 3]).axes[0]
+    assert len(dots.lines) == 4 and len(dots.lines[0].get_xdata()) == 2 * 4
+    ngd = margins[margins["rule"] == "NGD(0.1)"]
+    lines = figures.plot_settled_steps(ngd).axes[0].lines
+    np.testing.assert_allclose(lines[0].get_xdata(), [0.03, 0.1])
+
+
+def test_groups_are_medians_over_seeds(small):
+    table = small[0].table.query("part == 'map'")
+    line = figures.plot_groups(table, "d", "margin", "T").axes[0].lines[0]
+    expected = table.groupby("d")["margin"].median()
+    np.testing.assert_allclose(line.get_ydata(), expected)
+    with pytest.raises(AttnBiasError, match="column"):
+        figures.plot_groups(table, "d", "margins", "T")
