@@ -34,6 +34,7 @@ from .request import (
     resolve_svm,
 )
 from .rules import Rule
+from .subnormal import subnormals_as_zero
 from .trace import Trace
 
 STATUS = {
@@ -154,7 +155,8 @@ def train(
     records = np.full((len(recorded), columns), np.nan)
     run = engine(problem, rule, coordinates, wanted, records)
     keeper = Checkpoint(path, seconds, run, problem, rule, recorded)
-    status, step = _advance(run, steps, keeper, progress)
+    with subnormals_as_zero():
+        status, step = _advance(run, steps, keeper, progress)
     settings = {"rule": rule.name, "loss": loss.name, "coordinates": coordinates}
     settings |= {"engine": engine.name, "steps": steps, "data": data.name}
     settings |= {"rule_parameters": rule.parameters(), "train_u": joint}

@@ -89,7 +89,7 @@ def sweep(
     >>> len(table), table["run"].nunique()
     (24, 12)
     >>> float(table.query("step == 100").groupby("eta").W_norm.median().loc[0.5].round(1))
-    41.8
+    49.8
     """
     device, progress = as_device("device", device), require_flag("progress", progress)
     count = joblib.effective_n_jobs(_workers(workers))

@@ -15,6 +15,7 @@ from ..dynamics.cost import iteration_cost
 from ..dynamics.problem import Problem
 from ..dynamics.shared import SharedRuns
 from ..dynamics.starts import small_start, start_against
+from ..dynamics.subnormal import subnormals_as_zero
 from ..dynamics.trace import Trace
 from ..dynamics.train import STATUS, chunks, train
 from ..errors import AttnBiasError
@@ -142,9 +143,10 @@ def _together(training: Training, data, svm, chosen: list[int], seed: int) -> li
     records = np.full((len(chosen), len(training.record), recording.RECORDS), np.nan)
     runs = SharedRuns(problems, [each.rule for each in settings], training.wanted, records)
     step = 0
-    for last in chunks(step, training.steps):
-        runs.run(step, last)
-        step = last
+    with subnormals_as_zero():
+        for last in chunks(step, training.steps):
+            runs.run(step, last)
+            step = last
     ends = zip(problems, settings, records, runs.statuses, runs.steps, strict=True)
     return [trace_of(training, data, *end) for end in ends]
 
