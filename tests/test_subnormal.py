@@ -31,11 +31,11 @@ def test_inside_and_after():
 def test_a_run_loses_nothing_by_it(monkeypatch):
     """Twenty idle rows pass through the subnormal range in these steps."""
     data = noisy_means(10, 6, 52, 0.3, 0)
-    trace = train(data, NGD(0.5), 20_000, record=30)
+    trace = train(data, NGD(0.5), 60_000, record=30)
     assert not flushed()
     seen = []
     monkeypatch.setattr("attnbias.dynamics.train.subnormals_as_zero", lambda: watched(seen))
-    kept = train(data, NGD(0.5), 20_000, record=30)
+    kept = train(data, NGD(0.5), 60_000, record=30)
     assert seen == [False], "the second run was to keep them"
     weights = -(kept.gaps[-1] - kept.gaps[-1].min())
     assert weights.min() < -745, "no weight has left the subnormal range"

@@ -7,7 +7,8 @@ import pandas
 
 from ..checks import Check, CheckTable
 
-SETTLED_HEIGHT = 10.0  # slack |W| Xi from which an idle row's weight is below exp(-10) [d]
+SETTLED = 10.0  # settling_rate Xi |W| past which what is left is below exp(-10) [d]
+UNSETTLED = 0.01  # and before which it has hardly begun [d]
 NEAR = 0.05
 SOURCE = "the study of exponents"
 
@@ -24,23 +25,58 @@ def claims(table: pandas.DataFrame) -> CheckTable:
     CheckTable
     """
     last = max(int(name.removeprefix("exponent_")) for name in table if "exponent_" in name)
-    late = table.assign(exponent=table[f"exponent_{last}"], at=table[f"norm_{last}"])
-    made = [_reaches(late, "NGD", 0.0), _reaches(late, "NGD", 0.9), _reaches(late, "Polyak", 0.0)]
-    made += [_gd(late, last), *_law(table), _degenerate(late)]
+    late = table.assign(exponent=table[f"exponent_{last}"])
+    # momentum takes 1 / (1 - beta) steps to its full speed, which bends the first decades
+    made = [_settled(table, "NGD", 0.0, range(2, last + 1))]
+    made += [_settled(table, "NGD", 0.9, range(3, last + 1))]
+    made += [_settled(table, "Polyak", 0.0, range(2, last + 1))]
+    made += [
+        _unsettled(table, range(2, last + 1)),
+        _gd(late, last),
+        *_law(table),
+        _degenerate(late),
+    ]
     return CheckTable(made)
 
 
-def _reaches(late: pandas.DataFrame, rule: str, momentum: float) -> Check:
-    """Exponent -2 wherever the nearest idle row is done with."""
-    runs = late[(late["rule_name"] == rule) & (late["momentum"] == momentum)]
-    done = runs[runs["least_slack"] * runs["margin"] * runs["at"] > 10 * SETTLED_HEIGHT]
+def heights(runs: pandas.DataFrame, decades) -> pandas.DataFrame:
+    """Columns height = settling_rate Xi |W| and exponent, a row a run and decade."""
+    parts = [
+        pandas.DataFrame({
+            "height": runs["settling_rate"] * runs["margin"] * runs[f"norm_{k}"],
+            "exponent": runs[f"exponent_{k}"], "rule": runs["rule"],
+        })
+        for k in decades
+    ]  # fmt: skip
+    return pandas.concat(parts, ignore_index=True)
+
+
+def _settled(table: pandas.DataFrame, rule: str, momentum: float, decades) -> Check:
+    """Exponent -2 wherever the offset has settled."""
+    runs = table[(table["rule_name"] == rule) & (table["momentum"] == momentum)]
+    found = heights(runs, decades)
+    done = found[found["height"] > SETTLED]
     name = rule + (f" with momentum {momentum:g}" if momentum else "")
     off = (done["exponent"] + 2).abs()
     return Check(
-        f"{name}: where slack |W| Xi > {10 * SETTLED_HEIGHT:g}, the exponent over the last decade "
-        f"is -2 within {NEAR}, worst of {len(done)} runs of {len(runs)}",
+        f"{name}: where rate |W| Xi > {SETTLED:g} the exponent over a decade is -2 within "
+        f"{NEAR}, from step {10 ** decades[0]:,} on, worst of {len(done)} decades of "
+        f"{len(runs)} runs",
         float(off.max()) if len(done) else np.nan, NEAR, source=SOURCE,
         applicable=len(done) > 0, reason="" if len(done) else "no run is as far",
+    )  # fmt: skip
+
+
+def _unsettled(table: pandas.DataFrame, decades) -> Check:
+    """And not before."""
+    runs = table[(table["rule_name"] == "NGD") & (table["momentum"] == 0)]
+    found = heights(runs, decades)
+    early = found[found["height"] < UNSETTLED]
+    return Check(
+        f"NGD: where rate |W| Xi < {UNSETTLED:g} the exponent over a decade is above -2 by "
+        f"{2 * NEAR:g}, worst of {len(early)} decades",
+        float(early["exponent"].min()) if len(early) else np.nan, -2 + 2 * NEAR, sense=">=",
+        source=SOURCE, applicable=len(early) > 0, reason="" if len(early) else "no run is so early",
     )  # fmt: skip
 
 
@@ -71,7 +107,7 @@ def _law(table: pandas.DataFrame) -> list[Check]:
             float((ratio - 1).abs().max()), 0.25, source=SOURCE, **none,
         ),
         Check(
-            f"NGD: W's offset from W_mm freezes at the law's value within 5%, worst of "
+            "NGD: W's offset from W_mm freezes at the law's value within 5%, worst of "
             f"{len(small)} runs",
             float((offset - 1).abs().max()), 0.05, source=SOURCE, **none,
         ),

@@ -23,8 +23,8 @@ class ExponentResult:
         exponent_k and norm_k, the exponent of 1 - cosine and the geometric mean of |W| over
         steps 10^k to 10^(k+1); settled and settled_norm, the step and |W| from which the local
         exponent stays within 0.05 of -2 (infinite if it never does); error and norm, the last
-        1 - cosine and |W|; law_settled and law_limit, what `slack_law` predicts of settled
-        and of the offset of W from W_mm.
+        1 - cosine and |W|; settling_rate, of `attnbias.geometry.settling`; law_settled
+        and law_limit, what `slack_law` predicts of settled and of the offset of W from W_mm.
     settings : dict
     claims : CheckTable
     provenance : list of dict

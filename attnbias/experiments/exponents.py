@@ -11,8 +11,10 @@ import pandas
 from .._validate import require_flag, require_int, require_number
 from ..data import Dataset, make_example1
 from ..errors import RangeError
+from ..geometry.settling import settling_rate
 from ..geometry.slack import plant_slack
-from ..geometry.slack_law import slack_law
+from ..geometry.slack_law import SlackLaw, slack_law
+from ..geometry.svm import solve_w_svm
 from ..sweeps import sweep
 from .exponent_claims import claims
 from .exponent_result import ExponentResult
@@ -142,12 +144,21 @@ def recorded(steps: int) -> list[int]:
 
 def reduce(table: pandas.DataFrame) -> pandas.DataFrame:
     """One row a run: its geometry, and what its curve says."""
-    rows = [_row(rows) for _, rows in table.groupby("run")]
-    return pandas.DataFrame(rows)
+    found = []
+    for _, of_point in table.groupby("point"):
+        first = of_point.iloc[0]
+        names = ("n", "T", "d", "noise", "slack", "seed")
+        made = planted if "slack" in of_point else noisy_means
+        data = made(**{name: first[name] for name in names if name in of_point})
+        solution = solve_w_svm(data)
+        facts = {"settling_rate": settling_rate(data, solution)}
+        law = slack_law(data, solution) if "slack" in of_point else None
+        found += [_row(rows) | facts | _law(law, rows) for _, rows in of_point.groupby("run")]
+    return pandas.DataFrame(found)
 
 
 GEOMETRY = ("n", "T", "d", "noise", "slack", "seed", "rule", "rule_name", "eta", "momentum",
-            "status", "rows", "margin", "support", "least_slack", "least_dual")  # fmt: skip
+            "status", "rows", "margin", "support", "least_slack")  # fmt: skip
 
 
 def _row(rows: pandas.DataFrame) -> dict:
@@ -164,7 +175,7 @@ def _row(rows: pandas.DataFrame) -> dict:
     last = late[-1] + 1 if len(late) else 0
     row["settled"] = middle[last] if last < len(middle) else np.inf
     row["settled_norm"] = at[last] if last < len(middle) else np.inf
-    return row | {"error": error[-1], "norm": norm[-1]} | _law(first)
+    return row | {"error": error[-1], "norm": norm[-1]}
 
 
 def local_exponents(step, error, norm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -175,12 +186,9 @@ def local_exponents(step, error, norm) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return middle, np.diff(y) / np.diff(x), at
 
 
-def _law(first: pandas.Series) -> dict:
+def _law(law: SlackLaw | None, rows: pandas.DataFrame) -> dict:
     """What `slack_law` predicts for NGD on planted data."""
-    if first.get("slack") is None or first["rule_name"] != "NGD" or first["momentum"]:
-        return {}
-    data = planted(*(first[name] for name in ("n", "T", "d", "noise", "slack", "seed")))
-    law = slack_law(data)
-    if law is None:
+    first = rows.iloc[0]
+    if law is None or first["rule_name"] != "NGD" or first["momentum"]:
         return {}
     return {"law_settled": law.ngd_step(first["eta"], SETTLED), "law_limit": law.limit}

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.ticker import NullLocator
 
 from ..errors import RangeError
-from .looks import HALO, INK, WIDTH, label_styles, new_figure, rule_style, styled
+from ..experiments.exponent_claims import heights
+from .looks import COLOURS, HALO, INK, WIDTH, new_figure, rule_family, rule_style, styled
 
+_LINES = (("blue", "o"), ("vermillion", "s"), ("green", "^"), ("purple", "D"), ("black", "v"))
 _MAP = "cividis"  # even in lightness, and the same to colour-blind readers
 
 
 @styled
 def plot_groups(table, x: str, y: str, by: str, *, log=(True, True), names=("", ""), guide=None):
-    """Median of a column over seeds, with the whole range, along another column.
+    """Median of a column over seeds, with its whole range, along another column.
 
     Parameters
     ----------
     table : pandas.DataFrame
         From `attnbias.sweep`, or a part of one.
     x, y : str
-        Columns; y is drawn as the median of each group and a band from least to largest.
+        Columns; y is drawn as the median of each group and a bar from least to largest.
     by : str
         Column that tells the lines apart.
     log : (bool, bool)
@@ -55,16 +58,25 @@ def plot_groups(table, x: str, y: str, by: str, *, log=(True, True), names=("", 
             )  # fmt: skip
     fig = new_figure((WIDTH, 4.0))
     axis = fig.subplots()
-    groups = {str(key): rows.groupby(x)[y] for key, rows in table.groupby(by)}
-    for label, look in label_styles(groups).items():
-        middle = groups[label].median()
-        ends = (groups[label].min(), groups[label].max())
-        axis.fill_between(middle.index, *ends, color=look["color"], alpha=0.18, linewidth=0)
-        axis.plot(middle.index, middle, label=f"{by} = {label}", **look)
+    groups = {key: rows.groupby(x)[y] for key, rows in table.groupby(by)}
+    for k, (key, group) in enumerate(groups.items()):
+        middle = group.median()
+        apart = 0.02 * (k - (len(groups) - 1) / 2)  # so that ranges don't hide each other
+        place = (
+            middle.index * (1 + apart) if log[0] else middle.index + apart * np.ptp(middle.index)
+        )
+        ends = (middle - group.min(), group.max() - middle)
+        colour, marker = _LINES[k % len(_LINES)]
+        axis.errorbar(place, middle, yerr=ends, label=f"{by} = {key}", color=COLOURS[colour],
+                      marker=marker, capsize=3, elinewidth=1.0)  # fmt: skip
     if guide is not None:
         _guide(axis, *guide)
     for set_scale, is_log in ((axis.set_xscale, log[0]), (axis.set_yscale, log[1])):
         set_scale("log" if is_log else "linear")
+    values = sorted(table[x].unique())
+    if log[0] and len(values) <= 8:
+        axis.set_xticks(values, [f"{value:g}" for value in values])
+        axis.xaxis.set_minor_locator(NullLocator())
     axis.set_xlabel(names[0] or x)
     axis.set_ylabel(names[1] or y)
     fig.legend(loc="outside upper center", ncols=min(len(groups), 3), handlelength=3.2)
@@ -73,8 +85,8 @@ def plot_groups(table, x: str, y: str, by: str, *, log=(True, True), names=("", 
 
 def _guide(axis, value: float, text: str) -> None:
     axis.axhline(value, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
-    axis.annotate(text, (0.99, value), xycoords=("axes fraction", "data"), xytext=(0, 5),
-                  textcoords="offset points", ha="right", fontsize=11,
+    axis.annotate(text, (0.01, value), xycoords=("axes fraction", "data"), xytext=(0, 5),
+                  textcoords="offset points", fontsize=11,
                   path_effects=HALO)  # fmt: skip
 
 
@@ -123,14 +135,14 @@ def plot_exponent_map(table, decade: int, rules=None):
 
 @styled
 def plot_settling(table, decades, tolerance: float = 0.05):
-    """Exponents over the height slack |W| Xi of the idle row, which tells all runs' story.
+    """Exponents over the height rate |W| Xi, a dot a run and decade.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        Part "margins" of an `ExponentResult`, without slack 0.
+        Runs of an `ExponentResult`.
     decades : sequence of int
-        Those to draw: a dot a run and decade.
+        Those to draw.
     tolerance : float
         Half width of the band about -2.
 
@@ -138,20 +150,18 @@ def plot_settling(table, decades, tolerance: float = 0.05):
     -------
     matplotlib.figure.Figure
     """
-    fig = new_figure((WIDTH, 4.2))
+    fig = new_figure((WIDTH, 4.4))
     axis = fig.subplots()
-    axis.axhspan(-2 - tolerance, -2 + tolerance, color="#e9e9e9", linewidth=0)
-    for rule, runs in table.groupby("rule", sort=False):
-        height = np.concatenate(
-            [runs["slack"] * runs["margin"] * runs[f"norm_{k}"] for k in decades]
-        )
-        exponent = np.concatenate([runs[f"exponent_{k}"] for k in decades])
-        look = rule_style(rule) | {"linestyle": "", "markersize": 4}
-        axis.plot(height, exponent, label=rule, alpha=0.55, markeredgewidth=0, **look)
+    axis.axhspan(-2 - tolerance, -2 + tolerance, color="#d9d9d9", linewidth=0)
+    found = heights(table, decades)
+    kinds = found["rule"].map(rule_family)
+    for kind, dots in found[found["height"] > 0].groupby(kinds, sort=False):
+        look = rule_style(kind) | {"linestyle": "", "markersize": 3.5, "markeredgewidth": 0}
+        axis.plot(dots["height"], dots["exponent"], label=kind, alpha=0.5, **look)
     axis.set_xscale("log")
-    axis.set_xlabel(r"height of the idle row, slack $\times |W| \times \Xi$")
+    axis.set_xlabel(r"height, settling rate $\times\ \Xi |W|$")
     axis.set_ylabel("exponent over one decade")
-    fig.legend(loc="outside upper center", ncols=2)
+    fig.legend(loc="outside upper center", ncols=2, markerscale=1.6)
     return fig
 
 
