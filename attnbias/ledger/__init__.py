@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .claim import Claim, Finding, judge
 from .evidence import Evidence
+from .exponent_claims import EXPONENTS
 from .figure3 import FIGURE3
 from .figure_claims import FIGURE2, FIGURES_8_AND_9
 from .fixed import MAIN
@@ -38,4 +39,5 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
     "Figures 8 and 9": FIGURES_8_AND_9,
     "Sharper than the paper": OURS,
     "Networks": NETWORKS,
+    "Beyond the paper": EXPONENTS,
 }

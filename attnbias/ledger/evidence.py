@@ -16,6 +16,7 @@ from ..dynamics.rules import GD, NGD, Polyak
 from ..dynamics.starts import small_start
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
+from ..errors import MissingFileError
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..theorems.joint_constants import joint_constants
 
@@ -72,16 +73,18 @@ class Evidence:
     Parameters
     ----------
     results : path
-        Folder of the recorded runs of networks.
+        Folder of the recorded runs.
     """
 
     def __init__(self, results="book/results") -> None:
         self.results = Path(results)
 
     def recorded(self, name: str, part: str = ""):
-        """The recorded run of an experiment on networks, None where there is none."""
-        folder = self.results / part
-        return experiments.load(name, folder) if (folder / f"{name}.json").is_file() else None
+        """The recorded run of an experiment, None where there is none."""
+        try:
+            return experiments.load(name, self.results / part)
+        except MissingFileError:
+            return None
 
     @functools.cached_property
     def fig2(self):
