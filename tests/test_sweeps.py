@@ -28,6 +28,7 @@ from attnbias.cli import main
 from attnbias.dynamics.starts import small_start
 from attnbias.errors import (
     AttnBiasError,
+    DeviceError,
     DtypeError,
     FileAccessError,
     FileFormatError,
@@ -35,7 +36,8 @@ from attnbias.errors import (
     MissingFileError,
     RangeError,
 )
-from attnbias.sweeps.device import run_batch
+from attnbias.sweeps.device import require_batched, run_batch
+from attnbias.sweeps.planning import size
 from attnbias.sweeps.store import Store
 from attnbias.sweeps.task import run_point
 
@@ -343,6 +345,18 @@ def test_bad_workers_are_refused(workers):
         attnbias.sweep(GRID, workers=workers)
 
 
+def test_devices_that_cannot_do_it_are_refused(tmp_path):
+    with pytest.raises(DeviceError, match="float64"):
+        attnbias.sweep(GRID, device="meta", out=tmp_path / "out")
+    with pytest.raises(DeviceError):
+        attnbias.sweep(GRID, device="abacus", out=tmp_path / "out")
+    joint = sweeps.read_grid(changed(rule="NGD(0.1)", train={"train_u": True})).training
+    with pytest.raises(RangeError, match="train_u"):
+        require_batched(joint, torch.device("cuda"))
+    require_batched(joint, torch.device("cpu"))
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     "block",
     [{"n": 2000, "T": 50, "d": 10**6}, {"n": 10**4, "T": 11, "d": 10**5 + 2}],
@@ -405,7 +419,7 @@ def test_the_plan_counts():
     made = sweeps.plan(sweeps.read_grid(GRID), workers=3)
     assert (made.runs, made.data_sets, made.rows, made.workers) == (128, 8, 512, 3)
     assert made.iterations == 128 * 60
-    assert "128 runs on 8 data sets" in str(made) and "3 x 68.5 kB" in str(made)
+    assert "128 runs on 8 data sets" in str(made) and f"3 x {size(made.worker_bytes)}" in str(made)
 
 
 CONFIG = """

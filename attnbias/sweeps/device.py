@@ -11,7 +11,7 @@ import torch
 from ..data import Dataset
 from ..dynamics import recording
 from ..dynamics.batched import BatchedRuns, batched_bytes
-from ..errors import AttnBiasError, MemoryLimitError, RangeError
+from ..errors import AttnBiasError, DeviceError, MemoryLimitError, RangeError
 from ..geometry.svm import solve_w_svm
 from .grid import Training
 from .models import Point
@@ -20,23 +20,30 @@ from .task import Outcome, failed, prepare, token_facts, trace_of
 SHARE = 0.8  # of the device's free memory
 
 
-def run_batch(training: Training, points: list[Point], device) -> list[tuple[dict, list[Outcome]]]:
-    """What `run_point` gives, for each point; those of equal shape run together.
-
-    Raises
-    ------
-    RangeError
-        For joint training, which has no batched form.
-    MemoryLimitError
-        When not even one data set fits on the device.
-    """
-    if any(setting.train_u for setting in training.settings):
+def require_batched(training: Training, device) -> None:
+    """Refuse a device without float64, and joint training, which has no batched form."""
+    if device.type not in ("cpu", "cuda"):
+        raise DeviceError(
+            "device", expected="cpu, or a GPU that computes in float64", got=str(device),
+            remedy="device='cpu' runs anywhere",
+        )  # fmt: skip
+    if device.type != "cpu" and any(setting.train_u for setting in training.settings):
         raise RangeError(
             "train.train_u",
             expected="False on a device other than the CPU",
             got="True",
             remedy="run the joint part of the grid with device='cpu'",
         )
+
+
+def run_batch(training: Training, points: list[Point], device) -> list[tuple[dict, list[Outcome]]]:
+    """What `run_point` gives, for each point; those of equal shape run together.
+
+    Raises
+    ------
+    MemoryLimitError
+        When not even one data set fits on the device.
+    """
     results: list = [None] * len(points)
     ready: dict[tuple, list] = {}
     for k, point in enumerate(points):

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from .._provenance import provenance
 from .._validate import as_device, require_flag, require_int
-from .device import run_batch
+from .device import require_batched, run_batch
 from .grid import Grid, Training, read_grid, try_families
 from .models import Point
 from .planning import plan
@@ -94,6 +94,7 @@ def sweep(
     device, progress = as_device("device", device), require_flag("progress", progress)
     count = joblib.effective_n_jobs(_workers(workers))
     grid = read_grid(grid)
+    require_batched(grid.training, device)
     size = plan(grid, count if device.type == "cpu" else 1)
     try_families(grid)
     store = None if out is None else Store(out, grid)
@@ -107,7 +108,7 @@ def sweep(
             if store is None:
                 parts[number] = frame
             else:
-                store.write(number, frame)
+                store.write(number, frame, provenance(device))
             bar.update(each)
     if store is not None:
         return store.finish()

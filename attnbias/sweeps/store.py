@@ -14,7 +14,6 @@ import pandas
 
 from .._extras import need
 from .._files import as_path, read_text, write_text
-from .._provenance import provenance
 from ..errors import FileAccessError, FileFormatError
 from .grid import FORMAT, Grid
 from .parquet import read_columns, read_table, write_table
@@ -96,10 +95,10 @@ class Store:
                 )  # fmt: skip
         return set(found)
 
-    def write(self, number: int, frame: pandas.DataFrame) -> None:
-        """Keep a part."""
+    def write(self, number: int, frame: pandas.DataFrame, made: dict) -> None:
+        """Keep a part, and what made it."""
         (self.folder / PARTS).mkdir(exist_ok=True)
-        write_table(self._path(number), frame, {"made": [provenance()]})
+        write_table(self._path(number), frame, {"made": [made]})
 
     def finish(self) -> pandas.DataFrame:
         """The table of all parts, written to one file; the parts are removed."""
