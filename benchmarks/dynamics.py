@@ -63,10 +63,11 @@ def problem_of(data: Dataset) -> Problem:
 class Run:
     """A compiled engine that goes on for `steps` more iterations each time it is called."""
 
-    def __init__(self, problem: Problem, coordinates: str, steps: int, record: bool = True):
+    def __init__(self, problem: Problem, coordinates: str, steps: int, record=True, rule=None):
         wanted = np.zeros(steps + 1, np.int32) if record else np.full(steps + 1, -1, np.int32)
         records = np.empty((1, RECORDS + problem.N))
-        self.engine = CompiledEngine(problem, NGD(0.1), coordinates, wanted, records)
+        rule = NGD(0.1) if rule is None else rule
+        self.engine = CompiledEngine(problem, rule, coordinates, wanted, records)
         self.steps = steps
 
     def __call__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 
@@ -13,15 +14,28 @@ def seconds(run: Callable[[], None]) -> float:
     return time.thread_time() - began
 
 
-def interleave(runs: dict[str, Callable[[], None]], rounds: int = 7) -> dict[str, float]:
-    """Median seconds of each run over rounds in which all take turns, after a warm-up."""
+def in_turn(runs: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each run in each of the rounds, after a warm-up."""
     for run in runs.values():
         run()
     times = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():
             times[name].append(seconds(run))
-    return {name: sorted(values)[len(values) // 2] for name, values in times.items()}
+    return times
+
+
+def interleave(runs: dict[str, Callable[[], None]], rounds: int = 7) -> dict[str, float]:
+    """Median seconds of each run over rounds in which all take turns, after a warm-up."""
+    return {name: statistics.median(values) for name, values in in_turn(runs, rounds).items()}
+
+
+def relative(runs: dict[str, Callable[[], None]], to: str, rounds: int = 25) -> dict[str, float]:
+    """The same for a clock that jumps: medians of the ratios in a round, times one median."""
+    times = in_turn(runs, rounds)
+    unit = statistics.median(times[to])
+    pairs = {name: zip(values, times[to], strict=True) for name, values in times.items()}
+    return {name: unit * statistics.median(a / b for a, b in pair) for name, pair in pairs.items()}
 
 
 def steps_for(call: Callable[[int], None], budget: float = 0.15) -> int:

@@ -6,6 +6,7 @@ and needs no closing. `style` sets the look and the format for a whole notebook.
 
 from __future__ import annotations
 
+from .benches import plot_sharing, plot_targets
 from .checks import plot_check
 from .cosines import plot_cosines
 from .looks import rule_style, style
@@ -39,8 +40,10 @@ __all__ = [
     "plot_sets",
     "plot_settled_steps",
     "plot_settling",
+    "plot_sharing",
     "plot_step_sizes",
     "plot_support",
+    "plot_targets",
     "plot_tokens_2d",
     "plot_training",
     "plot_wall",

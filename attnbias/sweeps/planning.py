@@ -14,6 +14,7 @@ from .table import columns
 
 SHARE = 0.9  # of the free memory that may be asked for
 _PROCESS = 400 * 2**20  # torch, numba and their like, once a worker process
+_SMALL = 16 * 2**20  # what a sweep of the smallest data takes
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,8 @@ def _work(training: Training, arguments: dict) -> int:
     d = d if isinstance(d, int) else 1000
     N, R = n * max(T - 1, 1), len(training.settings)
     gram = 8 * N * N
-    matrices = 8 * d * d * (3 + len({(s.W0_norm, s.start) for s in training.settings}))
+    starts = {(s.loss, s.W0_norm, s.start) for s in training.settings}
+    matrices = 8 * d * d * (6 + 2 * len(starts))  # a start and its target each
     states = 8 * R * (12 * N + RECORDS * len(training.record))
-    return 4 * 8 * n * T * d + matrices + (6 * gram if gram <= GRAM_LIMIT else 2 * gram) + states
+    grams = 6 * gram if gram <= GRAM_LIMIT else 2 * gram
+    return _SMALL + 4 * 8 * n * T * d + matrices + grams + states

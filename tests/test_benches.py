@@ -1,0 +1,243 @@
+"""Benchmarks as rows: their file, its refusals, their figures. Nothing is timed here."""
+
+import io
+import json
+import warnings
+
+import numpy as np
+import pandas
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tolerances import CLOSED_FORM
+
+import benchmarks.__main__ as bench
+from attnbias import figures, sweeps
+from attnbias.dynamics.lanes import pack_lower
+from attnbias.errors import FileFormatError, MissingFileError, RangeError
+from attnbias.figures.benches import margin
+from benchmarks import batched
+from benchmarks.record import Row, all_rows, read, write_group
+
+ROWS = [
+    Row("gain", 2.5, 1.4, True, "x", {"N": 900, "alone us": 115.0}),
+    Row("memory", 1.5, 1.0),
+    Row("beside", 22.0, unit=" GB/s"),
+]
+
+
+def test_rows_say_whether_they_are_met():
+    assert [row.met for row in ROWS] == [True, False, None]
+    assert Row("edge", 1.4, 1.4, True).met and Row("edge", 1.4, 1.4).met
+    assert str(ROWS[0]).endswith("2.5x  target >= 1.4x  met  N 900, alone us 115")
+    assert "NOT MET" in str(ROWS[1]) and "target" not in str(ROWS[2])
+
+
+def test_round_trip(tmp_path):
+    path = write_group(tmp_path / "bench.json", "sharing", ROWS)
+    found = all_rows(path)
+    assert [row["name"] for row in found] == ["gain", "memory", "beside"]
+    assert all(row["group"] == "sharing" for row in found)
+    assert [Row(**{k: v for k, v in row.items() if k != "group"}) for row in found] == ROWS
+    assert {"command", "commit", "versions", "device", "date"} <= set(
+        read(path)["sharing"]["provenance"]
+    )
+
+
+def test_a_partial_run_keeps_the_other_groups(tmp_path, monkeypatch):
+    path = tmp_path / "bench.json"
+    monkeypatch.setattr("benchmarks.record.provenance", lambda: {"command": "first"})
+    write_group(path, "sharing", ROWS)
+    write_group(path, "svm", ROWS[:1])
+    monkeypatch.setattr("benchmarks.record.provenance", lambda: {"command": "second"})
+    write_group(path, "sharing", ROWS[1:])
+    groups = read(path)
+    assert list(groups) == ["sharing", "svm"]
+    assert groups["sharing"]["provenance"]["command"] == "second"
+    assert groups["svm"]["provenance"]["command"] == "first"
+    assert [len(group["rows"]) for group in groups.values()] == [2, 1]
+
+
+def test_the_command_writes_what_it_prints(tmp_path, monkeypatch, capsys):
+    def some_rows():
+        """Some rows"""
+        yield from ROWS
+
+    monkeypatch.setitem(bench.GROUPS, "svm", some_rows)
+    path = tmp_path / "bench.json"
+    bench.main(["svm", "--write", str(path)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Some rows" and lines[1:] == [str(row) for row in ROWS]
+    assert len(all_rows(path)) == len(ROWS)
+    path.write_text("{}")
+    for wrong in (["svm", "--write", str(path)], ["nothing"]):
+        with pytest.raises(SystemExit):
+            bench.main(wrong)
+    assert path.read_text() == "{}", "a file of another kind must stay as it was"
+
+
+GOOD = {"group": "a", "name": "b", "value": 1.0, "target": 2, "at_least": True, "unit": "",
+        "facts": {}}  # fmt: skip
+
+
+def whole(**changes) -> dict:
+    row = GOOD | changes
+    return {"kind": "bench", "format": 1, "groups": {"a": {"provenance": {}, "rows": [row]}}}
+
+
+def test_the_good_file_is_read(tmp_path):
+    (tmp_path / "bench.json").write_text(json.dumps(whole()))
+    assert all_rows(tmp_path / "bench.json") == [GOOD]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[1",
+        "[]",
+        "[" * 10**5,
+        json.dumps(whole() | {"kind": "sweep"}),
+        json.dumps(whole() | {"format": 2}),
+        json.dumps(whole() | {"groups": []}),
+        json.dumps(whole() | {"groups": {"a": {"rows": []}}}),
+        json.dumps(whole() | {"groups": {"a": {"provenance": {}}}}),
+        *(
+            json.dumps(whole(**change))
+            for change in (
+                {"value": float("nan")},
+                {"value": "1"},
+                {"value": None},
+                {"value": True},
+                {"target": float("inf")},
+                {"at_least": 1},
+                {"group": "b"},
+                {"more": 1},
+                {"facts": []},
+            )
+        ),
+    ],
+)
+def test_refused_files(text, tmp_path):
+    path = tmp_path / "bench.json"
+    path.write_text(text)
+    for use in (read, lambda path: write_group(path, "a", ROWS)):
+        with pytest.raises(FileFormatError):
+            use(path)
+    assert path.read_text() == text
+
+
+def test_no_file_and_no_number(tmp_path):
+    with pytest.raises(MissingFileError):
+        read(tmp_path / "none.json")
+    with pytest.raises(FileFormatError):
+        write_group(tmp_path / "new.json", "a", [Row("b", float("nan"))])
+    assert not list(tmp_path.iterdir())
+
+
+# --- figures -------------------------------------------------------------------------------
+
+positive = st.floats(1e-3, 1e3)
+
+
+@given(positive, positive, st.booleans())
+def test_the_margin_is_above_one_where_the_target_is_met(value, target, at_least):
+    row = Row("a", value, target, at_least)
+    drawn = margin({"value": value, "target": target, "at_least": at_least})
+    assert (drawn >= 1) == row.met
+
+
+def as_dicts(rows, group="sharing"):
+    keys = ("name", "value", "target", "at_least")
+    return [{"group": group} | {key: getattr(row, key) for key in keys} for row in rows]
+
+
+def svg(fig) -> str:
+    out = io.StringIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fig.savefig(out, format="svg")
+    return out.getvalue()
+
+
+def test_targets_are_drawn_on_their_side():
+    rows = as_dicts(ROWS) + as_dicts(ROWS[:1], "late")
+    fig = figures.plot_targets(rows)
+    (axis,) = fig.axes
+    dots = [line for line in axis.lines if line.get_marker() in "oX"]
+    np.testing.assert_allclose(
+        [dot.get_xdata()[0] for dot in dots], [2.5 / 1.4, 1 / 1.5, 2.5 / 1.4]
+    )
+    assert [dot.get_marker() for dot in dots] == ["o", "X", "o"]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["sharing", "late"]
+    assert [round(dot.get_ydata()[0]) for dot in dots] == [0, 0, 1]
+    svg(fig)
+    with pytest.raises(RangeError):
+        figures.plot_targets(as_dicts(ROWS[2:]))
+
+
+TABLE = pandas.DataFrame({"N": [900, 50, 50, 900], "runs": [4, 4, 8, 8],
+                          "gain": [2.5, 1.4, 1.5, 2.7], "limit": [3.0, 1.5, 1.6, 3.5]})  # fmt: skip
+
+
+def test_sharing_is_drawn_over_rows():
+    fig = figures.plot_sharing(TABLE, target=1.4)
+    (axis,) = fig.axes
+    drawn = {line.get_label(): line for line in axis.lines}
+    np.testing.assert_array_equal(drawn["4 runs, measured"].get_xdata(), [50, 900])
+    np.testing.assert_array_equal(drawn["4 runs, measured"].get_ydata(), [1.4, 2.5])
+    np.testing.assert_array_equal(drawn["8 runs, limit"].get_ydata(), [1.6, 3.5])
+    svg(fig)
+    with pytest.raises(RangeError, match="limit"):
+        figures.plot_sharing(TABLE.drop(columns="limit"))
+
+
+# --- the arithmetic of the chapter ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("N", [8, 180, 1500])
+def test_bytes_of_half_a_gram_matrix(N):
+    """8 N (N + 1) / 2 bytes, but for the blocks of eight on the diagonal, which are whole."""
+    packed = pack_lower(torch.ones(N, N, dtype=torch.float64))
+    half = 8 * N * (N + 1) // 2
+    assert half <= packed.nbytes <= half + 8 * 8 * (N + 8)
+    assert int(packed.sum()) >= N * (N + 1) // 2
+
+
+def test_bytes_and_operations_of_the_batched_target():
+    """By hand: 256 Gram matrices of 180 rows, 18 passes over 1024 x 180, and small change."""
+    counted = batched.roofline(256, 4, 20, 10)
+    grams, rows, small = 256 * 180**2 * 8, 18 * 1024 * 180 * 8, 9 * 256 * 180 + 80 * 1024 * 20
+    assert counted["gram_bytes"] == grams
+    assert abs(counted["bytes"] / (grams + rows + small) - 1) < 0.02
+    assert abs(counted["flops"] - 2 * 1024 * 180**2) < counted["flops"] / 2
+    assert round(counted["bytes"] / 1e6) == 95 and round(counted["flops"] / 1e6) == 85
+    seconds = batched.limit(256, 4, 20, 10, 4.3e12, 1e14)
+    assert abs(seconds * 4.3e12 - counted["bytes"]) < CLOSED_FORM * counted["bytes"]
+    assert round(1e6 * seconds) == 22
+
+
+def planned(n: int, T: int, d: int, **train) -> int:
+    data = {"model": "example1", "n": n, "T": T, "d": d}
+    grid = {"data": data, "rule": "NGD(0.1)", "steps": 1, "train": train}
+    return sweeps.plan(sweeps.read_grid(grid)).worker_bytes
+
+
+def test_the_plan_is_above_what_the_parts_take():
+    """Counted by hand: tokens, six matrices W at one start, and the Gram matrices of an SVM."""
+    for n, T, d in ((10, 6, 2000), (300, 11, 500)):
+        grid = {
+            "data": {"model": "example1", "n": n, "T": T, "d": d},
+            "rule": "NGD(0.1)",
+            "steps": 1,
+        }
+        said = sweeps.plan(sweeps.read_grid(grid)).worker_bytes
+        N = n * (T - 1)
+        least = 8 * n * T * d + 6 * 8 * d * d + 3 * 8 * N * N
+        assert least < said < 4 * least
+
+
+def test_a_second_start_is_planned_for():
+    one, two = (planned(5, 4, 1000, W0_norm=norms) for norms in ([0.0], [0.0, 1.0]))
+    assert two - one >= 2 * 8 * 1000**2
