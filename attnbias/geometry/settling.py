@@ -1,15 +1,80 @@
-"""How fast a run's offset from W_mm settles, from the SVM alone."""
+"""How the offset settles: its rates, the largest step size, and the part that never does."""
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import torch
 
+from .._validate import require_choice, require_number
 from ..data import Dataset
+from ..errors import DtypeError, RangeError, ShapeError
 from .constants import support_mask
 from .slack import least_slack, solution_of
 from .solution import SVMSolution
 
-RANK = 1e-10  # eigenvalues below this share of the largest count as 0: rounding is 1e-14
+METHODS = ("NGD", "heavy ball", "dual acceleration")
+_RANK = 1e-10  # rates below this share of the largest are rounding, 1e-14, of zero
+_DEPENDENT = 1e-7  # a Cholesky pivot below this share of the largest is rounding
+
+
+class OffsetParts(NamedTuple):
+    """The offset P of W from its part along W_mm, in two orthogonal parts.
+
+    Attributes
+    ----------
+    within : (R, m - 1 or more) float64
+        Coordinates, in an orthonormal basis, of the part in the span of the m supporting rows.
+    beyond : (R, N' - m) float64
+        The same of the part across that span, within the span of all rows.
+    """
+
+    within: torch.Tensor
+    beyond: torch.Tensor
+
+
+def settling_rates(svm: SVMSolution) -> torch.Tensor:
+    """Stiffness of the offset's fixed point, one number a direction, least first.
+
+    Once the softmax is saturated, a unit step along the negative gradient moves the offset,
+    at a small distance x from its fixed point, by -kappa x in each of m - 1 directions.
+
+    Parameters
+    ----------
+    svm : SVMSolution
+        Of the W-SVM, with m supporting rows.
+
+    Returns
+    -------
+    (m - 1,) float64 tensor
+        Zeros where supporting rows are dependent.
+
+    Raises
+    ------
+    DtypeError
+
+    Notes
+    -----
+    Source: ours [c]. Saturated weights are p_k = Lambda alpha_k exp(-<z_k, x>), so the unit
+    direction is unit W_mm - Xi sum_k alpha_k <z_k, x> z_k plus a part along W_mm, to first
+    order. sum_k alpha_k z_k z_k' has W_mm as an eigenvector, with eigenvalue 1; kappa are Xi
+    times the others on the rows' span, those of A^(1/2) K A^(1/2) without the eigenvector
+    A^(1/2) 1, A = diag(alpha).
+
+    Examples
+    --------
+    >>> from attnbias import make_example1, solve_w_svm
+    >>> rates = settling_rates(solve_w_svm(make_example1(2, 3, 6, sigma=0.5, seed=0)))
+    >>> [round(rate, 2) for rate in rates.tolist()]
+    [0.85, 1.31, 1.84]
+    """
+    _require_solution(svm)
+    support = support_mask(svm)
+    root = svm.dual[support].sqrt()
+    S = root[:, None] * svm.rows.gram()[support][:, support] * root
+    others = torch.linalg.svd(root[None, :]).Vh[1:]  # a basis of what is orthogonal to A^(1/2) 1
+    return svm.margin * torch.linalg.eigvalsh(others @ S @ others.T).clamp(min=0.0)
 
 
 def settling_rate(data: Dataset, solution: SVMSolution | None = None) -> float:
@@ -28,10 +93,9 @@ def settling_rate(data: Dataset, solution: SVMSolution | None = None) -> float:
     Returns
     -------
     float
-        The smaller of `least_slack`, with which idle rows fall silent, and the smallest
-        non-zero eigenvalue of A^(1/2) (K - 1 1' / |W_mm|^2) A^(1/2), with which supporting rows
-        find their balance; K is the Gram matrix of the supporting rows, A holds their weights.
-        Infinite when one row alone supports W_mm and none is idle.
+        The smaller of `least_slack`, with which idle rows fall silent, and the least of
+        `settling_rates` over Xi, with which supporting rows find their balance. Infinite when
+        one row alone supports W_mm and none is idle.
 
     Raises
     ------
@@ -40,12 +104,8 @@ def settling_rate(data: Dataset, solution: SVMSolution | None = None) -> float:
     Notes
     -----
     Source: ours [c], for small steps along the gradient, under Assumption 2 and strict
-    complementarity. In height, the part Q of W across W_mm obeys
-    dQ = sum_k w_k (z_k - W_mm / |W_mm|^2), with w_k in proportion to the rows' weights in the
-    gradient, of sum |W_mm|^2. At the limit w = alpha. With x_k = <z_k, Q - limit>,
-    w_k = alpha_k exp(-x_k) up to a common factor, and (K - 1 1' / |W_mm|^2) alpha = 0, so
-    dx = -(K - 1 1' / |W_mm|^2) A x to first order. An idle row of slack delta adds a force
-    of size exp(-delta height).
+    complementarity; a unit of length is Xi units of height, and an idle row of slack delta
+    adds a force of size exp(-delta height).
 
     Examples
     --------
@@ -54,11 +114,128 @@ def settling_rate(data: Dataset, solution: SVMSolution | None = None) -> float:
     0.1
     """
     solution = solution_of(data, solution)
-    support = support_mask(solution)
-    across = solution.rows.gram()[support][:, support] - 1.0 / solution.norm**2
-    root = solution.dual[support].sqrt()
-    rates = torch.linalg.eigvalsh(root[:, None] * across * root)
-    lengths = torch.linalg.eigvalsh(across)
-    rank = int((lengths > RANK * solution.rows.gram().diagonal().max()).sum())
-    slowest = float(rates[len(rates) - rank]) if rank else float("inf")
+    rates = settling_rates(solution)
+    moving = rates[rates > _RANK * rates.max()] if len(rates) else rates
+    slowest = float(moving.min()) / solution.margin if len(moving) else math.inf
     return min(least_slack(data, solution), slowest)
+
+
+def largest_settling_step(svm: SVMSolution, method: str = "NGD", momentum: float = 0.0) -> float:
+    """Step size above which the offset's fixed point repels.
+
+    Parameters
+    ----------
+    svm : SVMSolution
+    method : {"NGD", "heavy ball", "dual acceleration"}
+    momentum : float
+        beta of the heavy ball, in [0, 1).
+
+    Returns
+    -------
+    float
+        2 / kappa, 2 (1 + beta) / kappa or 4 / (3 kappa), kappa the largest of
+        `settling_rates`; infinity with a single supporting row.
+
+    Raises
+    ------
+    DtypeError, RangeError, NonFiniteError
+
+    Notes
+    -----
+    Source: ours [c]: linear stability of the fixed point in the saturated limit. With
+    a = step_size kappa an offset x multiplies by the roots of r - (1 - a),
+    r^2 - (1 + beta - a) r + beta, and for dual acceleration, late, r^2 - 2 (1 - a) r + 1 - a.
+    All lie inside the unit circle exactly up to these step sizes. That a run comes near the
+    fixed point in the first place is not said.
+
+    Examples
+    --------
+    >>> from attnbias import make_example1, solve_w_svm
+    >>> svm = solve_w_svm(make_example1(2, 3, 6, sigma=0.5, seed=0))
+    >>> [round(largest_settling_step(svm, method), 3) for method in ("NGD", "dual acceleration")]
+    [1.088, 0.725]
+    """
+    require_choice("method", method, METHODS)
+    beta = require_number("momentum", momentum, low=0.0)
+    if beta >= 1 or (beta > 0 and method != "heavy ball"):
+        raise RangeError(
+            "momentum",
+            expected="a number in [0, 1), and 0 unless the method is 'heavy ball'",
+            got=f"{beta:g} with {method!r}",
+            remedy="pass method='heavy ball' with momentum=0.9, say",
+        )
+    rates = settling_rates(svm)
+    if not len(rates) or not float(rates[-1]) > 0:
+        return float("inf")
+    factor = {"NGD": 2.0, "heavy ball": 2 * (1 + beta), "dual acceleration": 4 / 3}[method]
+    return factor / float(rates[-1])
+
+
+def offset_parts(svm: SVMSolution, gaps) -> OffsetParts:
+    """Split the offset into what the supporting rows hold and what only idle rows moved.
+
+    Parameters
+    ----------
+    svm : SVMSolution
+        Of the W-SVM, with linearly independent rows.
+    gaps : (R, N') array
+        Logit gaps of iterates, such as `trace.gaps`. What W_0 has across all rows is not seen
+        by them.
+
+    Returns
+    -------
+    OffsetParts
+
+    Raises
+    ------
+    DtypeError, ShapeError, RangeError
+
+    Notes
+    -----
+    Source: ours [c]. With h_k = <z_k, P> = g_k - c <z_k, unit W_mm> the two squared norms are
+    h_S' K_SS^-1 h_S and the same form of the rest with the Schur complement of K_SS.
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_example1, solve_w_svm, train
+    >>> data = make_example1(2, 3, 6, sigma=0.5, seed=2)
+    >>> svm, trace = solve_w_svm(data), train(data, NGD(0.1), 10_000, record=[10_000])
+    >>> parts = offset_parts(svm, trace.gaps)
+    >>> round(parts.within.norm().item(), 4), round(parts.beyond.norm().item(), 4)
+    (1.0849, 0.5071)
+    """
+    _require_solution(svm)
+    gaps = torch.as_tensor(gaps, dtype=torch.float64)
+    if gaps.ndim != 2 or gaps.shape[1] != len(svm.dual):
+        raise ShapeError(
+            "gaps",
+            expected=f"shape (R, {len(svm.dual)}), one gap a row of the W-SVM",
+            got=f"shape {tuple(gaps.shape)}",
+            remedy="pass trace.gaps of a run on these data",
+        )
+    K, S = svm.rows.gram(), support_mask(svm)
+    order = torch.cat([S.nonzero().flatten(), (~S).nonzero().flatten()])
+    L, info = torch.linalg.cholesky_ex(K[order][:, order])
+    pivots = L.diagonal()
+    if int(info) or bool(pivots.min() < _DEPENDENT * pivots.max()):
+        raise RangeError(
+            "svm",
+            expected="linearly independent rows z_k",
+            got="dependent ones",
+            remedy="more features or fewer tokens; d >= n T is enough for tokens drawn at random",
+        )
+    along = gaps @ svm.dual * svm.margin
+    h = (gaps - along[:, None] * svm.margins * svm.margin)[:, order]
+    parts = torch.linalg.solve_triangular(L, h.T, upper=False).T
+    m = int(S.sum())
+    return OffsetParts(parts[:, :m], parts[:, m:])
+
+
+def _require_solution(svm) -> None:
+    if not isinstance(svm, SVMSolution) or svm.problem != "W-SVM":
+        raise DtypeError(
+            "svm",
+            expected="the SVMSolution of a W-SVM",
+            got=repr(svm)[:60],
+            remedy="pass solve_w_svm(data)",
+        )
