@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from reference import Layer, inner
 from tolerances import (
-    ASYMPTOTIC,
     AUTOGRAD,
     CLOSED_FORM,
     FORMS,
@@ -24,6 +23,7 @@ from attnbias import NGD, Dataset, make_example1, make_separation_pair, solve_w_
 from attnbias.data.degenerate import make_degenerate
 from attnbias.dynamics.accelerated import train_accelerated
 from attnbias.errors import AttnBiasError
+from attnbias.figures import plot_momentum
 from attnbias.geometry.constants import limit_offset
 from attnbias.geometry.settling import largest_settling_step, offset_parts, settling_rates
 from attnbias.ledger.beyond_momentum import MOMENTUM
@@ -270,6 +270,16 @@ def test_cap_turns_both_into_a_crawl():
 def test_refusals(call):
     with pytest.raises(AttnBiasError):
         call()
+
+
+def test_figure_shows_error_and_offset():
+    data = make_example1(**SMALL, seed=0)
+    runs = {"NGD": train(data, NGD(0.1), 2000), "fast": train_accelerated(data, 0.1, 2000)}
+    upper, lower = plot_momentum(runs).axes
+    assert len(upper.get_lines()) == 4 and len(lower.get_lines()) == 2  # two guides
+    assert abs(lower.get_lines()[1].get_ydata()[-1] - 0.468) < 1e-3
+    with pytest.raises(AttnBiasError):
+        plot_momentum({"along": train_accelerated(make_separation_pair(), 0.1, 10)})
 
 
 def test_zero_steps_and_status():

@@ -10,6 +10,7 @@ from .benches import plot_sharing, plot_targets
 from .checks import plot_check
 from .cosines import plot_cosines
 from .looks import rule_style, style
+from .momentum import plot_momentum
 from .networks import plot_grid, plot_step_sizes, plot_training, plot_weight_norms
 from .numbers import figure_numbers
 from .plane import plot_bad_start, plot_plane_trajectory
@@ -35,6 +36,7 @@ __all__ = [
     "plot_gram",
     "plot_grid",
     "plot_groups",
+    "plot_momentum",
     "plot_plane_trajectory",
     "plot_runs",
     "plot_sets",

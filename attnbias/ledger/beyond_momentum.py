@@ -48,8 +48,10 @@ def _same_offset(e) -> Finding:
     for seed in SEEDS:
         data = _data(seed)
         svm, last = solve_w_svm(data), [STEPS]
-        runs = {"heavy ball": train(data, NGD(eta, momentum=0.9), STEPS, svm=svm, record=last),
-                "dual acceleration": train_accelerated(data, eta, STEPS, svm=svm, record=last)}  # fmt: skip
+        runs = {
+            "heavy ball": train(data, NGD(eta, momentum=0.9), STEPS, svm=svm, record=last),
+            "dual acceleration": train_accelerated(data, eta, STEPS, svm=svm, record=last),
+        }
         for name, run in runs.items():
             offset = run.W_norm[-1] * math.sqrt(2 * run.W_alignment_error[-1])
             away = abs(offset / limit_offset(data, svm) - 1)

@@ -210,4 +210,3 @@ def _unfit(run: Run) -> str:
     if math.isfinite(run.rule["log_max_step"]):
         return "for a rule without a cap"
     return run.needs_completed()
-
