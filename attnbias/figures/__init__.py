@@ -10,6 +10,7 @@ from .benches import plot_sharing, plot_targets
 from .checks import plot_check
 from .cosines import plot_cosines
 from .looks import rule_style, style
+from .margins import plot_margin_matrix
 from .momentum import plot_momentum
 from .networks import plot_grid, plot_step_sizes, plot_training, plot_weight_norms
 from .numbers import figure_numbers
@@ -36,6 +37,7 @@ __all__ = [
     "plot_gram",
     "plot_grid",
     "plot_groups",
+    "plot_margin_matrix",
     "plot_momentum",
     "plot_plane_trajectory",
     "plot_runs",

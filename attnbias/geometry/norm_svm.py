@@ -55,9 +55,7 @@ class NormSVMSolution:
         return self.bounds.gap
 
     def __repr__(self) -> str:
-        return (
-            f"NormSVMSolution({self.norm}: margin={self.margin:.6g}, gap {self.duality_gap:.1e})"
-        )
+        return f"NormSVMSolution({self.norm}: margin={self.margin:.6g}, gap {self.duality_gap:.1e})"
 
 
 def matrix_norm(W: torch.Tensor, norm: str) -> float:
