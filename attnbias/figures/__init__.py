@@ -13,6 +13,7 @@ from .looks import rule_style, style
 from .margins import plot_margin_matrix
 from .momentum import plot_momentum
 from .networks import plot_grid, plot_step_sizes, plot_training, plot_weight_norms
+from .next_token import plot_hard_and_soft
 from .numbers import figure_numbers
 from .plane import plot_bad_start, plot_plane_trajectory
 from .runs import plot_alignment_rates, plot_runs, plot_wall
@@ -37,6 +38,7 @@ __all__ = [
     "plot_gram",
     "plot_grid",
     "plot_groups",
+    "plot_hard_and_soft",
     "plot_margin_matrix",
     "plot_momentum",
     "plot_plane_trajectory",

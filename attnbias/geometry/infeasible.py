@@ -44,6 +44,7 @@ _REMEDY = {
     "W-SVM": "add features, or drop sequences whose tokens repeat, contradict each other, or "
     "have a zero query or a token equal to the optimal one",
     "u-SVM": "no decoder separates these optimal tokens: add features, or drop sequences",
+    "graph SVM": "embeddings that depend on each other forbid this order: add features",
 }
 
 

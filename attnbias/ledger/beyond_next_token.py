@@ -1,0 +1,89 @@
+"""Claims of our own on next-token prediction."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from ..checks import Check
+from ..data.vocabulary import NextTokenData, make_priorities
+from ..dynamics.next_token import train_next_token
+from ..dynamics.rules import GD, NGD
+from ..geometry.priority import priority_rows, solve_graph_svm
+from ..geometry.ties import soft_attention, soft_solution
+from ..theorems.next_token import check_retrieval
+from .claim import Claim, Finding, judge
+
+CHAPTER = "chap-next-token"
+
+
+def _retrieval(e) -> Finding:
+    checks = []
+    for seed in range(5):
+        data = make_priorities(5, n=8, T=3, noise=0.3, seed=seed)
+        run = train_next_token(data, NGD(0.5), 400)
+        checks.append(check_retrieval(data, run, solve_graph_svm(data)))
+    return judge(checks, note="five data sets of eight sequences, NGD")
+
+
+def tie(share_of_20: int, V: int = 3) -> NextTokenData:
+    """One context of three tokens, two of them tied."""
+    labels = [0] * share_of_20 + [1] * (20 - share_of_20)
+    return NextTokenData(torch.eye(V).double(), [[0, 1, 2]] * 20, labels)
+
+
+def _tie(split: bool) -> list[Check]:
+    data, eta = tie(15), 0.1
+    rows, target = priority_rows(data), soft_solution(data).numpy()
+    run = train_next_token(data, NGD(eta), 2000, split=rows if split else None, record=200)
+    off = np.linalg.norm(run.soft_parts(rows)[-20:] - target, axis=(1, 2))
+    if split:
+        return [Check("distance of the finite part", float(off[-1]), 1e-9)]
+    return [Check("largest distance of the finite part, late", float(off.max()), 0.49 * eta, ">=")]
+
+
+def _threshold(e) -> Finding:
+    checks = []
+    for k in (14, 18):
+        run = train_next_token(
+            tie(k, 8), GD(2.0), 1500, loss="cross-entropy", decoder=3 * torch.eye(8).double()
+        )
+        off = abs(float(run.retrieved[-1][0]) - soft_attention(3.0, 8, k / 20))
+        checks.append(Check(f"attention on a label of share {k / 20}, off by", off, 5e-3))
+    return judge(checks, note="one context, V = 8, decoder 3 times the embeddings")
+
+
+BEYOND_NEXT_TOKEN = (
+    Claim(
+        "next-token-retrieval",
+        "With the log loss and untied labels attention turns to the graph SVM, from any start.",
+        "ours",
+        CHAPTER,
+        "c",
+        _retrieval,
+    ),
+    Claim(
+        "next-token-swing",
+        "NGD does not settle tied labels: the finite part swings by a step.",
+        "ours",
+        CHAPTER,
+        "c",
+        lambda e: judge(_tie(False), note="one context, shares 0.75 and 0.25"),
+    ),
+    Claim(
+        "next-token-split",
+        "Normalised across the ties alone, it settles them.",
+        "ours",
+        CHAPTER,
+        "d",
+        lambda e: judge(_tie(True), note="one context, shares 0.75 and 0.25"),
+    ),
+    Claim(
+        "next-token-threshold",
+        "Cross-entropy gives the rarer of two tied labels nothing beyond a known share.",
+        "ours",
+        CHAPTER,
+        "c",
+        _threshold,
+    ),
+)

@@ -1,0 +1,226 @@
+"""Next-token prediction: graphs, the SVM across components, ties, training, and its checks."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tolerances import ALIGNMENT_FLOOR, ASYMPTOTIC, CLOSED_FORM, INTERIOR_POINT, SVM_CLOSED_FORM
+
+from attnbias import GD, NGD, Polyak
+from attnbias.data.vocabulary import NextTokenData, make_priorities
+from attnbias.dynamics.next_token import train_next_token
+from attnbias.errors import (
+    AttnBiasError,
+    DtypeError,
+    InfeasibleError,
+    RangeError,
+    ShapeError,
+)
+from attnbias.figures import plot_hard_and_soft
+from attnbias.geometry.priority import (
+    label_components,
+    priority_graph,
+    priority_rows,
+    solve_graph_svm,
+    strong_components,
+)
+from attnbias.geometry.ties import soft_attention, soft_solution, soft_threshold
+from attnbias.theorems.next_token import check_retrieval
+
+EYE = torch.eye(3).double()
+ORDER = NextTokenData(EYE, [[0, 1, 2], [1, 0, 2]], [0, 0])
+TIE = NextTokenData(EYE, [[0, 1, 2]] * 4, [0, 0, 0, 1])
+MIDDLE = NextTokenData(
+    torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]).double(), [[0, 1, 2]], [2]
+)
+
+
+def test_components_against_reachability_by_walking():
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        edges = torch.rand(7, 7, generator=generator) < 0.2
+        reach = []
+        for start in range(7):
+            seen, todo = {start}, [start]
+            while todo:
+                new = set(edges[todo.pop()].nonzero().flatten().tolist()) - seen
+                seen |= new
+                todo += new
+            reach.append(seen)
+        same = [[j in reach[i] and i in reach[j] for j in range(7)] for i in range(7)]
+        component = strong_components(edges)
+        assert (component[:, None] == component[None, :]).tolist() == same
+
+
+def test_graph_of_a_query_and_of_none():
+    assert priority_graph(TIE, 2).nonzero().tolist() == [[0, 1], [0, 2], [1, 0], [1, 2]]
+    assert not priority_graph(TIE, 0).any()
+    assert label_components(ORDER).tolist() == [[True, False, False]] * 2
+
+
+def test_svm_of_a_tie_in_closed_form():
+    svm = solve_graph_svm(TIE)
+    wanted = torch.zeros(3, 3).double()
+    wanted[:, 2] = torch.tensor([1, 1, -2]).double() / 3
+    assert float((svm.weights - wanted).norm()) < SVM_CLOSED_FORM * 10
+    assert svm.is_optimal(1e-12)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), cycle=st.sampled_from([0.0, 0.5]))
+def test_svm_keeps_its_constraints_and_its_certificate(seed, cycle):
+    data = make_priorities(5, n=8, T=3, cycle=cycle, noise=0.2, seed=seed)
+    svm, E = solve_graph_svm(data), data.embeddings
+    for edges, low, high in ((svm.rows.edges, 1.0, math.inf), (svm.rows.ties, 0.0, 0.0)):
+        q, i, j = edges.T
+        margins = torch.einsum("na,ab,nb->n", E[i] - E[j], svm.weights, E[q])
+        assert bool((margins >= low - 1e-10).all() & (margins <= high + 1e-10).all())
+    assert svm.is_optimal(1e-10)
+
+
+def test_svm_against_an_interior_point_solver():
+    cvxpy = pytest.importorskip("cvxpy")
+    data = make_priorities(6, n=16, T=4, cycle=0.5, noise=0.3, seed=0)
+    svm, E = solve_graph_svm(data), data.embeddings.numpy()
+    W = cvxpy.Variable((6, 6))
+    rows = [[(E[i] - E[j]) @ W @ E[q] for q, i, j in edges.tolist()]
+            for edges in (svm.rows.edges, svm.rows.ties)]  # fmt: skip
+    assert rows[1]
+    problem = cvxpy.Problem(
+        cvxpy.Minimize(cvxpy.sum_squares(W)), [r >= 1 for r in rows[0]] + [r == 0 for r in rows[1]]
+    )
+    problem.solve()
+    assert np.linalg.norm(W.value - svm.weights.numpy()) < INTERIOR_POINT * svm.norm
+
+
+def test_a_forbidden_order_comes_with_gordans_certificate():
+    with pytest.raises(InfeasibleError) as caught:
+        solve_graph_svm(MIDDLE)
+    total = priority_rows(MIDDLE).combine(caught.value.certificate)
+    assert float(total.norm()) < SVM_CLOSED_FORM
+    only_ties = NextTokenData(EYE, [[0, 1, 0], [0, 1, 0]], [0, 1])
+    with pytest.raises(InfeasibleError):
+        solve_graph_svm(only_ties)
+
+
+def test_finite_part_in_closed_form_and_as_a_stationary_point():
+    W = soft_solution(TIE)
+    assert abs(float(W[0, 2] - W[1, 2]) - math.log(3)) < CLOSED_FORM
+    assert float(soft_solution(ORDER).norm()) == 0
+    data = make_priorities(6, n=16, T=4, cycle=0.5, noise=0.3, seed=0)
+    rows = priority_rows(data)
+    flat = (rows.basis.T @ soft_solution(data, rows).reshape(-1)).requires_grad_()
+    W = (rows.basis @ flat).reshape(6, 6)
+    logits = data.embeddings @ W @ data.embeddings[data.queries].T
+    logits = (logits.T + data.counts.log()).masked_fill(~label_components(data), -math.inf)
+    loss = -torch.log_softmax(logits, 1)[torch.arange(data.n), data.labels].mean()
+    (gradient,) = torch.autograd.grad(loss, flat)
+    assert float(gradient.norm()) < CLOSED_FORM
+
+
+@pytest.mark.parametrize("loss", ["log", "cross-entropy"])
+def test_gradient_against_autograd(loss):
+    data = make_priorities(5, n=6, T=4, cycle=0.5, noise=0.3, seed=3)
+    decoder = 2 * data.embeddings.T if loss == "cross-entropy" else None
+    W0 = torch.randn(5, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    W = W0.clone().requires_grad_()
+    X = data.embeddings[data.sequences]
+    s = torch.softmax(torch.einsum("ntd,de,ne->nt", X, W, X[:, -1]), 1)
+    if loss == "log":
+        value = -(s * (data.sequences == data.labels[:, None])).sum(1).log().mean()
+    else:
+        logits = torch.einsum("nt,ntd->nd", s, X) @ decoder
+        value = torch.nn.functional.cross_entropy(logits, data.labels)
+    (gradient,) = torch.autograd.grad(value, W)
+    run = train_next_token(data, GD(0.1), 1, loss=loss, decoder=decoder, W0=W0)
+    assert np.abs((run.W[0] - run.W[1]) / 0.1 - gradient.numpy()).max() < CLOSED_FORM
+    assert abs(run.loss[0] - float(value.detach())) < CLOSED_FORM
+    assert abs(run.log_grad_norm[0] - math.log(float(gradient.norm()))) < CLOSED_FORM
+
+
+def test_a_run_goes_on_below_the_smallest_float():
+    run = train_next_token(ORDER, NGD(1.0), 3000)
+    assert run.log_grad_norm[-1] < -2000 and abs(run.path[-1] / run.W_norm[-1] - 1) < ASYMPTOTIC
+    svm = solve_graph_svm(ORDER)
+    assert run.alignment_error(svm.weights)[-1] < ALIGNMENT_FLOOR  # by symmetry from the start
+    assert run.alignment_error(-svm.weights)[-1] == pytest.approx(2)
+
+
+def test_ngd_swings_across_a_tie_and_split_ngd_settles():
+    even = NextTokenData(EYE, [[0, 1, 2]] * 2, [0, 1])
+    rows, W0 = priority_rows(even), torch.zeros(3, 3).double()
+    W0[0, 2] = 0.03
+    swinging = train_next_token(even, NGD(0.1), 3000, W0=W0, record=200).soft_parts(rows)
+    assert np.linalg.norm(swinging[-20:], axis=(1, 2)).max() >= 0.05 * (1 - ASYMPTOTIC)
+    split = train_next_token(even, NGD(0.1), 3000, W0=W0, split=rows)
+    assert np.linalg.norm(split.soft_parts(rows)[-1]) < 1e-10
+    exact = train_next_token(even, NGD(0.1), 300)  # x = 0 stays 0: the exception of the theorem
+    assert np.linalg.norm(exact.soft_parts(rows)[-1]) < 1e-12
+
+
+def test_threshold_is_where_the_slope_at_one_vanishes():
+    for beta, V in ((0.5, 2), (3.0, 8), (6.0, 100)):
+        star = soft_threshold(beta, V)
+        f = [
+            math.log(math.exp(beta * p) + math.exp(beta * (1 - p)) + V - 2)
+            - beta * (star * p + (1 - star) * (1 - p))
+            for p in (1 - 1e-4, 1.0)
+        ]
+        assert abs(f[1] - f[0]) < 1e-7 * beta**2
+        assert soft_attention(beta, V, star) == 1.0
+        assert 0.5 < soft_attention(beta, V, 0.5 + 0.9 * (star - 0.5)) < 1
+    assert soft_attention(3.0, 8, 0.5) == pytest.approx(0.5)
+
+
+def test_check_holds_from_a_bad_start_and_refuses_ties_and_other_directions():
+    data = make_priorities(5, n=8, T=3, noise=0.2, seed=1)
+    svm = solve_graph_svm(data)
+    run = train_next_token(data, NGD(0.5), 800, W0=-5 * svm.weights)
+    check = check_retrieval(data, run, svm)
+    assert check.holds and check.applicable
+    other = solve_graph_svm(make_priorities(5, n=8, T=3, noise=0.2, seed=2))
+    run = train_next_token(data, NGD(5e4), 2000)
+    assert not check_retrieval(data, run, other).holds  # the SVM of other data
+    tied = train_next_token(TIE, GD(0.5), 10)
+    assert not check_retrieval(TIE, tied, solve_graph_svm(TIE)).applicable
+
+
+@pytest.mark.parametrize(
+    ("error", "call"),
+    [
+        (RangeError, lambda: NextTokenData(EYE, [[0, 1]], [2])),
+        (RangeError, lambda: NextTokenData(EYE, [[0, 3]], [0])),
+        (DtypeError, lambda: NextTokenData(EYE, [[0.0, 1.0]], [0])),
+        (ShapeError, lambda: NextTokenData(EYE, [[0, 1]], [0, 1])),
+        (ShapeError, lambda: make_priorities(5, T=3, d=4)),
+        (RangeError, lambda: make_priorities(3, T=4)),
+        (DtypeError, lambda: solve_graph_svm("tokens")),
+        (RangeError, lambda: train_next_token(ORDER, Polyak(), 5)),
+        (RangeError, lambda: train_next_token(ORDER, NGD(0.1, momentum=0.9), 5)),
+        (RangeError, lambda: train_next_token(ORDER, NGD(0.1), 5, loss="cross-entropy")),
+        (RangeError, lambda: train_next_token(ORDER, NGD(0.1), 5, decoder=EYE)),
+        (RangeError, lambda: train_next_token(TIE, GD(0.1), 5, split=priority_rows(TIE))),
+        (ShapeError, lambda: train_next_token(ORDER, NGD(0.1), 5, W0=torch.zeros(2, 2))),
+        (RangeError, lambda: soft_attention(1.0, 3, 0.2)),
+        (DtypeError, lambda: check_retrieval(ORDER, None, solve_graph_svm(ORDER))),
+        (DtypeError, lambda: plot_hard_and_soft({})),
+    ],
+)
+def test_bad_input_is_refused(error, call):
+    with pytest.raises(error) as caught:
+        call()
+    assert isinstance(caught.value, AttnBiasError)
+
+
+def test_the_claims_hold_and_can_fail(monkeypatch):
+    from attnbias.ledger import beyond_next_token as claims
+
+    found = {claim.key: claim.find(None) for claim in claims.BEYOND_NEXT_TOKEN}
+    assert {finding.verdict for finding in found.values()} == {"holds"}
+    monkeypatch.setattr(claims, "soft_attention", lambda beta, V, share: share)
+    monkeypatch.setattr(claims, "soft_solution", lambda data: torch.zeros(3, 3).double())
+    broken = {claim.key: claim.find(None).verdict for claim in claims.BEYOND_NEXT_TOKEN}
+    assert broken["next-token-threshold"] == broken["next-token-split"] == "doesn't hold"
