@@ -183,6 +183,7 @@ def test_check_holds_from_a_bad_start_and_refuses_ties_and_other_directions():
     assert check.holds and check.applicable
     other = solve_graph_svm(make_priorities(5, n=8, T=3, noise=0.2, seed=2))
     run = train_next_token(data, NGD(5e4), 2000)
+    assert not check_retrieval(data, run, svm).vacuous
     assert not check_retrieval(data, run, other).holds  # the SVM of other data
     tied = train_next_token(TIE, GD(0.5), 10)
     assert not check_retrieval(TIE, tied, solve_graph_svm(TIE)).applicable

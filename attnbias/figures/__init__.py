@@ -9,6 +9,7 @@ from __future__ import annotations
 from .benches import plot_sharing, plot_targets
 from .checks import plot_check
 from .cosines import plot_cosines
+from .heads import plot_heads
 from .looks import rule_style, style
 from .margins import plot_margin_matrix
 from .momentum import plot_momentum
@@ -39,6 +40,7 @@ __all__ = [
     "plot_grid",
     "plot_groups",
     "plot_hard_and_soft",
+    "plot_heads",
     "plot_margin_matrix",
     "plot_momentum",
     "plot_plane_trajectory",
