@@ -476,7 +476,8 @@ def test_progress_says_the_size_first(tmp_path, capsys):
 
 
 def test_a_named_signal_leaves_whole_files(tmp_path):
-    grid = changed(steps=200_000, record=20, train={}, rule=["NGD(0.1)"])
+    many = {**GRID["data"], "seed": "0:5000"}  # hours of work, none of them waited for
+    grid = changed(data=many, steps=200_000, record=20, train={}, rule=["NGD(0.1)"])
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, json.dumps(grid), tmp_path / "out", "1"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from .beyond_geometries import GEOMETRIES
+from .beyond_heads import BEYOND_HEADS
+from .beyond_momentum import MOMENTUM
+from .beyond_next_token import BEYOND_NEXT_TOKEN
 from .claim import Claim, Finding, judge
 from .evidence import Evidence
 from .exponent_claims import EXPONENTS
@@ -39,5 +43,11 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
     "Figures 8 and 9": FIGURES_8_AND_9,
     "Sharper than the paper": OURS,
     "Networks": NETWORKS,
-    "Beyond the paper": EXPONENTS,
+    "Beyond the paper": (
+        *EXPONENTS,
+        *MOMENTUM,
+        *GEOMETRIES,
+        *BEYOND_NEXT_TOKEN,
+        *BEYOND_HEADS,
+    ),
 }
