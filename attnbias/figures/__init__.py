@@ -23,6 +23,7 @@ from .sets import plot_sets
 from .slider import slider_attention, slider_html
 from .sweeps import plot_exponent_map, plot_groups, plot_settled_steps, plot_settling
 from .tokens import plot_attention, plot_gram, plot_support, plot_tokens_2d
+from .traps import plot_lock_map, plot_trap
 from .windows import exponent_windows, plot_exponent_windows
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "plot_groups",
     "plot_hard_and_soft",
     "plot_heads",
+    "plot_lock_map",
     "plot_margin_matrix",
     "plot_momentum",
     "plot_plane_trajectory",
@@ -54,6 +56,7 @@ __all__ = [
     "plot_targets",
     "plot_tokens_2d",
     "plot_training",
+    "plot_trap",
     "plot_wall",
     "plot_weight_norms",
     "rule_style",
