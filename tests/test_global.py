@@ -204,11 +204,8 @@ def test_settings_are_validated(settings, error):
 @given(seed=seeds)
 def test_optimal_tokens_are_locally_optimal(seed):
     data = random_data(2, 3, 8, seed=seed)
-    try:
-        table = check_locally_optimal(data, optimal_tokens(data))
-    except InfeasibleError:
-        return
-    assert table.all_hold
+    table = check_locally_optimal(data, optimal_tokens(data))
+    assert table.all_hold or not table[0].applicable
 
 
 @FEW
@@ -249,9 +246,8 @@ def test_a_start_far_out_stays_exactly_if_locally_optimal(seed):
     both = set()
     for each in wrong_selections(data)[::3]:
         both.add(each.locally_optimal)
-        far = each.svm.weights * max(30, 20 / min(each.svm.least_slack, 1))
-        steps = 4000 if each.locally_optimal else int(20 * float(far.norm()) + 4000)
-        end = train(data, NGD(0.5), steps, W0=far, svm=False, record=[0]).W
+        height = max(30, 20 / each.svm.least_slack) if each.locally_optimal else 30
+        end = train(data, NGD(0.5), 4000, W0=height * each.svm.weights, svm=False, record=[0]).W
         assert bool((selected_tokens(data, end) == each.tokens).all()) is each.locally_optimal
     assert False in both
 
