@@ -78,5 +78,5 @@ OTHER_BATCH = 1e-12
 LOG_GROWTH = 5e-3
 # Scores of a decoder through 8 tokens in 12 dimensions, of condition up to a few hundred: an lstsq.
 SPREAD_SCORES = 1e-9
-# 1 - cosine of a locked run of 5000 NGD steps of 0.2: the square of an offset of order 10 over 1000.
+# 1 - cosine of a locked run, 5000 NGD steps of 0.2: the square of an offset about 10 over 1000.
 GENERIC_ENDS = 1e-3

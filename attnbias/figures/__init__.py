@@ -16,6 +16,7 @@ from .momentum import plot_momentum
 from .networks import plot_grid, plot_step_sizes, plot_training, plot_weight_norms
 from .next_token import plot_hard_and_soft
 from .numbers import figure_numbers
+from .overparam import plot_feasible_share
 from .plane import plot_bad_start, plot_plane_trajectory
 from .runs import plot_alignment_rates, plot_runs, plot_wall
 from .scale import plot_escape_steps, slider_scale
@@ -37,6 +38,7 @@ __all__ = [
     "plot_escape_steps",
     "plot_exponent_map",
     "plot_exponent_windows",
+    "plot_feasible_share",
     "plot_gram",
     "plot_grid",
     "plot_groups",

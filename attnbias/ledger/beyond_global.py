@@ -59,8 +59,8 @@ def _where_runs_end(e: Evidence) -> Finding:
             cosine = float((W * local.weights).sum() / (W.norm() * local.norm))
             checks += [*check_locally_optimal(data, tokens, svm=local)]
             checks.append(Check("1 - cosine with the SVM of the selected tokens", 1 - cosine, 1e-3))
-    return judge(checks, show="1 - cosine",
-                 note=f"{locked} of {len(SEEDS)} runs lock, all at locally optimal tokens")  # fmt: skip
+    note = f"{locked} of {len(SEEDS)} runs lock, all at locally optimal tokens"
+    return judge(checks, show="1 - cosine", note=note)
 
 
 BEYOND_GLOBAL = (
