@@ -80,3 +80,5 @@ LOG_GROWTH = 5e-3
 SPREAD_SCORES = 1e-9
 # 1 - cosine of a locked run, 5000 NGD steps of 0.2: the square of an offset about 10 over 1000.
 GENERIC_ENDS = 1e-3
+# Scores read off a channel of 1e-4: the product and its inverse, a few roundings.
+FAINT = 1e-12
