@@ -7,11 +7,11 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import FEW, seeds
 from orthonormal import verdicts
-from tolerances import CLOSED_FORM, FAINT
+from tolerances import CLOSED_FORM, FAINT, GORDAN
 
 from attnbias import (
     NGD,
@@ -45,7 +45,7 @@ def feasible(data, opt=None):
 # counting
 
 
-@FEW
+@settings(FEW, max_examples=12)
 @given(seed=seeds, n=st.integers(4, 6), rho=st.sampled_from([0.0, 0.7]))
 def test_the_share_is_exact_for_any_tokens(seed, n, rho):
     """Of all 2^n choices of optimal tokens Wendel's share is feasible; d^2 = 4 unknowns."""
@@ -54,7 +54,7 @@ def test_the_share_is_exact_for_any_tokens(seed, n, rho):
     assert found == round(2**n * wendel_share(n, 4))
 
 
-@pytest.mark.parametrize("rows", [1, 3, 8, 60, 3000])
+@pytest.mark.parametrize("rows", [1, 3, 8, 60, 400])
 def test_wendel_by_hand(rows):
     assert wendel_share(rows, rows) == 1.0
     assert wendel_share(2 * rows, rows) == pytest.approx(0.5, rel=CLOSED_FORM)
@@ -93,8 +93,8 @@ def test_the_bound_is_attained_and_can_fail():
     data = make_separation_pair()
     check = check_independent_rows(data)[0]
     assert check.value == pytest.approx(check.bound, rel=CLOSED_FORM) and check.holds
-    small = solve_w_svm(make_faint(3, 3, 10, seed=0))
-    assert not check_independent_rows(data, svm=small).all_hold or small.margin >= 1
+    flat = solve_w_svm(without_channel(make_faint(6, 4, 6, seed=0)))
+    assert flat.margin < check.bound and not check_independent_rows(data, svm=flat).all_hold
 
 
 def test_counts_by_hand():
@@ -104,6 +104,17 @@ def test_counts_by_hand():
             most_feasible_sequences(bad, 3)
     with pytest.raises(RangeError, match="rows"):
         wendel_share(0, 3)
+
+
+def test_infeasible_data_come_with_their_certificate():
+    """Five rows in four dimensions on which block pivoting passed a pivot of pure rounding."""
+    data = without_channel(make_faint(5, 2, 2, correlation=0.7, seed=3689))
+    for opt in ([0, 1, 1, 0, 1], [1, 0, 0, 1, 0]):
+        with pytest.raises(InfeasibleError) as caught:
+            solve_w_svm(data, opt)
+        weights = caught.value.certificate
+        assert (weights >= 0).all() and float(weights.sum()) == pytest.approx(1, rel=CLOSED_FORM)
+        assert float(gap_rows(data, opt).combine(weights).norm()) < GORDAN
 
 
 # the faint channel
@@ -123,25 +134,25 @@ def test_the_channel_carries_scores_and_nothing_else(seed, rho):
 
 
 @pytest.mark.parametrize(
-    "settings, error",
+    "given_, error",
     [({"correlation": 1.0}, RangeError), ({"channel": 0.0}, RangeError), ({"T": 1}, RangeError),
      ({"n": 0}, RangeError), ({"d": 0}, RangeError), ({"seed": -1}, RangeError),
      ({"channel": math.nan}, NonFiniteError), ({"correlation": "high"}, DtypeError)],
 )  # fmt: skip
-def test_settings_are_validated(settings, error):
-    with pytest.raises(error, match=next(iter(settings))):
-        make_faint(**settings)
+def test_settings_are_validated(given_, error):
+    with pytest.raises(error, match=next(iter(given_))):
+        make_faint(**given_)
     with pytest.raises(RangeError, match="make_faint"):
         without_channel(make_separation_pair())
 
 
 def test_equal_scores_and_a_zero_start_may_still_lock():
-    """Assumption 1 fails by a factor of 10^4, and 2 of 20 of these runs do not end right."""
+    """Assumption 1 fails by a factor of 10^4, and one of these five runs does not end right."""
     lost = 0
-    for seed in range(20):
+    for seed in range(5):
         data = make_faint(6, 4, 24, correlation=0.9, seed=seed)
         lost += train(data, NGD(0.5), 3000, record=[3000]).opt_score[-1] < 0.99
-    assert 1 <= lost <= 4
+    assert lost == 1
 
 
 # figure and ledger

@@ -106,7 +106,8 @@ def solve_dual(gram: torch.Tensor, *, pivoting: bool = True) -> DualSolution:
     most = shrink.max()
     problem = _Problem(H, shrink / most)
     found = problem.block_pivoting() if pivoting else None
-    if found is None:
+    # weights that vanish come from a factor whose last pivot was rounding: all of them may be 0
+    if found is None or problem.vanishes(found[1]):
         found = problem.monotone()
     status, weights, active, factor, method = found
     dual = weights * shrink * most
