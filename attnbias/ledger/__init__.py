@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from .beyond_geometries import GEOMETRIES
+from .beyond_global import BEYOND_GLOBAL
 from .beyond_heads import BEYOND_HEADS
 from .beyond_momentum import MOMENTUM
 from .beyond_next_token import BEYOND_NEXT_TOKEN
+from .beyond_overparam import BEYOND_OVERPARAM
 from .claim import Claim, Finding, judge
 from .evidence import Evidence
 from .exponent_claims import EXPONENTS
@@ -47,6 +49,8 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
         *EXPONENTS,
         *MOMENTUM,
         *GEOMETRIES,
+        *BEYOND_GLOBAL,
+        *BEYOND_OVERPARAM,
         *BEYOND_NEXT_TOKEN,
         *BEYOND_HEADS,
     ),
