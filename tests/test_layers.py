@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "attnbias"
 # Lower layers first; a module may import from its own layer and from those before it.
 LAYERS = [
     {"errors", "_files", "_validate", "_provenance", "_extras"},
-    {"data", "losses", "logdomain", "model", "checks"},
+    {"data", "losses", "tail_losses", "logdomain", "model", "checks"},
     {"geometry"},
     {"dynamics", "nets"},
     {"theorems", "sweeps"},

@@ -82,3 +82,8 @@ SPREAD_SCORES = 1e-9
 GENERIC_ENDS = 1e-3
 # Scores read off a channel of 1e-4: the product and its inverse, a few roundings.
 FAINT = 1e-12
+# |W|^2 (1 - cosine) of a run whose offset has settled: the last terms are below exp(-20), and
+# 1 - cosine is offset^2 / (2 |W|^2) up to its square, 1e-4 after 400 steps.
+SETTLED = 1e-3
+# Squared hinge next to margin 1: log(1 - z) loses the digits that z shares with 1.
+NEAR_A_CORNER = 1e-6

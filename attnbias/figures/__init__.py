@@ -10,6 +10,7 @@ from .benches import plot_sharing, plot_targets
 from .checks import plot_check
 from .cosines import plot_cosines
 from .heads import plot_heads
+from .levels import plot_levels
 from .looks import rule_style, style
 from .margins import plot_margin_matrix
 from .momentum import plot_momentum
@@ -44,6 +45,7 @@ __all__ = [
     "plot_groups",
     "plot_hard_and_soft",
     "plot_heads",
+    "plot_levels",
     "plot_lock_map",
     "plot_margin_matrix",
     "plot_momentum",

@@ -10,7 +10,8 @@ import torch
 from .._validate import require_number
 from ..data import Dataset
 from ..data.dataset import require_dataset
-from .tokens import gap_rows, optimal_tokens, token_scores
+from ..losses import as_loss
+from .tokens import GapRows, gap_rows, optimal_tokens, token_scores
 
 _BLOCK = 2**22  # entries of one block of token products: 32 MB
 _ACTIVE = 1e-9  # margins this close to 1 are active: the solver's own threshold
@@ -193,11 +194,11 @@ def token_constants(data: Dataset, u=None, *, svm=None, phi: float | None = None
     )
 
 
-def limit_offset(data: Dataset, svm, u=None) -> float | None:
+def limit_offset(data: Dataset, svm, u=None, *, loss="exponential") -> float | None:
     """Norm of the part of W orthogonal to W_mm that training settles at, as far as W_mm tells.
 
     Once the softmax is saturated the gradient weighs the support row (i, tau) by
-    exp(-gamma_{i,opt}) (gamma_{i,opt} - gamma_{i,tau}) exp(-gap), and its direction is that
+    -l'(gamma_{i,opt}) (gamma_{i,opt} - gamma_{i,tau}) exp(-gap), and its direction is that
     of W_mm only when these weights are proportional to the dual variables. That fixes the
     logit gaps of the support rows up to one common number, hence the offset within their
     span. Over 2 (step size)^2 t^2 its square is NGD's alignment error.
@@ -208,28 +209,64 @@ def limit_offset(data: Dataset, svm, u=None) -> float | None:
     svm : SVMSolution
         Solution of the W-SVM.
     u : (d,) tensor, optional
+    loss : str or Loss
+        Any decreasing loss; the exponential one by default.
 
     Returns
     -------
     float or None
-        None without strict complementarity or with dependent support rows.
+        None without strict complementarity, with dependent support rows, or where the loss
+        is flat at an optimal token's score, so that a row's weight vanishes.
+
+    Raises
+    ------
+    DtypeError, RangeError
+        For no loss.
 
     Notes
     -----
     Source: the proof of M2, [c], for the fixed point; that a run reaches it is an estimate,
-    not a theorem. Exponential loss. What W_0 and the rows outside the support leave
+    not a theorem. What W_0 and the rows outside the support leave
     orthogonal to the support rows adds to it in square, so this is the whole offset only if
     W_0 = 0 and all rows are support rows.
     """
-    support = support_mask(svm)
-    idle = (svm.margins <= 1 + _ACTIVE) & ~support  # another dual solution has them positive
-    if not svm.strictly_complementary or bool(idle.any()):
-        return None
+    loss = as_loss(loss)
     opt = optimal_tokens(data, u)
     rows, scores = gap_rows(data, opt), token_scores(data, u)
-    alpha = svm.dual[support]
     best = scores[rows.sequence, opt[rows.sequence]]
-    log_weight = (-best + (best - scores[rows.sequence, rows.token]).log())[support]
+    log_weight = loss.log_slope(best) + (best - scores[rows.sequence, rows.token]).log()
+    return settled_offset(rows, svm, log_weight)
+
+
+def settled_offset(rows: GapRows, svm, log_weight: torch.Tensor) -> float | None:
+    """Norm of the offset at which given weights of the rows balance.
+
+    Parameters
+    ----------
+    rows : GapRows
+    svm : SVMSolution
+        Solution of the W-SVM on these rows.
+    log_weight : (N',) tensor
+        Logs of the weights that the rows have in the gradient beside exp(-gap); a common
+        summand changes nothing.
+
+    Returns
+    -------
+    float or None
+        As `limit_offset`.
+
+    Notes
+    -----
+    Source: [c]. Weight times exp(-gap) is proportional to the dual variables where
+    gap = height + log weight - log dual, and the height takes what lies along W_mm.
+    """
+    support = support_mask(svm)
+    idle = (svm.margins <= 1 + _ACTIVE) & ~support  # another dual solution has them positive
+    log_weight = log_weight[support]
+    balanced = svm.strictly_complementary and not bool(idle.any())
+    if not balanced or not bool(torch.isfinite(log_weight).all()):
+        return None
+    alpha = svm.dual[support]
     gaps = log_weight - alpha.log()
     gaps = gaps - (alpha @ gaps) / alpha.sum()  # orthogonal to W_mm
     K = rows.gram()[support][:, support]

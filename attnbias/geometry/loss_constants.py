@@ -1,0 +1,145 @@
+"""What a loss changes in the constants of a fixed decoder: how it weighs the sequences."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import torch
+
+from .._validate import require_number
+from ..data import Dataset
+from ..data.dataset import require_dataset
+from ..errors import RangeError
+from ..losses import as_loss
+from .constants import Constants, support_mask, token_constants
+from .tokens import gap_rows, optimal_tokens, token_scores
+
+_GRID = 257  # margins at which the slope is looked at; a convex loss needs the two ends
+
+
+def slope_constants(data: Dataset, loss="exponential", *, svm=None, phi=None) -> Constants:
+    """`token_constants` with the degradation factors of another loss.
+
+    With u fixed the margin of sequence i is a mean of its scores, so that -l' stays between
+    its extremes over the scores' range. Times the least and the largest score gap they give
+    Upsilon and upsilon, which is all that M1, M2 and Lemma 3 know of the loss.
+
+    Parameters
+    ----------
+    data : Dataset
+        With a decoder.
+    loss : str or Loss
+    svm, phi
+        As in `token_constants`.
+
+    Returns
+    -------
+    Constants
+
+    Raises
+    ------
+    RangeError
+        For a loss whose slope vanishes on the scores' range; and the errors of
+        `token_constants`.
+
+    Notes
+    -----
+    Source: ours [c], the proof of M1 read for any loss. The extremes are taken over 257
+    margins of each range, which is exact for convex losses.
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair
+    >>> from attnbias.geometry.loss_constants import slope_constants
+    >>> from attnbias.tail_losses import polynomial_loss
+    >>> round(slope_constants(make_separation_pair(), polynomial_loss(1)).kappa, 6)
+    4.0
+    """
+    loss, plain = as_loss(loss), token_constants(data, svm=svm, phi=phi)
+    scores, opt = token_scores(data), optimal_tokens(data)
+    at = torch.arange(data.n, device=opt.device)
+    others = scores.clone()
+    others[at, opt] = -torch.inf
+    second = others.amax(dim=1)
+    others = others.masked_fill(~torch.isfinite(others), torch.inf)
+    top, last = scores[at, opt], others.amin(dim=1)
+    part = torch.linspace(0, 1, _GRID, dtype=top.dtype, device=top.device)
+    slopes = loss.log_slope(last[:, None] + (top - last)[:, None] * part)
+    if not bool(torch.isfinite(slopes).all()):
+        raise RangeError(
+            "loss",
+            expected="a slope below zero at every margin between the scores of a sequence",
+            got=f"{loss.name}, flat or infinitely steep at some of them",
+            remedy="use a loss that keeps falling, or a decoder with smaller scores",
+        )
+    return dataclasses.replace(
+        plain,
+        log_Upsilon=float((slopes.amax(dim=1) + (top - last).log()).max()),
+        log_upsilon=float((slopes.amin(dim=1) + (top - second).log()).min()),
+    )
+
+
+def settling_step(data: Dataset, svm) -> float:
+    """Step length of NGD up to which the offset settles, whatever the loss.
+
+    Parameters
+    ----------
+    data : Dataset
+    svm : SVMSolution
+        Solution of the W-SVM.
+
+    Returns
+    -------
+    float
+        2 / largest eigenvalue of Xi sum_k alpha_k z_k z_k' across W_mm; infinite where
+        nothing lies across.
+
+    Notes
+    -----
+    Source: ours [c]. Near its limit the offset Q within the span of the support rows obeys
+    Q <- Q - step Xi sum_k alpha_k z_k <z_k, Q>, a linear map that contracts for shorter
+    steps and for no longer one. The statement is local: it says which limits attract.
+
+    Examples
+    --------
+    >>> from attnbias import make_dm, solve_w_svm
+    >>> from attnbias.geometry.loss_constants import settling_step
+    >>> data = make_dm(n=3, d=100, seed=0)
+    >>> 0.1 < settling_step(data, solve_w_svm(data)) < 10
+    True
+    """
+    require_dataset(data)
+    support = support_mask(svm)
+    rows = gap_rows(data)
+    root = svm.dual[support].sqrt()
+    A = root[:, None] * rows.gram()[support][:, support] * root
+    # root is an eigenvector with eigenvalue 1: that is W_mm itself
+    A = A - torch.outer(root, root) / (root @ root)
+    largest = float(torch.linalg.eigvalsh(A)[-1]) * float(svm.margin)
+    return 2 / largest if largest > 1e-9 * float(svm.margin) else math.inf
+
+
+def alignment_limit(offset: float, start_across: float = 0.0) -> float:
+    """Limit of |W|^2 (1 - cosine) from the settled offset and what W_0 has across all rows.
+
+    Parameters
+    ----------
+    offset : float
+        Such as `limit_offset` gives.
+    start_across : float
+        Norm of the part of W_0 orthogonal to all rows, which no rule moves.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from attnbias.geometry.loss_constants import alignment_limit
+    >>> alignment_limit(3.0, 4.0)
+    12.5
+    """
+    offset = require_number("offset", offset, low=0)
+    across = require_number("start_across", start_across, low=0)
+    return (offset**2 + across**2) / 2
