@@ -10,8 +10,9 @@ from .._validate import require_number
 from ..data import Dataset
 from ..data.dataset import require_dataset
 from ..errors import RangeError
+from .constants import settled_offset
 from .svm import solve_u_svm
-from .tokens import resolve_opt
+from .tokens import gap_rows, resolve_opt
 
 _NEWTON = 200
 
@@ -97,3 +98,48 @@ def _newton(rows: torch.Tensor, v: torch.Tensor, k: float) -> torch.Tensor:
         got=f"a remaining gradient of {float(gradient.norm()):.1e}",
         remedy="use a smaller power, or optimal tokens of more even sizes",
     )
+
+
+def tail_offset(data: Dataset, svm, power: float = math.inf) -> float | None:
+    """Norm of the part of W across W_mm that joint training with a given tail settles at.
+
+    Parameters
+    ----------
+    data : Dataset
+        With optimal tokens.
+    svm : SVMSolution
+        Solution of the W-SVM.
+    power : float
+        Of the tail; infinite, the default, for exponential tails.
+
+    Returns
+    -------
+    float or None
+        None where `settled_offset` has none, and for exponential tails where some sequence
+        does not support u_mm, since its weight then vanishes.
+
+    Notes
+    -----
+    Source: ours [c] for the fixed point: with u along its limit direction the weight of row
+    (i, tau) is -l' times the score gap, where -l' is z_i^(-power - 1) up to a common factor,
+    or the dual variable of u_mm for exponential tails. That runs reach it is an estimate.
+
+    Examples
+    --------
+    >>> from attnbias import make_dm, solve_w_svm
+    >>> from attnbias.geometry.tail_direction import tail_offset
+    >>> data = make_dm(n=3, d=100, seed=0)
+    >>> svm = solve_w_svm(data)
+    >>> tail_offset(data, svm) > 0 and tail_offset(data, svm, 1) > 0
+    True
+    """
+    rows = gap_rows(data)
+    signed = data.y.double()[:, None] * data.X[torch.arange(data.n), rows.opt].double()
+    if math.isinf(power):
+        solution = solve_u_svm(data)
+        u, log_slope = solution.weights.double(), solution.dual.log()
+    else:
+        u = tail_direction(data, power)
+        log_slope = -(power + 1) * (signed @ u).log()
+    score_gap = data.y.double()[rows.sequence] * (rows.differences @ u)
+    return settled_offset(rows, svm, log_slope[rows.sequence] + score_gap.log())
