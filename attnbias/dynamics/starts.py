@@ -18,3 +18,10 @@ def small_start(d: int, norm: float, seed: int) -> torch.Tensor:
 def start_against(svm: SVMSolution, norm: float) -> torch.Tensor:
     """(d, d) W_0 of the given norm opposite to W_mm: the worst start for the direction."""
     return svm.weights * (-norm / svm.norm)
+
+
+def random_decoder(d: int, norm: float, seed: int) -> torch.Tensor:
+    """(d,) u_0: a Gaussian direction of the given norm, independent of data and of W_0."""
+    generator = torch.Generator().manual_seed(2_000_000 + seed)
+    u0 = torch.randn(d, generator=generator, dtype=torch.float64)
+    return u0 * (norm / u0.norm())

@@ -1,0 +1,142 @@
+"""Joint training without decay: even tokens, exponents, and which tokens are attended."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+from tolerances import ASYMPTOTIC, FITTED_EXPONENT
+
+import attnbias
+from attnbias import GD, NGD, Polyak, make_dm, solve_w_svm, train
+from attnbias.data.even import make_even_tokens, make_loud_pair
+from attnbias.dynamics.starts import random_decoder, small_start
+from attnbias.errors import AttnBiasError
+from attnbias.figures import plot_levels
+from attnbias.geometry.attended import with_attended
+from attnbias.geometry.moving_margin import moving_margin
+from attnbias.geometry.tokens import gap_rows
+from attnbias.ledger import Evidence
+from attnbias.ledger import beyond_joint as claims
+from attnbias.theorems.joint_even import check_common_step, check_own_step
+from attnbias.theorems.joint_exponents import joint_exponents
+
+SHARED = NGD(0.1, normalise="shared")
+
+
+@pytest.mark.parametrize(("n", "T", "r", "s"), [(1, 2, 1.0, 0.5), (3, 4, 2.0, 0.1)])
+def test_even_tokens(n, T, r, s):
+    data = make_even_tokens(n, T, opt_norm=r, other_norm=s)
+    assert torch.equal(data.X[:, 0].norm(dim=1), torch.full((n,), r).double())
+    flat = data.X.reshape(n * T, -1)
+    assert torch.equal(flat @ flat.T, torch.diag((flat * flat).sum(1)))
+    with pytest.raises(AttnBiasError):
+        make_even_tokens(n, 1)
+
+
+@pytest.mark.parametrize("rule", [SHARED, NGD(0.5, normalise="shared"), GD(0.3), Polyak()])
+@pytest.mark.parametrize("T", [2, 3])
+def test_common_step(rule, T):
+    data = make_even_tokens(2, T)
+    run = train(data, rule, 20000, train_u=True)
+    assert check_common_step(data, run).all_hold
+    # the broken case: a run with a step size of its own, passed off as one with a common step
+    own = train(data, NGD(0.1), 20000, train_u=True)
+    false = dataclasses.replace(own, meta=own.meta | {"rule_parameters": SHARED.parameters()})
+    assert check_common_step(data, false)[0].verdict == "fails"
+
+
+def test_the_limit_of_a_common_step():
+    data = make_even_tokens(3, 4)
+    run, Xi = train(data, SHARED, 10**5, train_u=True, record=2), float(solve_w_svm(data).margin)
+    found = Xi * run.W_norm[-1] - 2 * math.log(run.u_norm[-1])
+    assert abs(found - math.log(Xi**2 / 2 * 3)) < ASYMPTOTIC
+
+
+@pytest.mark.parametrize("q", [0, 0.5, 1])
+def test_own_step(q):
+    data = make_even_tokens(2, 3)
+    run = train(data, NGD(0.1, decay=(0, q)), 3000, train_u=True)
+    assert check_own_step(data, run).all_hold
+    other = dataclasses.replace(run, meta=run.meta | {"rule_parameters": NGD(
+        0.1, decay=(0, 0.3)).parameters()})  # fmt: skip
+    assert check_own_step(data, other)[0].verdict == "fails"
+
+
+def test_what_the_checks_refuse():
+    even, other = make_even_tokens(2, 2), make_even_tokens(2, 2, opt_norm=0.2)
+    own, common = (train(even, rule, 50, train_u=True) for rule in (NGD(0.1), SHARED))
+    assert not check_common_step(even, own)[0].applicable
+    assert not check_own_step(even, common)[0].applicable
+    small = train(other, SHARED, 50, train_u=True)
+    assert "opt_norm > other_norm" in check_common_step(other, small)[0].reason
+    started = train(even, SHARED, 50, train_u=True, W0=small_start(4, 1.0, 0))
+    assert "W_0 = 0" in check_common_step(even, started)[0].reason
+
+
+def test_exponents_of_a_table():
+    table = attnbias.sweep(
+        {"data": {"model": "dm", "n": 3, "d": 40, "seed": 0}, "rule": ["NGD(0.1)"],
+         "train": {"train_u": True}, "steps": 20000, "record": 60}
+    )  # fmt: skip
+    row = joint_exponents(table, 2000).iloc[0]
+    for name, expected in (("log 1/L", 1), ("|u|", 1), ("|W|", 1), ("1 - cos u", -2)):
+        assert abs(row[name] - expected) < FITTED_EXPONENT
+    with pytest.raises(AttnBiasError):
+        joint_exponents(table.drop(columns="u_norm"))
+
+
+def test_attended_tokens():
+    data = make_dm(3, T=3, d=30, seed=1)
+    svm = solve_w_svm(data)
+    assert torch.equal(with_attended(data, svm.weights).opt, data.opt)
+    assert not torch.equal(with_attended(data, -svm.weights).opt, data.opt)
+    with pytest.raises(AttnBiasError):
+        with_attended(data, torch.eye(4))
+
+
+def test_moving_margin_in_closed_form():
+    """sqrt 2 a + 1 = sqrt 5 b + 2 on the unit circle: 7 a^2 - 2 sqrt 2 a - 4 = 0."""
+    V = moving_margin(make_loud_pair(), torch.tensor([1.0, 2.0]))
+    a = (8**0.5 + 120**0.5) / 14
+    z = torch.zeros(3, 3).double()
+    z[0, 1], z[1, 1] = 1.0, -1.0  # (e_1 - e_2) e_2'
+    assert abs(float((V * z).sum()) / 2**0.5 - a) < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_moving_margin_is_largest(seed):
+    data = make_dm(3, T=3, d=20, seed=seed)
+    speed = torch.rand(3, generator=torch.Generator().manual_seed(seed)).double()
+    V, rows = moving_margin(data, speed), gap_rows(data)
+    level = float((rows.gaps(V) + speed[rows.sequence]).min())
+    for k in range(20):
+        other = V + 0.01 * torch.randn(20, 20, generator=torch.Generator().manual_seed(k)).double()
+        other = other / other.norm()
+        assert float((rows.gaps(other) + speed[rows.sequence]).min()) <= level + 1e-9
+    with pytest.raises(AttnBiasError):
+        moving_margin(data, torch.ones(2))
+
+
+def test_random_decoder():
+    assert abs(float(random_decoder(7, 3.0, 1).norm()) - 3) < 1e-12
+    assert not torch.equal(random_decoder(7, 1.0, 0), random_decoder(7, 1.0, 1))
+
+
+def test_plot_levels():
+    panel = {"a": ([1, 10], [1, 2], 3.0), "b": ([1, 10], [2, 4], None)}
+    fig = plot_levels([panel, panel], names=[("x", "y"), ("x", "z")])
+    assert [len(axis.lines) for axis in fig.axes] == [3, 3]
+    for bad in ([], [panel] * 3, [{str(i): ([1], [1], None) for i in range(8)}] * 2):
+        with pytest.raises(AttnBiasError):
+            plot_levels(bad, names=[("x", "y"), ("x", "z")])
+
+
+def test_claims_hold_and_can_fail(monkeypatch):
+    assert [claim.find(Evidence()).verdict for claim in claims.JOINT_OPEN] == ["holds"] * 4
+    monkeypatch.setattr(claims, "SHARED", NGD(0.1))
+    monkeypatch.setattr(claims, "with_attended", lambda data, W: data)
+    monkeypatch.setattr(claims, "moving_margin", lambda data, speed: solve_w_svm(data).weights)
+    found = [claim.find(Evidence()).verdict for claim in claims.JOINT_OPEN]
+    assert found[1:] == ["doesn't hold"] * 3
