@@ -45,7 +45,9 @@ def polynomial_loss(power: float) -> Loss:
     k = require_number("power", power, low=0.01, high=100)
 
     def log_value(z):
-        return torch.where(z > 0, -k * torch.log1p(z.clamp(min=0)), torch.log1p(-k * z.clamp(max=0)))
+        return torch.where(
+            z > 0, -k * torch.log1p(z.clamp(min=0)), torch.log1p(-k * z.clamp(max=0))
+        )
 
     def log_slope(z):
         return math.log(k) - (k + 1) * torch.log1p(z.clamp(min=0))
@@ -58,7 +60,7 @@ def polynomial_loss(power: float) -> Loss:
         bend = torch.where(x < 1e-8, log_x + x / 2, (-torch.log1p(-x)).log())
         tail = -k * torch.log1p(above) + log_expm1(math.log(k) + bend)
         across = (k * (S - above) - torch.expm1(-k * torch.log1p(above))).clamp(min=1e-300).log()
-        return torch.where(z <= 0, math.log(k) + log_S, torch.where(S <= above, tail, across))
+        return torch.where(z <= 0, math.log(k) + log_S, torch.where(above >= S, tail, across))
 
     return Loss(f"polynomial {k:g}", log_value, log_slope, log_gap)
 

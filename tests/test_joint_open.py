@@ -3,7 +3,6 @@
 import dataclasses
 import math
 
-import numpy as np
 import pytest
 import torch
 from tolerances import ASYMPTOTIC, FITTED_EXPONENT

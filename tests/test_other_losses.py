@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from tolerances import ASYMPTOTIC, CLOSED_FORM, FORMS, FUNCTION, NEAR_A_CORNER, SETTLED
 
-from attnbias import NGD, Dataset, make_dm, make_example1, solve_u_svm, solve_w_svm
-from attnbias import token_scores, train
+from attnbias import (
+    NGD,
+    Dataset,
+    make_dm,
+    make_example1,
+    solve_u_svm,
+    solve_w_svm,
+    token_scores,
+    train,
+)
 from attnbias.data.scored import stretched, with_scores
 from attnbias.errors import AttnBiasError
 from attnbias.geometry.constants import limit_offset, token_constants
@@ -52,16 +60,24 @@ def test_value_slope_and_gap(kind, parameter, z, log_S):
         gap = exact(kind, parameter, mpf(z) - mp.exp(mpf(log_S))) - value
         h = mpf(10) ** -40
         slope = (exact(kind, parameter, mpf(z) - h) - exact(kind, parameter, mpf(z) + h)) / (2 * h)
-        for found, wanted in ((loss.log_value(at), value), (loss.gap(at, shift), gap),
-                              (loss.log_slope(at), slope)):
+        for found, wanted in (
+            (loss.log_value(at), value),
+            (loss.gap(at, shift), gap),
+            (loss.log_slope(at), slope),
+        ):
             if wanted > mpf(10) ** -200:
                 # 1 - z loses the digits that it shares with 1
-                assert near(found, mp.log(wanted), NEAR_A_CORNER if abs(z - 1) < 1 else 1e3 * FUNCTION)
+                tolerance = NEAR_A_CORNER if abs(z - 1) < 1 else 1e3 * FUNCTION
+                assert near(found, mp.log(wanted), tolerance)
 
 
 def test_bad_parameters():
-    for bad in (lambda: polynomial_loss(0.0), lambda: smooth_hinge(-1.0),
-                lambda: polynomial_loss("2"), lambda: alignment_limit(-1.0)):
+    for bad in (
+        lambda: polynomial_loss(0.0),
+        lambda: smooth_hinge(-1.0),
+        lambda: polynomial_loss("2"),
+        lambda: alignment_limit(-1.0),
+    ):
         with pytest.raises(AttnBiasError):
             bad()
 
@@ -81,9 +97,11 @@ def test_scores_as_asked():
 
 def test_scores_that_no_decoder_has():
     X = [[[1.0, 0], [1.0, 0]]]
-    for bad in (lambda: with_scores(Dataset(X, [1], opt=[0]), [1.0], [0.0]),
-                lambda: with_scores(make_dm(2, d=9), [1.0, 1.0], [0.0, 2.0]),
-                lambda: with_scores(make_dm(2, d=9), [1.0], [0.0])):
+    for bad in (
+        lambda: with_scores(Dataset(X, [1], opt=[0]), [1.0], [0.0]),
+        lambda: with_scores(make_dm(2, d=9), [1.0, 1.0], [0.0, 2.0]),
+        lambda: with_scores(make_dm(2, d=9), [1.0], [0.0]),
+    ):
         with pytest.raises(AttnBiasError):
             bad()
 
@@ -121,8 +139,10 @@ def test_equal_optimal_scores_leave_the_loss_without_effect_on_the_limit():
 
 def test_one_sequence_takes_the_same_path_under_every_loss():
     data = make_example1(1, 4, 30, seed=0)
-    runs = [train(data, NGD(0.2), 100, loss=loss, record=2, engine="torch")
-            for loss in ("exponential", "logistic", polynomial_loss(1))]
+    runs = [
+        train(data, NGD(0.2), 100, loss=loss, record=2, engine="torch")
+        for loss in ("exponential", "logistic", polynomial_loss(1))
+    ]
     for run in runs[1:]:
         assert float((run.W - runs[0].W).abs().max()) < FORMS
     plain = train(data, NGD(0.21), 100, record=2)  # the broken case

@@ -17,9 +17,7 @@ BELOW = Statement(
     ">=",
 )
 COMMON = (ABOVE, BELOW)
-LENGTH = Statement(
-    "| |W_t| - eta sum_(s=2)^t s^-q |, relative", "growth by a step of its own"
-)
+LENGTH = Statement("| |W_t| - eta sum_(s=2)^t s^-q |, relative", "growth by a step of its own")
 NOT_EVEN = "for make_even_tokens with opt_norm > other_norm"
 
 
@@ -81,7 +79,7 @@ def check_common_step(data, trace) -> CheckTable:
     pairs = zip(COMMON, (above, below), strict=True)
     return CheckTable(
         statement.along(run, height, bound, run.step > 0, empty="no step",
-                        rounding=MEASURED * (1 + height))
+                        rounding=MEASURED * (1 + abs(bound)))
         for statement, bound in pairs
     )  # fmt: skip
 
