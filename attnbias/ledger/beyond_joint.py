@@ -56,7 +56,7 @@ def _chosen(e: Evidence) -> Finding:
             cosine = float((now * svm.weights).sum()) / float(now.norm()) / svm.norm
             checks.append(Check("1 - cosine with the SVM of the attended tokens", 1 - cosine, 1e-3))
     checks.append(
-        Check("seeds on which other than the optimal tokens are attended", moved, 1, ">=")
+        Check("seeds that attend to other than the optimal tokens", moved, 1, ">=")
     )
     return judge(checks, note=f"(DM), T = 3, |u_0| = 10, {SEEDS} seeds")
 
