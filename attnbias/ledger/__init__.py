@@ -5,6 +5,8 @@ from __future__ import annotations
 from .beyond_geometries import GEOMETRIES
 from .beyond_global import BEYOND_GLOBAL
 from .beyond_heads import BEYOND_HEADS
+from .beyond_joint import JOINT_OPEN
+from .beyond_losses import LOSSES
 from .beyond_momentum import MOMENTUM
 from .beyond_next_token import BEYOND_NEXT_TOKEN
 from .beyond_overparam import BEYOND_OVERPARAM
@@ -49,8 +51,10 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
         *EXPONENTS,
         *MOMENTUM,
         *GEOMETRIES,
+        *LOSSES,
         *BEYOND_GLOBAL,
         *BEYOND_OVERPARAM,
+        *JOINT_OPEN,
         *BEYOND_NEXT_TOKEN,
         *BEYOND_HEADS,
     ),

@@ -55,9 +55,7 @@ def _chosen(e: Evidence) -> Finding:
         for now, svm in ((run.W, solve_w_svm(seen)), (run.u, solve_u_svm(seen))):
             cosine = float((now * svm.weights).sum()) / float(now.norm()) / svm.norm
             checks.append(Check("1 - cosine with the SVM of the attended tokens", 1 - cosine, 1e-3))
-    checks.append(
-        Check("seeds that attend to other than the optimal tokens", moved, 1, ">=")
-    )
+    checks.append(Check("seeds that attend to other than the optimal tokens", moved, 1, ">="))
     return judge(checks, note=f"(DM), T = 3, |u_0| = 10, {SEEDS} seeds")
 
 
