@@ -13,7 +13,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.execute_chapters import fill  # noqa: E402
+
 BUILD = ROOT / "_build"
 EXECUTED = [BUILD / ".jupyter_cache", BUILD / "jupyter_execute"]
 READ = [BUILD / ".doctrees", BUILD / "html"]
@@ -52,6 +58,10 @@ def main() -> int:
     settings = digest("_config.yml", "_toc.yml", "book/_ext/*", "book/_static/*")
     drop_if_moved(BUILD / ".library", library, EXECUTED + READ, "the library has changed")
     drop_if_moved(BUILD / ".settings", settings, READ, "the book's settings have changed")
+    timeout = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))["execute"][
+        "timeout"
+    ]
+    fill(BUILD / ".jupyter_cache", timeout)
     jupyter_book = Path(sys.executable).with_name("jupyter-book")
     command = [str(jupyter_book), "build", ".", "-W", "-n", "--keep-going"]
     status = subprocess.run(command, cwd=ROOT, check=False).returncode

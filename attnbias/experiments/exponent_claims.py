@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import pandas
 
 from ..checks import Check, CheckTable
+
+if TYPE_CHECKING:
+    import pandas
 
 SETTLED = 10.0  # settling_rate Xi |W| past which what is left is below exp(-10) [d]
 UNSETTLED = 0.01  # and before which it has hardly begun [d]
@@ -41,6 +45,8 @@ def claims(table: pandas.DataFrame) -> CheckTable:
 
 def heights(runs: pandas.DataFrame, decades) -> pandas.DataFrame:
     """Columns height = settling_rate Xi |W| and exponent, a row a run and decade."""
+    import pandas
+
     parts = [
         pandas.DataFrame({
             "height": runs["settling_rate"] * runs["margin"] * runs[f"norm_{k}"],

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import pandas
+from typing import TYPE_CHECKING
 
 from ..checks import CheckTable
 from ..sweeps.parquet import read_table, write_table
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas
 
 from .._validate import require_flag, require_int, require_number
 from ..data import Dataset, make_example1
@@ -19,6 +19,9 @@ from ..sweeps import sweep
 from .exponent_claims import claims
 from .exponent_result import ExponentResult
 from .runs import seed_list
+
+if TYPE_CHECKING:
+    import pandas
 
 TITLE = "The exponent of 1 - cosine across geometry and margins"
 RESULT = ExponentResult
@@ -100,6 +103,8 @@ def run(
         table = sweep(grid, out=folder, workers=workers, progress=progress)
         tables.append(reduce(table).assign(part=name))
         made = table.attrs["provenance"]
+    import pandas
+
     whole = pandas.concat(tables, ignore_index=True)
     settings = {"seeds": list(seeds), "steps": steps, "d": both["map"]["data"]["d"],
                 "noise": both["map"]["data"]["noise"],
@@ -154,6 +159,8 @@ def reduce(table: pandas.DataFrame) -> pandas.DataFrame:
         facts = {"settling_rate": settling_rate(data, solution)}
         law = slack_law(data, solution) if "slack" in of_point else None
         found += [_row(rows) | facts | _law(law, rows) for _, rows in of_point.groupby("run")]
+    import pandas
+
     return pandas.DataFrame(found)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-
-import pandas
+from typing import TYPE_CHECKING
 
 from .._extras import need
 from .._files import as_path, target_path
 from ..errors import FileFormatError, MissingFileError
+
+if TYPE_CHECKING:
+    import pandas
 
 _HEADER = b"attnbias"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import joblib
-import pandas
 from tqdm import tqdm
 
 from .._provenance import provenance
@@ -18,6 +18,9 @@ from .planning import plan
 from .store import Store
 from .table import columns, part
 from .task import one_thread, run_point
+
+if TYPE_CHECKING:
+    import pandas
 
 BATCH = 256  # data sets that share a device at most
 
@@ -112,6 +115,8 @@ def sweep(
             bar.update(each)
     if store is not None:
         return store.finish()
+    import pandas
+
     table = pandas.concat([parts[number] for number in sorted(parts)], ignore_index=True)
     table.attrs = {"provenance": [provenance(device)], "complete": True}
     return table

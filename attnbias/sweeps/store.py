@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-
-import pandas
+from typing import TYPE_CHECKING
 
 from .._extras import need
 from .._files import as_path, read_text, write_text
@@ -20,6 +19,9 @@ from .parquet import read_columns, read_table, write_table
 from .table import columns
 
 TABLE, GRID, PARTS = "table.parquet", "grid.json", "parts"
+
+if TYPE_CHECKING:
+    import pandas
 
 
 class Store:
@@ -177,5 +179,7 @@ def join(paths: list[Path]) -> tuple[pandas.DataFrame, list[dict]]:
             same = {key: value for key, value in record.items() if key != "date"}
             made.setdefault(json.dumps(same, sort_keys=True), record)
         frames.append(frame)
+    import pandas
+
     frame = pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
     return frame, list(made.values())

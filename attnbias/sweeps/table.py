@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import numbers
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas
 
 from ..dynamics.trace import SERIES
 from .grid import Grid, Training
 from .models import Point
 from .task import Outcome
+
+if TYPE_CHECKING:
+    import pandas
 
 FACTS = ("rows", "margin", "support", "least_slack", "least_dual")
 SETTINGS = ("rule", "rule_name", "eta", "momentum", "max_step", "loss_name", "W0_norm", "start",
@@ -65,6 +68,8 @@ def part(
     made |= {name: np.repeat([run[name] for run in each], counts) for name in each[0]}
     made |= {name: np.repeat([value], sum(counts)) for name, value in constants.items()}
     missing = np.full(sum(counts), np.nan)
+    import pandas
+
     frame = pandas.DataFrame({name: made.get(name, missing) for name in dtypes})
     # asked column by column: a conversion of all copies them all
     return frame.astype({k: v for k, v in dtypes.items() if frame[k].dtype != v})

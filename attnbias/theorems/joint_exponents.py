@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import pandas
 
 from .._validate import require_number
 from ..dynamics.rates import fit_rate
 from ..errors import RangeError
+
+if TYPE_CHECKING:
+    import pandas
 
 QUANTITIES = {
     "log 1/L": lambda rows: -rows["log_loss"],
@@ -60,6 +64,8 @@ def joint_exponents(table, first: float = 1000) -> pandas.DataFrame:
             got="a table without " + ", ".join(missing), remedy="attnbias.sweep(...)",
         )  # fmt: skip
     late = table[table["step"] >= first]
+    import pandas
+
     return pandas.DataFrame({run: _row(rows) for run, rows in late.groupby("run")}).T
 
 
