@@ -1,4 +1,6 @@
 # `make test` and `make book` are all that a fresh clone needs; each makes .venv first.
+# Keep bytecode: without it each of over a hundred kernels compiles pandas, numba and matplotlib anew.
+unexport PYTHONDONTWRITEBYTECODE
 SHELL := bash
 .SHELLFLAGS := -eo pipefail -c
 .DEFAULT_GOAL := help
