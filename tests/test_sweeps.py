@@ -481,6 +481,8 @@ def test_a_named_signal_leaves_whole_files(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, json.dumps(grid), tmp_path / "out", "1"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        # a shell's background job ignores this signal, and hands that down
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     process.stdout.readline()
     time.sleep(0.5)
