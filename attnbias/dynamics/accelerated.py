@@ -6,22 +6,21 @@ import dataclasses
 import math
 
 import numpy as np
-from tqdm import tqdm
 
-from .._provenance import provenance
 from .._validate import require_flag, require_int
 from ..data import Dataset
 from ..errors import RangeError
 from ..geometry.svm import SVMSolution
 from ..losses import Loss, as_loss
-from . import kernels, recording
+from . import recording
 from .accelerated_loop import accelerated_loop
-from .collect import finished, fixed_series, matrix_series
+from .checkpoint import Checkpoint
 from .engines import CompiledEngine
 from .problem import Problem
 from .request import (
     choose_engine,
     initial_matrix,
+    record_rows,
     record_steps,
     require_inputs,
     require_room,
@@ -30,7 +29,7 @@ from .request import (
 from .rules import NGD, Rule
 from .subnormal import subnormals_as_zero
 from .trace import Trace
-from .train import STATUS, chunks
+from .train import advance, make_trace
 
 
 def train_accelerated(
@@ -107,15 +106,15 @@ def train_accelerated(
     problem = dataclasses.replace(problem, svm=resolve_svm(svm, data, problem))
     columns = recording.RECORDS + problem.N
     require_room(len(recorded), columns)
-    wanted = np.full(steps + 1, -1, dtype=np.int32)
-    wanted[recorded] = np.arange(len(recorded))
-    run = AcceleratedEngine(problem, rule, wanted, np.full((len(recorded), columns), np.nan))
+    records = np.full((len(recorded), columns), np.nan)
+    run = AcceleratedEngine(problem, rule, record_rows(recorded, steps), records)
+    nothing_kept = Checkpoint(None, 0.0, run, problem, rule, recorded)
     with subnormals_as_zero():
-        status, step = _advance(run, steps, progress)
+        status, step = advance(run, steps, nothing_kept, progress)
     settings = {"rule": rule.name, "rule_parameters": rule.parameters(), "loss": loss.name}
     settings |= {"coordinates": "span", "engine": "compiled", "steps": steps}
-    settings |= {"data": data.name, "data_meta": _plain(data.meta), "train_u": False}
-    return _trace(run, problem, data, recorded, status, step, settings)
+    settings |= {"data": data.name, "train_u": False}
+    return make_trace(run, problem, data, rule, recorded, status, step, settings)
 
 
 class AcceleratedEngine(CompiledEngine):
@@ -137,34 +136,6 @@ def _rule(step_size, max_step) -> Rule:
             remedy="steps longer than that leave float64",
         )
     name = rule.name.replace("NGD", "DualAcceleration")
-    # the loop doesn't read it; statements about rules without momentum refuse the run by it
+    # no step is along a gradient: the path is not measured, and statements about rules without
+    # momentum refuse the run; the loop doesn't read it
     return dataclasses.replace(rule, name=name, momentum=1.0)
-
-
-def _plain(meta: dict) -> dict:
-    return {key: value for key, value in meta.items() if isinstance(value, str | int | float)}
-
-
-def _advance(run: AcceleratedEngine, steps: int, progress: bool) -> tuple[int, int]:
-    status, step = kernels.RUNNING, 0
-    with tqdm(total=steps, disable=not progress, unit="step") as bar:
-        for last in chunks(0, steps):
-            status, reached = run.run(step, last)
-            bar.update(reached - step)
-            step = reached
-            if status != kernels.RUNNING:
-                break
-    return status, step
-
-
-def _trace(run, problem, data, recorded, status, step, settings) -> Trace:
-    done = finished(recorded, step, run.records)
-    records = run.records[done]
-    return Trace(
-        **matrix_series(problem, records, momentum=1.0),  # no step is along a gradient
-        **fixed_series(data, len(records)),
-        step=recorded[done],
-        W=run.matrix(),
-        status=STATUS[status],
-        meta={**settings, "provenance": provenance(data.X.device)},
-    )

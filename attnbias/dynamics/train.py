@@ -26,6 +26,7 @@ from .request import (
     choose_engine,
     initial_decoder,
     initial_matrix,
+    record_rows,
     record_steps,
     require_coordinates,
     require_floor,
@@ -150,17 +151,15 @@ def train(
         coordinates = choose_joint_coordinates(problem, steps)
     elif coordinates == "auto":
         coordinates = choose_coordinates(problem, steps, torch_only=engine is TorchEngine)
-    wanted = np.full(steps + 1, -1, dtype=np.int32)
-    wanted[recorded] = np.arange(len(recorded))
     records = np.full((len(recorded), columns), np.nan)
-    run = engine(problem, rule, coordinates, wanted, records)
+    run = engine(problem, rule, coordinates, record_rows(recorded, steps), records)
     keeper = Checkpoint(path, seconds, run, problem, rule, recorded)
     with subnormals_as_zero():
-        status, step = _advance(run, steps, keeper, progress)
+        status, step = advance(run, steps, keeper, progress)
     settings = {"rule": rule.name, "loss": loss.name, "coordinates": coordinates}
     settings |= {"engine": engine.name, "steps": steps, "data": data.name}
     settings |= {"rule_parameters": rule.parameters(), "train_u": joint}
-    return _trace(run, problem, data, rule, recorded, status, step, settings)
+    return make_trace(run, problem, data, rule, recorded, status, step, settings)
 
 
 def _fixed_problem(data, loss, W0, rule, svm) -> Problem:
@@ -190,7 +189,7 @@ def chunks(step: int, steps: int) -> Iterator[int]:
         step, size = last, max(1, int(size * min(_CHUNK_SECONDS / elapsed, 8.0)))
 
 
-def _advance(run, steps: int, keeper, progress: bool) -> tuple[int, int]:
+def advance(run, steps: int, keeper, progress: bool) -> tuple[int, int]:
     """Run in chunks; a chunk's end changes no number."""
     status, step = kernels.RUNNING, keeper.resume(steps)
     with tqdm(total=steps, initial=step, disable=not progress, unit="step") as bar:
@@ -205,7 +204,8 @@ def _advance(run, steps: int, keeper, progress: bool) -> tuple[int, int]:
     return status, step
 
 
-def _trace(run, problem, data, rule, recorded, status, step, settings) -> Trace:
+def make_trace(run, problem, data, rule, recorded, status, step, settings) -> Trace:
+    """The Trace of a run that has ended; `settings` go into its meta."""
     done = finished(recorded, step, run.records)
     records = run.records[done]
     plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}

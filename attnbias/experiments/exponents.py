@@ -92,6 +92,8 @@ def run(
     >>> len(result.table)
     10
     """
+    import pandas
+
     seeds, steps = seed_list(seeds), require_int("steps", steps, low=10_000)
     require_flag("progress", progress)
     both = grids(list(seeds), steps, _axis("d", d, _features), _axis("noise", noise),
@@ -103,8 +105,6 @@ def run(
         table = sweep(grid, out=folder, workers=workers, progress=progress)
         tables.append(reduce(table).assign(part=name))
         made = table.attrs["provenance"]
-    import pandas
-
     whole = pandas.concat(tables, ignore_index=True)
     settings = {"seeds": list(seeds), "steps": steps, "d": both["map"]["data"]["d"],
                 "noise": both["map"]["data"]["noise"],
@@ -149,6 +149,8 @@ def recorded(steps: int) -> list[int]:
 
 def reduce(table: pandas.DataFrame) -> pandas.DataFrame:
     """One row a run: its geometry, and what its curve says."""
+    import pandas
+
     found = []
     for _, of_point in table.groupby("point"):
         first = of_point.iloc[0]
@@ -159,8 +161,6 @@ def reduce(table: pandas.DataFrame) -> pandas.DataFrame:
         facts = {"settling_rate": settling_rate(data, solution)}
         law = slack_law(data, solution) if "slack" in of_point else None
         found += [_row(rows) | facts | _law(law, rows) for _, rows in of_point.groupby("run")]
-    import pandas
-
     return pandas.DataFrame(found)
 
 

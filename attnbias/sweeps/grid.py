@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._validate import require_choice, require_flag, require_int, require_number, short
-from ..dynamics.request import record_steps, require_inputs
+from ..dynamics.request import record_rows, record_steps, require_inputs
 from ..dynamics.rules import Rule
 from ..errors import DtypeError, RangeError
 from .models import Point, arguments_of, resolve_model
@@ -82,10 +82,8 @@ class Training:
 
     @property
     def wanted(self) -> np.ndarray:
-        """(steps + 1,) int32: the row of records that takes an iteration, -1 for none."""
-        wanted = np.full(self.steps + 1, -1, dtype=np.int32)
-        wanted[self.record] = np.arange(len(self.record))
-        return wanted
+        """As `record_rows`."""
+        return record_rows(self.record, self.steps)
 
 
 @dataclass(frozen=True, eq=False)

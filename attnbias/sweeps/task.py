@@ -79,9 +79,7 @@ def run_point(training: Training, point: Point) -> tuple[dict, list[Outcome]]:
         svm = solve_w_svm(data)
         facts = token_facts(data, svm)
     except AttnBiasError as error:
-        return {}, [Outcome(None, type(error).__name__ + ": " + str(error))] * len(
-            training.settings
-        )
+        return {}, [failed(error)] * len(training.settings)
     outcomes: list[Outcome | None] = [None] * len(training.settings)
     shared = [s for s, setting in enumerate(training.settings) if _shares(data, setting)]
     shared = shared if len(shared) > 1 else []
