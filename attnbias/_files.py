@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -58,34 +61,39 @@ def _unusable(path: Path, problem) -> FileAccessError:
     )
 
 
-def write_npz(path, arrays: dict, header: dict) -> Path:
-    """Write arrays and header to `path`, through a temporary name in the same folder."""
+@contextlib.contextmanager
+def writing(path) -> Iterator[BinaryIO]:
+    """A stream whose bytes become the file `path` when the block ends, all of them or none.
+
+    They go to a temporary name in the same folder and are on the disk before it is renamed.
+    """
     path = target_path(path)
-    text = _header_text(header)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with _opened(temporary, path) as stream:
-            np.savez(stream, **arrays, **{_HEADER: np.frombuffer(text.encode(), dtype=np.uint8)})
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def write_npz(path, arrays: dict, header: dict) -> Path:
+    """Write arrays and header to `path`."""
+    path = target_path(path)
+    text = np.frombuffer(_header_text(header).encode(), dtype=np.uint8)
+    with writing(path) as stream:
+        np.savez(stream, **arrays, **{_HEADER: text})
     return path
 
 
 def write_text(path, text: str) -> Path:
-    """Write a text to `path`, through a temporary name in the same folder."""
+    """Write a text to `path`."""
     path = target_path(path)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with _opened(temporary, path) as stream:
-            stream.write(text.encode())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with writing(path) as stream:
+        stream.write(text.encode())
     return path
 
 

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ._fetch_command import fetch_arguments, run_fetch
+from ._files import write_text
 from ._run_command import list_arguments, run_arguments, run_experiment, run_list
 from ._sweep_command import run_sweep, sweep_arguments
 from .data import Dataset
@@ -70,7 +71,7 @@ def _run_diagnose(arguments: argparse.Namespace) -> int:
         Dataset.load(arguments.path), step_size=arguments.step_size, target=arguments.target
     )
     if arguments.html is not None:
-        _write_text(Path(arguments.html), html_page(report.title, report._repr_html_()))
+        write_text(arguments.html, html_page(report.title, report._repr_html_()))
     if arguments.json:
         print(json.dumps(report.to_dict(), indent=2, allow_nan=False))
     else:
@@ -169,17 +170,6 @@ def _version() -> str:
         return version("attnbias")
     except PackageNotFoundError:  # run from a source tree that was not installed
         return "(not installed)"
-
-
-def _write_text(path: Path, text: str) -> None:
-    """Write through a temporary name, so that an interruption leaves no half file."""
-    temporary = path.with_name(path.name + ".part")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 if __name__ == "__main__":

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._extras import need
-from .._files import as_path, target_path
+from .._files import as_path, target_path, writing
 from ..errors import FileFormatError, MissingFileError
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ _HEADER = b"attnbias"
 
 
 def write_table(path, frame: pandas.DataFrame, header: dict) -> Path:
-    """Write through a temporary name in the same folder, on the disk before it is renamed.
+    """Write a frame and a header to `path`, whole or not at all.
 
     Raises
     ------
@@ -29,16 +28,8 @@ def write_table(path, frame: pandas.DataFrame, header: dict) -> Path:
     table = pyarrow.Table.from_pandas(frame, preserve_index=False)
     own = {_HEADER: json.dumps(header).encode()}
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), **own})
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("wb") as stream:
-            parquet.write_table(table, stream, compression="zstd")
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with writing(path) as stream:
+        parquet.write_table(table, stream, compression="zstd")
     return path
 
 
