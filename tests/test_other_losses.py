@@ -24,7 +24,8 @@ from attnbias import (
 from attnbias.data.scored import stretched, with_scores
 from attnbias.errors import AttnBiasError
 from attnbias.geometry.constants import limit_offset, token_constants
-from attnbias.geometry.loss_constants import alignment_limit, settling_step, slope_constants
+from attnbias.geometry.loss_constants import alignment_limit, slope_constants
+from attnbias.geometry.settling import largest_settling_step
 from attnbias.geometry.tail_direction import tail_direction
 from attnbias.ledger import Evidence
 from attnbias.ledger.beyond_losses import LOSSES
@@ -153,7 +154,7 @@ def test_one_sequence_takes_the_same_path_under_every_loss():
 def test_longest_step_that_settles(seed):
     data = uneven(seed)
     svm = solve_w_svm(data)
-    step, limit = settling_step(data, svm), limit_offset(data, svm)
+    step, limit = largest_settling_step(svm), limit_offset(data, svm)
     offsets = {}
     for part in (0.9, 1.1):
         run = train(data, NGD(part * step), 3000, svm=svm, record=2)
@@ -165,9 +166,9 @@ def test_settling_step_in_closed_form():
     """Orthogonal rows of norms a, b: alpha = 1/a^2, 1/b^2, and the other eigenvalue is 1."""
     X = torch.diag(torch.tensor([2.0, 1.0, 3.0, 0.5])).double().reshape(2, 2, 4)
     svm = solve_w_svm(Dataset(X, [1, 1], opt=[0, 0]))
-    assert abs(settling_step(Dataset(X, [1, 1], opt=[0, 0]), svm) - 2 * svm.norm) < CLOSED_FORM
+    assert abs(largest_settling_step(svm) - 2 * svm.norm) < CLOSED_FORM
     single = Dataset(X[:1], [1], opt=[0])
-    assert settling_step(single, solve_w_svm(single)) == math.inf
+    assert largest_settling_step(solve_w_svm(single)) == math.inf
 
 
 def test_check_any_loss_and_what_it_refuses(monkeypatch):

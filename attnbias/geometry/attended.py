@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import torch
-
-from .._validate import as_float_tensor, require_device, require_finite, require_shape
 from ..data import Dataset
-from ..data.dataset import require_dataset
+from .local import selected_tokens
 
 
 def with_attended(data: Dataset, W) -> Dataset:
@@ -38,14 +35,7 @@ def with_attended(data: Dataset, W) -> Dataset:
     >>> with_attended(data, torch.eye(20)).opt.tolist()  # each query attends to itself
     [0, 0, 0]
     """
-    require_dataset(data)
-    W = as_float_tensor("W", W).detach().double()
-    require_shape("W", W, (data.d, data.d), "(d, d)")
-    require_device("W", W, data.X.device)
-    require_finite("W", W)
-    X = data.X.double()
-    logits = torch.einsum("ntd,nd->nt", X, X[:, 0] @ W.T).masked_fill(~data.mask, -torch.inf)
     return Dataset(
-        data.X, data.y, lengths=data.lengths, opt=logits.argmax(dim=1),
+        data.X, data.y, lengths=data.lengths, opt=selected_tokens(data, W),
         name=f"{data.name}, as attended", meta=dict(data.meta),
     )  # fmt: skip

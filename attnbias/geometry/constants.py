@@ -230,25 +230,32 @@ def limit_offset(data: Dataset, svm, u=None, *, loss="exponential") -> float | N
     orthogonal to the support rows adds to it in square, so this is the whole offset only if
     W_0 = 0 and all rows are support rows.
     """
+    return settled_offset(*saturated_weights(data, u, loss), svm)
+
+
+def saturated_weights(data: Dataset, u=None, loss="exponential") -> tuple[GapRows, torch.Tensor]:
+    """The rows, and the logs (N',) of their weights in n times the gradient beside exp(-gap).
+
+    Once the softmax is saturated: -l'(gamma_{i,opt}) (gamma_{i,opt} - gamma_{i,tau}).
+    """
     loss = as_loss(loss)
     opt = optimal_tokens(data, u)
     rows, scores = gap_rows(data, opt), token_scores(data, u)
     best = scores[rows.sequence, opt[rows.sequence]]
-    log_weight = loss.log_slope(best) + (best - scores[rows.sequence, rows.token]).log()
-    return settled_offset(rows, svm, log_weight)
+    return rows, loss.log_slope(best) + (best - scores[rows.sequence, rows.token]).log()
 
 
-def settled_offset(rows: GapRows, svm, log_weight: torch.Tensor) -> float | None:
+def settled_offset(rows: GapRows, log_weight: torch.Tensor, svm) -> float | None:
     """Norm of the offset at which given weights of the rows balance.
 
     Parameters
     ----------
     rows : GapRows
-    svm : SVMSolution
-        Solution of the W-SVM on these rows.
     log_weight : (N',) tensor
         Logs of the weights that the rows have in the gradient beside exp(-gap); a common
         summand changes nothing.
+    svm : SVMSolution
+        Solution of the W-SVM on these rows.
 
     Returns
     -------

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 import torch
 
-from .._validate import as_float_tensor, require_finite, require_int, require_shape
+from .._validate import (
+    as_float_tensor,
+    require_device,
+    require_finite,
+    require_int,
+    require_shape,
+)
 from ..checks import Check, CheckTable
 from ..data import Dataset
 from ..data.dataset import require_dataset
@@ -35,7 +41,7 @@ def selected_tokens(data: Dataset, W) -> torch.Tensor:
 
     Raises
     ------
-    DtypeError, ShapeError, NonFiniteError
+    DtypeError, ShapeError, NonFiniteError, DeviceError
 
     Examples
     --------
@@ -49,6 +55,7 @@ def selected_tokens(data: Dataset, W) -> torch.Tensor:
     require_dataset(data)
     W = as_float_tensor("W", W).detach().double()
     require_shape("W", W, (data.d, data.d), "(d, d)")
+    require_device("W", W, data.X.device)
     require_finite("W", W)
     X = data.X.double()
     logits = torch.einsum("ntd,nd->nt", X, X[:, 0] @ W.T)

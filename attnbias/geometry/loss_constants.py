@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import torch
 
 from .._validate import require_number
 from ..data import Dataset
-from ..data.dataset import require_dataset
 from ..errors import RangeError
 from ..losses import as_loss
-from .constants import Constants, support_mask, token_constants
-from .tokens import gap_rows, optimal_tokens, token_scores
+from .constants import Constants, token_constants
+from .tokens import optimal_tokens, token_scores
 
 _GRID = 257  # margins at which the slope is looked at; a convex loss needs the two ends
 
@@ -78,46 +76,6 @@ def slope_constants(data: Dataset, loss="exponential", *, svm=None, phi=None) ->
         log_Upsilon=float((slopes.amax(dim=1) + (top - last).log()).max()),
         log_upsilon=float((slopes.amin(dim=1) + (top - second).log()).min()),
     )
-
-
-def settling_step(data: Dataset, svm) -> float:
-    """Step length of NGD up to which the offset settles, whatever the loss.
-
-    Parameters
-    ----------
-    data : Dataset
-    svm : SVMSolution
-        Solution of the W-SVM.
-
-    Returns
-    -------
-    float
-        2 / largest eigenvalue of Xi sum_k alpha_k z_k z_k' across W_mm; infinite where
-        nothing lies across.
-
-    Notes
-    -----
-    Source: ours [c]. Near its limit the offset Q within the span of the support rows obeys
-    Q <- Q - step Xi sum_k alpha_k z_k <z_k, Q>, a linear map that contracts for shorter
-    steps and for no longer one. The statement is local: it says which limits attract.
-
-    Examples
-    --------
-    >>> from attnbias import make_dm, solve_w_svm
-    >>> from attnbias.geometry.loss_constants import settling_step
-    >>> data = make_dm(n=3, d=100, seed=0)
-    >>> 0.1 < settling_step(data, solve_w_svm(data)) < 10
-    True
-    """
-    require_dataset(data)
-    support = support_mask(svm)
-    rows = gap_rows(data)
-    root = svm.dual[support].sqrt()
-    A = root[:, None] * rows.gram()[support][:, support] * root
-    # root is an eigenvector with eigenvalue 1: that is W_mm itself
-    A = A - torch.outer(root, root) / (root @ root)
-    largest = float(torch.linalg.eigvalsh(A)[-1]) * float(svm.margin)
-    return 2 / largest if largest > 1e-9 * float(svm.margin) else math.inf
 
 
 def alignment_limit(offset: float, start_across: float = 0.0) -> float:

@@ -9,10 +9,10 @@ import torch
 
 from .._validate import require_choice, require_number
 from ..data import Dataset
-from ..errors import DtypeError, RangeError, ShapeError
+from ..errors import RangeError, ShapeError
 from .constants import support_mask
 from .slack import least_slack, solution_of
-from .solution import SVMSolution
+from .solution import SVMSolution, require_w_svm
 
 METHODS = ("NGD", "heavy ball", "dual acceleration")
 _RANK = 1e-10  # rates below this share of the largest are rounding, 1e-14, of zero
@@ -69,7 +69,7 @@ def settling_rates(svm: SVMSolution) -> torch.Tensor:
     >>> [round(rate, 2) for rate in rates.tolist()]
     [0.85, 1.31, 1.84]
     """
-    _require_solution(svm)
+    require_w_svm("svm", svm)
     support = support_mask(svm)
     root = svm.dual[support].sqrt()
     S = root[:, None] * svm.rows.gram()[support][:, support] * root
@@ -204,7 +204,7 @@ def offset_parts(svm: SVMSolution, gaps) -> OffsetParts:
     >>> round(parts.within.norm().item(), 4), round(parts.beyond.norm().item(), 4)
     (1.0849, 0.5071)
     """
-    _require_solution(svm)
+    require_w_svm("svm", svm)
     gaps = torch.as_tensor(gaps, dtype=torch.float64)
     if gaps.ndim != 2 or gaps.shape[1] != len(svm.dual):
         raise ShapeError(
@@ -229,13 +229,3 @@ def offset_parts(svm: SVMSolution, gaps) -> OffsetParts:
     parts = torch.linalg.solve_triangular(L, h.T, upper=False).T
     m = int(S.sum())
     return OffsetParts(parts[:, :m], parts[:, m:])
-
-
-def _require_solution(svm) -> None:
-    if not isinstance(svm, SVMSolution) or svm.problem != "W-SVM":
-        raise DtypeError(
-            "svm",
-            expected="the SVMSolution of a W-SVM",
-            got=repr(svm)[:60],
-            remedy="pass solve_w_svm(data)",
-        )

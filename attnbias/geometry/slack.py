@@ -9,7 +9,7 @@ from ..data import Dataset
 from ..data.dataset import require_dataset
 from ..errors import DtypeError, RangeError, ShapeError
 from .constants import support_mask
-from .solution import SVMSolution
+from .solution import SVMSolution, require_w_svm
 from .svm import solve_w_svm
 from .tokens import resolve_opt
 
@@ -189,16 +189,11 @@ def _excess(solution: SVMSolution) -> torch.Tensor:
 
 
 def solution_of(data: Dataset, solution) -> SVMSolution:
+    """W_mm of these data: as given, or solved here."""
     require_dataset(data)
     if solution is None:
         return solve_w_svm(data)
-    if not isinstance(solution, SVMSolution) or solution.problem != "W-SVM":
-        raise DtypeError(
-            "solution",
-            expected="an SVMSolution of the W-SVM",
-            got=type(solution).__name__ if not isinstance(solution, SVMSolution) else "a u-SVM's",
-            remedy="pass solve_w_svm(data), or leave it out",
-        )
+    require_w_svm("solution", solution)
     rows = int(data.lengths.sum()) - data.n
     if len(solution.dual) != rows:
         raise ShapeError(

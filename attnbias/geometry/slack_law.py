@@ -10,10 +10,9 @@ import torch
 
 from .._validate import require_number
 from ..data import Dataset
-from .constants import support_mask
+from .constants import saturated_weights, support_mask
 from .slack import least_slack, solution_of
 from .solution import ZERO, SVMSolution
-from .tokens import gap_rows, token_scores
 
 # Squared length of a row outside the span of the others that is only rounding, relative.
 IN_SPAN = 1e-9
@@ -142,7 +141,8 @@ def slack_law(data: Dataset, solution: SVMSolution | None = None) -> SlackLaw | 
     support = support_mask(solution)
     if int((~support).sum()) != 1:
         return None
-    K, logs, alpha = solution.rows.gram(), _log_weights(data), solution.dual[support]
+    (rows, logs), alpha = saturated_weights(data), solution.dual[support]
+    K = rows.gram()
     L, info = torch.linalg.cholesky_ex(K[support][:, support])
     pivots = L.diagonal()
     if int(info) or not float(pivots.min()) ** 2 > IN_SPAN * float(pivots.max()) ** 2:
@@ -166,13 +166,6 @@ def slack_law(data: Dataset, solution: SVMSolution | None = None) -> SlackLaw | 
         log_factor=float(h),
         n=data.n,
     )
-
-
-def _log_weights(data: Dataset) -> torch.Tensor:
-    """(N',) logs of what a row weighs in n times the gradient at gap 0, softmax saturated."""
-    rows, scores = gap_rows(data), token_scores(data)
-    best = scores.gather(1, rows.opt[:, None]).squeeze(1)[rows.sequence]
-    return -best + (best - scores[rows.sequence, rows.token]).log()
 
 
 def triple_offset(slack: float) -> float:

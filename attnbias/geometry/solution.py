@@ -10,6 +10,7 @@ import torch
 from torch.linalg import vector_norm
 
 from .._validate import require_number
+from ..errors import DtypeError
 from .bounds import Bounds, bounds
 from .complementarity import can_all_be_positive
 from .tokens import GapRows, LabelRows
@@ -197,3 +198,15 @@ def proved(rows, dual, total, point, margins, basis, *, solver, problem) -> SVMS
         point=point,
         basis=basis,
     )
+
+
+def require_w_svm(name: str, value) -> SVMSolution:
+    """A solution of a W-SVM."""
+    if not isinstance(value, SVMSolution) or value.problem != "W-SVM":
+        raise DtypeError(
+            name,
+            expected="an SVMSolution of the W-SVM",
+            got="a u-SVM's" if isinstance(value, SVMSolution) else type(value).__name__,
+            remedy="pass solve_w_svm(data)",
+        )
+    return value

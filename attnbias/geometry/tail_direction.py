@@ -142,4 +142,4 @@ def tail_offset(data: Dataset, svm, power: float = math.inf) -> float | None:
         u = tail_direction(data, power)
         log_slope = -(power + 1) * (signed @ u).log()
     score_gap = data.y.double()[rows.sequence] * (rows.differences @ u)
-    return settled_offset(rows, svm, log_slope[rows.sequence] + score_gap.log())
+    return settled_offset(rows, log_slope[rows.sequence] + score_gap.log(), svm)
