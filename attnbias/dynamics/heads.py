@@ -15,6 +15,7 @@ from ..errors import DivergedError, DtypeError, RangeError, ShapeError
 from ..geometry.tokens import optimal_tokens, token_scores
 from ..logdomain import Scores, softmax_state
 from ..losses import as_loss
+from .alignment import alignment_error
 from .rules import Rule
 
 
@@ -53,15 +54,9 @@ class HeadsTrace:
         return np.linalg.norm(self.W, axis=(2, 3))
 
     def alignment_error(self, head: int, direction) -> np.ndarray:
-        """(R,) 1 - cosine of one head with a (d, d) direction, from the part across it."""
-        unit = np.asarray(direction, dtype=float)
-        unit = unit / np.linalg.norm(unit)
-        W = self.W[:, require_int("head", head, low=0, high=self.W.shape[1] - 1)]
-        along = np.tensordot(W, unit, 2)
-        across = np.linalg.norm(W - along[:, None, None] * unit, axis=(1, 2))
-        size = np.fmax(np.hypot(along, across), 1e-300)
-        ahead = across**2 / np.fmax(size * (size + along), 1e-300)
-        return np.where(along > 0, ahead, 1 - along / size)
+        """(R,) 1 - cosine of one head with a (d, d) direction."""
+        head = require_int("head", head, low=0, high=self.W.shape[1] - 1)
+        return alignment_error(self.W[:, head], direction)
 
 
 def train_heads(

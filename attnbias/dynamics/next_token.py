@@ -19,6 +19,7 @@ from .._validate import (
 from ..data.vocabulary import NextTokenData, require_next_tokens
 from ..errors import DivergedError, DtypeError, RangeError
 from ..geometry.priority import PriorityRows, label_components
+from .alignment import alignment_error
 from .rules import Rule
 
 LOSSES = ("log", "cross-entropy")
@@ -54,16 +55,8 @@ class NextTokenTrace:
         return np.linalg.norm(self.W, axis=(1, 2))
 
     def alignment_error(self, direction) -> np.ndarray:
-        """(R,) 1 - cosine with a (d, d) direction, by the part across it; 1 at W = 0."""
-        unit = np.asarray(direction, dtype=float)
-        unit = unit / np.linalg.norm(unit)
-        along = np.tensordot(self.W, unit, 2)
-        across = np.linalg.norm(self.W - along[:, None, None] * unit, axis=(1, 2))
-        size = np.hypot(along, across)
-        error = np.ones(len(size))
-        # across^2 / (size (size + along)) is 1 - along / size without cancellation
-        np.divide(across**2, size * (size + along), out=error, where=size + along > 0)
-        return np.where(size > 0, np.where(along > 0, error, 1 - along / np.fmax(size, 1e-300)), 1)
+        """(R,) 1 - cosine with a (d, d) direction; 1 at W = 0."""
+        return alignment_error(self.W, direction)
 
     def soft_parts(self, rows: PriorityRows) -> np.ndarray:
         """(R, d, d) projections on the span of the ties."""
