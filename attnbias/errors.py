@@ -57,6 +57,10 @@ class LabelError(AttnBiasError, ValueError):
     """A label is neither -1 nor +1."""
 
 
+class QueryError(AttnBiasError, ValueError):
+    """A statement on self-attention was asked of data with queries or keys of their own."""
+
+
 class TiedTokensError(AttnBiasError, ValueError):
     """A sequence has no unique optimal token (Definition 1 assumes one)."""
 

@@ -23,18 +23,19 @@ from .errors import DtypeError, MissingDecoderError
 from .losses import Loss, as_loss
 
 
-def attention_logits(X, W, lengths=None) -> torch.Tensor:
-    """(n, T) logits X W x_1; -inf at padding."""
-    logits = (X @ (X[:, 0] @ W.T)[:, :, None]).squeeze(2)  # W x_1 first: n d^2, not n T d^2
+def attention_logits(X, W, lengths=None, query=None) -> torch.Tensor:
+    """(n, T) logits X W x_1, or X W query; -inf at padding."""
+    query = X[:, 0] if query is None else query
+    logits = (X @ (query @ W.T)[:, :, None]).squeeze(2)  # W x_1 first: n d^2, not n T d^2
     if lengths is None:
         return logits
     padding = torch.arange(X.shape[1], device=X.device) >= lengths[:, None]
     return logits.masked_fill(padding, -torch.inf)
 
 
-def attention_map(X, W, lengths=None) -> torch.Tensor:
+def attention_map(X, W, lengths=None, query=None) -> torch.Tensor:
     """(n, T) softmax of the logits: how much each token is attended to."""
-    return torch.softmax(attention_logits(X, W, lengths), dim=1)
+    return torch.softmax(attention_logits(X, W, lengths, query), dim=1)
 
 
 def predict(X, W, u, lengths=None) -> torch.Tensor:
@@ -45,7 +46,8 @@ def predict(X, W, u, lengths=None) -> torch.Tensor:
 def empirical_risk(data: Dataset, W, u=None, loss: str | Loss = "exponential") -> torch.Tensor:
     """L = mean of l(y Phi(X)); differentiable in W and u."""
     u = _decoder(data, u)
-    margins = data.y * predict(data.X, W, u, data.lengths)
+    phi = attention_map(data.keys, W, data.lengths, data.queries)
+    margins = data.y * ((phi[:, None] @ data.X).squeeze(1) @ u)
     return as_loss(loss).log_value(margins).exp().mean()
 
 
@@ -55,12 +57,12 @@ def risk_gradient(data: Dataset, W, u=None, loss: str | Loss = "exponential") ->
     Source: the update of Eq. 2, whose gradient this is.
     """
     u = _decoder(data, u)
-    phi = attention_map(data.X, W, data.lengths)
+    phi = attention_map(data.keys, W, data.lengths, data.queries)
     scores = data.y[:, None] * (data.X @ u)
     margins = (phi * scores).sum(dim=1)
     slope = as_loss(loss).log_slope(margins).exp()
     weight = slope[:, None] * phi * (scores - margins[:, None])
-    return -torch.einsum("nt,ntd,ne->de", weight, data.X, data.queries) / data.n
+    return -torch.einsum("nt,ntd,ne->de", weight, data.keys, data.queries) / data.n
 
 
 def _decoder(data: Dataset, u):

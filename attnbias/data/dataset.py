@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,9 @@ from .._validate import (
     require_float_dtype,
     require_shape,
 )
-from ..errors import DtypeError, FileFormatError, LabelError, RangeError, ShapeError
+from ..errors import DtypeError, FileFormatError, LabelError, QueryError, RangeError, ShapeError
+
+TENSORS = ("X", "y", "u", "lengths", "opt", "query", "key")  # what a file holds, if not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,12 @@ class Dataset:
     opt : (n,) integers, optional
         Optimal tokens known by construction, where there is no decoder to define them:
         for joint training, in which u starts at zero. Not both opt and u.
+    query : (n, d), optional
+        Queries from elsewhere in place of the first tokens: cross-attention. The statements
+        of the paper are for x_1; its checks refuse such data with QueryError.
+    key : (n, T, d), optional
+        What W sees of the tokens in place of X, which stays what is averaged: the layer is
+        u' X' softmax(key W query). See `attnbias.data.prompt`.
 
     Raises
     ------
@@ -74,6 +83,8 @@ class Dataset:
     name: str = ""
     meta: MappingProxyType = field(default=None, repr=False)
     opt: torch.Tensor | None = None
+    query: torch.Tensor | None = None
+    key: torch.Tensor | None = None
 
     def __post_init__(self) -> None:
         X = as_float_tensor("X", self.X)
@@ -88,12 +99,14 @@ class Dataset:
         y = _labels(self.y, X)
         lengths = _lengths(self.lengths, X)
         mask = torch.arange(X.shape[1], device=X.device) < lengths[:, None]
-        X = torch.where(mask[..., None], X.detach(), X.new_zeros(()))
-        require_finite("X", X)
+        X = _padded("X", X, mask)
         values = {"X": X, "y": y, "u": _decoder(self.u, X), "lengths": lengths}
         values["name"] = str(self.name)
         values["meta"] = _meta(self.meta)
         values["opt"] = _opt(self.opt, self.u, lengths)
+        values["query"] = _beside("query", self.query, X[:, 0], "(n, d), as the first tokens")
+        key = _beside("key", self.key, X, "(n, T, d), as X")
+        values["key"] = None if key is None else _padded("key", key, mask)
         for key, value in values.items():
             object.__setattr__(self, key, value)
 
@@ -119,8 +132,18 @@ class Dataset:
 
     @property
     def queries(self) -> torch.Tensor:
-        """(n, d): the query token x_{i,1} of each sequence."""
-        return self.X[:, 0]
+        """(n, d): the query of each sequence, its first token x_{i,1} unless others are given."""
+        return self.X[:, 0] if self.query is None else self.query
+
+    @property
+    def keys(self) -> torch.Tensor:
+        """(n, T, d): what W sees of the tokens, X itself unless others are given."""
+        return self.X if self.key is None else self.key
+
+    @property
+    def cross(self) -> bool:
+        """Whether queries or keys are others than the tokens of the paper."""
+        return self.query is not None or self.key is not None
 
     def to(self, device=None, dtype=None) -> Dataset:
         """The same data on another device or in another float dtype.
@@ -131,40 +154,35 @@ class Dataset:
         """
         device = None if device is None else as_device("device", device)
         dtype = None if dtype is None else require_float_dtype("dtype", dtype)
-        move = {"device": device, "dtype": dtype}
-        return Dataset(
-            self.X.to(**move),
-            self.y.to(**move),
-            None if self.u is None else self.u.to(**move),
-            self.lengths.to(device=device),
-            self.name,
-            self.meta,
-            None if self.opt is None else self.opt.to(device=device),
+        given = {key: getattr(self, key) for key in TENSORS if getattr(self, key) is not None}
+        return dataclasses.replace(
+            self,
+            **{
+                key: value.to(device=device, dtype=dtype if value.is_floating_point() else None)
+                for key, value in given.items()
+            },
         )
 
     def with_decoder(self, u) -> Dataset:
         """The same sequences with another decoder, which then decides the optimal tokens."""
-        return Dataset(self.X, self.y, u, self.lengths, self.name, self.meta)
+        return dataclasses.replace(self, u=u, opt=None)
 
     def save(self, path) -> Path:
-        """Write X, y, u, lengths, opt and meta to an npz file (no pickle, atomic).
+        """Write the tensors, name and meta to an npz file (no pickle, atomic).
 
         Raises
         ------
         MissingFileError, FileAccessError, DtypeError
             The last for a meta that json can't hold.
         """
-        arrays = {"X": self.X, "y": self.y, "lengths": self.lengths}
-        arrays |= {
-            key: getattr(self, key) for key in ("u", "opt") if getattr(self, key) is not None
-        }
-        arrays = {key: value.cpu().numpy() for key, value in arrays.items()}
+        given = {key: getattr(self, key) for key in TENSORS if getattr(self, key) is not None}
+        arrays = {key: value.cpu().numpy() for key, value in given.items()}
         header = {"kind": "dataset", "name": self.name, "meta": _plain(self.meta)}
         return write_npz(path, arrays, header)
 
     @classmethod
     def load(cls, path) -> Dataset:
-        """Read a data set from an npz file with X and y, and optionally u, lengths and opt.
+        """Read a data set from an npz file with X and y, and optionally the others of its tensors.
 
         A plain `numpy.savez(path, X=..., y=..., u=...)` is read as well.
 
@@ -182,13 +200,15 @@ class Dataset:
                 got="only " + (", ".join(sorted(arrays)) or "nothing"),
                 remedy="save with numpy.savez(path, X=X, y=y, u=u)",
             )
-        known = {key: arrays[key] for key in ("X", "y", "u", "lengths", "opt") if key in arrays}
+        known = {key: arrays[key] for key in TENSORS if key in arrays}
         return cls(**known, name=header.get("name", Path(path).stem), meta=header.get("meta"))
 
     def __repr__(self) -> str:
         ragged = "" if bool((self.lengths == self.T).all()) else " (ragged)"
         decoder = "given" if self.u is not None else "none"
         decoder += ", optimal tokens given" if self.opt is not None else ""
+        decoder += ", queries given" if self.query is not None else ""
+        decoder += ", keys given" if self.key is not None else ""
         title = f"{self.name!r}: " if self.name else ""
         return (
             f"Dataset({title}n={self.n} sequences, T={self.T} tokens{ragged}, "
@@ -196,8 +216,8 @@ class Dataset:
         )
 
 
-def require_dataset(data) -> None:
-    """Refuse anything but a Dataset."""
+def require_dataset(data, *, cross: bool = False) -> None:
+    """Refuse anything but a Dataset, and with `cross` unset one with queries or keys of its own."""
     if not isinstance(data, Dataset):
         raise DtypeError(
             "data",
@@ -205,6 +225,30 @@ def require_dataset(data) -> None:
             got=type(data).__name__,
             remedy="wrap the tensors: Dataset(X, y, u)",
         )
+    if data.cross and not cross:
+        raise QueryError(
+            "data",
+            expected="sequences whose first token is the query and whose keys are the tokens",
+            got=repr(data),
+            remedy="this statement is for self-attention; train and solve_w_svm take such data",
+        )
+
+
+def _padded(name: str, values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    values = torch.where(mask[..., None], values.detach(), values.new_zeros(()))
+    require_finite(name, values)
+    return values
+
+
+def _beside(name: str, values, like: torch.Tensor, words: str) -> torch.Tensor | None:
+    """A tensor of the shape, device and dtype of another, or None."""
+    if values is None:
+        return None
+    values = as_float_tensor(name, values)
+    require_shape(name, values, tuple(like.shape), words)
+    require_device(name, values, like.device)
+    require_finite(name, values)
+    return values.detach().to(like.dtype, copy=True)
 
 
 def _labels(y, X: torch.Tensor) -> torch.Tensor:

@@ -31,8 +31,9 @@ class DecoderRows:
     @classmethod
     def of(cls, data: Dataset, rows: GapRows) -> DecoderRows:
         y = data.y.double()
-        best = data.X[torch.arange(data.n, device=y.device), rows.opt].double()
-        gaps = y[rows.sequence, None] * rows.differences
+        X = data.X.double()
+        best = X[torch.arange(data.n, device=y.device), rows.opt]
+        gaps = y[rows.sequence, None] * (best[rows.sequence] - X[rows.sequence, rows.token])
         return cls(torch.cat([y[:, None] * best, gaps]))
 
     def gram(self) -> torch.Tensor:

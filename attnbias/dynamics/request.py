@@ -71,7 +71,7 @@ def record_rows(recorded: np.ndarray, steps: int) -> np.ndarray:
 
 def require_inputs(data, rule: Rule, u0, train_u) -> bool:
     """A data set with optimal tokens and a rule that fit together; whether u is trained."""
-    require_dataset(data)
+    require_dataset(data, cross=True)
     if not isinstance(rule, Rule):
         raise DtypeError(
             "rule",

@@ -90,7 +90,7 @@ def query_images(data: Dataset, trace: Trace, W0=None) -> np.ndarray:
     moved = torch.from_numpy(trace.gaps) - first
     # dependent rows leave c open, not W; the smallest c is as good as any
     weights = torch.linalg.lstsq(gram, moved.T, driver="gelsd")
-    queries = data.X[:, 0].double()
+    queries = data.queries.double()
     shares = (queries @ queries.T)[rows.sequence]  # (N', n) inner products of the queries
     images = torch.einsum("kr,kn,kd->rnd", weights.solution, shares, rows.differences)
     return (images + queries @ start.T).numpy()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from ..data import Dataset
 from .local import selected_tokens
 
@@ -35,7 +37,6 @@ def with_attended(data: Dataset, W) -> Dataset:
     >>> with_attended(data, torch.eye(20)).opt.tolist()  # each query attends to itself
     [0, 0, 0]
     """
-    return Dataset(
-        data.X, data.y, lengths=data.lengths, opt=selected_tokens(data, W),
-        name=f"{data.name}, as attended", meta=dict(data.meta),
-    )  # fmt: skip
+    return dataclasses.replace(
+        data, u=None, opt=selected_tokens(data, W), name=f"{data.name}, as attended"
+    )

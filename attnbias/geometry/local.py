@@ -52,13 +52,12 @@ def selected_tokens(data: Dataset, W) -> torch.Tensor:
     >>> selected_tokens(data, -solve_w_svm(data).weights).tolist()
     [2]
     """
-    require_dataset(data)
+    require_dataset(data, cross=True)
     W = as_float_tensor("W", W).detach().double()
     require_shape("W", W, (data.d, data.d), "(d, d)")
     require_device("W", W, data.X.device)
     require_finite("W", W)
-    X = data.X.double()
-    logits = torch.einsum("ntd,nd->nt", X, X[:, 0] @ W.T)
+    logits = torch.einsum("ntd,nd->nt", data.keys.double(), data.queries.double() @ W.T)
     return logits.masked_fill(~data.mask, -torch.inf).argmax(dim=1)
 
 
@@ -197,7 +196,7 @@ def wrong_selections(data: Dataset, u=None, *, most: int = 4096) -> list[Selecti
     ...  for each in wrong_selections(make_score_trap(0.3))]
     [([1], False), ([2], True)]
     """
-    require_dataset(data)
+    require_dataset(data, cross=True)
     most, lengths = require_int("most", most, low=1), data.lengths.tolist()
     count = 1
     for length in lengths:

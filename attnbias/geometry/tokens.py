@@ -57,7 +57,7 @@ def token_scores(data: Dataset, u=None) -> torch.Tensor:
     >>> token_scores(make_separation_pair()).tolist()
     [[1.0, 0.0]]
     """
-    require_dataset(data)
+    require_dataset(data, cross=True)
     u = _decoder(data, u)
     X, y = data.X.double(), data.y.double()
     scores = y[:, None] * (X @ u)
@@ -149,7 +149,7 @@ def optimal_tokens(data: Dataset, u=None) -> torch.Tensor:
 
 def resolve_opt(data: Dataset, opt=None) -> torch.Tensor:
     """`opt` validated; when None those given with the data, or those of the data's decoder."""
-    require_dataset(data)
+    require_dataset(data, cross=True)
     if opt is not None:
         return as_token_indices("opt", opt, data.lengths)
     return optimal_tokens(data) if data.opt is None else data.opt
@@ -218,15 +218,18 @@ class GapRows:
 
 
 def gap_rows(data: Dataset, opt=None) -> GapRows:
-    """The constraint rows of (W-SVM) for given (default: the data's) optimal tokens."""
+    """The constraint rows of (W-SVM) for given (default: the data's) optimal tokens.
+
+    From the keys and queries where the data have their own.
+    """
     opt = resolve_opt(data, opt)
-    X = data.X.double()
+    keys = data.keys.double()
     place = data.mask.scatter_(1, opt[:, None], False).flatten().nonzero().flatten()
     sequence, token = place // data.T, place % data.T
-    flat = X.reshape(-1, data.d)
+    flat = keys.reshape(-1, data.d)
     best = flat.index_select(0, sequence * data.T + opt[sequence])
     differences = best - flat.index_select(0, place)
-    return GapRows(differences, X[:, 0].contiguous(), sequence, token, opt)
+    return GapRows(differences, data.queries.double().contiguous(), sequence, token, opt)
 
 
 @dataclass(frozen=True, eq=False)
