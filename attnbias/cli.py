@@ -19,7 +19,7 @@ from .data import Dataset
 from .errors import AttnBiasError, MissingFileError
 from .geometry.diagnose import diagnose
 from .geometry.report import html_page
-from .ledger import SECTIONS, Evidence, find_all, made_now, verdicts, write
+from .ledger import ANSWERS, SECTIONS, Evidence, find_all, made_now, verdicts, write
 
 EXAMPLES = """\
 examples:
@@ -32,7 +32,7 @@ examples:
   attnbias fetch --list                          real data and weights to be had
   attnbias fetch mnist                           one of them; the same command goes on with it
   attnbias ledger                                judge every claim of the paper anew
-  attnbias ledger --write book                   and write the book's page of it
+  attnbias ledger --write book                   and write the book's pages of it
 
 A file of tokens is made by numpy.savez("tokens.npz", X=X, y=y, u=u), with X (n, T, d),
 y (n,) in {-1, +1}, u (d,), and lengths (n,) if the sequences are ragged.
@@ -81,7 +81,9 @@ def _run_diagnose(arguments: argparse.Namespace) -> int:
 
 def _ledger_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--write", metavar="FOLDER", help="write ledger.md and results/ledger.json there"
+        "--write",
+        metavar="FOLDER",
+        help="write ledger.md, answers.md and results/ledger.json there",
     )
 
 
@@ -96,7 +98,7 @@ def _run_ledger(arguments: argparse.Namespace) -> int:
     for key, verdict in verdicts(sections).items():
         print(f"{key:24}{verdict}")
     if folder is not None:
-        write(folder, sections, made_now())
+        write(folder, sections, made_now(), ANSWERS)
     return 0
 
 

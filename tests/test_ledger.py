@@ -10,13 +10,17 @@ import pytest
 from attnbias import Check
 from attnbias.cli import main
 from attnbias.ledger import (
+    ANSWERS,
     SECTIONS,
+    STRENGTHS,
+    Answer,
     Claim,
     Evidence,
     Finding,
     find_all,
     judge,
     render,
+    render_answers,
     verdicts,
     write,
 )
@@ -102,6 +106,28 @@ def test_page_and_data_are_written_together(tmp_path):
     assert (tmp_path / "ledger.md").read_text() == render(sections, stored["made"])
 
 
+def test_answers_rest_on_every_claim_beyond_the_paper_once():
+    beyond = {claim.key: claim for claim in SECTIONS["Beyond the paper"]}
+    named = [key for answer in ANSWERS for key in answer.claims]
+    assert sorted(named) == sorted(beyond)
+    for answer in ANSWERS:
+        assert answer.strength in STRENGTHS and answer.question.endswith("?")
+        assert bool(answer.claims) == (answer.strength != "conjectured")
+        assert answer.chapter in {beyond[key].chapter for key in answer.claims} or not answer.claims
+        if answer.strength == "proved":
+            assert {beyond[key].provenance for key in answer.claims} == {"c"}
+
+
+def test_answers_stand_by_strength_with_their_verdicts():
+    weak = Answer("Guess?", "Perhaps.", "conjectured", "chap-x")
+    strong = Answer("Sure?", "Yes.", "proved", "chap-x", ("key",))
+    page = render_answers((weak, strong), find_all(made_up(), None))
+    assert page.index("Sure?") < page.index("Guess?")
+    assert "Yes. {ref}`chap-x`" in page and "* A | claim. **Holds**: 1 <= 2; n = 1." in page
+    with pytest.raises(KeyError):  # an answer whose claim no ledger judges
+        render_answers((strong,), {})
+
+
 def test_the_command_refuses_a_missing_folder(tmp_path, capsys):
     assert main(["ledger", "--write", str(tmp_path / "none")]) == 2
     assert "MissingFileError" in capsys.readouterr().err
@@ -121,6 +147,7 @@ def test_no_verdict_has_changed(found):
 def test_the_page_in_the_book_is_the_data():
     stored = json.loads((BOOK / "results" / "ledger.json").read_text())
     assert (BOOK / "ledger.md").read_text() == render(stored["sections"], stored["made"])
+    assert (BOOK / "answers.md").read_text() == render_answers(ANSWERS, stored["sections"])
     texts = [
         (entry["key"], entry["text"]) for rows in stored["sections"].values() for entry in rows
     ]

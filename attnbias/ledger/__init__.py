@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .answers import ANSWERS, STRENGTHS, Answer, render_answers
 from .beyond_geometries import GEOMETRIES
 from .beyond_global import BEYOND_GLOBAL
 from .beyond_heads import BEYOND_HEADS
@@ -24,7 +25,10 @@ from .proof import PROOF
 from .setting import ASSUMPTIONS, SETTING
 
 __all__ = [
+    "ANSWERS",
     "SECTIONS",
+    "STRENGTHS",
+    "Answer",
     "Claim",
     "Evidence",
     "Finding",
@@ -32,6 +36,7 @@ __all__ = [
     "judge",
     "made_now",
     "render",
+    "render_answers",
     "verdicts",
     "write",
 ]

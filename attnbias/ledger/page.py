@@ -8,6 +8,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from .._provenance import provenance
+from .answers import Answer, render_answers
 from .claim import FAILS, ONLY_WHEN, OPEN, Claim, Finding
 
 _HEAD = "| claim | where | verdict | measured | run in |\n|---|---|---|---|---|\n"
@@ -118,13 +119,16 @@ def _made(made: dict) -> str:
     )
 
 
-def write(folder: Path, sections: dict[str, list[dict]], made: dict) -> None:
-    """Write results/ledger.json and ledger.md under the book's folder."""
+def write(
+    folder: Path, sections: dict[str, list[dict]], made: dict, answers: tuple[Answer, ...] = ()
+) -> None:
+    """Write results/ledger.json, ledger.md and answers.md under the book's folder."""
     results = Path(folder) / "results"
     results.mkdir(exist_ok=True)
     text = json.dumps({"made": made, "sections": sections}, indent=1, ensure_ascii=False)
     (results / "ledger.json").write_text(text + "\n")
     (Path(folder) / "ledger.md").write_text(render(sections, made))
+    (Path(folder) / "answers.md").write_text(render_answers(answers, sections))
 
 
 def made_now() -> dict:

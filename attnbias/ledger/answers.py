@@ -1,0 +1,243 @@
+"""The open questions of the paper, answered, by the strength of the evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+STRENGTHS = {
+    "proved": "Proved here {prov}`c` for all that the answer speaks of, and checked by runs.",
+    "proved in part": "Proved {prov}`c` for an example, near the limit or under a condition that "
+    "the chapter names; measured beyond it.",
+    "predicted": "Not proved. A number was computed before the runs, and they met it.",
+    "measured": "Seen in runs {prov}`d`, without a prediction or a proof.",
+    "conjectured": "Neither proved nor decided by runs; the chapter says what speaks for it.",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question in one sentence, what is known, and how well.
+
+    Attributes
+    ----------
+    question, answer : str
+    strength : str
+        A key of `STRENGTHS`.
+    chapter : str
+        Label of the chapter that asks it.
+    claims : tuple of str
+        Keys of the claims of the ledger that it rests on; none for a conjecture.
+    """
+
+    question: str
+    answer: str
+    strength: str
+    chapter: str
+    claims: tuple[str, ...] = ()
+
+
+ANSWERS = (
+    Answer(
+        "Does momentum turn $W$ faster?",
+        "On one constraint the heavy ball keeps $1/t^2$ and dual acceleration reaches $1/t^4$; on "
+        "all data the paths grow like $t/(1-\\beta)$ and $t^2$. Without strict complementarity "
+        "the heavy ball's offset grows like a logarithm.",
+        "proved",
+        "chap-momentum",
+        ("momentum-pair", "momentum-path", "momentum-triple"),
+    ),
+    Answer(
+        "What does momentum do to the offset from $W_{mm}$?",
+        "Nothing to its limit where every row supports; idle rows make that of dual acceleration "
+        "grow like $\\log t$; beyond a step size that we can compute it doesn't settle.",
+        "predicted",
+        "chap-momentum",
+        ("same-offset", "idle-logarithm", "settling-step"),
+    ),
+    Answer(
+        "Is the offset of dual acceleration bounded for any data?",
+        "We believe so within the span of the supporting rows, up to the logarithm of the idle "
+        "ones.",
+        "conjectured",
+        "chap-momentum",
+    ),
+    Answer(
+        "Does steepest descent in a norm head for the W-SVM of that norm?",
+        "Yes in the Frobenius, max, spectral and nuclear norms. The proof holds the softmax's "
+        "weights fixed; with moving weights it is measured.",
+        "proved in part",
+        "chap-geometries",
+        ("each-norm-its-svm",),
+    ),
+    Answer(
+        "Where do the factors of $W = KQ^\\top$ head, and where Adam?",
+        "Factors from a small start head for the nuclear margin, Adam for that of the max norm as "
+        "long as the gaps grow slowly enough for its second moment.",
+        "measured",
+        "chap-geometries",
+        ("factors-nuclear", "adam-speed"),
+    ),
+    Answer(
+        "With $u$ fixed, do other losses keep the rates?",
+        "Every decreasing loss whose slope vanishes nowhere does; the constant changes as the "
+        "slopes at the optimal scores say.",
+        "proved",
+        "chap-losses",
+        ("loss-constants", "loss-rates"),
+    ),
+    Answer(
+        "Where does a polynomial tail send $u$ in joint training?",
+        "To another direction than $u_{mm}$, which we compute. $W$'s limit stays.",
+        "proved in part",
+        "chap-losses",
+        ("loss-tail",),
+    ),
+    Answer(
+        "When does convergence stop being global?",
+        "On three tokens as soon as the scores of the wrong ones differ at all: starts beyond "
+        "$\\log(3/s - 1)$ against $W_{mm}$ are trapped, up to a sliver. With equal scores no "
+        "start of one sequence is.",
+        "proved",
+        "chap-global",
+        ("score-trap", "equal-scores-free"),
+    ),
+    Answer(
+        "At which tokens does a trapped run lock?",
+        "At locally optimal ones, in the direction of their SVM.",
+        "proved in part",
+        "chap-global",
+        ("locks-are-local",),
+    ),
+    Answer(
+        "Do the traps vanish as $d$ grows, for Gaussian tokens?",
+        "We believe so: exactly orthogonal tokens are all neighbours of each other.",
+        "conjectured",
+        "chap-global",
+    ),
+    Answer(
+        "From which dimension on is (W-SVM) feasible?",
+        "For almost all tokens if $n \\le d\\lfloor d/(T-1)\\rfloor$ and $T - 1 \\le d$; below, "
+        "for two tokens a sequence, for the share that Wendel's theorem gives.",
+        "proved",
+        "chap-overparam",
+        ("feasible-counting",),
+    ),
+    Answer(
+        "Does over-parameterisation alone make convergence global?",
+        "Not where the features share an axis: there more of them change nothing, and runs fail "
+        "at every dimension. Independent features did come home.",
+        "measured",
+        "chap-overparam",
+        ("overparam-plain", "overparam-correlated"),
+    ),
+    Answer(
+        "Is $d \\ge C\\,nT$ enough for independent Gaussian features?",
+        "We believe so, and no run spoke against it.",
+        "conjectured",
+        "chap-overparam",
+    ),
+    Answer(
+        "What does separate normalisation buy in joint training?",
+        "On even tokens $W$'s length grows like $t$ with a step of its own, and like the "
+        "logarithm of $u$'s with a common one.",
+        "proved",
+        "chap-joint-open",
+        ("joint-common-step",),
+    ),
+    Answer(
+        "Does the logarithm hold on random tokens?",
+        "Yes, with the slope of the even ones.",
+        "predicted",
+        "chap-joint-open",
+        ("joint-log-slope",),
+    ),
+    Answer(
+        "Where does joint training go without the decay of Eq. 10?",
+        "Where every sequence supports $u_{mm}$ both directions converge. Where one does not, $W$ "
+        "goes to a margin that moves, and from a large $u_0$ to the SVM of other tokens.",
+        "measured",
+        "chap-joint-open",
+        ("joint-chosen", "joint-moving-margin"),
+    ),
+    Answer(
+        "Where does the layer head in next-token prediction?",
+        "Untied labels: to the graph SVM, from any start. Tied ones: NGD swings by a step for "
+        "ever; cross-entropy gives the rarer label nothing beyond a share that we compute.",
+        "proved in part",
+        "chap-next-token",
+        ("next-token-retrieval", "next-token-swing", "next-token-threshold"),
+    ),
+    Answer(
+        "Can a normalised rule settle tied labels?",
+        "Yes: normalised across the ties alone, and along the rest.",
+        "measured",
+        "chap-next-token",
+        ("next-token-split",),
+    ),
+    Answer(
+        "What do several heads select?",
+        "Each what it would alone, whatever the others do. Two nearly equal heads part by a known "
+        "factor at most on one row, and meet again.",
+        "proved",
+        "chap-two-heads",
+        ("heads-own", "heads-growth"),
+    ),
+    Answer(
+        "How do heads with a shared norm share their length?",
+        "As if they were one SVM.",
+        "predicted",
+        "chap-two-heads",
+        ("heads-balance",),
+    ),
+    Answer(
+        "When does the exponent $-2$ of $1 - $ cosine show?",
+        "Once the settling rate of the data, the margin and $\\|W\\|$ multiply to ten; before a "
+        "hundredth never; the time goes like one over the smallest slack.",
+        "predicted",
+        "chap-exponents",
+        ("settling-rate", "unsettled", "slack-law"),
+    ),
+    Answer(
+        "Where does a nearly active constraint leave the offset?",
+        "On three tokens of slack $\\delta$ at $\\log(1/\\delta)$ and a bounded rest.",
+        "proved",
+        "chap-exponents",
+        ("triple-offset",),
+    ),
+)
+
+_INTRO = """(chap-answers)=
+# Answers, by strength of evidence
+
+What does the paper leave open, and how well does this book answer it?
+
+Section 7 of the paper lists open questions, and its readers ask more.
+The chapters of this part take them up one by one.
+Here their answers stand in the order of how far you should rely on them: a theorem first,
+a guess last.
+Below each is what decided it, in the run of {ref}`the ledger <chap-ledger>` that `make ledger`
+repeats.
+"""
+
+
+def render_answers(answers: tuple[Answer, ...], sections: dict[str, list[dict]]) -> str:
+    """The page's Markdown: answers grouped by strength, each with its claims' verdicts."""
+    entries = {entry["key"]: entry for rows in sections.values() for entry in rows}
+    parts = [_INTRO]
+    for strength, meaning in STRENGTHS.items():
+        chosen = [answer for answer in answers if answer.strength == strength]
+        title = strength.capitalize()
+        items = "\n".join(_item(answer, entries) for answer in chosen)
+        parts.append(f"## {title}\n\n{meaning}\n\n{items}")
+    return "\n".join(parts)
+
+
+def _item(answer: Answer, entries: dict[str, dict]) -> str:
+    lines = [f"**{answer.question}**\n{answer.answer} {{ref}}`{answer.chapter}`\n"]
+    for key in answer.claims:
+        entry = entries[key]
+        setting = f"; {entry['note']}" if entry["note"] else ""
+        lines.append(
+            f"* {entry['text']} **{entry['verdict'].capitalize()}**: {entry['number']}{setting}."
+        )
+    return "\n".join(lines) + "\n"
