@@ -1,16 +1,21 @@
 """The book's two files a chapter agree, and no notebook passes without having been run."""
 
+import ast
+import builtins
 import json
+import textwrap
 
 import nbformat
 import pytest
 
 from tools.chapters import ROOT, is_notebook, notebook_sources, toc_files
-from tools.sync_notebooks import differences
+from tools.sync_notebooks import copy_text, differences
 
 SOURCES = notebook_sources()
 IDS = [source.stem for source in SOURCES]
 LONGEST_CELL = 30
+BEYOND = [source for source in SOURCES if 41 <= int(source.stem[:2]) <= 59]
+NEXT = "## The next experiment"
 
 
 def committed(source):
@@ -88,3 +93,47 @@ def test_a_changed_cell_is_noticed(tmp_path):
     code.source += "\n# edited"
     nbformat.write(notebook, copy.with_suffix(".ipynb"))
     assert len(differences(copy)) == 1
+
+
+def test_new_prose_is_taken_over_and_new_code_is_not(tmp_path):
+    source = SOURCES[0]
+    text = source.read_text(encoding="utf8")
+    copy = tmp_path / source.name
+    copy.write_text(text.replace("# ", "# Of ", 1), encoding="utf8")
+    assert copy_text(copy) == f"{source.stem}.ipynb: code differs from {source.name}; execute it"
+    nbformat.write(committed(source), copy.with_suffix(".ipynb"))
+    assert differences(copy) != []
+    assert copy_text(copy) is None
+    assert differences(copy) == []
+    code = [cell for cell in committed(copy).cells if cell.cell_type == "code"]
+    assert code == code_cells(source)
+    copy.write_text(text.replace("figures.style()", "figures.style() "), encoding="utf8")
+    assert "execute it" in copy_text(copy)
+
+
+def next_experiment(source) -> str:
+    """The code of the last section: an executed cell, a fenced or an indented block."""
+    text = source.read_text(encoding="utf8").split(NEXT)[1]
+    if "```" in text:
+        block = text.split("```")[1]
+        return "\n".join(line for line in block.splitlines()[1:] if not line.startswith(":"))
+    lines = [line for line in text.splitlines() if line.startswith("    ") or not line]
+    return textwrap.dedent("\n".join(lines))
+
+
+@pytest.mark.parametrize("source", BEYOND, ids=[source.stem for source in BEYOND])
+def test_a_chapter_beyond_the_paper_ends_with_what_is_known_and_what_to_try(source):
+    headings = [line for line in source.read_text().splitlines() if line.startswith("## ")]
+    assert headings[-2:] == ["## What is known now", NEXT]
+    code = next_experiment(source)
+    assert 0 < len([line for line in code.splitlines() if line.strip()]) <= 15
+    tree = ast.parse(code)
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {}
+    exec(compile(ast.Module(imports, []), source.name, "exec"), names)  # each name exists
+    if "{code-cell}" not in source.read_text().split(NEXT)[1]:
+        found = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        bound = {node.id for node in found if isinstance(node.ctx, ast.Store)}
+        bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+        known = bound | set(names) | set(dir(builtins))
+        assert {node.id for node in found} - known == set()  # it runs on its own

@@ -5,6 +5,7 @@ it. Two runs write the same bytes: cell ids come from the position, and no timin
 
     python tools/sync_notebooks.py               every chapter
     python tools/sync_notebooks.py 03_tokens     some chapters
+    python tools/sync_notebooks.py --text        new prose for chapters whose code is as it was
     python tools/sync_notebooks.py --check       do cells and sources agree? (runs nothing)
 """
 
@@ -62,12 +63,17 @@ def execute(source: Path) -> str:
         resources={"metadata": {"path": str(source.parent)}},
     )
     client.execute()
-    notebook.metadata = nbformat.from_dict(METADATA)
     target = source.with_suffix(".ipynb")
+    write(notebook, target)
+    return str(target.relative_to(ROOT))
+
+
+def write(notebook: nbformat.NotebookNode, target: Path) -> None:
+    """Write the file whole or not at all."""
+    notebook.metadata = nbformat.from_dict(METADATA)
     draft = target.with_suffix(".ipynb.part")
     draft.write_text(nbformat.writes(notebook) + "\n", encoding="utf8")
     os.replace(draft, target)
-    return str(target.relative_to(ROOT))
 
 
 def execute_reporting(source: Path) -> str | None:
@@ -76,6 +82,25 @@ def execute_reporting(source: Path) -> str | None:
         print("wrote", execute(source), flush=True)
     except CellExecutionError as error:
         return f"{source.name}: a cell failed\n{error}"
+    return None
+
+
+def copy_text(source: Path) -> str | None:
+    """Bring the .md's prose to the .ipynb without a run; a message where its code differs."""
+    target, notebook = source.with_suffix(".ipynb"), read_source(source)
+    stored = nbformat.read(target, as_version=4) if target.exists() else notebook
+    code = [
+        [cell for cell in each.cells if cell.cell_type == "code"] for each in (notebook, stored)
+    ]
+    if stored is notebook or [c.source for c in code[0]] != [c.source for c in code[1]]:
+        return f"{target.name}: code differs from {source.name}; execute it"
+    for new, old in zip(*code, strict=True):
+        new.outputs, new.execution_count, new.metadata = (
+            old.outputs,
+            old.execution_count,
+            old.metadata,
+        )
+    write(notebook, target)
     return None
 
 
@@ -108,11 +133,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("chapters", nargs="*", help="file names or stems; all when none is given")
     parser.add_argument("--check", action="store_true", help="compare only, run nothing")
+    parser.add_argument("--text", action="store_true", help="take over prose only, run nothing")
     parser.add_argument("--jobs", type=int, default=2, help="chapters at a time")
     arguments = parser.parse_args()
     sources = choose(arguments.chapters)
     if arguments.check:
         problems = [problem for source in sources for problem in differences(source)]
+    elif arguments.text:
+        problems = [problem for source in sources if (problem := copy_text(source))]
     else:
         with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn")) as pool:
             problems = [problem for problem in pool.map(execute_reporting, sources) if problem]
