@@ -212,6 +212,8 @@ class TestClaims:
     def test_catch_up(self):
         assert catch_up(self.logs, "fast", "slow") == [0.5, 0.5]
         assert catch_up(self.logs, "stuck", "slow") == [math.inf, math.inf]
+        # the start, no higher than the last loss of "stuck", is no lead of "fast"
+        assert catch_up(self.logs, "fast", "stuck") == [0.5, 0.5]
 
     def test_faster(self):
         assert check_faster("x", self.logs, "fast", "slow", "y").value == pytest.approx(2**0.5)

@@ -201,6 +201,7 @@ def test_check_holds_from_a_bad_start_and_refuses_ties_and_other_directions():
         (DtypeError, lambda: solve_graph_svm("tokens")),
         (RangeError, lambda: train_next_token(ORDER, Polyak(), 5)),
         (RangeError, lambda: train_next_token(ORDER, NGD(0.1, momentum=0.9), 5)),
+        (RangeError, lambda: train_next_token(ORDER, NGD(0.1, decay=(0, 0.5)), 5)),
         (RangeError, lambda: train_next_token(ORDER, NGD(0.1), 5, loss="cross-entropy")),
         (RangeError, lambda: train_next_token(ORDER, NGD(0.1), 5, decoder=EYE)),
         (RangeError, lambda: train_next_token(TIE, GD(0.1), 5, split=priority_rows(TIE))),

@@ -75,7 +75,7 @@ def train_next_token(
     ----------
     data : NextTokenData
     rule : Rule
-        `GD` or `NGD` without momentum.
+        `GD` or `NGD` without momentum, cap or decay.
     steps : int
     loss : {"log", "cross-entropy"}
         "log" is -log of the attention on the label's occurrences, convex in W.
@@ -211,10 +211,11 @@ def _step_size(rule, split) -> float:
     if not isinstance(rule, Rule):
         raise DtypeError("rule", expected="a Rule", got=type(rule).__name__, remedy="NGD(0.1)")
     plain = (rule.gap_power, rule.norm_power) in ((0.0, 0.0), (0.0, -1.0))
-    if not plain or rule.momentum or not math.isinf(rule.log_max_step):
+    if not plain or rule.momentum or not math.isinf(rule.log_max_step) or any(rule.decay):
         raise RangeError(
-            "rule", expected="GD or NGD without momentum or cap", got=rule.name, remedy="NGD(0.1)"
-        )
+            "rule", expected="GD or NGD without momentum, cap or decay", got=rule.name,
+            remedy="NGD(0.1)",
+        )  # fmt: skip
     if split is not None and not (isinstance(split, PriorityRows) and rule.norm_power):
         raise RangeError(
             "split", expected="PriorityRows, with NGD", got=f"{type(split).__name__}, {rule.name}",

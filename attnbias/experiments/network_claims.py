@@ -36,11 +36,14 @@ def leads(logs, ahead: str, behind: str) -> np.ndarray:
 
 
 def catch_up(logs, ahead: str, behind: str) -> list[float]:
-    """Share of the steps until `ahead` is below the last loss of `behind`, a seed; inf if never."""
+    """Share of the steps until `ahead` is below the last loss of `behind`, a seed; inf if never.
+
+    The start, which both share, is no record of either.
+    """
     shares = []
     for a, b in zip(logs[ahead], logs[behind], strict=True):
-        below = np.flatnonzero(a["train_loss"] <= b["train_loss"][-1])
-        shares.append(float(a.step[below[0]] / a.step[-1]) if below.size else np.inf)
+        below = np.flatnonzero(a["train_loss"][1:] <= b["train_loss"][-1])
+        shares.append(float(a.step[1:][below[0]] / a.step[-1]) if below.size else np.inf)
     return shares
 
 

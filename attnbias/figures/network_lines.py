@@ -89,7 +89,7 @@ def clock(log: TrainingLog) -> tuple[float, str]:
     examples, batch = log.meta.get("train_examples", 0), log.meta.get("batch_size", 1)
     per_epoch = examples // batch
     if per_epoch and log.step[-1] >= 2 * per_epoch:
-        return 1.0 / per_epoch, f"epoch of {per_epoch} steps"
+        return 1.0 / per_epoch, "epoch" if per_epoch == 1 else f"epoch of {per_epoch} steps"
     return 1.0, "step t"
 
 

@@ -66,7 +66,8 @@ def _where_runs_end(e: Evidence) -> Finding:
 BEYOND_GLOBAL = (
     Claim(
         "score-trap",
-        "On three tokens any spread of scores traps starts beyond log(3/s - 1), and no others.",
+        "On three tokens any spread s of scores traps starts against W_mm from log(3/s - 1) on, "
+        "up to a sliver, and frees those before.",
         "ours",
         "chap-global",
         "c",
