@@ -102,7 +102,7 @@ def train_heads(
     >>> bool((trace.W[:, 0] == trace.W[:, 1]).all())  # equal starts stay equal
     True
     """
-    step_size = _step_size(rule)
+    step_size = plain_step_size(rule)
     steps = require_int("steps", steps, low=1)
     state = _Heads(data, decoders, as_loss(loss))
     W = _starts(W0, state.H, data.d)
@@ -122,7 +122,7 @@ def train_heads(
         if t in marks:
             found.append((t, W.numpy().copy(), *row, logs.numpy(), path.numpy(), least.numpy()))
         if t < steps:
-            scale = step_size * _scale(rule, shift, size, logs)
+            scale = step_size * step_scales(rule, shift, size, logs)
             W += scale[:, None, None] * G
             path = path + scale * size
     return HeadsTrace(*(np.array(column) for column in zip(*found, strict=True)))
@@ -172,8 +172,8 @@ class _Heads:
         return G, shift, least, (value, nonopt, reweighting.numpy())
 
 
-def _scale(rule, shift, size, logs):
-    """Factor of each head's scaled gradient."""
+def step_scales(rule, shift, size, logs):
+    """(H,) factor by which each of H scaled gradients moves its matrix: of a head, or a layer."""
     if rule.norm_power == 0:
         return shift.exp()
     if rule.normalise == "shared":
@@ -181,7 +181,8 @@ def _scale(rule, shift, size, logs):
     return 1 / size
 
 
-def _step_size(rule) -> float:
+def plain_step_size(rule) -> float:
+    """Step size of GD or of NGD without momentum; other rules are refused."""
     if not isinstance(rule, Rule):
         raise DtypeError("rule", expected="a Rule", got=type(rule).__name__, remedy="NGD(0.1)")
     plain = (rule.gap_power, rule.norm_power) in ((0.0, 0.0), (0.0, -1.0))

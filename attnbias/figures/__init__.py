@@ -9,6 +9,7 @@ from __future__ import annotations
 from .benches import plot_sharing, plot_targets
 from .checks import plot_check
 from .cosines import plot_cosines
+from .depth import plot_depth
 from .heads import plot_heads
 from .levels import plot_levels
 from .looks import rule_style, style
@@ -36,6 +37,7 @@ __all__ = [
     "plot_bad_start",
     "plot_check",
     "plot_cosines",
+    "plot_depth",
     "plot_escape_steps",
     "plot_exponent_map",
     "plot_exponent_windows",

@@ -54,7 +54,7 @@ def solve_w_svm(data: Dataset, opt=None) -> SVMSolution:
     >>> solve_w_svm(make_separation_pair()).weights.tolist()
     [[1.0, 0.0], [0.0, 0.0]]
     """
-    return _solve(gap_rows(data, opt), "W-SVM")
+    return solve_rows(gap_rows(data, opt), "W-SVM")
 
 
 def solve_u_svm(data: Dataset, opt=None) -> SVMSolution:
@@ -90,10 +90,11 @@ def solve_u_svm(data: Dataset, opt=None) -> SVMSolution:
     """
     opt = resolve_opt(data, opt)
     chosen = data.X[torch.arange(data.n, device=opt.device), opt].double()
-    return _solve(LabelRows(data.y.double()[:, None] * chosen, opt), "u-SVM")
+    return solve_rows(LabelRows(data.y.double()[:, None] * chosen, opt), "u-SVM")
 
 
-def _solve(rows: GapRows | LabelRows, problem: str) -> SVMSolution:
+def solve_rows(rows: GapRows | LabelRows, problem: str) -> SVMSolution:
+    """The smallest weights with margins of at least 1 on given rows, as `solve_w_svm`."""
     gram = rows.gram()
     _require_range(gram, rows, problem)
     core = solve_dual(gram)

@@ -1,0 +1,358 @@
+"""Two layers: the invariant of a token pair, where layer one ends, and which token leads."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from .._validate import as_float_tensor, require_finite, require_number, require_shape
+from ..checks import Check, CheckTable
+from ..data import Dataset
+from ..data.dataset import require_dataset
+from ..dynamics.depth import DepthTrace
+from ..errors import DtypeError, RangeError
+from ..geometry.queries import LEVEL, query_leads, selected_queries, solve_query_svm
+from ..geometry.tokens import token_scores
+
+ORTHOGONAL = 1e-12  # of the product of two lengths: rounding
+SOURCE = "two layers, ours"
+
+
+def layer_potential(w, first: float, second: float):
+    """F(w) = A (w + e^w) - B (w - e^-w): a token pair keeps |x_1|^2 delta^2 / 2 - F(w).
+
+    Parameters
+    ----------
+    w : float or array
+        Logit gap of the first token over the second in layer one.
+    first, second : float
+        A = |x_1|^2 - x_1'x_2 and B = |x_2|^2 - x_1'x_2.
+
+    Returns
+    -------
+    float or array
+
+    Notes
+    -----
+    Source: ours [c]. F' = A (1 + e^w) - B (1 + e^-w) = q'(x_1 - x_2) / (a (1 - a)) at
+    a = 1 / (1 + e^-w), the query q = a x_1 + (1 - a) x_2 of layer two.
+
+    Examples
+    --------
+    >>> layer_potential(0.0, 1.0, 4.0)
+    5.0
+    """
+    w = np.asarray(w, dtype=float)
+    with np.errstate(over="ignore"):
+        value = first * (w + np.exp(w)) - second * (w - np.exp(-w))
+    return float(value) if value.ndim == 0 else value
+
+
+def separatrix(w, first: float, second: float, query: float = 1.0):
+    """The delta above which a token pair with layer-one gap w ends with the first token selected.
+
+    delta is the gap of layer two with x_1 as its query minus that with x_2.
+
+    Parameters
+    ----------
+    w : float or array
+    first, second : float
+        As in `layer_potential`; at least one of them is positive.
+    query : float
+        |x_1|.
+
+    Returns
+    -------
+    float or array
+        Infinite where A <= 0, minus infinity where B <= 0: the start does not matter.
+
+    Raises
+    ------
+    RangeError
+
+    Examples
+    --------
+    >>> round(separatrix(0.0, 1.0, 1.0), 12)  # tokens of one length, from zero: undecided
+    0.0
+    >>> separatrix(0.0, 2.0, 1.0) < 0 < separatrix(0.0, 1.0, 2.0)
+    True
+    """
+    first, second = require_number("first", first), require_number("second", second)
+    query = require_number("query", query, low=0, open_low=True)
+    if first + second <= 0:
+        raise RangeError(
+            "first, second", expected="A + B = |x_1 - x_2|^2 > 0", got=f"{first + second:g}",
+            remedy="two different tokens",
+        )  # fmt: skip
+    w = np.asarray(w, dtype=float)
+    if min(first, second) <= 0:
+        value = np.full(w.shape, math.inf if first <= 0 else -math.inf)
+    else:
+        saddle = math.log(second / first)
+        rise = layer_potential(w, first, second) - layer_potential(saddle, first, second)
+        value = -np.sign(w - saddle) * np.sqrt(2 * np.maximum(rise, 0.0)) / query
+    return float(value) if value.ndim == 0 else value
+
+
+def pair_coordinates(data: Dataset, W) -> tuple[np.ndarray, np.ndarray]:
+    """w and delta of every sequence: where a run of two layers stands in its plane.
+
+    Parameters
+    ----------
+    data : Dataset
+        Of two tokens a sequence, with a decoder.
+    W : (..., 2, d, d)
+
+    Returns
+    -------
+    w, delta : (..., n) arrays
+
+    Raises
+    ------
+    ShapeError, DtypeError, NonFiniteError, RangeError
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias.data.cues import make_token_pairs
+    >>> w, delta = pair_coordinates(make_token_pairs(), torch.ones(2, 2, 2).double())
+    >>> w.tolist(), delta.tolist()
+    ([0.0], [0.0])
+    """
+    scores, X = _pairs(data)
+    W = as_float_tensor("W", W).detach().double()
+    require_shape("W", W, (*W.shape[:-3], 2, data.d, data.d), "(..., 2, d, d)")
+    require_finite("W", W)
+    apart = X[:, 0] - X[:, 1]
+    sign = torch.where(scores[:, 0] > scores[:, 1], 1.0, -1.0).double()
+    w = torch.einsum("nd,...de,ne->...n", apart, W[..., 0, :, :], X[:, 0])
+    delta = sign * torch.einsum("nd,...de,ne->...n", apart, W[..., 1, :, :], apart)
+    return w.numpy(), delta.numpy()
+
+
+def predicted_selection(data: Dataset, W0) -> torch.Tensor:
+    """The token of each pair that layer one selects in the end, from the separatrix.
+
+    Parameters
+    ----------
+    data : Dataset
+        Of two tokens a sequence, tokens of different sequences orthogonal, with a decoder.
+    W0 : (2, d, d)
+
+    Returns
+    -------
+    (n,) long tensor
+
+    Raises
+    ------
+    RangeError, ShapeError, DtypeError, NonFiniteError
+
+    Notes
+    -----
+    Source: ours [c], for gradient flow with any common change of time.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias.data.cues import make_token_pairs
+    >>> predicted_selection(make_token_pairs(1, 2.0), torch.zeros(2, 2, 2).double()).tolist()
+    [1]
+    """
+    w, delta = pair_coordinates(data, W0)
+    A, B, query = _products(data)
+    each = zip(w, A, B, query, strict=True)
+    edge = np.array([separatrix(*values) for values in each])
+    return torch.from_numpy(np.where(delta > edge, 0, 1))
+
+
+def check_pair_invariant(data: Dataset, trace: DepthTrace, drift: float = 0.02) -> CheckTable:
+    """Whether each token pair keeps |x_1|^2 delta^2 / 2 - F(w), up to the length of steps.
+
+    Parameters
+    ----------
+    data : Dataset
+        As in `predicted_selection`.
+    trace : DepthTrace
+        Of GD, or of NGD with a shared norm, with small steps.
+    drift : float > 0
+        Allowed change, as a share of 1 + |x_1|^2 delta^2 / 2.
+
+    Returns
+    -------
+    CheckTable
+        One check, of the pair that drifts most at each record.
+
+    Raises
+    ------
+    RangeError, DtypeError
+
+    Notes
+    -----
+    Source: ours [c] for the flow; the share is a choice [d].
+
+    Examples
+    --------
+    >>> from attnbias import NGD
+    >>> from attnbias.data.cues import make_token_pairs
+    >>> from attnbias.dynamics.depth import train_two_layers
+    >>> data = make_token_pairs(1, 2.0)
+    >>> check_pair_invariant(
+    ...     data, train_two_layers(data, NGD(0.01, normalise="shared"), 300)
+    ... ).all_hold
+    True
+    """
+    _require_trace(trace)
+    drift = require_number("drift", drift, low=0, open_low=True)
+    w, delta = pair_coordinates(data, trace.W)
+    A, B, query = _products(data)
+    energy = query**2 * delta**2 / 2
+    kept = energy - layer_potential(w, A, B)
+    share = (np.abs(kept - kept[0]) / (1 + energy)).max(axis=1)
+    statement = "change of |x_1|^2 delta^2 / 2 - F(w), over 1 + |x_1|^2 delta^2 / 2"
+    return CheckTable([Check.along(statement, trace.step, share, drift, source=SOURCE)])
+
+
+def check_longest_leads(data: Dataset, trace: DepthTrace) -> CheckTable:
+    """On orthogonal tokens and from zero the longest token of each sequence leads layer one.
+
+    Parameters
+    ----------
+    data : Dataset
+        With a decoder.
+    trace : DepthTrace
+        From zero, with any rule along the negative gradients.
+
+    Returns
+    -------
+    CheckTable
+        One check: the least of log a_longest - log a_t at every record, at least 0. Not
+        applicable where tokens are not orthogonal, wrong tokens differ in score, or W_0 is not
+        zero.
+
+    Raises
+    ------
+    DtypeError, MissingDecoderError
+
+    Notes
+    -----
+    Source: ours [c].
+
+    Examples
+    --------
+    >>> from attnbias import NGD
+    >>> from attnbias.data.cues import make_token_pairs
+    >>> from attnbias.dynamics.depth import train_two_layers
+    >>> data = make_token_pairs(3, 0.5)
+    >>> check_longest_leads(data, train_two_layers(data, NGD(1.0), 20)).all_hold
+    True
+    """
+    _require_trace(trace)
+    statement = "log softmax of the longest token minus that of any other, in layer one"
+    why = _not_orthogonal(data)
+    if why is None and np.abs(trace.W[0]).max() > 0:
+        why = "for runs from zero"
+    if why is not None:
+        return CheckTable([Check.not_applicable(statement, why, source=SOURCE, sense=">=")])
+    lengths = data.X.double().norm(dim=2).numpy()
+    best = trace.log_attention[:, np.arange(data.n), lengths.argmax(axis=1)]
+    least = (best[:, :, None] - trace.log_attention).min(axis=(1, 2))
+    rounding = 1e-12 * (1 + np.abs(trace.log_attention).max(axis=(1, 2)))
+    return CheckTable(
+        [Check.along(statement, trace.step, least, 0.0, ">=", rounding=rounding, source=SOURCE)]
+    )
+
+
+def check_two_layers(data: Dataset, trace: DepthTrace, largest: float = 1e-2) -> CheckTable:
+    """Where a run of two layers ended: a stationary selection, and its W-SVM.
+
+    Parameters
+    ----------
+    data : Dataset
+        With a decoder.
+    trace : DepthTrace
+    largest : float
+        For 1 - cosine of W_2 with the W-SVM of the selected queries.
+
+    Returns
+    -------
+    CheckTable
+        How many tokens would raise the margin as queries, against 0; and 1 - cosine.
+
+    Raises
+    ------
+    DtypeError, InfeasibleError, MissingDecoderError
+
+    Notes
+    -----
+    Source: ours [d], a conjecture beyond one pair of tokens and beyond a fixed layer one.
+
+    Examples
+    --------
+    >>> from attnbias import NGD
+    >>> from attnbias.data.cues import make_cue_pair
+    >>> from attnbias.dynamics.depth import train_two_layers
+    >>> data = make_cue_pair()
+    >>> check_two_layers(data, train_two_layers(data, NGD(0.5), 200)).all_hold
+    True
+    """
+    _require_trace(trace)
+    tokens = trace.selected
+    svm = solve_query_svm(data, selected_queries(data, tokens))
+    leading = int((query_leads(data, svm, tokens) > LEVEL * svm.dual.sum()).sum())
+    error = float(trace.alignment_error(2, svm.weights.numpy())[-1])
+    own = {"source": SOURCE, "provenance": "d"}
+    return CheckTable(
+        (
+            Check("tokens that would raise the margin as queries", float(leading), 0.0, **own),
+            Check("1 - cosine(W_2, W-SVM of the selected queries)", error, largest, **own),
+        )
+    )
+
+
+def _pairs(data: Dataset):
+    scores = token_scores(data)
+    if data.T != 2:
+        raise RangeError(
+            "data", expected="two tokens a sequence", got=f"T = {data.T}",
+            remedy="make_token_pairs",
+        )  # fmt: skip
+    return scores, data.X.double()
+
+
+def _products(data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A, B and |x_1| of every pair; refuses pairs that are not orthogonal to each other."""
+    X = data.X.double()
+    flat = X.reshape(-1, data.d)
+    block = torch.arange(data.n).repeat_interleave(data.T)
+    across = (flat @ flat.T).abs()[block[:, None] != block]
+    if across.numel() and float(across.max()) > ORTHOGONAL * float(flat.norm(dim=1).max()) ** 2:
+        raise RangeError(
+            "data", expected="tokens of different sequences orthogonal", got="others",
+            remedy="make_token_pairs, or one sequence alone",
+        )  # fmt: skip
+    inner = (X[:, 0] * X[:, 1]).sum(dim=1)
+    squares = (X**2).sum(dim=2)
+    products = squares[:, 0] - inner, squares[:, 1] - inner, squares[:, 0].sqrt()
+    return tuple(each.numpy() for each in products)
+
+
+def _not_orthogonal(data: Dataset) -> str | None:
+    scores = token_scores(data)
+    rest = scores.sort(dim=1).values[:, :-1]
+    flat = data.X.double().reshape(-1, data.d)
+    gram = flat @ flat.T
+    if float((gram - gram.diag().diag()).abs().max()) > ORTHOGONAL * float(gram.max()):
+        return "for tokens that are all orthogonal"
+    if float((rest[:, -1] - rest[:, 0]).abs().max()) > 0:
+        return "for wrong tokens of equal scores"
+    return None
+
+
+def _require_trace(trace) -> None:
+    if not isinstance(trace, DepthTrace):
+        raise DtypeError(
+            "trace", expected="a DepthTrace", got=type(trace).__name__,
+            remedy="use train_two_layers",
+        )  # fmt: skip
