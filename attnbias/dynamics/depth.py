@@ -67,6 +67,12 @@ class DepthTrace:
         """(R, n) the largest softmax of layer one in each sequence."""
         return np.exp(self.log_attention.max(axis=2))
 
+    @property
+    def log_unselected(self) -> np.ndarray:
+        """(R, n) log of 1 minus the largest softmax of layer one, exact after saturation."""
+        others = np.sort(self.log_attention, axis=2)[:, :, :-1]
+        return np.logaddexp.reduce(others, axis=2)
+
     def alignment_error(self, layer: int, direction) -> np.ndarray:
         """(R,) 1 - cosine of W_1 (layer 1) or W_2 (layer 2) with a (d, d) direction."""
         layer = require_int("layer", layer, low=1, high=2)

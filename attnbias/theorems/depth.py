@@ -7,10 +7,9 @@ import math
 import numpy as np
 import torch
 
-from .._validate import as_float_tensor, require_finite, require_number, require_shape
+from .._validate import as_float_tensor, require_finite, require_int, require_number, require_shape
 from ..checks import Check, CheckTable
 from ..data import Dataset
-from ..data.dataset import require_dataset
 from ..dynamics.depth import DepthTrace
 from ..errors import DtypeError, RangeError
 from ..geometry.queries import LEVEL, query_leads, selected_queries, solve_query_svm
@@ -92,7 +91,7 @@ def separatrix(w, first: float, second: float, query: float = 1.0):
     else:
         saddle = math.log(second / first)
         rise = layer_potential(w, first, second) - layer_potential(saddle, first, second)
-        value = -np.sign(w - saddle) * np.sqrt(2 * np.maximum(rise, 0.0)) / query
+        value = -np.sign(w - saddle) * np.sqrt(2 * np.maximum(rise, 0.0)) / query + 0.0
     return float(value) if value.ndim == 0 else value
 
 
@@ -129,7 +128,56 @@ def pair_coordinates(data: Dataset, W) -> tuple[np.ndarray, np.ndarray]:
     sign = torch.where(scores[:, 0] > scores[:, 1], 1.0, -1.0).double()
     w = torch.einsum("nd,...de,ne->...n", apart, W[..., 0, :, :], X[:, 0])
     delta = sign * torch.einsum("nd,...de,ne->...n", apart, W[..., 1, :, :], apart)
-    return w.numpy(), delta.numpy()
+    return w.numpy() + 0.0, delta.numpy() + 0.0
+
+
+def expected_gap(data: Dataset, token: int, norm):
+    """Layer one's gap of a single pair's selected token, once layer two has grown to a norm.
+
+    2 log norm + log(|x_1|^2 |x_1 - x_2|^2 (|x_s|^2 - x_1'x_2) / (2 |x_s|^2)), up to what
+    vanishes as norm grows.
+
+    Parameters
+    ----------
+    data : Dataset
+        One sequence of two tokens, with a decoder.
+    token : {0, 1}
+        s, the selected token.
+    norm : float or array
+        Of W_2, positive.
+
+    Returns
+    -------
+    float or array
+
+    Raises
+    ------
+    RangeError
+        When layer one can't end at this token; and for other data.
+
+    Notes
+    -----
+    Source: ours [c]: delta = norm |x_1 - x_2| A / |x_s| in the invariant.
+
+    Examples
+    --------
+    >>> from attnbias.data.cues import make_token_pairs
+    >>> expected_gap(make_token_pairs(), 0, 1.0)  # |x_1 - x_2|^2 = 2, A = 1
+    0.0
+    """
+    _pairs(data)
+    products, query = _products(data)[:2], _products(data)[2]
+    token = require_int("token", token, low=0, high=1)
+    if data.n != 1 or products[token][0] <= 0:
+        raise RangeError(
+            "data, token", expected="one sequence, and a token longer than the other's part in it",
+            got=f"{data.n} sequences, {products[token].min():g}", remedy="the other token",
+        )  # fmt: skip
+    X = data.X.double()[0]
+    apart, size = float((X[0] - X[1]) @ (X[0] - X[1])), float(X[token] @ X[token])
+    constant = math.log(query[0] ** 2 * apart * products[token][0] / (2 * size))
+    value = 2 * np.log(np.asarray(norm, dtype=float)) + constant
+    return float(value) if value.ndim == 0 else value
 
 
 def predicted_selection(data: Dataset, W0) -> torch.Tensor:
