@@ -38,17 +38,19 @@ from attnbias.geometry.queries import (
     selected_queries,
     solve_query_svm,
 )
+from attnbias.geometry.token_pairs import (
+    expected_gap,
+    layer_potential,
+    pair_coordinates,
+    predicted_selection,
+    separatrix,
+)
 from attnbias.ledger import beyond_depth
 from attnbias.ledger.beyond_depth import BEYOND_DEPTH
 from attnbias.theorems.depth import (
     check_longest_leads,
     check_pair_invariant,
     check_two_layers,
-    expected_gap,
-    layer_potential,
-    pair_coordinates,
-    predicted_selection,
-    separatrix,
 )
 
 SHARED = {"normalise": "shared"}

@@ -12,7 +12,8 @@ from ..data.cues import make_cue_pair, make_kindred, make_token_pairs
 from ..dynamics.depth import train_two_layers
 from ..dynamics.rules import NGD
 from ..geometry.queries import contrary_pairs
-from ..theorems.depth import check_two_layers, predicted_selection
+from ..geometry.token_pairs import predicted_selection
+from ..theorems.depth import check_two_layers
 from .claim import Claim, Finding, judge
 
 CHAPTER = "chap-depth"
