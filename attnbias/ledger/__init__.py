@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .answers import ANSWERS, STRENGTHS, Answer, render_answers
+from .beyond_depth import BEYOND_DEPTH
 from .beyond_geometries import GEOMETRIES
 from .beyond_global import BEYOND_GLOBAL
 from .beyond_heads import BEYOND_HEADS
@@ -62,5 +63,6 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
         *JOINT_OPEN,
         *BEYOND_NEXT_TOKEN,
         *BEYOND_HEADS,
+        *BEYOND_DEPTH,
     ),
 }

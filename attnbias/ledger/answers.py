@@ -190,6 +190,22 @@ ANSWERS = (
         ("heads-balance",),
     ),
     Answer(
+        "What do two layers on top of each other select?",
+        "Layer two turns to the W-SVM of the queries that layer one picks. On token pairs a curve "
+        "in closed form parts the starts, and layer one's gap grows like $2\\log\\|W_2\\|$. There "
+        "is a task for which two layers have weights and one has none.",
+        "proved",
+        "chap-depth",
+        ("depth-separatrix", "depth-serves-contraries"),
+    ),
+    Answer(
+        "Which queries does the first layer pick in general?",
+        "Such that no single token would widen the second layer's margin: so it was in every run.",
+        "measured",
+        "chap-depth",
+        ("depth-selects-stationary",),
+    ),
+    Answer(
         "When does the exponent $-2$ of $1 - $ cosine show?",
         "Once the settling rate of the data, the margin and $\\|W\\|$ multiply to ten; before a "
         "hundredth never; the time goes like one over the smallest slack.",

@@ -67,7 +67,7 @@ def _ends(e) -> Finding:
 BEYOND_DEPTH = (
     Claim(
         "depth-separatrix",
-        "On token pairs a closed curve of starts decides which query layer one selects for layer "
+        "On token pairs a curve in closed form decides which query layer one selects for layer "
         "two, and layer one's gap grows like twice the logarithm of layer two's norm.",
         "ours",
         CHAPTER,
