@@ -7,13 +7,14 @@ from pathlib import Path
 
 from .._validate import require_choice
 from ..errors import RangeError
-from . import exponents, fig1, fig2, fig3, fig4, fig6, fig7, fig8, fig9, fig10, heads
+from . import exponents, fig1, fig2, fig3, fig4, fig6, fig7, fig8, fig9, fig10, heads, ranks
 from .cosine_result import CosineResult
 from .exponent_result import ExponentResult
 from .head_result import HeadResult
 from .network_result import NetworkResult
 from .networks import train_all
 from .paths import query_images, sequence_scores
+from .rank_result import RankResult
 from .result import ExperimentResult
 from .snapshots import Snapshots, attention_snapshots
 
@@ -23,6 +24,7 @@ __all__ = [
     "ExponentResult",
     "HeadResult",
     "NetworkResult",
+    "RankResult",
     "Snapshots",
     "attention_snapshots",
     "describe",
@@ -40,6 +42,7 @@ __all__ = [
     "list",
     "load",
     "query_images",
+    "ranks",
     "run",
     "sequence_scores",
 ]
@@ -56,6 +59,7 @@ _REGISTRY = {
     "fig10": fig10,
     "heads": heads,
     "exponents": exponents,
+    "ranks": ranks,
 }
 
 
@@ -69,8 +73,9 @@ def list():
     Examples
     --------
     >>> from attnbias import experiments
-    >>> experiments.list()
-    ['fig1', 'fig2', 'fig3', 'fig4', 'fig6', 'fig7', 'fig8', 'fig9', 'fig10', 'heads', 'exponents']
+    >>> experiments.list()  # doctest: +NORMALIZE_WHITESPACE
+    ['fig1', 'fig2', 'fig3', 'fig4', 'fig6', 'fig7', 'fig8', 'fig9', 'fig10', 'heads',
+     'exponents', 'ranks']
     """
     return [*_REGISTRY]
 
@@ -154,7 +159,7 @@ def load(name: str, folder="book/results") -> NetworkResult | CosineResult | Hea
 
     Returns
     -------
-    NetworkResult, CosineResult for "fig10", HeadResult for "heads", ExponentResult
+    NetworkResult, CosineResult for "fig10", HeadResult for "heads", ExponentResult, RankResult
 
     Raises
     ------

@@ -212,9 +212,9 @@ def _frames(rows: GapRows, norm: str) -> tuple[torch.Tensor, torch.Tensor]:
     if norm == "max":
         eye = torch.eye(rows.queries.shape[1], dtype=torch.float64)
         return eye, eye
-    return _basis(rows.differences), _basis(rows.queries)
+    return span_basis(rows.differences), span_basis(rows.queries)
 
 
-def _basis(vectors: torch.Tensor) -> torch.Tensor:
+def span_basis(vectors: torch.Tensor) -> torch.Tensor:
     U, s, _ = torch.linalg.svd(vectors.T, full_matrices=False)
     return U[:, s > 1e-12 * s[0]]
