@@ -39,7 +39,8 @@ class RankResult(TableResult):
         held = sum(check.holds for check in self.claims)
         counts = [self.table[f"{norm}_status"].value_counts() for norm in "FN"]
         words = " and ".join(f"{count['solved']:,}" for count in counts)
-        return f"Ranks of SVM solutions: {words} of {len(self.table):,} solved; {held} of {len(self.claims)} claims hold"
+        solved = f"{words} of {len(self.table):,} solved"
+        return f"Ranks of SVM solutions: {solved}; {held} of {len(self.claims)} claims hold"
 
 
 def claims(table: pandas.DataFrame) -> CheckTable:

@@ -89,14 +89,15 @@ def _system(D, Z, K, Q, a) -> tuple[torch.Tensor, torch.Tensor]:
     on_Q, on_K = Z @ Q, D @ K  # (m, r): z_k' Q and d_k' K
     residual = torch.cat([(G @ Q - K).flatten(), (G.T @ K - Q).flatten(),
                           (on_K * on_Q).sum(dim=1) - 1])  # fmt: skip
-    p, q, m, r = len(K), len(Q), len(a), K.shape[1]
-    eye, one = torch.eye(r, dtype=G.dtype), torch.eye(p * r, dtype=G.dtype)
-    first = torch.cat([-one, torch.kron(G, eye), torch.einsum("ki,kj->ijk", D, on_Q).reshape(-1, m)],
-                      dim=1)  # fmt: skip
-    one = torch.eye(q * r, dtype=G.dtype)
-    second = torch.cat([torch.kron(G.T.contiguous(), eye), -one,
-                        torch.einsum("ki,kj->ijk", Z, on_K).reshape(-1, m)], dim=1)  # fmt: skip
-    third = torch.cat([torch.einsum("ki,kj->kij", D, on_Q).reshape(m, -1),
-                       torch.einsum("ki,kj->kij", Z, on_K).reshape(m, -1),
-                       G.new_zeros(m, m)], dim=1)  # fmt: skip
-    return residual, torch.cat([first, second, third])
+    m, r = len(a), K.shape[1]
+    eye = torch.eye(r, dtype=G.dtype)
+    by_Q, by_K = torch.kron(G, eye), torch.kron(G.T.contiguous(), eye)
+    first = [-torch.eye(K.numel(), dtype=G.dtype), by_Q, _outer(D, on_Q)]
+    second = [by_K, -torch.eye(Q.numel(), dtype=G.dtype), _outer(Z, on_K)]
+    third = [_outer(D, on_Q).T, _outer(Z, on_K).T, G.new_zeros(m, m)]
+    return residual, torch.cat([torch.cat(part, dim=1) for part in (first, second, third)])
+
+
+def _outer(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """(p r, m): the entries of left_k right_k', a column a row k."""
+    return torch.einsum("ki,kj->ijk", left, right).reshape(-1, len(left))

@@ -62,7 +62,7 @@ def nuclear_rank(data: Dataset, opt=None, *, solution: NormSVMSolution | None = 
     >>> from attnbias.data.free_queries import make_free_queries
     >>> from attnbias.geometry.nuclear_rank import nuclear_rank
     >>> [nuclear_rank(make_free_queries(5, 5, d)).rank for d in (4, 20)]
-    [1, 2]
+    [3, 2]
     """
     rows = gap_rows(data, opt)
     given = solve_norm_svm(data, "nuclear", opt) if solution is None else solution
