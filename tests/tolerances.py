@@ -87,3 +87,6 @@ FAINT = 1e-12
 SETTLED = 1e-3
 # Squared hinge next to margin 1: log(1 - z) loses the digits that z shares with 1.
 NEAR_A_CORNER = 1e-6
+# Eigenvalues of an interior-point semidefinite solution over the largest: those that are zero come
+# out at 1e-6 and below (the root of its gap), the others here above 1e-2.
+RANK_SECOND_SOLVER = 1e-4

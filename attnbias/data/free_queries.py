@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from .._validate import require_int
-from .dataset import Dataset
+from ..errors import MissingDecoderError
+from .dataset import Dataset, require_dataset
 
 
 def make_free_queries(n: int = 5, T: int = 5, d: int = 5, seed: int = 0) -> Dataset:
@@ -55,4 +56,46 @@ def make_free_queries(n: int = 5, T: int = 5, d: int = 5, seed: int = 0) -> Data
     return Dataset(
         X.double(), y.double(), opt=opt, query=query.double(), name="free queries",
         meta={"n": n, "T": T, "d": d, "seed": seed},
+    )  # fmt: skip
+
+
+def with_unit_values(data: Dataset) -> Dataset:
+    """The same keys, queries and optimal tokens, with values that score 1 there and 0 elsewhere.
+
+    Parameters
+    ----------
+    data : Dataset
+        With optimal tokens in place of a decoder.
+
+    Returns
+    -------
+    Dataset
+        With a decoder; Assumption 2 holds, so that the data can be trained on.
+
+    Raises
+    ------
+    DtypeError
+    MissingDecoderError
+        For data without optimal tokens.
+
+    Examples
+    --------
+    >>> from attnbias import token_scores
+    >>> from attnbias.data.free_queries import make_free_queries, with_unit_values
+    >>> token_scores(with_unit_values(make_free_queries(2, 3, 4))).sum(dim=1).tolist()
+    [1.0, 1.0]
+    """
+    require_dataset(data, cross=True)
+    if data.opt is None:
+        raise MissingDecoderError(
+            "data", expected="optimal tokens", got="none",
+            remedy="Dataset(X, y, opt=opt), or make_free_queries",
+        )  # fmt: skip
+    values = torch.zeros_like(data.X)
+    values[torch.arange(data.n), data.opt, 0] = data.y
+    u = torch.zeros_like(data.X[0, 0])
+    u[0] = 1
+    return Dataset(
+        values, data.y, u=u, lengths=data.lengths, query=data.queries, key=data.keys,
+        name=f"{data.name}, unit values", meta=dict(data.meta),
     )  # fmt: skip

@@ -20,6 +20,7 @@ from .next_token import plot_hard_and_soft
 from .numbers import figure_numbers
 from .overparam import plot_feasible_share
 from .plane import plot_bad_start, plot_plane_trajectory
+from .ranks import plot_left_over, plot_ranks
 from .runs import plot_alignment_rates, plot_runs, plot_wall
 from .scale import plot_escape_steps, slider_scale
 from .sets import plot_sets
@@ -47,11 +48,13 @@ __all__ = [
     "plot_groups",
     "plot_hard_and_soft",
     "plot_heads",
+    "plot_left_over",
     "plot_levels",
     "plot_lock_map",
     "plot_margin_matrix",
     "plot_momentum",
     "plot_plane_trajectory",
+    "plot_ranks",
     "plot_runs",
     "plot_sets",
     "plot_settled_steps",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import torch
@@ -194,7 +195,9 @@ def _solve(rows: GapRows, norm: str) -> tuple[torch.Tensor, torch.Tensor]:
     }[norm]()
     margins = cvxpy.sum(cvxpy.multiply(D @ M, Z), axis=1) >= 1
     try:
-        cvxpy.Problem(cvxpy.Minimize(size), [margins]).solve(solver=cvxpy.CLARABEL)
+        with warnings.catch_warnings():  # of inaccurate solutions: the bounds will tell
+            warnings.simplefilter("ignore", UserWarning)
+            cvxpy.Problem(cvxpy.Minimize(size), [margins]).solve(solver=cvxpy.CLARABEL)
     except cvxpy.error.SolverError as error:
         raise SolverError(
             f"{norm}-norm W-SVM",

@@ -1,0 +1,314 @@
+"""Bounds on ranks: closed forms, a second solver, distances they must cover, broken pairs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tolerances import CLOSED_FORM, RANK_SECOND_SOLVER, SVM_EQUIVALENT
+
+from attnbias import NGD, Dataset, check_assumption2, experiments, solve_w_svm, token_scores, train
+from attnbias.data.free_queries import make_free_queries, with_unit_values
+from attnbias.errors import AttnBiasError, InfeasibleError, MissingDecoderError
+from attnbias.experiments import rank_result, ranks
+from attnbias.figures import plot_left_over, plot_ranks
+from attnbias.geometry import rank_bounds
+from attnbias.geometry.norm_svm import certify_norm, matrix_norm, solve_norm_svm
+from attnbias.geometry.nuclear_polish import polish_nuclear
+from attnbias.geometry.nuclear_rank import nuclear_bounds, nuclear_rank
+from attnbias.geometry.rank_bounds import frobenius_rank
+from attnbias.geometry.solution import certify
+from attnbias.geometry.tokens import gap_rows
+from attnbias.ledger import Evidence, beyond_ranks
+
+RESULTS = Path(__file__).parent.parent / "book" / "results"
+
+
+def one_row():
+    return Dataset([[[1.0, 0, 0], [0, 0, 0]]], [1], opt=[0], query=[[0, 2.0, 0]])
+
+
+def two_orthogonal():
+    """Rows e1 e1' and e2 e2': solutions [[1, c], [c, 1]] in the nuclear norm, all |c| <= 1."""
+    X = [[[1.0, 0, 0], [0, 0, 0]], [[0, 1.0, 0], [0, 0, 0]]]
+    return Dataset(X, [1, 1], u=[1.0, 1.0, 0])
+
+
+# closed forms
+
+
+def test_one_row_has_rank_one():
+    for found in (frobenius_rank(one_row()), nuclear_rank(one_row())):
+        assert found.rank == 1 and found.decided and found.rows == found.sequences == 1
+        assert abs(float(found.values[0]) - 0.5) < CLOSED_FORM  # W = e1 e2' / 2
+
+
+def test_two_orthogonal_rows():
+    found = frobenius_rank(two_orthogonal())
+    assert found.rank == 2 and found.error < CLOSED_FORM
+    free = nuclear_rank(two_orthogonal())  # solutions of rank 1 and of rank 2: nothing to decide
+    assert (free.lower, free.upper, free.rank) == (1, 2, None) and free.error > 1
+    rows = gap_rows(two_orthogonal())
+    for c in (-1.0, 0.0, 1.0):
+        W = torch.zeros(3, 3).double()
+        W[:2, :2] = torch.tensor([[1.0, c], [c, 1.0]])
+        assert certify_norm(rows, W, torch.ones(2).double(), "nuclear").duality_gap < CLOSED_FORM
+
+
+def test_queries_that_depend_bound_the_rank():
+    data = make_free_queries(4, 3, 10, seed=1)
+    same = dataclasses.replace(data, query=data.query[:1].expand(4, 10))
+    assert frobenius_rank(data).rank == 4
+    with_one = frobenius_rank(dataclasses.replace(same, y=abs(data.y), opt=data.opt))
+    assert with_one.numerical_rank(1e-9) == 1 and with_one.lower == 1
+    assert not with_one.decided or with_one.rank == 1
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_infeasible_is_not_rank_one(d):
+    data = make_free_queries(5, 5, d, seed=1)
+    for solve in (frobenius_rank, nuclear_rank):
+        with pytest.raises(InfeasibleError):
+            solve(data)
+
+
+# a second way to the same rank
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ranks_are_those_of_a_semidefinite_program(seed):
+    """|W|_nuc = min (tr A + tr B)/2 over [[A, W], [W', B]] >= 0, whose rank is that of W."""
+    cvxpy = pytest.importorskip("cvxpy")
+    data = make_free_queries(4, 4, 5, seed)
+    rows = gap_rows(data)
+    P = cvxpy.Variable((10, 10), PSD=True)
+    W = P[:5, 5:]
+    D, Z = rows.differences.numpy(), rows.queries[rows.sequence].numpy()
+    margins = cvxpy.sum(cvxpy.multiply(D @ W, Z), axis=1) >= 1
+    cvxpy.Problem(cvxpy.Minimize(cvxpy.trace(P) / 2), [margins]).solve(solver="CLARABEL")
+    values = np.linalg.eigvalsh(P.value)
+    assert nuclear_rank(data).rank == int((values > RANK_SECOND_SOLVER * values[-1]).sum())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_polishing_keeps_the_solution_and_closes_the_gap(seed):
+    data = make_free_queries(5, 5, 7, seed)
+    rows, raw = gap_rows(data), solve_norm_svm(data, "nuclear")
+    fine = polish_nuclear(rows, raw)
+    assert fine.duality_gap < 1e-12 and fine.duality_gap <= raw.duality_gap
+    assert abs(fine.bounds.upper / raw.bounds.upper - 1) < 1e-6
+    G = rows.combine(fine.dual)
+    assert abs(matrix_norm(G, "spectral") - 1) < SVM_EQUIVALENT
+
+
+# what the bounds must cover
+
+
+@given(seed=st.integers(0, 30), size=st.floats(-9, -2))
+@settings(max_examples=30, deadline=None)
+def test_bounds_cover_the_distance_from_the_solution(seed, size):
+    """A pair spoilt by noise is farther from optimal, and its bounds say so."""
+    data = make_free_queries(4, 4, 6, seed)
+    rows = gap_rows(data)
+    fine = polish_nuclear(rows, solve_norm_svm(data, "nuclear"))
+    truth = nuclear_bounds(rows, fine)
+    draw = torch.Generator().manual_seed(seed)
+    noise = 10**size * torch.randn(6, 6, generator=draw, dtype=torch.float64)
+    factors = 1 + 10**size * torch.randn(len(fine.dual), generator=draw).double()
+    spoilt = certify_norm(rows, fine.weights + noise, fine.dual * factors.abs(), "nuclear")
+    found = nuclear_bounds(rows, spoilt)
+    assert found.error >= float((spoilt.weights - fine.weights).norm()) - truth.error
+    G, H = (rows.combine(each.dual) for each in (spoilt, fine))
+    moved = G / matrix_norm(G, "spectral") - H / matrix_norm(H, "spectral")
+    assert found.dual_error >= matrix_norm(moved, "spectral") - truth.dual_error
+    assert found.lower <= truth.upper and found.upper >= truth.lower
+
+
+@given(seed=st.integers(0, 200))
+@settings(max_examples=30, deadline=None)
+def test_frobenius_rank_is_at_most_the_support_and_the_features(seed):
+    data = make_free_queries(4, 3, 3 + seed % 5, seed)
+    try:
+        found = frobenius_rank(data)
+    except InfeasibleError:
+        return
+    svm = solve_w_svm(data)
+    sequences = len(set(svm.constraints[svm.support, 0].tolist()))
+    assert found.lower <= found.upper <= min(sequences, data.d)
+    assert found.numerical_rank(found.error) == found.lower
+
+
+def test_a_wrong_support_is_not_proved():
+    svm = solve_w_svm(make_free_queries(5, 5, 6, seed=0))
+    weights, error, proved = rank_bounds._proved_support(svm)
+    assert proved and error < 1e-9
+    dual = svm.dual.clone()
+    dual[svm.support[0]] = 0
+    wrong = certify(svm.rows, dual, svm.weights)
+    assert not rank_bounds._proved_support(wrong)[2]
+    more = svm.dual.clone()
+    more[(svm.dual == 0).nonzero()[0]] = 0.5 * svm.dual.max()
+    assert not rank_bounds._proved_support(certify(svm.rows, more, svm.weights))[2]
+
+
+# data
+
+
+def test_recipe_and_its_traps():
+    data = make_free_queries(6, 4, 3, seed=5)
+    assert torch.allclose(data.X.norm(dim=2), torch.ones(6, 4).double(), atol=1e-6)
+    assert torch.equal(data.X, make_free_queries(6, 4, 3, seed=5).X)
+    assert not torch.equal(data.X, make_free_queries(6, 4, 3, seed=6).X)
+    line = make_free_queries(3, 5, 1)
+    assert set(line.X.flatten().tolist()) <= {-1.0, 1.0}
+    for bad in ({"n": 0}, {"T": 1}, {"d": 0}, {"seed": -1}, {"d": 2.5}):
+        with pytest.raises(AttnBiasError):
+            make_free_queries(**bad)
+
+
+def test_unit_values_can_be_trained_on_and_keep_the_svm():
+    data = make_free_queries(4, 4, 6, seed=2)
+    valued = with_unit_values(data)
+    scores = token_scores(valued)
+    assert scores.argmax(dim=1).tolist() == data.opt.tolist() and float(scores.sum()) == 4
+    assert torch.equal(solve_w_svm(valued).weights, solve_w_svm(data).weights)
+    assert train(valued, NGD(0.2), 3000).W_alignment_error[-1] < 1e-2
+    assert check_assumption2(valued).all_hold and not data.X.equal(valued.X)
+    with pytest.raises(MissingDecoderError):
+        with_unit_values(Dataset(data.X, data.y))
+
+
+def test_from_zero_the_rank_is_at_most_that_of_the_queries():
+    data = with_unit_values(make_free_queries(3, 4, 8, seed=0))
+    W = train(data, NGD(0.2), 500).W
+    assert int((torch.linalg.svdvals(W) > 1e-9).sum()) <= 3
+    start = torch.randn(8, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert int((torch.linalg.svdvals(train(data, NGD(0.2), 500, W0=start).W) > 1e-9).sum()) == 8
+
+
+# the study
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ranks")
+    result = experiments.run("ranks", seeds=3, nuclear=2, sizes=[(5, 5), (6, 4)], d=[1, 4, 8],
+                             out=folder)  # fmt: skip
+    return result, folder
+
+
+def test_study_rows(small):
+    result, folder = small
+    table = result.table
+    assert len(table) == 2 * 3 * 3 and (table.query("d == 1")["F_status"] == "infeasible").all()
+    assert (table["N_status"] == "not asked").sum() == 6
+    assert result.claims.all_hold and "of 18 solved" in repr(result)
+    assert sorted(path.name for path in folder.iterdir()) == ["ranks.parquet"]
+    again = experiments.load("ranks", folder)
+    assert again.table.equals(table) and again.provenance == result.provenance
+
+
+def test_study_goes_on(small, tmp_path, monkeypatch):
+    settings = {"seeds": 3, "nuclear": 2, "sizes": [(5, 5), (6, 4)], "d": [1, 4, 8]}
+    real, calls = ranks.instance, []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 8:
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(ranks, "instance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        experiments.run("ranks", out=tmp_path, **settings)
+    done = len(list((tmp_path / "ranks").iterdir()))
+    calls.clear()
+    monkeypatch.setattr(ranks, "instance", lambda *args: calls.append(args) or real(*args))
+    result = experiments.run("ranks", out=tmp_path, **settings)
+    assert done == 2 and len(calls) == 18 - 6 and result.table.equals(small[0].table)
+
+
+def test_study_claims_can_fail(small):
+    table = small[0].table
+    for column, value in (("F_sequences", 1.0), ("N_rows", 1.0), ("N_upper", 9.0),
+                          ("F_status", "undecided")):  # fmt: skip
+        wrong = table.copy()
+        chosen = wrong["N_status"] == "solved"
+        wrong.loc[chosen, column] = value
+        if column == "N_rows":
+            wrong.loc[chosen, ["N_lower", "N_upper"]] = 3.0
+        assert not rank_result.claims(wrong).all_hold
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"seeds": 0}, {"sizes": []}, {"sizes": [5]}, {"sizes": [(5, 1)]}, {"d": []}, {"d": [0]},
+     {"nuclear": 0}, {"progress": 1}],
+)  # fmt: skip
+def test_study_refuses(bad):
+    with pytest.raises(AttnBiasError):
+        experiments.run("ranks", **{"seeds": 1, "sizes": [(5, 5)], "d": [2]} | bad)
+
+
+def test_recorded_study_is_of_these_data():
+    """Rows of the recorded file, made again."""
+    table = experiments.load("ranks", RESULTS).table
+    for n, T, d, seed in ((5, 5, 10, 3), (10, 5, 5, 1), (5, 15, 3, 0), (5, 5, 1, 0)):
+        old = table.query(f"n == {n} and T == {T} and d == {d} and seed == {seed}").iloc[0]
+        new = ranks.instance(n, T, d, seed)
+        for name in ("F_status", "N_status", "F_lower", "F_upper", "N_lower", "N_upper"):
+            assert old[name] == new[name] or (old[name] != old[name] and new[name] != new[name])
+
+
+def test_peers_file_has_what_the_chapter_reads():
+    found = json.loads((RESULTS / "peers_rank.json").read_text())
+    assert {"repository", "commit", "what", "versions", "date", "numbers"} <= found.keys()
+    row = found["numbers"][0]
+    assert row["d"] == 1 and row["frobenius"] == {"solved": False, "rank": 1}
+
+
+# figures and ledger
+
+
+def test_figures_draw_and_refuse():
+    table = pd.DataFrame({"n": [5, 5, 9], "d": [1, 2, 1], "Frobenius": [1, 2, 1], "nuclear": 1})
+    assert len(plot_ranks(table, table).axes[0].lines) == 4
+    with pytest.raises(AttnBiasError, match="nuclear"):
+        plot_ranks(table.drop(columns="nuclear"))
+    with pytest.raises(AttnBiasError, match="runs"):
+        plot_left_over({})
+
+
+@pytest.fixture(scope="module")
+def evidence():
+    return Evidence(RESULTS)
+
+
+@pytest.mark.parametrize("claim", beyond_ranks.BEYOND_RANKS, ids=lambda claim: claim.key)
+def test_claims_hold(claim, evidence):
+    assert claim.find(evidence).verdict == "holds"
+
+
+def test_claims_without_a_record_are_open(tmp_path):
+    for claim in beyond_ranks.BEYOND_RANKS[:3]:
+        assert claim.find(Evidence(tmp_path)).verdict == "not checked"
+
+
+def test_claims_can_fail(small, monkeypatch):
+    """Tampered tables, and a rank that is too low."""
+    result, _ = small
+    wrong = result.table.assign(F_sequences=1.0, N_rows=1.0, N_lower=9.0, N_upper=9.0, n=10, d=10)
+    bad = dataclasses.replace(result, table=wrong, claims=rank_result.claims(wrong))
+    fake = type("Fake", (), {"recorded": lambda self, name: bad})()
+    for claim in beyond_ranks.BEYOND_RANKS[:3]:
+        assert claim.find(fake).verdict == "doesn't hold"
+    few = type("Few", (), {"rank": 1})  # as if one direction were enough
+    monkeypatch.setattr(beyond_ranks, "nuclear_rank", lambda data: few)
+    assert beyond_ranks.BEYOND_RANKS[3].find(None).verdict == "doesn't hold"
