@@ -79,6 +79,13 @@ def test_infeasible_is_not_rank_one(d):
             solve(data)
 
 
+def test_a_solution_in_another_norm_is_refused():
+    data = make_free_queries(4, 3, 5)
+    for wrong in (solve_w_svm(data), solve_norm_svm(data, "frobenius")):
+        with pytest.raises(AttnBiasError, match="nuclear"):
+            nuclear_rank(data, solution=wrong)
+
+
 # a second way to the same rank
 
 

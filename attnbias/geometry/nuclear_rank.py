@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import torch
 
+from .._validate import short
 from ..data import Dataset
+from ..errors import DtypeError
 from .active_set import EPS
 from .norm_svm import NormSVMSolution, solve_norm_svm
 from .nuclear_polish import guess, polish_nuclear
@@ -47,6 +49,8 @@ def nuclear_rank(data: Dataset, opt=None, *, solution: NormSVMSolution | None = 
 
     Raises
     ------
+    DtypeError
+        For a solution in another norm.
     InfeasibleError, SolverError, MissingExtraError, MissingDecoderError, TiedTokensError
 
     Notes
@@ -64,6 +68,11 @@ def nuclear_rank(data: Dataset, opt=None, *, solution: NormSVMSolution | None = 
     >>> [nuclear_rank(make_free_queries(5, 5, d)).rank for d in (4, 20)]
     [3, 2]
     """
+    if solution is not None and getattr(solution, "norm", None) != "nuclear":
+        raise DtypeError(
+            "solution", expected="a NormSVMSolution of the nuclear norm", got=short(solution),
+            remedy='pass solve_norm_svm(data, "nuclear"), or leave it out',
+        )  # fmt: skip
     rows = gap_rows(data, opt)
     given = solve_norm_svm(data, "nuclear", opt) if solution is None else solution
     return nuclear_bounds(rows, polish_nuclear(rows, given))

@@ -24,7 +24,7 @@ class RankBounds:
     ----------
     norm : {"frobenius", "nuclear"}
     lower, upper : int
-    values : (min(d, d),) float64
+    values : (d,) float64
         Singular values of the computed solution, descending.
     error : float
         Bound on its Frobenius distance from any true solution; `lower` counts the values above.
