@@ -12,6 +12,7 @@ from .beyond_losses import LOSSES
 from .beyond_momentum import MOMENTUM
 from .beyond_next_token import BEYOND_NEXT_TOKEN
 from .beyond_overparam import BEYOND_OVERPARAM
+from .beyond_ranks import BEYOND_RANKS
 from .claim import Claim, Finding, judge
 from .evidence import Evidence
 from .exponent_claims import EXPONENTS
@@ -64,5 +65,6 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
         *BEYOND_NEXT_TOKEN,
         *BEYOND_HEADS,
         *BEYOND_DEPTH,
+        *BEYOND_RANKS,
     ),
 }

@@ -206,6 +206,24 @@ ANSWERS = (
         ("depth-selects-stationary",),
     ),
     Answer(
+        "What is the rank of $W_{mm}$, and of the smallest solution in the nuclear norm?",
+        "At most the number of sequences in the support, and of features, for the first. For the "
+        "second at most the multiplicity of the largest singular value of its dual, and some "
+        "solution obeys $r(r+1)/2 \\le$ active constraints. That the first is attained is "
+        "measured; ranks are proved instance by instance.",
+        "proved in part",
+        "chap-ranks",
+        ("frobenius-rank", "nuclear-rank"),
+    ),
+    Answer(
+        "Is the nuclear solution of low rank, and do trained factors get there?",
+        "Far lower than that of $W_{mm}$ on random tokens. Factors never have that rank; what is "
+        "outside falls like a power of the norm.",
+        "measured",
+        "chap-ranks",
+        ("nuclear-rank-low", "factors-thin-out"),
+    ),
+    Answer(
         "When does the exponent $-2$ of $1 - $ cosine show?",
         "Once the settling rate of the data, the margin and $\\|W\\|$ multiply to ten; before a "
         "hundredth never; the time goes like one over the smallest slack.",

@@ -70,7 +70,7 @@ BEYOND_RANKS = (
         "W_mm of random tokens has as its rank the number of sequences with a support row, or d.",
         "ours",
         "chap-ranks",
-        "c",
+        "d",
         _study("Frobenius"),
     ),
     Claim(
