@@ -7,8 +7,16 @@ import math
 import numpy as np
 import torch
 
-from .._validate import as_float_tensor, require_finite, require_int, require_number, require_shape
+from .._validate import (
+    as_float_tensor,
+    require_choice,
+    require_finite,
+    require_int,
+    require_number,
+    require_shape,
+)
 from ..data import Dataset
+from ..losses import Loss
 from .request import record_steps
 from .steepest import MatrixRun, collected, make_pull
 
@@ -35,8 +43,9 @@ def make_factors(d: int, rank: int, scale: float = 0.1, seed: int = 0):
 
 
 def train_factors(
-    data: Dataset, K0, Q0, step_size: float, steps: int, *, decay: float = 0.0, record=50
-) -> MatrixRun:
+    data: Dataset, K0, Q0, step_size: float, steps: int, *, decay: float = 0.0, record=50,
+    loss: str | Loss = "exponential", normalise: str = "together",
+) -> MatrixRun:  # fmt: skip
     """NGD on the pair (K, Q) of W = K Q', exact after saturation.
 
     Parameters
@@ -46,10 +55,15 @@ def train_factors(
     K0, Q0 : (d, r) tensors
         Starts; both zero is a stationary point and refused.
     step_size : float
-        Length of the first step of the pair.
+        Length of the first step, of the pair or of each.
     steps : int
     decay : float in [0, 1]
     record : int or sequence of int
+    loss : str or Loss
+        "exponential", "logistic", or a `Loss` of your own.
+    normalise : {"together", "each"}
+        Divide the gradient of the pair by its norm, or that of K and that of Q each by its
+        own. A factor whose gradient is exactly zero then stays, 0/0 = 0.
 
     Returns
     -------
@@ -77,7 +91,8 @@ def train_factors(
     eta = require_number("step_size", step_size, low=0, high=1e100, open_low=True)
     power = require_number("decay", decay, low=0, high=1)
     steps = require_int("steps", steps, low=0, high=10**8)
-    pull = make_pull(data)
+    require_choice("normalise", normalise, ("together", "each"))
+    pull = make_pull(data, loss)
     K, Q = _factor("K0", K0, data), _factor("Q0", Q0, data)
     require_shape("Q0", torch.from_numpy(Q), K.shape, "(d, r), r as of K0")
     wanted, kept = set(record_steps(record, steps).tolist()), []
@@ -90,7 +105,10 @@ def train_factors(
             G, _ = pull.at(W)
             to_K, to_Q = G @ Q, G.T @ K
             length = eta * (t + 1) ** -power / _norm(to_K, to_Q)
-            K, Q = K + length * to_K, Q + length * to_Q
+            for_K = for_Q = length
+            if normalise == "each":
+                for_K, for_Q = (eta * (t + 1) ** -power * _inverse(x) for x in (to_K, to_Q))
+            K, Q = K + for_K * to_K, Q + for_Q * to_Q
     return collected(kept, f"factors({eta:g}, rank {K.shape[1]})")
 
 
@@ -101,6 +119,11 @@ def _factor(name: str, value, data: Dataset) -> np.ndarray:
         require_shape(name, value, (data.d, data.d), "(d, r)")
     require_shape(name, value, (data.d, value.shape[1]), "(d, r)")
     return value.double().numpy().copy()
+
+
+def _inverse(x: np.ndarray) -> float:
+    norm = math.sqrt((x**2).sum())
+    return 1 / norm if norm > 0 else 0.0
 
 
 def _norm(to_K: np.ndarray, to_Q: np.ndarray) -> float:

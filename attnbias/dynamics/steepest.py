@@ -13,6 +13,7 @@ from ..data import Dataset
 from ..errors import DeviceError, NonFiniteError, RangeError, ShapeError
 from ..geometry.norm_svm import NORMS
 from ..geometry.tokens import gap_rows, token_scores
+from ..losses import Loss, as_loss
 from .request import initial_matrix, record_steps, require_inputs
 from .rules import GD
 
@@ -54,9 +55,11 @@ class Pull:
     ----------
     data : Dataset
         On the CPU, with a decoder and sequences of one length.
+    loss : str or Loss
     """
 
-    def __init__(self, data: Dataset):
+    def __init__(self, data: Dataset, loss: str | Loss = "exponential"):
+        self.log_slope = as_loss(loss).log_slope
         rows, scores = gap_rows(data), token_scores(data)
         n, m = data.n, data.T - 1
         self.shape = (n, m)
@@ -88,7 +91,7 @@ class Pull:
         c = opt * self.delta + np.einsum("ns,nts->nt", other, self.between)
         margin = self.top - (other * self.delta).sum(axis=1)
         with np.errstate(divide="ignore"):
-            log = -margin[:, None] + (low - g - np.log(total)) + np.log(np.abs(c))
+            log = self.log_slope(torch.from_numpy(margin)).numpy()[:, None] + (low - g - np.log(total)) + np.log(np.abs(c))
         peak = float(log.max())
         if not math.isfinite(peak):
             raise NonFiniteError(
@@ -282,7 +285,7 @@ def collected(kept, rule: str) -> MatrixRun:
     )
 
 
-def make_pull(data: Dataset) -> Pull:
+def make_pull(data: Dataset, loss: str | Loss = "exponential") -> Pull:
     """`Pull` of data that it can serve."""
     require_inputs(data, GD(1.0), None, False)
     if data.X.device.type != "cpu":
@@ -294,4 +297,4 @@ def make_pull(data: Dataset) -> Pull:
             "data", expected="sequences of one length", got="ragged ones",
             remedy="these small loops take no padding; drop the shorter sequences",
         )  # fmt: skip
-    return Pull(data)
+    return Pull(data, loss)

@@ -190,7 +190,7 @@ def _excess(solution: SVMSolution) -> torch.Tensor:
 
 def solution_of(data: Dataset, solution) -> SVMSolution:
     """W_mm of these data: as given, or solved here."""
-    require_dataset(data)
+    require_dataset(data, cross=True)
     if solution is None:
         return solve_w_svm(data)
     require_w_svm("solution", solution)
