@@ -90,3 +90,7 @@ NEAR_A_CORNER = 1e-6
 # Eigenvalues of an interior-point semidefinite solution over the largest: those that are zero come
 # out at 1e-6 and below (the root of its gap), the others here above 1e-2.
 RANK_SECOND_SOLVER = 1e-4
+# Two ways through the same 40 steps of gradients of order 1, in float64, one of them by autograd.
+FLOAT_PATHS = 1e-10
+# Modes about a nuclear-norm solution from an interior point: the root of its gap 1e-8 in weights.
+MODES = 1e-3

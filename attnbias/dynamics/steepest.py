@@ -55,7 +55,6 @@ class Pull:
     ----------
     data : Dataset
         On the CPU, with a decoder and sequences of one length.
-    loss : str or Loss
     """
 
     def __init__(self, data: Dataset, loss: str | Loss = "exponential"):
@@ -90,8 +89,9 @@ class Pull:
         opt, other = np.exp(low) / total, powers / total
         c = opt * self.delta + np.einsum("ns,nts->nt", other, self.between)
         margin = self.top - (other * self.delta).sum(axis=1)
+        slope = self.log_slope(torch.from_numpy(margin)).numpy()
         with np.errstate(divide="ignore"):
-            log = self.log_slope(torch.from_numpy(margin)).numpy()[:, None] + (low - g - np.log(total)) + np.log(np.abs(c))
+            log = slope[:, None] + (low - g - np.log(total)) + np.log(np.abs(c))
         peak = float(log.max())
         if not math.isfinite(peak):
             raise NonFiniteError(

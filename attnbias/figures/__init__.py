@@ -11,6 +11,7 @@ from .checks import plot_check
 from .cosines import plot_cosines
 from .depth import plot_depth
 from .heads import plot_heads
+from .images import plot_query_images
 from .levels import plot_levels
 from .looks import rule_style, style
 from .margins import plot_margin_matrix
@@ -55,6 +56,7 @@ __all__ = [
     "plot_momentum",
     "plot_plane_trajectory",
     "plot_ranks",
+    "plot_query_images",
     "plot_runs",
     "plot_sets",
     "plot_settled_steps",

@@ -61,7 +61,9 @@ def selected_tokens(data: Dataset, W) -> torch.Tensor:
     return logits.masked_fill(~data.mask, -torch.inf).argmax(dim=1)
 
 
-def score_leads(data: Dataset, opt, u=None, *, svm: SVMSolution | None = None) -> torch.Tensor:
+def score_leads(
+    data: Dataset, opt, u=None, *, svm: SVMSolution | None = None, neighbours: bool = True
+) -> torch.Tensor:
     """Score of the selected token minus that of each other one, infinite unless a neighbour.
 
     Parameters
@@ -72,6 +74,8 @@ def score_leads(data: Dataset, opt, u=None, *, svm: SVMSolution | None = None) -
     u : (d,) tensor, optional
     svm : SVMSolution, optional
         `solve_w_svm(data, opt)`; solved here by default.
+    neighbours : bool
+        False gives the leads over all tokens, none infinite.
 
     Returns
     -------
@@ -96,7 +100,7 @@ def score_leads(data: Dataset, opt, u=None, *, svm: SVMSolution | None = None) -
     svm = solve_w_svm(data, opt) if svm is None else svm
     rows = svm.rows
     lead = scores[rows.sequence, opt[rows.sequence]] - scores[rows.sequence, rows.token]
-    return lead.masked_fill(svm.margins > 1 + ACTIVE, torch.inf)
+    return lead.masked_fill(svm.margins > 1 + ACTIVE, torch.inf) if neighbours else lead
 
 
 def check_locally_optimal(data: Dataset, opt, u=None, *, svm: SVMSolution | None = None):
