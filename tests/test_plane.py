@@ -12,7 +12,8 @@ from instances import FEW
 from tolerances import CLOSED_FORM, FLOAT_PATHS, MODES
 
 from attnbias import GD, NGD, Dataset, make_separation_pair, solve_w_svm, token_scores, train
-from attnbias.data.free import free_starts, make_free_queries, make_plane_pair
+from attnbias.data.free import free_starts, make_plane_pair
+from attnbias.data.free_queries import make_free_queries
 from attnbias.dynamics.factors import make_factors, train_factors
 from attnbias.dynamics.matrices import train_matrices
 from attnbias.errors import DtypeError, RangeError

@@ -63,7 +63,7 @@ def test_two_orthogonal_rows():
 
 
 def test_queries_that_depend_bound_the_rank():
-    data = make_free_queries(4, 3, 10, seed=1)
+    data = make_free_queries(4, 3, 10, seed=1, opt=True)
     same = dataclasses.replace(data, query=data.query[:1].expand(4, 10))
     assert frobenius_rank(data).rank == 4
     with_one = frobenius_rank(dataclasses.replace(same, y=abs(data.y), opt=data.opt))
@@ -73,14 +73,14 @@ def test_queries_that_depend_bound_the_rank():
 
 @pytest.mark.parametrize("d", [1, 2])
 def test_infeasible_is_not_rank_one(d):
-    data = make_free_queries(5, 5, d, seed=1)
+    data = make_free_queries(5, 5, d, seed=1, opt=True)
     for solve in (frobenius_rank, nuclear_rank):
         with pytest.raises(InfeasibleError):
             solve(data)
 
 
 def test_a_solution_in_another_norm_is_refused():
-    data = make_free_queries(4, 3, 5)
+    data = make_free_queries(4, 3, 5, opt=True)
     for wrong in (solve_w_svm(data), solve_norm_svm(data, "frobenius")):
         with pytest.raises(AttnBiasError, match="nuclear"):
             nuclear_rank(data, solution=wrong)
@@ -93,7 +93,7 @@ def test_a_solution_in_another_norm_is_refused():
 def test_ranks_are_those_of_a_semidefinite_program(seed):
     """|W|_nuc = min (tr A + tr B)/2 over [[A, W], [W', B]] >= 0, whose rank is that of W."""
     cvxpy = pytest.importorskip("cvxpy")
-    data = make_free_queries(4, 4, 5, seed)
+    data = make_free_queries(4, 4, 5, seed, opt=True)
     rows = gap_rows(data)
     P = cvxpy.Variable((10, 10), PSD=True)
     W = P[:5, 5:]
@@ -106,7 +106,7 @@ def test_ranks_are_those_of_a_semidefinite_program(seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_polishing_keeps_the_solution_and_closes_the_gap(seed):
-    data = make_free_queries(5, 5, 7, seed)
+    data = make_free_queries(5, 5, 7, seed, opt=True)
     rows, raw = gap_rows(data), solve_norm_svm(data, "nuclear")
     fine = polish_nuclear(rows, raw)
     assert fine.duality_gap < 1e-12 and fine.duality_gap <= raw.duality_gap
@@ -122,7 +122,7 @@ def test_polishing_keeps_the_solution_and_closes_the_gap(seed):
 @settings(max_examples=30, deadline=None)
 def test_bounds_cover_the_distance_from_the_solution(seed, size):
     """A pair spoilt by noise is farther from optimal, and its bounds say so."""
-    data = make_free_queries(4, 4, 6, seed)
+    data = make_free_queries(4, 4, 6, seed, opt=True)
     rows = gap_rows(data)
     fine = polish_nuclear(rows, solve_norm_svm(data, "nuclear"))
     truth = nuclear_bounds(rows, fine)
@@ -141,7 +141,7 @@ def test_bounds_cover_the_distance_from_the_solution(seed, size):
 @given(seed=st.integers(0, 200))
 @settings(max_examples=30, deadline=None)
 def test_frobenius_rank_is_at_most_the_support_and_the_features(seed):
-    data = make_free_queries(4, 3, 3 + seed % 5, seed)
+    data = make_free_queries(4, 3, 3 + seed % 5, seed, opt=True)
     try:
         found = frobenius_rank(data)
     except InfeasibleError:
@@ -153,7 +153,7 @@ def test_frobenius_rank_is_at_most_the_support_and_the_features(seed):
 
 
 def test_a_wrong_support_is_not_proved():
-    svm = solve_w_svm(make_free_queries(5, 5, 6, seed=0))
+    svm = solve_w_svm(make_free_queries(5, 5, 6, seed=0, opt=True))
     weights, error, proved = rank_bounds._proved_support(svm)
     assert proved and error < 1e-9
     dual = svm.dual.clone()
@@ -169,19 +169,19 @@ def test_a_wrong_support_is_not_proved():
 
 
 def test_recipe_and_its_traps():
-    data = make_free_queries(6, 4, 3, seed=5)
+    data = make_free_queries(6, 4, 3, seed=5, opt=True)
     assert torch.allclose(data.X.norm(dim=2), torch.ones(6, 4).double(), atol=1e-6)
-    assert torch.equal(data.X, make_free_queries(6, 4, 3, seed=5).X)
-    assert not torch.equal(data.X, make_free_queries(6, 4, 3, seed=6).X)
-    line = make_free_queries(3, 5, 1)
+    assert torch.equal(data.X, make_free_queries(6, 4, 3, seed=5, opt=True).X)
+    assert not torch.equal(data.X, make_free_queries(6, 4, 3, seed=6, opt=True).X)
+    line = make_free_queries(3, 5, 1, opt=True)
     assert set(line.X.flatten().tolist()) <= {-1.0, 1.0}
     for bad in ({"n": 0}, {"T": 1}, {"d": 0}, {"seed": -1}, {"d": 2.5}):
         with pytest.raises(AttnBiasError):
-            make_free_queries(**bad)
+            make_free_queries(**bad, opt=True)
 
 
 def test_unit_values_can_be_trained_on_and_keep_the_svm():
-    data = make_free_queries(4, 4, 6, seed=2)
+    data = make_free_queries(4, 4, 6, seed=2, opt=True)
     valued = with_unit_values(data)
     scores = token_scores(valued)
     assert scores.argmax(dim=1).tolist() == data.opt.tolist() and float(scores.sum()) == 4
@@ -193,7 +193,7 @@ def test_unit_values_can_be_trained_on_and_keep_the_svm():
 
 
 def test_from_zero_the_rank_is_at_most_that_of_the_queries():
-    data = with_unit_values(make_free_queries(3, 4, 8, seed=0))
+    data = with_unit_values(make_free_queries(3, 4, 8, seed=0, opt=True))
     W = train(data, NGD(0.2), 500).W
     assert int((torch.linalg.svdvals(W) > 1e-9).sum()) <= 3
     start = torch.randn(8, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

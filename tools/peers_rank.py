@@ -31,7 +31,7 @@ FEATURES = (1, 2, 3, 4, 5, 10, 15, 20)
 
 def instance(base, n: int, T: int, d: int, seed: int) -> dict:
     """Their ranks, and whether their solver returned a matrix at all."""
-    data = make_free_queries(n, T, d, seed)
+    data = make_free_queries(n, T, d, seed, opt=True)
     row = {"n": n, "T": T, "d": d, "seed": seed}
     for name, fro, solver in (("frobenius", True, None), ("nuclear", False, None),
                               ("nuclear_clarabel", False, "CLARABEL")):  # fmt: skip

@@ -1,4 +1,4 @@
-"""Tokens with queries of their own, drawn as Tarzanagh et al. (2023) draw theirs, and starts."""
+"""A pair in the plane, and starts, drawn as Tarzanagh et al. (2023) draw theirs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 
 from .._validate import require_choice, require_int, require_number
 from .dataset import Dataset
+from .free_queries import normal_draws, unit
 
 _SEEDS = 2**63 - 1
 
@@ -43,59 +44,18 @@ def make_plane_pair(tokens: int = 3) -> Dataset:
     [1.0, 1.0]
     """
     require_choice("tokens", tokens, (3, 5))
-    draw = _draw(1 if tokens == 3 else 3)
-    u = _unit(draw(2))
+    draw = normal_draws(1 if tokens == 3 else 3)
+    u = unit(draw(2))
     if tokens == 3:
         X = 0.3 * draw(2, 3, 2) + torch.tensor([[[-1.0, 0.0]], [[1.0, 0.0]]])
     else:
         X = 0.5 * draw(2, 5, 2)
         X[:, 0] = torch.tensor([[1.0, 0.5], [1.0, -0.5]])
         X[:, 1:] += torch.tensor([-1.0, 0.0])
-    query = _unit(draw(2, 2))
+    query = unit(draw(2, 2))
     return Dataset(
         X.double(), torch.ones(2, dtype=torch.float64), u=u.double(), query=query.double(),
         name=f"pair in the plane, T = {tokens}",
-    )  # fmt: skip
-
-
-def make_free_queries(n: int = 6, T: int = 8, d: int = 10, *, seed: int = 0) -> Dataset:
-    """Random unit tokens, unit queries apart from them, random labels and a random unit decoder.
-
-    Parameters
-    ----------
-    n, T, d : int
-        T >= 2.
-    seed : int
-
-    Returns
-    -------
-    Dataset
-        All scores differ, so Assumption 2 fails.
-
-    Raises
-    ------
-    RangeError, DtypeError
-
-    Notes
-    -----
-    Source: the sets of tokens of the local convergence experiment of Tarzanagh et al. (2023),
-    drawn in float32 in their order: u, y, X, queries [b].
-
-    Examples
-    --------
-    >>> from attnbias.data.free import make_free_queries
-    >>> make_free_queries(seed=1)
-    Dataset('free queries': n=6 sequences, T=8 tokens, d=10 features, decoder given, queries given)
-    """
-    n, d = require_int("n", n, low=1), require_int("d", d, low=1)
-    T = require_int("T", T, low=2)
-    draw = _draw(require_int("seed", seed, low=0, high=_SEEDS))
-    u = _unit(draw(d))
-    y = torch.where(draw(n) > 0, 1.0, -1.0)
-    X, query = _unit(draw(n, T, d)), _unit(draw(n, d))
-    return Dataset(
-        X.double(), y.double(), u=u.double(), query=query.double(), name="free queries",
-        meta={"seed": seed},
     )  # fmt: skip
 
 
@@ -143,12 +103,3 @@ def free_starts(d: int = 10, *, seed: int = 0, scale: float = 1.0):
     torch.randn(d, generator=generator)
     Q0 = layer()
     return W0, layer(), Q0
-
-
-def _draw(seed: int):
-    generator = torch.Generator().manual_seed(seed)
-    return lambda *shape: torch.randn(*shape, generator=generator)
-
-
-def _unit(values: torch.Tensor) -> torch.Tensor:
-    return values / values.norm(dim=-1, keepdim=True)

@@ -1,28 +1,32 @@
-"""Unit tokens and a free unit query for each sequence: data for the rank of an SVM's solution."""
+"""Unit tokens and a free unit query for each sequence, as Tarzanagh et al. (2023) draw them."""
 
 from __future__ import annotations
 
 import torch
 
-from .._validate import require_int
+from .._validate import require_flag, require_int
 from ..errors import MissingDecoderError
 from .dataset import Dataset, require_dataset
 
 
-def make_free_queries(n: int = 5, T: int = 5, d: int = 5, seed: int = 0) -> Dataset:
-    """Random unit tokens with a query for each sequence that is none of them.
+def make_free_queries(
+    n: int = 6, T: int = 8, d: int = 10, seed: int = 0, *, opt: bool = False
+) -> Dataset:
+    """Random unit tokens, a unit query apart from them for each sequence, random labels.
 
     Parameters
     ----------
     n, T, d : int
         Sequences, tokens (2 at least) and features.
     seed : int
+    opt : bool
+        Give the optimal tokens in place of the random unit decoder; where tokens tie, as they
+        do for d = 1, the first.
 
     Returns
     -------
     Dataset
-        With `query`, and with optimal tokens in place of a decoder: those of the largest
-        y_i v'x for a random v. Where tokens tie, as they do for d = 1, it is the first.
+        With `query`. All scores differ, so Assumption 2 fails.
 
     Raises
     ------
@@ -30,33 +34,40 @@ def make_free_queries(n: int = 5, T: int = 5, d: int = 5, seed: int = 0) -> Data
 
     Notes
     -----
-    Source: the draws behind the figure on ranks of Tarzanagh et al. 2023 [d]: v, labels, tokens
-    and queries from one generator, in this order and in float32, so that a seed gives the data
-    that their notebook draws from it.
+    Source: the draws behind two figures of Tarzanagh, Li, Thrampoulidis and Oymak (2023),
+    "Transformers as support vector machines", on ranks and on local convergence [b]: decoder,
+    labels, tokens and queries from one generator, in this order and in float32, so that a seed
+    gives the data that their notebooks draw from it.
 
     Examples
     --------
     >>> from attnbias.data.free_queries import make_free_queries
-    >>> data = make_free_queries(3, 4, 6)
-    >>> data.cross, tuple(data.queries.shape)
-    (True, (3, 6))
+    >>> make_free_queries(3, 4, 6)
+    Dataset('free queries': n=3 sequences, T=4 tokens, d=6 features, decoder given, queries given)
     """
     n, d = require_int("n", n, low=1), require_int("d", d, low=1)
-    T = require_int("T", T, low=2)
-    generator = torch.Generator().manual_seed(require_int("seed", seed, low=0, high=2**63 - 1))
-
-    def unit(*shape: int) -> torch.Tensor:
-        draw = torch.randn(shape, generator=generator)
-        return draw / draw.norm(dim=-1, keepdim=True)
-
-    v = unit(d)
-    y = torch.where(torch.randn(n, generator=generator) > 0, 1.0, -1.0)
-    X, query = unit(n, T, d), unit(n, d)
-    opt = (y[:, None] * (X @ v)).argmax(dim=1)
+    T, opt = require_int("T", T, low=2), require_flag("opt", opt)
+    draw = normal_draws(require_int("seed", seed, low=0, high=2**63 - 1))
+    u = unit(draw(d))
+    y = torch.where(draw(n) > 0, 1.0, -1.0)
+    X, query = unit(draw(n, T, d)), unit(draw(n, d))
+    best = (y[:, None] * (X @ u)).argmax(dim=1)
     return Dataset(
-        X.double(), y.double(), opt=opt, query=query.double(), name="free queries",
+        X.double(), y.double(), query=query.double(), name="free queries",
         meta={"n": n, "T": T, "d": d, "seed": seed},
+        **({"opt": best} if opt else {"u": u.double()}),
     )  # fmt: skip
+
+
+def normal_draws(seed: int):
+    """A function of a shape that draws normal float32 numbers, one generator throughout."""
+    generator = torch.Generator().manual_seed(seed)
+    return lambda *shape: torch.randn(*shape, generator=generator)
+
+
+def unit(values: torch.Tensor) -> torch.Tensor:
+    """The vectors along the last axis over their norms."""
+    return values / values.norm(dim=-1, keepdim=True)
 
 
 def with_unit_values(data: Dataset) -> Dataset:
@@ -82,7 +93,7 @@ def with_unit_values(data: Dataset) -> Dataset:
     --------
     >>> from attnbias import token_scores
     >>> from attnbias.data.free_queries import make_free_queries, with_unit_values
-    >>> token_scores(with_unit_values(make_free_queries(2, 3, 4))).sum(dim=1).tolist()
+    >>> token_scores(with_unit_values(make_free_queries(2, 3, 4, opt=True))).sum(dim=1).tolist()
     [1.0, 1.0]
     """
     require_dataset(data, cross=True)

@@ -38,7 +38,7 @@ def polish_nuclear(rows: GapRows, solution: NormSVMSolution) -> NormSVMSolution:
     >>> from attnbias.data.free_queries import make_free_queries
     >>> from attnbias.geometry.norm_svm import solve_norm_svm
     >>> from attnbias.geometry.tokens import gap_rows
-    >>> data = make_free_queries(5, 5, 8)
+    >>> data = make_free_queries(5, 5, 8, opt=True)
     >>> polish_nuclear(gap_rows(data), solve_norm_svm(data, "nuclear")).duality_gap < 1e-13
     True
     """

@@ -65,7 +65,7 @@ def nuclear_rank(data: Dataset, opt=None, *, solution: NormSVMSolution | None = 
     --------
     >>> from attnbias.data.free_queries import make_free_queries
     >>> from attnbias.geometry.nuclear_rank import nuclear_rank
-    >>> [nuclear_rank(make_free_queries(5, 5, d)).rank for d in (4, 20)]
+    >>> [nuclear_rank(make_free_queries(5, 5, d, opt=True)).rank for d in (4, 20)]
     [3, 2]
     """
     if solution is not None and getattr(solution, "norm", None) != "nuclear":

@@ -103,7 +103,7 @@ def frobenius_rank(data: Dataset, opt=None) -> RankBounds:
     --------
     >>> from attnbias.data.free_queries import make_free_queries
     >>> from attnbias.geometry.rank_bounds import frobenius_rank
-    >>> [frobenius_rank(make_free_queries(5, 5, d)).rank for d in (4, 20)]
+    >>> [frobenius_rank(make_free_queries(5, 5, d, opt=True)).rank for d in (4, 20)]
     [4, 5]
     """
     svm = solve_w_svm(data, opt)

@@ -12,6 +12,7 @@ from .beyond_losses import LOSSES
 from .beyond_momentum import MOMENTUM
 from .beyond_next_token import BEYOND_NEXT_TOKEN
 from .beyond_overparam import BEYOND_OVERPARAM
+from .beyond_plane import BEYOND_PLANE
 from .beyond_ranks import BEYOND_RANKS
 from .claim import Claim, Finding, judge
 from .evidence import Evidence
@@ -65,6 +66,7 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
         *BEYOND_NEXT_TOKEN,
         *BEYOND_HEADS,
         *BEYOND_DEPTH,
+        *BEYOND_PLANE,
         *BEYOND_RANKS,
     ),
 }

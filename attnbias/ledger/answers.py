@@ -206,6 +206,30 @@ ANSWERS = (
         ("depth-selects-stationary",),
     ),
     Answer(
+        "Where do runs end with free queries and unequal scores?",
+        "At locally optimal tokens, not always the optimal ones, and turn to their SVM like "
+        "$1/t^2$ once they have settled.",
+        "proved in part",
+        "chap-plane",
+        ("free-local-ends",),
+    ),
+    Answer(
+        "How fast do $K$ and $Q$ turn to the nuclear-norm SVM?",
+        "With an exponent that the SVM's certificate gives. It was read off before the runs; its "
+        "derivation is a linearisation.",
+        "predicted",
+        "chap-plane",
+        ("factor-exponents",),
+    ),
+    Answer(
+        "May the gradients of $K$ and $Q$ be divided each by its own norm?",
+        "On one pair of sequences that leads away from the nuclear SVM, and dividing them "
+        "together does not.",
+        "measured",
+        "chap-plane",
+        ("factors-divided-each",),
+    ),
+    Answer(
         "What is the rank of $W_{mm}$, and of the smallest solution in the nuclear norm?",
         "At most the number of sequences in the support, and of features, for the first. For the "
         "second at most the multiplicity of the largest singular value of its dual, and some "

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..checks import Check
-from ..data.free import free_starts, make_free_queries, make_plane_pair
+from ..data.free import free_starts, make_plane_pair
+from ..data.free_queries import make_free_queries
 from ..dynamics.alignment import alignment_error
 from ..dynamics.factors import make_factors, train_factors
 from ..dynamics.matrices import train_matrices

@@ -52,7 +52,7 @@ def left_over(W: torch.Tensor, rank: int) -> tuple[float, float]:
 def _thin(e: Evidence) -> Finding:
     checks = []
     for seed in SEEDS:
-        data = with_unit_values(make_free_queries(*SIZE, seed))
+        data = with_unit_values(make_free_queries(*SIZE, seed, opt=True))
         rank = nuclear_rank(data).rank
         run = train_factors(data, *make_factors(8, 8, scale=0.01, seed=seed), 0.3, 1000,
                             record=[100, 1000])  # fmt: skip
