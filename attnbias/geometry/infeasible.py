@@ -44,6 +44,8 @@ _REMEDY = {
     "W-SVM": "add features, or drop sequences whose tokens repeat, contradict each other, or "
     "have a zero query or a token equal to the optimal one",
     "u-SVM": "no decoder separates these optimal tokens: add features, or drop sequences",
+    "several-token SVM": "these sets can't be told apart by one W: add features, or drop tokens "
+    "that are combinations of selected ones",
     "graph SVM": "embeddings that depend on each other forbid this order: add features",
 }
 

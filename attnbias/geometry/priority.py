@@ -5,17 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch.linalg import vector_norm
 
 from .._validate import require_int
 from ..data.vocabulary import NextTokenData, require_next_tokens
 from ..errors import InfeasibleError
-from .active_set import solve_dual
-from .infeasible import infeasible
-from .solution import SVMSolution, certify
-
-# A row whose part outside the span of the ties is smaller than this share: only rounding.
-TIED = 1e-10
+from .projected import ProjectedRows, project_rows, solve_projected
+from .solution import SVMSolution
 
 
 def priority_graph(data: NextTokenData, query: int) -> torch.Tensor:
@@ -105,26 +100,23 @@ def label_components(data: NextTokenData) -> torch.Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class PriorityRows:
+class PriorityRows(ProjectedRows):
     """Rows (e_i - e_j) e_q' of edges across components, less their part in the ties' span.
 
     Attributes
     ----------
     rows : (N, d^2) float64
+    basis : (d^2, r) float64
+        Orthonormal basis of F, the span of the ties' rows.
+    d : int
     edges : (N, 3) long
         q, i, j of each.
     ties : (N0, 3) long
         q, i, j of the edges within components.
-    basis : (d^2, r) float64
-        Orthonormal basis of F, the span of the ties' rows.
-    d : int
     """
 
-    rows: torch.Tensor
     edges: torch.Tensor
     ties: torch.Tensor
-    basis: torch.Tensor
-    d: int
 
     @property
     def sequence(self) -> torch.Tensor:
@@ -135,30 +127,6 @@ class PriorityRows:
     def token(self) -> torch.Tensor:
         """(N,) the token that comes after."""
         return self.edges[:, 2]
-
-    def gram(self) -> torch.Tensor:
-        """(N, N) inner products."""
-        return self.rows @ self.rows.T
-
-    def gaps(self, W: torch.Tensor) -> torch.Tensor:
-        """(N,) <row, W>: the logit gaps, for W without a part in F."""
-        return self.rows @ W.reshape(-1)
-
-    def combine(self, weights: torch.Tensor) -> torch.Tensor:
-        """(d, d) weighted sum of the rows."""
-        return (self.rows.T @ weights).reshape(self.d, self.d)
-
-    def norms(self) -> torch.Tensor:
-        """(N,) norms of the rows."""
-        return vector_norm(self.rows, dim=1)
-
-    def thin(self) -> tuple[PriorityRows, None]:
-        """Themselves: vocabularies are small."""
-        return self, None
-
-    def soft_part(self, W: torch.Tensor) -> torch.Tensor:
-        """(d, d) projection of W on F, in which the ties are settled."""
-        return (self.basis @ (self.basis.T @ W.reshape(-1))).reshape(self.d, self.d)
 
 
 def priority_rows(data: NextTokenData) -> PriorityRows:
@@ -180,12 +148,7 @@ def priority_rows(data: NextTokenData) -> PriorityRows:
     """
     require_next_tokens(data)
     across, ties = _split_edges(data)
-    raw = _outer(data, across)
-    left, sizes, _ = torch.linalg.svd(_outer(data, ties).T, full_matrices=False)
-    basis = left[:, sizes > TIED * sizes.max()] if len(ties) else left[:, :0]
-    rows = raw - (raw @ basis) @ basis.T
-    rows = rows - (rows @ basis) @ basis.T  # twice, so that rounding in F is gone
-    lost = vector_norm(rows, dim=1) <= TIED * vector_norm(raw, dim=1)
+    rows, basis, lost = project_rows(_outer(data, across), _outer(data, ties))
     if len(across) == 0 or bool(lost.any()):
         raise InfeasibleError(
             "graph SVM",
@@ -193,7 +156,7 @@ def priority_rows(data: NextTokenData) -> PriorityRows:
             got="no edge" if len(across) == 0 else f"{int(lost.sum())} in the span",
             remedy="give labels an order, or use at least V features",
         )
-    return PriorityRows(rows, across, ties, basis, data.d)
+    return PriorityRows(rows, basis, data.d, across, ties)
 
 
 def solve_graph_svm(data: NextTokenData) -> SVMSolution:
@@ -220,9 +183,7 @@ def solve_graph_svm(data: NextTokenData) -> SVMSolution:
     -----
     Source: the graph SVM of Li et al. 2024 [b]. Theirs asks a margin of 1 of every pair joined
     by a path; edges are enough [c], because margins add up along a path, and none is negative.
-    Equalities cost nothing [c]: W is in the complement of F, and there <z, W> = <Pz, W> with P
-    the projection along F, so that it is the hard-margin SVM of the rows Pz. Its certificate is
-    that of the problem with equalities: weak duality with free multipliers on F.
+    Equalities cost nothing: `solve_projected`.
 
     With linearly independent embeddings it is feasible [c]: number the components of each query
     so that edges go down, and let e_i' W e_q be the number of i's component.
@@ -234,12 +195,7 @@ def solve_graph_svm(data: NextTokenData) -> SVMSolution:
     >>> [round(x, 4) for x in svm.weights[:, 2].tolist()], round(svm.norm**2, 4)
     ([0.3333, 0.3333, -0.6667], 0.6667)
     """
-    rows = priority_rows(data)
-    core = solve_dual(rows.gram())
-    if core.status == "infeasible":
-        raise infeasible(core, rows, "graph SVM")
-    solver = f"{core.method}: {core.iterations} iterations"
-    return certify(rows, core.dual, solver=solver, problem="graph SVM")
+    return solve_projected(priority_rows(data), "graph SVM")
 
 
 def _split_edges(data: NextTokenData) -> tuple[torch.Tensor, torch.Tensor]:
