@@ -25,6 +25,7 @@ from .ranks import plot_left_over, plot_ranks
 from .runs import plot_alignment_rates, plot_runs, plot_wall
 from .scale import plot_escape_steps, slider_scale
 from .sets import plot_sets
+from .several import plot_several
 from .slider import slider_attention, slider_html
 from .sweeps import plot_exponent_map, plot_groups, plot_settled_steps, plot_settling
 from .tokens import plot_attention, plot_gram, plot_support, plot_tokens_2d
@@ -61,6 +62,7 @@ __all__ = [
     "plot_sets",
     "plot_settled_steps",
     "plot_settling",
+    "plot_several",
     "plot_sharing",
     "plot_step_sizes",
     "plot_support",
