@@ -117,7 +117,8 @@ def test_svm_and_finite_part_against_an_interior_point_solver(seed):
     finite = finite_part(data, log_p, sets)
     equal, above = full_rows(data, sets)
     ratios = np.array([float(log_p[i, s] - log_p[i, t]) for i in range(3)
-                       for s in range(4) for t in range(4) if sets[i, s] and sets[i, t]])  # fmt: skip
+                       for s in range(4) for t in range(4)
+                       if sets[i, s] and sets[i, t]])  # fmt: skip
     for found, limits in (
         (svm.weights, lambda w: [equal @ w == 0, above @ w >= 1]),
         (finite, lambda w: [equal @ w == ratios]),
@@ -139,7 +140,9 @@ def test_svm_keeps_all_pairs_apart_and_its_certificate(seed):
     assert np.abs(equal @ w).max() < SVM_EQUIVALENT * scale
     assert (above @ w).min() > 1 - SVM_EQUIVALENT * scale
     assert svm.is_optimal(1e-9)
-    bent = svm.weights + 0.01 * svm.norm * several_rows(data, sets).combine(torch.ones_like(svm.dual))
+    bent = svm.weights + 0.01 * svm.norm * several_rows(data, sets).combine(
+        torch.ones_like(svm.dual)
+    )
     assert float(bent.norm()) > svm.norm  # no longer the smallest, and the bound says so
     assert svm.bounds.lower <= svm.norm * (1 + 1e-9) < float(bent.norm())
 
@@ -254,7 +257,9 @@ def test_one_sequence_settles_on_its_closed_form_below_the_smallest_float():
     assert law == pytest.approx(predict_settled(ONE, best, svm).size ** 2 / 2, rel=SETTLED_LAW)
     # the finite part of one tie: log(3) / 2 on each side
     finite = predict_settled(ONE, best, svm).finite[:, 0]
-    assert float((finite - torch.tensor([1, -1, 0]).double() * math.log(3) / 2).norm()) < CLOSED_FORM
+    assert (
+        float((finite - torch.tensor([1, -1, 0]).double() * math.log(3) / 2).norm()) < CLOSED_FORM
+    )
 
 
 def test_the_law_of_several_sequences_and_another_that_is_wrong():
@@ -292,13 +297,15 @@ def test_check_holds_and_refuses_another_direction_and_unsettled_sets():
 
 def test_no_step_changes_the_frozen_part_and_flat_sequences_drop_out():
     draws, runs = train_relu(4, [1, 6])
-    for (data, units, W0), run in zip(draws, runs, strict=True):
+    for (data, _, W0), run in zip(draws, runs, strict=True):
         moved = torch.from_numpy(run.W[-1]) - W0
         assert float(frozen_part(data, moved).norm()) < 1e-10
     assert flat_sequences(*draws[0][:2], runs[0]).tolist() == [False, True, False]
     row = describe_run(*draws[0], runs[0])
     assert row["active"] < 5e-3 and row["hard"] > 0.1 and row["flat"]
-    rows = [describe_run(*draw, run) for draw, run in zip(*train_relu(4, range(1, 11)), strict=True)]
+    rows = [
+        describe_run(*draw, run) for draw, run in zip(*train_relu(4, range(1, 11)), strict=True)
+    ]
     assert {row["status"] for row in rows} == {"kept", "undecided", "finite", "no label -1"}
     assert all(row["gap"] < SVM_GAP for row in rows if row["status"] == "kept")
 
@@ -330,7 +337,9 @@ def test_continuing_split_brings_the_direction():
         (RangeError, lambda: selected_sets(torch.zeros(1, 3), threshold=0.0)),
         (DtypeError, lambda: train_nonlinear(ONE, lambda o: o, NGD(0.1), 5)),
         (RangeError, lambda: train_nonlinear(ONE, HEADS[1], Polyak(), 5)),
-        (DtypeError, lambda: train_nonlinear(ONE, QuadraticHead([1.0, 0, 0], 1), NGD(1.0), 5, split=PAIR)),
+        (DtypeError, lambda: train_nonlinear(
+            ONE, QuadraticHead([1.0, 0, 0], 1), NGD(1.0), 5, split=PAIR)),
+        (RangeError, lambda: plot_several({"a": ([1], [1])}, {k: {} for k in "abcdef"})),
         (RangeError, lambda: train_nonlinear(
             ONE, QuadraticHead([1.0, 0, 0], 1), GD(1.0), 5, split=several_rows(ONE, PAIR))),
         (ShapeError, lambda: train_nonlinear(

@@ -36,7 +36,9 @@ def main() -> None:
     one, several = importlib.import_module("base"), importlib.import_module("base_nonlinear")
     torch.set_num_threads(1)
     numbers = [
-        peer_run(one, several, d, seed) for d in (4, 6, 8, 10) for seed in range(1, options.seeds + 1)
+        peer_run(one, several, d, seed)
+        for d in (4, 6, 8, 10)
+        for seed in range(1, options.seeds + 1)
     ]
     options.write.write_text(json.dumps(described(options, numbers), indent=1) + "\n")
 
@@ -57,9 +59,7 @@ def peer_run(one, several, d: int, seed: int) -> dict:
         return row | {"status": "finite"}
     given = {"cross_input": data.query, "cross_attn": True, "fro": True}
     try:
-        hard, fitted = several.W_svm_solver(
-            data.X, softmax[:, None], W_grad=W, THRED=HIGH, **given
-        )
+        hard, fitted = several.W_svm_solver(data.X, softmax[:, None], W_grad=W, THRED=HIGH, **given)
         single = one.W_svm_solver(data.X, softmax.argmax(dim=1), **given)
         distances = [1 - cosine(W, M) for M in (single, hard, fitted)]
     except Exception as error:  # their notebook takes any failure for an infeasible program

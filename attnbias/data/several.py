@@ -40,7 +40,7 @@ def make_orthogonal(n: int, T: int, d: int, seed: int = 0) -> Dataset:
     True
     """
     n, T, d = require_int("n", n, low=1), require_int("T", T, low=2), require_int("d", d, low=2)
-    if T > d:
+    if d < T:
         raise ShapeError(
             "T", expected=f"at most d = {d} orthonormal tokens", got=str(T), remedy="raise d"
         )
@@ -92,7 +92,7 @@ def make_relu_tokens(d: int, seed: int, n: int = 3, T: int = 4):
     V = V / V.norm()
     X = torch.randn(n, T, d, generator=g)
     X = X / X.norm(dim=-1, keepdim=True)
-    y = 2.0 * (torch.randn(n, generator=g) > 0) - 1
+    y = 2.0 * torch.randn(n, generator=g).gt(0) - 1
     Z = torch.randn(n, d, generator=g)
     Z = Z / Z.norm(dim=-1, keepdim=True)
     W0 = (2 * torch.rand(d, d, generator=g, dtype=torch.float64) - 1) / math.sqrt(d)

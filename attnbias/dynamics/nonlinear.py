@@ -289,7 +289,9 @@ def _require(datas, head, split) -> None:
         isinstance(split, list | tuple)
         and len(split) == len(datas)
         and all(isinstance(rows, SeveralRows) for rows in split)
-        and all(r.sets.shape == (a.n, a.T) and r.d == a.d for r, a in zip(split, datas, strict=True))
+        and all(
+            r.sets.shape == (a.n, a.T) and r.d == a.d for r, a in zip(split, datas, strict=True)
+        )
     )
     if not good:
         raise DtypeError(

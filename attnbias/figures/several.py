@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import DtypeError
-from .looks import FAINT, WIDTH, label_styles, new_figure, styled
+from ..errors import DtypeError, RangeError
+from .looks import COLOURS, INK, WIDTH, label_styles, new_figure, styled
+
+_POINTS = ("blue", "o"), ("vermillion", "s"), ("green", "^"), ("purple", "D"), ("black", "v")
 
 
 @styled
@@ -17,7 +19,8 @@ def plot_several(runs, medians, predicted=None):
     runs : dict
         Label to (step, 1 - cosine).
     medians : dict
-        Label to a dict from a candidate direction's name to its median 1 - cosine.
+        Of at most five labels, to a dict from a candidate direction's name to its median
+        1 - cosine.
     predicted : (step, 1 - cosine), optional
         Drawn as a dashed line on the left.
 
@@ -27,7 +30,7 @@ def plot_several(runs, medians, predicted=None):
 
     Raises
     ------
-    DtypeError
+    DtypeError, RangeError
 
     Examples
     --------
@@ -40,18 +43,25 @@ def plot_several(runs, medians, predicted=None):
             raise DtypeError(
                 name, expected="a dict", got=type(given).__name__, remedy="{label: values}"
             )
+    if len(medians) > len(_POINTS):
+        raise RangeError(
+            "medians", expected="at most 5 labels", got=str(len(medians)), remedy="plot fewer"
+        )
     fig = new_figure((WIDTH, 4.4))
     left, right = fig.subplots(1, 2)
     for label, look in label_styles(runs).items():
         step, values = (np.asarray(part, dtype=float) for part in runs[label])
         left.loglog(step[step > 0], values[step > 0], label=label, **look | {"markersize": 3})
     if predicted is not None:
-        left.loglog(*predicted, color=FAINT, linestyle="--", linewidth=1.2, label="predicted")
+        left.loglog(*predicted, color=INK, linestyle=":", linewidth=2.2, label="predicted")
     left.set(xlabel="step t", ylabel="1 - cosine")
     names = list(next(iter(medians.values())))
-    for label, look in label_styles(medians).items():
-        values = [medians[label][name] for name in names]
-        right.semilogy(range(len(names)), values, label=label, **look | {"linestyle": "none"})
+    for (label, given), (colour, marker) in zip(medians.items(), _POINTS, strict=False):
+        values = [given[name] for name in names]
+        right.semilogy(
+            range(len(names)), values, color=COLOURS[colour], marker=marker, linestyle="none",
+            label=label,
+        )  # fmt: skip
     right.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor")
     right.set_xlim(-0.5, len(names) - 0.5)
     for axis in (left, right):

@@ -236,6 +236,6 @@ def _require_orthogonal(data: Dataset) -> None:
     if not float(size.min()) > 0 or not float(off) <= _ORTHOGONAL * float(size.min()):
         raise RangeError(
             "data.X", expected="tokens of a sequence orthogonal to each other, none zero",
-            got=f"inner products up to {float(off):.2g}, squared norms from {float(size.min()):.2g}",
+            got=f"inner products up to {float(off):.2g}, norms^2 from {float(size.min()):.2g}",
             remedy="make_orthogonal, or maximise the head numerically",
         )  # fmt: skip

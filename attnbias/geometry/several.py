@@ -69,9 +69,10 @@ def selected_sets(log_attention, threshold: float = 1e-3, clear: float = 1e3) ->
     Notes
     -----
     Source: ours [d]; the code of Tarzanagh et al. 2023 has two absolute thresholds, 1e-3 and
-    1e-6 [b]. Why such a rule is right late in a run [c]: along R W_mm + bounded the log-softmax of selected tokens stays
-    bounded and that of the others is at most -R + bounded, so that the quotient passes any
-    number, and no threshold below the smallest selected weight can fail from then on.
+    1e-6 [b]. Why such a rule is right late in a run [c]: along R W_mm + bounded the log-softmax
+    of selected tokens stays bounded and that of the others is at most -R + bounded, so that the
+    quotient passes any number, and no threshold below the smallest selected weight can fail
+    from then on.
 
     Examples
     --------

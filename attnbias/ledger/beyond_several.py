@@ -66,11 +66,11 @@ def _law(e) -> Finding:
 
 def _swing(e) -> Finding:
     checks = []
-    for data, mixture, svm, run in _runs(NGD(0.1), 800, False):
+    for data, mixture, svm, run in _runs(NGD(0.1), 1000, False):
         finite = predict_settled(data, mixture, svm).finite.numpy()
-        off = np.linalg.norm(run.soft_parts(svm.rows)[-15:] - finite, axis=(1, 2)).max()
-        checks.append(Check("distance of the finite part over half a step, late, off 1 by",
-                            abs(float(off) / 0.05 - 1), 0.1))  # fmt: skip
+        off = np.linalg.norm(run.soft_parts(svm.rows)[-15:] - finite, axis=(1, 2)).mean()
+        checks.append(Check("distance of the finite part over half a step, mean late, off 1 by",
+                            abs(float(off) / 0.05 - 1), 0.06))  # fmt: skip
     return judge(checks, note=NOTE + ", steps of 0.1")
 
 

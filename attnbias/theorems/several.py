@@ -1,4 +1,4 @@
-"""Several selected tokens: split steps turn to the several-token SVM while deficits stay positive."""
+"""Several selected tokens: split steps turn to their SVM while deficits stay positive."""
 
 from __future__ import annotations
 
