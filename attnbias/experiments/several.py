@@ -160,18 +160,22 @@ def describe_run(data: Dataset, units, W0, run: NonlinearTrace) -> dict:
         return row | {"status": "infeasible"}
     unit = svm.weights / svm.norm
     line = finite + float((torch.from_numpy(run.W[-1]) * unit).sum()) * unit
-    wanted = {"one": one.weights, "hard": svm.weights, "fitted": line,
-              "fitted_start": line + frozen_part(data, W0)}  # fmt: skip
+    wanted = {"one": one.weights, "hard": svm.weights, "fitted": line}
+    wanted["fitted_start"] = line + frozen_part(data, W0)
     strict = bool((log_p[~sets] <= STRICT).all())
     row |= {"status": "kept", "selected": sets.sum(dim=1).tolist(), "strict": strict}
-    row |= {"svm_norm": svm.norm, "gap": svm.duality_gap, "active": np.nan}
+    row |= {"svm_norm": svm.norm, "gap": svm.duality_gap}
     row |= {key: float(alignment_error(run.W[-1:], M)[0]) for key, M in wanted.items()}
-    active = torch.from_numpy(~flat)
-    if bool(active.any()) and not bool(sets[active].all()):
-        rest = Dataset(data.X[active], data.y[active], query=data.query[active])
-        hard = solve_several_svm(rest, sets[active]).weights
-        row["active"] = float(alignment_error(run.W[-1:], hard)[0])
-    return row
+    return row | {"active": _without_flat(data, sets, torch.from_numpy(~flat), run)}
+
+
+def _without_flat(data: Dataset, sets, active, run: NonlinearTrace) -> float:
+    """1 - cosine with the SVM of the active sequences alone; NaN where that has no rows."""
+    if not bool(active.any()) or bool(sets[active].all()):
+        return math.nan
+    rest = Dataset(data.X[active], data.y[active], query=data.query[active])
+    hard = solve_several_svm(rest, sets[active]).weights
+    return float(alignment_error(run.W[-1:], hard)[0])
 
 
 def frozen_part(data: Dataset, W0) -> torch.Tensor:

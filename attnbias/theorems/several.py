@@ -78,19 +78,24 @@ def check_several(trace: NonlinearTrace, svm) -> Check:
     ahead = np.flatnonzero(along >= 0)
     if len(ahead) == 0 or ahead[0] + 1 >= len(along):
         return Check.not_applicable(STATEMENT, "W never pointed to the SVM", source=SOURCE)
-    start = int(ahead[0])
-    later = slice(start + 1, None)
-    soft = trace.soft_parts(svm.rows)
-    across = trace.W[start] - along[start] * unit - soft[start]
-    path = trace.path[later] - trace.path[start]
-    A = len(svm.dual) * math.exp(min(high - low, 700.0)) / math.e
-    room = np.linalg.norm(across) ** 2 + (2 * A / svm.margin + trace.longest) * path
-    room = room + np.linalg.norm(soft[later], axis=(1, 2)) ** 2
-    b = float(svm.rows.norms().max())
-    bound = b**2 / (2 * svm.margin**2) * room / path**2
+    later = slice(int(ahead[0]) + 1, None)
+    bound = _bound(trace, svm, along, unit, int(ahead[0]), math.exp(min(high - low, 700.0)))
     empty = bool(bound[-1] >= 2)
     reason = f"the bound is {bound[-1]:.3g} at the end, falling like 1/path" if empty else ""
     error = trace.alignment_error(svm.weights.numpy())[later]
     return Check.along(
         STATEMENT, trace.step[later], error, bound, source=SOURCE, vacuous=empty, reason=reason
     )
+
+
+def _bound(trace, svm, along, unit, start: int, spread: float) -> np.ndarray:
+    """The right side at the records after `start`, where C_high / C_low is `spread`."""
+    later = slice(start + 1, None)
+    soft = trace.soft_parts(svm.rows)
+    across = trace.W[start] - along[start] * unit - soft[start]
+    path = trace.path[later] - trace.path[start]
+    A = len(svm.dual) * spread / math.e
+    room = np.linalg.norm(across) ** 2 + (2 * A / svm.margin + trace.longest) * path
+    room = room + np.linalg.norm(soft[later], axis=(1, 2)) ** 2
+    b = float(svm.rows.norms().max())
+    return b**2 / (2 * svm.margin**2) * room / path**2
