@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from scipy.optimize import nnls
 
-from .._validate import as_float_tensor, require_finite, require_shape
+from .._validate import as_float_tensor, require_finite, require_flag, require_shape
 from ..data import Dataset
 from ..data.dataset import require_dataset
 from ..errors import RangeError
+from .relaxed import row_coordinates, smallest_above
 from .tokens import gap_rows
 
 _HALVINGS = 60
 
 
-def moving_margin(data: Dataset, speed) -> torch.Tensor:
+def moving_margin(data: Dataset, speed, *, attended: bool = False) -> torch.Tensor:
     """The unit V with the largest min_k (<z_k, V> + speed_i), for rows k of sequence i.
 
     In joint training the weight of row k is exp(-y_i Phi_i - g_k) up to bounded factors. If
@@ -28,6 +28,11 @@ def moving_margin(data: Dataset, speed) -> torch.Tensor:
         With optimal tokens.
     speed : (n,) tensor
         Growth of each sequence's margin per unit of the norm of W.
+    attended : bool
+        Ask for <z_k, V> >= 0 as well: speeds are those of margins that attention gives, so
+        that a sequence cannot run ahead while its optimal token loses attention. For equal
+        speeds nothing changes; as one sequence's speed grows, its right side becomes 0 and V
+        the direction of `solve_relaxed_svm`.
 
     Returns
     -------
@@ -55,20 +60,20 @@ def moving_margin(data: Dataset, speed) -> torch.Tensor:
     >>> bool(1 - (V * svm.weights).sum() / svm.norm < 1e-9)
     True
     """
-    require_dataset(data)
+    require_dataset(data, cross=True)
+    attended = require_flag("attended", attended)
     speed = as_float_tensor("speed", speed).double()
     require_shape("speed", speed, (data.n,), "(n,)")
     require_finite("speed", speed)
     rows = gap_rows(data)
-    values, vectors = torch.linalg.eigh(rows.gram())
-    keep = values > 1e-12 * values[-1]
-    Z = (vectors[:, keep] * values[keep].sqrt()).cpu().numpy()  # rows in coordinates of their span
+    Z = row_coordinates(rows)
     offsets = speed[rows.sequence].cpu().numpy()
     low, high = float(offsets.min()), float(offsets.max() + np.linalg.norm(Z, axis=1).max())
     dual = np.zeros(len(Z))
     for _ in range(_HALVINGS):
         level = (low + high) / 2
-        size, weights = _smallest(Z, level - offsets)
+        right = level - offsets
+        size, weights = smallest_above(Z, right.clip(min=0) if attended else right)
         if size <= 1:
             low, dual = level, weights
         else:
@@ -80,19 +85,3 @@ def moving_margin(data: Dataset, speed) -> torch.Tensor:
         )  # fmt: skip
     V = rows.combine(torch.from_numpy(dual).to(rows.differences))
     return V / V.norm()
-
-
-def _smallest(Z: np.ndarray, bounds: np.ndarray) -> tuple[float, np.ndarray]:
-    """Norm of the smallest v with Z v >= bounds, and weights with v = Z' weights; inf if none."""
-    if (bounds <= 0).all():
-        return 0.0, np.zeros(len(Z))
-    scale = np.abs(bounds).max()
-    E = np.vstack([Z.T, bounds / scale])
-    target = np.zeros(len(E))
-    target[-1] = 1.0
-    weights, _ = nnls(E, target, maxiter=100 * len(Z))
-    last = 1.0 - E[-1] @ weights  # Lawson and Hanson: v = Z' weights / last
-    if last <= 1e-12:
-        return np.inf, weights
-    weights = weights / last * scale
-    return float(np.linalg.norm(Z.T @ weights)), weights
