@@ -64,7 +64,8 @@ def trained(base, X, y, p0, v, *, loss="logistic", size=0.1, normed=True, joint=
         optimizer.step()
     moves = [float((b - a).norm()) for a, b in zip(path, path[1:], strict=False)]
     still = next((t for t, move in enumerate(moves) if move < 0.01 * size), STEPS)
-    return {"p": model.prompt.detach().tolist(), "v": model.w.detach().tolist(), "still_from": still}
+    end = {"p": model.prompt.detach().tolist(), "v": model.w.detach().tolist()}
+    return end | {"p_200": path[200].tolist(), "still_from": still}
 
 
 def svm(base, X, W, ids, zero=None):

@@ -54,7 +54,38 @@ def slope_constants(data: Dataset, loss="exponential", *, svm=None, phi=None) ->
     >>> round(slope_constants(make_separation_pair(), polynomial_loss(1)).kappa, 6)
     4.0
     """
-    loss, plain = as_loss(loss), token_constants(data, svm=svm, phi=phi)
+    plain = token_constants(data, svm=svm, phi=phi)
+    low, high = slope_range(data, loss)
+    return dataclasses.replace(plain, log_Upsilon=high, log_upsilon=low)
+
+
+def slope_range(data: Dataset, loss="exponential") -> tuple[float, float]:
+    """Logs of upsilon and Upsilon: what -l' times a score gap lies between, whatever W is.
+
+    Parameters
+    ----------
+    data : Dataset
+        With a decoder. Queries and keys of its own change nothing here.
+    loss : str or Loss
+
+    Returns
+    -------
+    (float, float)
+
+    Raises
+    ------
+    RangeError
+        For a loss whose slope vanishes on the scores' range; and the errors of
+        `optimal_tokens`.
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair
+    >>> from attnbias.geometry.loss_constants import slope_range
+    >>> slope_range(make_separation_pair())
+    (-1.0, 0.0)
+    """
+    loss = as_loss(loss)
     scores, opt = token_scores(data), optimal_tokens(data)
     at = torch.arange(data.n, device=opt.device)
     others = scores.clone()
@@ -71,11 +102,8 @@ def slope_constants(data: Dataset, loss="exponential", *, svm=None, phi=None) ->
             got=f"{loss.name}, flat or infinitely steep at some of them",
             remedy="use a loss that keeps falling, or a decoder with smaller scores",
         )
-    return dataclasses.replace(
-        plain,
-        log_Upsilon=float((slopes.amax(dim=1) + (top - last).log()).max()),
-        log_upsilon=float((slopes.amin(dim=1) + (top - second).log()).min()),
-    )
+    high = float((slopes.amax(dim=1) + (top - last).log()).max())
+    return float((slopes.amin(dim=1) + (top - second).log()).min()), high
 
 
 def alignment_limit(offset: float, start_across: float = 0.0) -> float:
