@@ -142,3 +142,40 @@ def squared_hinge() -> Loss:
         log_slope=lambda z: short_of_one(z).log(),
         log_gap=log_gap,
     )
+
+
+def linear_loss(top: float) -> Loss:
+    """top - z: a constant slope of -1, which with u fixed is the loss -z.
+
+    Parameters
+    ----------
+    top : float in [-1e6, 1e6]
+        Above all scores, so that the loss is positive and has a logarithm. It changes nothing
+        else.
+
+    Returns
+    -------
+    Loss
+
+    Raises
+    ------
+    DtypeError, RangeError, NonFiniteError
+
+    Notes
+    -----
+    Source: [d]. It decreases for ever and tends to no limit. With u fixed that is never seen.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias.tail_losses import linear_loss
+    >>> linear_loss(3.0).log_value(torch.tensor([1.0, 2.0])).exp().tolist()
+    [2.0, 1.0]
+    """
+    top = require_number("top", top, low=-1e6, high=1e6)
+    return Loss(
+        f"linear below {top:g}",
+        log_value=lambda z: (top - z).log(),
+        log_slope=torch.zeros_like,
+        log_gap=lambda z, log_S: log_S,
+    )
