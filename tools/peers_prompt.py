@@ -1,6 +1,7 @@
-"""Numbers of prompt attention from its authors' own code, for chapter 53 to set beside ours.
+r"""Numbers of prompt attention from its authors' own code, for chapter 53 to set beside ours.
 
-    PYTHONPATH=SITE python tools/peers_prompt.py --checkout DIR --write book/results/peers_prompt.json
+    PYTHONPATH=SITE python tools/peers_prompt.py --checkout DIR \
+        --write book/results/peers_prompt.json
 
 DIR is a checkout of ucr-optml/max_margin_attention; SITE holds cvxopt. Its module `base` imports
 scikit-learn for a solver that is not called here; an empty stand-in serves.

@@ -27,13 +27,14 @@ class RelaxedSVM:
     Attributes
     ----------
     weights : (d, d) float64
+        Scaled so that the least of margins over right sides is 1.
     dual : (N',) float64
         a >= 0 with weights = sum_k a_k z_k.
     margins, right : (N',) float64
         <z_k, weights> and b_k.
     bounds : Bounds
-        On the least norm: b'a / |sum_k a_k z_k| from below; from above |weights|, scaled until
-        all margins are at least b_k, infinite if a margin with b_k = 0 is negative.
+        On the least norm: b'a / |sum_k a_k z_k| from below, |weights| from above; infinite if
+        a margin with b_k = 0 is negative, or no scaling lifts all others to b_k.
     rows : GapRows
     """
 
@@ -137,7 +138,8 @@ def certify_relaxed(rows: GapRows, right: torch.Tensor, dual: torch.Tensor) -> R
     slip = float((margins + _BELOW * rows.norms() * norm)[~asked].min()) if (~asked).any() else 0.0
     share = share if slip >= 0 else 0.0
     lower = float(right @ dual) if float(dual.min()) >= 0 else 0.0
-    return RelaxedSVM(W, dual, margins, right, bounds(norm, min(share, 1.0), lower, norm), rows)
+    both, scale = bounds(norm, share, lower, norm), share if share > 0 else 1.0
+    return RelaxedSVM(W / scale, dual / scale, margins / scale, right, both, rows)
 
 
 def row_coordinates(rows: GapRows) -> np.ndarray:

@@ -55,7 +55,9 @@ def _local(e) -> Finding:
         ends.add(int(tokens))
         local = solve_w_svm(data, tokens)
         checks += [*check_locally_optimal(data, tokens, svm=local)]
-        checks.append(Check("1 - cosine with the selected token's SVM", _apart(W, local.weights), 1e-6))
+        checks.append(
+            Check("1 - cosine with the selected token's SVM", _apart(W, local.weights), 1e-6)
+        )
     return judge(checks, show="1 - cosine", note=f"six starts end at {len(ends)} tokens")
 
 
@@ -86,7 +88,10 @@ def _losses(e) -> Finding:
 
 def _joint(e) -> Finding:
     checks, apart = [], 0
-    for data in (make_joint_triple((0.5, 1.2)), *(make_joint_prompts(seed=s) for s in (1, 2, 7, 10))):
+    for data in (
+        make_joint_triple((0.5, 1.2)),
+        *(make_joint_prompts(seed=s) for s in (1, 2, 7, 10)),
+    ):
         svm = solve_u_svm(data)
         V = moving_margin(data, svm.margins / svm.norm, attended=True)
         relaxed = solve_relaxed_svm(data, (svm.margins < 1 + 1e-7).double()).weights
@@ -94,7 +99,9 @@ def _joint(e) -> Finding:
         checks.append(Check("1 - cosine with the attended moving margin", _apart(W, V), 1e-5))
         apart += int(_apart(W, relaxed) > 1e-3)
     checks.append(Check("sets on which the relaxed SVM is another direction", apart, 5, ">="))
-    return judge(checks, show="1 - cosine", note="steps of their own, no decay; five sets, a conjecture")
+    return judge(
+        checks, show="1 - cosine", note="steps of their own, no decay; five sets, a conjecture"
+    )
 
 
 BEYOND_PROMPT = (
@@ -110,7 +117,7 @@ BEYOND_PROMPT = (
     ),
     Claim(
         "prompt-two-ways",
-        "Training W with p fixed is training p, |p| times faster under NGD; W_mm = p_mm p' / |p|^2.",
+        "Training W with p fixed is training p, |p| times faster by NGD; W_mm = p_mm p' / |p|^2.",
         "ours", CHAPTER, "c", _two_ways,
     ),
     Claim(

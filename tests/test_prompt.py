@@ -1,0 +1,294 @@
+"""Prompt attention: M1 on rows, the relaxed SVM, two losses, and joint training."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from instances import FEW
+from tolerances import SVM_CLOSED_FORM, SVM_EQUIVALENT, SVM_GAP
+
+from attnbias import (
+    GD,
+    NGD,
+    Dataset,
+    InfeasibleError,
+    Polyak,
+    make_dm,
+    make_separation_pair,
+    solve_u_svm,
+    solve_w_svm,
+    train,
+)
+from attnbias.data.prompt import prompt_keys, prompt_of, prompt_queries
+from attnbias.data.prompt_examples import (
+    make_joint_prompts,
+    make_joint_triple,
+    make_prompt_triple,
+    make_score_pair,
+)
+from attnbias.data.spread import make_spread
+from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
+from attnbias.figures.prompt import plot_prompt_paths
+from attnbias.geometry.loss_constants import slope_range
+from attnbias.geometry.moving_margin import moving_margin
+from attnbias.geometry.relaxed import certify_relaxed, smallest_above, solve_relaxed_svm
+from attnbias.geometry.tokens import gap_rows
+from attnbias.ledger import beyond_prompt
+from attnbias.ledger.beyond_prompt import BEYOND_PROMPT
+from attnbias.tail_losses import linear_loss
+from attnbias.theorems.prompt import check_rows
+
+
+def apart(A, B):
+    return float((A / A.norm() - B / B.norm()).square().sum() / 2)
+
+
+def column(*p):
+    W = torch.zeros(len(p), len(p), dtype=torch.float64)
+    W[:, 0] = torch.tensor(p)
+    return W
+
+
+# the relaxed SVM
+
+
+def test_relaxed_svm_in_closed_form():
+    data = make_joint_triple((0.5, 1.5))
+    for right, expected in (([1.0, 1, 1], [1.25, 0.25]), ([1.0, 1, 0], [1.0, 0.0])):
+        svm = solve_relaxed_svm(data, right)
+        off = prompt_of(svm.weights) - torch.tensor(expected)
+        assert float(off.abs().max()) < SVM_CLOSED_FORM
+        assert svm.duality_gap < SVM_GAP and float((svm.margins - svm.right).min()) > -SVM_GAP
+
+
+@FEW
+@given(seed=st.integers(0, 10**6), zero=st.integers(0, 7))
+def test_relaxed_svm_against_every_active_set(seed, zero):
+    """The least norm over all sets of rows held at their right sides, by enumeration."""
+    data = make_joint_prompts(3, 3, seed=seed)
+    right = torch.tensor([float(zero >> k & 1) for k in range(3)])
+    if not bool(right.any()):
+        right[0] = 1.0
+    svm, best = solve_relaxed_svm(data, right), math.inf
+    Z = svm.rows.differences
+    for count in (1, 2, 3):
+        for chosen in map(list, itertools.combinations(range(3), count)):
+            v = torch.linalg.lstsq(Z[chosen], right[chosen].double(), driver="gelsd").solution
+            if float((Z @ v - right).min()) > -1e-9:
+                best = min(best, float(v.norm()))
+    assert svm.norm == pytest.approx(best, rel=1e-8)
+
+
+def test_relaxing_nothing_is_the_w_svm():
+    data = make_dm(4, T=3, d=40, seed=3)
+    svm = solve_relaxed_svm(data, torch.ones(4))
+    assert float((svm.weights - solve_w_svm(data).weights).norm()) < SVM_EQUIVALENT * svm.norm
+    part = solve_relaxed_svm(data, torch.tensor([1.0, 0, 1, 0]))
+    assert part.norm < svm.norm
+
+
+def test_broken_certificates_prove_nothing():
+    svm = solve_relaxed_svm(make_joint_triple(), [1.0, 1, 0])
+    off = certify_relaxed(svm.rows, svm.right, svm.dual + torch.tensor([0.1, 0, 0]))
+    assert off.duality_gap > 0.01 and float((off.margins - off.right).min()) > -SVM_GAP
+    half = certify_relaxed(svm.rows, svm.right, svm.dual / 2)  # the same direction, scaled back
+    assert half.duality_gap < SVM_GAP and half.norm == pytest.approx(svm.norm)
+    assert certify_relaxed(svm.rows, svm.right, -svm.dual).duality_gap == math.inf
+    behind = torch.tensor([1.0, 0, 0]).double()  # the second sequence's token is not ahead
+    assert certify_relaxed(svm.rows, svm.right, behind).duality_gap == math.inf
+
+
+def opposed():
+    X = torch.tensor([[[0.0, 0], [1, 0]], [[0, 0], [-1, 0]]]).double()
+    return prompt_keys(Dataset(X, [1, -1], opt=[1, 1]))
+
+
+def test_infeasible_with_a_certificate():
+    with pytest.raises(InfeasibleError) as caught:
+        solve_relaxed_svm(opposed(), [1.0, 0.0])
+    rows, weights = gap_rows(opposed()), caught.value.certificate
+    assert float(rows.combine(weights).norm()) < SVM_GAP and float(weights.min()) >= 0
+    size, _ = smallest_above(np.array([[1.0], [-1.0]]), np.array([1.0, -2.0]))
+    assert size == pytest.approx(1.0)  # a negative right side is met
+
+
+# rows of any origin
+
+
+@pytest.mark.parametrize("height", [1.0, -1.5])
+@pytest.mark.parametrize("rule", [NGD(0.1), GD(1.0), Polyak()])
+def test_m1_on_rows(height, rule):
+    data = make_prompt_triple()
+    assert check_rows(data, train(data, rule, 2000, W0=column(0, height, 0))).all_hold
+
+
+def test_m1_on_rows_bites_and_refuses():
+    data = make_prompt_triple()
+    bold = check_rows(data, train(data, NGD(500.0), 300))
+    assert bold.all_hold and not bold[1].vacuous
+    run = train(data, NGD(500.0), 300)
+    wrong = dataclasses.replace(run, W_alignment_error=np.full_like(run.W_alignment_error, 1.5))
+    fallen = dataclasses.replace(run, gaps=np.concatenate([run.gaps[:1] + 1e9, run.gaps[1:]]))
+    assert not check_rows(data, wrong)[1].holds and not check_rows(data, fallen)[0].holds
+
+
+@pytest.mark.parametrize(
+    ("words", "data", "run"),
+    [
+        ("Assumption 2", make_prompt_triple(0.0), {}),
+        ("loss", make_prompt_triple(), {"loss": "logistic"}),
+        ("momentum", make_prompt_triple(), {"rule": NGD(0.1, momentum=0.5)}),
+        ("step 0", make_prompt_triple(), {"record": [5, 10]}),
+    ],
+)
+def test_m1_on_rows_says_what_it_needs(words, data, run):
+    run = train(data, run.pop("rule", NGD(0.1)), 10, **run)
+    table = check_rows(data, run)
+    assert not table[1].applicable and words in table[1].reason
+
+
+def test_rows_that_point_apart_are_not_spoken_of():
+    data = make_separation_pair()
+    X = torch.tensor([[[0.0, 0], [1, 0.2]], [[0, 0], [-0.9, 1]]]).double()
+    data = prompt_keys(Dataset(X, [1, 1], u=torch.tensor([0.0, 1]).double()))
+    table = check_rows(data, train(data, NGD(0.1), 500))
+    assert not table[0].applicable and table[1].applicable
+
+
+@pytest.mark.parametrize("name", ["GD", "NGD", "Polyak"])
+def test_two_parametrisations_share_their_logits(name):
+    data, p = make_spread(3, 4, 12, spread=0.0, seed=1), torch.linspace(-1, 2, 12).double()
+    size = float(p.norm())
+    rules = {"GD": (GD(0.02), GD(0.02 * size**2)), "NGD": (NGD(0.1), NGD(0.1 * size)),
+             "Polyak": (Polyak(), Polyak())}[name]  # fmt: skip
+    runs = train(prompt_queries(data, p), rules[0], 100), train(prompt_keys(data), rules[1], 100)
+    assert np.abs(runs[0].gaps - runs[1].gaps).max() < SVM_EQUIVALENT
+    if name != "Polyak":
+        plain = train(prompt_keys(data), rules[0], 100)
+        assert np.abs(runs[0].gaps - plain.gaps).max() > 0.1
+
+
+# two losses
+
+
+@pytest.mark.parametrize("C", [2.0, 10.0])
+def test_offsets_of_two_losses(C):
+    data, found = make_score_pair(C), []
+    for loss, ratio in (
+        (linear_loss(C + 1), C),
+        ("logistic", C * (1 + math.e) / (1 + math.exp(C))),
+    ):
+        end = prompt_of(train(data, NGD(0.1), 2000, loss=loss, record=2).W)
+        found.append(float(end[1]))
+        assert found[-1] == pytest.approx(math.log(ratio) / 2, abs=1e-3)
+    assert found[0] > 0 > found[1]
+
+
+def test_linear_loss():
+    loss, z = linear_loss(4.0), torch.tensor([-1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(loss.log_value(z).exp().sum(), z)
+    assert torch.allclose(slope, -loss.log_slope(z).exp())
+    gap = loss.log_value(z - 0.5).exp() - loss.log_value(z).exp()
+    assert torch.allclose(loss.gap(z, torch.tensor(0.5).log().double()).exp(), gap)
+    data = make_score_pair(7.0)
+    assert slope_range(data, linear_loss(8.0)) == pytest.approx((0.0, math.log(7)))
+
+
+# jointly
+
+
+def goals(data):
+    svm = solve_u_svm(data)
+    right = (svm.margins < 1 + 1e-7).double()
+    moving = moving_margin(data, svm.margins / svm.norm, attended=True)
+    return {"svm": solve_w_svm(data).weights, "relaxed": solve_relaxed_svm(data, right).weights,
+            "moving": moving}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("decay", "goal"), [((0, 0), "moving"), ((0, 0.5), "relaxed"), ((0.5, 0), "svm")]
+)
+def test_three_rules_three_directions(decay, goal):
+    data = make_joint_triple((0.5, 1.2))
+    run = train(data, NGD(0.1, decay=decay), 30_000, train_u=True, record=2)
+    away = {name: apart(run.W, V) for name, V in goals(data).items()}
+    assert away.pop(goal) < 1e-5 and min(away.values()) > 1e-3
+
+
+def test_the_published_example_does_not_tell_two_candidates_apart():
+    away = [apart(goals(make_joint_triple((0.5, y)))["moving"], column(1, 0)) for y in (1.5, 1.45)]
+    assert away[0] < 1e-12 < 1e-5 < away[1]
+
+
+def test_attended_moving_margin_between_its_ends():
+    data = make_joint_triple((-0.5, 2.0))
+    plain, kept = (
+        moving_margin(data, torch.tensor([1.0, 1, 2]), attended=a) for a in (False, True)
+    )
+    margins = [gap_rows(data).gaps(V)[2] for V in (plain, kept)]
+    assert margins[0] < -0.01 and abs(margins[1]) < SVM_EQUIVALENT
+    equal = moving_margin(data, torch.ones(3), attended=True)
+    assert apart(equal, goals(data)["svm"]) < SVM_EQUIVALENT
+    far = moving_margin(data, torch.tensor([0.0, 0, 50]), attended=True)
+    assert apart(far, goals(data)["relaxed"]) < SVM_EQUIVALENT
+
+
+@pytest.mark.parametrize("claim", BEYOND_PROMPT, ids=lambda claim: claim.key)
+def test_claims_hold(claim):
+    assert claim.find(None).verdict == "holds"
+
+
+def test_claims_can_fail(monkeypatch):
+    def tampered(data, run):
+        gaps = np.concatenate([run.gaps[:1] + 1e9, run.gaps[1:]])
+        return check_rows(data, dataclasses.replace(run, gaps=gaps))
+
+    def wrong_goal(data, speed, attended):
+        return goals(data)["relaxed"]
+
+    monkeypatch.setattr(beyond_prompt, "check_rows", tampered)
+    monkeypatch.setattr(beyond_prompt, "selected_tokens", lambda data, W: torch.tensor([1]))
+    monkeypatch.setattr(
+        beyond_prompt, "prompt_queries", lambda data, p: prompt_queries(data, 2 * p)
+    )
+    monkeypatch.setattr(beyond_prompt, "linear_loss", lambda top: "logistic")
+    monkeypatch.setattr(beyond_prompt, "moving_margin", wrong_goal)
+    assert {claim.find(None).verdict for claim in BEYOND_PROMPT} == {"doesn't hold"}
+
+
+PATH = {"title": "", "paths": {"a": [[0, 0], [1, 1]]}}
+
+
+@pytest.mark.parametrize(
+    ("error", "call"),
+    [
+        (RangeError, lambda: solve_relaxed_svm(make_joint_triple(), [0.0, 0, 0])),
+        (RangeError, lambda: solve_relaxed_svm(make_joint_triple(), [1.0, 1, -1])),
+        (ShapeError, lambda: solve_relaxed_svm(make_joint_triple(), [1.0, 1])),
+        (NonFiniteError, lambda: solve_relaxed_svm(make_joint_triple(), [1.0, 1, math.nan])),
+        (DtypeError, lambda: solve_relaxed_svm("data", [1.0])),
+        (DtypeError, lambda: moving_margin(make_joint_triple(), torch.ones(3), attended=1)),
+        (DtypeError, lambda: check_rows(make_prompt_triple(), None)),
+        (RangeError, lambda: make_prompt_triple(1.0)),
+        (RangeError, lambda: make_score_pair(0.0)),
+        (RangeError, lambda: make_joint_prompts(0)),
+        (RangeError, lambda: linear_loss(1e9)),
+        (RangeError, lambda: plot_prompt_paths([])),
+        (RangeError, lambda: plot_prompt_paths([{"title": "", "paths": {}}])),
+    ],
+)
+def test_bad_input_is_refused(error, call):
+    with pytest.raises(error):
+        call()
+
+
+def test_figure_draws_each_label_once():
+    fig = plot_prompt_paths(
+        [PATH, {**PATH, "rays": {"SVM": [1, 1]}, "tokens": [[0, 1]], "chosen": (0,)}]
+    )
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["a", "SVM"]
