@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from instances import FEW
-from tolerances import SVM_CLOSED_FORM, SVM_EQUIVALENT, SVM_GAP
+from tolerances import AUTOGRAD, SVM_CLOSED_FORM, SVM_EQUIVALENT, SVM_GAP
 
 from attnbias import (
     GD,
@@ -208,6 +208,25 @@ def goals(data):
     moving = moving_margin(data, svm.margins / svm.norm, attended=True)
     return {"svm": solve_w_svm(data).weights, "relaxed": solve_relaxed_svm(data, right).weights,
             "moving": moving}  # fmt: skip
+
+
+def test_joint_training_keeps_keys_and_values_apart():
+    """p and v after plain steps on the layer written out, with a W that makes keys of tokens."""
+    g = torch.Generator().manual_seed(5)
+    X, W, v = (torch.randn(*size, generator=g).double() for size in ((3, 3, 4), (4, 4), (4,)))
+    data = prompt_keys(Dataset(X, [1, -1, 1], opt=[1, 0, 2]), W)
+    run = train(data, NGD(0.05), 20, loss="logistic", train_u=True, u0=v, svm=False)
+    p = torch.zeros(4, dtype=torch.float64)
+    for _ in range(20):
+        p, v = p.detach().requires_grad_(), v.detach().requires_grad_()
+        phi = torch.softmax(X @ W @ p, dim=1)
+        margin = data.y * torch.einsum("nt,ntd,d->n", phi, X, v)
+        slopes = torch.autograd.grad(torch.nn.functional.softplus(-margin).mean(), (p, v))
+        p, v = (x - 0.05 * slope / slope.norm() for x, slope in zip((p, v), slopes, strict=True))
+    assert torch.allclose(prompt_of(run.W), p, rtol=0, atol=AUTOGRAD)
+    assert torch.allclose(run.u, v, rtol=0, atol=AUTOGRAD)
+    other = train(dataclasses.replace(data, key=X), NGD(0.05), 20, train_u=True, svm=False)
+    assert not torch.allclose(prompt_of(other.W), p, rtol=0, atol=1e-3)
 
 
 @pytest.mark.parametrize(

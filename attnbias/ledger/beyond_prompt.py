@@ -80,7 +80,7 @@ def _losses(e) -> Finding:
         data = make_score_pair(C)
         slope = [1 / (1 + math.exp(score)) for score in (C, 1.0)]
         for loss, ratio in ((linear_loss(C + 1), C), ("logistic", C * slope[0] / slope[1])):
-            end = prompt_of(train(data, NGD(0.1), 3000, loss=loss, record=2).W)
+            end = prompt_of(train(data, NGD(0.1), 600, loss=loss, record=2).W)
             off = abs(float(end[1]) - math.log(ratio) / 2)
             checks.append(Check("p_2 less half the log of the weights' ratio", off, 1e-2))
     return judge(checks, note="scores 1 and C = 2, 10; linear and logistic loss")
