@@ -22,6 +22,7 @@ from .numbers import figure_numbers
 from .overparam import plot_feasible_share
 from .plane import plot_bad_start, plot_plane_trajectory
 from .ranks import plot_left_over, plot_ranks
+from .prompt import plot_prompt_paths
 from .runs import plot_alignment_rates, plot_runs, plot_wall
 from .scale import plot_escape_steps, slider_scale
 from .sets import plot_sets
@@ -58,6 +59,7 @@ __all__ = [
     "plot_plane_trajectory",
     "plot_ranks",
     "plot_query_images",
+    "plot_prompt_paths",
     "plot_runs",
     "plot_sets",
     "plot_settled_steps",
