@@ -16,7 +16,7 @@ from ..geometry.several import SeveralRows
 from ..losses import Loss, as_loss
 from .alignment import alignment_error
 from .head_functions import Head
-from .heads import _step_size
+from .heads import plain_step_size
 from .request import record_steps
 from .rules import Rule
 
@@ -301,7 +301,7 @@ def _require(datas, head, split) -> None:
 
 
 def _plain(rule, split) -> float:
-    eta = _step_size(rule)
+    eta = plain_step_size(rule)
     if split is not None and rule.norm_power == 0:
         raise RangeError(
             "split", expected="NGD with split", got=rule.name,

@@ -21,8 +21,8 @@ from .next_token import plot_hard_and_soft
 from .numbers import figure_numbers
 from .overparam import plot_feasible_share
 from .plane import plot_bad_start, plot_plane_trajectory
-from .ranks import plot_left_over, plot_ranks
 from .prompt import plot_prompt_paths
+from .ranks import plot_left_over, plot_ranks
 from .runs import plot_alignment_rates, plot_runs, plot_wall
 from .scale import plot_escape_steps, slider_scale
 from .sets import plot_sets

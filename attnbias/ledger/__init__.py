@@ -13,7 +13,9 @@ from .beyond_momentum import MOMENTUM
 from .beyond_next_token import BEYOND_NEXT_TOKEN
 from .beyond_overparam import BEYOND_OVERPARAM
 from .beyond_plane import BEYOND_PLANE
+from .beyond_prompt import BEYOND_PROMPT
 from .beyond_ranks import BEYOND_RANKS
+from .beyond_several import BEYOND_SEVERAL
 from .claim import Claim, Finding, judge
 from .evidence import Evidence
 from .exponent_claims import EXPONENTS
@@ -67,6 +69,8 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
         *BEYOND_HEADS,
         *BEYOND_DEPTH,
         *BEYOND_PLANE,
+        *BEYOND_SEVERAL,
         *BEYOND_RANKS,
+        *BEYOND_PROMPT,
     ),
 }

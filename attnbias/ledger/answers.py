@@ -230,6 +230,48 @@ ANSWERS = (
         ("factors-divided-each",),
     ),
     Answer(
+        "Which tokens does a nonlinear head keep?",
+        "Under a concave quadratic head and orthonormal tokens those of the best mixture, with "
+        "its shares; steps normalised across the ties alone turn to the several-token SVM within "
+        "an explicit bound.",
+        "proved",
+        "chap-several-tokens",
+        ("several-mixture", "several-rate"),
+    ),
+    Answer(
+        "How fast do several tokens settle, and where do NGD, ties and flat heads lead?",
+        "Like $1/t^2$ with a constant known beforehand. NGD with one norm swings by half a step; "
+        "a token at the edge of the best mixture vanishes like $t^{-1/2}$ under GD; a sequence in "
+        "a flat region of a relu head drops out.",
+        "predicted",
+        "chap-several-tokens",
+        ("several-law", "several-swing", "several-flat", "several-tie"),
+    ),
+    Answer(
+        "What holds of prompt attention with a fixed decoder?",
+        "It is this layer with other rows: M1 to M3 hold, training $W$ or $p$ is the same up to a "
+        "known change of step sizes, and linear and logistic loss share the limit.",
+        "proved",
+        "chap-prompt",
+        ("prompt-m1", "prompt-two-ways", "prompt-losses"),
+    ),
+    Answer(
+        "At which token does a trained prompt end?",
+        "At a locally optimal one, in the direction of its SVM, also long after float32 and "
+        "float64 have left it.",
+        "proved in part",
+        "chap-prompt",
+        ("prompt-local",),
+    ),
+    Answer(
+        "Where do a prompt and a decoder go when both are trained?",
+        "The step sizes decide: with steps of their own to a moving margin, with the prompt "
+        "slowed to the relaxed SVM of the literature.",
+        "predicted",
+        "chap-prompt",
+        ("prompt-joint",),
+    ),
+    Answer(
         "What is the rank of $W_{mm}$, and of the smallest solution in the nuclear norm?",
         "At most the number of sequences in the support, and of features, for the first. For the "
         "second at most the multiplicity of the largest singular value of its dual, and some "
