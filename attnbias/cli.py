@@ -3,57 +3,39 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ._fetch_command import fetch_arguments, run_fetch
 from ._files import write_text
-from ._run_command import list_arguments, run_arguments, run_experiment, run_list
-from ._sweep_command import run_sweep, sweep_arguments
+from .commands.base import Command, add_json, print_json
+from .commands.completion import completion_arguments, run_completion
+from .commands.fetch import fetch_arguments, run_fetch
+from .commands.figure import figure_arguments, run_figure
+from .commands.run import list_arguments, run_arguments, run_experiment, run_list
+from .commands.sweep import run_sweep, sweep_arguments
 from .data import Dataset
 from .errors import AttnBiasError, MissingFileError
 from .geometry.diagnose import diagnose
 from .geometry.report import html_page
 from .ledger import ANSWERS, SECTIONS, Evidence, find_all, made_now, verdicts, write
 
-EXAMPLES = """\
-examples:
-  attnbias diagnose tokens.npz                   what the theory says about your tokens
-  attnbias diagnose tokens.npz --json            the same, for a program
-  attnbias diagnose tokens.npz --html out.html   the same, as a web page
-  attnbias list                                  the paper's experiments
-  attnbias run fig6 --size small --epochs 10     one of them; the same command goes on with it
-  attnbias sweep grid.toml --workers 2           many runs, one table; go on likewise
-  attnbias fetch --list                          real data and weights to be had
-  attnbias fetch mnist                           one of them; the same command goes on with it
-  attnbias ledger                                judge every claim of the paper anew
-  attnbias ledger --write book                   and write the book's pages of it
-
+NOTES = """\
 A file of tokens is made by numpy.savez("tokens.npz", X=X, y=y, u=u), with X (n, T, d),
 y (n,) in {-1, +1}, u (d,), and lengths (n,) if the sequences are ragged.
 
-exit status: 0 when the command did its work, 2 for bad input.
+attnbias COMMAND --help has the examples of one command.
+Progress bars show on a terminal and not in a pipe. With --json the answer is for a program.
+
+exit status: 0 when the command did its work, 2 for bad input, 130 when it was interrupted;
+after an interruption the same command goes on with run, sweep and fetch.
 """
-
-
-@dataclass(frozen=True)
-class Command:
-    """A subcommand: its name, its line of help, its arguments, and its work."""
-
-    name: str
-    help: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
 
 
 def _diagnose_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", help="npz file with X, y, u and optionally lengths")
-    parser.add_argument("--json", action="store_true", help="print json instead of the report")
+    add_json(parser)
     parser.add_argument("--html", metavar="FILE", help="also write the report as a web page")
     parser.add_argument(
         "--step-size", type=float, default=0.1, help="NGD's, for the forecast (default: 0.1)"
@@ -73,7 +55,7 @@ def _run_diagnose(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         write_text(arguments.html, html_page(report.title, report._repr_html_()))
     if arguments.json:
-        print(json.dumps(report.to_dict(), indent=2, allow_nan=False))
+        print_json(report.to_dict())
     else:
         print(report)
     return 0
@@ -85,6 +67,7 @@ def _ledger_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="write ledger.md, answers.md and results/ledger.json there",
     )
+    add_json(parser)
 
 
 def _run_ledger(arguments: argparse.Namespace) -> int:
@@ -95,8 +78,11 @@ def _run_ledger(arguments: argparse.Namespace) -> int:
         )
     evidence = Evidence() if folder is None else Evidence(folder / "results")
     sections = find_all(SECTIONS, evidence, progress=sys.stderr.isatty())
-    for key, verdict in verdicts(sections).items():
-        print(f"{key:24}{verdict}")
+    if arguments.json:
+        print_json(sections)
+    else:
+        for key, verdict in verdicts(sections).items():
+            print(f"{key:24}{verdict}")
     if folder is not None:
         write(folder, sections, made_now(), ANSWERS)
     return 0
@@ -104,16 +90,30 @@ def _run_ledger(arguments: argparse.Namespace) -> int:
 
 COMMANDS = (
     Command("diagnose", "say what the theory says about a file of tokens",
-            _diagnose_arguments, _run_diagnose),
-    Command("list", "name the experiments", list_arguments, run_list),
+            _diagnose_arguments, _run_diagnose,
+            ("diagnose tokens.npz", "diagnose tokens.npz --json",
+             "diagnose tokens.npz --html out.html")),
+    Command("list", "name the experiments", list_arguments, run_list,
+            ("list", "list --json")),
     Command("run", "run an experiment of the paper, or go on with it",
-            run_arguments, run_experiment),
+            run_arguments, run_experiment,
+            ("run fig2 --seeds 2 --steps 10000", "run fig6 --size small --epochs 10",
+             "run fig6 --help")),
+    Command("figure", "draw the result of an experiment that was run",
+            figure_arguments, run_figure,
+            ("figure fig2", "figure fig6 --results book/results --out fig6.png")),
     Command("sweep", "train over a grid of data, rules and settings, or go on with it",
-            sweep_arguments, run_sweep),
+            sweep_arguments, run_sweep,
+            ("sweep grid.toml --plan", "sweep grid.toml --workers 2")),
     Command("fetch", "bring real data and weights into the cache",
-            fetch_arguments, run_fetch),
+            fetch_arguments, run_fetch,
+            ("fetch --list", "fetch mnist")),
     Command("ledger", "judge every claim of the paper by runs, about a minute",
-            _ledger_arguments, _run_ledger),
+            _ledger_arguments, _run_ledger,
+            ("ledger", "ledger --json", "ledger --write book")),
+    Command("completion", "print what a shell needs to complete these commands",
+            completion_arguments, lambda arguments: run_completion(arguments, build_parser),
+            ("completion bash > ~/.local/share/bash-completion/completions/attnbias",)),
 )  # fmt: skip
 
 
@@ -122,18 +122,32 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="attnbias",
         description="The implicit bias of self-attention, exact and checked.",
-        epilog=EXAMPLES,
+        epilog=_epilog(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"attnbias {_version()}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
         subparser = subparsers.add_parser(
-            command.name, help=command.help, description=f"{command.help.capitalize()}."
+            command.name,
+            help=command.help,
+            description=f"{command.help.capitalize()}.",
+            epilog=command.epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.add_arguments(subparser)
         subparser.set_defaults(run=command.run)
     return parser
+
+
+def _epilog() -> str:
+    """The first example of each command beside what it does, then the notes."""
+    width = max(len(command.examples[0].split(" > ")[0]) for command in COMMANDS) + 3
+    lines = [
+        f"  attnbias {command.examples[0].split(' > ')[0]:{width}}{command.help}"
+        for command in COMMANDS
+    ]
+    return "\n".join(["examples:", *lines, "", NOTES])
 
 
 def main(argv=None) -> int:
@@ -147,7 +161,8 @@ def main(argv=None) -> int:
     Returns
     -------
     int
-        0 when the command did its work, 2 for bad input, which is named on stderr.
+        0 when the command did its work, 2 for bad input, which is named on stderr, 130 when
+        interrupted.
     """
     try:
         arguments = build_parser().parse_args(argv)
@@ -160,6 +175,9 @@ def main(argv=None) -> int:
     except BrokenPipeError:  # the reader, such as head, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:
+        print("attnbias: stopped; the same command goes on from here", file=sys.stderr)
+        return 130
     except AttnBiasError as error:
         print(f"attnbias: {type(error).__name__}: {error}", file=sys.stderr)
     except OSError as error:

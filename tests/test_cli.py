@@ -3,14 +3,17 @@
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from attnbias import make_example1, make_separation_pair
-from attnbias.cli import COMMANDS, main
+from attnbias import experiments, make_example1, make_separation_pair
+from attnbias.cli import COMMANDS, build_parser, main
+from attnbias.commands.base import print_json
 from attnbias.geometry.diagnose import diagnose
 
 
@@ -158,7 +161,7 @@ class TestHelp:
         status, out, _ = run(capsys, "--help")
         assert status == 0 and "examples:" in out
         for command in COMMANDS:
-            assert command.name in out and command.help in out
+            assert command.name in out and command.help in " ".join(out.split())
 
     def test_as_a_process_with_a_reader_that_stops(self, tokens):
         command = [sys.executable, "-m", "attnbias.cli", "diagnose", str(tokens)]
@@ -166,3 +169,117 @@ class TestHelp:
             process.stdout.close()
             assert process.stderr.read() == b""
             assert process.wait(timeout=60) == 0
+
+
+class TestJson:
+    def test_list(self, capsys):
+        status, out, err = run(capsys, "list", "--json")
+        assert (status, err) == (0, "")
+        assert json.loads(out) == {name: experiments.describe(name) for name in experiments.list()}
+
+    def test_run(self, capsys, tmp_path):
+        status, out, err = run(capsys, "run", "fig8", "--out", tmp_path, "--json")
+        found = json.loads(out)
+        assert (status, err) == (0, "") and (tmp_path / "fig8.npz").exists()
+        assert {claim["verdict"] for claim in found["claims"]} <= {"holds", "fails"}
+        assert found["provenance"]["versions"]
+
+    def test_fetch_list(self, capsys, tmp_path):
+        status, out, _ = run(capsys, "fetch", "--list", "mnist", "--json", "--cache", tmp_path)
+        assert status == 0 and json.loads(out)["mnist"]["cached"] == "-"
+
+    def test_numbers_that_json_has_no_word_for(self, capsys):
+        print_json({"a": [np.float64(np.inf), np.int64(3)], "b": float("nan")})
+        assert json.loads(capsys.readouterr().out) == {"a": [None, 3], "b": None}
+
+
+class TestFigure:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def results(cls, tmp_path_factory):
+        folder = tmp_path_factory.mktemp("results")
+        assert main(["run", "fig2", "--seeds", "1", "--steps", "1000", "--out", str(folder)]) == 0
+        return folder
+
+    @pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
+    def test_of_a_run(self, capsys, results, tmp_path, suffix):
+        out = tmp_path / f"picture{suffix}"
+        status, said, err = run(capsys, "figure", "fig2", "--results", results, "--out", out)
+        assert (status, said, err) == (0, f"{out}\n", "")
+        head = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}[suffix]
+        assert out.read_bytes().startswith(head)
+
+    @pytest.mark.parametrize(
+        "name", ["fig1", "fig4", "fig6", "fig7", "fig10", "heads", "exponents"]
+    )
+    def test_of_the_recorded_runs(self, capsys, tmp_path, name):
+        book = Path(__file__).parent.parent / "book" / "results"
+        out = tmp_path / "picture.svg"
+        status, said, _ = run(capsys, "figure", name, "--results", book, "--out", out, "--json")
+        assert status == 0 and out.stat().st_size > 10_000
+        assert json.loads(said)["provenance"]
+
+    def test_without_a_result(self, capsys, tmp_path):
+        status, _, err = run(capsys, "figure", "fig2", "--results", tmp_path)
+        assert status == 2 and "MissingFileError" in err and "fig2.npz" in err
+
+    def test_bad_names_come_before_any_work(self, capsys, results, tmp_path):
+        for out in (tmp_path / "picture.bmp", tmp_path / "no" / "picture.svg"):
+            assert run(capsys, "figure", "fig2", "--results", results, "--out", out)[0] == 2
+        status, _, err = run(capsys, "figure", "fig99")
+        assert status == 2 and "fig10" in err
+
+
+class TestCompletion:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def script(cls, tmp_path_factory):
+        path = tmp_path_factory.mktemp("shell") / "attnbias"
+        command = [sys.executable, "-m", "attnbias.cli", "completion", "bash"]
+        path.write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
+        return path
+
+    @pytest.mark.parametrize(
+        "words, expected",
+        [
+            (["attnbias", "fi"], {"figure"}),
+            (["attnbias", "run", "fig1"], {"fig1", "fig10"}),
+            (["attnbias", "diagnose", "--j"], {"--json"}),
+        ],
+    )
+    def test_bash_completes(self, script, words, expected):
+        if shutil.which("bash") is None:
+            pytest.skip("no bash here")
+        lines = [
+            f"source {script}",
+            f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}",
+            "$(complete -p attnbias | sed 's/.*-F \\([^ ]*\\).*/\\1/')"
+            f" attnbias {words[-1]} {words[-2]}",
+            'echo "${COMPREPLY[@]}"',
+        ]
+        found = subprocess.run(["bash", "-c", "\n".join(lines)], capture_output=True, text=True)
+        assert set(found.stdout.split()) == expected
+
+    def test_another_shell(self, capsys):
+        status, _, err = run(capsys, "completion", "elvish")
+        assert status == 2 and "bash" in err
+
+
+def test_an_interruption_is_no_traceback(capsys, tokens, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("attnbias.cli.diagnose", stop)
+    status, out, err = run(capsys, "diagnose", tokens)
+    assert (status, out) == (130, "") and "stopped" in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_examples_of_a_command_parse(command, capsys):
+    status, out, _ = run(capsys, command.name, "--help")
+    assert status == 0 and "examples:" in out
+    for example in command.examples:
+        words = example.split(" > ")[0].split()
+        assert example in out and words[0] == command.name
+        if "--help" not in words:
+            assert build_parser().parse_args(words).command == command.name

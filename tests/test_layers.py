@@ -16,7 +16,7 @@ LAYERS = [
     {"dynamics", "nets"},
     {"theorems", "sweeps"},
     {"experiments"},
-    {"figures", "ledger", "_fetch_command", "_run_command", "_sweep_command", "cli"},
+    {"figures", "ledger", "commands", "cli"},
 ]
 
 

@@ -448,6 +448,8 @@ def test_command_line(tmp_path, capsys, monkeypatch):
     Path("grid.toml").write_text(CONFIG)
     assert main(["sweep", "grid.toml", "--plan"]) == 0
     assert "12 runs on 4 data sets" in capsys.readouterr().out
+    assert main(["sweep", "grid.toml", "--plan", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"] == 12
     assert not Path("grid").exists()
     assert main(["sweep", "grid.toml"]) == 0
     out = capsys.readouterr().out
@@ -455,6 +457,9 @@ def test_command_line(tmp_path, capsys, monkeypatch):
     first = Path("grid/table.parquet").stat().st_mtime_ns
     assert main(["sweep", "grid.toml", "--workers", "2"]) == 0
     assert Path("grid/table.parquet").stat().st_mtime_ns == first
+    capsys.readouterr()
+    assert main(["sweep", "grid.toml", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"] == {"completed": 12}
     same(sweeps.load("grid"), attnbias.sweep(sweeps.read_config("grid.toml")))
 
 

@@ -147,28 +147,34 @@ def run(name: str, **settings) -> ExperimentResult | NetworkResult | CosineResul
     return chosen(**settings)
 
 
-def load(name: str, folder="book/results") -> NetworkResult | CosineResult | HeadResult:
-    """Read the recorded run of an experiment, and judge its claims anew.
+def load(
+    name: str, folder="book/results"
+) -> ExperimentResult | NetworkResult | CosineResult | HeadResult | ExponentResult:
+    """Read the recorded run of an experiment.
 
     Parameters
     ----------
     name : str
-        Such as "fig6": one that needs more than a chapter's time, so that its run is recorded.
+        Such as "fig6". The claims of one that takes more than a chapter's time are not stored,
+        and are judged anew.
     folder : path
-        Where `run` put it.
+        Where `attnbias run` put it.
 
     Returns
     -------
     NetworkResult, CosineResult for "fig10", HeadResult for "heads", ExponentResult, RankResult
+    ExperimentResult, NetworkResult, CosineResult for "fig10", HeadResult for "heads",
+    ExponentResult for "exponents"
 
     Raises
     ------
     RangeError
-        For an experiment that writes no such file.
+        For an unknown experiment.
     MissingFileError, FileFormatError
     """
-    recorded = tuple(key for key in _REGISTRY if "out" in parameters(key))
-    chosen = _REGISTRY[require_choice("name", name, recorded)]
+    chosen = _REGISTRY[require_choice("name", name, tuple(_REGISTRY))]
+    if "out" not in parameters(name):
+        return ExperimentResult.load(Path(folder) / f"{name}.npz")
     kind = getattr(chosen, "RESULT", NetworkResult)
     suffix = getattr(kind, "SUFFIX", ".json")
     return kind.load(Path(folder) / f"{name}{suffix}", chosen.claims)

@@ -10,6 +10,7 @@ from .benches import plot_sharing, plot_targets
 from .checks import plot_check
 from .cosines import plot_cosines
 from .depth import plot_depth
+from .head_table import plot_head_table
 from .heads import plot_heads
 from .images import plot_query_images
 from .levels import plot_levels
@@ -50,6 +51,7 @@ __all__ = [
     "plot_grid",
     "plot_groups",
     "plot_hard_and_soft",
+    "plot_head_table",
     "plot_heads",
     "plot_left_over",
     "plot_levels",

@@ -8,17 +8,21 @@ import json
 import sys
 from pathlib import Path
 
-from . import experiments
-from .errors import FileAccessError
+from .. import experiments
+from ..errors import FileAccessError
+from .base import add_json, claims_data, print_json
 
 _OURS = ("out", "progress")  # set here for every experiment
 
 
 def list_arguments(parser: argparse.ArgumentParser) -> None:
-    pass
+    add_json(parser)
 
 
 def run_list(arguments: argparse.Namespace) -> int:
+    if arguments.json:
+        print_json({name: experiments.describe(name) for name in experiments.list()})
+        return 0
     for name in experiments.list():
         print(f"{name:8}{experiments.describe(name)}")
     return 0
@@ -43,6 +47,7 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
             "--out", default="results", metavar="FOLDER",
             help="where the result goes, and until then what is done of it (default: results)",
         )  # fmt: skip
+        add_json(subparser)
 
 
 def run_experiment(arguments: argparse.Namespace) -> int:
@@ -54,8 +59,12 @@ def run_experiment(arguments: argparse.Namespace) -> int:
     result = experiments.run(arguments.name, **settings)
     if not own_files:
         result.save(folder / f"{arguments.name}.npz")
-    print(result)
-    print(result.claims)
+    if arguments.json:
+        print_json({"experiment": arguments.name, "claims": claims_data(result.claims),
+                    "provenance": result.provenance})  # fmt: skip
+    else:
+        print(result)
+        print(result.claims)
     return 0
 
 

