@@ -82,7 +82,7 @@ def _run_ledger(arguments: argparse.Namespace) -> int:
         print_json(sections)
     else:
         for key, verdict in verdicts(sections).items():
-            print(f"{key:24}{verdict}")
+            print(f"{key:28}{verdict}")
     if folder is not None:
         write(folder, sections, made_now(), ANSWERS)
     return 0

@@ -210,7 +210,7 @@ class TestFigure:
         assert out.read_bytes().startswith(head)
 
     @pytest.mark.parametrize(
-        "name", ["fig1", "fig4", "fig6", "fig7", "fig10", "heads", "exponents"]
+        "name", ["fig1", "fig4", "fig6", "fig7", "fig10", "heads", "exponents", "ranks"]
     )
     def test_of_the_recorded_runs(self, capsys, tmp_path, name):
         book = Path(__file__).parent.parent / "book" / "results"

@@ -60,5 +60,6 @@ def draw(name: str, result):
         experiments.ExponentResult: lambda found: figures.plot_exponent_map(
             found.table[found.table["part"] == "map"], 3
         ),
+        experiments.RankResult: lambda found: figures.plot_ranks(found.means()),
     }
     return kinds[type(result)](result)

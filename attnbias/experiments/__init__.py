@@ -149,7 +149,7 @@ def run(name: str, **settings) -> ExperimentResult | NetworkResult | CosineResul
 
 def load(
     name: str, folder="book/results"
-) -> ExperimentResult | NetworkResult | CosineResult | HeadResult | ExponentResult:
+) -> ExperimentResult | NetworkResult | CosineResult | HeadResult | ExponentResult | RankResult:
     """Read the recorded run of an experiment.
 
     Parameters
@@ -162,9 +162,8 @@ def load(
 
     Returns
     -------
-    NetworkResult, CosineResult for "fig10", HeadResult for "heads", ExponentResult, RankResult
     ExperimentResult, NetworkResult, CosineResult for "fig10", HeadResult for "heads",
-    ExponentResult for "exponents"
+    ExponentResult for "exponents", RankResult for "ranks"
 
     Raises
     ------

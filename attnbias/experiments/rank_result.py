@@ -35,6 +35,12 @@ class RankResult(TableResult):
     provenance : list of dict
     """
 
+    def means(self, T: int = 5) -> pandas.DataFrame:
+        """Columns n, d, Frobenius and nuclear: mean ranks at one T, where both are proved."""
+        both = decided(self.table, "N").query("T == @T").groupby(["n", "d"])
+        names = ["Frobenius", "nuclear"]
+        return both[["F_lower", "N_lower"]].mean().set_axis(names, axis=1).reset_index()
+
     def __repr__(self) -> str:
         held = sum(check.holds for check in self.claims)
         counts = [self.table[f"{norm}_status"].value_counts() for norm in "FN"]
