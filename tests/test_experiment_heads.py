@@ -13,6 +13,7 @@ from attnbias import experiments
 from attnbias.errors import DtypeError, FileFormatError, MissingFileError, RangeError
 from attnbias.experiments import heads
 from attnbias.experiments.heads import describe, random_head
+from attnbias.figures import plot_head_table
 from attnbias.nets.bundled_head import load_bundled_head
 
 
@@ -126,3 +127,15 @@ def test_bad_settings_are_refused(settings, error, fault):
     pytest.importorskip("transformers")
     with pytest.raises(error, match=fault):
         heads.run(**({"model": "tiny", "sentences": 3, "random": 1} | settings))
+
+
+def test_the_figure_has_a_dot_a_head_and_the_band_of_random_ones(tiny):
+    fig = plot_head_table(tiny)
+    for axis, name in zip(fig.axes, ("cosine_span", "margin"), strict=True):
+        (dots,) = axis.lines
+        assert dots.get_ydata().tolist() == tiny.column(name).tolist()
+        (band,) = axis.patches
+        low = np.quantile(tiny.column(name, random=True), 0.05)
+        assert band.get_extents().y0 == pytest.approx(axis.transData.transform((0, low))[1])
+    with pytest.raises(DtypeError, match="heads"):
+        plot_head_table(tiny.rows)
