@@ -39,25 +39,27 @@ class Answer:
 ANSWERS = (
     Answer(
         "Does momentum turn $W$ faster?",
-        "On one constraint the heavy ball keeps $1/t^2$ and dual acceleration reaches $1/t^4$; on "
-        "all data the paths grow like $t/(1-\\beta)$ and $t^2$. Without strict complementarity "
-        "the heavy ball's offset grows like a logarithm.",
+        "On one constraint the heavy ball keeps $1/t^2$ and dual acceleration reaches $1/t^4$. The "
+        "paths grow like $t/(1-\\beta)$ and $t^2$ wherever Assumption 2 holds and "
+        "(W-SVM) is feasible. On the degenerate triple the heavy ball's offset grows like a "
+        "logarithm.",
         "proved",
         "chap-momentum",
         ("momentum-pair", "momentum-path", "momentum-triple"),
     ),
     Answer(
         "What does momentum do to the offset from $W_{mm}$?",
-        "Nothing to its limit where every row supports; idle rows make that of dual acceleration "
-        "grow like $\\log t$; beyond a step size that we can compute it doesn't settle.",
+        "Nothing to its limit where every row supports and steps are short; idle rows make that of "
+        "dual acceleration grow like $\\log t$; beyond a step size that we can compute it "
+        "doesn't settle.",
         "predicted",
         "chap-momentum",
         ("same-offset", "idle-logarithm", "settling-step"),
     ),
     Answer(
-        "Is the offset of dual acceleration bounded for any data?",
-        "We believe so within the span of the supporting rows, up to the logarithm of the idle "
-        "ones.",
+        "Is the offset of dual acceleration bounded?",
+        "We believe so within the span of the supporting rows under strict complementarity; idle "
+        "rows add a logarithm across it.",
         "conjectured",
         "chap-momentum",
     ),

@@ -98,14 +98,13 @@ def _claim(key: str, text: str, provenance: str, find) -> Claim:
 MOMENTUM = (
     _claim("momentum-pair", "On one constraint a heavy ball and dual acceleration have closed "
            "forms, with the exponents -2 and -4.", "c", _pair),
-    _claim("momentum-path", "W grows along W_mm at least in proportion to t / (1 - beta) with a "
-           "heavy ball, to t^2 with dual acceleration.", "c", _path),
+    _claim("momentum-path", "Under Assumption 2 W grows along W_mm at least in proportion to "
+           "t / (1 - beta) with a heavy ball, to t^2 with dual acceleration.", "c", _path),
     _claim("same-offset", "Where every row supports W_mm, momentum leaves the offset's limit where "
            "it is.", "d", _same_offset),
     _claim("idle-logarithm", "Idle rows make the offset of dual acceleration grow like log t.",
            "d", _logarithm),
     _claim("settling-step", "The offset of dual acceleration settles up to the step size "
            "4 / (3 kappa) and no further.", "d", _threshold),
-    _claim("momentum-triple", "Without strict complementarity a heavy ball's offset grows like "
-           "log t.", "c", _triple),
+    _claim("momentum-triple", "On the degenerate triple a heavy ball's offset grows like log t.", "c", _triple),
 )  # fmt: skip
