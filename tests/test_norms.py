@@ -46,6 +46,16 @@ def test_closed_form(norm, least):
 
 
 @pytest.mark.parametrize("norm", NORMS)
+def test_only_the_frobenius_solution_is_the_only_one(norm):
+    data, W = two_orthogonal(), torch.diag(torch.tensor([1.0, 1, 0], dtype=torch.float64))
+    best = norm_margin(data, W, norm)
+    W[0, 1] = W[1, 0] = 0.5
+    if norm == "spectral":  # its norm leaves the third feature free instead
+        W = torch.diag(torch.tensor([1.0, 1, 0.5], dtype=torch.float64))
+    assert (abs(norm_margin(data, W, norm) / best - 1) < CLOSED_FORM) == (norm != "frobenius")
+
+
+@pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("seed", range(3))
 def test_bounds_are_tight_and_no_other_matrix_beats_them(norm, seed):
     data = data_of(seed)

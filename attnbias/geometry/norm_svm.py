@@ -28,8 +28,7 @@ class NormSVMSolution:
     Attributes
     ----------
     weights : (d, d) float64
-        Scaled so that the smallest margin is 1. In the max and the spectral norm it need not be
-        the only one.
+        Scaled so that the smallest margin is 1. In no norm but Frobenius' need it be the only one.
     dual : (N',) float64
         a >= 0.
     norm : str

@@ -65,8 +65,9 @@ ANSWERS = (
     ),
     Answer(
         "Does steepest descent in a norm head for the W-SVM of that norm?",
-        "Yes in the Frobenius, max, spectral and nuclear norms. The proof holds the softmax's "
-        "weights fixed; with moving weights it is measured.",
+        "Its margin does, with short steps, in the Frobenius, max, spectral and nuclear norms; long "
+        "ones ruin sign descent. The proof holds the softmax's weights fixed; with moving weights "
+        "it is measured.",
         "proved in part",
         "chap-geometries",
         ("each-norm-its-svm",),
