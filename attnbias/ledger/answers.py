@@ -82,15 +82,23 @@ ANSWERS = (
     ),
     Answer(
         "With $u$ fixed, do other losses keep the rates?",
-        "Every decreasing loss whose slope vanishes nowhere does; the constant changes as the "
-        "slopes at the optimal scores say.",
+        "Every decreasing loss whose slope vanishes nowhere does, under the same hypotheses and with "
+        "another $\\kappa$.",
         "proved",
         "chap-losses",
-        ("loss-constants", "loss-rates"),
+        ("loss-rates",),
+    ),
+    Answer(
+        "With $u$ fixed, what does another loss do to the constant of $1/t^2$?",
+        "Where every row supports $W_{mm}$ and steps are short it changes as the slopes at the "
+        "optimal scores say; where these scores are equal, not at all.",
+        "predicted",
+        "chap-losses",
+        ("loss-constants",),
     ),
     Answer(
         "Where does a polynomial tail send $u$ in joint training?",
-        "To another direction than $u_{mm}$, which we compute. $W$'s limit stays.",
+        "To another direction than $u_{mm}$, which we compute. If it gets there, $W$'s limit stays.",
         "proved in part",
         "chap-losses",
         ("loss-tail",),

@@ -72,7 +72,7 @@ LOSSES = (
         "With u fixed another loss changes the limit of |W|^2 (1 - cosine) as its slopes say.",
         "ours",
         "chap-losses",
-        "c",
+        "d",
         _constants,
     ),
     Claim(
@@ -80,12 +80,12 @@ LOSSES = (
         "Jointly a polynomial tail sends u to another direction than u_mm.",
         "ours",
         "chap-losses",
-        "c",
+        "d",
         _tail,
     ),
     Claim(
         "loss-rates",
-        "With u fixed every decreasing loss with a slope that vanishes nowhere keeps the rates.",
+        "With u fixed every decreasing loss with a slope that vanishes nowhere keeps M1 and M2.",
         "ours",
         "chap-losses",
         "c",
