@@ -36,7 +36,12 @@ from attnbias.geometry.local import (
     wrong_selections,
 )
 from attnbias.ledger import beyond_global
-from attnbias.theorems.score_trap import check_score_trap, trap_level, trap_threshold
+from attnbias.theorems.score_trap import (
+    check_score_trap,
+    lock_threshold,
+    trap_level,
+    trap_threshold,
+)
 
 inner = st.floats(0.01, 0.95)
 
@@ -104,6 +109,44 @@ def test_the_start_decides_for_every_rule(score, factor, eta, kind):
         assert len(table) == 1 and table[0].sense == ">="
 
 
+@pytest.mark.parametrize("score", [0.001, 0.05, 0.3, 0.7, 0.95])
+def test_starts_lock_from_the_second_threshold_on(score):
+    lock, free = lock_threshold(score), trap_threshold(score)
+    for factor, inside in ((1 + 1e-6, True), (1 - 1e-6, False)):
+        data, trace = trap_run(score, factor * lock, steps=2000)
+        level = trap_level(score, trace.gaps[0, 0], trace.gaps[0, 1])
+        assert (level > 0) is np.bool_(inside)
+        if inside:
+            assert len(check_score_trap(data, trace)) == 2
+            assert check_score_trap(data, trace).all_hold and trace.opt_score[-1] < 0.5
+    assert lock > free
+    if score < 0.01:  # the difference is 2 / 3 sqrt(s / 3) to first order
+        assert abs((lock - free) / (2 / 3 * math.sqrt(score / 3)) - 1) < 0.05
+
+
+@FEW
+@given(seed=seeds, T=st.integers(2, 5), eta=st.sampled_from([0.1, 1.0, 10.0]))
+def test_one_sequence_with_equal_scores_keeps_m1_from_every_start(seed, T, eta):
+    """A = N' / e, whatever the softmax is and however far from orthogonal the tokens are."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.randn(1, T, 3, generator=generator, dtype=torch.float64)
+    X[0, :, 0] = 0.0
+    X[0, T - 1, 0] = 1.0
+    data = Dataset(X, [1], u=[1.0, 0, 0])
+    svm = solve_w_svm(data)
+    W0 = 20 * torch.randn(3, 3, generator=generator, dtype=torch.float64)
+    trace = train(data, NGD(eta), 20_000, W0=W0, svm=svm, record=60)
+    along = trace.gaps @ svm.dual.numpy() * svm.margin  # <W, unit W_mm>
+    turn = int(np.argmax(along >= 0))
+    assert along[turn] >= 0
+    across2 = float(trace.W_norm[turn]) ** 2 - along[turn] ** 2
+    path = eta * (trace.step[turn + 1 :] - trace.step[turn])
+    growth = (across2 + (2 * (T - 1) / math.e / svm.margin + eta) * path) / path**2
+    B = float(X.norm(dim=2).max())
+    bound = 2 * B**4 / svm.margin**2 * growth
+    assert (trace.W_alignment_error[turn + 1 :] <= bound).all()
+
+
 @pytest.mark.parametrize("score", [0.05, 0.3, 0.8])
 def test_locked_runs_turn_to_the_svm_of_their_tokens(score):
     data, trace = trap_run(score, trap_threshold(score) + 4, steps=5000)
@@ -156,7 +199,7 @@ def test_other_data_are_not_judged():
 def test_scores_are_validated(score, error):
     with pytest.raises(error, match="score"):
         make_score_trap(score)
-    for function in (trap_threshold, lambda s: trap_level(s, 0.0, 0.0)):
+    for function in (trap_threshold, lock_threshold, lambda s: trap_level(s, 0.0, 0.0)):
         with pytest.raises(error, match="score"):
             function(score)
 

@@ -14,7 +14,7 @@ def make_score_trap(score: float = 0.3) -> Dataset:
 
     x_1 = (1, 1), query and optimal, x_2 = (0, 0) and x_3 = (-1, score), with y = 1 and
     u = (0, 1): the scores are 1, 0 and `score`. The way from x_3 to x_1 leads past x_2. If
-    score > 0 then x_3 beats x_2, its only neighbour, and W = -x_3 x_1' points to a trap;
+    score > 0 then x_3 beats x_2, its only neighbour, and W = x_3 x_1' points to a trap;
     at score 0 Assumption 2 holds and there is none.
 
     Parameters

@@ -65,9 +65,9 @@ ANSWERS = (
     ),
     Answer(
         "Does steepest descent in a norm head for the W-SVM of that norm?",
-        "Its margin does, with short steps, in the Frobenius, max, spectral and nuclear norms; long "
-        "ones ruin sign descent. The proof holds the softmax's weights fixed; with moving weights "
-        "it is measured.",
+        "Its margin does, with short steps, in the Frobenius, max, spectral and nuclear norms; "
+        "long ones ruin sign descent. The proof holds the softmax's weights fixed; with moving "
+        "weights it is measured.",
         "proved in part",
         "chap-geometries",
         ("each-norm-its-svm",),
@@ -82,8 +82,8 @@ ANSWERS = (
     ),
     Answer(
         "With $u$ fixed, do other losses keep the rates?",
-        "Every decreasing loss whose slope vanishes nowhere does, under the same hypotheses and with "
-        "another $\\kappa$.",
+        "Every decreasing loss whose slope vanishes nowhere does, under the same hypotheses and "
+        "with another $\\kappa$.",
         "proved",
         "chap-losses",
         ("loss-rates",),
@@ -98,16 +98,17 @@ ANSWERS = (
     ),
     Answer(
         "Where does a polynomial tail send $u$ in joint training?",
-        "To another direction than $u_{mm}$, which we compute. If it gets there, $W$'s limit stays.",
+        "To another direction than $u_{mm}$, which we compute. If it gets there, $W$'s limit "
+        "stays.",
         "proved in part",
         "chap-losses",
         ("loss-tail",),
     ),
     Answer(
         "When does convergence stop being global?",
-        "On three tokens as soon as the scores of the wrong ones differ at all: starts beyond "
-        "$\\log(3/s - 1)$ against $W_{mm}$ are trapped, up to a sliver. With equal scores no "
-        "start of one sequence is.",
+        "On three tokens of scores 1, 0 and $s$ as soon as $s > 0$: starts up to "
+        "$\\log(3/s - 1)$ against $W_{mm}$ come back, and from a second threshold on, a little "
+        "farther for small $s$, all are trapped. With equal scores no start of one sequence is.",
         "proved",
         "chap-global",
         ("score-trap", "equal-scores-free"),

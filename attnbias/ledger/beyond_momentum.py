@@ -106,5 +106,6 @@ MOMENTUM = (
            "d", _logarithm),
     _claim("settling-step", "The offset of dual acceleration settles up to the step size "
            "4 / (3 kappa) and no further.", "d", _threshold),
-    _claim("momentum-triple", "On the degenerate triple a heavy ball's offset grows like log t.", "c", _triple),
+    _claim("momentum-triple", "On the degenerate triple a heavy ball's offset grows "
+           "like log t.", "c", _triple),
 )  # fmt: skip

@@ -19,7 +19,7 @@ RISES = Statement("log of softmax at x_1 over that at x_2, against its start", _
 
 
 def trap_threshold(score: float) -> float:
-    """Distance from which a start against W_mm, deep in the trap, no longer comes back.
+    """Distance up to which every start against W_mm comes back.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def trap_threshold(score: float) -> float:
     -------
     float
         log(3 / score - 1), on the scale of the optimal token's logit lag -g_2. A lag of this
-        or less always escapes; see `trap_level` for the exact condition of the other side.
+        or less always escapes; `lock_threshold` is the other side.
 
     Raises
     ------
@@ -46,6 +46,44 @@ def trap_threshold(score: float) -> float:
     2.1972
     """
     return math.log(3 / _inside("score", score) - 1)
+
+
+def lock_threshold(score: float) -> float:
+    """Distance from which every start against W_mm is locked for ever.
+
+    Parameters
+    ----------
+    score : float in (0, 1)
+        Of the wrong token of `make_score_trap`.
+
+    Returns
+    -------
+    float
+        The R at which `trap_level` of the gaps -R and -R (3 - score) / 2 is 0, found by halving.
+        It lies above `trap_threshold`, by about 0.38 sqrt(score) for small scores, and by much
+        where the score is near 1. Between the two the theorem is silent.
+
+    Raises
+    ------
+    RangeError, DtypeError, NonFiniteError
+
+    Notes
+    -----
+    Source: ours [c]. W = -R times the unit W_mm, over the margin, has these gaps, and the level
+    rises with R.
+
+    Examples
+    --------
+    >>> [round(lock_threshold(score), 2) for score in (0.01, 0.3, 0.9)]
+    [5.74, 2.56, 3.06]
+    """
+    low = trap_threshold(score)
+    high = low + math.log1p(2 / ((1 - score) * (3 - score)))  # the level with c = 1
+    for _ in range(100):
+        middle = (low + high) / 2
+        inside = trap_level(score, -middle, -middle * (3 - score) / 2) > 0
+        low, high = (low, middle) if inside else (middle, high)
+    return high
 
 
 def trap_level(score: float, gap2, gap3):
