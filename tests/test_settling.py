@@ -58,10 +58,35 @@ def test_the_same_from_finite_differences(seed, noise):
         [(flow(step * e) - flow(-step * e)) / (2 * step) for e in np.eye(len(K))], 1
     )
     rates = np.sort(-np.linalg.eigvals(jacobian).real)
-    expected = min(rates[1], least_slack(data, svm))
+    expected = min(rates[1], least_slack(data, svm), 1.0)
     assert abs(settling_rate(data, svm) - expected) < 1e-6 * max(
         1.0, rates[-1]
     )  # of the difference
+
+
+def opposed_rows(top):
+    """Two sequences with one query, K = (1, -1/2; -1/2, 1): the balance is found at rate 3."""
+    half, side = -0.5, math.sqrt(0.75)
+    X = [[[1.0, 0, 0], [1.0, 1.0, 0]], [[1.0, 0, 0], [1.0, half, side]]]
+    return Dataset(X, [1.0, 1.0], u=[0.0, 1.0, (top - half) / side])
+
+
+@pytest.mark.parametrize("top", [1.0, 3.0])
+def test_two_sequences_settle_no_faster_than_their_softmax(top):
+    assert abs(settling_rate(opposed_rows(top)) - 1.0) < CLOSED_FORM
+
+
+def test_a_run_settles_as_its_softmax_saturates():
+    """Scores 1 and 3: the sequences' weights near their ratio like exp(-height), not exp(-3 h)."""
+    data = opposed_rows(3.0)
+    svm = solve_w_svm(data)
+    trace = train(data, NGD(0.004), 6000, record=range(0, 6001, 20), svm=svm)
+    difference = trace.gaps[:, 0] - trace.gaps[:, 1]
+    height = trace.gaps @ svm.dual.numpy() * svm.margin**2
+    late = (height > 4) & (height < 7)
+    distance = np.log(np.abs(difference - difference[-1])[late])
+    slope = np.polyfit(height[late], distance, 1)[0]
+    assert abs(slope + settling_rate(data, svm)) < 0.1, "the next order is exp(-2 height)"
 
 
 def test_runs_settle_at_this_rate():

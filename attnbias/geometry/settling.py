@@ -93,9 +93,10 @@ def settling_rate(data: Dataset, solution: SVMSolution | None = None) -> float:
     Returns
     -------
     float
-        The smaller of `least_slack`, with which idle rows fall silent, and the least of
-        `settling_rates` over Xi, with which supporting rows find their balance. Infinite when
-        one row alone supports W_mm and none is idle.
+        The least of three: `least_slack`, with which idle rows fall silent; the least of
+        `settling_rates` over Xi, with which supporting rows find their balance; and 1, with
+        which the softmax saturates, unless all supporting rows are of one sequence. Infinite
+        when one row alone supports W_mm and none is idle.
 
     Raises
     ------
@@ -103,9 +104,11 @@ def settling_rate(data: Dataset, solution: SVMSolution | None = None) -> float:
 
     Notes
     -----
-    Source: ours [c], for small steps along the gradient, under Assumption 2 and strict
-    complementarity; a unit of length is Xi units of height, and an idle row of slack delta
-    adds a force of size exp(-delta height).
+    Source: ours [c], for small steps along the gradient of the exponential loss, under
+    Assumption 2 and strict complementarity, with independent supporting rows; a unit of length
+    is Xi units of height. An idle row of slack delta adds a force of size exp(-delta height).
+    Loss and softmax give the rows of a sequence a common factor, which is exp(-height) off its
+    limit; between sequences this is a force as well, within one it drops out.
 
     Examples
     --------
@@ -117,7 +120,9 @@ def settling_rate(data: Dataset, solution: SVMSolution | None = None) -> float:
     rates = settling_rates(solution)
     moving = rates[rates > _RANK * rates.max()] if len(rates) else rates
     slowest = float(moving.min()) / solution.margin if len(moving) else math.inf
-    return min(least_slack(data, solution), slowest)
+    supporting = solution.rows.sequence[support_mask(solution)]
+    saturation = 1.0 if len(supporting.unique()) > 1 else math.inf
+    return min(least_slack(data, solution), slowest, saturation)
 
 
 def largest_settling_step(svm: SVMSolution, method: str = "NGD", momentum: float = 0.0) -> float:

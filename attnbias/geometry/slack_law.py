@@ -51,8 +51,9 @@ class SlackLaw:
     Neglected is the idle row's own weight in the gradient, a share of about
     delta log(1/delta) of exp(a v), and the time that the supporting rows need to settle.
     Proved [c]: if the softmax of optimal tokens stays up, and what W has in the span of the
-    supporting rows and across W_mm stays bounded, both uniformly in delta, then a v tends to
-    log(1/delta) up to a bounded term. Exponential loss, W_0 = 0, one idle row.
+    supporting rows and across W_mm stays bounded, both uniformly in delta, and Xi, a, B and the
+    scores stay between positive bounds, then a v tends to log(1/delta) up to a bounded term.
+    NGD, exponential loss, W_0 = 0, one idle row.
     """
 
     slack: float
