@@ -117,7 +117,7 @@ def soft_threshold(scale: float, V: int) -> float:
     f(p) = log(exp(beta p) + exp(beta (1 - p)) + V - 2) - beta (s p + (1 - s)(1 - p)), strictly
     convex, and its slope at p = 1 is beta ((exp(beta) - 1) / (exp(beta) + V - 1) - (2 s - 1)).
     At p = 1/2 it is -beta (2 s - 1) <= 0. So the minimum is at 1 if and only if the slope there
-    is at most 0.
+    is at most 0. Attention to a third token of the context does not lower it.
 
     Examples
     --------
