@@ -67,7 +67,7 @@ def _growth(e) -> Finding:
 BEYOND_HEADS = (
     Claim(
         "heads-own",
-        "Each of several heads turns to the W-SVM of its own decoder.",
+        "Each of several heads turns to its own W-SVM, as long as its softmax scores stay up.",
         "ours",
         CHAPTER,
         "c",
@@ -83,7 +83,7 @@ BEYOND_HEADS = (
     ),
     Claim(
         "heads-growth",
-        "Two nearly equal heads part by a known factor at most, and meet again.",
+        "On one row two nearly equal heads part by a known factor at most, and meet again.",
         "ours",
         CHAPTER,
         "c",

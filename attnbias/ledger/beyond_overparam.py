@@ -59,7 +59,7 @@ def _plain(e: Evidence) -> Finding:
 
 def _correlated(e: Evidence) -> Finding:
     return judge([Check("runs that do not end right, correlation 0.9", _lost(0.9), 1, ">=")],
-                 note=f"no more features help, as K has a limit; {_NOTE}")  # fmt: skip
+                 note=f"as d grows K has a limit; {_NOTE}")  # fmt: skip
 
 
 BEYOND_OVERPARAM = (

@@ -46,7 +46,7 @@ EXPONENTS = (
     Claim(
         "settling-rate",
         "NGD, momentum and Polyak steps show the exponent -2 once settling rate, margin and |W| "
-        "multiply to 10, whatever the data.",
+        "multiply to 10, on all data of the study.",
         "ours",
         "chap-exponents",
         "d",
@@ -54,7 +54,7 @@ EXPONENTS = (
     ),
     Claim(
         "unsettled",
-        "Before the product is a hundredth of 1 a fitted exponent is above -2.",
+        "Before the product is a hundredth of 1 a fitted exponent of NGD is above -2.",
         "ours",
         "chap-exponents",
         "d",
@@ -71,7 +71,7 @@ EXPONENTS = (
     ),
     Claim(
         "triple-offset",
-        "On three tokens of slack delta the offset from W_mm freezes at log(1/delta) + O(1).",
+        "On three tokens of slack delta NGD's offset from W_mm freezes at log(1/delta) + O(1).",
         "ours",
         "chap-exponents",
         "c",
