@@ -172,6 +172,9 @@ def test_tampered_runs_are_refused():
     risen = locked.gaps.copy()
     risen[-1] += 100
     assert not check_score_trap(data, tampered(locked, gaps=risen)).all_hold
+    back = locked.gaps.copy()
+    back[30] = back[20]  # below the start, and yet not a fall
+    assert not check_score_trap(data, tampered(locked, gaps=back)).all_hold
     data, free = trap_run(0.3, 1)
     fallen = free.gaps.copy()
     fallen[-1] -= 1e6

@@ -33,7 +33,7 @@ def plot_trap(data: Dataset, table, threshold):
     table : pandas.DataFrame
         A row a run: distance of the start, score of the wrong token, and locked (bool).
     threshold : callable
-        From a score to the distance from which starts lock.
+        From a score to a distance of starts, drawn as a curve.
 
     Returns
     -------

@@ -39,18 +39,17 @@ class Answer:
 ANSWERS = (
     Answer(
         "Does momentum turn $W$ faster?",
-        "On one constraint the heavy ball keeps $1/t^2$ and dual acceleration reaches $1/t^4$. The "
-        "paths grow like $t/(1-\\beta)$ and $t^2$ wherever Assumption 2 holds and "
-        "(W-SVM) is feasible. On the degenerate triple the heavy ball's offset grows like a "
-        "logarithm.",
+        "On one constraint the heavy ball keeps $1/t^2$ and dual acceleration reaches $1/t^4$. "
+        "The paths grow like $t/(1-\\beta)$ and $t^2$ wherever Assumption 2 holds and (W-SVM) is "
+        "feasible. On the degenerate triple the heavy ball's offset grows like a logarithm.",
         "proved",
         "chap-momentum",
         ("momentum-pair", "momentum-path", "momentum-triple"),
     ),
     Answer(
         "What does momentum do to the offset from $W_{mm}$?",
-        "Nothing to its limit where every row supports and steps are short; idle rows make that of "
-        "dual acceleration grow like $\\log t$; beyond a step size that we can compute it "
+        "Nothing to its limit where every row supports and steps are short; idle rows make that "
+        "of dual acceleration grow like $\\log t$; beyond a step size that we can compute it "
         "doesn't settle.",
         "predicted",
         "chap-momentum",
@@ -74,8 +73,8 @@ ANSWERS = (
     ),
     Answer(
         "Where do the factors of $W = KQ^\\top$ head, and where Adam?",
-        "Factors from a small start head for the nuclear margin, Adam for that of the max norm as "
-        "long as the gaps grow slowly enough for its second moment.",
+        "Factors of full width from a small start head for the nuclear margin, Adam for that of "
+        "the max norm as long as the gaps grow slowly enough for its second moment.",
         "measured",
         "chap-geometries",
         ("factors-nuclear", "adam-speed"),
@@ -106,9 +105,9 @@ ANSWERS = (
     ),
     Answer(
         "When does convergence stop being global?",
-        "On three tokens of scores 1, 0 and $s$ as soon as $s > 0$: starts up to "
-        "$\\log(3/s - 1)$ against $W_{mm}$ come back, and from a second threshold on, a little "
-        "farther for small $s$, all are trapped. With equal scores no start of one sequence is.",
+        "On three tokens of scores 1, 0 and $s$ as soon as $s > 0$: starts up to $\\log(3/s - 1)$ "
+        "against $W_{mm}$ come back, and from a second threshold on, a little farther for small "
+        "$s$, all are trapped. With equal scores no start of one sequence is.",
         "proved",
         "chap-global",
         ("score-trap", "equal-scores-free"),
@@ -129,8 +128,8 @@ ANSWERS = (
     Answer(
         "From which dimension on is (W-SVM) feasible?",
         "For almost all tokens if $n \\le d\\lfloor d/(T-1)\\rfloor$ and $T - 1 \\le d$; below, "
-        "with two tokens a sequence, for the share of the choices of optimal tokens that "
-        "Wendel's theorem gives.",
+        "with two tokens a sequence, for the share of the choices of optimal tokens that Wendel's "
+        "theorem gives.",
         "proved",
         "chap-overparam",
         ("feasible-counting",),

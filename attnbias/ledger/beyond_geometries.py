@@ -62,8 +62,8 @@ def _claim(key: str, text: str, find) -> Claim:
 GEOMETRIES = (
     _claim("each-norm-its-svm", "Normalised steepest descent in a norm nears the largest margin "
            "of that norm, with short steps.", _each_its_own),
-    _claim("factors-nuclear", "NGD on the factors of W = K Q' from a small start nears the largest "
-           "margin of the nuclear norm.", _factors),
+    _claim("factors-nuclear", "NGD on factors of W = K Q' of full width from a small start nears "
+           "the largest margin of the nuclear norm.", _factors),
     _claim("adam-speed", "Adam nears the largest max-norm margin if its gaps need not grow by more "
            "than -log(beta_2) / 2 a step.", _adam),
 )  # fmt: skip

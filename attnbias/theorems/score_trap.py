@@ -13,9 +13,9 @@ from .run import Run
 from .statements import MEASURED, Statement, made_by, refused
 
 _SOURCE = "the score trap, ours"
-OPTIMAL = Statement("log of softmax at x_1 over that at x_2, against its start", _SOURCE)
-MIDDLE = Statement("log of softmax at x_2 over that at x_3, against its start", _SOURCE)
-RISES = Statement("log of softmax at x_1 over that at x_2, against its start", _SOURCE, ">=")
+OPTIMAL = Statement("log of softmax at x_1 over that at x_2, against the last record", _SOURCE)
+MIDDLE = Statement("log of softmax at x_2 over that at x_3, against the last record", _SOURCE)
+RISES = Statement("log of softmax at x_1 over that at x_2, against the last record", _SOURCE, ">=")
 
 
 def trap_threshold(score: float) -> float:
@@ -175,7 +175,9 @@ def check_score_trap(data, trace, *, svm=None) -> CheckTable:
     else:
         return refused((OPTIMAL, MIDDLE), "the start lies between the two conditions")
     return CheckTable(
-        statement.along(run, values, values[0], rounding=MEASURED * (1 + np.abs(values)))
+        statement.along(
+            run, values, np.r_[values[:1], values[:-1]], rounding=MEASURED * (1 + np.abs(values))
+        )
         for statement, values in pairs
     )
 
