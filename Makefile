@@ -1,6 +1,8 @@
 # `make test` and `make book` are all that a fresh clone needs; each makes .venv first.
 # Keep bytecode: without it each of over a hundred kernels compiles pandas, numba and matplotlib anew.
 unexport PYTHONDONTWRITEBYTECODE
+# Idle threads of torch sleep: spinning, two processes on two cores ran up to six times slower.
+export OMP_WAIT_POLICY := passive
 SHELL := bash
 .SHELLFLAGS := -eo pipefail -c
 .DEFAULT_GOAL := help
