@@ -186,8 +186,10 @@ class TestFiles:
     def test_no_file_and_no_network(self, tmp_path):
         with pytest.raises(MissingFileError):
             experiments.load("fig6", tmp_path)
-        with pytest.raises(RangeError):
+        with pytest.raises(MissingFileError, match="fig2.npz"):
             experiments.load("fig2", tmp_path)
+        with pytest.raises(RangeError, match="fig99"):
+            experiments.load("fig99", tmp_path)
 
 
 def log(losses, norms=(1.0, 2.0)) -> TrainingLog:
