@@ -1,47 +1,13 @@
-"""Sliders for web pages that need no kernel and no remote file.
-
-The markup holds every frame. A few lines of inline script show the chosen one; without
-scripts one frame stands, the last by default, and no control is shown. The control is a native
-range input, so that the keyboard works.
-"""
+"""Sliders through pictures of one's own, and through the attention maps of a run."""
 
 from __future__ import annotations
-
-import html
-import json
-import re
 
 import numpy as np
 import torch
 
 from .._validate import require_int, require_shape
 from ..errors import DtypeError, RangeError
-from .looks import COLOURS
-
-# `show(k)` is defined by each kind of slider; the rest is shared.
-_SCRIPT = """(function () {{
-  var figure = document.getElementById({name});
-  var input = figure.querySelector("input"), output = figure.querySelector("output");
-  var texts = {texts};
-  {show}
-  function update() {{
-    var k = Number(input.value);
-    output.textContent = texts[k];
-    input.setAttribute("aria-valuetext", texts[k]);
-    show(k);
-  }}
-  input.addEventListener("input", update);
-  figure.querySelector(".control").hidden = false;
-  update();
-}})();"""
-_SHOW_FRAMES = """var frames = figure.querySelectorAll(".frame");
-  function show(k) {
-    frames.forEach(function (frame, j) { frame.hidden = j !== k; });
-  }"""
-_SHOW_MAPS = """var cells = figure.querySelectorAll(".cell"), maps = %s;
-  function show(k) {
-    cells.forEach(function (cell, j) { cell.setAttribute("fill-opacity", maps[k][j] / 100); });
-  }"""
+from .explore import HUES, Control, Picture, figure
 
 
 def slider_html(
@@ -92,7 +58,8 @@ def slider_html(
         f'<div class="frame"{"" if k == start else " hidden"}>{frame}</div>'
         for k, frame in enumerate(frames)
     )
-    return _slider(body, captions, label, name, _SHOW_FRAMES, start)
+    picture = Picture([Control(label, captions, start)], (0, 0))
+    return figure(body, picture, {"on": [0], "values": captions}, label, name)
 
 
 def slider_attention(step, maps, *, label: str, opt=None, numbers=None, name: str | None = None):
@@ -137,10 +104,10 @@ def slider_attention(step, maps, *, label: str, opt=None, numbers=None, name: st
     for key, values in (numbers or {}).items():
         values = _one_each(key, values, len(maps))
         texts = [f"{text}, {key} {float(v):.2g}" for text, v in zip(texts, values, strict=True)]
-    percent = (100 * maps).round().long().flatten(1)
-    body = _grid(percent[-1].tolist(), *maps.shape[1:], opt, label)
-    show = _SHOW_MAPS % json.dumps(percent.tolist(), separators=(",", ":"))
-    return _slider(body, texts, label, name, show, len(texts) - 1)
+    steps = [text.partition(",")[0] for text in texts]
+    picture = Picture([Control("along the run", steps, len(texts) - 1)], (0, 0))
+    _draw_grid(picture, (100 * maps).round().long().flatten(1), *maps.shape[1:], opt)
+    return picture.markup(label, texts, name=name)
 
 
 def _require_frames(what: str, count: int) -> None:
@@ -162,55 +129,29 @@ def _one_each(what: str, values, count: int) -> list:
     return values
 
 
-def _slider(body: str, texts, label: str, name: str | None, show: str, start: int) -> str:
-    name = name or "slider-" + re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")
-    texts = [str(text) for text in texts]
-    script = _SCRIPT.format(name=_script_json(name), texts=_script_json(texts), show=show)
-    last = len(texts) - 1
-    shown = html.escape(label)
-    return (
-        f'<figure class="slider" id="{html.escape(name)}">{body}'
-        f'<div class="control" hidden><label><span class="visually-hidden">{shown}</span>'
-        f'<input type="range" min="0" max="{last}" value="{start}" step="1"></label></div>'
-        f"<figcaption><output>{html.escape(texts[start])}</output></figcaption>"
-        f"<script>{script}</script></figure>"
-    )
-
-
-def _script_json(value) -> str:
-    """json that cannot close the script element it stands in."""
-    return json.dumps(value).replace("<", "\\u003c")
-
-
-def _grid(percent, n: int, T: int, opt, label: str) -> str:
-    """An SVG of n rows and T columns with axis titles; opacity of a cell is its weight."""
+def _draw_grid(picture: Picture, percent, n: int, T: int, opt) -> None:
+    """n rows and T columns with axis titles; opacity of a cell is its weight."""
     # Few tokens get wide cells: a narrow drawing, blown up to the page, would shout its labels.
     width, height, left, top = max(60, 420 // T), max(12, min(24, 240 // n)), 34, 6
-    cells = "".join(
-        f'<rect class="cell" x="{left + width * (k % T)}" y="{top + height * (k // T)}" '
-        f'width="{width}" height="{height}" fill-opacity="{percent[k] / 100:g}"/>'
-        for k in range(n * T)
-    )
+    picture.size = (left + width * T + 6, top + height * n + 38)
+    picture.add(f'<g style="fill:{HUES["blue"]}" stroke="currentColor" stroke-opacity=".3">')
+    for k in range(n * T):
+        place = {"x": left + width * (k % T), "y": top + height * (k // T)}
+        weights = [f"{value / 100:.2f}" for value in percent[:, k].tolist()]
+        picture.follow("rect", "fill-opacity", weights, **place, width=width, height=height)
     frames = "".join(
         f'<rect x="{left + width * int(column)}" y="{top + height * row}" '
         f'width="{width}" height="{height}"/>'
         for row, column in enumerate(() if opt is None else opt)
     )
+    picture.add(f'</g><g fill="none" style="stroke:{HUES["vermillion"]}" stroke-width="2">')
     columns = "".join(
         f'<text x="{left + width * (t + 0.5):g}" y="{top + height * n + 15}">{t}</text>'
         for t in range(T)
     )
-    total = (left + width * T + 6, top + height * n + 38)
     middle = (left + width * T / 2, top + height * n / 2)
-    text = (
-        f'<text x="{middle[0]:g}" y="{total[1] - 6}">token t</text>'
-        f'<text transform="translate(20 {middle[1]:g}) rotate(-90)">sequence i</text>'
-    )
-    return (
-        f'<svg viewBox="0 0 {total[0]} {total[1]}" role="img" aria-label="{html.escape(label)}" '
-        'font-family="sans-serif" font-size="13" text-anchor="middle">'
-        f'<rect width="{total[0]}" height="{total[1]}" fill="#fff"/>'
-        f'<g fill="{COLOURS["blue"]}" stroke="#ccc" stroke-width=".6">{cells}</g>'
-        f'<g fill="none" stroke="{COLOURS["vermillion"]}" stroke-width="2">{frames}</g>'
-        f'<g fill="#1a1a1a">{columns}{text}</g></svg>'
+    picture.add(
+        f'{frames}</g><g text-anchor="middle">{columns}'
+        f'<text x="{middle[0]:g}" y="{picture.size[1] - 6}">token t</text>'
+        f'<text transform="translate(20 {middle[1]:g}) rotate(-90)">sequence i</text></g>'
     )
