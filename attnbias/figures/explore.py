@@ -77,7 +77,7 @@ class Picture:
     ----------
     controls : list of Control
     size : (width, height)
-        In units of the drawing; 420 wide keeps 14 unit type legible on a phone.
+        In units of the drawing; 420 wide keeps its type of 16 units legible on a phone.
 
     Raises
     ------
@@ -113,7 +113,7 @@ class Picture:
         width, height = self.size
         body = (
             f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{html.escape(label)}" '
-            'font-family="sans-serif" font-size="14" fill="currentColor">'
+            'font-family="sans-serif" font-size="16" fill="currentColor">'
             f"{''.join(self.parts)}</svg>"
         )
         return figure(body, self, self._table("texts", texts, on), label, name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 GRID = 'stroke="currentColor" stroke-opacity=".18"'
-W_MM = 'W<tspan font-size="10" dy="4">mm</tspan>'
+W_MM = 'W<tspan font-size="11" dy="4">mm</tspan>'
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -50,7 +50,7 @@ class Panel:
             parts.append(f'<path d="M{at:.1f} {top}v{height}" {GRID}/>')
             parts.append(_text(at, top + height + 17, self._tick(value, "x"), "middle"))
         parts.append(_text(left, top - 8, yname, "start"))
-        parts.append(_text(left + width, top + height + 34, xname, "end"))
+        parts.append(_text(left + width, top + height + 36, xname, "end"))
         return "".join(parts)
 
     def _share(self, axis: str, values, ends):

@@ -221,7 +221,13 @@ def slider_start(svm: SVMSolution, traces, *, label: str, name: str | None = Non
         Control("angle of the start", [f"{a:g}°" for a in angles], (3 * len(angles)) // 8),
     ]
     picture = Picture(controls, (420, 530))
-    paths = [run.gaps @ basis.T for run in runs]
+    paths = [run.gaps @ basis.T for run in runs if run.gaps.shape[1] == 2]
+    norms = [np.hypot(*path.T) for path in paths]
+    if len(paths) < len(runs) or not np.allclose(norms, [r.W_norm for r in runs], rtol=1e-6):
+        raise RangeError(
+            "traces", expected="runs on the data of `svm`, started in the plane of its rows",
+            got="W outside that plane", remedy="start at row_plane(svm, norm, degrees)",
+        )  # fmt: skip
     reach = 2.2 * max(float(np.abs(path[0]).max()) for path in paths)
     plane = Panel((52, 34, 300, 240), (-reach * 1.25, reach * 1.25), (-reach, reach))
     _draw_plane(picture, plane, basis, paths, runs[0].step)
@@ -319,7 +325,7 @@ def _draw_softmax(picture: Picture, runs) -> None:
     kept = _kept(step)
     panel = Panel((52, 326, 356, 150), (1, step[-1] + 1), (0, 1), "x")
     picture.add(
-        panel.frame("step t + 1", "softmax at the optimal token", decades(*panel.x), (0, 0.5, 1))
+        panel.frame("step t + 1", "softmax at opt", decades(*panel.x), (0, 0.5, 1))
         + f'<text x="408" y="318" text-anchor="end"><tspan style="fill:{HUES["blue"]}">seq. 1'
         f'</tspan>, <tspan style="fill:{HUES["vermillion"]}">seq. 2 (dashed)</tspan></text>'
     )

@@ -185,6 +185,11 @@ def slider_window(
     fit_rate(step, value)  # refuses what has no power law
     step, value = np.asarray(step, dtype=float), np.asarray(value, dtype=float)
     windows, begins, lengths = windows_of(step)
+    if len(lengths) < 2 or len(begins) < 2:
+        raise RangeError(
+            "step", expected="more than a decade", got=f"steps {step[0]:g} to {step[-1]:g}",
+            remedy="pass a longer run",
+        )  # fmt: skip
     fits = [fit_rate(step, value, window=window) for window in windows]
     controls = [
         Control("window begins at step", [f"{begin}" for begin in begins], 0),
@@ -275,7 +280,7 @@ def slider_normalisation(traces, *, label: str, name: str | None = None) -> str:
     True
     """
     ways, sizes, runs = run_table(traces)
-    if len(ways) != 2 or any(run.u_norm is None for run in runs):
+    if len(ways) != 2 or any(np.ptp(run.u_norm) == 0 for run in runs):
         raise RangeError(
             "traces", expected="two ways to normalise, with u trained", got=", ".join(ways)[:60],
             remedy="train with train_u=True, normalise='separate' and 'shared'",

@@ -65,14 +65,14 @@ class Browser:
                 assert "error" not in answer, answer["error"]
                 return answer["result"]
 
-    def open(self, page: Path, width: int = 390, height: int = 844, dark: bool = False) -> None:
+    def open(self, page: Path, width: int = 390, height: int = 844) -> None:
         """Load a file and wait until it is complete."""
         self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
         )  # fmt: skip
-        theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.send("Emulation.setEmulatedMedia", media="", features=[theme])
+        light = {"name": "prefers-color-scheme", "value": "light"}
+        self.send("Emulation.setEmulatedMedia", media="", features=[light])
         self.send("Page.navigate", url=page.resolve().as_uri())
         self.wait_for("document.readyState === 'complete' && location.protocol === 'file:'")
 
