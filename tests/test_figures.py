@@ -359,7 +359,7 @@ def test_without_scripts_the_last_frame_stands(shots):
     page = Tags(frames_slider())
     hidden = ["hidden" in attributes for attributes in page.named("div")]
     assert hidden == [True, True, True, False, True]  # four frames, and the control
-    cells = [each for each in Tags(attention_slider(shots)).named("rect") if "class" in each]
+    cells = [each for each in Tags(attention_slider(shots)).named("rect") if "data-set" in each]
     shown = np.array([float(cell["fill-opacity"]) for cell in cells])
     assert np.allclose(shown, shots.attention[-1].ravel(), atol=0.005 + 1e-9)
 
@@ -374,11 +374,10 @@ def test_labels_of_the_attention_slider_keep_their_size(tokens):
 
 def test_the_attention_slider_holds_every_map(shots):
     markup = attention_slider(shots)
-    maps = json.loads(re.search(r"maps = (\[\[.*?\]\]);", markup).group(1))
-    assert np.allclose(
-        np.array(maps) / 100, shots.attention.reshape(len(maps), -1), atol=0.005 + 1e-9
-    )
-    texts = json.loads(re.search(r"texts = (\[.*?\]);", markup).group(1))
+    data = json.loads(re.search(r"data = (\{.*?\});\n", markup).group(1))
+    maps = np.array([slot["values"] for slot in data["slots"]], dtype=float).T
+    assert np.allclose(maps, shots.attention.reshape(len(maps), -1), atol=0.005 + 1e-9)
+    texts = data["text"]["values"]
     assert [text.split(",")[0] for text in texts] == [f"step {step}" for step in shots.step]
     assert f"1 - cosine {shots.W_alignment_error[-1]:.2g}" in texts[-1]
 
