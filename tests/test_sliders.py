@@ -23,7 +23,7 @@ from attnbias import (
 from attnbias.errors import DtypeError, RangeError, ShapeError
 from attnbias.figures.explore import Control, Picture
 from attnbias.figures.panel import Panel, decades
-from attnbias.figures.slider_runs import windows_of
+from attnbias.figures.slider_window import windows_of
 
 PLACES = (-1.0, 0.0, 1.5)
 TOKENS = [[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0], [0.0, 0.0]]

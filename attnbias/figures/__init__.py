@@ -29,8 +29,10 @@ from .scale import plot_escape_steps, slider_scale
 from .sets import plot_sets
 from .several import plot_several
 from .slider import slider_attention, slider_html
-from .slider_plane import row_plane, slider_start, slider_support
-from .slider_runs import slider_normalisation, slider_paths, slider_window
+from .slider_runs import slider_normalisation, slider_paths
+from .slider_start import row_plane, slider_start
+from .slider_support import slider_support
+from .slider_window import slider_window
 from .sweeps import plot_exponent_map, plot_groups, plot_settled_steps, plot_settling
 from .tokens import plot_attention, plot_gram, plot_support, plot_tokens_2d
 from .traps import plot_lock_map, plot_trap

@@ -1,4 +1,4 @@
-"""Sliders over runs: the rule and its step size, the window of a fit, two ways to normalise."""
+"""Sliders over runs: the rule and its step size, two ways to normalise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from ..dynamics.rates import fit_rate
 from ..dynamics.trace import Trace
 from ..errors import DtypeError, RangeError
 from .explore import HUES, Control, Picture, stroke
@@ -147,105 +146,6 @@ def _errors_said(run: Trace) -> str:
     return f"1 - cosine {said}; |W| at the end {run.W_norm[-1]:.1f}"
 
 
-def slider_window(
-    step, value, *, label: str, series: str = "value", name: str | None = None
-) -> str:
-    """A power law fitted on a window that the reader moves.
-
-    Parameters
-    ----------
-    step, value : (R,) array
-        As in `fit_rate`: iterations above 0, in order, and a positive quantity.
-    label : str
-        What the figure shows; read out by screen readers.
-    series : str
-        Name of the quantity.
-    name : str, optional
-        Id of the figure, unique on the page; made from the label by default.
-
-    Returns
-    -------
-    str
-        For `IPython.display.HTML`. Windows begin at sixths of a decade and are half a decade
-        to four decades long, or end with the run; the exponent is `fit_rate`'s.
-
-    Raises
-    ------
-    ShapeError, DtypeError, NonFiniteError, RangeError
-        Those of `fit_rate`, also when a window holds too few records.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from attnbias.figures import slider_window
-    >>> step = np.unique(np.geomspace(100, 10**5, 200).round())
-    >>> "exponent -2.00" in slider_window(step, step**-2.0, label="Exponent")
-    True
-    """
-    fit_rate(step, value)  # refuses what has no power law
-    step, value = np.asarray(step, dtype=float), np.asarray(value, dtype=float)
-    windows, begins, lengths = windows_of(step)
-    if len(lengths) < 2 or len(begins) < 2:
-        raise RangeError(
-            "step", expected="more than a decade", got=f"steps {step[0]:g} to {step[-1]:g}",
-            remedy="pass a longer run",
-        )  # fmt: skip
-    fits = [fit_rate(step, value, window=window) for window in windows]
-    controls = [
-        Control("window begins at step", [f"{begin}" for begin in begins], 0),
-        Control("and is long, in decades", [f"{length:g}" for length in lengths], 1),
-    ]
-    picture = Picture(controls, (420, 330))
-    ends = value.min(), value.max()
-    panel = Panel((_LEFT, 30, _WIDE, 250), (step[0], step[-1]), (ends[0] / 3, 3 * ends[1]), "xy")
-    picture.add(panel.frame("step t", series, decades(*panel.x), decades(*panel.y)))
-    boxes = [_box(panel, *window) for window in windows]
-    picture.follow("path", "d", boxes, _BOTH, style=f"fill:{HUES['vermillion']}", fill_opacity=0.18)
-    picture.add(f'<polyline points="{panel.line(step, value)}" fill="none" stroke="currentColor" '
-                'stroke-width="2"/>')  # fmt: skip
-    lines = [_fitted(panel, step, value, *each) for each in zip(windows, fits, strict=True)]
-    picture.follow("polyline", "points", lines, _BOTH, **stroke("vermillion", dashes="7 4"))
-    texts = [_fit_said(window, fit) for window, fit in zip(windows, fits, strict=True)]
-    return picture.markup(label, texts, name=name)
-
-
-def windows_of(step) -> tuple[list[tuple[int, int]], list[int], list[float]]:
-    """Windows of `slider_window` in the order of its controls, their begins and their lengths."""
-    first, last = math.log10(step[0]), math.log10(step[-1])
-    lengths = [length for length in (0.5, 1, 1.5, 2, 3, 4) if length <= last - first + 1e-9]
-    marks = np.arange(math.ceil(6 * first - 1e-9), math.floor(6 * (last - 0.5) + 1e-9) + 1) / 6
-    begins = [round(10**mark) for mark in marks]
-    windows = [
-        (begin, round(10 ** min(last, mark + length)))
-        for begin, mark in zip(begins, marks, strict=True)
-        for length in lengths
-    ]
-    return windows, begins, lengths
-
-
-def _box(panel: Panel, low: float, high: float) -> str:
-    (left, top), (right, bottom) = panel.place([low, high], [panel.y[1], panel.y[0]])
-    return f"M {left:.1f} {top:.1f} H {right:.1f} V {bottom:.1f} H {left:.1f} Z"
-
-
-def _fitted(panel: Panel, step, value, window, fit) -> str:
-    """The fitted line, through the middle of the window's records in log step."""
-    inside = (step >= window[0]) & (step <= window[1])
-    x, y = np.log(step[inside]), np.log(value[inside])
-    weight = np.gradient(x)
-    height = np.average(y, weights=weight) - fit.exponent * np.average(x, weights=weight)
-    ends = np.array(window, dtype=float)
-    return panel.line(ends, np.exp(height + fit.exponent * np.log(ends)))
-
-
-def _fit_said(window, fit) -> str:
-    low, high = fit.interval
-    return (
-        f"steps {window[0]} to {window[1]}: exponent {fit.exponent:.2f}, "
-        f"slopes inside {low:.2f} to {high:.2f}"
-    )
-
-
 def slider_normalisation(traces, *, label: str, name: str | None = None) -> str:
     """Two gradients divided by one norm or each by its own, up to a step of the reader's choice.
 
@@ -286,31 +186,37 @@ def slider_normalisation(traces, *, label: str, name: str | None = None) -> str:
             remedy="train with train_u=True, normalise='separate' and 'shared'",
         )  # fmt: skip
     step = runs[0].step
-    moved = int(
-        np.flatnonzero([all(run.W_norm[k] > 0 for run in runs) for k in range(len(step))])[0]
-    )
+    moved = int(np.argmax(np.all([run.W_norm > 0 for run in runs], axis=0)))  # u moves first
     picked = np.unique(np.searchsorted(step, np.geomspace(max(step[moved], 1), step[-1], 25)))
     controls = [
         Control("step size", [f"{size:g}" for size in sizes], len(sizes) // 2),
         Control("step", [str(step[k]) for k in picked], len(picked) - 1),
     ]
     picture = Picture(controls, (420, 500))
-    norms = np.concatenate([run.W_norm[moved:] for run in runs])
-    ends = 10.0 ** np.floor(np.log10(norms.min())), 2 * norms.max()
-    above = Panel((_LEFT, 52, _WIDE, 170), (step[1], step[-1]), ends, "xy")
-    below = Panel((_LEFT, 284, _WIDE, 170), *_ends(runs), "xy")
-    picture.add(_key(ways) + above.frame("", "|W|", decades(*above.x), decades(*ends)))
-    grid = decades(*below.x), decades(*below.y)
-    picture.add(below.frame("step t", f"1 - cosine with {W_MM}", *grid))
+    picture.add(_key(ways))
+    panels = _two_panels(picture, runs, moved)
     for row, look in enumerate(({"hue": "blue"}, {"hue": "vermillion", "dashes": "7 4"})):
         mine = runs[row * len(sizes) : (row + 1) * len(sizes)]
-        for panel, series in ((above, "W_norm"), (below, "W_alignment_error")):
+        for panel, series in panels:
             _draw_series(picture, panel, mine, series, picked, look)
     texts = [
         _lead_said(ways, *(runs[k + row * len(sizes)] for row in (0, 1)), at)
         for k in range(len(sizes)) for at in picked
     ]  # fmt: skip
     return picture.markup(label, texts, name=name)
+
+
+def _two_panels(picture: Picture, runs, moved: int) -> list[tuple[Panel, str]]:
+    """|W| above, 1 - cosine below, with what each shows."""
+    norms = np.concatenate([run.W_norm[moved:] for run in runs])
+    ends = 10.0 ** np.floor(np.log10(norms.min())), 2 * norms.max()
+    steps, errors = _ends(runs)
+    above = Panel((_LEFT, 52, _WIDE, 170), steps, ends, "xy")
+    below = Panel((_LEFT, 284, _WIDE, 170), steps, errors, "xy")
+    picture.add(above.frame("", "|W|", decades(*steps), decades(*ends)))
+    name = f"1 - cosine with {W_MM}"
+    picture.add(below.frame("step t", name, decades(*steps), decades(*errors)))
+    return [(above, "W_norm"), (below, "W_alignment_error")]
 
 
 def _key(ways) -> str:
