@@ -230,7 +230,8 @@ def _draw_series(picture: Picture, panel: Panel, runs, series: str, picked, look
     """A line a step size, and a mark on it a step size and a step."""
     step = runs[0].step
     values = [getattr(run, series) for run in runs]
-    lines = [panel.line(step[1:], each[1:]) for each in values]
+    seen = [(step > 0) & (each > 0) for each in values]  # W is zero until u has moved
+    lines = [panel.line(step[k], each[k]) for k, each in zip(seen, values, strict=True)]
     picture.follow("polyline", "points", lines, (0,), **stroke(**look))
     spots = [panel.place(step[k], each[k]) for each in values for k in picked]
     places = [f"translate( {x:.1f} {y:.1f} )" for x, y in spots]
