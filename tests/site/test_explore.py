@@ -108,7 +108,7 @@ def close(shown, wanted):
 def test_paths_follow_rule_and_step_size(browser):
     slider = Slider(browser, "slider-step-paths")
     data, W0 = fig2.instance(seed=0)
-    chosen = {(0, 6): GD(10.0), (1, 2): NGD(0.1), (2, 2): NGD(0.1, momentum=0.9)}
+    chosen = {(0, 6): GD(3.0), (1, 3): NGD(0.1), (2, 3): NGD(0.1, momentum=0.9)}
     for position, rule in chosen.items():
         slider.move(*position)
         run = train(data, rule, 1000, W0=60 * W0, record=[10, 100, 1000])
