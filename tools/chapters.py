@@ -27,6 +27,16 @@ def toc_files(toc: Path = TOC) -> list[str]:
     return found
 
 
+def toc_parts(toc: Path = TOC) -> list[tuple[str, list[str]]]:
+    """The pages by parts of the book: a caption and its pages; the root stands alone under ``""``."""
+    contents = yaml.safe_load(toc.read_text(encoding="utf8"))
+    parts = [(part.get("caption", ""), part["chapters"]) for part in contents.get("parts", [])]
+    if "chapters" in contents:
+        parts.append(("", contents["chapters"]))
+    named = [(caption, [chapter["file"] for chapter in pages]) for caption, pages in parts]
+    return [("", [contents["root"]]), *named]
+
+
 def is_notebook(source: Path) -> bool:
     """Whether a Markdown page is an executable notebook: its header names jupytext."""
     parts = source.read_text(encoding="utf8").split("---\n", 2)

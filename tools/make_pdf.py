@@ -1,0 +1,206 @@
+"""Make a PDF of the built book: `make pdf`, after `make book`.
+
+A browser prints every page of the table of contents, with the formulas that MathJax has set and the
+figures as they are drawn, so that nothing is converted and every number is the site's. The printed
+pages are then bound into one file, behind a title page and the contents.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import html
+import io
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+import matplotlib
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from pypdf import PdfReader  # noqa: E402
+
+from attnbias.errors import AttnBiasError, MissingFileError  # noqa: E402
+from tools.bind_pdf import Printed, bind, first_pages  # noqa: E402
+from tools.browser import Browser  # noqa: E402
+from tools.chapters import toc_parts  # noqa: E402
+
+WIDTH = 635  # of the text in CSS pixels: 210 mm less two margins of 21 mm
+FONTS = Path(matplotlib.get_data_path(), "fonts", "ttf")  # letters that come with matplotlib
+FACES = {
+    ("Book", "normal", "normal"): "STIXGeneral",
+    ("Book", "normal", "italic"): "STIXGeneralItalic",
+    ("Book", "bold", "normal"): "STIXGeneralBol",
+    ("Book", "bold", "italic"): "STIXGeneralBolIta",
+    ("Code", "normal", "normal"): "DejaVuSansMono",
+    ("Code", "normal", "italic"): "DejaVuSansMono-Oblique",
+    ("Code", "bold", "normal"): "DejaVuSansMono-Bold",
+    ("Rest", "normal", "normal"): "DejaVuSans",
+}
+HEADING = re.compile(
+    r'<section[^>]*?\bid="([^"]+)"[^>]*>\s*(?:<span id="[^"]*"></span>\s*)*<h([12])>(.*?)</h\2>',
+    re.DOTALL,
+)
+FRONT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
+<style>
+@page {{ size: A4; margin: 23mm 21mm 26mm; }} body {{ margin: 0; font-size: 11pt; }}
+.title {{ height: 235mm; break-after: page; text-align: center; }}
+.title h1 {{ padding-top: 62mm; font-size: 27pt; margin: 0 0 10mm; }} .title small {{ color: #444; }}
+.title p {{ margin: 3mm 0; }} .about {{ margin-top: 75mm !important; }}
+h2 {{ font-size: 12pt; margin: 5mm 0 1mm; break-after: avoid; }} a {{ color: inherit; }}
+.line {{ display: flex; gap: 2mm; margin: 1mm 0; text-decoration: none; }}
+.line i {{ flex: 1; border-bottom: 0.6pt dotted #888; margin-bottom: 1.2mm; }}
+</style><article class="bd-article"><section id="title" class="title"><h1>{title}</h1>
+<p>{subtitle}</p><p>{author}</p><p class="about">Version {version}</p><p>{commit}</p>
+<p><small>Printed from the book's web pages. Its sliders, and code that runs, are there.</small></p>
+</section><section id="contents"><h1>Contents</h1>{lines}</section></article></html>
+"""
+
+
+def plain(markup: str) -> str:
+    r"""A heading as bare text: tags and TeX go, and ``\(W_{mm}\)`` becomes ``W_mm``."""
+    markup = re.sub(r'<a class="headerlink".*?</a>|<[^>]+>', "", markup, flags=re.DOTALL)
+    text = re.sub(r"\\[()]|\\[a-zA-Z]+ ?|[{}$]", "", html.unescape(markup))
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def headings(markup: str) -> list[tuple[int, str, str]]:
+    """Level, text and anchor of the headings that become bookmarks."""
+    return [(int(level), plain(text), anchor) for anchor, level, text in HEADING.findall(markup)]
+
+
+def built_pages(site: Path, parts: list[tuple[str, list[str]]]) -> list[tuple[str, list[Path]]]:
+    """The built file of each page, by parts of the book.
+
+    Raises
+    ------
+    MissingFileError
+        The book, or one of its pages, has not been built.
+    """
+    found = [(caption, [site / f"{name}.html" for name in names]) for caption, names in parts]
+    missing = [file for _, files in found for file in files if not file.is_file()]
+    if missing:
+        raise MissingFileError(
+            str(missing[0]),
+            expected="a built page",
+            got=f"{len(missing)} pages that are not there",
+            remedy="run make book",
+        )
+    return found
+
+
+def edition(root: Path = ROOT) -> dict[str, str]:
+    """What the title page says: title, author, version, commit and its date."""
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf8"))
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf8"))["project"]
+    words = {"subtitle": "An executable book", "commit": "not from a git clone"}
+    words |= {"title": config["title"], "author": config["author"], "version": project["version"]}
+
+    def git(*command: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(root), *command], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        changed = " with changes" if git("status", "--porcelain", "--untracked-files=no") else ""
+        date = git("log", "-1", "--date=format:%-d %B %Y", "--format=%cd")
+        words["commit"] = f"Commit {git('rev-parse', '--short=10', 'HEAD')}{changed}, {date}"
+    except (OSError, subprocess.CalledProcessError):
+        pass
+    return {key: html.escape(value) for key, value in words.items()}
+
+
+def contents(parts: list[tuple[str, list[Printed]]]) -> str:
+    """The lines of the table of contents, as links with page numbers."""
+    first, lines = iter(first_pages([page for _, pages in parts for page in pages])), []
+    for caption, pages in parts:
+        lines.append(f"<h2>{html.escape(caption)}</h2>" if caption else "")
+        for page in pages:
+            words = f"<span>{html.escape(page.title)}</span><i></i><span>{next(first)}</span>"
+            lines.append(f'<a class="line" href="{page.file.resolve().as_uri()}">{words}</a>')
+    return "\n".join(lines)
+
+
+def paper_style(running: str, first: int = 1, numbers: str = "decimal") -> str:
+    """The print sheet, its letters, a running title, and page numbers from `first` on."""
+    sheet = (ROOT / "book/_static/print.css").read_text(encoding="utf8")
+    faces = "".join(
+        f"@font-face {{ font-family: {family}; font-weight: {weight}; font-style: {slope};"
+        f" src: url({(FONTS / f'{name}.ttf').as_uri()}); }}\n"
+        for (family, weight, slope), name in FACES.items()
+    )
+    return f"""{sheet}\n{faces}
+html {{ --pst-font-family-base: Book, Rest; --pst-font-family-heading: Book, Rest;
+  --pst-font-family-monospace: Code; counter-reset: page {first - 1}; }}
+body, h1, h2, h3 {{ font-family: Book, Rest; }}
+pre, code {{ font-family: Code; }}
+@page {{
+  @top-left {{ content: {json.dumps(running, ensure_ascii=False)}; font: italic 9pt Book;
+    color: #444; padding-bottom: 3mm; vertical-align: bottom; }}
+  @bottom-center {{ content: counter(page, {numbers}); font: 10pt Book; padding-top: 4mm;
+    vertical-align: top; }}
+}}
+@page :first {{ @top-left {{ content: none; }} }}
+"""
+
+
+async def print_page(browser: Browser, file: Path, style: str) -> Printed:
+    """Open a page, make it ready for paper in this style, and print it."""
+    await browser.open(file, WIDTH)
+    prepare = (ROOT / "tools/print_page.js").read_text(encoding="utf8")
+    wide = await browser.run(f"({prepare})({json.dumps(style)})")
+    for what in wide:
+        print(f"{file.name}: does not fit the page: {what}", flush=True)
+    printed = PdfReader(io.BytesIO(await browser.print()))
+    return Printed(file, printed, headings(file.read_text(encoding="utf8")), wide)
+
+
+async def print_book(pages: list[tuple[str, list[Path]]], folder: Path) -> list:
+    """Print every page, then the title and the contents: ``[(caption, printed pages), ...]``."""
+    parts, number = [], 1
+    async with Browser() as browser:
+        for caption, files in pages:
+            parts.append((caption, []))
+            for file in files:
+                title = headings(file.read_text(encoding="utf8"))[0][1]
+                page = await print_page(browser, file, paper_style(title, number))
+                number += len(page.reader.pages)
+                parts[-1][1].append(page)
+                print(f"{file.stem}: to page {number - 1}", flush=True)
+        front = folder / "front.html"
+        front.write_text(FRONT.format(lines=contents(parts), **edition()), encoding="utf8")
+        style = paper_style("Contents", numbers="lower-roman")
+        style += "@page :first { @bottom-center { content: none; } }"
+        cover = await print_page(browser, front, style)
+    return [("", [cover]), *parts]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--site", type=Path, default=ROOT / "_build/html")
+    parser.add_argument("--out", type=Path, default=ROOT / "_build/attnbias.pdf")
+    chosen = parser.parse_args(arguments)
+    try:
+        pages = built_pages(chosen.site, toc_parts())
+        with tempfile.TemporaryDirectory() as folder:
+            parts = asyncio.run(print_book(pages, Path(folder)))
+            writer = bind(parts, {key: html.unescape(word) for key, word in edition().items()})
+        part = chosen.out.with_suffix(".part")
+        writer.write(part)
+        part.replace(chosen.out)
+    except AttnBiasError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    print(f"{chosen.out}: {len(writer.pages)} pages, {chosen.out.stat().st_size / 1e6:.1f} MB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
