@@ -14,12 +14,12 @@
   for (const e of article.querySelectorAll(".toggle-hidden")) e.classList.remove("toggle-hidden");
   for (const e of article.querySelectorAll("img")) e.loading = "eager";
 
-  // A slider becomes three pictures: its first, middle and last position.
+  // A slider becomes four pictures, from its first position to its last.
   for (const slider of article.querySelectorAll("figure.slider")) {
     const input = slider.querySelector("input");
     if (!input) continue;
     const last = Number(input.max), pictures = [];
-    for (const place of [0, Math.round(last / 2), last]) {
+    for (const place of [0, Math.round(last / 3), Math.round((2 * last) / 3), last]) {
       input.value = place;
       input.dispatchEvent(new Event("input"));
       const picture = document.createElement("div");
@@ -31,7 +31,7 @@
   }
   await Promise.all([...article.querySelectorAll("img")].map((image) => image.decode().catch(() => {})));
   await document.fonts.ready;
-  if (window.MathJax?.startup) MathJax.startup.document.rerender(); // to the height of the new letters
+  if (window.MathJax?.startup) MathJax.startup.document.rerender(110); // measured anew, beside the letters of the paper
   await document.fonts.ready;
 
   // A formula or table wider than the page is set smaller.
