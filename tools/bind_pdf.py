@@ -101,12 +101,14 @@ def add_bookmarks(writer: PdfWriter, parts: list[tuple[str, list[Printed]]]) -> 
         for page in group:
             sheet = next(start)
             if caption and above is None:
-                above = writer.add_outline_item(caption, sheet)
-            parent = writer.add_outline_item(page.title, sheet, above, is_open=False)
+                above = writer.add_outline_item(title=caption, page_number=sheet)
+            parent = writer.add_outline_item(
+                title=page.title, page_number=sheet, parent=above, is_open=False
+            )
             for _, text, anchor in page.headings[1:]:
                 spot, top = known.get((page.file.resolve(), anchor), (sheet, None))
                 fit = Fit.xyz(None, top) if top is not None else Fit.fit()
-                writer.add_outline_item(text, spot, parent, fit=fit)
+                writer.add_outline_item(title=text, page_number=spot, parent=parent, fit=fit)
 
 
 def bind(parts: list[tuple[str, list[Printed]]], words: dict[str, str]) -> PdfWriter:

@@ -140,7 +140,7 @@ def paper_style(running: str, first: int = 1, numbers: str = "decimal") -> str:
 html {{ --pst-font-family-base: Book, Rest; --pst-font-family-heading: Book, Rest;
   --pst-font-family-monospace: Code; counter-reset: page {first - 1}; }}
 body, h1, h2, h3 {{ font-family: Book, Rest; }}
-pre, code {{ font-family: Code; }}
+pre, code {{ font-family: Code; }} svg text {{ font-family: Rest; }}
 @page {{
   @top-left {{ content: {json.dumps(running, ensure_ascii=False)}; font: italic 9pt Book;
     color: #444; padding-bottom: 3mm; vertical-align: bottom; }}

@@ -1,0 +1,218 @@
+"""The parts of `make pdf` that need no browser: order, headings, links, bookmarks, refusals."""
+
+import asyncio
+import io
+
+import pytest
+from pypdf import PdfReader, PdfWriter
+from pypdf.generic import (
+    ArrayObject,
+    DictionaryObject,
+    FloatObject,
+    NameObject,
+    TextStringObject,
+)
+
+from attnbias.errors import MissingFileError
+from tools import browser, make_pdf
+from tools.bind_pdf import Printed, bind, first_pages, mend_links, places
+from tools.chapters import toc_files, toc_parts
+
+WORDS = {"title": "A book", "author": "Us", "version": "1", "commit": "Commit abc"}
+
+
+def link(**target):
+    box = ArrayObject([FloatObject(value) for value in (0, 0, 10, 10)])
+    entries = {"/Type": NameObject("/Annot"), "/Subtype": NameObject("/Link"), "/Rect": box}
+    return DictionaryObject(
+        {NameObject(key): value for key, value in {**entries, **target}.items()}
+    )
+
+
+def to_address(address):
+    action = {"/S": NameObject("/URI"), "/URI": TextStringObject(address)}
+    return {"/A": DictionaryObject({NameObject(key): value for key, value in action.items()})}
+
+
+def printed(file, sheets=1, anchors=(), links=(), headings=((1, "Title", "title"),)):
+    """What a browser makes of a page: anchors are (name, sheet, height)."""
+    writer = PdfWriter()
+    for _ in range(sheets):
+        writer.add_blank_page(595, 842)
+    for name, sheet, height in anchors:
+        place = ArrayObject([writer.pages[sheet].indirect_reference, NameObject("/XYZ")])
+        place += [FloatObject(0), FloatObject(height), FloatObject(0)]
+        writer.add_named_destination_array(TextStringObject(f"/{name}"), place)
+    for annotation in links:
+        writer.add_annotation(0, annotation)
+    file_of_bytes = io.BytesIO()
+    writer.write(file_of_bytes)
+    return Printed(file, PdfReader(file_of_bytes), list(headings), [])
+
+
+def written(writer):
+    copy = io.BytesIO()
+    writer.write(copy)
+    return PdfReader(copy)
+
+
+def links_of(page):
+    return [reference.get_object() for reference in page.get("/Annots", [])]
+
+
+def test_the_parts_hold_every_page_once_in_reading_order():
+    assert [name for _, names in toc_parts() for name in names] == toc_files()
+
+
+def test_parts_of_a_small_contents(tmp_path):
+    toc = tmp_path / "_toc.yml"
+    toc.write_text("root: a\nparts:\n- caption: One\n  chapters:\n  - file: c\n  - file: b\n")
+    assert toc_parts(toc) == [("", ["a"]), ("One", ["c", "b"])]
+
+
+def test_headings_are_bare_text_with_their_anchors():
+    page = (
+        '<section class="x" id="first">\n<span id="chap-one"></span><h1><span class="n">1. </span>'
+        r'The <em>norm</em> of <span class="math">\(W_{mm}\)</span> &amp; more'
+        '<a class="headerlink" href="#first" title="Link">#</a></h1>'
+        '<section id="second"><h2>Two</h2></section><section id="third"><h3>Three</h3></section>'
+    )
+    first, second = (1, "1. The norm of W_mm & more", "first"), (2, "Two", "second")
+    assert make_pdf.headings(page) == [first, second]
+
+
+def test_an_unbuilt_book_is_refused(tmp_path, capsys):
+    parts = [("", ["index"]), ("One", ["a", "b"])]
+    with pytest.raises(MissingFileError, match="make book"):
+        make_pdf.built_pages(tmp_path, parts)
+    for name in ("index", "a"):
+        (tmp_path / f"{name}.html").write_text("")
+    with pytest.raises(MissingFileError, match="b.html.*1 pages that are not there"):
+        make_pdf.built_pages(tmp_path, parts)
+    (tmp_path / "b.html").write_text("")
+    assert [len(files) for _, files in make_pdf.built_pages(tmp_path, parts)] == [1, 2]
+    assert make_pdf.main(["--site", str(tmp_path), "--out", str(tmp_path / "book.pdf")]) == 1
+    assert "MissingFileError" in capsys.readouterr().err
+    assert not (tmp_path / "book.pdf").exists()
+
+
+def test_a_machine_without_a_browser_is_told_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.delenv("CHROME", raising=False)
+    monkeypatch.setattr(browser, "ON_MACOS", ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingFileError, match="apt-get install chromium"):
+        browser.find_browser()
+    program = tmp_path / "chromium"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o755)
+    assert browser.find_browser() == str(program)
+    monkeypatch.setenv("CHROME", str(tmp_path / "none"))
+    with pytest.raises(MissingFileError, match="CHROME"):
+        browser.find_browser()
+
+
+def test_a_browser_that_does_not_start_is_named(tmp_path):
+    program = tmp_path / "chromium"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o755)
+
+    async def start():
+        async with browser.Browser(str(program)):
+            pass
+
+    with pytest.raises(browser.BrowserError, match="exit status 3"):
+        asyncio.run(start())
+
+
+@pytest.mark.parametrize("product, old", [("Chrome/130.0.1", True), ("Chrome/131.0.1", False)])
+def test_a_browser_without_page_numbers_is_refused(product, old):
+    chosen = browser.Browser("chrome")
+
+    async def call(method):
+        return {"product": product}
+
+    chosen.call = call
+    if old:
+        with pytest.raises(browser.BrowserError, match="131 or newer; got Chrome/130"):
+            asyncio.run(chosen._refuse_old())
+    else:
+        asyncio.run(chosen._refuse_old())
+
+
+@pytest.fixture
+def three(tmp_path):
+    """A cover and two pages that lead to each other, to nowhere, and out of the book."""
+    cover, one, two = (tmp_path / name for name in ("cover.html", "one.html", "two.html"))
+    links = [
+        link(**to_address(two.as_uri())),
+        link(**to_address(two.as_uri() + "#lemma%202")),
+        link(**{"/Dest": NameObject("/here")}),
+        link(**to_address("https://example.org/")),
+        link(**to_address((tmp_path / "lost.html").as_uri())),
+    ]
+    return [
+        printed(cover),
+        printed(one, 2, [("here", 1, 300)], links),
+        printed(
+            two, 3, [("lemma%202", 2, 500)], (), [(1, "Two", "two"), (2, "A lemma", "lemma 2")]
+        ),
+    ]
+
+
+def test_pages_are_numbered_on(three):
+    assert first_pages(three) == [1, 2, 4]
+    assert places(three)[three[2].file, "lemma 2"] == (5, 500.0)
+
+
+def test_links_lead_into_the_book(three):
+    book = written(bind([("", three[:1]), ("Part", three[1:])], WORDS))
+    found = links_of(book.pages[1])
+    numbers = {page.indirect_reference.idnum: k for k, page in enumerate(book.pages)}
+    targets = [one["/Dest"] for one in found if "/Dest" in one]
+    assert [numbers[target[0].idnum] for target in targets[:3]] == [3, 5, 2]
+    assert targets[1][3] == 500
+    assert [one["/A"]["/URI"] for one in found if "/A" in one] == ["https://example.org/"]
+
+
+def test_a_link_that_leads_nowhere_is_named(three):
+    writer = PdfWriter()
+    for page in three:
+        for sheet in page.reader.pages:
+            writer.add_page(sheet)
+    assert mend_links(writer, three) == ["one.html: lost.html#"]
+
+
+def test_bookmarks_and_page_labels(three):
+    book = written(bind([("", three[:1]), ("Part", three[1:])], WORDS))
+    cover, part, chapters = book.outline
+    assert (cover.title, part.title) == ("Title", "Part")
+    assert [one.title for one in chapters if not isinstance(one, list)] == ["Title", "Two"]
+    lemma = chapters[-1][0]
+    assert lemma.title == "A lemma"
+    assert book.get_destination_page_number(lemma) == 5
+    assert book.page_labels == ["i", "1", "2", "3", "4", "5"]
+    assert book.metadata.title == "A book"
+
+
+def test_the_contents_name_first_pages(three):
+    lines = make_pdf.contents([("", three[1:2]), ("A & B", three[2:])])
+    assert "<h2>A &amp; B</h2>" in lines
+    assert "<span>Title</span><i></i><span>1</span>" in lines
+    assert "<span>Two</span><i></i><span>3</span>" in lines
+
+
+def test_the_edition_names_version_and_commit(tmp_path):
+    (tmp_path / "_config.yml").write_text("title: A < B\nauthor: Us\n")
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2"\n')
+    words = make_pdf.edition(tmp_path)
+    assert words["title"] == "A &lt; B"
+    assert (words["version"], words["commit"]) == ("1.2", "not from a git clone")
+    assert make_pdf.edition()["commit"].startswith(("Commit ", "not from"))
+    make_pdf.FRONT.format(lines="", **words)
+
+
+def test_a_running_title_cannot_break_the_style():
+    style = make_pdf.paper_style('The "best" one', 12)
+    assert r'content: "The \"best\" one"' in style
+    assert "counter-reset: page 11" in style
+    assert all((make_pdf.FONTS / f"{name}.ttf").is_file() for name in make_pdf.FACES.values())
