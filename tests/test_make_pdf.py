@@ -24,9 +24,7 @@ WORDS = {"title": "A book", "author": "Us", "version": "1", "commit": "Commit ab
 def link(**target):
     box = ArrayObject([FloatObject(value) for value in (0, 0, 10, 10)])
     entries = {"/Type": NameObject("/Annot"), "/Subtype": NameObject("/Link"), "/Rect": box}
-    return DictionaryObject(
-        {NameObject(key): value for key, value in {**entries, **target}.items()}
-    )
+    return DictionaryObject({NameObject(key): value for key, value in (entries | target).items()})
 
 
 def to_address(address):
@@ -143,6 +141,7 @@ def test_a_browser_without_page_numbers_is_refused(product, old):
 def three(tmp_path):
     """A cover and two pages that lead to each other, to nowhere, and out of the book."""
     cover, one, two = (tmp_path / name for name in ("cover.html", "one.html", "two.html"))
+    headings = [(1, "Two", "two"), (2, "A lemma", "lemma 2")]
     links = [
         link(**to_address(two.as_uri())),
         link(**to_address(two.as_uri() + "#lemma%202")),

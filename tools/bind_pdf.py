@@ -9,7 +9,7 @@ from urllib.request import url2pathname
 
 from pypdf import PdfReader, PdfWriter
 from pypdf.constants import PageLabelStyle
-from pypdf.generic import ArrayObject, DictionaryObject, FloatObject, Fit, NameObject, NullObject
+from pypdf.generic import ArrayObject, DictionaryObject, Fit, FloatObject, NameObject, NullObject
 
 Place = tuple[int, float | None]  # a page of the bound book, and how far up; None is its top
 

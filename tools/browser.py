@@ -8,13 +8,17 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import urllib.request
 from pathlib import Path
 
 from tornado.websocket import websocket_connect
 
-from attnbias.errors import AttnBiasError, MissingFileError
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from attnbias.errors import AttnBiasError, MissingFileError  # noqa: E402
 
 NAMES = (
     "chromium",
@@ -28,6 +32,8 @@ ON_MACOS = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 )
+PATIENCE = 300  # seconds to wait for the slowest step, a long page
+FETCHED = ROOT / "_build/browser/chromium"  # put there by tools/get_browser.sh
 OLDEST = 131  # the first that prints running titles and page numbers from a style sheet
 REMEDY = "install one, such as `apt-get install chromium`, or name it: CHROME=/path/to/chrome"
 FLAGS = (
@@ -37,6 +43,8 @@ FLAGS = (
     "--disable-dev-shm-usage",
     "--allow-file-access-from-files",
     "--hide-scrollbars",
+    "--font-render-hinting=none",
+    "--no-zygote",
     "--blink-settings=preferredColorScheme=1",
     "--remote-debugging-port=0",
 )
@@ -65,6 +73,8 @@ def find_browser() -> str:
     for name in (*NAMES, *ON_MACOS):
         if found := shutil.which(name):
             return found
+    if FETCHED.is_file():
+        return str(FETCHED)
     raise MissingFileError(
         "a browser",
         expected="Chromium, Chrome or Edge on the PATH",
@@ -143,7 +153,11 @@ class Browser:
             json.dumps({"id": self.calls, "method": method, "params": arguments})
         )
         while True:
-            message = await self.socket.read_message()
+            try:
+                message = await asyncio.wait_for(self.socket.read_message(), PATIENCE)
+            except TimeoutError:
+                got = f"no answer in {PATIENCE} s"
+                break
             if message is None:
                 got = "the browser has closed the connection"
                 break
@@ -167,7 +181,7 @@ class Browser:
         return answer["result"].get("value")
 
     async def open(self, file: Path, width: int) -> None:
-        """Open a file as it is laid out for paper, `width` pixels wide, and wait until it is there."""
+        """Open a file as paper shows it, `width` pixels wide, and wait until it is there."""
         await self.call("Emulation.setEmulatedMedia", media="print")
         await self.call(
             "Emulation.setDeviceMetricsOverride",
@@ -186,3 +200,10 @@ class Browser:
         """The open page as a PDF, on the paper that its style asks for."""
         answer = await self.call("Page.printToPDF", printBackground=True, preferCSSPageSize=True)
         return base64.b64decode(answer["data"])
+
+
+if __name__ == "__main__":
+    try:
+        print(find_browser())
+    except MissingFileError as error:
+        sys.exit(str(error))

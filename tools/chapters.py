@@ -28,7 +28,7 @@ def toc_files(toc: Path = TOC) -> list[str]:
 
 
 def toc_parts(toc: Path = TOC) -> list[tuple[str, list[str]]]:
-    """The pages by parts of the book: a caption and its pages; the root stands alone under ``""``."""
+    """Captions of the book's parts with their pages; the root is a part without a caption."""
     contents = yaml.safe_load(toc.read_text(encoding="utf8"))
     parts = [(part.get("caption", ""), part["chapters"]) for part in contents.get("parts", [])]
     if "chapters" in contents:

@@ -52,7 +52,8 @@ FRONT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</
 <style>
 @page {{ size: A4; margin: 23mm 21mm 26mm; }} body {{ margin: 0; font-size: 11pt; }}
 .title {{ height: 235mm; break-after: page; text-align: center; }}
-.title h1 {{ padding-top: 62mm; font-size: 27pt; margin: 0 0 10mm; }} .title small {{ color: #444; }}
+.title h1 {{ padding-top: 62mm; font-size: 27pt; margin: 0 0 10mm; }}
+.title small {{ color: #444; }}
 .title p {{ margin: 3mm 0; }} .about {{ margin-top: 75mm !important; }}
 h2 {{ font-size: 12pt; margin: 5mm 0 1mm; break-after: avoid; }} a {{ color: inherit; }}
 .line {{ display: flex; gap: 2mm; margin: 1mm 0; text-decoration: none; }}

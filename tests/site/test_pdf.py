@@ -1,4 +1,4 @@
-"""Pages of the built book on paper: their words and numbers, every glyph, and no figure as a raster."""
+"""Pages of the built book on paper: words, numbers, every glyph, figures as vectors."""
 
 import asyncio
 import json
@@ -21,8 +21,9 @@ PIXEL = (
     "RU5ErkJggg=="
 )
 BROKEN = (
-    '<!doctype html><meta charset="utf-8"><article class="bd-article"><section id="a"><h1>Broken</h1>'
-    f'<p>{PRIVATE}</p><img width="40" src="{PIXEL}"><svg width="900" height="9"></svg></section></article>'
+    '<!doctype html><meta charset="utf-8"><article class="bd-article"><section id="a">'
+    f'<h1>Broken</h1><p>{PRIVATE}</p><img width="40" src="{PIXEL}">'
+    '<svg width="900" height="9"></svg></section></article>'
 )
 
 pytestmark = pytest.mark.site
@@ -80,7 +81,7 @@ def missing_glyphs(reader):
 
 
 def rasters(reader):
-    return [name for page in reader.pages for name in page.images.keys()]
+    return [name for page in reader.pages for name in page.images.keys()]  # noqa: SIM118
 
 
 def test_numbers_and_statements_are_the_sites(book):
