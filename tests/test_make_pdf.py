@@ -152,9 +152,7 @@ def three(tmp_path):
     return [
         printed(cover),
         printed(one, 2, [("here", 1, 300)], links),
-        printed(
-            two, 3, [("lemma%202", 2, 500)], (), [(1, "Two", "two"), (2, "A lemma", "lemma 2")]
-        ),
+        printed(two, 3, [("lemma%202", 2, 500)], headings=headings),
     ]
 
 
