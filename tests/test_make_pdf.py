@@ -2,6 +2,9 @@
 
 import asyncio
 import io
+import os
+import subprocess
+import sys
 
 import pytest
 from pypdf import PdfReader, PdfWriter
@@ -97,6 +100,7 @@ def test_an_unbuilt_book_is_refused(tmp_path, capsys):
 def test_a_machine_without_a_browser_is_told_what_to_install(monkeypatch, tmp_path):
     monkeypatch.delenv("CHROME", raising=False)
     monkeypatch.setattr(browser, "ON_MACOS", ())
+    monkeypatch.setattr(browser, "FETCHED", tmp_path / "none")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingFileError, match="apt-get install chromium"):
         browser.find_browser()
@@ -107,6 +111,23 @@ def test_a_machine_without_a_browser_is_told_what_to_install(monkeypatch, tmp_pa
     monkeypatch.setenv("CHROME", str(tmp_path / "none"))
     with pytest.raises(MissingFileError, match="CHROME"):
         browser.find_browser()
+
+
+def test_nothing_is_fetched_where_there_is_a_browser_or_one_was_named(tmp_path):
+    def fetch(chrome):
+        command = ["bash", "tools/get_browser.sh", sys.prefix]
+        words = {**os.environ, "CHROME": str(chrome)}
+        return subprocess.run(
+            command, cwd=make_pdf.ROOT, env=words, capture_output=True, text=True, check=False
+        )
+
+    program = tmp_path / "chromium"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert fetch(program).returncode == 0
+    refused = fetch(tmp_path / "none")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("CHROME: expected a browser's program")
 
 
 def test_a_browser_that_does_not_start_is_named(tmp_path):
