@@ -18,7 +18,7 @@ RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -p no:cacheprovider
 NBVAL := $(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout 120 -n 2 --dist loadscope book/chapters
 
-.PHONY: help env test book serve lint format bench notebooks ledger constraints clean
+.PHONY: help env test book pdf serve lint format bench notebooks ledger constraints clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -38,6 +38,10 @@ test: $(READY)  ## notebooks against their recorded outputs (two CPU profiles), 
 book: $(READY)  ## build the book into _build/html and walk every page of it
 	$(RUN) tools/build_book.py
 	$(PYTEST) -m site tests/site
+
+pdf: $(READY)  ## print the built book into _build/attnbias.pdf (a browser is fetched where there is none)
+	bash tools/get_browser.sh $(VENV)
+	$(RUN) tools/make_pdf.py
 
 serve:  ## open the built book, served on this machine
 	@test -f _build/html/index.html || { echo "nothing built yet: run make book"; exit 1; }
