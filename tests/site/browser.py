@@ -1,69 +1,37 @@
-"""A headless Chromium, driven over the DevTools protocol with tornado, which Jupyter brings."""
+"""One page in the headless browser of `tools.browser`, step by step: keys, fingers, and waiting."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import tempfile
+import asyncio
 import time
 from pathlib import Path
-from urllib.request import urlopen
 
-from tornado.ioloop import IOLoop
-from tornado.websocket import websocket_connect
+from tools.browser import Browser
 
 KEYS = {"ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "End": 35}
 WAIT_S = 30
 
 
-def find_browser() -> str | None:
-    """$CHROME, or the first of the usual names on the path."""
-    names = (os.environ.get("CHROME"), "chromium", "chromium-browser", "google-chrome")
-    return next((found for name in names if name and (found := shutil.which(name))), None)
+class Page:
+    """``with Page() as page``: a tab that shows one page of the built book."""
 
-
-class Browser:
-    """One page in a headless browser; use it in a `with`."""
-
-    def __init__(self, command: str):
-        self.profile = tempfile.mkdtemp()
-        options = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
-        self.process = subprocess.Popen(
-            [command, *options, f"--user-data-dir={self.profile}", "about:blank"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+    def __enter__(self) -> Page:
+        self.loop, self.browser = asyncio.new_event_loop(), Browser()
         try:
-            self.loop, self.sent = IOLoop(make_current=False), 0
-            address = self._address()
-            self.socket = self._run(lambda: websocket_connect(address, max_message_size=2**28))
-            self.send("Page.enable")
+            self._run(self.browser.__aenter__())
         except BaseException:
-            self.close()
+            self.loop.close()
             raise
-
-    def __enter__(self) -> Browser:
+        self.send("Page.enable")
         return self
 
-    def __exit__(self, *_) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.process.terminate()
-        self.process.wait(WAIT_S)
-        shutil.rmtree(self.profile, ignore_errors=True)
+    def __exit__(self, *error) -> None:
+        self._run(self.browser.__aexit__(*error))
+        self.loop.close()
 
     def send(self, method: str, **params) -> dict:
         """Call a method of the protocol and wait for its answer."""
-        self.sent += 1
-        self.socket.write_message(json.dumps({"id": self.sent, "method": method, "params": params}))
-        while True:
-            answer = json.loads(self._run(self.socket.read_message))
-            if answer.get("id") == self.sent:
-                assert "error" not in answer, answer["error"]
-                return answer["result"]
+        return self._run(self.browser.call(method, **params))
 
     def open(self, page: Path, width: int = 390, height: int = 844) -> None:
         """Load a file and wait until it is complete."""
@@ -78,9 +46,7 @@ class Browser:
 
     def evaluate(self, expression: str):
         """The value of an expression on the page."""
-        answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
-        return answer["result"].get("value")
+        return self._run(self.browser.run(expression))
 
     def wait_for(self, expression: str) -> None:
         end = time.monotonic() + WAIT_S
@@ -102,19 +68,5 @@ class Browser:
         self.send("Input.dispatchTouchEvent", type="touchStart", touchPoints=point)
         self.send("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
 
-    def _run(self, call):
-        return self.loop.run_sync(call, timeout=WAIT_S)
-
-    def _address(self) -> str:
-        port_file, end = Path(self.profile, "DevToolsActivePort"), time.monotonic() + WAIT_S
-        while time.monotonic() < end:
-            assert self.process.poll() is None, "the browser ended by itself"
-            if port_file.exists() and port_file.read_text().count("\n"):
-                port = port_file.read_text().splitlines()[0]
-                with urlopen(f"http://127.0.0.1:{port}/json/list", timeout=WAIT_S) as answer:
-                    targets = json.load(answer)
-                for target in targets:
-                    if target["type"] == "page":
-                        return target["webSocketDebuggerUrl"]
-            time.sleep(0.05)
-        raise TimeoutError("the browser opened no page")
+    def _run(self, work):
+        return self.loop.run_until_complete(work)

@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from browser import Browser, find_browser
+from browser import Page
 
 from attnbias import (
     GD,
@@ -20,8 +20,10 @@ from attnbias import (
     solve_w_svm,
     train,
 )
+from attnbias.errors import MissingFileError
 from attnbias.experiments import attention_snapshots, fig2, fig3
 from attnbias.figures import row_plane, slider_html
+from tools.browser import find_browser
 from tools.chapters import ROOT
 
 CHAPTERS = ROOT / "_build" / "html" / "book" / "chapters"
@@ -36,17 +38,16 @@ FIGURES = {
 PHONE = 390  # pixels wide
 HEAVIEST_PAGE, HEAVIEST_FIGURE = 1_000_000, 100_000
 NUMBER = re.compile(r"(?<![\w.|])-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-COMMAND = find_browser()
-
-pytestmark = [
-    pytest.mark.site,
-    pytest.mark.skipif(COMMAND is None, reason="no Chromium: set $CHROME to one"),
-]
+pytestmark = pytest.mark.site
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with Browser(COMMAND) as browser:
+    try:
+        find_browser()
+    except MissingFileError as error:
+        pytest.skip(str(error))
+    with Page() as browser:
         browser.send("Network.enable")
         browser.send(
             "Network.emulateNetworkConditions",
