@@ -1,0 +1,205 @@
+"""The API reference of the book, from the docstrings, and the map between statements and code.
+
+* ``.. names:: module`` on a page of ``book/reference`` documents the names below it by autodoc,
+  with the docstring as `reference_text` reads it and links to its statements in `statements.toml`.
+* ``.. checks::`` is the table of checks, ``.. where::`` the list of all statements with their code.
+* A box of a chapter ends with a line that says which function checks or computes it.
+
+A mapping that names what is not there stops the build.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from reference_statements import (
+    MAPPING,
+    MappingError,
+    Statement,
+    is_check,
+    listed_names,
+    read_statements,
+    resolve,
+    short_names,
+    validate,
+)
+from reference_text import inline, to_rst
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.util.docutils import SphinxDirective
+from sphinx_proof.nodes import NODE_TYPES
+
+STATE = "attnbias_reference"
+
+
+class Reference:
+    """What the directives need to know, read once a build."""
+
+    def __init__(self) -> None:
+        self.statements = read_statements()
+        self.listed = listed_names()
+        self.short = short_names(self.listed)
+        validate(self.statements, self.listed)
+
+    def of(self, name: str) -> list[Statement]:
+        """The statements that a function checks or computes."""
+        return [kept for kept in self.statements.values() if name in kept.names]
+
+    def links(self, names: tuple[str, ...]) -> str:
+        return ", ".join(f":py:obj:`{name.rpartition('.')[2]} <{name}>`" for name in names)
+
+
+def read_reference(app: Sphinx) -> None:
+    try:
+        setattr(app, STATE, Reference())
+    except MappingError as error:
+        raise ExtensionError(str(error)) from error
+
+
+class Generated(SphinxDirective):
+    """A directive whose content is made as reStructuredText."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_dependency(str(MAPPING))
+        node = nodes.Element()
+        node.document = self.state.document
+        lines = StringList(self.lines(getattr(self.env.app, STATE)), self.env.docname)
+        self.state.nested_parse(lines, 0, node)
+        return node.children
+
+    def lines(self, reference: Reference) -> list[str]:
+        raise NotImplementedError
+
+
+class Names(Generated):
+    """``.. names:: module``: the names below, documented."""
+
+    required_arguments = 1
+
+    def lines(self, reference: Reference) -> list[str]:
+        out = []
+        for name in " ".join(self.content).split():
+            full = f"{self.arguments[0]}.{name}"
+            if inspect.isclass(resolve(full)):
+                out += [f".. autoclass:: {full}", "   :members:", ""]
+            else:
+                out += [f".. autofunction:: {full}", ""]
+        return out
+
+
+class Checks(Generated):
+    """``.. checks::``: each check, what it checks, provenance, and the chapter."""
+
+    def lines(self, reference: Reference) -> list[str]:
+        out = [".. list-table::", "   :header-rows: 1", "   :widths: 35 40 25", ""]
+        rows = [("Check", "Statement", "Chapter")]
+        for name in filter(is_check, reference.listed):
+            stated = reference.of(name)
+            chapters = dict.fromkeys(kept.chapter_reference for kept in stated)
+            said = ", ".join(kept.with_provenance for kept in stated)
+            rows.append((reference.links((name,)), said, ", ".join(chapters)))
+        for row in rows:
+            out += [f"   {'* -' if k == 0 else '  -'} {cell}" for k, cell in enumerate(row)]
+        return [*out, ""]
+
+
+class Where(Generated):
+    """``.. where::``: the statements that the mapping has, chapter by chapter, and their code."""
+
+    def lines(self, reference: Reference) -> list[str]:
+        out, chapter = [], ""
+        for kept in reference.statements.values():
+            if not kept.names and not kept.note:
+                continue
+            if kept.chapter != chapter:
+                chapter = kept.chapter
+                out += [f".. rubric:: {kept.chapter_reference}", ""]
+            out += [*self.entry(kept, reference), ""]
+        return out
+
+    def entry(self, kept: Statement, reference: Reference) -> list[str]:
+        title = "" if kept.kind == "equation" else f", {inline(kept.title, {})}"
+        out = [f"{kept.with_provenance}{title}"]
+        if kept.formula:
+            out += ["   .. math::", "", *(f"      {row}" for row in kept.formula.split("\n")), ""]
+        if kept.note:
+            out += [f"   {inline(kept.note, reference.short)}"]
+        if kept.checks:
+            out += [f"   Checked by {reference.links(kept.checks)}.", ""]
+        if kept.code:
+            out += [f"   In code: {reference.links(kept.code)}.", ""]
+        return out
+
+
+def defaults_of(obj) -> dict[str, str]:
+    """The default of each argument as the signature writes it."""
+    try:
+        parameters = inspect.signature(obj).parameters.values()
+    except (TypeError, ValueError):
+        return {}
+    plain = (p for p in parameters if p.default is not p.empty and p.default is not None)
+    return {p.name: repr(p.default) for p in plain if "<" not in repr(p.default)}
+
+
+def read_docstring(app: Sphinx, what: str, name: str, obj, options, lines: list[str]) -> None:
+    """Autodoc's docstring as reStructuredText, with the statements before its first section."""
+    reference = getattr(app, STATE)
+    text = to_rst(lines, reference.short, defaults_of(obj))
+    stated = reference.of(name)
+    if stated:
+        word = "Checks" if is_check(name) else "In the book:"
+        said = f"{word} {', '.join(kept.with_provenance for kept in stated)}."
+        first = next((k for k, line in enumerate(text) if line.startswith(".. rubric")), len(text))
+        text[first:first] = [".. container:: stated", "", f"   {said}", ""]
+    lines[:] = text
+
+
+def skip_member(app: Sphinx, what: str, name: str, obj, skip: bool, options) -> bool | None:
+    """Leave out what a NamedTuple says of its own fields."""
+    return True if (inspect.getdoc(obj) or "").startswith("Alias for field number") else None
+
+
+def linked(names: tuple[str, ...], docname: str) -> list[nodes.Node]:
+    """Links to the reference, with commas between them."""
+    out: list[nodes.Node] = []
+    for name in names:
+        link = addnodes.pending_xref(
+            "", nodes.literal(text=name.rpartition(".")[2]), refdomain="py", reftype="obj",
+            reftarget=name, refexplicit=True, refwarn=True, refdoc=docname,
+        )  # fmt: skip
+        out += [*([nodes.Text(", ")] if out else []), link]
+    return out
+
+
+def say_what_checks(app: Sphinx, doctree: nodes.document) -> None:
+    """Append the line "Checked by" to each box that the mapping knows."""
+    statements = getattr(app, STATE).statements
+    for box in list(doctree.findall(lambda node: isinstance(node, tuple(NODE_TYPES.values())))):
+        kept = statements.get(box.get("label", ""))
+        if kept is None or not kept.names:
+            continue
+        line = nodes.paragraph(classes=["checked-by"])
+        for word, names in (("Checked by ", kept.checks), ("In code: ", kept.code)):
+            if names:
+                line += [nodes.Text(("; " if len(line) else "") + word)]
+                line += linked(names, app.env.docname)
+        box.children[-1].append(line) if isinstance(box.children[-1], nodes.section) else (
+            box.append(line)
+        )
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.setup_extension("sphinx.ext.autodoc")
+    app.add_directive("names", Names)
+    app.add_directive("checks", Checks)
+    app.add_directive("where", Where)
+    app.connect("builder-inited", read_reference)
+    app.connect("autodoc-process-docstring", read_docstring)
+    app.connect("autodoc-skip-member", skip_member)
+    app.connect("doctree-read", say_what_checks)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,175 @@
+"""Which function computes or checks which statement: `statements.toml`, held against the rest."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import tomllib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+MAPPING = Path(__file__).with_name("statements.toml")
+CHAPTERS = Path(__file__).parent.parent / "chapters"
+PAGES = Path(__file__).parent.parent / "reference"
+BOX = re.compile(
+    r"^```\{prf:(theorem|lemma|definition|assumption|condition|proposition|corollary|example)\}"
+    r"[ ]?([^\n]*)\n:label: (\S+)\n(.*?)^```",
+    re.MULTILINE | re.DOTALL,
+)
+EQUATION = re.compile(r"^\((eq-paper-\S+)\)=\n\$\$\n(.*?)^\$\$", re.MULTILINE | re.DOTALL)
+NAMES = re.compile(r"^\.\. names:: *(\S+)\n\n((?:[ ]{3}.*\n)+)", re.MULTILINE)
+PAPER = re.compile(r"(theorem|lemma|definition|assumption|condition|eq-paper)-\d+[a-z]?")
+
+
+class MappingError(Exception):
+    """`statements.toml` names a statement or a function that is not there, or leaves one out."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A box or a numbered equation of a chapter."""
+
+    label: str
+    kind: str
+    title: str
+    provenance: str
+    chapter: str
+    anchor: str
+    formula: str = ""
+    names: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """Those of its functions that check it."""
+        return tuple(name for name in self.names if is_check(name))
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """Those of its functions that compute what it speaks of."""
+        return tuple(name for name in self.names if not is_check(name))
+
+    @property
+    def reference(self) -> str:
+        """A link to it, in reStructuredText."""
+        if self.kind == "equation":
+            return f":ref:`Equation ({self.title}) <{self.label}>`"
+        return f":prf:ref:`{self.label}`"
+
+    @property
+    def with_provenance(self) -> str:
+        """The link and the badge."""
+        return f"{self.reference} :prov:`{self.provenance}`" if self.provenance else self.reference
+
+    @property
+    def chapter_reference(self) -> str:
+        """A link to its chapter, in reStructuredText."""
+        return f":ref:`{self.anchor}`"
+
+
+def read_chapter(path: Path) -> list[Statement]:
+    """The labelled boxes and the paper's equations of one chapter, in its order."""
+    text = path.read_text(encoding="utf8")
+    anchor = re.search(r"^\((chap-\S+)\)=", text, re.MULTILINE)
+    place = (path.stem, anchor.group(1) if anchor else path.stem)
+    found = []
+    for match in BOX.finditer(text):
+        kind, title, label, body = match.groups()
+        letter = re.search(r"\{prov\}`([a-d])`", body)
+        given = letter.group(1) if letter else ""
+        found.append((match.start(), Statement(label, kind, title, given, *place)))
+    for match in EQUATION.finditer(text):
+        label, body = match.groups()
+        tag = re.search(r"\\tag\{([^}]+)\}", body)
+        number = tag.group(1) if tag else label.removeprefix("eq-paper-")
+        formula = re.sub(r"\s*[.,]?\s*\\tag\{[^}]+\}", "", body).strip()
+        kept = Statement(label, "equation", number, "", *place, formula)
+        found.append((match.start(), kept))
+    return [statement for _, statement in sorted(found, key=lambda pair: pair[0])]
+
+
+def read_statements(mapping: Path = MAPPING, chapters: Path = CHAPTERS) -> dict[str, Statement]:
+    """All statements of the book by label, with the functions that the mapping gives them.
+
+    Raises
+    ------
+    MappingError
+        If the mapping has a label that no chapter has.
+    """
+    given = tomllib.loads(mapping.read_text(encoding="utf8"))
+    pages = sorted(chapters.glob("*.md"))
+    found = {kept.label: kept for page in pages for kept in read_chapter(page)}
+    lost = sorted(set(given) - set(found))
+    if lost:
+        raise MappingError(
+            f"{mapping.name}: expected labels of boxes or equations of the chapters; got {lost}. "
+            "Correct the label there, or in the chapter."
+        )
+    for label, value in given.items():
+        field = {"note": value} if isinstance(value, str) else {"names": tuple(value)}
+        found[label] = replace(found[label], **field)
+    return found
+
+
+def is_check(name: str) -> bool:
+    """Whether a public name is that of a check."""
+    return name.rpartition(".")[2].startswith("check_")
+
+
+def listed_names(pages: Path = PAGES) -> dict[str, str]:
+    """The public names, as the pages of the reference list them, and the page of each."""
+    names: dict[str, str] = {}
+    for page in sorted(pages.glob("*.md")):
+        for module, block in NAMES.findall(page.read_text(encoding="utf8")):
+            for name in block.split():
+                full = f"{module}.{name}"
+                if full in names:
+                    raise MappingError(f"{full} stands on {names[full]} and on {page.stem}")
+                names[full] = page.stem
+    return names
+
+
+def resolve(full: str):
+    """The object of a listed name.
+
+    Raises
+    ------
+    MappingError
+        If there is none.
+    """
+    module, _, name = full.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise MappingError(f"expected a public name of the library; got {full}") from error
+
+
+def short_names(listed: dict[str, str]) -> dict[str, str]:
+    """What a docstring may call a name: in full, or by its last part where that is one name."""
+    last: dict[str, set[str]] = {}
+    for full in listed:
+        last.setdefault(full.rpartition(".")[2], set()).add(full)
+    names = {short: min(full) for short, full in last.items() if len(full) == 1}
+    return names | {full: full for full in listed}
+
+
+def validate(statements: dict[str, Statement], listed: dict[str, str]) -> None:
+    """Refuse a mapping with a name that is not public, or without a check or a paper's statement.
+
+    Raises
+    ------
+    MappingError
+    """
+    mapped = {name for kept in statements.values() for name in kept.names}
+    unknown = sorted(mapped - set(listed))
+    checks = {name for name in listed if is_check(name)}
+    said = {kept.label for kept in statements.values() if kept.note.startswith("No function: ")}
+    bare = [kept.label for kept in statements.values() if not kept.names]
+    empty = sorted(label for label in bare if PAPER.fullmatch(label) and label not in said)
+    for what, wrong in (
+        ("names on a page of the reference", unknown),
+        ("a statement for each check", sorted(checks - mapped)),
+        ("functions for each statement of the paper", empty),
+    ):
+        if wrong:
+            raise MappingError(f"{MAPPING.name}: expected {what}; see {wrong}")
