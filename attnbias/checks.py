@@ -48,6 +48,14 @@ class Check:
     ----------
     step, values, bounds : (R,) arrays or None
         The two sides at every recorded step, of a check made with `along`.
+
+    Examples
+    --------
+    >>> check = Check("longest step", 0.1, 0.2, source="Theorem 6")
+    >>> check.holds, check.slack
+    (True, 0.5)
+    >>> print(check)
+    holds: longest step: 0.1 <= 0.2 (slack 0.5) [Theorem 6]
     """
 
     statement: str
@@ -217,6 +225,12 @@ class CheckTable(tuple):
     ------
     DtypeError
         For an entry that is no Check.
+
+    Examples
+    --------
+    >>> table = CheckTable([Check("longest step", 0.1, 0.2), Check("least gap", 0.5, 1.0, ">=")])
+    >>> table.all_hold, [check.holds for check in table]
+    (False, [True, False])
     """
 
     __slots__ = ()

@@ -18,6 +18,12 @@ class AttnBiasError(Exception):
         The argument, file or computation at fault.
     expected, got, remedy : str
         What would have been right, what came, and how to mend it.
+
+    Examples
+    --------
+    >>> error = AttnBiasError("eta", expected="above 0", got="-1", remedy="pass a positive one")
+    >>> print(error)
+    eta: expected above 0; got -1. Pass a positive one.
     """
 
     def __init__(self, what: str, *, expected: str, got: str, remedy: str) -> None:
@@ -38,39 +44,126 @@ def _sentence(text: str) -> str:
 
 
 class ShapeError(AttnBiasError, ValueError):
-    """A tensor has the wrong rank or size."""
+    """A tensor has the wrong rank or size.
+
+    Examples
+    --------
+    >>> from attnbias import Dataset
+    >>> try:
+    ...     Dataset([[1.0, 0.0]], [1.0])
+    ... except ShapeError as error:
+    ...     print(error.expected)
+    shape (n, T, d), none of them zero
+    """
 
 
 class DtypeError(AttnBiasError, TypeError):
-    """An argument has the wrong type or a tensor the wrong dtype."""
+    """An argument has the wrong type or a tensor the wrong dtype.
+
+    Examples
+    --------
+    >>> from attnbias import diagnose
+    >>> try:
+    ...     diagnose("tokens.npz")
+    ... except DtypeError as error:
+    ...     print(error.expected)
+    a Dataset
+    """
 
 
 class NonFiniteError(AttnBiasError, ValueError):
-    """A tensor or number is NaN or infinite where it must be finite."""
+    """A tensor or number is NaN or infinite where it must be finite.
+
+    Examples
+    --------
+    >>> from attnbias import Dataset
+    >>> try:
+    ...     Dataset([[[1.0], [float("nan")]]], [1.0])
+    ... except NonFiniteError as error:
+    ...     print(error.expected)
+    finite numbers
+    """
 
 
 class RangeError(AttnBiasError, ValueError):
-    """A number or a choice lies outside its allowed range."""
+    """A number or a choice lies outside its allowed range.
+
+    Examples
+    --------
+    >>> from attnbias import NGD
+    >>> try:
+    ...     NGD(-1.0)
+    ... except RangeError as error:
+    ...     print(error.got)
+    -1
+    """
 
 
 class LabelError(AttnBiasError, ValueError):
-    """A label is neither -1 nor +1."""
+    """A label is neither -1 nor +1.
+
+    Examples
+    --------
+    >>> from attnbias import Dataset
+    >>> try:
+    ...     Dataset([[[1.0], [0.0]]], [0.5])
+    ... except LabelError as error:
+    ...     print(error.remedy)
+    map your two classes to -1 and +1
+    """
 
 
 class QueryError(AttnBiasError, ValueError):
-    """A statement on self-attention was asked of data with queries or keys of their own."""
+    """A statement on self-attention was asked of data with queries or keys of their own.
+
+    Examples
+    --------
+    >>> from attnbias import Dataset, check_assumption1
+    >>> data = Dataset([[[1.0, 0.0], [0.0, 0.0]]], [1.0], [1.0, 0.0], query=[[0.0, 1.0]])
+    >>> try:
+    ...     check_assumption1(data)
+    ... except QueryError as error:
+    ...     print(error.got)
+    Dataset(n=1 sequences, T=2 tokens, d=2 features, decoder given, queries given)
+    """
 
 
 class TiedTokensError(AttnBiasError, ValueError):
-    """A sequence has no unique optimal token (Definition 1 assumes one)."""
+    """A sequence has no unique optimal token (Definition 1 assumes one).
+
+    Examples
+    --------
+    >>> from attnbias import Dataset, optimal_tokens
+    >>> try:
+    ...     optimal_tokens(Dataset([[[1.0, 0.0], [1.0, 2.0]]], [1.0], [1.0, 0.0]))
+    ... except TiedTokensError as error:
+    ...     print(error.expected)
+    one token with the largest score in each sequence
+    """
 
 
 class MissingDecoderError(AttnBiasError, ValueError):
-    """A computation needs the decoder u, and the data set carries none."""
+    """A computation needs the decoder u, and the data set carries none.
+
+    Examples
+    --------
+    >>> from attnbias import Dataset, optimal_tokens
+    >>> try:
+    ...     optimal_tokens(Dataset([[[1.0], [0.0]]], [1.0]))
+    ... except MissingDecoderError as error:
+    ...     print(error.remedy)
+    use data.with_decoder(u), or pass opt where the function takes it
+    """
 
 
 class DeviceError(AttnBiasError, RuntimeError):
-    """Tensors that must share a device don't, or the device is not there."""
+    """Tensors that must share a device don't, or the device is not there.
+
+    Examples
+    --------
+    >>> issubclass(DeviceError, RuntimeError)
+    True
+    """
 
 
 class InfeasibleError(AttnBiasError, ValueError):
@@ -82,6 +175,16 @@ class InfeasibleError(AttnBiasError, ValueError):
         Non-negative weights with sum 1 under which the constraint rows add up to zero.
     residual : float
         Norm of that weighted sum over the weighted sum of the rows' norms.
+
+    Examples
+    --------
+    >>> from attnbias import Dataset, solve_w_svm
+    >>> data = Dataset([[[0.0, 0.0], [1.0, 0.0]]], [1.0], [1.0, 0.0])
+    >>> try:
+    ...     solve_w_svm(data)
+    ... except InfeasibleError as error:
+    ...     print(error.certificate.tolist())
+    [1.0]
     """
 
     def __init__(self, what, *, expected, got, remedy, certificate=None, residual=None):
@@ -90,32 +193,94 @@ class InfeasibleError(AttnBiasError, ValueError):
 
 
 class SolverError(AttnBiasError, RuntimeError):
-    """A solver stopped before its certificate was tight."""
+    """A solver stopped before its certificate was tight.
+
+    Examples
+    --------
+    >>> issubclass(SolverError, RuntimeError)
+    True
+    """
 
 
 class MissingFileError(AttnBiasError, FileNotFoundError):
-    """A file is not where it was said to be."""
+    """A file is not where it was said to be.
+
+    Examples
+    --------
+    >>> from attnbias import Trace
+    >>> try:
+    ...     Trace.load("no-such-run.npz")
+    ... except FileNotFoundError as error:
+    ...     print(type(error).__name__)
+    MissingFileError
+    """
 
 
 class FileAccessError(AttnBiasError, OSError):
-    """A path can't be used as a file: a folder, an impossible name, or no permission."""
+    """A path can't be used as a file: a folder, an impossible name, or no permission.
+
+    Examples
+    --------
+    >>> from attnbias import Trace
+    >>> try:
+    ...     Trace.load(".")
+    ... except FileAccessError as error:
+    ...     print(error.expected)
+    the name of a file, and the right to use it
+    """
 
 
 class FileFormatError(AttnBiasError, ValueError):
-    """A file is damaged, foreign, or of another version."""
+    """A file is damaged, foreign, or of another version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from attnbias import Trace
+    >>> with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+    ...     try:
+    ...         Trace.load(file.name)
+    ...     except FileFormatError as error:
+    ...         print(error.expected)
+    an npz file of plain arrays
+    """
 
 
 class ChecksumError(FileFormatError):
-    """A file's sha256 differs from the recorded one."""
+    """A file's sha256 differs from the recorded one.
+
+    Examples
+    --------
+    >>> issubclass(ChecksumError, FileFormatError)
+    True
+    """
 
 
 class MissingExtraError(AttnBiasError, ImportError):
-    """An optional dependency is needed and not installed."""
+    """An optional dependency is needed and not installed.
+
+    Examples
+    --------
+    >>> issubclass(MissingExtraError, ImportError)
+    True
+    """
 
 
 class DivergedError(AttnBiasError, ArithmeticError):
-    """Training left the finite numbers."""
+    """Training left the finite numbers.
+
+    Examples
+    --------
+    >>> issubclass(DivergedError, ArithmeticError)
+    True
+    """
 
 
 class MemoryLimitError(AttnBiasError, MemoryError):
-    """A device has no memory left for what was asked."""
+    """A device has no memory left for what was asked.
+
+    Examples
+    --------
+    >>> issubclass(MemoryLimitError, MemoryError)
+    True
+    """

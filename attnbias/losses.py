@@ -42,6 +42,12 @@ class Loss:
     -----
     Source: the risk of Section 2; the main results use the exponential loss, and the text
     extends them to continuously differentiable decreasing losses.
+
+    Examples
+    --------
+    >>> loss = Loss("squared exponential", lambda z: -2 * z, lambda z: -2 * z + np.log(2))
+    >>> float(loss.log_value(torch.tensor(1.0)))
+    -2.0
     """
 
     name: str

@@ -34,17 +34,47 @@ def attention_logits(X, W, lengths=None, query=None) -> torch.Tensor:
 
 
 def attention_map(X, W, lengths=None, query=None) -> torch.Tensor:
-    """(n, T) softmax of the logits: how much each token is attended to."""
+    """(n, T) softmax of the logits: how much each token is attended to.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias import make_separation_pair
+    >>> data = make_separation_pair()
+    >>> W = torch.zeros(2, 2, dtype=torch.float64)
+    >>> attention_map(data.X, W).tolist()
+    [[0.5, 0.5]]
+    """
     return torch.softmax(attention_logits(X, W, lengths, query), dim=1)
 
 
 def predict(X, W, u, lengths=None) -> torch.Tensor:
-    """(n,) outputs Phi(X) = u' X' softmax(X W x_1) of Eq. 1."""
+    """(n,) outputs Phi(X) = u' X' softmax(X W x_1) of Eq. 1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias import make_separation_pair
+    >>> data = make_separation_pair()
+    >>> W = torch.zeros(2, 2, dtype=torch.float64)
+    >>> predict(data.X, W, data.u).tolist()
+    [0.5]
+    """
     return (attention_map(X, W, lengths)[:, None] @ X).squeeze(1) @ u
 
 
 def empirical_risk(data: Dataset, W, u=None, loss: str | Loss = "exponential") -> torch.Tensor:
-    """L = mean of l(y Phi(X)); differentiable in W and u."""
+    """L = mean of l(y Phi(X)); differentiable in W and u.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias import make_separation_pair
+    >>> data = make_separation_pair()
+    >>> W = torch.zeros(2, 2, dtype=torch.float64)
+    >>> round(float(empirical_risk(data, W)), 4)
+    0.6065
+    """
     u = _decoder(data, u)
     phi = attention_map(data.keys, W, data.lengths, data.queries)
     margins = data.y * ((phi[:, None] @ data.X).squeeze(1) @ u)
@@ -55,6 +85,15 @@ def risk_gradient(data: Dataset, W, u=None, loss: str | Loss = "exponential") ->
     """(d, d) gradient of L in W, through the softmax's Jacobian diag(phi) - phi phi'.
 
     Source: the update of Eq. 2, whose gradient this is.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias import make_separation_pair
+    >>> data = make_separation_pair()
+    >>> W = torch.zeros(2, 2, dtype=torch.float64)
+    >>> risk_gradient(data, W).round(decimals=4).tolist()
+    [[-0.1516, -0.0], [-0.0, -0.0]]
     """
     u = _decoder(data, u)
     phi = attention_map(data.keys, W, data.lengths, data.queries)

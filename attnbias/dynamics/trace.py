@@ -75,6 +75,15 @@ class Trace:
         Logit gaps <z_k, W_t>, in the order of `gap_rows`; None where they were not kept.
     scores : (R, n, T) float
         Scores y_i u_t' x_{i,t} in joint training, -inf at padding; None with u fixed.
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_separation_pair, train
+    >>> trace = train(make_separation_pair(), NGD(0.5), 100, record=[0, 10, 100])
+    >>> trace.step.tolist(), trace.status
+    ([0, 10, 100], 'completed')
+    >>> trace.W_norm.round(2).tolist()
+    [0.0, 5.0, 50.0]
     """
 
     step: np.ndarray

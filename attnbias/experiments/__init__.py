@@ -87,6 +87,12 @@ def describe(name: str) -> str:
     ------
     RangeError
         For a name that is not registered.
+
+    Examples
+    --------
+    >>> from attnbias import experiments
+    >>> experiments.describe("fig3")
+    'Figure 3: step-size rules for W and u together, on data model DM'
     """
     return _REGISTRY[require_choice("name", name, tuple(_REGISTRY))].TITLE
 
@@ -170,6 +176,15 @@ def load(
     RangeError
         For an unknown experiment.
     MissingFileError, FileFormatError
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from attnbias import experiments
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = experiments.run("fig2", seeds=1, steps=1000).save(Path(folder) / "fig2.npz")
+    ...     experiments.load("fig2", folder).seeds
+    (0,)
     """
     chosen = _REGISTRY[require_choice("name", name, tuple(_REGISTRY))]
     if "out" not in parameters(name):

@@ -39,6 +39,13 @@ class CosineResult:
         What stands in for the paper's data and model, in words; empty if nothing.
     claims : CheckTable
     provenance : dict
+
+    Examples
+    --------
+    >>> from attnbias import experiments
+    >>> result = experiments.load("fig10")
+    >>> sorted(result.cosines)
+    ['NLI', 'toxic']
     """
 
     name: str

@@ -36,6 +36,13 @@ class HeadResult:
     settings : dict
     claims : CheckTable
     provenance : dict
+
+    Examples
+    --------
+    >>> from attnbias import experiments
+    >>> result = experiments.load("heads")
+    >>> len(result.table()) == len(result.rows)
+    True
     """
 
     name: str

@@ -41,6 +41,15 @@ class NetworkResult:
         What stands in for the paper's data, model or length, in words; empty if nothing.
     claims : CheckTable
     provenance : dict
+
+    Examples
+    --------
+    >>> from attnbias import experiments
+    >>> result = experiments.load("fig6")
+    >>> sorted(result.logs)
+    ['Adam', 'SGD', 'SNGD', 'SPS']
+    >>> result.curves("SNGD", "train_loss").shape
+    (3, 31)
     """
 
     name: str

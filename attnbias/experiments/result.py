@@ -40,6 +40,15 @@ class ExperimentResult:
         The paper's claims, each over the worst seed.
     provenance : dict
         Command, commit, versions, device and date.
+
+    Examples
+    --------
+    >>> from attnbias import experiments
+    >>> result = experiments.run("fig2", seeds=1, steps=1000)
+    >>> sorted(result.traces)
+    ['GD', 'NGD', 'NGD with momentum', 'Polyak, capped', 'Polyak, uncapped']
+    >>> result.last_decade
+    (100, 1000)
     """
 
     name: str

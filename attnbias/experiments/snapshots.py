@@ -28,6 +28,14 @@ class Snapshots(NamedTuple):
         Optimal tokens.
     W_alignment_error, W_norm, opt_score : (F,) float
         As in a Trace.
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_separation_pair
+    >>> from attnbias.experiments import attention_snapshots
+    >>> shots = attention_snapshots(make_separation_pair(), NGD(0.5), [0, 10])
+    >>> shots.step.tolist(), shots.attention.shape
+    ([0, 10], (2, 1, 2))
     """
 
     step: np.ndarray

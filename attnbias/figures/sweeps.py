@@ -106,6 +106,15 @@ def plot_exponent_map(table, decade: int, rules=None):
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import pandas
+    >>> from attnbias import figures
+    >>> table = pandas.DataFrame({"rule": "NGD", "noise": [0.1, 0.2], "d": [50, 50], "n": 4, "T": 3,
+    ...                           "exponent_3": [-2.0, -1.5]})
+    >>> len(figures.plot_exponent_map(table, 3).axes) > 1
+    True
     """
     rules = list(table["rule"].unique()) if rules is None else list(rules)
     rows = -(-len(rules) // 2)
@@ -149,6 +158,16 @@ def plot_settling(table, decades, tolerance: float = 0.05):
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import pandas
+    >>> from attnbias import figures
+    >>> table = pandas.DataFrame({"rule": ["NGD"], "settling_rate": [0.5], "norm_3": [100.0],
+    ...                           "n": [4], "T": [3], "d": [50], "margin": [0.5],
+    ...                           "exponent_3": [-2.0]})
+    >>> len(figures.plot_settling(table, [3]).axes)
+    1
     """
     fig = new_figure((WIDTH, 4.4))
     axis = fig.subplots()
@@ -177,6 +196,15 @@ def plot_settled_steps(table):
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import pandas
+    >>> from attnbias import figures
+    >>> table = pandas.DataFrame({"rule": "NGD", "slack": [0.1, 0.5], "settled": [900.0, 80.0],
+    ...                           "law_settled": [1000.0, 90.0]})
+    >>> figures.plot_settled_steps(table).axes[0].get_xscale()
+    'log'
     """
     fig = new_figure((WIDTH, 3.8))
     axis = fig.subplots()

@@ -229,6 +229,13 @@ def limit_offset(data: Dataset, svm, u=None, *, loss="exponential") -> float | N
     not a theorem. What W_0 and the rows outside the support leave
     orthogonal to the support rows adds to it in square, so this is the whole offset only if
     W_0 = 0 and all rows are support rows.
+
+    Examples
+    --------
+    >>> from attnbias import make_example1, solve_w_svm
+    >>> data = make_example1(n=4, T=3, d=50, seed=0)
+    >>> limit_offset(data, solve_w_svm(data)) > 0
+    True
     """
     return settled_offset(*saturated_weights(data, u, loss), svm)
 

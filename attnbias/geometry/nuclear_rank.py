@@ -79,7 +79,18 @@ def nuclear_rank(data: Dataset, opt=None, *, solution: NormSVMSolution | None = 
 
 
 def nuclear_bounds(rows: GapRows, solution: NormSVMSolution) -> RankBounds:
-    """What a computed pair proves about the rank of every solution, whoever found it."""
+    """What a computed pair proves about the rank of every solution, whoever found it.
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair
+    >>> from attnbias.geometry.norm_svm import solve_norm_svm
+    >>> from attnbias.geometry.tokens import gap_rows
+    >>> data = make_separation_pair()
+    >>> found = nuclear_bounds(gap_rows(data), solve_norm_svm(data, "nuclear"))
+    >>> found.lower, found.upper
+    (1, 1)
+    """
     rank, active = guess(rows, solution)
     parts = _parts(rows, solution, active)
     values = torch.linalg.svdvals(parts.weights)

@@ -175,7 +175,14 @@ def least_slack(data: Dataset, solution: SVMSolution | None = None) -> float:
 
 
 def nearest_row(data: Dataset, solution: SVMSolution | None = None) -> tuple[int, int] | None:
-    """Sequence and token of the constraint with `least_slack`; None if all support W_mm."""
+    """Sequence and token of the constraint with `least_slack`; None if all support W_mm.
+
+    Examples
+    --------
+    >>> from attnbias.data import make_degenerate
+    >>> nearest_row(make_degenerate(-0.5))
+    (0, 2)
+    """
     solution = solution_of(data, solution)
     excess = _excess(solution)
     k = int(excess.argmin())

@@ -207,6 +207,12 @@ def triple_bracket(slack: float, step_size: float) -> tuple[float, float]:
     2 eta / sqrt 5, as x / (1 + (1 + delta) x) <= 1/2, and at most eta. So by
     y <= exp(y) - 1 <= y exp(eta), exp(P) grows by at least eta exp(-delta eta t) / max D and
     at most eta exp(eta - 2 delta eta t / sqrt 5): two geometric sums.
+
+    Examples
+    --------
+    >>> low, high = triple_bracket(0.1, 0.01)
+    >>> low <= triple_offset(0.1) <= high
+    True
     """
     slack = require_number("slack", slack, low=0, high=1e6, open_low=True)
     eta = require_number("step_size", step_size, low=0, high=100, open_low=True)

@@ -27,6 +27,12 @@ class Answer:
         Label of the chapter that asks it.
     claims : tuple of str
         Keys of the claims of the ledger that it rests on; none for a conjecture.
+
+    Examples
+    --------
+    >>> from attnbias.ledger import ANSWERS
+    >>> ANSWERS[0].question, ANSWERS[0].strength
+    ('Does momentum turn $W$ faster?', 'proved')
     """
 
     question: str
@@ -336,7 +342,14 @@ repeats.
 
 
 def render_answers(answers: tuple[Answer, ...], sections: dict[str, list[dict]]) -> str:
-    """The page's Markdown: answers grouped by strength, each with its claims' verdicts."""
+    """The page's Markdown: answers grouped by strength, each with its claims' verdicts.
+
+    Examples
+    --------
+    >>> answer = Answer("Is two less than three?", "Yes.", "conjectured", "chap-tokens")
+    >>> "Is two less than three?" in render_answers((answer,), {})
+    True
+    """
     entries = {entry["key"]: entry for rows in sections.values() for entry in rows}
     parts = [_INTRO]
     for strength, meaning in STRENGTHS.items():

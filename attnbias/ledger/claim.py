@@ -24,6 +24,11 @@ class Finding:
         The measured number that decided, beside its bound.
     note : str
         The setting, or the reason why there is no check.
+
+    Examples
+    --------
+    >>> Finding("holds", "longest step: 0.1 <= 0.2").verdict
+    'holds'
     """
 
     verdict: str
@@ -48,6 +53,13 @@ class Claim:
         Of the form in which it is checked.
     find : callable
         Evidence to Finding.
+
+    Examples
+    --------
+    >>> from attnbias.ledger import SECTIONS
+    >>> claim = SECTIONS["The setting"][0]
+    >>> claim.chapter, claim.provenance
+    ('chap-attention-layer', 'a')
     """
 
     key: str
@@ -81,6 +93,14 @@ def judge(
         with least room.
     note : str
         The setting, in words.
+
+    Examples
+    --------
+    >>> from attnbias import Check
+    >>> judge([Check("longest step", 0.1, 0.2)]).verdict
+    'holds'
+    >>> judge([Check("longest step", 0.3, 0.2)]).number
+    'longest step: 0.3 <= 0.2'
     """
     checks, sharper = tuple(checks), tuple(sharper)
     stated = tuple(check for check in checks if check.applicable)

@@ -74,6 +74,14 @@ class Evidence:
     ----------
     results : path
         Folder of the recorded runs.
+
+    Examples
+    --------
+    >>> from attnbias.ledger import Evidence
+    >>> evidence = Evidence()
+    >>> data, W0 = evidence.pair
+    >>> data.n, evidence.pair is evidence.pair
+    (1, True)
     """
 
     def __init__(self, results="book/results") -> None:

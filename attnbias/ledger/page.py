@@ -36,7 +36,16 @@ A verdict on [b] to [d] is one on that form, not on the printed one, whose formu
 
 
 def find_all(sections: dict[str, tuple[Claim, ...]], evidence, progress: bool = False) -> dict:
-    """Judge every claim: {section: [entry, ...]}, entries as plain dicts for json."""
+    """Judge every claim: {section: [entry, ...]}, entries as plain dicts for json.
+
+    Examples
+    --------
+    >>> claim = Claim("a", "Two is less than three.", "Eq. 0", "chap-tokens", "c",
+    ...               lambda evidence: Finding("holds", "2 <= 3"))
+    >>> found = find_all({"Numbers": (claim,)}, None)
+    >>> found["Numbers"][0]["verdict"]
+    'holds'
+    """
     found = {}
     total = sum(len(claims) for claims in sections.values())
     with tqdm(total=total, disable=not progress, unit="claim") as bar:
@@ -55,12 +64,30 @@ def _entry(claim: Claim, finding: Finding) -> dict:
 
 
 def verdicts(sections: dict[str, list[dict]]) -> dict[str, str]:
-    """The verdict of each claim by its key."""
+    """The verdict of each claim by its key.
+
+    Examples
+    --------
+    >>> claim = Claim("a", "Two is less than three.", "Eq. 0", "chap-tokens", "c",
+    ...               lambda evidence: Finding("holds", "2 <= 3"))
+    >>> found = find_all({"Numbers": (claim,)}, None)
+    >>> verdicts(found)
+    {'a': 'holds'}
+    """
     return {entry["key"]: entry["verdict"] for rows in sections.values() for entry in rows}
 
 
 def render(sections: dict[str, list[dict]], made: dict) -> str:
-    """The page's Markdown from the entries and the provenance of their runs."""
+    """The page's Markdown from the entries and the provenance of their runs.
+
+    Examples
+    --------
+    >>> claim = Claim("a", "Two is less than three.", "Eq. 0", "chap-tokens", "c",
+    ...               lambda evidence: Finding("holds", "2 <= 3"))
+    >>> found = find_all({"Numbers": (claim,)}, None)
+    >>> "1 claims: *holds* 1" in render(found, {})
+    True
+    """
     entries = [entry for section in sections.values() for entry in section]
     parts = [_INTRO, _summary(entries)]
     for title, rows in sections.items():
@@ -122,7 +149,16 @@ def _made(made: dict) -> str:
 def write(
     folder: Path, sections: dict[str, list[dict]], made: dict, answers: tuple[Answer, ...] = ()
 ) -> None:
-    """Write results/ledger.json, ledger.md and answers.md under the book's folder."""
+    """Write results/ledger.json, ledger.md and answers.md under the book's folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(folder, {}, {})
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['answers.md', 'ledger.md', 'results']
+    """
     results = Path(folder) / "results"
     results.mkdir(exist_ok=True)
     text = json.dumps({"made": made, "sections": sections}, indent=1, ensure_ascii=False)
@@ -132,7 +168,13 @@ def write(
 
 
 def made_now() -> dict:
-    """Provenance of a ledger made now, as short strings."""
+    """Provenance of a ledger made now, as short strings.
+
+    Examples
+    --------
+    >>> sorted(made_now())
+    ['command', 'commit', 'date', 'device', 'versions']
+    """
     found = provenance("cpu")
     return {key: _words(value) for key, value in found.items()}
 

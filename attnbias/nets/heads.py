@@ -39,6 +39,14 @@ class Head:
         The query's attention as the encoder itself computes it, in the order of X.
     layer, head, query : int
         Which head it is, and the query's position in the sentence.
+
+    Examples
+    --------
+    >>> from attnbias.nets import attention_head, load_encoder, load_tokenizer
+    >>> words = ["Attention has a bias.", "It is implicit."]
+    >>> head = attention_head(load_encoder("tiny"), load_tokenizer("tiny"), words, 1, 0)
+    >>> head.X.shape, head.lengths.tolist()
+    (torch.Size([2, 7, 65]), [7, 6])
     """
 
     W: torch.Tensor

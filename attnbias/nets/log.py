@@ -39,6 +39,12 @@ class TrainingLog:
         Frobenius norm of every weight matrix, by parameter name.
     meta : dict
         Arguments and sizes of the run.
+
+    Examples
+    --------
+    >>> log = TrainingLog(np.arange(3), {"train_loss": np.array([0.7, 0.5, 0.4])}, {})
+    >>> float(log["train_loss"][-1])
+    0.4
     """
 
     step: np.ndarray

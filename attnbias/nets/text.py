@@ -38,6 +38,13 @@ class TextClassifier(nn.Module):
         Before the head.
     seed : int
         Of the head's weights: normal, with the encoder's initial deviation; its bias is 0.
+
+    Examples
+    --------
+    >>> from attnbias.nets import load_encoder
+    >>> model = TextClassifier(load_encoder("tiny"), 2, dropout=0.1, seed=0)
+    >>> model(torch.zeros(3, 5, dtype=torch.long)).shape
+    torch.Size([3, 2])
     """
 
     def __init__(self, encoder, classes: int, *, dropout: float, seed: int) -> None:

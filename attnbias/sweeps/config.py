@@ -39,6 +39,14 @@ def read_config(path) -> dict:
     Raises
     ------
     MissingFileError, FileAccessError, FileFormatError
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+    ...     print('steps = 100', file=file, flush=True)
+    ...     read_config(file.name)
+    {'steps': 100}
     """
     try:
         return tomllib.loads(read_text(path))

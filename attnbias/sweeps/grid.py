@@ -142,6 +142,13 @@ def read_grid(grid) -> Grid:
     DtypeError, RangeError, NonFiniteError, MissingFileError
         And the errors of the data models: of each that differs in more than its seed, the
         first data set is made.
+
+    Examples
+    --------
+    >>> grid = {"data": {"model": "example1", "n": 4, "T": 3, "d": [20, 40], "seed": range(3)},
+    ...         "rule": {"name": "NGD", "step_size": [0.1, 0.5]}, "steps": 100}
+    >>> len(read_grid(grid).points)
+    6
     """
     if isinstance(grid, Grid):
         return grid

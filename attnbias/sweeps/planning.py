@@ -33,6 +33,15 @@ class Plan:
         Data sets worked on at a time.
     available_bytes : int
         Free memory of this machine.
+
+    Examples
+    --------
+    >>> from attnbias.sweeps import plan, read_grid
+    >>> grid = {"data": {"model": "example1", "n": 4, "T": 3, "d": [20, 40], "seed": range(3)},
+    ...         "rule": {"name": "NGD", "step_size": [0.1, 0.5]}, "steps": 100}
+    >>> found = plan(read_grid(grid))
+    >>> found.runs, found.data_sets, found.iterations
+    (12, 6, 1200)
     """
 
     runs: int
@@ -85,6 +94,14 @@ def plan(grid: Grid, workers: int = 1) -> Plan:
     ------
     MemoryLimitError
         When it would not fit.
+
+    Examples
+    --------
+    >>> from attnbias.sweeps import read_grid
+    >>> grid = {"data": {"model": "example1", "n": 4, "T": 3, "d": [20, 40], "seed": range(3)},
+    ...         "rule": {"name": "NGD", "step_size": [0.1, 0.5]}, "steps": 100}
+    >>> plan(read_grid(grid)).runs
+    12
     """
     rows = grid.runs * len(grid.training.record)
     workers = max(1, min(workers, len(grid.points)))

@@ -133,6 +133,17 @@ def load(folder) -> pandas.DataFrame:
     Raises
     ------
     MissingExtraError, MissingFileError, FileFormatError
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import attnbias
+    >>> grid = {"data": {"model": "example1", "n": 4, "T": 3, "d": 20, "seed": 0},
+    ...         "rule": {"name": "NGD", "step_size": 0.5}, "steps": 10, "record": [10]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = attnbias.sweep(grid, out=Path(folder) / "small")
+    ...     len(load(Path(folder) / "small"))
+    1
     """
     need("pyarrow", "sweeps")
     folder = as_path(folder)

@@ -64,6 +64,14 @@ class Run:
         more records and rows than memory should be asked for.
     InfeasibleError
         When no SVM is given and there is none.
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_separation_pair, train
+    >>> data = make_separation_pair()
+    >>> run = Run(data, train(data, NGD(0.5), 100, record=[0, 10, 100]))
+    >>> run.n, run.N, run.Xi
+    (1, 1, 1.0)
     """
 
     def __init__(self, data: Dataset, trace: Trace, svm: SVMSolution | None = None):

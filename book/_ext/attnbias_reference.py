@@ -3,6 +3,7 @@
 * ``.. names:: module`` on a page of ``book/reference`` documents the names below it by autodoc,
   with the docstring as `reference_text` reads it and links to its statements in `statements.toml`.
 * ``.. checks::`` is the table of checks, ``.. where::`` the list of all statements with their code.
+* ``.. commands::`` is the help of each subcommand.
 * A box of a chapter ends with a line that says which function checks or computes it.
 
 A mapping that names what is not there stops the build.
@@ -10,6 +11,8 @@ A mapping that names what is not there stops the build.
 
 from __future__ import annotations
 
+import argparse
+import functools
 import inspect
 
 from docutils import nodes
@@ -136,6 +139,22 @@ class Where(Generated):
         return out
 
 
+class Commands(Generated):
+    """``.. commands::``: the help of each subcommand, as a terminal of 80 columns shows it."""
+
+    def lines(self, reference: Reference) -> list[str]:
+        from attnbias.cli import build_parser
+
+        actions = build_parser()._actions
+        commands = next(a for a in actions if isinstance(a, argparse._SubParsersAction)).choices
+        out = []
+        for name, parser in commands.items():
+            parser.formatter_class = functools.partial(parser.formatter_class, width=80)
+            shown = (f"   {line}".rstrip() for line in parser.format_help().splitlines())
+            out += [f".. rubric:: attnbias {name}", "", ".. code-block:: text", "", *shown, ""]
+        return out
+
+
 def defaults_of(obj) -> dict[str, str]:
     """The default of each argument as the signature writes it."""
     try:
@@ -188,9 +207,8 @@ def say_what_checks(app: Sphinx, doctree: nodes.document) -> None:
             if names:
                 line += [nodes.Text(("; " if len(line) else "") + word)]
                 line += linked(names, app.env.docname)
-        box.children[-1].append(line) if isinstance(box.children[-1], nodes.section) else (
-            box.append(line)
-        )
+        content = box.children[-1]
+        (content if isinstance(content, nodes.section) else box).append(line)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -198,6 +216,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("names", Names)
     app.add_directive("checks", Checks)
     app.add_directive("where", Where)
+    app.add_directive("commands", Commands)
     app.connect("builder-inited", read_reference)
     app.connect("autodoc-process-docstring", read_docstring)
     app.connect("autodoc-skip-member", skip_member)

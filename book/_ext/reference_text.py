@@ -10,7 +10,8 @@ import re
 
 FIELDS = {"Parameters", "Attributes", "Returns", "Yields", "Raises"}
 QUOTED = re.compile(r"``.+?``|`[^`]+`", re.DOTALL)
-NAME = re.compile(r"[A-Za-z_][\w.]*")
+NUMBERED = re.compile(r"\(?\d+[.)] ")
+TYPE = re.compile(r"[A-Za-z_][\w.]*|\{[^}]*\}")
 
 
 def split_sections(lines: list[str]) -> list[tuple[str, list[str]]]:
@@ -48,11 +49,12 @@ def inline(text: str, names: dict[str, str]) -> str:
 
 
 def type_text(text: str, names: dict[str, str]) -> str:
-    """The type of a field; public names in it are links."""
+    """The type of a field; public names in it are links, a choice in braces is code."""
     parts, end = [], 0
-    for match in NAME.finditer(text):
-        if match.group() in names:
-            parts += [escape(text[end : match.start()]), link(match.group(), names), "\\ "]
+    for match in TYPE.finditer(text):
+        found = match.group()
+        if found in names or found.startswith("{"):
+            parts += [escape(text[end : match.start()]), link(found, names), "\\ "]
             end = match.end()
     return "".join([*parts, escape(text[end:])])
 
@@ -83,6 +85,17 @@ def paragraphs(lines: list[str]) -> list[list[str]]:
     return blocks
 
 
+def numbered(block: list[str], names: dict[str, str]) -> list[str]:
+    """Items such as (1) and (2), each from a line of its own."""
+    items: list[str] = []
+    for line in block:
+        if NUMBERED.match(line):
+            items.append(line)
+        else:
+            items[-1] += " " + line.strip()
+    return [f"| {inline(item, names)}" for item in items]
+
+
 def prose(lines: list[str], names: dict[str, str]) -> list[str]:
     """Paragraphs; examples stay as they are, indented formulas are set as code."""
     out: list[str] = []
@@ -91,6 +104,10 @@ def prose(lines: list[str], names: dict[str, str]) -> list[str]:
             out += block
         elif indentation(block[0]):
             out += [".. code-block:: text", "", *("    " + line for line in dedent(block))]
+        elif NUMBERED.match(block[0]):
+            out += numbered(block, names)
+        elif any(indentation(line) for line in block) and not block[0].startswith(("* ", "- ")):
+            out += field_list("", block, names, {})
         else:
             bullet = re.match(r"[*-] ", block[0])
             text = inline("\n".join(block), names)
