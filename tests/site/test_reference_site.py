@@ -1,0 +1,45 @@
+"""In the built book every box leads to its check, and every check back to its box."""
+
+import sys
+
+import pytest
+
+from tools.chapters import ROOT
+
+sys.path.insert(0, str(ROOT / "book/_ext"))
+
+from reference_statements import listed_names, read_statements  # noqa: E402
+
+BOOK = ROOT / "_build/html/book"
+LISTED = listed_names()
+MAPPED = [kept for kept in read_statements().values() if kept.names]
+
+pytestmark = pytest.mark.site
+
+
+def page(name: str) -> str:
+    return (BOOK / f"{name}.html").read_text(encoding="utf8")
+
+
+@pytest.mark.parametrize("kept", MAPPED, ids=[kept.label for kept in MAPPED])
+def test_statement_and_code_lead_to_each_other(kept):
+    chapter, where = page(f"chapters/{kept.chapter}"), page("reference/code")
+    assert f'href="../chapters/{kept.chapter}.html#{kept.label}"' in where
+    for name in kept.names:
+        target = f"{LISTED[name]}.html#{name}"
+        assert f'href="{target}"' in where
+        assert f'href="../chapters/{kept.chapter}.html#{kept.label}"' in page(
+            f"reference/{LISTED[name]}"
+        )
+        if kept.kind != "equation":
+            assert f'href="../reference/{target}"' in chapter
+
+
+def test_each_public_name_has_one_anchor():
+    for name, place in LISTED.items():
+        assert page(f"reference/{place}").count(f'id="{name}"') == 1, name
+
+
+def test_no_page_of_the_reference_is_large():
+    sizes = {path.name: path.stat().st_size for path in (BOOK / "reference").glob("*.html")}
+    assert sizes and max(sizes.values()) < 1e6, sizes

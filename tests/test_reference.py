@@ -1,0 +1,218 @@
+"""The reference: complete, with an example a name, and a mapping of statements that holds."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from docutils import nodes
+from docutils.core import publish_doctree
+from docutils.parsers.rst import roles
+from docutils.utils import SystemMessage
+
+import attnbias
+from tools.chapters import ROOT
+
+sys.path.insert(0, str(ROOT / "book/_ext"))
+
+import reference_statements as kept  # noqa: E402
+import reference_text as text  # noqa: E402
+
+LISTED = kept.listed_names()
+STATEMENTS = kept.read_statements()
+SHORT = kept.short_names(LISTED)
+
+
+def packages():
+    found = pkgutil.walk_packages(attnbias.__path__, "attnbias.")
+    return [attnbias, *(importlib.import_module(m.name) for m in found if m.ispkg)]
+
+
+def has_example(obj) -> bool:
+    return ">>>" in (inspect.getdoc(obj) or "")
+
+
+def docstrings(full):
+    """The docstring of a public name, and those of a class's own members."""
+    obj = kept.resolve(full)
+    members = vars(obj).items() if inspect.isclass(obj) else ()
+    public = [member for name, member in members if not name.startswith("_")]
+    return [inspect.getdoc(part) or "" for part in (obj, *public)]
+
+
+def read(source: str):
+    """Parse reStructuredText; a warning is an error, and links stay text."""
+    for role in ("py:obj", "prf:ref", "prov", "ref"):
+        roles.register_local_role(role, lambda name, raw, *rest: ([nodes.literal(raw, raw)], []))
+    strict = {"report_level": 2, "halt_level": 2, "warning_stream": False}
+    return publish_doctree(source, settings_overrides=strict | {"syntax_highlight": "none"})
+
+
+def rst(docstring: str, defaults=None) -> str:
+    return "\n".join(text.to_rst(inspect.cleandoc(docstring).split("\n"), SHORT, defaults))
+
+
+def test_the_reference_lists_every_function_and_class_of_the_packages():
+    documented = {id(kept.resolve(full)) for full in LISTED}
+    public = [(p.__name__, name, getattr(p, name)) for p in packages() for name in names_of(p)]
+    assert len(public) > 150
+    lost = [f"{p}.{name}" for p, name, obj in public if id(obj) not in documented]
+    assert lost == []
+
+
+def names_of(package):
+    chosen = getattr(package, "__all__", ())
+    wanted = (name for name in chosen if not inspect.ismodule(getattr(package, name)))
+    return [name for name in wanted if callable(getattr(package, name))]
+
+
+def test_a_name_that_is_not_there_is_refused():
+    with pytest.raises(kept.MappingError, match="attnbias.no_such_name"):
+        kept.resolve("attnbias.no_such_name")
+
+
+def test_a_name_on_two_pages_is_refused(tmp_path):
+    for page in ("one.md", "two.md"):
+        (tmp_path / page).write_text(".. names:: attnbias\n\n   train\n")
+    with pytest.raises(kept.MappingError, match="stands on one and on two"):
+        kept.listed_names(tmp_path)
+
+
+@pytest.mark.parametrize("full", LISTED)
+def test_each_public_name_has_a_docstring_with_an_example(full):
+    assert has_example(kept.resolve(full)), f"{full} has no example"
+
+
+def test_a_name_without_an_example_would_be_noticed():
+    def silent():
+        """It says nothing."""
+
+    assert not has_example(silent) and has_example(attnbias.train)
+
+
+@pytest.mark.parametrize("full", LISTED)
+def test_each_docstring_reads_without_a_warning(full):
+    for docstring in docstrings(full):
+        read(rst(docstring))
+
+
+def test_a_warning_would_be_noticed():
+    with pytest.raises(SystemMessage):
+        read("The norm |W_0| of the start, and `an open quote.")
+    assert read(rst("The norm |W_0| of *W*, and W_.")).astext() == "The norm |W_0| of *W*, and W_."
+
+
+def test_a_docstring_keeps_its_formulas_its_fields_and_its_examples():
+    source = rst(
+        """Short.
+
+        As |W| does in `train`:
+
+            a <= b * c
+
+        Parameters
+        ----------
+        sense : {"<=", ">="}
+        eta : float
+            How far.
+
+        Examples
+        --------
+        >>> 1 + 1
+        2
+        """,
+        {"eta": "0.5"},
+    )
+    assert ":py:obj:`train <attnbias.train>`" in source and r"\|W\|" in source
+    document = read(source)
+    assert [block.astext() for block in document.findall(nodes.literal_block)] == ["a <= b * c"]
+    assert [block.astext() for block in document.findall(nodes.doctest_block)]
+    items = [item.astext() for item in document.findall(nodes.definition_list_item)]
+    assert items[1].startswith("eta") and "0.5" in items[1] and "How far." in items[1]
+
+
+def test_numbered_items_stay_on_lines_of_their_own():
+    lines = read(rst("Three parts.\n\n(1) one,\n    and more\n(2) two\n")).findall(nodes.line)
+    assert [line.astext() for line in lines] == ["(1) one, and more", "(2) two"]
+
+
+def test_the_mapping_holds():
+    kept.validate(STATEMENTS, LISTED)
+    checks = {name for name in LISTED if kept.is_check(name)}
+    assert len(checks) > 45
+    assert checks <= {name for one in STATEMENTS.values() for name in one.names}
+
+
+def test_the_paper_is_all_there():
+    labels = {label for label in STATEMENTS if kept.PAPER.fullmatch(label)}
+    for number in (1, 2, 3, 4, 9, 10, 14, 24, 37, 38, 55):
+        assert f"eq-paper-{number}" in labels
+    assert {"theorem-1", "lemma-13", "condition-2", "definition-1", "assumption-2"} <= labels
+    assert STATEMENTS["theorem-1"].provenance == "a"
+    assert STATEMENTS["eq-paper-6"].title == "6, 29"
+
+
+def test_a_label_that_no_chapter_has_is_refused(tmp_path):
+    mapping = tmp_path / "statements.toml"
+    mapping.write_text('theorem-99 = ["attnbias.check_theorem1"]')
+    with pytest.raises(kept.MappingError, match="theorem-99"):
+        kept.read_statements(mapping)
+
+
+@pytest.mark.parametrize(
+    ("label", "change", "words"),
+    [
+        ("theorem-1", {"names": ("attnbias.check_theorem99",)}, "check_theorem99"),
+        ("lemma-2", {"names": ()}, "check_lemma2"),
+        ("eq-paper-1", {"names": ()}, "eq-paper-1"),
+        ("eq-paper-56", {"note": "later"}, "eq-paper-56"),
+    ],
+)
+def test_a_broken_mapping_is_refused(label, change, words):
+    broken = STATEMENTS | {label: replace(STATEMENTS[label], **change)}
+    with pytest.raises(kept.MappingError, match=words):
+        kept.validate(broken, LISTED)
+
+
+@pytest.fixture(scope="module")
+def extension():
+    return importlib.import_module("attnbias_reference")
+
+
+def test_a_broken_mapping_stops_the_build(extension, monkeypatch):
+    def broken():
+        raise kept.MappingError("expected a label")
+
+    monkeypatch.setattr(extension, "read_statements", broken)
+    with pytest.raises(extension.ExtensionError, match="expected a label"):
+        extension.read_reference(SimpleNamespace())
+
+
+def test_a_docstring_leads_to_its_statement(extension):
+    app = SimpleNamespace(attnbias_reference=extension.Reference())
+    obj = attnbias.check_lemma2
+    lines = inspect.getdoc(obj).split("\n")
+    extension.read_docstring(app, "function", "attnbias.check_lemma2", obj, None, lines)
+    assert "   Checks :prf:ref:`lemma-2` :prov:`a`." in lines
+    assert lines.index(".. rubric:: Parameters") > lines.index(".. container:: stated")
+
+
+def test_the_map_says_where_there_is_no_function(extension):
+    lines = extension.Where.lines(SimpleNamespace(entry=no_entry(extension)), extension.Reference())
+    page = "\n".join(lines)
+    assert "No function: " in page and "check_lemma7" in page and "Phi(X; " in page
+
+
+def no_entry(extension):
+    return lambda one, reference: extension.Where.entry(None, one, reference)
+
+
+def test_every_subcommand_is_shown(extension):
+    page = "\n".join(extension.Commands.lines(None, None))
+    for name in ("diagnose", "run", "sweep", "fetch", "ledger", "completion"):
+        assert f".. rubric:: attnbias {name}" in page and f"usage: attnbias {name}" in page
