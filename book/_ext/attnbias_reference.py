@@ -85,9 +85,10 @@ class Names(Generated):
     required_arguments = 1
 
     def lines(self, reference: Reference) -> list[str]:
-        out = []
-        for name in " ".join(self.content).split():
-            full = f"{self.arguments[0]}.{name}"
+        names = [f"{self.arguments[0]}.{name}" for name in " ".join(self.content).split()]
+        out = [".. container:: stated", "", f"   {reference.links(names)}", ""]
+        out = out if len(names) > 3 else []
+        for full in names:
             if inspect.isclass(resolve(full)):
                 out += [f".. autoclass:: {full}", "   :members:", ""]
             else:
