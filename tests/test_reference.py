@@ -136,6 +136,11 @@ def test_a_docstring_keeps_its_formulas_its_fields_and_its_examples():
     assert items[1].startswith("eta") and "0.5" in items[1] and "How far." in items[1]
 
 
+def test_a_plain_word_is_no_link():
+    assert "attnbias.experiments.list" in SHORT and "list" not in SHORT
+    assert SHORT["train"] == "attnbias.train"
+
+
 def test_numbered_items_stay_on_lines_of_their_own():
     lines = read(rst("Three parts.\n\n(1) one,\n    and more\n(2) two\n")).findall(nodes.line)
     assert [line.astext() for line in lines] == ["(1) one, and more", "(2) two"]

@@ -145,10 +145,15 @@ def resolve(full: str):
 
 
 def short_names(listed: dict[str, str]) -> dict[str, str]:
-    """What a docstring may call a name: in full, or by its last part where that is one name."""
+    """What a docstring may call a name: in full, or by its last part where that is one name.
+
+    A plain word such as `list` or `load` is a name of its own in `attnbias` alone.
+    """
     last: dict[str, set[str]] = {}
     for full in listed:
-        last.setdefault(full.rpartition(".")[2], set()).add(full)
+        module, _, short = full.rpartition(".")
+        if module == "attnbias" or "_" in short or short != short.lower():
+            last.setdefault(short, set()).add(full)
     names = {short: min(full) for short, full in last.items() if len(full) == 1}
     return names | {full: full for full in listed}
 
