@@ -8,6 +8,7 @@ import textwrap
 import nbformat
 import pytest
 
+from tools import first_cell
 from tools.chapters import ROOT, is_notebook, notebook_sources, toc_files
 from tools.sync_notebooks import copy_text, differences
 
@@ -23,7 +24,12 @@ def committed(source):
 
 
 def code_cells(source):
-    return [cell for cell in committed(source).cells if cell.cell_type == "code"]
+    return own_code(committed(source))
+
+
+def own_code(notebook):
+    """The chapter's code cells, without the first one, which brings the library."""
+    return [cell for cell in first_cell.split(notebook.cells)[1] if cell.cell_type == "code"]
 
 
 def test_the_table_of_contents_names_pages_that_exist():
@@ -80,7 +86,8 @@ def test_the_notebook_says_nothing_of_the_machine_that_ran_it(source):
     notebook = json.loads(source.with_suffix(".ipynb").read_text(encoding="utf8"))
     assert notebook["metadata"]["kernelspec"]["name"] == "python3"
     assert notebook["metadata"]["language_info"] == {"name": "python"}
-    assert all(set(cell["metadata"]) <= {"tags"} for cell in notebook["cells"])
+    assert notebook["cells"][0]["metadata"] == first_cell.METADATA
+    assert all(set(cell["metadata"]) <= {"tags"} for cell in notebook["cells"][1:])
 
 
 def test_a_changed_cell_is_noticed(tmp_path):
@@ -89,10 +96,31 @@ def test_a_changed_cell_is_noticed(tmp_path):
     copy.write_text(source.read_text(encoding="utf8"), encoding="utf8")
     assert differences(copy) == [f"{source.stem}.ipynb is missing"]
     notebook = committed(source)
-    code = next(cell for cell in notebook.cells if cell.cell_type == "code")
-    code.source += "\n# edited"
+    own_code(notebook)[0].source += "\n# edited"
     nbformat.write(notebook, copy.with_suffix(".ipynb"))
-    assert len(differences(copy)) == 1
+    (difference,) = differences(copy)
+    assert difference.endswith(f"differs from {source.name}")
+
+
+def test_a_missing_or_edited_first_cell_is_noticed_and_put_back(tmp_path):
+    source = SOURCES[0]
+    copy = tmp_path / source.name
+    copy.write_text(source.read_text(encoding="utf8"), encoding="utf8")
+    whole, target = source.with_suffix(".ipynb").read_bytes(), copy.with_suffix(".ipynb")
+    for spoil in (lambda cells: cells.pop(0), lambda cells: cells[0].update(source="pass")):
+        notebook = committed(source)
+        spoil(notebook.cells)
+        nbformat.write(notebook, target)
+        (difference,) = differences(copy)
+        assert "tools/first_cell.py" in difference and "--text" in difference
+        assert copy_text(copy) is None
+        assert differences(copy) == []
+    assert copy_text(copy) is None
+    assert len(committed(copy).cells) == len(nbformat.reads(whole.decode(), as_version=4).cells)
+
+
+def test_no_page_shows_the_first_cell():
+    assert [s.name for s in SOURCES if "@title Install attnbias" in s.read_text()] == []
 
 
 def test_new_prose_is_taken_over_and_new_code_is_not(tmp_path):
@@ -105,8 +133,7 @@ def test_new_prose_is_taken_over_and_new_code_is_not(tmp_path):
     assert differences(copy) != []
     assert copy_text(copy) is None
     assert differences(copy) == []
-    code = [cell for cell in committed(copy).cells if cell.cell_type == "code"]
-    assert code == code_cells(source)
+    assert code_cells(copy) == code_cells(source)
     copy.write_text(text.replace("figures.style()", "figures.style() "), encoding="utf8")
     assert "execute it" in copy_text(copy)
 

@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools.execute_chapters import fill  # noqa: E402
+from tools.first_cell import version  # noqa: E402
+from tools.origin import github_address, launch_ref  # noqa: E402
 
 BUILD = ROOT / "_build"
 EXECUTED = [BUILD / ".jupyter_cache", BUILD / "jupyter_execute"]
@@ -56,6 +58,7 @@ def drop_if_moved(stamp: Path, now: str, folders: list[Path], reason: str) -> No
 def main() -> int:
     library = digest("attnbias/**/*", "requirements/*.txt", "book/results/**/*")
     settings = digest("_config.yml", "_toc.yml", "book/_ext/*", "book/_static/*")
+    settings += f" {github_address(ROOT)} {launch_ref(ROOT, version(ROOT))}"  # launch buttons
     drop_if_moved(BUILD / ".library", library, EXECUTED + READ, "the library has changed")
     drop_if_moved(BUILD / ".settings", settings, READ, "the book's settings have changed")
     timeout = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))["execute"][

@@ -25,10 +25,12 @@ from nbclient.exceptions import CellExecutionError
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tools import first_cell  # noqa: E402
 from tools.chapters import ROOT, notebook_sources  # noqa: E402
 
 TIMEOUT_S = 120
 MAKE_CELL = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}
+TAKE_OVER = "`python tools/sync_notebooks.py --text` puts it in"
 METADATA = {
     "jupytext": {"formats": "ipynb,md:myst"},
     "kernelspec": {
@@ -68,8 +70,16 @@ def execute(source: Path) -> str:
     return str(target.relative_to(ROOT))
 
 
+def read_stored(target: Path) -> tuple[nbformat.NotebookNode | None, list]:
+    """The first cell and the chapter's cells of a committed notebook."""
+    return first_cell.split(nbformat.read(target, as_version=4).cells)
+
+
 def write(notebook: nbformat.NotebookNode, target: Path) -> None:
-    """Write the file whole or not at all."""
+    """Write the first cell and the chapter, the file whole or not at all."""
+    before = read_stored(target)[0] if target.exists() else None
+    kept = first_cell.address_in(before.source) if before else None
+    notebook.cells.insert(0, first_cell.cell(ROOT, kept))
     notebook.metadata = nbformat.from_dict(METADATA)
     draft = target.with_suffix(".ipynb.part")
     draft.write_text(nbformat.writes(notebook) + "\n", encoding="utf8")
@@ -88,11 +98,11 @@ def execute_reporting(source: Path) -> str | None:
 def copy_text(source: Path) -> str | None:
     """Bring the .md's prose to the .ipynb without a run; a message where its code differs."""
     target, notebook = source.with_suffix(".ipynb"), read_source(source)
-    stored = nbformat.read(target, as_version=4) if target.exists() else notebook
+    stored = read_stored(target)[1] if target.exists() else []
     code = [
-        [cell for cell in each.cells if cell.cell_type == "code"] for each in (notebook, stored)
+        [cell for cell in cells if cell.cell_type == "code"] for cells in (notebook.cells, stored)
     ]
-    if stored is notebook or [c.source for c in code[0]] != [c.source for c in code[1]]:
+    if not stored or [c.source for c in code[0]] != [c.source for c in code[1]]:
         return f"{target.name}: code differs from {source.name}; execute it"
     for new, old in zip(*code, strict=True):
         new.outputs, new.execution_count, new.metadata = (
@@ -110,7 +120,10 @@ def differences(source: Path) -> list[str]:
     if not target.exists():
         return [f"{target.name} is missing"]
     wanted = [(c.cell_type, c.id, c.source) for c in read_source(source).cells]
-    found = [(c.cell_type, c.id, c.source) for c in nbformat.read(target, as_version=4).cells]
+    install, cells = read_stored(target)
+    found = [(c.cell_type, c.id, c.source) for c in cells]
+    if not first_cell.is_current(install, ROOT):
+        return [f"{target.name}: the first cell is not that of tools/first_cell.py; {TAKE_OVER}"]
     if len(wanted) != len(found):
         return [f"{target.name} has {len(found)} cells, {source.name} has {len(wanted)}"]
     pairs = enumerate(zip(wanted, found, strict=True))

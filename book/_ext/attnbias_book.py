@@ -7,7 +7,8 @@
 * ``{prov}`a` `` is a provenance badge: a letter on the page, its meaning in a tooltip and in a text
   for screen readers.
 * A comma or full stop behind a formula or a badge stays on its line.
-* Launch buttons appear when git's ``origin`` is a public GitHub repository, and not otherwise.
+* Launch buttons appear when git's ``origin`` is a public GitHub repository, and not otherwise;
+  a chapter's notebook can be downloaded either way.
 * jupyter-book's default live-code script, which would name a remote address, is left out.
 * Of MathJax's 24 MB only the parts that the pages use are kept.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
+import sys
 from pathlib import Path
 
 from docutils import nodes
@@ -27,15 +28,17 @@ from sphinx.util.docutils import SphinxRole
 from sphinx_proof import directive as proof_directive
 from sphinx_proof import nodes as proof_nodes
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+from tools.first_cell import version  # noqa: E402
+from tools.origin import github_address, launch_ref  # noqa: E402
+
 PROVENANCE = {
     "a": "fixed by the paper's surviving text, up to absolute constants",
     "b": "recalled from the literature, probable form, not a quotation",
     "c": "derived and proved here",
     "d": "a choice made here where the text leaves freedom",
 }
-GITHUB_ORIGIN = re.compile(
-    r"^(?:https://(?:[^@/]+@)?|git@|ssh://git@)github\.com[:/]([\w.-]+/[\w.-]+?)(?:\.git)?/?$"
-)
 PUNCTUATION = re.compile(r"[.,;:!?)]+")
 
 
@@ -127,35 +130,49 @@ def keep_paper_numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:
     return changed
 
 
-def github_repository(root: Path) -> str | None:
-    """``owner/name`` of git's origin, or None where there is no public GitHub origin."""
-    command = ["git", "-C", str(root), "config", "--get", "remote.origin.url"]
-    try:
-        origin = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-    except OSError:
-        return None
-    match = GITHUB_ORIGIN.match(origin)
-    return match.group(1) if match else None
-
-
 def add_launch_buttons(app: Sphinx, config) -> None:
-    options = config.html_theme_options
-    repository = github_repository(Path(app.srcdir))
+    """Binder and Colab open the .ipynb beside a chapter's .md; without an origin, nothing does."""
+    options, root = config.html_theme_options, Path(app.srcdir)
+    address = github_address(root)
     options["launch_buttons"] = {}
-    if repository is None:
+    if address is None:
         options.pop("repository_url", None)
         return
     options.update(
-        repository_url=f"https://github.com/{repository}",
-        repository_branch="main",
+        repository_url=address,
+        repository_branch=launch_ref(root, version(root)),
         path_to_docs="",
         use_repository_button=True,
         use_issues_button=True,
         launch_buttons={
             "notebook_interface": "jupyterlab",
             "binderhub_url": "https://mybinder.org",
+            "colab_url": "https://colab.research.google.com",
         },
     )
+
+
+def notebook_beside(app: Sphinx, page: str) -> Path | None:
+    """The committed, executed .ipynb of a chapter."""
+    notebook = Path(app.srcdir, f"{page}.ipynb")
+    return notebook if notebook.is_file() else None
+
+
+def offer_notebook(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
+    """Name it to the theme's download menu, which runs after this."""
+    if notebook_beside(app, page):
+        context["ipynb_source"] = f"{page}.ipynb"
+
+
+def copy_notebooks(app: Sphinx, error: Exception | None) -> None:
+    """Put them where the menu links to, over the copies that the theme makes for Binder."""
+    if error is not None or app.builder.format != "html":
+        return
+    for page in app.env.found_docs:
+        if notebook := notebook_beside(app, page):
+            target = Path(app.outdir, "_sources", f"{page}.ipynb")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(notebook, target)
 
 
 def drop_live_code(app: Sphinx) -> None:
@@ -193,5 +210,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_post_transform(KeepPunctuation)
     app.connect("env-get-updated", keep_paper_numbers, priority=900)
     app.connect("config-inited", add_launch_buttons)
+    app.connect("html-page-context", offer_notebook)
+    app.connect("build-finished", copy_notebooks, priority=900)
     app.connect("build-finished", prune_mathjax, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,41 @@
+"""Where the repository lives, for links that lead out of a page or a notebook."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+GITHUB_ORIGIN = re.compile(
+    r"^(?:https://(?:[^@/]+@)?|git@|ssh://git@)github\.com[:/]([\w.-]+/[\w.-]+?)(?:\.git)?/?$"
+)
+BRANCH = "main"
+
+
+def ask_git(root: Path, *arguments: str) -> str:
+    """What git answers, or nothing where there is no git, no repository or no answer."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def github_repository(root: Path) -> str | None:
+    """``owner/name`` of git's origin, or None where there is no public GitHub origin."""
+    match = GITHUB_ORIGIN.match(ask_git(root, "config", "--get", "remote.origin.url"))
+    return match.group(1) if match else None
+
+
+def github_address(root: Path) -> str | None:
+    """The address to clone from, without a name or a secret in it; None where there is none."""
+    repository = github_repository(root)
+    return f"https://github.com/{repository}" if repository else None
+
+
+def launch_ref(root: Path, version: str) -> str:
+    """What a launched notebook is taken from: the release's tag on the release, else the branch."""
+    tag = f"v{version}"
+    return tag if tag in ask_git(root, "tag", "--points-at", "HEAD").split() else BRANCH
