@@ -5,12 +5,18 @@ from __future__ import annotations
 import html
 import math
 import numbers
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._validate import require_choice, short
 from .errors import DtypeError, ShapeError
+
+if TYPE_CHECKING:
+    import pandas
 
 PROVENANCE = {
     "a": "forced by the paper's surviving text",
@@ -86,7 +92,15 @@ class Check:
 
     @classmethod
     def along(
-        cls, statement: str, step, values, bounds, sense: str = "<=", *, rounding=0.0, **rest
+        cls,
+        statement: str,
+        step: ArrayLike,
+        values: ArrayLike,
+        bounds: ArrayLike,
+        sense: str = "<=",
+        *,
+        rounding: ArrayLike = 0.0,
+        **rest: Any,
     ) -> Check:
         """The two sides at every recorded step; value and bound are those with least room.
 
@@ -163,7 +177,7 @@ class Check:
             return "fails"
         return "holds, vacuous" if self.vacuous else "holds"
 
-    def table(self):
+    def table(self) -> pandas.DataFrame:
         """A pandas data frame of step, value, bound and slack, for a check made with `along`.
 
         Raises
@@ -173,7 +187,7 @@ class Check:
         """
         import pandas
 
-        if self.step is None:
+        if self.step is None or self.values is None or self.bounds is None:
             raise ShapeError(
                 "check",
                 expected="a check with a value at every recorded step",
@@ -214,7 +228,7 @@ def _slack(value: float, bound: float, sense: str) -> float:
     return 1 - small / large
 
 
-class CheckTable(tuple):
+class CheckTable(tuple[Check, ...]):
     """Checks that print as a table, in a terminal and in a notebook.
 
     Parameters
@@ -236,7 +250,7 @@ class CheckTable(tuple):
     __slots__ = ()
     HEAD = ("statement", "value", "", "bound", "slack", "verdict", "source")
 
-    def __new__(cls, checks=()):
+    def __new__(cls, checks: Iterable[Check] = ()) -> CheckTable:
         try:
             iterator = iter(checks)
         except TypeError:
@@ -247,10 +261,17 @@ class CheckTable(tuple):
                 raise _no_check(entry)
         return super().__new__(cls, entries)
 
-    def __getitem__(self, index):
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Check: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> CheckTable: ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> Check | CheckTable:
         """A check, or for a slice the table of some."""
-        chosen = super().__getitem__(index)
-        return CheckTable(chosen) if isinstance(index, slice) else chosen
+        if isinstance(index, slice):
+            return CheckTable(super().__getitem__(index))
+        return super().__getitem__(index)
 
     @property
     def all_hold(self) -> bool:

@@ -7,6 +7,10 @@ caught anyway (`ValueError`, `TypeError`, ...), so both kinds of handler work.
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 
 class AttnBiasError(Exception):
@@ -187,7 +191,16 @@ class InfeasibleError(AttnBiasError, ValueError):
     [1.0]
     """
 
-    def __init__(self, what, *, expected, got, remedy, certificate=None, residual=None):
+    def __init__(
+        self,
+        what: str,
+        *,
+        expected: str,
+        got: str,
+        remedy: str,
+        certificate: torch.Tensor | None = None,
+        residual: float | None = None,
+    ) -> None:
         super().__init__(what, expected=expected, got=got, remedy=remedy)
         self.certificate, self.residual = certificate, residual
 

@@ -57,7 +57,7 @@ class Loss:
     compiled: int | None = None
 
     def __post_init__(self) -> None:
-        parts = [self.log_value, self.log_slope]
+        parts: list[Callable[..., torch.Tensor]] = [self.log_value, self.log_slope]
         parts += [] if self.log_gap is None else [self.log_gap]
         if not isinstance(self.name, str) or not all(callable(part) for part in parts):
             raise DtypeError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 
+from ._types import TensorLike
 from ._validate import (
     as_float_tensor,
     as_lengths,
@@ -143,7 +144,14 @@ class SelfAttention(torch.nn.Module):
     [0.5]
     """
 
-    def __init__(self, d: int, W=None, u=None, train_u: bool = False, dtype=torch.float64):
+    def __init__(
+        self,
+        d: int,
+        W: TensorLike | None = None,
+        u: TensorLike | None = None,
+        train_u: bool = False,
+        dtype: torch.dtype = torch.float64,
+    ) -> None:
         super().__init__()
         d, train_u = require_int("d", d, low=1), require_flag("train_u", train_u)
         dtype = require_float_dtype("dtype", dtype)
@@ -157,12 +165,12 @@ class SelfAttention(torch.nn.Module):
         self.W = torch.nn.Parameter(W.detach().clone())
         self.u = torch.nn.Parameter(u.detach().clone(), requires_grad=train_u)
 
-    def attention(self, X, lengths=None) -> torch.Tensor:
+    def attention(self, X: TensorLike, lengths: TensorLike | None = None) -> torch.Tensor:
         """(n, T) attention map."""
         X, lengths = self._input(X, lengths)
         return attention_map(X, self.W, lengths)
 
-    def forward(self, X, lengths=None) -> torch.Tensor:
+    def forward(self, X: TensorLike, lengths: TensorLike | None = None) -> torch.Tensor:
         """(n,) predictions of (n, T, d) tokens."""
         X, lengths = self._input(X, lengths)
         return predict(X, self.W, self.u, lengths)

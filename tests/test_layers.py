@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "attnbias"
 # Lower layers first; a module may import from its own layer and from those before it.
 LAYERS = [
-    {"errors", "_files", "_validate", "_provenance", "_extras"},
+    {"errors", "_files", "_validate", "_provenance", "_extras", "_types"},
     {"data", "losses", "tail_losses", "logdomain", "model", "checks"},
     {"geometry"},
     {"dynamics", "nets"},

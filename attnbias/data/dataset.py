@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from .._files import read_npz, write_npz
+from .._types import DeviceLike, PathLike, TensorLike
 from .._validate import (
     as_device,
     as_float_tensor,
@@ -79,12 +81,27 @@ class Dataset:
     X: torch.Tensor
     y: torch.Tensor
     u: torch.Tensor | None = None
-    lengths: torch.Tensor | None = None
+    lengths: torch.Tensor = None  # type: ignore[assignment]
     name: str = ""
-    meta: MappingProxyType = field(default=None, repr=False)
+    meta: Mapping[str, Any] = field(default=None, repr=False)  # type: ignore[arg-type]
     opt: torch.Tensor | None = None
     query: torch.Tensor | None = None
     key: torch.Tensor | None = None
+
+    if TYPE_CHECKING:  # what is accepted; the fields above are what is held afterwards
+
+        def __init__(
+            self,
+            X: TensorLike,
+            y: TensorLike,
+            u: TensorLike | None = None,
+            lengths: TensorLike | None = None,
+            name: str = "",
+            meta: Mapping[str, Any] | None = None,
+            opt: TensorLike | None = None,
+            query: TensorLike | None = None,
+            key: TensorLike | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         X = as_float_tensor("X", self.X)
@@ -100,15 +117,15 @@ class Dataset:
         lengths = _lengths(self.lengths, X)
         mask = torch.arange(X.shape[1], device=X.device) < lengths[:, None]
         X = _padded("X", X, mask)
-        values = {"X": X, "y": y, "u": _decoder(self.u, X), "lengths": lengths}
+        values: dict[str, Any] = {"X": X, "y": y, "u": _decoder(self.u, X), "lengths": lengths}
         values["name"] = str(self.name)
         values["meta"] = _meta(self.meta)
         values["opt"] = _opt(self.opt, self.u, lengths)
         values["query"] = _beside("query", self.query, X[:, 0], "(n, d), as the first tokens")
         key = _beside("key", self.key, X, "(n, T, d), as X")
         values["key"] = None if key is None else _padded("key", key, mask)
-        for key, value in values.items():
-            object.__setattr__(self, key, value)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     @property
     def n(self) -> int:
@@ -145,7 +162,7 @@ class Dataset:
         """Whether queries or keys are others than the tokens of the paper."""
         return self.query is not None or self.key is not None
 
-    def to(self, device=None, dtype=None) -> Dataset:
+    def to(self, device: DeviceLike | None = None, dtype: torch.dtype | None = None) -> Dataset:
         """The same data on another device or in another float dtype.
 
         Raises
@@ -163,11 +180,12 @@ class Dataset:
             },
         )
 
-    def with_decoder(self, u) -> Dataset:
+    def with_decoder(self, u: TensorLike | None) -> Dataset:
         """The same sequences with another decoder, which then decides the optimal tokens."""
-        return dataclasses.replace(self, u=u, opt=None)
+        changes: dict[str, Any] = {"u": u, "opt": None}
+        return dataclasses.replace(self, **changes)
 
-    def save(self, path) -> Path:
+    def save(self, path: PathLike) -> Path:
         """Write the tensors, name and meta to an npz file (no pickle, atomic).
 
         Raises
@@ -181,7 +199,7 @@ class Dataset:
         return write_npz(path, arrays, header)
 
     @classmethod
-    def load(cls, path) -> Dataset:
+    def load(cls, path: PathLike) -> Dataset:
         """Read a data set from an npz file with X and y, and optionally the others of its tensors.
 
         A plain `numpy.savez(path, X=..., y=..., u=...)` is read as well.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from .._types import PathLike
 from .._validate import require_choice, require_flag, require_int, require_number, short
 from ..errors import DtypeError, FileFormatError, RangeError
 from ._mnist import SIDE, Digits, read_digits
@@ -25,9 +27,9 @@ def load_binary_mnist(
     classifier_scale: float = 1.0,
     position: str = "random",
     project_noise: bool = False,
-    source="bundled",
+    source: str | PathLike = "bundled",
     verify: bool = True,
-    cache=None,
+    cache: PathLike | None = None,
     seed: int = 0,
 ) -> Dataset:
     """Sequences of T patches: one is a real handwritten 0 or 1, the others Gaussian noise.
@@ -111,7 +113,7 @@ def load_binary_mnist(
     >>> data.meta["digit_optimal_fraction"]
     1.0
     """
-    settings = {
+    settings: dict[str, Any] = {
         "n": require_int("n", n, low=1),
         "T": require_int("T", T, low=2),
         "patch": require_choice("patch", require_int("patch", patch, low=1), (28, 14, 7, 4)),

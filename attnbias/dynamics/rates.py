@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._validate import require_number, short
 from ..errors import DtypeError, NonFiniteError, RangeError, ShapeError
@@ -26,7 +27,9 @@ class RateFit(NamedTuple):
     interval: tuple[float, float]
 
 
-def fit_rate(step, value, window=None) -> RateFit:
+def fit_rate(
+    step: ArrayLike, value: ArrayLike, window: tuple[float, float] | None = None
+) -> RateFit:
     """Exponent of a power law on a window, with the range of slopes inside it.
 
     Parameters
@@ -66,9 +69,10 @@ def fit_rate(step, value, window=None) -> RateFit:
     weight = np.gradient(x)
     middle = np.linspace(x[0], x[-1], 9)
     half = (x[-1] - x[0]) / 2
-    slopes = [_slope(x, y, weight, low, low + half) for low in middle[middle <= x[0] + half + 1e-9]]
-    slopes = [slope for slope in slopes if slope is not None]
+    tried = [_slope(x, y, weight, low, low + half) for low in middle[middle <= x[0] + half + 1e-9]]
+    slopes = [slope for slope in tried if slope is not None]
     exponent = _slope(x, y, weight, x[0], x[-1])
+    assert exponent is not None  # _log_points has found at least 8 records
     slopes = slopes or [exponent]
     return RateFit(exponent, (min(min(slopes), exponent), max(max(slopes), exponent)))
 

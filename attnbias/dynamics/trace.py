@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from .._files import read_npz, write_npz
+from .._types import PathLike
 from ..errors import FileFormatError
+
+if TYPE_CHECKING:
+    import pandas
 
 SERIES = (
     "log_loss",
@@ -128,14 +133,14 @@ class Trace:
     def opt_score(self) -> np.ndarray:
         return -np.expm1(self.log_nonopt_score)
 
-    def to_dataframe(self):
+    def to_dataframe(self) -> pandas.DataFrame:
         """A pandas data frame with one row a recorded iteration."""
         import pandas
 
         plain = ("loss", "loss_gap", "grad_norm", "step_size", "opt_score")
         return pandas.DataFrame({name: getattr(self, name) for name in ("step", *SERIES, *plain)})
 
-    def save(self, path) -> Path:
+    def save(self, path: PathLike) -> Path:
         """Write to an npz file: arrays and a json header, no pickle, atomically.
 
         Raises
@@ -148,7 +153,7 @@ class Trace:
         return write_npz(path, arrays, {"kind": "trace", "status": self.status, "meta": self.meta})
 
     @classmethod
-    def load(cls, path) -> Trace:
+    def load(cls, path: PathLike) -> Trace:
         """Read a file written by `save`.
 
         Raises
@@ -164,10 +169,10 @@ class Trace:
                 got=fault,
                 remedy="run the training again and save",
             )
-        series = {name: arrays[name] for name in ("step", *SERIES)}
-        tensors = {name: torch.from_numpy(arrays[name]) for name in ("W", "u")}
-        tables = {name: arrays.get(name) for name in TABLES}
-        return cls(**series, **tensors, **tables, status=header["status"], meta=header["meta"])
+        held: dict[str, Any] = {name: arrays[name] for name in ("step", *SERIES)}
+        held |= {name: torch.from_numpy(arrays[name]) for name in ("W", "u")}
+        held |= {name: arrays.get(name) for name in TABLES}
+        return cls(**held, status=header["status"], meta=header["meta"])
 
     def __repr__(self) -> str:
         last = self.step[-1] if len(self.step) else 0

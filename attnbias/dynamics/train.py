@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 from .._files import target_path
 from .._provenance import provenance
+from .._types import PathLike, TensorLike
 from .._validate import require_flag, require_int, require_number
 from ..data import Dataset
 from ..geometry.svm import SVMSolution, solve_u_svm
@@ -52,15 +54,15 @@ def train(
     steps: int,
     *,
     loss: str | Loss = "exponential",
-    W0=None,
-    u0=None,
+    W0: TensorLike | None = None,
+    u0: TensorLike | None = None,
     train_u: bool = False,
     coordinates: str = "auto",
-    record=200,
+    record: int | Sequence[int] = 200,
     svm: SVMSolution | None | bool = None,
     progress: bool = False,
     engine: str = "auto",
-    checkpoint=None,
+    checkpoint: PathLike | None = None,
     checkpoint_seconds: float = 10.0,
 ) -> Trace:
     """Train the key-query matrix W, and u with it if asked, on all of the data by one rule.
@@ -135,11 +137,12 @@ def train(
     joint = require_inputs(data, rule, u0, train_u)
     start = initial_matrix(W0, data)
     recorded = record_steps(record, steps)
-    engine = choose_engine(engine, data, loss, joint)
-    coordinates = require_coordinates(coordinates, engine, joint)
+    loops = choose_engine(engine, data, loss, joint)
+    coordinates = require_coordinates(coordinates, loops, joint)
     progress = require_flag("progress", progress)
     seconds = require_number("checkpoint_seconds", checkpoint_seconds, low=0)
     path = None if checkpoint is None else target_path(checkpoint)
+    problem: Any  # a JointProblem in joint training, a Problem otherwise
     if joint:
         problem = _joint_problem(data, loss, start, initial_decoder(u0, data), svm)
         columns = recording.RECORDS + recording.U_RECORDS + problem.n + 2 * problem.N
@@ -150,14 +153,14 @@ def train(
     if coordinates == "auto" and joint:
         coordinates = choose_joint_coordinates(problem, steps)
     elif coordinates == "auto":
-        coordinates = choose_coordinates(problem, steps, torch_only=engine is TorchEngine)
+        coordinates = choose_coordinates(problem, steps, torch_only=loops is TorchEngine)
     records = np.full((len(recorded), columns), np.nan)
-    run = engine(problem, rule, coordinates, record_rows(recorded, steps), records)
+    run = loops(problem, rule, coordinates, record_rows(recorded, steps), records)
     keeper = Checkpoint(path, seconds, run, problem, rule, recorded)
     with subnormals_as_zero():
         status, step = advance(run, steps, keeper, progress)
-    settings = {"rule": rule.name, "loss": loss.name, "coordinates": coordinates}
-    settings |= {"engine": engine.name, "steps": steps, "data": data.name}
+    settings: dict[str, Any] = {"rule": rule.name, "loss": loss.name, "coordinates": coordinates}
+    settings |= {"engine": loops.name, "steps": steps, "data": data.name}
     settings |= {"rule_parameters": rule.parameters(), "train_u": joint}
     return make_trace(run, problem, data, rule, recorded, status, step, settings)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 
+from .._types import TensorLike
 from .._validate import require_int, require_number
 from ..checks import Check, CheckTable
 from ..data import Dataset
@@ -13,7 +15,9 @@ from .constants import Constants, token_constants
 from .tokens import optimal_tokens, token_scores
 
 
-def check_assumption1(data: Dataset, u=None, *, phi: float | None = None) -> CheckTable:
+def check_assumption1(
+    data: Dataset, u: TensorLike | None = None, *, phi: float | None = None
+) -> CheckTable:
     """Assumption 1 (nearly orthogonal tokens) with explicit constants.
 
     With mu the largest |<x, x'>| of a non-optimal token with any other token, b_o and b_1
@@ -65,7 +69,7 @@ def assumption1_table(constants: Constants, *, exact: bool) -> CheckTable:
     overlap = _ratio(c.mu, c.b_o) / c.b_o if c.mu else 0.0
     coupling = c.n * c.kappa * _ratio(c.B, c.b_1) ** 2 * overlap if c.mu else 0.0
     reason = "" if exact else "kappa from the extreme scores, as Assumption 2 fails"
-    settings = {"source": "Assumption 1, version A1", "provenance": "c"}
+    settings: dict[str, Any] = {"source": "Assumption 1, version A1", "provenance": "c"}
     return CheckTable(
         (
             Check(
@@ -86,7 +90,7 @@ def assumption1_table(constants: Constants, *, exact: bool) -> CheckTable:
     )
 
 
-def check_assumption2(data: Dataset, u=None) -> CheckTable:
+def check_assumption2(data: Dataset, u: TensorLike | None = None) -> CheckTable:
     """Assumption 2: all non-optimal tokens of a sequence have one score.
 
     Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .._validate import require_number, short
@@ -122,7 +123,11 @@ class Diagnosis:
 
 
 def diagnose(
-    data: Dataset, *, step_size: float = 0.1, target: float = 0.01, promises=PROMISES
+    data: Dataset,
+    *,
+    step_size: float = 0.1,
+    target: float = 0.01,
+    promises: Sequence[Promise] = PROMISES,
 ) -> Diagnosis:
     """All that the theory says about these tokens, before any training.
 

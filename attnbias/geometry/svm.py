@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from .._types import TensorLike
 from ..data import Dataset
 from ..errors import RangeError
 from .active_set import EPS, DualSolution, solve_dual
@@ -19,7 +20,7 @@ __all__ = ["LabelRows", "SVMSolution", "certify", "solve_u_svm", "solve_w_svm"]
 LOOSE = 1e-6
 
 
-def solve_w_svm(data: Dataset, opt=None) -> SVMSolution:
+def solve_w_svm(data: Dataset, opt: TensorLike | None = None) -> SVMSolution:
     """W_mm: the smallest W with (x_{i,opt} - x_{i,t})' W x_{i,1} >= 1 for all i and t != opt_i.
 
     Parameters
@@ -57,7 +58,7 @@ def solve_w_svm(data: Dataset, opt=None) -> SVMSolution:
     return solve_rows(gap_rows(data, opt), "W-SVM")
 
 
-def solve_u_svm(data: Dataset, opt=None) -> SVMSolution:
+def solve_u_svm(data: Dataset, opt: TensorLike | None = None) -> SVMSolution:
     """u_mm: the smallest u with y_i u' x_{i,opt} >= 1 for all i.
 
     Parameters

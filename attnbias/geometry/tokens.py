@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch.linalg import vector_norm
 
+from .._types import TensorLike
 from .._validate import (
     as_float_tensor,
     as_token_indices,
@@ -23,7 +24,7 @@ from ..errors import MissingDecoderError, RangeError, TiedTokensError
 WIDE = 2048
 
 
-def token_scores(data: Dataset, u=None) -> torch.Tensor:
+def token_scores(data: Dataset, u: TensorLike | None = None) -> torch.Tensor:
     """Scores gamma_{i,t} = y_i u' x_{i,t} of Definition 1, in float64.
 
     Parameters
@@ -109,7 +110,7 @@ def _equalise(scores: torch.Tensor, tolerance: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(scores).scatter(1, order, mean)
 
 
-def optimal_tokens(data: Dataset, u=None) -> torch.Tensor:
+def optimal_tokens(data: Dataset, u: TensorLike | None = None) -> torch.Tensor:
     """Index opt_i of the token with the largest score (Definition 1), unique in each sequence.
 
     Parameters

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import joblib
 from tqdm import tqdm
 
 from .._provenance import provenance
+from .._types import DeviceLike, PathLike
 from .._validate import as_device, require_flag, require_int
 from .device import require_batched, run_batch
 from .grid import Grid, Training, read_grid, try_families
@@ -26,7 +27,12 @@ BATCH = 256  # data sets that share a device at most
 
 
 def sweep(
-    grid, *, out=None, workers: int | None = None, device="cpu", progress: bool = False
+    grid: Mapping[str, Any],
+    *,
+    out: PathLike | None = None,
+    workers: int | None = None,
+    device: DeviceLike = "cpu",
+    progress: bool = False,
 ) -> pandas.DataFrame:
     """Train by every setting of a grid on every data set of it.
 
@@ -96,18 +102,18 @@ def sweep(
     """
     device, progress = as_device("device", device), require_flag("progress", progress)
     count = joblib.effective_n_jobs(_workers(workers))
-    grid = read_grid(grid)
-    require_batched(grid.training, device)
-    size = plan(grid, count if device.type == "cpu" else 1)
-    try_families(grid)
-    store = None if out is None else Store(out, grid)
+    todo = read_grid(grid)
+    require_batched(todo.training, device)
+    size = plan(todo, count if device.type == "cpu" else 1)
+    try_families(todo)
+    store = None if out is None else Store(out, todo)
     done = set() if store is None else store.done()
-    left = [number for number in range(len(grid.points)) if number not in done]
-    parts, each = {}, len(grid.training.settings)
+    left = [number for number in range(len(todo.points)) if number not in done]
+    parts, each = {}, len(todo.training.settings)
     if progress:
         tqdm.write(str(size), file=sys.stderr)
-    with tqdm(total=grid.runs, initial=each * len(done), disable=not progress, unit="run") as bar:
-        for number, frame in _finished(grid, left, workers, device):
+    with tqdm(total=todo.runs, initial=each * len(done), disable=not progress, unit="run") as bar:
+        for number, frame in _finished(todo, left, workers, device):
             if store is None:
                 parts[number] = frame
             else:
@@ -139,8 +145,8 @@ def _finished(
     for batch in _batched(left):
         points = [grid.points[number] for number in batch]
         results = one_thread(run_batch, grid.training, points, device)
-        for number, point, result in zip(batch, points, results, strict=True):
-            yield number, part(grid.training, number, point, *result, dtypes)
+        for number, point, (facts, outcomes) in zip(batch, points, results, strict=True):
+            yield number, part(grid.training, number, point, facts, outcomes, dtypes)
 
 
 def work(training: Training, number: int, point: Point, dtypes) -> tuple[int, pandas.DataFrame]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from .._types import TensorLike
 from .._validate import (
     as_float_tensor,
     require_device,
@@ -33,8 +34,8 @@ def check_condition1(
     *,
     decay: tuple[float, float] = (2 / 3, 1),
     delta: float = 0.1,
-    u0=None,
-    W0=None,
+    u0: TensorLike | None = None,
+    W0: TensorLike | None = None,
 ) -> CheckTable:
     """Condition 1: zero start, alpha, d and the step size, for tokens drawn from (DM).
 
@@ -156,8 +157,8 @@ def check_condition2(
     step_size: float,
     *,
     decay: tuple[float, float] = (2 / 3, 1),
-    u0=None,
-    W0=None,
+    u0: TensorLike | None = None,
+    W0: TensorLike | None = None,
 ) -> CheckTable:
     """Condition 2: what the tokens, the start and the step size must satisfy.
 

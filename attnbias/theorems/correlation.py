@@ -7,6 +7,9 @@ import math
 import numpy as np
 
 from ..checks import CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from .gradient_bounds import gradient_hypotheses
 from .rounding import EPS, gap_rounding, norm_rounding, weight_rounding
 from .run import Run
@@ -28,7 +31,7 @@ LOWER = Statement("|W_t| from t_0 on, against eta Xi t / (4 B^2)", "Lemma 5, Eq.
 NO_STEP = "no step after the start is recorded"
 
 
-def check_lemma4(data, trace, *, svm=None) -> CheckTable:
+def check_lemma4(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
     """Lemma 4 (Eq. 24): the gradient is positively correlated with W_mm, at every W.
 
         <-grad L(W), unit W_mm> >= Xi / (2 B^2) |grad L(W)|
@@ -102,7 +105,7 @@ def _speed(run: Run):
     )  # fmt: skip
 
 
-def check_lemma5(data, trace, *, svm=None) -> CheckTable:
+def check_lemma5(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
     """Lemma 5 (Eq. 9): under NGD the norm of W grows like t, from both sides.
 
         |W_0| + eta t >= |W_t| >= <W_t, unit W_mm> >= eta Xi t / (2 B^2) - |W_0|,

@@ -7,6 +7,9 @@ import math
 import numpy as np
 
 from ..checks import CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from .run import Run
 from .separation import EXACT
 from .statements import MEASURED, Statement, alignment_recorded, full_steps, refused
@@ -30,7 +33,9 @@ RATE_ABOVE = Statement(
 STATEMENTS = (ACROSS_BELOW, ACROSS_ABOVE, ALONG_BELOW, ALONG_ABOVE, RATE_BELOW, RATE_ABOVE)
 
 
-def check_degenerate_rate(data, trace, *, svm=None) -> CheckTable:
+def check_degenerate_rate(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
+) -> CheckTable:
     """On the degenerate triple 1 - cosine is (log t)^2 / (2 eta^2 t^2), not 1 / t^2.
 
     One constraint is active with a zero dual variable. NGD from W_0 = 0 has, for t >= 1,

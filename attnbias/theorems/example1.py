@@ -8,6 +8,7 @@ import torch
 
 from .._validate import require_number
 from ..checks import CheckTable
+from ..data import Dataset
 from ..data.dataset import require_dataset
 from ..geometry.assumptions import assumption1_table, example1_threshold
 from ..geometry.constants import token_constants
@@ -26,7 +27,7 @@ DRAW = (LARGE, SMALL, NOISE, MEANS)
 TOKENS = (COUPLING, NEAR, WEAK)
 
 
-def check_lemma6(data, *, delta: float = 0.1, phi: float | None = None) -> CheckTable:
+def check_lemma6(data: Dataset, *, delta: float = 0.1, phi: float | None = None) -> CheckTable:
     """Lemma 6: what holds of Example 1's tokens with probability 1 - delta, in this draw.
 
     With l = log(6 (n T)^2 / delta) and d >= 16 l: squared norms of noise tokens lie in

@@ -7,11 +7,12 @@ from types import SimpleNamespace
 import torch
 
 from ..checks import CheckTable
+from ..data import Dataset
 from ..dynamics.request import resolve_svm
 from ..errors import InfeasibleError
 from ..geometry.assumptions import assumption1_table
 from ..geometry.constants import token_constants
-from ..geometry.svm import solve_w_svm
+from ..geometry.svm import SVMSolution, solve_w_svm
 from ..geometry.tokens import gap_rows
 from .rounding import EPS
 from .statements import Statement, refused
@@ -25,7 +26,7 @@ FLOOR = Statement("the same, against 0.4 b_o^2 b_1^2", "Assumption 1 gives feasi
 MARGIN = Statement("Xi, against 0.2 b_o^2 b_1^2 / (n B^2)", "Assumption 1 gives feasibility", ">=")
 
 
-def check_assumption1_feasible(data, *, svm=None) -> CheckTable:
+def check_assumption1_feasible(data: Dataset, *, svm: SVMSolution | None = None) -> CheckTable:
     """Assumption 1 implies that the W-SVM is feasible, and how large its margin is at least.
 
     The matrix V that adds up all rows z_k, each divided by the number T_i - 1 of rows of its

@@ -7,6 +7,9 @@ import math
 import numpy as np
 
 from ..checks import CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from .m1 import (
     NEVER_TURNS,
     TRIVIAL,
@@ -42,7 +45,7 @@ SLOW = Statement(
 )
 
 
-def check_theorem6(data, trace, *, svm=None) -> CheckTable:
+def check_theorem6(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
     """Theorem 6 (GD turns to W_mm) with constants and rates in t.
 
     With c_t = <W_t, unit W_mm>,

@@ -7,6 +7,9 @@ import math
 import numpy as np
 
 from ..checks import CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from .rounding import EPS, norm_rounding, weight_rounding
 from .run import Run
 from .statements import Statement, refused
@@ -26,7 +29,9 @@ FLOOR = Statement(
 )
 
 
-def check_gradient_bounds(data, trace, *, svm=None) -> CheckTable:
+def check_gradient_bounds(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
+) -> CheckTable:
     """Eq. 14's weights on a run, and (G), at every recorded step.
 
     With -grad L = (1/n) sum_k p_k z_k and Assumption 2 all p_k are positive, and

@@ -6,8 +6,10 @@ import math
 
 import torch
 
+from .._types import TensorLike
 from .._validate import as_float_tensor, require_finite, require_number, require_shape
 from ..checks import CheckTable
+from ..data import Dataset
 from ..data.dataset import require_dataset
 from .rounding import EPS
 from .statements import Statement, refused
@@ -19,7 +21,9 @@ NORM = Statement("|W_0|, against omega (d + sqrt(2 log(1/delta)))", "Lemma 2")
 STATEMENTS = (LOGITS, LOW, HIGH, NORM)
 
 
-def check_lemma2(data, W0, *, omega: float, zeta: float | None = None, delta: float = 0.1):
+def check_lemma2(
+    data: Dataset, W0: TensorLike, *, omega: float, zeta: float | None = None, delta: float = 0.1
+) -> CheckTable:
     """Lemma 2: what a start with independent N(0, omega^2) entries does, in this draw.
 
     Parameters

@@ -7,6 +7,9 @@ import math
 import numpy as np
 
 from ..checks import Check, CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from .joint_constants import GAP_RATIO, LOSS_RATIO
 from .joint_run import JointRun
 from .statements import MEASURED, Statement
@@ -22,7 +25,9 @@ _RATE = Statement(
 _LARGEST = 2.0  # 1 - cosine never exceeds it
 
 
-def check_theorem3(data, trace, *, svm=None, assume_conditions: bool = False) -> CheckTable:
+def check_theorem3(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
+) -> CheckTable:
     """Theorem 3 (restated as Theorem 9): W_t tends to W_mm in direction, as 1 / log t.
 
     For t >= 2, with A = (4 n / e) C C_Delta, C = 11 and C_Delta = 1100 from Lemma 11,

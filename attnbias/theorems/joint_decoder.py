@@ -7,6 +7,9 @@ import math
 import numpy as np
 
 from ..checks import CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from .joint_constants import LOSS_RATIO, first_step, power_sum
 from .joint_run import JointRun
 from .statements import Statement
@@ -28,7 +31,9 @@ _DIRECTION = Statement(
 _LARGEST = 2.0  # 1 - cosine never exceeds it
 
 
-def check_theorem4(data, trace, *, svm=None, assume_conditions: bool = False) -> CheckTable:
+def check_theorem4(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
+) -> CheckTable:
     """Theorem 4 (restated as Theorem 10): u_t's margin is a fixed part of the largest one.
 
     With gamma_* = 1 / |u_mm| and U_t = eta sum_{s<=t} s^-p, for t >= 1
@@ -85,7 +90,9 @@ def check_theorem4(data, trace, *, svm=None, assume_conditions: bool = False) ->
     )
 
 
-def check_sharper_theorem4(data, trace, *, svm=None, assume_conditions: bool = False) -> CheckTable:
+def check_sharper_theorem4(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
+) -> CheckTable:
     """Theorem 4, sharper: the whole largest margin once the attention saturates, for p > 0.
 
     With avg_t the mean of 1 - min_i softmax_{i,opt} over the steps s < t, weighted by
@@ -142,7 +149,7 @@ def check_sharper_theorem4(data, trace, *, svm=None, assume_conditions: bool = F
 
 
 def check_decoder_direction(
-    data, trace, *, svm=None, assume_conditions: bool = False
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
 ) -> CheckTable:
     """u_t tends to u_mm in direction once the attention saturates, for every p in [0, 1).
 

@@ -8,7 +8,10 @@ import numpy as np
 
 from .._validate import require_flag
 from ..checks import Check, CheckTable
+from ..data import Dataset
 from ..data.dataset import require_dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from ..geometry.tokens import resolve_opt
 from .conditions import log_term
 from .joint_constants import GAP_RATIO, LOSS_RATIO, joint_constants
@@ -43,7 +46,9 @@ _RATIO = Statement(
 )
 
 
-def check_lemma9(data, *, delta: float = 0.1, assume_conditions: bool = False) -> CheckTable:
+def check_lemma9(
+    data: Dataset, *, delta: float = 0.1, assume_conditions: bool = False
+) -> CheckTable:
     """Lemma 9: tokens of (DM) are nearly orthogonal in high dimension.
 
     With l = log(6 (n T)^2 / delta) and d >= 1680 l, with probability at least 1 - delta all
@@ -103,7 +108,7 @@ def check_lemma9(data, *, delta: float = 0.1, assume_conditions: bool = False) -
     )
 
 
-def check_lemma10(data, trace, *, svm=None) -> CheckTable:
+def check_lemma10(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
     """Lemma 10: |u_t| <= eta sum_{s<=t} s^-p and |W_t| <= eta sum_{2<=s<=t} s^-q.
 
     The sum for W begins at 2, because u_0 = 0 makes W's first gradient vanish.
@@ -160,7 +165,9 @@ def check_lemma10(data, trace, *, svm=None) -> CheckTable:
     )
 
 
-def check_lemma11(data, trace, *, svm=None, assume_conditions: bool = False) -> CheckTable:
+def check_lemma11(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
+) -> CheckTable:
     """Lemma 11: score gaps grow, opt scores stay above 1/2, losses stay comparable.
 
     For all t >= 1, with U_t = eta sum_{s<=t} s^-p:

@@ -8,6 +8,9 @@ import math
 import numpy as np
 
 from ..checks import Check, CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from .joint_run import JointRun
 from .joint_step import Segment
 from .statements import MEASURED, Statement
@@ -29,7 +32,9 @@ _POINTS = 33
 _LARGEST = 1000  # tokens n T up to which the Hessian's norm is computed
 
 
-def check_lemma12(data, trace, *, svm=None, assume_conditions: bool = False) -> CheckTable:
+def check_lemma12(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
+) -> CheckTable:
     """Lemma 12: the attended tokens X_i' phi_i are separated by one fixed direction.
 
     With ubar the unit vector along sum_k y_k x_{k,opt}, y_i <X_i' phi_i, ubar> >= tau =
@@ -74,7 +79,9 @@ def check_lemma12(data, trace, *, svm=None, assume_conditions: bool = False) -> 
     return CheckTable((joint.along(_SEPARATED, least, joint.constants.tau, joint.run.step >= 0),))
 
 
-def check_lemma13(data, trace, *, svm=None, assume_conditions: bool = False) -> CheckTable:
+def check_lemma13(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
+) -> CheckTable:
     """Lemma 13: gradient against loss, loss between iterates, Hessian against loss.
 
     (1) tau L <= |grad_u L| <= B L, with tau = 0.44 sqrt(a/n).

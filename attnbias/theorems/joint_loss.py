@@ -7,6 +7,9 @@ import math
 import numpy as np
 
 from ..checks import CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from .joint_run import NO_STEP, JointRun
 from .statements import MEASURED, Statement
 
@@ -24,7 +27,9 @@ _RATE_LINE = Statement(
 _CONVERSE_LINE = Statement("log(1 / L), against eta B t", "the loss without decay, the converse")
 
 
-def check_theorem2(data, trace, *, svm=None, assume_conditions: bool = False) -> CheckTable:
+def check_theorem2(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
+) -> CheckTable:
     """Theorem 2 (restated as Theorem 8): the joint loss falls as exp(-Theta(t^(1-p))).
 
     With U_t = eta sum_{s<=t} s^-p, at every step
@@ -72,7 +77,7 @@ def check_theorem2(data, trace, *, svm=None, assume_conditions: bool = False) ->
 
 
 def check_loss_without_decay(
-    data, trace, *, svm=None, assume_conditions: bool = False
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
 ) -> CheckTable:
     """The loss without Eq. 10's factor on u: exp(-Theta(t)), not exp(-Theta(t^(1/3))).
 

@@ -9,6 +9,9 @@ import numpy as np
 
 from .._validate import require_number
 from ..checks import CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from .run import Run
 from .statements import MEASURED, Statement, alignment_recorded, refused, score_stays_up
 
@@ -35,7 +38,9 @@ RATE = Statement(
 )
 
 
-def check_m1(data, trace, *, svm=None, phi: float | None = None) -> CheckTable:
+def check_m1(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, phi: float | None = None
+) -> CheckTable:
     """M1 and the steps of its proof, at every recorded step.
 
     With S the path length since <W, W_mm> was first recorded non-negative, sbar the longest

@@ -6,6 +6,9 @@ import numpy as np
 
 from .._validate import require_number
 from ..checks import CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from .m1 import biting_path, m1_hypotheses
 from .run import Run
 from .statements import FLOOR, MEASURED, NO_OFFSET, Statement, refused
@@ -29,7 +32,9 @@ TOO_EARLY = (
 )
 
 
-def check_m2(data, trace, *, svm=None, growth: float = 0.01) -> CheckTable:
+def check_m2(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, growth: float = 0.01
+) -> CheckTable:
     """What a finite run can show of M2: |P_t| has settled, and 1 - cosine is O(1 / S_t^2).
 
     M2 says that sup |P_t| is finite, with a constant that isn't explicit, so no run can prove

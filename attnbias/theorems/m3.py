@@ -7,6 +7,9 @@ import math
 import numpy as np
 
 from ..checks import CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from .run import Run
 from .statements import MEASURED, Statement, alignment_recorded, refused
 
@@ -20,7 +23,7 @@ RATE = Statement(
 )
 
 
-def check_m3(data, trace, *, svm=None) -> CheckTable:
+def check_m3(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
     """M3, the lower bound that makes M2's rate the right one.
 
     What W_0 has outside the span of the rows z_k is never updated, so

@@ -7,6 +7,9 @@ import math
 import numpy as np
 
 from ..checks import CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from .gd import height_check
 from .m1 import (
     NEVER_TURNS,
@@ -58,7 +61,9 @@ ALWAYS_CAPPED = "the cap binds from the start"
 NO_FREE_STEP = "no step is recorded between <W, W_mm> >= 0 and the cap"
 
 
-def check_polyak_sandwich(data, trace, *, svm=None) -> CheckTable:
+def check_polyak_sandwich(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
+) -> CheckTable:
     """Eq. 38: the gradient between two multiples of the loss gap, at every recorded step.
 
         Xi min_i phi_i (L - L*) <= |grad L| <= 2 B^2 e^Delta (L - L*),
@@ -112,7 +117,7 @@ def check_polyak_sandwich(data, trace, *, svm=None) -> CheckTable:
     )
 
 
-def check_theorem7(data, trace, *, svm=None) -> CheckTable:
+def check_theorem7(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
     """Theorem 7 (Polyak steps): NGD in disguise until the cap binds, then GD.
 
     Before the cap each step's length lies in [1 / (4 B^2 e^Delta), 1 / (2 Xi phi_low)], so

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._types import TensorLike
 from .._validate import require_number
 from ..checks import CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from .gap_sets import GapView, needed_eps
 from .gradient_bounds import gradient_hypotheses
 from .preference_proof import PROOF, proof_checks
@@ -42,7 +46,14 @@ def _eq4(eps: float) -> Statement:
     )
 
 
-def check_lemma7(data, trace, *, svm=None, eps=None, phi: float | None = None) -> CheckTable:
+def check_lemma7(
+    data: Dataset,
+    trace: Trace,
+    *,
+    svm: SVMSolution | None = None,
+    eps: TensorLike | None = None,
+    phi: float | None = None,
+) -> CheckTable:
     """Lemma 7 (Eq. 4) and the steps of its proof, at every recorded step that it speaks of.
 
     For every eps > 0 and every W with all optimal softmax scores at least phi_low and

@@ -7,6 +7,9 @@ import math
 import numpy as np
 
 from ..checks import CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from .m3 import OUTSIDE
 from .run import Run
 from .statements import FLOOR, MEASURED, Statement, alignment_recorded, full_steps, refused
@@ -35,7 +38,9 @@ EXACT = 1e-12
 EXACT_SQUARE = 1e-15
 
 
-def check_gd_lower_bound(data, trace, *, svm=None) -> CheckTable:
+def check_gd_lower_bound(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
+) -> CheckTable:
     """Section 3.3: on the separation pair GD's 1 - cosine is at least of order 1 / log^2 t.
 
     With w_t the logit gap of W_t and c the norm of the rest of W_0, which never moves,
@@ -100,7 +105,9 @@ def check_gd_lower_bound(data, trace, *, svm=None) -> CheckTable:
     )
 
 
-def check_ngd_separation(data, trace, *, svm=None) -> CheckTable:
+def check_ngd_separation(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
+) -> CheckTable:
     """Appendix A.4: on the separation pair NGD has t^2 (1 - cosine) -> c^2 / (2 eta^2).
 
     w_t = w_0 + eta t exactly, whence c^2 / (2 (w_t^2 + c^2)) <= 1 - cosine <= c^2 / (2 w_t^2).

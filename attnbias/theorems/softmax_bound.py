@@ -7,7 +7,10 @@ import math
 import numpy as np
 
 from ..checks import CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
 from ..geometry.assumptions import assumption1_table
+from ..geometry.svm import SVMSolution
 from .gradient_bounds import gradient_hypotheses
 from .rounding import EPS, gap_rounding, norm_rounding, weight_rounding
 from .run import Run
@@ -50,7 +53,7 @@ NOT_CONSECUTIVE = "no two consecutive steps are recorded"
 STATEMENTS = (SCORE, HALF, HALF_STEP, FALL, FALL_STEP, CHANGE, OWN, CROSS)
 
 
-def check_lemma3(data, trace, *, svm=None) -> CheckTable:
+def check_lemma3(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
     """Lemma 3: optimal softmax scores never fall under phi_low, and why.
 
     With phi_low = min(1/4, smallest optimal softmax score at the start), Assumption 1 at

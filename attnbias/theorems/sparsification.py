@@ -8,6 +8,9 @@ import numpy as np
 
 from .._validate import require_number
 from ..checks import CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from .correlation import lemma5_start, ngd_hypotheses
 from .m1 import biting_path
 from .rounding import EPS
@@ -31,7 +34,14 @@ PROVED = Statement("the same from the proved t_1 on", "Lemma 1 = 8, with M1's t_
 STATEMENTS = (GAPS, HALF, RATE, PROVED)
 
 
-def check_lemma1(data, trace, *, svm=None, phi: float | None = None, t0=None) -> CheckTable:
+def check_lemma1(
+    data: Dataset,
+    trace: Trace,
+    *,
+    svm: SVMSolution | None = None,
+    phi: float | None = None,
+    t0: float | None = None,
+) -> CheckTable:
     """Lemma 1 (Lemma 8 of the appendix): the softmax rate of NGD.
 
     At every t >= t_0 = 4 B^2 |W_0| / (eta Xi) with 1 - cosine(W_t, W_mm) <= Xi^2 / (32 B^4),

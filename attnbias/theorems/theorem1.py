@@ -8,6 +8,9 @@ import numpy as np
 
 from .._validate import require_number
 from ..checks import CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
 from .correlation import lemma5_start
 from .m1 import TRIVIAL
 from .radius import log_D
@@ -27,7 +30,9 @@ NO_STEP = "no step from t_0 = {0:.4g} on is recorded"
 NOT_CONSECUTIVE = "no two consecutive steps from t_0 = {0:.4g} on are recorded"
 
 
-def check_theorem1(data, trace, *, svm=None, phi: float | None = None) -> CheckTable:
+def check_theorem1(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, phi: float | None = None
+) -> CheckTable:
     """Theorem 1 (Theorem 5 of the appendix): NGD's alignment at the paper's rate.
 
     With t_0 = max(1, 4 B^2 |W_0| / (eta Xi)) and D = 10 n kappa T B^2 / (Xi phi_low^2), for

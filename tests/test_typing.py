@@ -1,0 +1,92 @@
+"""Every public name says the types of what it takes and gives, and ships them."""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+import typing
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+import attnbias
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def functions_of(thing):
+    """(name, function) of a public function, or of a class's own public methods and properties."""
+    if not inspect.isclass(thing):
+        yield thing.__name__, inspect.unwrap(thing)
+        return
+    for name, member in vars(thing).items():
+        if name.startswith("_") and name not in ("__init__", "__new__", "__call__", "__getitem__"):
+            continue
+        if isinstance(member, property | cached_property):
+            member = member.fget if isinstance(member, property) else member.func
+        function = inspect.unwrap(getattr(member, "__func__", member))
+        if inspect.isfunction(function) and function.__module__ == thing.__module__:
+            yield f"{thing.__name__}.{name}", function
+
+
+def unsaid(thing):
+    """The parameters and answers without a type, as "function: name"."""
+    found = []
+    for name, function in functions_of(thing):
+        signature = inspect.signature(function)
+        parts = {key: value.annotation for key, value in signature.parameters.items()}
+        parts["return"] = signature.return_annotation
+        if name.endswith("__init__"):
+            parts["return"] = None
+        own = ("self", "cls")
+        found += [f"{name}: {k}" for k, v in parts.items() if v is inspect._empty and k not in own]
+    return found
+
+
+@pytest.mark.parametrize("name", attnbias.__all__)
+def test_a_public_name_says_all_its_types(name):
+    assert unsaid(getattr(attnbias, name)) == []
+
+
+CHECKED_BY_A_MACHINE = [n for n in attnbias.__all__ if inspect.isfunction(getattr(attnbias, n))]
+
+
+@pytest.mark.parametrize("name", CHECKED_BY_A_MACHINE)
+def test_the_types_of_a_function_can_be_looked_up(name):
+    import pandas
+
+    function = inspect.unwrap(getattr(attnbias, name))
+    hints = typing.get_type_hints(function, localns={"pandas": pandas})
+    assert set(hints) == {*inspect.signature(function).parameters, "return"}
+
+
+def test_a_missing_type_is_noticed():
+    def half(a, b: int = 1):
+        return a
+
+    class Whole:
+        def method(self, a: int) -> int:
+            return a
+
+        @property
+        def bare(self):
+            return 1
+
+    assert unsaid(half) == ["half: a", "half: return"]
+    assert unsaid(Whole) == ["Whole.bare: return"]
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (ROOT / "attnbias" / "py.typed").is_file()
+
+
+def test_the_type_checker_reads_every_module_of_the_public_names_but_the_statements():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["tool"]["mypy"]
+    listed = set(settings["files"])
+    assert [name for name in listed if not (ROOT / name).is_file()] == []
+    things = [inspect.unwrap(getattr(attnbias, name)) for name in attnbias.__all__]
+    homes = {Path(inspect.getsourcefile(thing)).relative_to(ROOT).as_posix() for thing in things}
+    statements = {name for name in homes if name.startswith("attnbias/theorems/")}
+    assert homes - statements - listed == set()
+    assert "tests/typed_reader.py" in listed and settings["strict"]
