@@ -1,5 +1,6 @@
 """pyproject.toml, environment.yml and the pinned versions say the same."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -78,3 +79,33 @@ def test_no_package_index_is_written_into_the_repository():
     files += [str(path.relative_to(ROOT)) for path in (ROOT / "requirements").iterdir()]
     text = {name: (ROOT / name).read_text(encoding="utf8") for name in files}
     assert {name for name, content in text.items() if INDEX_OPTION.search(content)} == set()
+
+
+def container_faults(container, named):
+    """What a devcontainer gets wrong: another Python than a named one, another environment."""
+    python = container["image"].removeprefix("python:")
+    settings = container["customizations"]["vscode"]["settings"]
+    right = {
+        f"image {container['image']}": python in named,
+        container["postCreateCommand"]: container["postCreateCommand"]
+        == f"make env PYTHON=python{python}",
+        settings["python.defaultInterpreterPath"]: settings["python.defaultInterpreterPath"]
+        == "${containerWorkspaceFolder}/.venv/bin/python",
+    }
+    return [what for what, holds in right.items() if not holds]
+
+
+def test_the_devcontainer_makes_the_same_environment():
+    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text(encoding="utf8"))
+    named = {line.split(" :: ")[-1] for line in read_pyproject()["classifiers"]}
+    assert container_faults(container, named) == []
+    assert len(container_faults(container | {"image": "python:3.9"}, named)) == 2
+    assert container_faults(container | {"postCreateCommand": "pip install ."}, named) != []
+
+
+def test_make_lab_finds_its_packages_in_the_environment():
+    extras = read_pyproject()["optional-dependencies"]
+    assert {"jupyterlab", "jupytext"} <= {split(line)[0] for line in extras["lab"]}
+    assert {"jupyterlab", "jupytext", "mypy"} <= set(read_constraints())
+    makefile = (ROOT / "Makefile").read_text(encoding="utf8")
+    assert "$(VENV)/bin/jupyter lab" in makefile and "$(VENV)/bin/mypy" in makefile
