@@ -18,7 +18,7 @@ RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -p no:cacheprovider
 NBVAL := $(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout 120 -n 2 --dist loadscope book/chapters
 
-.PHONY: help env test book pdf serve lint format bench notebooks ledger constraints clean
+.PHONY: help env test book pdf serve lab lint format bench notebooks ledger constraints clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -49,9 +49,13 @@ serve:  ## open the built book, served on this machine
 	@(sleep 1; $(RUN) -m webbrowser -t "http://localhost:$(PORT)/" >/dev/null 2>&1 || true) &
 	@$(RUN) -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
-lint: $(READY)  ## style of the Python files
+lab: $(READY)  ## the chapters in JupyterLab; saving a notebook writes its .md as well
+	$(VENV)/bin/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/book/chapters
+
+lint: $(READY)  ## style of the Python files, and the types of the public names
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
 
 format: $(READY)  ## put the Python files in that style
 	$(VENV)/bin/ruff check --fix .
@@ -70,5 +74,5 @@ constraints: $(READY)  ## resolve the pinned versions anew
 	bash tools/update_constraints.sh $(VENV)/bin/uv
 
 clean:  ## remove what the commands made
-	rm -rf _build $(VENV) attnbias.egg-info .ruff_cache .hypothesis
+	rm -rf _build $(VENV) attnbias.egg-info .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
