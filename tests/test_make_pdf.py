@@ -67,8 +67,11 @@ def test_the_parts_hold_every_page_once_in_reading_order():
 
 def test_parts_of_a_small_contents(tmp_path):
     toc = tmp_path / "_toc.yml"
-    toc.write_text("root: a\nparts:\n- caption: One\n  chapters:\n  - file: c\n  - file: b\n")
-    assert toc_parts(toc) == [("", ["a"]), ("One", ["c", "b"])]
+    toc.write_text(
+        "root: a\nparts:\n- caption: One\n  chapters:\n"
+        "  - file: c\n    sections:\n    - file: d\n  - file: b\n"
+    )
+    assert toc_parts(toc) == [("", ["a"]), ("One", ["c", "d", "b"])]
 
 
 def test_headings_are_bare_text_with_their_anchors():

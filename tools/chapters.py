@@ -10,21 +10,19 @@ ROOT = Path(__file__).resolve().parent.parent
 TOC = ROOT / "_toc.yml"
 
 
+def _pages(node) -> list[str]:
+    """The files that a part of the table of contents names, in reading order."""
+    if isinstance(node, list):
+        return [page for item in node for page in _pages(item)]
+    own = [node[key] for key in ("root", "file") if key in node]
+    return own + [
+        page for key in ("parts", "chapters", "sections") for page in _pages(node.get(key, []))
+    ]
+
+
 def toc_files(toc: Path = TOC) -> list[str]:
     """Every page in the table of contents, in reading order, without a suffix."""
-    found: list[str] = []
-
-    def walk(node) -> None:
-        if isinstance(node, list):
-            for item in node:
-                walk(item)
-        elif isinstance(node, dict):
-            found.extend(node[key] for key in ("root", "file") if key in node)
-            for key in ("parts", "chapters", "sections"):
-                walk(node.get(key, []))
-
-    walk(yaml.safe_load(toc.read_text(encoding="utf8")))
-    return found
+    return _pages(yaml.safe_load(toc.read_text(encoding="utf8")))
 
 
 def toc_parts(toc: Path = TOC) -> list[tuple[str, list[str]]]:
@@ -33,7 +31,7 @@ def toc_parts(toc: Path = TOC) -> list[tuple[str, list[str]]]:
     parts = [(part.get("caption", ""), part["chapters"]) for part in contents.get("parts", [])]
     if "chapters" in contents:
         parts.append(("", contents["chapters"]))
-    named = [(caption, [chapter["file"] for chapter in pages]) for caption, pages in parts]
+    named = [(caption, _pages(pages)) for caption, pages in parts]
     return [("", [contents["root"]]), *named]
 
 
