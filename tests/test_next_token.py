@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -147,6 +148,26 @@ def test_a_run_goes_on_below_the_smallest_float():
     svm = solve_graph_svm(ORDER)
     assert run.alignment_error(svm.weights)[-1] < ALIGNMENT_FLOOR  # by symmetry from the start
     assert run.alignment_error(-svm.weights)[-1] == pytest.approx(2)
+
+
+def softmax(values):
+    powers = [mpmath.exp(value) for value in values]
+    return [power / sum(powers) for power in powers]
+
+
+def test_cross_entropy_that_attends_to_another_token_keeps_its_gradient():
+    data = NextTokenData(EYE, [[0, 1, 2]], [0])
+    decoder = torch.tensor([[1.0, 0, 0], [3, 0, 0], [0, 0, 0]], dtype=torch.float64)
+    run = train_next_token(data, NGD(1.0), 300, loss="cross-entropy", decoder=decoder)
+    with mpmath.workdps(400):  # the gradient in the logits of attention, at the run's own W
+        C = [[mpmath.mpf(x) for x in row] for row in decoder.tolist()]
+        s = softmax([mpmath.mpf(float(x)) for x in run.W[-1][:, 2]])
+        q = softmax([sum(s[k] * C[k][v] for k in range(3)) for v in range(3)])
+        cost = [sum(C[k][v] * (q[v] - (v == 0)) for v in range(3)) for k in range(3)]
+        mean = sum(a * b for a, b in zip(s, cost, strict=True))
+        expected = mpmath.log(mpmath.norm([a * (b - mean) for a, b in zip(s, cost, strict=True)]))
+    assert run.retrieved[-1] < 1e-100 and run.W[-1][:, 2].argmax() == 1
+    assert abs(run.log_grad_norm[-1] - float(expected)) < CLOSED_FORM
 
 
 def test_ngd_swings_across_a_tie_and_split_ngd_settles():

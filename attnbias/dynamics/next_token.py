@@ -200,7 +200,8 @@ class _Layer:
         slope = np.exp(log_q)
         slope[self.rows, self.label] -= 1
         cost = slope @ self.G.T  # loss slope in the attention on each token
-        excess = cost - cost[self.rows, self.label][:, None]
+        # Against the attended token, whose own excess is tiny and would drown in rounding.
+        excess = cost - cost[self.rows, s.argmax(axis=1)][:, None]
         excess = excess - (s * excess).sum(axis=1, keepdims=True)
         with np.errstate(divide="ignore"):
             log_c = log_s + np.log(np.abs(excess))
