@@ -4,6 +4,7 @@
 """
 
 import ast
+import time
 
 import nbformat
 import pytest
@@ -28,6 +29,8 @@ def browser():
         pytest.skip(str(error))
     assert PAGE.is_file(), f"{PAGE} is missing: run `make book`"
     with Page() as browser:
+        browser.open(PAGE)  # only a page loaded after this makes a click of a tap
+        browser.send("Emulation.setTouchEmulationEnabled", enabled=True)
         yield browser
 
 
@@ -52,14 +55,18 @@ def visible(page):
 
 def middle(page, place):
     """Where to hit a choice, which is brought into view."""
+    page.evaluate("globalThis.MathJax?.startup?.promise.then(() => true)")  # formulas move things
     ask(page, f"labels[{place}].scrollIntoView({{block: 'center', behavior: 'instant'}})")
     at = f"(r => [r.left + r.width / 2, r.top + r.height / 2])(labels[{place}]"
     return ask(page, at + ".getBoundingClientRect())")
 
 
 def tap(page, place):
-    x, y = middle(page, place)
-    page.send("Input.synthesizeTapGesture", x=x, y=y)
+    """A finger; a page just scrolled takes it as the end of a gesture, so it waits a little."""
+    middle(page, place)
+    time.sleep(0.5)
+    page.touch(*middle(page, place))
+    page.wait_for("document.querySelector('fieldset.predict :checked')")
 
 
 def recorded_number():
