@@ -1,10 +1,9 @@
-"""The quiz of the built book, answered in a real browser by mouse, by finger and by keyboard.
+"""The quiz of the built book, answered in a real browser by mouse and by keyboard.
 
 `make book` runs this after each build. On a machine without Chromium it is skipped.
 """
 
 import ast
-import time
 
 import nbformat
 import pytest
@@ -29,8 +28,6 @@ def browser():
         pytest.skip(str(error))
     assert PAGE.is_file(), f"{PAGE} is missing: run `make book`"
     with Page() as browser:
-        browser.open(PAGE)  # only a page loaded after this makes a click of a tap
-        browser.send("Emulation.setTouchEmulationEnabled", enabled=True)
         yield browser
 
 
@@ -61,12 +58,10 @@ def middle(page, place):
     return ask(page, at + ".getBoundingClientRect())")
 
 
-def tap(page, place):
-    """A finger; a page just scrolled takes it as the end of a gesture, so it waits a little."""
-    middle(page, place)
-    time.sleep(0.5)
-    page.touch(*middle(page, place))
-    page.wait_for("document.querySelector('fieldset.predict :checked')")
+def click(page, place):
+    x, y = middle(page, place)
+    for kind in ("mousePressed", "mouseReleased"):
+        page.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
 
 def recorded_number():
@@ -98,15 +93,8 @@ def check_answer(page, chosen):
 def test_a_mouse_chooses_and_the_number_appears(page):
     assert not visible(page)
     for place in (0, 1):
-        x, y = middle(page, place)
-        for kind in ("mousePressed", "mouseReleased"):
-            page.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        click(page, place)
         check_answer(page, place)
-
-
-def test_a_finger_chooses(page):
-    tap(page, 1)
-    check_answer(page, 1)
 
 
 def test_keys_choose(page):
@@ -133,7 +121,7 @@ def test_without_scripts_it_works_and_on_paper_the_answer_ends_the_box(browser):
     try:
         browser.open(PAGE, width=PHONE)
         assert not visible(browser)
-        tap(browser, 0)
+        click(browser, 0)
         check_answer(browser, 0)
         browser.open(PAGE, width=DESK)
         browser.send("Emulation.setEmulatedMedia", media="print")
