@@ -1,0 +1,247 @@
+"""``{predict}``: the reader bets on a number before the cell that computes it.
+
+A question, two to four choices, and the run's own number, glued on the same page::
+
+    ```{predict} By what factor does GD lower its error between steps 1,000 and 1,000,000?
+    :number: one_gd_factor:.2f
+
+    - < 1.1 | by next to nothing
+    - 3 to 5 | by about 4
+    - > 1000 | by a thousand or more
+
+    One line of why, with a link to the place where it is computed.
+    ```
+
+Which choice is right is nowhere written: the build compares the number with the ranges. It refuses
+a number that is not glued on the page or is no number, and ranges of which none or several hold it.
+A choice without words is shown as its range. On the page the choices are radio buttons, and a
+style sheet shows the answer once one is chosen: no script. On paper the answer ends the box.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from myst_nb.core.variables import RetrievalError, format_plain_text
+from myst_nb.ext.glue.utils import retrieve_glue_data
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+from attnbias.errors import AttnBiasError  # noqa: E402
+
+FLOAT = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
+BETWEEN = re.compile(rf"({FLOAT}) to ({FLOAT})")
+BEYOND = re.compile(rf"(<=|>=|<|>|=) ?({FLOAT})")
+SAID = {"<": "less than", ">": "more than", "<=": "at most", ">=": "at least", "=": "exactly"}
+FORMS = "`a to b`, `< a`, `> a`, `<= a`, `>= a` or `= a`"
+
+
+class PredictError(AttnBiasError, ValueError):
+    """A quiz that cannot be asked: its choices, or the number that decides between them."""
+
+
+class Choice(NamedTuple):
+    """A range of numbers and the words for it."""
+
+    low: float
+    high: float
+    low_counts: bool
+    high_counts: bool
+    words: str
+
+    def holds(self, number: float) -> bool:
+        above = self.low <= number if self.low_counts else self.low < number
+        below = number <= self.high if self.high_counts else number < self.high
+        return above and below
+
+
+def parse_choice(line: str) -> Choice:
+    """``3 to 5 | about four`` as a range and its words; both ends of ``a to b`` count."""
+    text, _, words = (part.strip() for part in line.partition("|"))
+    if match := BETWEEN.fullmatch(text):
+        low, high = (float(end) for end in match.groups())
+        if low < high:
+            return Choice(low, high, True, True, words or text)
+    elif match := BEYOND.fullmatch(text):
+        sign, end = match[1], float(match[2])
+        low = end if sign in {">", ">=", "="} else -math.inf
+        high = end if sign in {"<", "<=", "="} else math.inf
+        ends = sign in {">=", "="}, sign in {"<=", "="}
+        return Choice(low, high, *ends, words or f"{SAID[sign]} {match[2]}")
+    remedy = "write the range first, then ` | ` and its words"
+    raise PredictError("a choice", expected=f"a range: {FORMS}", got=repr(line), remedy=remedy)
+
+
+def parse_content(lines: list[str]) -> tuple[list[Choice], int]:
+    """The choices at the top of a box, and the line on which what follows them begins."""
+    count = next((k for k, line in enumerate(lines) if not line.startswith("- ")), len(lines))
+    choices = [parse_choice(line[2:]) for line in lines[:count]]
+    if not 2 <= len(choices) <= 4:
+        remedy = "begin each with `- `, on the lines below the options"
+        raise PredictError(
+            "the choices", expected="two to four", got=str(len(choices)), remedy=remedy
+        )
+    return choices, count
+
+
+def read_number(name: str, text: str | None) -> float:
+    """The glued number, from the text that the notebook holds: `3.94`, or `'7.7e-05'`."""
+    try:
+        value = ast.literal_eval(text or "")
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (ValueError, TypeError, SyntaxError):
+        number = math.nan
+    if not math.isfinite(number):
+        remedy = "glue a rounded float, an int, or a string that is one"
+        raise PredictError(name, expected="a finite number", got=str(text), remedy=remedy)
+    return number
+
+
+def shown(name: str, text: str, spec: str) -> str:
+    """A glued number as it stands in prose, where `{glue:text}` formats it."""
+    try:
+        return format_plain_text(text, spec) if spec else text.strip("'")
+    except ValueError as error:
+        remedy = "write a format such as `.2f` behind the colon, or leave both out"
+        wanted = f"a format for {text}"
+        raise PredictError(name, expected=wanted, got=spec, remedy=remedy) from error
+
+
+def right_choice(name: str, number: float, choices: list[Choice]) -> int:
+    """Which of the choices holds the number: exactly one must."""
+    held = [k for k, choice in enumerate(choices) if choice.holds(number)]
+    if len(held) != 1:
+        words = [choices[k].words for k in held]
+        got = f"{len(held)} {words} for {number:g}"
+        remedy = "mend the ranges so that they cover the run's number once, or ask anew"
+        raise PredictError(name, expected="one choice that holds it", got=got, remedy=remedy)
+    return held[0]
+
+
+class Box(nodes.General, nodes.Element):
+    """The whole; its children are the question, the choices and the answer."""
+
+
+class Question(nodes.TextElement):
+    """What is asked."""
+
+
+class ChoiceNode(nodes.TextElement):
+    """One choice, with the name of its box, its place, and whether the run says it."""
+
+
+class Answer(nodes.General, nodes.Element):
+    """What the run says, and why."""
+
+
+class Predict(SphinxDirective):
+    """``{predict} Question?`` with the option ``number`` and the choices as its content."""
+
+    has_content = True
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec = {"number": directives.unchanged_required}  # noqa: RUF012
+
+    def run(self) -> list[nodes.Node]:
+        try:
+            return [self.box()]
+        except PredictError as error:
+            raise self.error(f"PredictError: {error}") from error
+
+    def box(self) -> Box:
+        choices, behind = parse_content(list(self.content))
+        name, shown, number = self.number()
+        right = right_choice(name, number, choices)
+        box = Box(ids=[f"predict-{self.env.new_serialno('predict')}"])
+        box += Question("", "", *self.inline(self.arguments[0]))
+        for k, choice in enumerate(choices):
+            place = {"box": box["ids"][0], "place": k, "right": k == right}
+            box += ChoiceNode("", "", *self.inline(choice.words), **place)
+        answer = Answer()
+        answer += nodes.paragraph("", "", nodes.Text("The run gives "))
+        answer[0] += [nodes.strong("", shown), nodes.Text(": ")]
+        answer[0] += [*self.inline(choices[right].words), nodes.Text(".")]
+        self.state.nested_parse(self.content[behind:], self.content_offset + behind, answer)
+        box += answer
+        return box
+
+    def number(self) -> tuple[str, str, float]:
+        """Name, text and value of the number; `name:.2f` formats it as `{glue:text}` does."""
+        name, _, spec = self.options.get("number", "").partition(":")
+        try:
+            text = retrieve_glue_data(self.state.document, name).data.get("text/plain")
+        except RetrievalError as error:
+            remedy = f'name one in `:number:`, or glue it: `glue("{name}", ..., display=False)`'
+            wanted = "a number glued on this page"
+            raise PredictError(
+                name or "number", expected=wanted, got="none", remedy=remedy
+            ) from error
+        number = read_number(name, text)
+        return name, shown(name, text, spec), number
+
+    def inline(self, text: str) -> list[nodes.Node]:
+        found, messages = self.state.inline_text(text, self.lineno)
+        return [*found, *messages]
+
+
+def visit_box(translator, node: Box) -> None:
+    translator.body.append(f'<fieldset class="predict" id="{node["ids"][0]}">')
+
+
+def depart_box(translator, node: Box) -> None:
+    translator.body.append("</fieldset>\n")
+
+
+def visit_question(translator, node: Question) -> None:
+    translator.body.append('<legend><span class="title">Your prediction</span> ')
+
+
+def depart_question(translator, node: Question) -> None:
+    translator.body.append("</legend>\n")
+
+
+def visit_choice(translator, node: ChoiceNode) -> None:
+    kind = ' class="right"' if node["right"] else ""
+    translator.body.append(
+        f'<label{kind}><input type="radio" name="{node["box"]}" value="{node["place"]}" '
+        'autocomplete="off"><span>'
+    )
+
+
+def depart_choice(translator, node: ChoiceNode) -> None:
+    translator.body.append("</span></label>\n")
+
+
+def visit_answer(translator, node: Answer) -> None:
+    translator.body.append('<div role="status"><div class="answer">')
+
+
+def depart_answer(translator, node: Answer) -> None:
+    translator.body.append("</div></div>\n")
+
+
+def plainly(translator, node: nodes.Node) -> None:
+    """Other formats than HTML show the parts one below the other."""
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_directive("predict", Predict)
+    for node, *visitors in (
+        (Box, visit_box, depart_box),
+        (Question, visit_question, depart_question),
+        (ChoiceNode, visit_choice, depart_choice),
+        (Answer, visit_answer, depart_answer),
+    ):
+        plain = (plainly, plainly)
+        app.add_node(node, html=tuple(visitors), latex=plain, text=plain)
+    app.add_css_file("predict.css")
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,136 @@
+"""The quiz of the built book, answered in a real browser by mouse and by keyboard.
+
+`make book` runs this after each build. On a machine without Chromium it is skipped.
+"""
+
+import ast
+
+import nbformat
+import pytest
+from browser import Page
+
+from attnbias.errors import MissingFileError
+from tools.browser import find_browser
+from tools.chapters import ROOT
+
+CHAPTER = "01_one_picture"
+NUMBER = "one_gd_factor"
+PAGE = ROOT / "_build" / "html" / "book" / "chapters" / f"{CHAPTER}.html"
+PHONE, DESK = 390, 1200  # pixels wide
+pytestmark = pytest.mark.site
+
+
+@pytest.fixture(scope="module")
+def browser():
+    try:
+        find_browser()
+    except MissingFileError as error:
+        pytest.skip(str(error))
+    assert PAGE.is_file(), f"{PAGE} is missing: run `make book`"
+    with Page() as browser:
+        yield browser
+
+
+@pytest.fixture(params=[PHONE, DESK])
+def page(browser, request):
+    browser.open(PAGE, width=request.param)
+    return browser
+
+
+def ask(page, expression):
+    """A value of the page; `box` is its first quiz, `boxes` are all, `labels` its choices."""
+    return page.evaluate(
+        "(() => { const boxes = Array.from(document.querySelectorAll('fieldset.predict'));"
+        "const box = boxes[0], labels = Array.from(box.querySelectorAll('label'));"
+        f"return {expression}; }})()"
+    )
+
+
+def visible(page):
+    return ask(page, "box.querySelector('.answer').getBoundingClientRect().height > 0")
+
+
+def middle(page, place):
+    """Where to hit a choice, which is brought into view."""
+    page.evaluate("globalThis.MathJax?.startup?.promise.then(() => true)")  # formulas move things
+    ask(page, f"labels[{place}].scrollIntoView({{block: 'center', behavior: 'instant'}})")
+    at = f"(r => [r.left + r.width / 2, r.top + r.height / 2])(labels[{place}]"
+    return ask(page, at + ".getBoundingClientRect())")
+
+
+def click(page, place):
+    x, y = middle(page, place)
+    for kind in ("mousePressed", "mouseReleased"):
+        page.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+
+def recorded_number():
+    """What the committed notebook holds."""
+    notebook = nbformat.read(ROOT / "book/chapters" / f"{CHAPTER}.ipynb", as_version=4)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if output.get("metadata", {}).get("scrapbook", {}).get("name") == NUMBER:
+                text = output["data"]["application/papermill.record/text/plain"]
+                return float(ast.literal_eval(text))
+    raise AssertionError(f"{NUMBER} is not recorded")
+
+
+def check_answer(page, chosen):
+    """The answer is there, with the run's number, and the page says who chose what."""
+    assert visible(page)
+    said = ask(page, "box.querySelector('.answer strong').textContent")
+    assert float(said) == recorded_number()
+    assert ask(page, "box.querySelector(':checked').value") == str(chosen)
+    right = ask(page, "labels.map(l => l.className)")
+    assert right.count("right") == 1
+    wanted = {right.index("right"): '"the run"'} | {chosen: '"you"'}
+    if right[chosen]:
+        wanted = {chosen: '"you and the run"'}
+    marks = ask(page, "labels.map(l => getComputedStyle(l, '::after').content)")
+    assert {k: mark for k, mark in enumerate(marks) if mark != "none"} == wanted
+
+
+def test_a_mouse_chooses_and_the_number_appears(page):
+    assert not visible(page)
+    for place in (0, 1):
+        click(page, place)
+        check_answer(page, place)
+
+
+def test_keys_choose(page):
+    ask(page, "labels[0].firstElementChild.focus()")
+    assert not visible(page)  # to arrive is not to choose
+    page.press(" ")
+    check_answer(page, 0)
+    page.press("ArrowDown", 2)
+    check_answer(page, 2)
+    assert ask(page, "getComputedStyle(labels[2]).outlineStyle") == "solid"
+
+
+def test_each_box_fits_and_is_named(page):
+    edges = ask(page, "boxes.map(b => b.getBoundingClientRect().right)")
+    assert max(edges) <= page.evaluate("innerWidth")
+    assert ask(page, "box.querySelector('legend').textContent").startswith("Your prediction ")
+    assert min(ask(page, "labels.map(l => l.offsetHeight)")) >= 24  # tall enough to be hit
+    names = ask(page, "boxes.map(b => b.querySelector('input').name)")
+    assert len(set(names)) == len(names) > 1
+
+
+def test_without_scripts_it_works_and_on_paper_the_answer_ends_the_box(browser):
+    browser.send("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(PAGE, width=PHONE)
+        assert not visible(browser)
+        click(browser, 0)
+        check_answer(browser, 0)
+        browser.open(PAGE, width=DESK)
+        browser.send("Emulation.setEmulatedMedia", media="print")
+        assert visible(browser)
+        assert ask(browser, "box.querySelector(':checked')") is None
+    finally:
+        browser.send("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def test_a_style_sheet_that_shows_the_answer_too_early_would_be_noticed(page):
+    page.evaluate("document.querySelector('link[href*=predict]').disabled = true")
+    assert visible(page)

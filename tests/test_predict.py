@@ -1,0 +1,210 @@
+"""The book's quiz: choices are read, and one that the run's number does not decide is refused."""
+
+import importlib.util
+import io
+import re
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from sphinx.application import Sphinx
+
+from tools.chapters import ROOT, notebook_sources
+
+QUIZZES = re.compile(r"^```\{predict\}[^\n]*\n:number: ([^\n:]+)[^\n]*\n\n(.*?)^```", re.M | re.S)
+
+
+@pytest.fixture(scope="module")
+def predict():
+    spec = importlib.util.spec_from_file_location(
+        "attnbias_predict", ROOT / "book/_ext/attnbias_predict.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("line", "inside", "outside", "words"),
+    [
+        ("3 to 5 | about 4", [3, 4, 5], [2.99, 5.01], "about 4"),
+        ("-1.5 to -.5", [-1.5, -1, -0.5], [-2, 0], "-1.5 to -.5"),
+        ("< -1.5 | $|x|$ grows", [-2], [-1.5, 0], "$|x|$ grows"),
+        ("> 1e5", [1e6], [1e5, -1], "more than 1e5"),
+        ("<=2", [2, -3], [2.1], "at most 2"),
+        (">= 0", [0, 1], [-1e-300], "at least 0"),
+        ("= 48", [48], [47, 49], "exactly 48"),
+    ],
+)
+def test_a_choice_is_a_range_and_its_words(predict, line, inside, outside, words):
+    choice = predict.parse_choice(line)
+    assert choice.words == words
+    assert [choice.holds(x) for x in inside] == [True] * len(inside)
+    assert [choice.holds(x) for x in outside] == [False] * len(outside)
+
+
+@pytest.mark.parametrize("line", ["about 4", "", "5 to 3", "4 to 4", "3 - 5", "< x", "nan to 1"])
+def test_a_choice_without_a_range_is_refused(predict, line):
+    with pytest.raises(predict.PredictError, match=r"a choice: expected a range.*First|first"):
+        predict.parse_choice(line)
+
+
+def test_the_choices_end_where_the_reason_begins(predict):
+    choices, behind = predict.parse_content(["- < 0", "- > 0 | above", "", "Because."])
+    assert [choice.words for choice in choices] == ["less than 0", "above"]
+    assert behind == 2
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_too_few_or_too_many_choices_are_refused(predict, count):
+    with pytest.raises(predict.PredictError, match=f"expected two to four; got {count}"):
+        predict.parse_content([f"- = {k}" for k in range(count)])
+
+
+@pytest.mark.parametrize(("text", "number"), [("3.94", 3.94), ("'7.7e-05'", 7.7e-5), ("-2", -2)])
+def test_a_glued_number_is_read(predict, text, number):
+    assert predict.read_number("name", text) == number
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "'0.5 s'", "True", "nan", "'inf'", "[1]", "np.float64(2.0)", "<Figure>"]
+)
+def test_what_is_no_number_is_refused(predict, text):
+    with pytest.raises(predict.PredictError, match="name: expected a finite number"):
+        predict.read_number("name", text)
+
+
+def test_exactly_one_choice_must_hold_the_number(predict):
+    choices = [predict.parse_choice(line) for line in ("< 1 | low", "1 to 2 | mid", "2 to 3 | up")]
+    assert [predict.right_choice("n", x, choices) for x in (0.5, 1, 2.5)] == [0, 1, 2]
+    with pytest.raises(predict.PredictError, match=r"n: expected one choice.*0 \[\] for 4"):
+        predict.right_choice("n", 4, choices)
+    with pytest.raises(predict.PredictError, match=r"2 \['mid', 'up'\] for 2"):
+        predict.right_choice("n", 2, choices)
+
+
+KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
+QUIZ = """# Page
+
+```{{predict}} How *large* is $x$?
+:number: {number}
+
+- < 1 | small
+- 1 to 2 | about *one*
+
+See {{glue:text}}`x:.1f`.
+```"""
+
+
+def build(folder, number):
+    """The page of a notebook that has glued x = 1.25, and what Sphinx warned of."""
+    stored = {
+        "metadata": {"scrapbook": {"name": "x", "mime_prefix": "application/papermill.record/"}}
+    }
+    data = {"application/papermill.record/text/plain": "1.25"}
+    cell = new_code_cell("glue('x', x)", outputs=[new_output("display_data", data, **stored)])
+    text = new_markdown_cell(QUIZ.format(number=number))
+    notebook = new_notebook(cells=[text, cell], metadata={"kernelspec": KERNEL})
+    (folder / "source").mkdir()
+    nbformat.write(notebook, folder / "source/index.ipynb")
+    (folder / "source/predict.css").touch()
+    settings = {
+        "extensions": ["myst_nb", "attnbias_predict"],
+        "nb_execution_mode": "off",
+        "myst_enable_extensions": ["dollarmath"],
+        "html_static_path": ["."],
+    }
+    warnings = io.StringIO()
+    places = [str(folder / part) for part in ("source", "html", "doctrees")]
+    app = Sphinx(
+        places[0], None, *places[1:], "html", settings, status=None, warning=warnings,
+    )  # fmt: skip
+    app.build()
+    return (folder / "html/index.html").read_text(encoding="utf8"), warnings.getvalue()
+
+
+@pytest.fixture
+def on_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "book/_ext"))
+
+
+def test_a_page_asks_and_holds_the_answer_of_its_run(on_path, tmp_path):
+    page, warnings = build(tmp_path, "x:.2f")
+    assert warnings == ""
+    box = page[page.index("<fieldset") : page.index("</fieldset>")]
+    assert "How <em>large</em> is" in box[: box.index("</legend>")]
+    assert box.count('type="radio"') == 2
+    right = box.split('<label class="right">')[1].split("</label>")[0]
+    assert 'value="1"' in right and "about <em>one</em>" in right
+    assert "The run gives <strong>1.25</strong>: about <em>one</em>." in box
+    assert "1.2</span>" in box  # the reason, with a glued number of its own
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        ("y", "y: expected a number glued on this page"),
+        ("x:.2q", "x: expected a format for 1.25; got .2q"),
+    ],
+)
+def test_a_build_reports_a_number_that_the_page_does_not_have(on_path, tmp_path, number, said):
+    page, warnings = build(tmp_path, number)
+    assert f"PredictError: {said}" in warnings
+    assert "<fieldset" not in page
+
+
+def recorded(notebook):
+    """The numbers that a notebook has glued: for each name, its cell and its text."""
+    found = {}
+    for place, cell in enumerate(notebook.cells):
+        for output in cell.get("outputs", []):
+            if name := output.get("metadata", {}).get("scrapbook", {}).get("name"):
+                text = output["data"].get("application/papermill.record/text/plain")
+                found[name] = place, text
+    return found
+
+
+def asked(notebook):
+    """The quizzes of a notebook: cell, name of the number, and content."""
+    return [
+        (place, name, content.splitlines())
+        for place, cell in enumerate(notebook.cells)
+        if cell.cell_type == "markdown"
+        for name, content in QUIZZES.findall(cell.source)
+    ]
+
+
+def problems(predict, notebook):
+    """What is wrong with the quizzes of a notebook, beside its recorded numbers."""
+    numbers, found = recorded(notebook), []
+    for place, name, content in asked(notebook):
+        computed, text = numbers.get(name, (0, None))
+        try:
+            choices, _ = predict.parse_content(content)
+            predict.right_choice(name, predict.read_number(name, text), choices)
+        except predict.PredictError as error:
+            found.append(str(error))
+        if place > computed:
+            found.append(f"{name}: asked after it was computed")
+    return found
+
+
+ASKING = [source for source in notebook_sources() if "```{predict}" in source.read_text()]
+
+
+@pytest.mark.parametrize("source", ASKING, ids=[source.stem for source in ASKING])
+def test_a_quiz_comes_before_its_number_and_one_choice_holds_it(predict, source):
+    notebook = nbformat.read(source.with_suffix(".ipynb"), as_version=4)
+    assert 1 <= len(asked(notebook)) <= 3
+    assert len(asked(notebook)) == source.read_text().count("```{predict}")  # all have this form
+    assert problems(predict, notebook) == []
+
+
+def test_a_late_or_undecided_quiz_is_noticed(predict):
+    notebook = nbformat.read(ASKING[0].with_suffix(".ipynb"), as_version=4)
+    place, name, _ = asked(notebook)[0]
+    quiz = notebook.cells.pop(place)
+    notebook.cells.append(quiz)
+    assert f"{name}: asked after it was computed" in problems(predict, notebook)
+    quiz.source = re.sub(r"(?m)^- [^|\n]+", "- = 12345 ", quiz.source)
+    assert any("expected one choice" in problem for problem in problems(predict, notebook))
