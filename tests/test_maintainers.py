@@ -1,4 +1,4 @@
-"""The page for maintainers: its examples run, its files exist, and what it says of versions holds."""
+"""The page for maintainers: its examples run, and what it says of files and versions holds."""
 
 from __future__ import annotations
 
