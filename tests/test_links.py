@@ -27,10 +27,11 @@ def broken(text: str, folder=ROOT) -> list[str]:
             continue
         name, _, anchor = link.partition("#")
         target = folder / name
-        if name and not target.exists():
+        if not target.exists():
             out.append(link)
-        elif anchor and anchor not in anchors(target.read_text("utf8") if name else text):
-            out.append(link)
+            continue
+        headings = anchors(target.read_text("utf8") if name else text) if anchor else {""}
+        out += [link] if anchor not in headings else []
     return out
 
 
