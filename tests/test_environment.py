@@ -40,17 +40,52 @@ def test_environment_yml_has_what_the_library_and_its_chapters_need():
     project = read_pyproject()
     needed = project["dependencies"] + project["optional-dependencies"]["chapters"]
     wanted = {(CONDA_NAMES.get(name, name), version) for name, version in map(split, needed)}
-    wanted |= {("python", project["requires-python"].replace(" ", "")), ("pip", "")}
+    wanted |= {("python", "=" + binder_python(read_environment())), ("pip", "")}
 
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf8"))
+    environment = read_environment()
     plain = [line for line in environment["dependencies"] if isinstance(line, str)]
     assert {split(line) for line in plain} == wanted
     assert len(plain) == len(wanted)
     assert environment["channels"] == ["conda-forge"]
 
 
+def read_environment():
+    return yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf8"))
+
+
+def binder_python(environment):
+    """The Python whose environment repo2docker starts from, as its conda buildpack reads it.
+
+    Without a version, as in python>=3.11, it starts from its default, 3.10, and has to replace it.
+    """
+    found = [re.match(r"python\s*=+\s*([\d\.]*)", line) for line in environment["dependencies"]
+             if isinstance(line, str)]  # fmt: skip
+    versions = [match.group(1) for match in found if match]
+    return versions[0] if versions else "3.10"
+
+
+def test_binder_starts_from_a_python_that_the_library_is_tested_on():
+    named = {line.split(" :: ")[-1] for line in read_pyproject()["classifiers"] if ":: 3." in line}
+    assert binder_python(read_environment()) in named
+    assert binder_python({"dependencies": ["python>=3.11", "pip"]}) not in named
+
+
+def test_conda_takes_every_version_that_is_pinned_here():
+    """Each range of environment.yml holds the version that the tests ran with."""
+    from packaging.specifiers import SpecifierSet
+
+    pins = read_constraints()
+    pins["torch"] = (ROOT / "requirements/torch.txt").read_text().strip().split("==")[1]
+    pypi = {conda: name for name, conda in CONDA_NAMES.items()}
+    plain = [line for line in read_environment()["dependencies"] if isinstance(line, str)]
+    ranges = {pypi.get(name, name): version for name, version in map(split, plain)}
+    ranges = {name: SpecifierSet(v) for name, v in ranges.items() if name not in ("python", "pip")}
+    assert {name for name, allowed in ranges.items() if pins[name] not in allowed} == set()
+    assert "2.0" not in ranges["mpmath"]
+
+
 def test_environment_yml_installs_the_library_itself():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf8"))
+    environment = read_environment()
     nested = [line for line in environment["dependencies"] if not isinstance(line, str)]
     assert nested == [{"pip": ["-e ."]}]
 

@@ -2,56 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "attnbias"
-# Lower layers first; a module may import from its own layer and from those before it.
-LAYERS = [
-    {"errors", "_files", "_validate", "_provenance", "_extras", "_types"},
-    {"data", "losses", "tail_losses", "logdomain", "model", "checks"},
-    {"geometry"},
-    {"dynamics", "nets"},
-    {"theorems", "sweeps"},
-    {"experiments"},
-    {"figures", "ledger", "commands", "cli"},
-]
+from tools import draw_house
+from tools.house import FLOORS, LAYERS, PACKAGE, Room, imported_parts, layer, modules, own_part
 
-
-def layer(name: str) -> int:
-    for level, names in enumerate(LAYERS):
-        if name in names:
-            return level
-    raise AssertionError(f"{name} stands in no layer; give it one in LAYERS")
-
-
-def imported_parts(path: Path, source: str) -> set[str]:
-    """First component below `attnbias` of everything the module imports."""
-    package = ["attnbias", *path.relative_to(PACKAGE).parts[:-1]]
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            base = package[: len(package) - node.level + 1]
-            full = base + (node.module.split(".") if node.module else [])
-            found |= {full[1]} if len(full) > 1 else {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("attnbias."):
-            found.add(node.module.split(".")[1])
-        elif isinstance(node, ast.Import):
-            names = [alias.name.split(".") for alias in node.names]
-            found |= {parts[1] for parts in names if parts[0] == "attnbias" and len(parts) > 1}
-    return found
-
-
-def own_part(path: Path) -> str:
-    first = path.relative_to(PACKAGE).parts[0]
-    return first.removesuffix(".py")
-
-
-MODULES = sorted(
-    path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem[:2] != "__"
-)
+MODULES = modules()
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -80,3 +36,23 @@ def test_no_global_seed():
         text = path.read_text()
         for call in ("torch.manual_seed(", "np.random.seed(", "numpy.random.seed(", "random.seed("):
             assert call not in text, f"{path.name} sets a global seed"
+
+
+def test_every_part_has_a_room_and_every_room_its_parts():
+    parts = {own_part(path) for path in MODULES}
+    assert {name for names in LAYERS for name in names} == parts
+    with pytest.raises(AssertionError, match="give it a room in tools/house.py"):
+        layer("a_new_package")
+
+
+def test_the_picture_of_the_house_shows_the_code_as_it_is():
+    """`python tools/draw_house.py` draws it anew."""
+    assert draw_house.TARGET.read_text(encoding="utf8") == draw_house.draw()
+
+
+def test_a_new_room_or_a_new_import_changes_the_picture(monkeypatch):
+    before, found = draw_house.draw(), draw_house.uses()
+    monkeypatch.setattr(draw_house, "uses", lambda: found | {"nets": found["nets"] | {"checks"}})
+    assert draw_house.draw() != before
+    monkeypatch.setattr(draw_house, "FLOORS", [*FLOORS, [Room(("attic",), "boxes")]])
+    assert "attic" in draw_house.draw() and "attic" not in before

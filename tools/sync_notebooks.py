@@ -67,7 +67,7 @@ def execute(source: Path) -> str:
     client.execute()
     target = source.with_suffix(".ipynb")
     write(notebook, target)
-    return str(target.relative_to(ROOT))
+    return os.path.relpath(target, ROOT)
 
 
 def read_stored(target: Path) -> tuple[nbformat.NotebookNode | None, list]:

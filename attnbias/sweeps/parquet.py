@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._extras import need
-from .._files import as_path, target_path, writing
+from .._files import FORMAT, as_path, target_path, writing
 from ..errors import FileFormatError, MissingFileError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def write_table(path, frame: pandas.DataFrame, header: dict) -> Path:
     pyarrow, parquet = need("pyarrow", "sweeps"), need("pyarrow.parquet", "sweeps")
     path = target_path(path)
     table = pyarrow.Table.from_pandas(frame, preserve_index=False)
-    own = {_HEADER: json.dumps(header).encode()}
+    own = {_HEADER: json.dumps({"format": FORMAT, **header}).encode()}
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), **own})
     with writing(path) as stream:
         parquet.write_table(table, stream, compression="zstd")
@@ -44,6 +44,11 @@ def read_table(path, keys: tuple[str, ...]) -> tuple[pandas.DataFrame, dict]:
     header = json.loads((table.schema.metadata or {}).get(_HEADER, b"{}"))
     if not set(keys) <= header.keys():
         raise _unreadable(path, "a Parquet file without the header of one")
+    if header.get("format", 1) != FORMAT:  # the first tables did not say it
+        raise FileFormatError(
+            str(path), expected=f"format {FORMAT}", got=f"format {header['format']}",
+            remedy="read it with the version of attnbias that wrote it, or make it again",
+        )  # fmt: skip
     return table.to_pandas(), header
 
 

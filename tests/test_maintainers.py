@@ -1,0 +1,167 @@
+"""The page for maintainers: its examples run, and what it says of files and versions holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+
+import pytest
+import test_book
+
+from attnbias import _files, errors, experiments
+from attnbias._provenance import VERSION
+from attnbias.ledger import SECTIONS, find_all
+from attnbias.sweeps.parquet import read_table, write_table
+from tools import sync_notebooks
+from tools.chapters import ROOT, is_notebook
+from tools.first_cell import version
+
+PAGE = (ROOT / "book/maintainers.md").read_text(encoding="utf8")
+LONGEST = 14
+CHAPTER_CHECKS = [
+    test_book.test_cells_equal_the_source,
+    test_book.test_every_code_cell_was_executed_in_order,
+    test_book.test_no_output_is_an_error_or_on_stderr,
+    test_book.test_no_code_cell_is_longer_than_a_screen,
+    test_book.test_the_notebook_says_nothing_of_the_machine_that_ran_it,
+]
+
+
+def blocks(title: str, language: str = "python", page: str = PAGE) -> list[str]:
+    """The fenced blocks of one section."""
+    section = re.split(r"^## ", page, flags=re.M)
+    (text,) = [part for part in section if part.startswith(f"{title}\n")]
+    return [code for _, code in re.findall(rf"^(`{{3,4}}){language}\n(.*?)^\1$", text, re.M | re.S)]
+
+
+def run(title: str, page: str = PAGE) -> dict:
+    """The section's blocks, one after the other, as a reader would paste them."""
+    names: dict = {}
+    for code in blocks(title, page=page):
+        exec(compile(code, title, "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize(
+    "title", ["The path of one data set", "Add a rule", "Add a data set", "Add a check"]
+)
+def test_the_example_runs_and_is_short(title):
+    assert run(title)
+    for code in blocks(title):
+        assert len([line for line in code.splitlines() if line.strip()]) <= LONGEST
+
+
+def test_an_example_that_is_wrong_would_be_noticed():
+    with pytest.raises(AssertionError):
+        run("Add a rule", PAGE.replace("norm_power=-0.5", "norm_power=-0.6"))
+    with pytest.raises(AssertionError):
+        run("Add a check", PAGE.replace("+ trace.path_length", "+ 0.9 * trace.path_length"))
+
+
+class Pair:
+    """The part of the evidence that the example asks for."""
+
+    from attnbias.ledger import Evidence
+
+    pair = Evidence().pair
+
+
+def test_the_claim_of_the_example_is_one_that_the_ledger_judges():
+    claim = run("Add a check")["claim"]
+    (entry,) = find_all({"Ours": (claim,)}, Pair)["Ours"]
+    assert entry["verdict"] == "holds" and "pair of Section 3.3" in entry["note"]
+    fields = [{f.name for f in dataclasses.fields(c)} for c in (claim, SECTIONS["Figure 2"][0])]
+    assert fields[0] == fields[1]
+
+
+def test_the_rule_of_the_example_trains_in_torch_and_jointly():
+    names = run("Add a rule")
+    rule, data = names["HalfNormalised"](0.1), names["make_example1"]()
+    by_torch = names["train"](data, rule, 20, engine="torch")
+    assert by_torch.W_norm == pytest.approx(names["train"](data, rule, 20).W_norm, rel=1e-9)
+    assert names["train"](data, rule, 20, train_u=True).status == "completed"
+
+
+@pytest.fixture(scope="module")
+def chapter(tmp_path_factory):
+    """The page's chapter in a book of its own, executed as `make notebooks` does."""
+    folder = tmp_path_factory.mktemp("book")
+    (text,) = blocks("Add a chapter", "md")
+    source = folder / "60_a_pair.md"
+    source.write_text(text, encoding="utf8")
+    sync_notebooks.execute(source)
+    return source
+
+
+@pytest.mark.parametrize("check", CHAPTER_CHECKS, ids=lambda check: check.__name__)
+def test_the_chapter_of_the_example_passes_the_checks_of_chapters(chapter, check):
+    assert is_notebook(chapter)
+    check(chapter)
+
+
+def test_the_chapter_says_what_it_should_and_a_broken_one_is_noticed(chapter, tmp_path):
+    assert "length is 0.5 to 1e-12: True" in chapter.with_suffix(".ipynb").read_text()
+    copy = tmp_path / chapter.name
+    copy.write_text(chapter.read_text().replace("NGD(0.5), 1)", "NGD(0.5), 2)"))
+    copy.with_suffix(".ipynb").write_bytes(chapter.with_suffix(".ipynb").read_bytes())
+    with pytest.raises(AssertionError):
+        test_book.test_cells_equal_the_source(copy)
+
+
+def named_files(page: str = PAGE) -> set[str]:
+    """Paths of the repository that the page names."""
+    found = set(re.findall(r"`((?:attnbias|book|tests|tools)/[\w./-]+)`", page))
+    return found | set(re.findall(r"`((?:[A-Z]+|pyproject|_toc)\.\w+)`", page))
+
+
+def test_every_file_that_the_page_names_is_there():
+    assert len(named_files()) > 15
+    patterns = {"book/chapters/NN_name.md"}
+    assert [name for name in named_files() - patterns if not (ROOT / name).exists()] == []
+    assert named_files("`attnbias/no_such.py`") == {"attnbias/no_such.py"}
+
+
+def test_every_name_that_the_page_calls_a_table_is_one():
+    for name, path in re.findall(r"`([A-Z_]{5,}\w*)` of `(attnbias/[\w/]+\.py)`", PAGE):
+        assert re.search(rf"^{name}\b.*=", (ROOT / path).read_text(), re.M), f"{name} in {path}"
+
+
+def test_the_version_stands_the_same_in_its_three_files():
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.M).group(1)
+    assert {version(ROOT), VERSION, cited} == {VERSION}
+
+
+def recorded() -> list:
+    """The files in book/results that the library reads back."""
+    results = ROOT / "book/results"
+    return [p for p in sorted(results.glob("*.*")) if experiments_file(p)]
+
+
+def experiments_file(path) -> bool:
+    return path.stem in experiments.list()
+
+
+def commits(path) -> list[str]:
+    """The commits that a recorded file says it was made from."""
+    if path.suffix == ".parquet":
+        return [made["commit"] for made in read_table(path, ("made",))[1].get("made", [])]
+    return [json.loads(path.read_text())["provenance"]["commit"]]
+
+
+@pytest.mark.parametrize("path", recorded(), ids=lambda path: path.name)
+def test_a_recorded_run_is_from_a_clean_clone(path):
+    assert commits(path) and not any(commit.endswith("-dirty") for commit in commits(path))
+
+
+@pytest.mark.parametrize("path", recorded(), ids=lambda path: path.name)
+def test_a_recorded_run_of_another_format_is_refused(path, tmp_path):
+    copy = tmp_path / path.name
+    if path.suffix == ".parquet":
+        frame, header = read_table(path, ())
+        write_table(copy, frame, header | {"format": _files.FORMAT + 1})
+    else:
+        stored = json.loads(path.read_text())
+        copy.write_text(json.dumps(stored | {"format": _files.FORMAT + 1}))
+    with pytest.raises(errors.FileFormatError, match="format"):
+        experiments.load(path.stem, tmp_path)
