@@ -3,6 +3,7 @@
 import ast
 import builtins
 import json
+import re
 import textwrap
 
 import nbformat
@@ -37,6 +38,11 @@ NO_QUIZ_YET = (
     # Yours
     "30 37",
 )
+EXERCISE = re.compile(r"^`{3,}\{exercise\}[^\n]*\n:label: (\S+)", re.M)
+DROPDOWN = re.compile(
+    r"^`{3,}\{solution(?:-start)?\} (\S+)\n(?::label: \S+\n)?:class: dropdown", re.M
+)
+SOLUTION = re.compile(r"^`{3,}\{(?:solution-start\} (\S+)|(solution-end)\})", re.M)
 
 
 def committed(source):
@@ -196,3 +202,45 @@ def test_every_chapter_asks_for_a_prediction(tmp_path):
     silent = tmp_path / "99_silent.md"
     silent.write_text("# A chapter that asks nothing\n", encoding="utf8")
     assert chapters_without_a_quiz([*SOURCES, silent]) == {*missing, "99"}
+
+
+def executed_solutions(notebook) -> list[str]:
+    """Labels of the exercises whose solution holds a code cell that was run and says what it found."""
+    found, label = [], None
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            for begun, ended in SOLUTION.findall(cell.source):
+                label = None if ended else begun
+        elif label and cell.execution_count and "assert" in cell.source:
+            found.append(label)
+    return list(dict.fromkeys(found))
+
+
+def unsolved(text: str) -> set[str]:
+    """Labels of the exercises of a chapter's source without a solution that opens on a click."""
+    return set(EXERCISE.findall(text)) - set(DROPDOWN.findall(text))
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=IDS)
+def test_a_chapter_has_two_exercises_with_solutions_that_are_run(source):
+    text = source.read_text(encoding="utf8")
+    assert len(EXERCISE.findall(text)) >= 2
+    assert unsolved(text) == set()
+    solved = executed_solutions(committed(source))
+    assert len(solved) >= 2 and set(solved) <= set(EXERCISE.findall(text))
+
+
+def test_a_solution_that_is_missing_closed_for_good_or_not_run_is_noticed():
+    source = SOURCES[0]
+    text, notebook = source.read_text(encoding="utf8"), committed(source)
+    solved = executed_solutions(notebook)
+    assert unsolved(text.replace("{solution-start}", "{note}", 1)) == {solved[0]}
+    assert unsolved(text.replace(":class: dropdown\n```\n\nFrom", "```\n\nFrom", 1)) == {solved[0]}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.execution_count = None
+    assert executed_solutions(notebook) == []
+    notebook = committed(source)
+    for cell in notebook.cells:
+        cell.source = cell.source.replace("assert", "print")
+    assert executed_solutions(notebook) == []
