@@ -19,6 +19,9 @@ HEADING = re.compile(
     r"\s*(<p>.*?</p>)?",
     re.DOTALL,
 )
+SIGNATURE = re.compile(
+    r'<dt class="sig[^>]* id="([^"]+)">(.*?)</dt>\s*<dd>(<p>.*?</p>)', re.DOTALL
+)
 HEADERLINK = re.compile(r'<a class="headerlink".*?</a>', re.DOTALL)
 
 
@@ -27,7 +30,7 @@ def is_card(tag: str, attributes: dict[str, str]) -> bool:
     classes = set((attributes.get("class") or "").split())
     if not attributes.get("id"):
         return False
-    return tag == "figure" or (tag == "div" and bool(classes & {"math", "proof", "exercise"}))
+    return tag == "figure" or (tag == "div" and bool(classes & {"math", "proof", "exercise", "citation"}))
 
 
 class Cutter(HTMLParser):
@@ -72,6 +75,8 @@ def cut(body: str) -> dict[str, str]:
     for section, spans, title, first in HEADING.findall(body):
         for anchor in (section, *re.findall(r'id="([^"]+)"', spans)):
             cards.setdefault(anchor, f"<p><strong>{title}</strong></p>{first}")
+    for anchor, signature, first in SIGNATURE.findall(body):
+        cards[anchor] = f"<p><code>{signature.strip()}</code></p>{first}"
     short = {anchor: HEADERLINK.sub("", card) for anchor, card in cards.items()}
     return {anchor: card for anchor, card in short.items() if len(card) <= LONGEST}
 

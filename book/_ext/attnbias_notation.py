@@ -33,10 +33,10 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 STATE = "attnbias_notation"
-CHAPTERS_ONLY = "book/"
+LEFT_OUT = (HOME, "book/bibliography", "book/reference")  # their words are names
 NO_TERM_IN = (
     nodes.title, nodes.reference, nodes.literal, nodes.strong, nodes.caption, nodes.term, nodes.math,
-    nodes.rubric, addnodes.pending_xref, nodes.FixedTextElement, nodes.table, nodes.raw,
+    nodes.rubric, nodes.emphasis, addnodes.pending_xref, nodes.FixedTextElement, nodes.table, nodes.raw,
 )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ class Symbols(Made):
     required_arguments = 1
 
     def lines(self, notation: Notation) -> list[str]:
-        out = ["| symbol | meaning | | where | in code |", "|---|---|---|---|---|"]
+        out = ["| symbol | meaning | from | where | in code |", "|---|---|---|---|---|"]
         for entry in notation.symbols:
             if entry.group == self.arguments[0]:
                 shown = re.sub(r"\\\|", r"\\Vert ", entry.tex[0])
@@ -124,14 +124,14 @@ class Explain(SphinxPostTransform):
 
     def run(self, **kwargs) -> None:
         page = self.env.docname
-        if not page.startswith(CHAPTERS_ONLY) or page == HOME:
+        if page.startswith(LEFT_OUT):
             return
         notation = getattr(self.app, STATE)
         self.home = self.app.builder.get_relative_uri(page, HOME)
         here = [entry for entry in notation.symbols if entry.holds_on(page)]
         self.symbols({tokens(form): entry.id for entry in here for form in entry.tex})
-        places = notation.places
-        self.terms([entry for entry in notation.terms if places[entry.place].page != page])
+        known = [e for e in notation.terms if notation.places[e.place].page == page]
+        self.terms([e for e in notation.terms if e not in known and e.holds_on(page)])
 
     def symbols(self, forms: dict[tuple[str, ...], str]) -> None:
         seen: set[str] = set()
@@ -154,7 +154,8 @@ class Explain(SphinxPostTransform):
     def terms(self, entries: list[Entry]) -> None:
         forms = {form.lower(): e for e in entries for form in (e.name, *e.forms)}
         longest = sorted(forms, key=len, reverse=True)
-        pattern = re.compile(rf"\b({'|'.join(map(re.escape, longest))})\b(?!-)", re.IGNORECASE)
+        words = "|".join(map(re.escape, longest))
+        pattern = re.compile(rf"(?<![\w-])(?<!wide )(?<!softmax )({words})(?![\w-])", re.IGNORECASE)
         seen: set[str] = set()
         for text in list(self.document.findall(nodes.Text)):
             if isinstance(text.parent, nodes.Element) and not inside(text, NO_TERM_IN):
@@ -191,9 +192,11 @@ def offer_card(app: Sphinx, page: str, template: str, context: dict, doctree) ->
     used = doctree.get("symbols") if doctree is not None else None
     if not used:
         return
+    home = app.builder.get_relative_uri(page, HOME)
     context["body"] += (
-        '<div id="notation-card" class="card-of-notation" popover="manual" role="dialog" tabindex="-1" '
-        f'aria-label="Symbols on this page" data-entries="{" ".join(used)}"></div>'
+        '<div id="notation-card" popover="manual" role="dialog" aria-label="Symbols on this page" '
+        f'tabindex="-1" hidden><p><strong>Symbols on this page</strong> <a href="{home}">all of them</a></p>'
+        f'<div data-symbols="{" ".join(used)}"></div></div>\n'
     )
     context["header_buttons"].append(
         {

@@ -14,7 +14,7 @@ SOURCE = Path(__file__).with_name("notation.toml")
 HOME = "book/notation"  # the page that lists them
 GROUPS = ("data", "scores", "svm", "constants", "training", "joint")
 TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\S", re.DOTALL)
-NAMING = {"\\mathrm", "\\text", "\\operatorname", "\\mathcal", "\\mathbb", "\\mathbf", "\\tag"}
+NAMING = {"\\mathrm", "\\text", "\\operatorname", "\\mathcal", "\\mathbb", "\\mathbf", "\\tag", "\\begin", "\\end"}
 ACCENTS = {"\\bar", "\\hat", "\\tilde", "\\dot", "\\ddot", "\\overline"}
 HEADING = re.compile(r"^\(([\w-]+)\)=\n#+ +(.+)$", re.MULTILINE)
 

@@ -1,13 +1,11 @@
 // Cards: what a symbol, a term or a reference means, shown on hover, keyboard focus or touch; Escape hides them.
 // The texts lie in _cards/PAGE.js and are loaded by a script tag when first asked for, so from file:// as well.
 (() => {
-  if (!("popover" in HTMLElement.prototype)) {
-    document.querySelector(".btn-notation-button")?.remove();
-    return;
-  }
+  const sheet = document.getElementById("notation-card");
+  if (!("popover" in HTMLElement.prototype)) return document.querySelector(".btn-notation-button")?.remove();
   const HOME = "book/notation", WAIT = 180, LINGER = 250;
   const root = new URL(document.documentElement.dataset.content_root, location.href);
-  const pages = {}, card = document.createElement("div"), sheet = document.getElementById("notation-card");
+  const pages = {}, card = document.createElement("div");
   let shown = null, asked = null, timer = 0, finger = false;
 
   window.attnbiasCards = (page, cards) => pages[page].done(cards);
@@ -27,7 +25,8 @@
 
   // The page and the anchors that a link or a formula stands for; nothing for any other element.
   function target(element) {
-    if (element.dataset.entries) return { page: HOME, anchors: element.dataset.entries.split(" ") };
+    const entries = element.dataset.entries ?? element.dataset.symbols;
+    if (entries) return { page: HOME, anchors: entries.split(" ") };
     const url = new URL(element.href);
     const page = url.pathname.slice(root.pathname.length).replace(/\.html$/, "");
     return { page, anchors: [decodeURIComponent(url.hash.slice(1))] };
@@ -44,6 +43,7 @@
     const base = new URL(`${page}.html`, root);
     for (const name of ["href", "src"])
       for (const each of holder.content.querySelectorAll(`[${name}]`)) each[name] = new URL(each.getAttribute(name), base);
+    for (const each of holder.content.querySelectorAll(".symbol, .term")) each.replaceWith(...each.childNodes);
     for (const each of holder.content.querySelectorAll("[id]")) each.removeAttribute("id");
     for (const each of holder.content.querySelectorAll("details")) each.open = false;
     if (box === card) for (const each of holder.content.querySelectorAll("a, [tabindex]")) each.tabIndex = -1;
@@ -87,7 +87,7 @@
     timer = setTimeout(work, wait);
   }
 
-  const LINKS = "[data-entries]:not(#notation-card), a.reference.internal[href*='#']";
+  const LINKS = "[data-entries], a.reference.internal[href*='#']";
   const from = (event) => (event.target.closest?.(".bd-article, .bd-article *") ? event.target.closest(LINKS) : null);
 
   window.attnbiasNotation = async (button) => {
@@ -95,7 +95,9 @@
     if (sheet.matches(":popover-open")) return close();
     button.setAttribute("aria-expanded", "true");
     sheet.opener = button;
-    if (!sheet.firstChild) await fill(sheet, target(sheet));
+    const list = sheet.querySelector("[data-symbols]");
+    if (!list.firstChild) await fill(list, target(list));
+    sheet.hidden = false;
     sheet.showPopover();
     sheet.focus();
   };
