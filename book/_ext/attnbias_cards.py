@@ -1,7 +1,8 @@
-"""What a link shows before it is followed: boxes, equations, figures and headings of a page, cut out of its HTML.
+"""What a link shows before it is followed: formulas, boxes, figures and headings of its page.
 
-``_cards/PAGE.js`` holds them by their anchors. A page loads the file of another only when a reader points at a link
-to it, by a script tag, which works from file:// as well; so no page grows by them. `cards.js` shows them.
+They are cut out of each page's HTML into ``_cards/PAGE.js``, by their anchors. `cards.js` loads
+that file by a script tag, which works from file:// as well, when a reader points at a link to the
+page; so no page grows by them.
 """
 
 from __future__ import annotations
@@ -13,24 +14,22 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
+WHOLE = {"math", "proof", "exercise", "citation"}  # classes of what is shown as a whole
 LONGEST = 20_000  # characters: a card is a glance, not a page
 HEADING = re.compile(
-    r'<section[^>]* id="([^"]+)">\s*((?:<span id="[^"]+"></span>)*)<h\d>(.*?)(?:<a class="headerlink"[^>]*>.*?</a>)?</h\d>'
+    r'<section[^>]* id="([^"]+)">\s*((?:<span id="[^"]+"></span>)*)<h\d>(.*?)</h\d>'
     r"\s*(<p>.*?</p>)?",
     re.DOTALL,
 )
-SIGNATURE = re.compile(
-    r'<dt class="sig[^>]* id="([^"]+)">(.*?)</dt>\s*<dd>(<p>.*?</p>)', re.DOTALL
-)
+SIGNATURE = re.compile(r'<dt class="sig[^>]* id="([^"]+)">(.*?)</dt>\s*<dd>(<p>.*?</p>)', re.DOTALL)
 HEADERLINK = re.compile(r'<a class="headerlink".*?</a>', re.DOTALL)
 
 
 def is_card(tag: str, attributes: dict[str, str]) -> bool:
-    """Whether an element is shown as a whole: a formula, a box, an exercise, a figure, a table."""
+    """Whether an element is shown as a whole: a formula, a box, an exercise, a figure, a work."""
     classes = set((attributes.get("class") or "").split())
-    if not attributes.get("id"):
-        return False
-    return tag == "figure" or (tag == "div" and bool(classes & {"math", "proof", "exercise", "citation"}))
+    shown = tag == "figure" or (tag == "div" and bool(classes & WHOLE))
+    return shown and bool(attributes.get("id"))
 
 
 class Cutter(HTMLParser):

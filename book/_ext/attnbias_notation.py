@@ -1,9 +1,10 @@
-"""Symbols and terms that explain themselves: the page Notation, and what the cards show, from `notation.toml`.
+"""Symbols and terms that explain themselves, from `notation.toml`.
 
-* ``{symbols} group`` is a table of symbols, ``{terms}`` the glossary; both stand on the page Notation.
-* A formula in running text remembers which symbols stand in it. On its first use on a page a symbol that is a
-  formula of its own is a link to its entry, and so is the first use of a term in prose.
-* ``_cards/book/notation.js`` holds the card of each entry, and each page has a place for the card of its symbols.
+* ``{symbols} group`` is a table of symbols, ``{terms}`` the glossary, both on the page Notation.
+* A formula in running text remembers which symbols stand in it. On its first use on a page a symbol
+  that is a formula of its own is a link to its entry, and so is the first use of a term in prose.
+* ``_cards/book/notation.js`` holds the card of each entry, and each page that uses symbols has a
+  button for the card of them all.
 
 A symbol of Table 1 without an entry, or an entry whose place is not in the book, stops the build.
 """
@@ -22,10 +23,9 @@ from notation_source import (
     Notation,
     NotationError,
     read_notation,
-    symbols_in,
     to_html,
-    tokens,
 )
+from notation_tex import symbols_in, tokens
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
@@ -35,8 +35,9 @@ from sphinx.util.docutils import SphinxDirective
 STATE = "attnbias_notation"
 LEFT_OUT = (HOME, "book/bibliography", "book/reference")  # their words are names
 NO_TERM_IN = (
-    nodes.title, nodes.reference, nodes.literal, nodes.strong, nodes.caption, nodes.term, nodes.math,
-    nodes.rubric, nodes.emphasis, addnodes.pending_xref, nodes.FixedTextElement, nodes.table, nodes.raw,
+    nodes.title, nodes.rubric, nodes.caption, nodes.term, nodes.table, nodes.raw, nodes.math,
+    nodes.reference, nodes.literal, nodes.strong, nodes.emphasis, nodes.FixedTextElement,
+    addnodes.pending_xref,
 )  # fmt: skip
 
 
@@ -96,7 +97,7 @@ class Terms(Made):
 
 
 class SymbolNode(nodes.inline):
-    """Round a formula, or a word, that has a card: `ids` of the entries, and `uri` where it is a link."""
+    """Round what has a card: the ids of its `entries`, and `kind` and `uri` where it is a link."""
 
 
 def visit_html(translator, node: SymbolNode) -> None:
@@ -161,7 +162,9 @@ class Explain(SphinxPostTransform):
             if isinstance(text.parent, nodes.Element) and not inside(text, NO_TERM_IN):
                 self.link_terms(text, pattern, forms, seen)
 
-    def link_terms(self, text: nodes.Text, pattern, forms: dict[str, Entry], seen: set[str]) -> None:
+    def link_terms(
+        self, text: nodes.Text, pattern, forms: dict[str, Entry], seen: set[str]
+    ) -> None:
         parts: list[nodes.Node] = []
         end = 0
         for match in pattern.finditer(text):
@@ -194,9 +197,9 @@ def offer_card(app: Sphinx, page: str, template: str, context: dict, doctree) ->
         return
     home = app.builder.get_relative_uri(page, HOME)
     context["body"] += (
-        '<div id="notation-card" popover="manual" role="dialog" aria-label="Symbols on this page" '
-        f'tabindex="-1" hidden><p><strong>Symbols on this page</strong> <a href="{home}">all of them</a></p>'
-        f'<div data-symbols="{" ".join(used)}"></div></div>\n'
+        '<div id="notation-card" popover="manual" hidden role="dialog" tabindex="-1" '
+        'aria-label="Symbols on this page"><p><strong>Symbols on this page</strong> '
+        f'<a href="{home}">all of them</a></p><div data-symbols="{" ".join(used)}"></div></div>\n'
     )
     context["header_buttons"].append(
         {

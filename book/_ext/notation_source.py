@@ -1,4 +1,4 @@
-"""The symbols and terms of `notation.toml`, held against the chapters, and how a formula is searched for them."""
+"""The symbols and terms of `notation.toml`, held against the chapters."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from notation_tex import tokens
 from reference_statements import CHAPTERS, PAPER, read_chapter
 
 SOURCE = Path(__file__).with_name("notation.toml")
 HOME = "book/notation"  # the page that lists them
 GROUPS = ("data", "scores", "svm", "constants", "training", "joint")
-TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\S", re.DOTALL)
-NAMING = {"\\mathrm", "\\text", "\\operatorname", "\\mathcal", "\\mathbb", "\\mathbf", "\\tag", "\\begin", "\\end"}
-ACCENTS = {"\\bar", "\\hat", "\\tilde", "\\dot", "\\ddot", "\\overline"}
 HEADING = re.compile(r"^\(([\w-]+)\)=\n#+ +(.+)$", re.MULTILINE)
 
 
@@ -101,12 +99,14 @@ def read_notation(source: Path = SOURCE, chapters: Path = CHAPTERS) -> Notation:
         or two entries have the same name or claim the same formula on one page.
     """
     given = tomllib.loads(source.read_text(encoding="utf8"))
-    symbols, terms = (tuple(to_entry(raw, source) for raw in given[key]) for key in ("symbol", "term"))
+    symbols = tuple(to_entry(raw, source) for raw in given["symbol"])
+    terms = tuple(to_entry(raw, source) for raw in given["term"])
     places = read_places(chapters)
     forms = {tokens(form) for entry in symbols for form in entry.tex}
     ids = [entry.id.lower() for entry in (*symbols, *terms)]
+    lacking = [symbol for symbol in given["table1"] if tokens(symbol) not in forms]
     for what, wrong in (
-        ("an entry for each symbol of Table 1", [s for s in given["table1"] if tokens(s) not in forms]),
+        ("an entry for each symbol of Table 1", lacking),
         ("places of the book", [e.place for e in (*symbols, *terms) if e.place not in places]),
         ("one entry a name, capital letters or not", [i for i in ids if ids.count(i) > 1]),
         (f"groups out of {GROUPS}", [e.id for e in symbols if e.group not in GROUPS]),
@@ -122,59 +122,12 @@ def clashes(symbols: tuple[Entry, ...], chapters: Path) -> list[str]:
     found = []
     for page in [f"book/chapters/{path.stem}" for path in sorted(chapters.glob("*.md"))]:
         forms = [tokens(form) for e in symbols if e.holds_on(page) for form in e.tex]
-        found += [f"{page}: {''.join(form)}" for form in sorted(set(forms)) if forms.count(form) > 1]
+        twice = sorted({form for form in forms if forms.count(form) > 1})
+        found += [f"{page}: {''.join(form)}" for form in twice]
     return found
-
-
-def tokens(tex: str) -> tuple[str, ...]:
-    """The symbols of a formula one by one; a pair of braces round a single one does not count."""
-    out: list[str] = []
-    for token in TOKEN.findall(tex):
-        out.append(token)
-        if token == "}" and len(out) > 2 and out[-3] == "{" and out[-2] not in "{}":
-            out[-3:] = [out[-2]]
-    return tuple(out)
-
-
-def end_of_group(found: tuple[str, ...], start: int) -> int:
-    """The place behind the group, or the single token, that begins at `start`."""
-    depth = 0
-    for place in range(start, len(found)):
-        depth += {"{": 1, "}": -1}.get(found[place], 0)
-        if depth <= 0:
-            return place + 1
-    return len(found)
-
-
-def symbols_in(tex: str, forms: dict[tuple[str, ...], str]) -> list[str]:
-    """The entries whose symbols stand in a formula, in its order; indices are not searched.
-
-    Parameters
-    ----------
-    tex : str
-        The formula.
-    forms : dict
-        The id of an entry, by the tokens of each of its forms.
-    """
-    found, out, place = tokens(tex), [], 0
-    longest = sorted(forms, key=len, reverse=True)
-    while place < len(found):
-        fits = (form for form in longest if found[place : place + len(form)] == form)
-        form = next((f for f in fits if found[place + len(f) : place + len(f) + 1] not in (("_",), ("'",))), None)
-        if form:
-            out.append(forms[form])
-            place += len(form)
-        elif found[place] in NAMING | ACCENTS | {"_"}:
-            place = end_of_group(found, place + 1)
-        else:
-            place += 1
-            if found[place : place + 1] == ("_",) and found[place - 1] not in "{}":
-                place = end_of_group(found, place + 1)
-    return list(dict.fromkeys(out))
 
 
 def to_html(text: str) -> str:
     """Plain text with formulas in dollars, as the pages have them."""
-    parts = re.split(r"\$([^$]+)\$", text)
-    math = '<span class="math notranslate nohighlight">\\({}\\)</span>'
-    return "".join(math.format(escape(p)) if k % 2 else escape(p, quote=False) for k, p in enumerate(parts))
+    math = r'<span class="math notranslate nohighlight">\(\1\)</span>'
+    return re.sub(r"\$([^$]+)\$", math, escape(text, quote=False))
