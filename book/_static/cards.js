@@ -113,6 +113,12 @@
   card.setAttribute("role", "tooltip");
   document.body.append(card);
 
+  // A link is one stop of the Tab key, not a second one at the formula in it.
+  addEventListener("load", async () => {
+    await window.MathJax?.startup?.promise;
+    for (const each of document.querySelectorAll("a.symbol mjx-container")) each.removeAttribute("tabindex");
+  });
+
   document.addEventListener("pointerover", (event) => {
     if (event.pointerType === "touch") return;
     const element = from(event);
