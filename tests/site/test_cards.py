@@ -20,6 +20,7 @@ TERM = "a.term[href$='#term-vacuous']"
 EQUATION = "a.reference.internal[href='#equation-eq-m1']"
 BOX = "a.reference.internal[href$='11_theorem1.html#theorem-1']"
 FIGURE = "a.reference.internal[href='#fig-master-path']"
+LINK = re.compile(r'<a class="reference internal" href="([^"]*#[^"]+)"')
 HEAVIEST_SCRIPT, HEAVIEST_CARDS = 10_000, 100_000
 OPEN = "document.getElementById('hover-card').matches(':popover-open')"
 SHEET = "document.getElementById('notation-card')"
@@ -248,6 +249,23 @@ def test_every_entry_that_a_page_names_has_a_card():
         named = re.findall(r'data-(?:entries|symbols)="([^"]*)"', page)
         assert {one for ids in named for one in ids.split()} <= known, name
     assert {"sym-w-mm", "term-vacuous"} <= known
+
+
+def test_nearly_every_reference_has_a_card():
+    cards, lacking, seen = {}, [], 0
+    for file in (SITE / "_cards").rglob("*.js"):
+        body = file.read_text(encoding="utf8").partition(", ")[2]
+        cards[file.with_suffix(".html").relative_to(SITE / "_cards")] = json.loads(body[:-2])
+    for name in toc_files():
+        page = SITE / f"{name}.html"
+        for link in LINK.findall(page.read_text(encoding="utf8")):
+            path, _, anchor = link.partition("#")
+            leads = (page.parent / path).resolve() if path else page.resolve()
+            shown = cards[leads.relative_to(SITE.resolve())]
+            seen += 1
+            lacking += [] if anchor in shown else [f"{name}: {link}"]
+    assert seen > 1000
+    assert len(lacking) < 0.01 * seen, lacking
 
 
 def test_script_and_cards_are_light():
