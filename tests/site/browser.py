@@ -8,7 +8,10 @@ from pathlib import Path
 
 from tools.browser import Browser
 
-KEYS = {"ArrowLeft": 37, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35, " ": 32}
+KEYS = {
+    "ArrowLeft": 37, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35, " ": 32,
+    "Tab": 9, "Escape": 27,
+}  # fmt: skip
 WAIT_S = 30
 
 
@@ -60,6 +63,10 @@ class Page:
         for _ in range(times):
             self.send("Input.dispatchKeyEvent", type="keyDown", **name)
             self.send("Input.dispatchKeyEvent", type="keyUp", **name)
+
+    def point(self, x: float, y: float) -> None:
+        """The mouse moved to a place."""
+        self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def touch(self, x: float, y: float) -> None:
         """A finger put down and lifted."""

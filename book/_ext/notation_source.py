@@ -1,0 +1,133 @@
+"""The symbols and terms of `notation.toml`, held against the chapters."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from notation_tex import tokens
+from reference_statements import CHAPTERS, PAPER, read_chapter
+
+SOURCE = Path(__file__).with_name("notation.toml")
+HOME = "book/notation"  # the page that lists them
+GROUPS = ("data", "scores", "svm", "constants", "training", "joint")
+HEADING = re.compile(r"^\(([\w-]+)\)=\n#+ +(.+)$", re.MULTILINE)
+
+
+class NotationError(Exception):
+    """`notation.toml` lacks a symbol, names one twice, or a place that is not in the book."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the book defines something: page, anchor, and what a link to it says."""
+
+    page: str
+    anchor: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A symbol, or a term of the glossary."""
+
+    id: str
+    means: str
+    place: str
+    tex: tuple[str, ...] = ()
+    group: str = ""
+    provenance: str = ""
+    code: str = ""
+    name: str = ""
+    forms: tuple[str, ...] = ()
+    only: tuple[int, ...] | None = None
+    never: tuple[int, ...] = ()
+
+    def holds_on(self, page: str) -> bool:
+        """Whether the symbol has this meaning on a page, which may be a numbered chapter."""
+        number = re.match(r"book/chapters/(\d+)_", page)
+        chapter = int(number.group(1)) if number else 0
+        return chapter not in self.never and (self.only is None or chapter in self.only)
+
+
+@dataclass(frozen=True)
+class Notation:
+    symbols: tuple[Entry, ...]
+    terms: tuple[Entry, ...]
+    places: dict[str, Place]
+
+
+def read_places(chapters: Path = CHAPTERS) -> dict[str, Place]:
+    """What a place may name: labelled headings, boxes, and equations of the paper."""
+    places = {"chap-notation": Place(HOME, "chap-notation", "Notation")}
+    for path in sorted(chapters.glob("*.md")):
+        page = f"book/chapters/{path.stem}"
+        for label, title in HEADING.findall(path.read_text(encoding="utf8")):
+            places[label] = Place(page, label, title)
+        for kept in read_chapter(path):
+            title = kept.title or kept.label
+            if kept.kind == "equation":
+                title = f"Equation ({title})"
+            elif PAPER.fullmatch(kept.label):
+                title = kept.label.replace("-", " ").capitalize()
+            places[kept.label] = Place(page, kept.label, title)
+    return places
+
+
+def to_entry(raw: dict, path: Path) -> Entry:
+    try:
+        lists = {key: tuple(value) for key, value in raw.items() if isinstance(value, list)}
+        named = {"id": "term-" + re.sub(r"\W+", "-", raw["name"])} if "name" in raw else {}
+        named |= {"id": f"sym-{raw['id']}".lower()} if "id" in raw else {}
+        return Entry(**{**raw, **lists, **named})
+    except (TypeError, KeyError) as error:
+        raise NotationError(
+            f"{path.name}: expected the fields that its head names; got {raw}. {error}"
+        ) from error
+
+
+def read_notation(source: Path = SOURCE, chapters: Path = CHAPTERS) -> Notation:
+    """The symbols and the terms, with the places that define them.
+
+    Raises
+    ------
+    NotationError
+        If a symbol of Table 1 has no entry, an entry names a place that the chapters do not have,
+        or two entries have the same name or claim the same formula on one page.
+    """
+    given = tomllib.loads(source.read_text(encoding="utf8"))
+    symbols = tuple(to_entry(raw, source) for raw in given["symbol"])
+    terms = tuple(to_entry(raw, source) for raw in given["term"])
+    places = read_places(chapters)
+    forms = {tokens(form) for entry in symbols for form in entry.tex}
+    ids = [entry.id.lower() for entry in (*symbols, *terms)]
+    lacking = [symbol for symbol in given["table1"] if tokens(symbol) not in forms]
+    for what, wrong in (
+        ("an entry for each symbol of Table 1", lacking),
+        ("places of the book", [e.place for e in (*symbols, *terms) if e.place not in places]),
+        ("one entry a name, capital letters or not", [i for i in ids if ids.count(i) > 1]),
+        (f"groups out of {GROUPS}", [e.id for e in symbols if e.group not in GROUPS]),
+        ("one meaning of a symbol on a page", clashes(symbols, chapters)),
+    ):
+        if wrong:
+            raise NotationError(f"{source.name}: expected {what}; see {wrong}")
+    return Notation(symbols, terms, places)
+
+
+def clashes(symbols: tuple[Entry, ...], chapters: Path) -> list[str]:
+    """Symbols with two meanings in one chapter."""
+    found = []
+    for page in [f"book/chapters/{path.stem}" for path in sorted(chapters.glob("*.md"))]:
+        forms = [tokens(form) for e in symbols if e.holds_on(page) for form in e.tex]
+        twice = sorted({form for form in forms if forms.count(form) > 1})
+        found += [f"{page}: {''.join(form)}" for form in twice]
+    return found
+
+
+def to_html(text: str) -> str:
+    """Plain text with formulas in dollars, as the pages have them."""
+    math = r'<span class="math notranslate nohighlight">\(\1\)</span>'
+    return re.sub(r"\$([^$]+)\$", math, escape(text, quote=False))

@@ -1,0 +1,217 @@
+"""Symbols and terms: their one source, which formulas hold them, and what the build refuses."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+from docutils import nodes
+from docutils.utils import new_document
+from sphinx.errors import ExtensionError
+
+from tools.chapters import ROOT
+
+sys.path.insert(0, str(ROOT / "book/_ext"))
+
+import attnbias_cards  # noqa: E402
+import attnbias_notation  # noqa: E402
+from notation_source import SOURCE, NotationError, read_notation, to_html  # noqa: E402
+from notation_tex import symbols_in, tokens  # noqa: E402
+
+TEXT = SOURCE.read_text(encoding="utf8")
+PAGE = "book/chapters/23_master"
+
+
+@pytest.fixture(scope="module")
+def notation():
+    return read_notation()
+
+
+def forms_of(notation, page=PAGE):
+    entries = [entry for entry in notation.symbols if entry.holds_on(page)]
+    return {tokens(form): entry.id for entry in entries for form in entry.tex}
+
+
+def test_each_symbol_and_term_says_what_it_means_and_where(notation):
+    for entry in (*notation.symbols, *notation.terms):
+        assert entry.means and len(entry.means) < 200, entry.id
+        assert not entry.means.endswith("."), entry.id  # the page and the card end it
+        assert entry.means.count("$") % 2 == 0, entry.id
+        assert (ROOT / f"{notation.places[entry.place].page}.md").is_file()
+    assert {entry.provenance for entry in notation.symbols} == {"a", "b", "c", "d"}
+
+
+def test_the_page_shows_every_group(notation):
+    page = (ROOT / "book/notation.md").read_text(encoding="utf8")
+    for group in {entry.group for entry in notation.symbols}:
+        assert page.count(f"```{{symbols}} {group}\n") == 1, group
+    assert page.count("```{terms}\n") == 1
+
+
+BROKEN = {
+    "a symbol of Table 1 without an entry": ("'\\Xi', '\\m", "'\\Xi', '\\Xi_7', '\\m"),
+    "an entry whose symbol was renamed": ("tex = ['\\Xi']", "tex = ['\\Xi_7']"),
+    "a symbol's place that no chapter has": ('place = "w-svm"', 'place = "w-svn"'),
+    "a term's place that no chapter has": ('place = "score-trap"', 'place = "score-trip"'),
+    "two entries of one name": ('id = "xi"', 'id = "w-mm"'),
+    "names that differ by a capital alone": ('id = "xi"', 'id = "W-MM"'),
+    "two meanings in one chapter": ("only = [18, 22]", "only = [5, 18, 22]"),
+    "a group that the page does not show": ('group = "scores"', 'group = "scars"'),
+    "a field that nothing reads": ('code = "data.n"', 'coda = "data.n"'),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda name: name.replace(" ", "-"))
+def test_the_build_refuses(broken, tmp_path, monkeypatch):
+    old, new = BROKEN[broken]
+    assert old in TEXT
+    source = tmp_path / "notation.toml"
+    source.write_text(TEXT.replace(old, new), encoding="utf8")
+    with pytest.raises(NotationError, match="expected"):
+        read_notation(source)
+    monkeypatch.setattr(attnbias_notation, "read_notation", lambda: read_notation(source))
+    with pytest.raises(ExtensionError, match="notation.toml"):
+        attnbias_notation.read_source(SimpleNamespace())
+
+
+@pytest.mark.parametrize(
+    ("formula", "found"),
+    [
+        ("W_{mm}", ["sym-w-mm"]),
+        (r"\Xi = 1/\|W_{mm}\|", ["sym-xi", "sym-w-mm"]),
+        (r"\gamma_{it}", ["sym-gamma-token"]),
+        (r"\varphi_{i, \tau}", ["sym-phi-token"]),
+        (r"W_0^\perp", ["sym-w-0-perp"]),
+        (r"L - L^*", ["sym-loss", "sym-loss-infimum"]),
+        (r"u^\top x_{i,1}", ["sym-u", "sym-x-query"]),
+        (r"\bar W_{mm}", ["sym-w-mm-bar"]),
+        # other symbols that only begin, or sound, like one of the table
+        ("W_7", []),
+        ("W'", []),
+        (r"\bar W", []),
+        (r"\etaz", []),
+        (r"\text{the tuna}", []),
+        (r"M_{W}", []),
+        (r"\begin{pmatrix}1\end{pmatrix}", []),
+    ],
+)
+def test_symbols_are_found_in_a_formula(notation, formula, found):
+    assert symbols_in(formula, forms_of(notation)) == found
+
+
+def test_a_letter_has_the_meaning_of_its_chapter(notation):
+    def alpha(number):
+        return symbols_in(r"\alpha", forms_of(notation, f"book/chapters/{number}_x"))
+
+    assert alpha(18) == ["sym-alpha-dm"]
+    assert alpha(44) == []  # a selection of tokens there
+
+
+def explained(notation, document, page=PAGE):
+    """The document with what the transform puts round its symbols and terms."""
+    builder = SimpleNamespace(get_relative_uri=lambda here, there: "../notation.html")
+    app = SimpleNamespace(builder=builder, attnbias_notation=notation)
+    document.settings.env = SimpleNamespace(docname=page, app=app)
+    attnbias_notation.Explain(document).run()
+    return [node.attributes for node in document.findall(attnbias_notation.SymbolNode)]
+
+
+def paragraph(*parts):
+    document = new_document(PAGE)
+    document += nodes.paragraph("", "", *parts)
+    return document
+
+
+def test_the_first_use_of_a_symbol_is_a_link(notation):
+    document = paragraph(nodes.math("", "W_{mm}"), nodes.math("", "W_{mm}"), nodes.math("", "v"))
+    first, second = explained(notation, document)
+    assert first["uri"] == "../notation.html#sym-w-mm"
+    assert "uri" not in second and second["entries"] == ["sym-w-mm"]
+    assert document["symbols"] == ["sym-w-mm"]
+
+
+def test_symbols_of_a_displayed_formula_are_on_the_card_of_the_page(notation):
+    document = paragraph(nodes.Text("So"))
+    document += nodes.math_block("", r"\Xi = 1")
+    assert explained(notation, document) == []
+    assert document["symbols"] == ["sym-xi"]
+
+
+def test_the_first_use_of_a_term_is_a_link(notation):
+    document = paragraph(nodes.Text("Support tokens hold it; support tokens do."))
+    (only,) = explained(notation, document)
+    assert only["uri"] == "../notation.html#term-support-token"
+    assert document.astext() == "Support tokens hold it; support tokens do."
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        nodes.Text("by a wide margin"),
+        nodes.Text("the softmax score"),
+        nodes.Text("the key-query matrix"),
+        nodes.Text("the scoreboard"),
+        nodes.reference("", "margin", refuri="x"),
+        nodes.literal("", "margin"),
+        nodes.strong("", "margin"),
+    ],
+    ids=lambda node: node.astext().replace(" ", "-"),
+)
+def test_other_words_are_left_alone(notation, part):
+    assert explained(notation, paragraph(part)) == []
+
+
+def test_the_chapter_that_defines_a_term_does_not_link_it(notation):
+    document = paragraph(nodes.Text("the margin"))
+    assert explained(notation, document, notation.places["w-svm"].page) == []
+
+
+def test_the_page_of_the_notation_does_not_link_to_itself(notation):
+    document = paragraph(nodes.math("", "W_{mm}"), nodes.Text("the margin"))
+    assert explained(notation, document, "book/notation") == []
+
+
+def test_a_card_is_one_line_and_a_link(notation):
+    entry = next(entry for entry in notation.symbols if entry.id == "sym-xi")
+    markup = attnbias_notation.card(entry, notation, lambda page: f"{page}.html")
+    assert markup.startswith(
+        '<dt><span class="math notranslate nohighlight">\\(\\Xi\\)</span></dt>'
+    )
+    assert '<a href="book/chapters/04_attention_svm.html#w-svm">' in markup
+    assert to_html("$a < b$ & c") == (
+        '<span class="math notranslate nohighlight">\\(a &lt; b\\)</span> &amp; c'
+    )
+
+
+BODY = """<section id="top">
+<span id="chap-top"></span><h1>Top<a class="headerlink" href="#top">#</a></h1>
+<p>First words.</p><p>More.</p>
+<div class="proof theorem admonition" id="t-1"><div class="inner">A<div>B</div></div></div>
+<div class="math" id="equation-e">\\[x\\]</div>
+<figure class="align-default" id="fig"><img src="x.png"></figure>
+<div id="other">no</div>
+<dl><dt class="sig" id="lib.f">f(x)</dt>
+<dd><p>Does it.</p><p>Long.</p></dd></dl>
+</section>"""
+
+
+def test_cards_are_cut_out_of_a_page():
+    cards = attnbias_cards.cut(BODY)
+    assert cards["top"] == cards["chap-top"] == "<p><strong>Top</strong></p><p>First words.</p>"
+    assert cards["t-1"].count("<div") == cards["t-1"].count("</div") == 3
+    assert cards["equation-e"] == '<div class="math" id="equation-e">\\[x\\]</div>'
+    assert cards["fig"].endswith("</figure>")
+    assert cards["lib.f"] == "<p><code>f(x)</code></p><p>Does it.</p>"
+    assert "other" not in cards
+
+
+def test_what_is_too_long_for_a_glance_has_no_card():
+    long = BODY.replace("A<div>", "A" * attnbias_cards.LONGEST + "<div>")
+    assert set(attnbias_cards.cut(BODY)) - set(attnbias_cards.cut(long)) == {"t-1"}
+
+
+def test_cards_of_a_page_are_added_to(tmp_path):
+    app = SimpleNamespace(outdir=tmp_path)
+    attnbias_cards.write_cards(app, "book/a", {"one": "1", "two": "</script>"})
+    attnbias_cards.write_cards(app, "book/a", {"one": "new"})
+    text = (tmp_path / "_cards/book/a.js").read_text(encoding="utf8")
+    assert text == 'attnbiasCards("book/a", {"one": "new", "two": "</script>"})\n'
