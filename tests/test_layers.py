@@ -56,3 +56,23 @@ def test_a_new_room_or_a_new_import_changes_the_picture(monkeypatch):
     assert draw_house.draw() != before
     monkeypatch.setattr(draw_house, "FLOORS", [*FLOORS, [Room(("attic",), "boxes")]])
     assert "attic" in draw_house.draw() and "attic" not in before
+
+
+def too_long(rows) -> list[str]:
+    """Calls that would run out of their box; all other text is wrapped."""
+    inside = draw_house.WIDTH - draw_house.LEFT
+    room_for = {room: room.share * (inside + draw_house.GAP) - draw_house.GAP
+                - 2 * draw_house.PAD - 21 for row in rows for room in row}  # fmt: skip
+    return [call for room, width in room_for.items() for _, call in room.stations
+            if len(call) * draw_house.CALL > width]  # fmt: skip
+
+
+def test_the_picture_reads_on_a_phone_and_aloud():
+    assert draw_house.WIDTH <= 360  # the column of a phone: letters keep their 12 pixels
+    assert too_long(draw_house.rows()) == []
+    narrow = Room(("attic",), "boxes", (("8", "a_call_that_is_far_too_long(data)"),), 0.34)
+    assert too_long([[narrow]]) == ["a_call_that_is_far_too_long(data)"]
+    said = draw_house.described(draw_house.uses())
+    parts = {own_part(path) for path in MODULES}
+    calls = {call for floor in FLOORS for room in floor for _, call in room.stations}
+    assert [words for words in parts | calls if words not in said] == []

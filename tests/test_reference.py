@@ -26,6 +26,7 @@ import reference_text as text  # noqa: E402
 LISTED = kept.listed_names()
 STATEMENTS = kept.read_statements()
 SHORT = kept.short_names(LISTED)
+CONSTANTS = [full for full in LISTED if kept.is_constant(full)]
 
 
 def packages():
@@ -39,6 +40,8 @@ def has_example(obj) -> bool:
 
 def docstrings(full):
     """The docstring of a public name, and those of a class's own members."""
+    if kept.is_constant(full):
+        return [kept.constant_doc(full)]
     obj = kept.resolve(full)
     members = vars(obj).items() if inspect.isclass(obj) else ()
     public = [member for name, member in members if not name.startswith("_")]
@@ -57,7 +60,7 @@ def rst(docstring: str, defaults=None) -> str:
     return "\n".join(text.to_rst(inspect.cleandoc(docstring).split("\n"), SHORT, defaults))
 
 
-def test_the_reference_lists_every_function_and_class_of_the_packages():
+def test_the_reference_lists_every_name_of_the_packages():
     documented = {id(kept.resolve(full)) for full in LISTED}
     public = [(p.__name__, name, getattr(p, name)) for p in packages() for name in names_of(p)]
     assert len(public) > 150
@@ -67,8 +70,7 @@ def test_the_reference_lists_every_function_and_class_of_the_packages():
 
 def names_of(package):
     chosen = getattr(package, "__all__", ())
-    wanted = (name for name in chosen if not inspect.ismodule(getattr(package, name)))
-    return [name for name in wanted if callable(getattr(package, name))]
+    return [name for name in chosen if not inspect.ismodule(getattr(package, name))]
 
 
 def test_a_name_that_is_not_there_is_refused():
@@ -83,7 +85,19 @@ def test_a_name_on_two_pages_is_refused(tmp_path):
         kept.listed_names(tmp_path)
 
 
-@pytest.mark.parametrize("full", LISTED)
+@pytest.mark.parametrize("full", CONSTANTS)
+def test_each_constant_says_what_it_is(full):
+    assert kept.constant_doc(full).endswith(".")
+
+
+def test_a_constant_without_a_word_would_be_noticed(monkeypatch):
+    monkeypatch.setattr(attnbias, "LIMITS", (1, 2), raising=False)
+    assert kept.is_constant("attnbias.LIMITS") and not kept.is_constant("attnbias.train")
+    with pytest.raises(kept.MappingError, match="#: above attnbias.LIMITS"):
+        kept.constant_doc("attnbias.LIMITS")
+
+
+@pytest.mark.parametrize("full", [full for full in LISTED if full not in CONSTANTS])
 def test_each_public_name_has_a_docstring_with_an_example(full):
     assert has_example(kept.resolve(full)), f"{full} has no example"
 

@@ -46,6 +46,7 @@ __all__ = [
     "write",
 ]
 
+#: Every claim, by the section of the ledger that shows it, in the ledger's order.
 SECTIONS: dict[str, tuple[Claim, ...]] = {
     "The setting": SETTING,
     "The assumptions": ASSUMPTIONS,

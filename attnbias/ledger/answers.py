@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: How far an answer is settled: each word, from proved to conjectured, and what it stands for.
 STRENGTHS = {
     "proved": "Proved here {prov}`c` for all that the answer speaks of, and checked by runs.",
     "proved in part": "Proved {prov}`c` for an example, near the limit or under a condition that "
@@ -42,6 +43,7 @@ class Answer:
     claims: tuple[str, ...] = ()
 
 
+#: The open questions of the paper and of its subject that the book answers, as `Answer` objects.
 ANSWERS = (
     Answer(
         "Does momentum turn $W$ faster?",

@@ -49,6 +49,7 @@ def make_near_degenerate(
     return plant_slack(make_example1(n, T, d, sigma=sigma, seed=seed), slack, seed=seed)
 
 
+#: The data sets that a grid may call by a short name, and the functions that make them.
 MODELS: dict[str, Callable[..., Dataset]] = {
     "example1": make_example1,
     "near_degenerate": make_near_degenerate,

@@ -21,7 +21,9 @@ from reference_statements import (
     MAPPING,
     MappingError,
     Statement,
+    constant_doc,
     is_check,
+    is_constant,
     listed_names,
     read_statements,
     resolve,
@@ -89,7 +91,10 @@ class Names(Generated):
         out = [".. container:: stated", "", f"   {reference.links(names)}", ""]
         out = out if len(names) > 3 else []
         for full in names:
-            if inspect.isclass(resolve(full)):
+            if is_constant(full):
+                words = inline(constant_doc(full), reference.short)
+                out += [f".. py:data:: {full}", "", f"   {words}", ""]
+            elif inspect.isclass(resolve(full)):
                 out += [f".. autoclass:: {full}", "   :members:", ""]
             else:
                 out += [f".. autofunction:: {full}", ""]

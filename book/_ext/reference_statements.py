@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
+import sys
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from sphinx.pycode import ModuleAnalyzer
 
 MAPPING = Path(__file__).with_name("statements.toml")
 CHAPTERS = Path(__file__).parent.parent / "chapters"
@@ -142,6 +146,31 @@ def resolve(full: str):
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise MappingError(f"expected a public name of the library; got {full}") from error
+
+
+def is_constant(full: str) -> bool:
+    """Whether a public name is a value, such as a dictionary, and has no docstring of its own."""
+    obj = resolve(full)
+    return not callable(obj) and not inspect.ismodule(obj)
+
+
+def constant_doc(full: str) -> str:
+    """The ``#:`` lines above a constant where it is assigned, in its module or below its package.
+
+    Raises
+    ------
+    MappingError
+        If there are none.
+    """
+    package, _, name = full.rpartition(".")
+    obj = resolve(full)
+    modules = [name for name in sorted(sys.modules) if f"{name}.".startswith(f"{package}.")]
+    for module in modules:
+        if getattr(sys.modules[module], name, None) is obj:
+            docs = ModuleAnalyzer.for_module(module).find_attr_docs()
+            if ("", name) in docs:
+                return "\n".join(docs["", name]).strip()
+    raise MappingError(f"expected a line that begins with #: above {full}, where it is assigned")
 
 
 def short_names(listed: dict[str, str]) -> dict[str, str]:
