@@ -72,8 +72,8 @@ def plot_bad_start(data: Dataset, trace: Trace, W0):
         softmax.plot(step, scores[kept, i], label=f"sequence {i + 1}", **look)
     softmax.plot(step[[0, -1]], [0.5, 0.5], color=FAINT, linewidth=1.0)
     softmax.set_ylim(-0.04, 1.04)
-    softmax.set_title("softmax at the optimal token")
-    softmax.set_ylabel("softmax score")
+    softmax.set_title("attention to the optimal token")
+    softmax.set_ylabel("attention")
     for axis, name in ((cosine, "alignment"), (loss, "loss_gap")):
         values = log10_series(trace, name)[kept]
         axis.plot(step, np.where(np.isfinite(values), values, np.nan), color=INK)

@@ -152,6 +152,6 @@ def _draw_grid(picture: Picture, percent, n: int, T: int, opt) -> None:
     middle = (left + width * T / 2, top + height * n / 2)
     picture.add(
         f'{frames}</g><g text-anchor="middle">{columns}'
-        f'<text x="{middle[0]:g}" y="{picture.size[1] - 6}">token t</text>'
+        f'<text x="{middle[0]:g}" y="{picture.size[1] - 6}">token</text>'
         f'<text transform="translate(20 {middle[1]:g}) rotate(-90)">sequence i</text></g>'
     )

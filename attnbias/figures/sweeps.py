@@ -178,7 +178,7 @@ def plot_settling(table, decades, tolerance: float = 0.05):
         look = rule_style(kind) | {"linestyle": "", "markersize": 3.5, "markeredgewidth": 0}
         axis.plot(dots["height"], dots["exponent"], label=kind, alpha=0.5, **look)
     axis.set_xscale("log")
-    axis.set_xlabel(r"height, settling rate $\times\ \Xi |W|$")
+    axis.set_xlabel(r"settled height: settling rate $\times\ \Xi |W|$")
     axis.set_ylabel("exponent over one decade")
     fig.legend(loc="outside upper center", ncols=2, markerscale=1.6)
     return fig

@@ -67,9 +67,9 @@ def plot_attention(maps, steps=None, opt=None):
         axis.remove()
     for index, axis in enumerate(axes[: len(maps)]):
         axis.set_ylabel("sequence i" if index % columns == 0 else "")
-        axis.set_xlabel("token t" if index + columns >= len(maps) else "")
+        axis.set_xlabel("token" if index + columns >= len(maps) else "")
         axis.tick_params(labelbottom=index + columns >= len(maps))
-    fig.colorbar(image, ax=list(axes[: len(maps)]), label="softmax score", pad=0.02)
+    fig.colorbar(image, ax=list(axes[: len(maps)]), label="attention", pad=0.02)
     return fig
 
 
@@ -186,8 +186,8 @@ def plot_support(solution):
     top, bottom = fig.subplots(2, 1, sharex=True)
     top.axhline(1.0, color=INK, linewidth=0.9)
     looks = (
-        (support, "support vector", COLOURS["blue"], "o"),
-        (~support, "slack constraint", COLOURS["vermillion"], "s"),
+        (support, r"supports $W_{mm}$", COLOURS["blue"], "o"),
+        (~support, "room to spare", COLOURS["vermillion"], "s"),
     )
     for chosen, name, colour, marker in looks:
         if chosen.any():
@@ -196,7 +196,7 @@ def plot_support(solution):
                 LineCollection([[(i, 0), (i, dual[i])] for i in k[chosen]], colors=colour)
             )
             bottom.plot(k[chosen], dual[chosen], marker, color=colour)
-    top.set_ylabel(r"margin $\langle z_k, W_{mm}\rangle$")
+    top.set_ylabel(r"logit gap $\langle z_k, W_{mm}\rangle$")
     bottom.set_ylabel(r"dual weight $\alpha_k$")
     bottom.set_xlabel("constraint k")
     bottom.xaxis.set_major_locator(MaxNLocator(8, integer=True))

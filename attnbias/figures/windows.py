@@ -128,7 +128,7 @@ def plot_exponent_windows(runs, series: str = "alignment", proved=None, width: f
         axis.axhline(power, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
         axis.annotate(
             f"{text}: {power:.3g}", (0.99, power), xycoords=("axes fraction", "data"),
-            xytext=(0, 6), textcoords="offset points", ha="right", va="bottom",
+            xytext=(0, -6), textcoords="offset points", ha="right", va="top",
             fontsize=11, path_effects=HALO,
         )  # fmt: skip
     axis.margins(y=0.12)
