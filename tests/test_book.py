@@ -23,7 +23,6 @@ NO_QUIZ_YET = (
     # Training
     "07",
     # The theory of W
-    "16 17",
     # Training both
     "18 20 21 22",
     # Sharper than the paper
