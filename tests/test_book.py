@@ -21,10 +21,8 @@ NEXT = "## The next experiment"
 # and removed. The lines between keep several writers out of each other's way.
 NO_QUIZ_YET = (
     # Training
-    "07",
     # The theory of W
     # Training both
-    "18 20 21 22",
     # Sharper than the paper
     "23 24 25 26 27 28",
     # Real networks
