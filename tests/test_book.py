@@ -22,11 +22,8 @@ NEXT = "## The next experiment"
 # and removed. The lines between keep several writers out of each other's way.
 NO_QUIZ_YET = (
     # Training
-    "07 08 09",
     # The theory of W
-    "11 12 13 14 15 16 17",
     # Training both
-    "18 19 20 21 22",
     # Sharper than the paper
     "23 24 25 26 27 28",
     # Real networks
