@@ -11,7 +11,7 @@ from sphinx.application import Sphinx
 
 from tools.chapters import ROOT, notebook_sources
 
-QUIZZES = re.compile(r"^```\{predict\}[^\n]*\n:number: ([^\n:]+)[^\n]*\n\n(.*?)^```", re.M | re.S)
+QUIZZES = re.compile(r"^```\{predict\}[^\n`]*\n:number: ([^\n:]+)[^\n]*\n\n(.*?)^```", re.M | re.S)
 
 
 @pytest.fixture(scope="module")
@@ -198,6 +198,12 @@ def test_a_quiz_comes_before_its_number_and_one_choice_holds_it(predict, source)
     assert 1 <= len(asked(notebook)) <= 3
     assert len(asked(notebook)) == source.read_text().count("```{predict}")  # all have this form
     assert problems(predict, notebook) == []
+
+
+def test_a_backtick_in_the_question_is_noticed():
+    box = "```{predict} Is it so%s?\n:number: x\n\n- < 1\n- > 1\n```"
+    assert len(QUIZZES.findall(box % "")) == 1
+    assert QUIZZES.findall(box % " by {ref}`x`") == []  # no fence to Markdown
 
 
 def test_a_late_or_undecided_quiz_is_noticed(predict):
