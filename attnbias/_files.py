@@ -144,7 +144,7 @@ def read_npz(path, kind: str, header_required: bool = True) -> tuple[dict, dict]
                 expected="an npz file of plain arrays",
                 got=str(error).rstrip(".") or type(error).__name__,
                 remedy="write it again with numpy.savez, or with the save method of what it holds; "
-                "cut and pickled files are not read",
+                "half-written and pickled files are not read",
             ) from None
     if header is None and not header_required:
         return arrays, {}
