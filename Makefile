@@ -38,6 +38,7 @@ test: $(READY)  ## notebooks against their recorded outputs (two CPU profiles), 
 book: $(READY)  ## build the book into _build/html and walk every page of it
 	$(RUN) tools/build_book.py
 	$(PYTEST) -m site tests/site
+	@echo "The book is in _build/html/index.html: make serve shows it, make pdf prints it."
 
 pdf: $(READY)  ## print the built book into _build/attnbias.pdf (a browser is fetched where there is none)
 	bash tools/get_browser.sh $(VENV)
@@ -50,7 +51,8 @@ serve:  ## open the built book, served on this machine
 	@$(RUN) -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
 lab: $(READY)  ## the chapters in JupyterLab; saving a notebook writes its .md as well
-	$(VENV)/bin/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/book/chapters
+	$(VENV)/bin/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/book/chapters \
+		$(if $(filter 0,$(shell id -u)),--allow-root)  # in a container one is often root
 
 links: $(READY)  ## try every link that leads out, and list them in _build/links.txt (needs the network)
 	$(RUN) tools/check_links.py

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import stat
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -133,6 +134,7 @@ def read_npz(path, kind: str, header_required: bool = True) -> tuple[dict, dict]
     path = as_path(path)
     with _open(path) as stream:
         try:
+            _require_arrays(stream)
             with np.load(stream, allow_pickle=False) as stored:
                 arrays = {key: stored[key] for key in stored.files}
             header = json.loads(arrays.pop(_HEADER).tobytes()) if _HEADER in arrays else None
@@ -140,13 +142,33 @@ def read_npz(path, kind: str, header_required: bool = True) -> tuple[dict, dict]
             raise FileFormatError(
                 str(path),
                 expected="an npz file of plain arrays",
-                got=f"{type(error).__name__}: {error}",
-                remedy="write it again; half-written and pickled files are not read",
+                got=str(error).rstrip(".") or type(error).__name__,
+                remedy="write it again with numpy.savez, or with the save method of what it holds; "
+                "half-written and pickled files are not read",
             ) from None
     if header is None and not header_required:
         return arrays, {}
     _check_header(path, header, kind)
     return arrays, header
+
+
+def _require_arrays(stream: BinaryIO) -> None:
+    """Say of a file that is no npz what it is instead."""
+    start = stream.read(6)
+    stream.seek(0)
+    if not start:
+        raise ValueError("an empty file")
+    if start == b"\x93NUMPY":
+        raise ValueError("an npy file, which holds one array without a name")
+    if not start.startswith(b"PK"):
+        raise ValueError("a file of another kind")
+    if not zipfile.is_zipfile(stream):
+        raise ValueError("a zip file without its end, so cut short")
+    stream.seek(0)
+    with zipfile.ZipFile(stream) as archive:
+        if any(name.endswith("data.pkl") for name in archive.namelist()):
+            raise ValueError("a file that torch.save has pickled")
+    stream.seek(0)
 
 
 def _open(path: Path):

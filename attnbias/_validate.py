@@ -60,7 +60,7 @@ def as_float_tensor(name: str, value, *, dtype=None) -> torch.Tensor:
             name,
             expected="dtype float64 (or float32)",
             got=str(value.dtype).removeprefix("torch."),
-            remedy=f"convert it, for example {name}.to(torch.float64)",
+            remedy=f"convert it: {name}.double() in torch, {name}.astype(float) in numpy",
         )
     return value if dtype is None else value.to(dtype)
 
@@ -112,7 +112,7 @@ def as_device(name: str, device) -> torch.device:
             name,
             expected="a device that torch has here, such as 'cpu'",
             got=f"{short(device)} ({str(error).splitlines()[0]})",
-            remedy="torch.cuda.is_available() tells whether torch sees a GPU",
+            remedy="ask torch.cuda.is_available() whether torch sees a GPU",
         ) from None
 
 

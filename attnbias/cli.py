@@ -8,23 +8,26 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from ._extras import need
 from ._files import write_text
-from .commands.base import Command, add_json, print_json
+from .commands.base import Command, Parser, add_json, print_json
 from .commands.completion import completion_arguments, run_completion
 from .commands.fetch import fetch_arguments, run_fetch
 from .commands.figure import figure_arguments, run_figure
 from .commands.run import list_arguments, run_arguments, run_experiment, run_list
-from .commands.sweep import run_sweep, sweep_arguments
+from .commands.sweep import GRID, run_sweep, sweep_arguments
 from .data import Dataset
-from .errors import AttnBiasError, MissingFileError
+from .errors import AttnBiasError, MissingDecoderError, MissingFileError
 from .geometry.diagnose import diagnose
 from .geometry.report import html_page
 from .ledger import ANSWERS, SECTIONS, Evidence, find_all, made_now, verdicts, write
 
-NOTES = """\
+TOKENS = """\
 A file of tokens is made by numpy.savez("tokens.npz", X=X, y=y, u=u), with X (n, T, d),
 y (n,) in {-1, +1}, u (d,), and lengths (n,) if the sequences are ragged.
-
+"""
+NOTES = f"""\
+{TOKENS}
 attnbias COMMAND --help has the examples of one command.
 Progress bars show on a terminal and not in a pipe. With --json the answer is for a program.
 
@@ -49,9 +52,13 @@ def _diagnose_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_diagnose(arguments: argparse.Namespace) -> int:
-    report = diagnose(
-        Dataset.load(arguments.path), step_size=arguments.step_size, target=arguments.target
-    )
+    data = Dataset.load(arguments.path)
+    if data.u is None:
+        raise MissingDecoderError(
+            arguments.path, expected="a decoder u beside X and y, which scores the tokens",
+            got="no u", remedy="save it too: numpy.savez(path, X=X, y=y, u=u)",
+        )  # fmt: skip
+    report = diagnose(data, step_size=arguments.step_size, target=arguments.target)
     if arguments.html is not None:
         write_text(arguments.html, html_page(report.title, report._repr_html_()))
     if arguments.json:
@@ -76,6 +83,7 @@ def _run_ledger(arguments: argparse.Namespace) -> int:
         raise MissingFileError(
             str(folder), expected="a folder", got="none", remedy="make it, or name the book's"
         )
+    need("cvxpy", "chapters")
     evidence = Evidence() if folder is None else Evidence(folder / "results")
     sections = find_all(SECTIONS, evidence, progress=sys.stderr.isatty())
     if arguments.json:
@@ -92,7 +100,7 @@ COMMANDS = (
     Command("diagnose", "say what the theory says about a file of tokens",
             _diagnose_arguments, _run_diagnose,
             ("diagnose tokens.npz", "diagnose tokens.npz --json",
-             "diagnose tokens.npz --html out.html")),
+             "diagnose tokens.npz --html out.html"), TOKENS),
     Command("list", "name the experiments", list_arguments, run_list,
             ("list", "list --json")),
     Command("run", "run an experiment of the paper, or go on with it",
@@ -104,13 +112,14 @@ COMMANDS = (
             ("figure fig2", "figure fig6 --results book/results --out fig6.png")),
     Command("sweep", "train over a grid of data, rules and settings, or go on with it",
             sweep_arguments, run_sweep,
-            ("sweep grid.toml --plan", "sweep grid.toml --workers 2")),
+            ("sweep grid.toml --plan", "sweep grid.toml --workers 2"), GRID),
     Command("fetch", "bring real data and weights into the cache",
             fetch_arguments, run_fetch,
             ("fetch --list", "fetch mnist")),
     Command("ledger", "judge every claim of the paper by runs, about a minute",
             _ledger_arguments, _run_ledger,
-            ("ledger", "ledger --json", "ledger --write book")),
+            ("ledger", "ledger --json", "ledger --write book"),
+            "Recorded runs are read from book/results; without them their claims are not checked."),
     Command("completion", "print what a shell needs to complete these commands",
             completion_arguments, lambda arguments: run_completion(arguments, build_parser),
             ("completion bash > ~/.local/share/bash-completion/completions/attnbias",)),
@@ -119,7 +128,7 @@ COMMANDS = (
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands in `COMMANDS`."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="attnbias",
         description="The implicit bias of self-attention, exact and checked.",
         epilog=_epilog(),
@@ -176,7 +185,8 @@ def main(argv=None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        print("attnbias: stopped; the same command goes on from here", file=sys.stderr)
+        goes_on = "; the same command goes on" * (arguments.command in ("run", "sweep", "fetch"))
+        print(f"attnbias: stopped{goes_on}", file=sys.stderr)
         return 130
     except AttnBiasError as error:
         print(f"attnbias: {type(error).__name__}: {error}", file=sys.stderr)

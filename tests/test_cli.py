@@ -10,10 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from attnbias import experiments, make_example1, make_separation_pair
 from attnbias.cli import COMMANDS, build_parser, main
 from attnbias.commands.base import print_json
+from attnbias.commands.run import _setting_words
+from attnbias.commands.sweep import GRID
 from attnbias.geometry.diagnose import diagnose
 
 
@@ -283,3 +286,99 @@ def test_examples_of_a_command_parse(command, capsys):
         assert example in out and words[0] == command.name
         if "--help" not in words:
             assert build_parser().parse_args(words).command == command.name
+
+
+class TestStumbles:
+    """What a newcomer fell over; each is kept from coming back."""
+
+    def test_names_and_titles_stand_in_columns(self, capsys):
+        rows = run(capsys, "list")[1].splitlines()
+        assert [row.split("  ")[0] for row in rows] == experiments.list()
+        titles = {row.index(experiments.describe(row.split()[0])) for row in rows}
+        assert len(titles) == 1
+
+    @pytest.mark.parametrize("words", ["list extra", "run fig2 --sed 1", "diagnose a.npz --htm x"])
+    def test_an_unknown_option_is_met_by_the_commands_own_usage(self, capsys, words):
+        status, _, err = run(capsys, *words.split(), "--unknown")
+        command = "run fig2" if words.startswith("run") else words.split()[0]
+        assert status == 2 and err.startswith(f"usage: attnbias {command} ") and "--unknown" in err
+
+    @pytest.mark.parametrize("name", experiments.list())
+    def test_every_setting_of_an_experiment_is_explained(self, capsys, name):
+        status, out, _ = run(capsys, "run", name, "--help")
+        assert status == 0 and "default: None" not in out and "`" not in out
+        for key in experiments.parameters(name):
+            assert key in ("out", "progress") or _setting_words(name)[key]
+
+    def test_a_folder_without_rights_is_named_before_the_run(self, capsys, tmp_path, monkeypatch):
+        def refuse(**_):
+            raise PermissionError("no rights")
+
+        monkeypatch.setattr("attnbias.commands.run.tempfile.TemporaryFile", refuse)
+        monkeypatch.setattr("attnbias.experiments.run", lambda *_, **__: pytest.fail("it ran"))
+        status, _, err = run(capsys, "run", "fig2", "--out", tmp_path)
+        assert status == 2 and "FileAccessError" in err and "no rights" in err
+
+    def test_a_figure_of_no_run_names_the_run(self, capsys, tmp_path):
+        _, _, err = run(capsys, "figure", "fig2", "--results", tmp_path)
+        assert f"attnbias run fig2 --out {tmp_path}" in err
+
+    def test_a_figure_that_cannot_be_written_is_named(self, capsys, tmp_path):
+        book = Path(__file__).parent.parent / "book" / "results"
+        (tmp_path / "taken.svg").mkdir()
+        status, _, err = run(
+            capsys, "figure", "fig10", "--results", book, "--out", tmp_path / "taken.svg"
+        )
+        assert status == 2 and "FileAccessError" in err and "taken.svg" in err
+        assert os.listdir(tmp_path) == ["taken.svg"]
+
+    def test_a_file_without_a_decoder_is_told_to_hold_one(self, tokens, capsys):
+        without_decoder(tokens)
+        assert "u=u" in run(capsys, "diagnose", tokens)[2]
+
+    def test_the_grid_in_the_help_of_sweep_can_be_run(self, capsys, tmp_path):
+        path = tmp_path / "grid.toml"
+        path.write_text(GRID.split("\n\n", 1)[1], encoding="utf-8")
+        status, out, _ = run(capsys, "sweep", path, "--plan")
+        assert status == 0 and out.startswith("96 runs on 48 data sets")
+
+    @pytest.mark.parametrize(("command", "goes_on"), [("diagnose tokens.npz", False),
+                                                      ("run fig2", True)])  # fmt: skip
+    def test_only_what_goes_on_says_so(self, capsys, tmp_path, monkeypatch, command, goes_on):
+        def stop(*_, **__):
+            raise KeyboardInterrupt
+
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr("attnbias.cli.Dataset.load", stop)
+        monkeypatch.setattr("attnbias.experiments.run", stop)
+        status, _, err = run(capsys, *command.split())
+        assert status == 130 and ("goes on" in err) is goes_on
+
+
+def cut(path):
+    damaged(path)
+
+
+def saved_by_torch(path):
+    torch.save({"X": torch.zeros(2)}, path)
+
+
+def single_array(path):
+    with path.open("wb") as stream:
+        np.save(stream, np.zeros(3))
+
+
+def of_text(path):
+    path.write_text("X, y, u\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [(cut, "cut short"), (empty, "empty file"), (single_array, "npy file"),
+     (saved_by_torch, "torch.save"), (of_text, "another kind"), (pickled, "another kind")],
+)  # fmt: skip
+def test_a_file_that_is_no_npz_is_named_for_what_it_is(tokens, capsys, spoil, words):
+    spoil(tokens)
+    status, _, err = run(capsys, "diagnose", tokens)
+    assert status == 2 and words in err and "numpy.savez" in err
+    assert "allow_pickle" not in err and "unsafe" not in err

@@ -19,6 +19,8 @@ from myst_nb.core.read import read_myst_markdown_notebook
 from tools.chapters import notebook_sources
 
 WORKERS = 2  # a chapter's peak is under 2 GB
+# A kernel warns at its start that it talks to this process in the clear, which is so by design.
+QUIET = ["--IPKernelApp.log_level=ERROR"]
 
 
 def read(source: Path) -> nbformat.NotebookNode:
@@ -31,8 +33,9 @@ def run(source: Path, timeout: int):
     notebook = read(source)
     folder = str(source.parent)
     done = single_nb_execution(
-        notebook, cwd=folder, allow_errors=False, timeout=timeout, meta_override=True
-    )
+        notebook, cwd=folder, allow_errors=False, timeout=timeout, meta_override=True,
+        extra_arguments=QUIET,
+    )  # fmt: skip
     return source, notebook, None if done.err else done.time
 
 
@@ -40,17 +43,21 @@ def fill(cache_folder: Path, timeout: int) -> None:
     """Put every chapter that is not there yet into the cache."""
     cache = get_cache(str(cache_folder))
     left = [source for source in notebook_sources() if not held(cache, source)]
+    if left:
+        print(f"executing {len(left)} chapters, {WORKERS} at a time", flush=True)
     with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
-        for job in as_completed([pool.submit(run, source, timeout) for source in left]):
+        jobs = [pool.submit(run, source, timeout) for source in left]
+        for count, job in enumerate(as_completed(jobs), 1):
             source, notebook, seconds = job.result()
             if seconds is None:
+                print(f"{count} of {len(left)}: {source.name} failed; see below", flush=True)
                 continue
             cache.cache_notebook_bundle(
                 CacheBundleIn(notebook, str(source), data={"execution_seconds": seconds}),
                 check_validity=False,
                 overwrite=True,
             )
-            print(f"executed {source.name} in {seconds:.0f} s", flush=True)
+            print(f"{count} of {len(left)}: {source.name} in {seconds:.0f} s", flush=True)
 
 
 def held(cache, source: Path) -> bool:

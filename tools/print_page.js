@@ -53,7 +53,7 @@
 
   const edge = article.getBoundingClientRect().right + 2;
   const wide = [...article.querySelectorAll("p, li, td, th, pre, img, svg, mjx-container")]
-    .filter((e) => !e.closest("mjx-assistive-mml, .visually-hidden"))
+    .filter((e) => !e.closest("mjx-assistive-mml, .visually-hidden") && !e.matches("svg svg")) // the outer one cuts it
     .filter((e) => e.getBoundingClientRect().right > edge || e.matches("pre") && e.scrollWidth > e.clientWidth + 2)
     .map((e) => `${e.tagName.toLowerCase()}: ${e.textContent.trim().slice(0, 60)}`);
 

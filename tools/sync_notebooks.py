@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tools import first_cell  # noqa: E402
 from tools.chapters import ROOT, notebook_sources  # noqa: E402
+from tools.execute_chapters import QUIET  # noqa: E402
 
 TIMEOUT_S = 120
 MAKE_CELL = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}
@@ -63,6 +64,7 @@ def execute(source: Path) -> str:
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": str(source.parent)}},
+        extra_arguments=QUIET,
     )
     client.execute()
     target = source.with_suffix(".ipynb")

@@ -18,11 +18,23 @@ class Command:
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
     examples: tuple[str, ...]
+    notes: str = ""
 
     @property
     def epilog(self) -> str:
-        """Its examples, as the end of its help."""
-        return "examples:\n" + "\n".join(f"  attnbias {example}" for example in self.examples)
+        """Its examples and notes, as the end of its help."""
+        lines = ["examples:", *(f"  attnbias {example}" for example in self.examples)]
+        return "\n".join([*lines, "", *self.notes.splitlines()] if self.notes else lines)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that says which options there are when it doesn't know one."""
+
+    def parse_known_args(self, args=None, namespace=None):
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:  # else the parser above this one would report it, with its own usage
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .. import experiments
 from .._extras import need
+from .._files import writing
 from .._validate import require_choice
 from ..errors import MissingFileError
 from .base import add_json, print_json
@@ -37,13 +38,24 @@ def run_figure(arguments: argparse.Namespace) -> int:
             remedy="make the folder, or name another file",
         )  # fmt: skip
     need("matplotlib", "plots")
-    result = experiments.load(name, arguments.results)
-    draw(name, result).savefig(out, dpi=200)
+    result = _result(name, arguments.results)
+    with writing(out) as stream:
+        draw(name, result).savefig(stream, dpi=200, format=out.suffix[1:])
     if arguments.json:
         print_json({"figure": str(out), "result": name, "provenance": result.provenance})
     else:
         print(out)
     return 0
+
+
+def _result(name: str, folder: str):
+    try:
+        return experiments.load(name, folder)
+    except MissingFileError as error:
+        raise MissingFileError(
+            error.what, expected="the result of a run", got=error.got,
+            remedy=f"make it: attnbias run {name} --out {folder}, or name its folder by --results",
+        ) from None  # fmt: skip
 
 
 def draw(name: str, result):

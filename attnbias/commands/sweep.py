@@ -15,6 +15,22 @@ from .._extras import need
 from ..errors import DeviceError
 from .base import add_json, print_json
 
+GRID = """\
+A grid is a TOML file of blocks, and every list in a block is an axis:
+
+  steps = 1000
+
+  [data]
+  model = "example1"
+  n = [4, 8, 16]
+  d = [60, 240]
+  seed = "0:8"
+
+  [[rule]]
+  name = "NGD"
+  step_size = [0.1, 0.5]
+"""
+
 
 def sweep_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", help="TOML file with steps, [data], [[rule]], and if you like "

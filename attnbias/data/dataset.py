@@ -276,7 +276,7 @@ def _labels(y, X: torch.Tensor) -> torch.Tensor:
             "y",
             expected="numbers -1 and +1",
             got=str(y.dtype).removeprefix("torch."),
-            remedy="map False to -1 and True to +1, for example 2 * y.int() - 1",
+            remedy="map False to -1 and True to +1, for example 2 * y - 1",
         )
     require_shape("y", y, (X.shape[0],), "(n,)")
     require_device("y", y, X.device)

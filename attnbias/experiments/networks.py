@@ -112,8 +112,12 @@ def train_all(
         Values that skip the grid, by optimizer.
     optimizers : sequence of str, optional
         Which to run; the figure's own four by default. "SPS, c=1/2" is one more.
-    device, precision, progress
-        Those of `fit`.
+    device : str
+        "cpu" or "cuda", as in `fit`.
+    precision : {"no", "bf16"}
+        bf16 runs the matrix products in it.
+    progress : bool
+        Show a progress bar on standard error.
     out : path, optional
         Folder for the result and, until it is there, for what is done of it.
 

@@ -48,6 +48,7 @@ def run(
         How many of these, from the first, are solved in the nuclear norm too: it takes 50
         times as long.
     sizes : sequence of (n, T)
+        Sequences and tokens of each.
     d : sequence of int
         Features.
     out : path, optional
