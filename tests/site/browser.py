@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tools.browser import Browser
 
-KEYS = {"ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "End": 35}
+KEYS = {"ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "End": 35, "Tab": 9}
 WAIT_S = 30
 
 
