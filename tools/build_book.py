@@ -20,7 +20,9 @@ sys.path.insert(0, str(ROOT))
 
 from tools.execute_chapters import fill  # noqa: E402
 from tools.first_cell import version  # noqa: E402
+from tools.light_pages import light_pages  # noqa: E402
 from tools.origin import github_address, launch_ref  # noqa: E402
+from tools.set_formulas import set_formulas  # noqa: E402
 
 BUILD = ROOT / "_build"
 EXECUTED = [BUILD / ".jupyter_cache", BUILD / "jupyter_execute"]
@@ -70,7 +72,10 @@ def main() -> int:
     status = subprocess.run(command, cwd=ROOT, check=False).returncode
     if status:
         drop(READ)
-    return status
+        return status
+    set_formulas()
+    light_pages()
+    return 0
 
 
 if __name__ == "__main__":

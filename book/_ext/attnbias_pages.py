@@ -20,6 +20,12 @@ MENDS = (
         '<div role="complementary" aria-label="Contents of the book" '
         'class="bd-sidebar-primary bd-sidebar',
     ),
+    # The colours were chosen by a script at the end of the page: a white flash at night.
+    (
+        r'localStorage\.getItem\("theme"\) \|\| "";',
+        'localStorage.getItem("theme") || '
+        '(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");',
+    ),
     # An empty corner of a table heads nothing.
     (r"<th></th>", "<td></td>"),
     # Boxes share these ids, and nothing links to them.
