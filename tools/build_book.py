@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools.execute_chapters import fill  # noqa: E402
+from tools.figures_by_page import follow_pages  # noqa: E402
 from tools.first_cell import version  # noqa: E402
 from tools.light_pages import light_pages  # noqa: E402
 from tools.origin import github_address, launch_ref  # noqa: E402
@@ -73,6 +74,7 @@ def main() -> int:
     if status:
         drop(READ)
         return status
+    follow_pages()
     set_formulas()
     light_pages()
     return 0
