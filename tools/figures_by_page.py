@@ -15,11 +15,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from attnbias.figures.looks import NIGHT as COLOURS_BY_NIGHT  # noqa: E402
 from attnbias.figures.looks import by_page, night_variables  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
 STYLE = '<style type="text/css">'
-NIGHT = f"{STYLE}@media (prefers-color-scheme: dark){{:root{{{night_variables()}}}}}"
+# matplotlib does not say black where it fills: it is what SVG takes.
+NIGHT = (
+    f"{STYLE}@media (prefers-color-scheme: dark){{"
+    f":root{{fill:{COLOURS_BY_NIGHT['#000000']};{night_variables()}}}}}"
+)
 SIZE = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt" height="([\d.]+)pt"')
 IMAGE = re.compile(r'<img(?![^>]*\b(?:width|height)=)(?=[^>]*\bsrc="[^"]*?_images/([^"]+\.svg)")')
 PIXELS = 4 / 3  # of a point

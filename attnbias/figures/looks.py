@@ -39,12 +39,14 @@ NIGHT = {
     "#f1f1f1": "#2c2c2c",
     "#dcebf5": "#1d3547",
     "#0072b2": "#56b4e9",
-    "#d55e00": "#ff8c4a",
-    "#009e73": "#35c99b",
-    "#cc79a7": "#e59cc6",
-    "#e69f00": "#f7c64f",
-    "#56b4e9": "#b9e2ff",
+    "#d55e00": "#f66e2d",
+    "#009e73": "#37ad80",
+    "#cc79a7": "#ffbaab",
+    "#e69f00": "#ffd552",
+    "#56b4e9": "#c8d1ff",
 }
+# Numbers on the cells of a map, which is a picture and stays as it is: not in NIGHT.
+ON_LIGHT, ON_DARK = "#010101", "#fefefe"
 WIDTH = 6.6  # inches: 11 point type stays legible when a phone shrinks it to 360 pixels
 RULE_STYLES = {
     "GD": ("vermillion", "--", "s"),
