@@ -19,8 +19,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools.execute_chapters import fill  # noqa: E402
+from tools.figures_by_page import follow_pages  # noqa: E402
 from tools.first_cell import version  # noqa: E402
+from tools.light_pages import light_pages  # noqa: E402
 from tools.origin import github_address, launch_ref  # noqa: E402
+from tools.set_formulas import set_formulas  # noqa: E402
 
 BUILD = ROOT / "_build"
 EXECUTED = [BUILD / ".jupyter_cache", BUILD / "jupyter_execute"]
@@ -70,7 +73,11 @@ def main() -> int:
     status = subprocess.run(command, cwd=ROOT, check=False).returncode
     if status:
         drop(READ)
-    return status
+        return status
+    follow_pages()
+    set_formulas()
+    light_pages()
+    return 0
 
 
 if __name__ == "__main__":

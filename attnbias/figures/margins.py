@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import RangeError
-from .looks import WIDTH, new_figure, styled
+from .looks import ON_DARK, ON_LIGHT, WIDTH, new_figure, styled
 
 _MAP = "cividis"  # even in lightness, and the same to colour-blind readers
 
@@ -50,7 +50,7 @@ def plot_margin_matrix(table, names=("norm of the margin", "trained with")):
     axis.imshow(values, cmap=_MAP, vmin=0.2, vmax=1.0, aspect="auto")
     best = values.max(axis=0)
     for (i, j), value in np.ndenumerate(values):
-        ink = "black" if value > 0.6 else "white"
+        ink = ON_LIGHT if value > 0.6 else ON_DARK
         weight = "bold" if value == best[j] else "normal"
         axis.text(j, i, f"{value:.2f}", ha="center", va="center", color=ink, weight=weight)
     axis.set_xticks(range(values.shape[1]), list(table.columns))

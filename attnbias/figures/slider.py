@@ -8,6 +8,7 @@ import torch
 from .._validate import require_int, require_shape
 from ..errors import DtypeError, RangeError
 from .explore import HUES, Control, Picture, figure
+from .looks import by_page
 
 
 def slider_html(
@@ -18,7 +19,8 @@ def slider_html(
     Parameters
     ----------
     frames : sequence of str
-        Markup of each frame, such as small SVGs. It goes into the page as it is.
+        Markup of each frame, such as small SVGs. On a dark page the book's colours in it
+        turn light, and so does text without a colour.
     label : str
         What the slider moves along; read out by screen readers.
     captions : sequence of str, optional
@@ -48,7 +50,7 @@ def slider_html(
         raise DtypeError(
             "frames", expected="a list of strings", got="one string", remedy="pass [frame, ...]"
         )
-    frames = [str(frame) for frame in frames]
+    frames = [by_page(str(frame)) for frame in frames]
     _require_frames("frames", len(frames))
     captions = [f"frame {k}" for k in range(len(frames))] if captions is None else captions
     captions = _one_each("captions", captions, len(frames))

@@ -7,7 +7,18 @@ from matplotlib.ticker import NullLocator
 
 from ..errors import RangeError
 from ..experiments.exponent_claims import heights
-from .looks import COLOURS, HALO, INK, WIDTH, new_figure, rule_family, rule_style, styled
+from .looks import (
+    COLOURS,
+    HALO,
+    INK,
+    ON_DARK,
+    ON_LIGHT,
+    WIDTH,
+    new_figure,
+    rule_family,
+    rule_style,
+    styled,
+)
 
 _LINES = (("blue", "o"), ("vermillion", "s"), ("green", "^"), ("purple", "D"), ("black", "v"))
 _MAP = "cividis"  # even in lightness, and the same to colour-blind readers
@@ -126,7 +137,7 @@ def plot_exponent_map(table, decade: int, rules=None):
         )
         image = axis.imshow(cells, cmap=_MAP, vmin=-2.0, vmax=0.0, aspect="auto", origin="lower")
         for (i, j), value in np.ndenumerate(cells.to_numpy()):
-            ink = "white" if value < -1 else "black"
+            ink = ON_DARK if value < -1 else ON_LIGHT
             axis.text(j, i, f"{value:.2f}", ha="center", va="center", color=ink, fontsize=10)
         n, T = table["n"].iloc[0], table["T"].iloc[0]
         axis.set_xticks(range(cells.shape[1]), [f"{n * T / d:.2g}" for d in cells.columns])

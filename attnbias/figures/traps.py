@@ -8,7 +8,7 @@ from .._validate import require_number
 from ..data import Dataset
 from ..errors import RangeError
 from ..geometry.tokens import token_scores
-from .looks import COLOURS, HALO, INK, WIDTH, new_figure, styled
+from .looks import COLOURS, HALO, INK, ON_DARK, ON_LIGHT, WIDTH, new_figure, styled
 
 _MAP = "cividis"  # even in lightness, and the same to colour-blind readers
 
@@ -154,7 +154,7 @@ def plot_lock_map(table, rows: str, columns: str, panels: str, value: str, *, na
 def _draw_shares(axis, share):
     image = axis.imshow(share, cmap=_MAP, vmin=0, vmax=100, aspect="auto", origin="lower")
     for (i, j), value in np.ndenumerate(share.to_numpy()):
-        ink = "white" if value < 50 else "black"
+        ink = ON_DARK if value < 50 else ON_LIGHT
         text = "" if np.isnan(value) else f"{require_number('share', value):.0f}"
         axis.text(j, i, text, ha="center", va="center", color=ink, fontsize=11)
     axis.set_xticks(range(share.shape[1]), [f"{each:g}" for each in share.columns])

@@ -1,0 +1,176 @@
+"""Every page of the built book as axe, a keyboard and a screen reader meet it.
+
+`make book` runs this after each build. On a machine without Chromium it is skipped.
+"""
+
+import re
+from html import unescape
+
+import pytest
+from axe import axe_source, contrast, prepare, structure
+from browser import Page
+
+from attnbias.errors import MissingFileError
+from tools.browser import find_browser
+from tools.chapters import ROOT
+
+SITE = ROOT / "_build" / "html"
+LEADS_ON = re.compile(r'http-equiv="?refresh', re.IGNORECASE)
+PHONE = 390  # pixels wide
+KINDS = [  # one page of each kind, for what differs on a phone
+    "book/intro",
+    "book/ledger",
+    "book/chapters/01_one_picture",
+    "book/chapters/11_theorem1",
+    "book/reference/model",
+    "search",
+]
+SHORTEST = 20  # letters that say what a figure shows
+FILE = re.compile(r"\.(?:svg|png|jpe?g|gif)$")
+FAULTY = """<!doctype html><html lang="en"><title>Faults</title><meta charset="utf-8">
+<main><h1>Faults</h1><p style="color: #999; background: #fff">pale</p>
+<img src="data:image/gif;base64,R0lGODlhAQABAAAAACw=" width="9" height="9">
+<button></button><input type="range"><pre id="a" style="width: 9em; overflow: auto" tabindex="-1">
+a line that is far too long for its box</pre><p id="a" tabindex="0">twice</p></main>"""
+
+pytestmark = pytest.mark.site
+
+
+def pages():
+    assert (SITE / "index.html").is_file(), "no built book: run `make book`"
+    found = [path for path in sorted(SITE.rglob("*.html")) if "_static" not in path.parts]
+    return [path for path in found if not LEADS_ON.search(path.read_text(encoding="utf8"))]
+
+
+@pytest.fixture(scope="module")
+def tab():
+    try:
+        find_browser()
+    except MissingFileError as error:
+        pytest.skip(str(error))
+    with Page() as tab:
+        yield tab
+
+
+def listed(page, faults):
+    return [f"{page.stem}: {fault.impact} {fault.rule}: {fault.places}" for fault in faults]
+
+
+def test_axe_finds_no_fault_on_any_page_light_or_dark(tab):
+    source, known, found = axe_source(), {"light": set(), "dark": set()}, []
+    for page in pages():
+        tab.open(page, width=1200)
+        prepare(tab, source)
+        for theme, looks in known.items():
+            found += listed(page, contrast(tab, looks, theme))
+        found += listed(page, structure(tab))
+    assert found == []
+    assert min(map(len, known.values())) > 50  # looks of words, measured
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_axe_finds_no_fault_on_a_phone(tab, name):
+    page, source = SITE / f"{name}.html", axe_source()
+    tab.open(page, width=PHONE)
+    prepare(tab, source, formulas=40)
+    found = contrast(tab, set(), "light") + contrast(tab, set(), "dark") + structure(tab)
+    assert listed(page, found) == []
+
+
+def test_axe_finds_planted_faults(tab, tmp_path):
+    page = tmp_path / "faulty.html"
+    page.write_text(FAULTY, encoding="utf8")
+    tab.open(page)
+    prepare(tab, axe_source())
+    known = set()
+    found = {fault.rule for fault in contrast(tab, known, "light") + structure(tab)}
+    assert contrast(tab, known, "light") == []  # what is known is not measured again
+    assert found >= {
+        "color-contrast", "image-alt", "button-name", "label", "scrollable-region-focusable",
+        "duplicate-id-active",
+    }  # fmt: skip
+
+
+STILL = "* { transition: none !important; scroll-behavior: auto !important }"
+# What has the focus: its text, whether it is in view, and whether one sees that it has it.
+FOCUSED = """(function () {
+  const at = document.activeElement, box = at.getBoundingClientRect(), style = getComputedStyle(at);
+  const looks = () => [style.outlineStyle, style.outlineColor, style.boxShadow, style.color,
+    style.borderColor, style.backgroundColor, style.textDecorationLine].join();
+  const focused = looks();
+  at.blur();
+  const seen = focused !== looks();
+  at.focus({preventScroll: true, focusVisible: true});
+  return [(at.getAttribute("aria-label") || at.title || at.textContent).trim().slice(0, 40),
+    box.width > 0 && box.bottom > 0 && box.top < innerHeight, seen, at.tagName];
+})()"""
+
+
+def walked(tab, steps):
+    """What the Tab key leads to, step by step."""
+    found = []
+    for _ in range(steps):
+        tab.press("Tab")
+        tab.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)))")
+        found.append(tab.evaluate(FOCUSED))
+    return found
+
+
+def test_the_tab_key_leads_through_a_page(tab):
+    tab.open(SITE / "book/chapters/01_one_picture.html", width=1200)
+    tab.evaluate(f"document.head.insertAdjacentHTML('beforeend', '<style>{STILL}</style>')")
+    start = walked(tab, 12)
+    assert start[0][0] == "Skip to main content"
+    tab.evaluate("document.querySelector('main a[href*=\"http\"], main p a').focus()")
+    text = walked(tab, 30)
+    assert [each for each in start + text if not each[0] and each[3] not in ("PRE", "DIV")] == []
+    assert [each for each in start + text if not each[1]] == []
+    assert [each for each in start + text if not each[2]] == []
+    assert len({each[0] for each in start + text}) > 25  # it does not turn in a circle
+
+
+def test_a_focus_that_cannot_be_seen_would_be_noticed(tab, tmp_path):
+    page = tmp_path / "hidden.html"
+    page.write_text("<style>:focus { outline: 0 }</style><a href='#'>one</a>", encoding="utf8")
+    tab.open(page)
+    assert not walked(tab, 1)[0][2]
+
+
+PICTURE = re.compile(r'<(?:img|svg)\b(?![^>]*aria-hidden="true")[^>]*>')
+WORDS = re.compile(r'\b(?:alt|aria-label)="([^"]*)"')
+
+
+def picture_texts(page):
+    """The words that stand for each picture of a page's text."""
+    page = page[page.index("<main") :]
+    found = [WORDS.search(tag) for tag in PICTURE.findall(page)]
+    return [unescape(words.group(1)).strip() if words else "" for words in found]
+
+
+def faults_of(texts):
+    """Texts that say too little: short, a file's name, or another picture's too."""
+    short = [text for text in texts if len(text) < SHORTEST or FILE.search(text)]
+    return short + [text for text in set(texts) if texts.count(text) > 1]
+
+
+def test_every_picture_has_words_of_its_own():
+    texts = {page: picture_texts(page.read_text(encoding="utf8")) for page in pages()}
+    assert sum(map(len, texts.values())) > 100
+    assert {page.stem: faults_of(each) for page, each in texts.items() if faults_of(each)} == {}
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        '<img src="a.svg">',
+        '<img src="a.svg" alt="a/long/path/of/a/picture.svg">',
+        '<svg role="img" aria-label="a figure"></svg>',
+        '<img alt="Two curves fall along a line."><img alt="Two curves fall along a line.">',
+    ],
+)
+def test_a_picture_without_words_would_be_noticed(markup):
+    assert faults_of(picture_texts(f"<main>{markup}</main>"))
+
+
+def test_a_picture_with_words_passes():
+    assert faults_of(picture_texts('<main><img alt="Two curves fall along a line."></main>')) == []

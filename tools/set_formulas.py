@@ -1,0 +1,112 @@
+"""Set the formulas of the built book once, so that no reader's phone has to.
+
+MathJax is 1 MB of script that sets a page after it is shown, and the text jumps. Where a browser
+is found, it sets every formula of the book here, in one page, and the pages hold the result: the
+same letters from the same fonts, MathML for screen readers, no script. Without a browser the pages
+keep their TeX, and MathJax sets it at the reader's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+import tempfile
+from html import unescape
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from attnbias.errors import AttnBiasError, MissingFileError  # noqa: E402
+from tools.browser import Browser  # noqa: E402
+
+SITE = ROOT / "_build" / "html"
+KEPT = ROOT / "_build" / ".formulas.json"
+MATHJAX = "_static/mathjax/tex-chtml.js"
+FONTS = "mathjax/output/chtml/fonts/woff-v2"
+STYLE = "formulas.css"
+# Measures of the pages' letters; a formula is a sixth larger than its number of points, as MathJax has it.
+SETTING = {"em": 16, "ex": 8, "containerWidth": 1280, "scale": 1.16}
+FORMULA = re.compile(
+    r'(?P<open><(?P<tag>span|div) class="math notranslate nohighlight"[^>]*>(?:(?!</?(?P=tag)\b).)*?'
+    r'(?:<span class="eqno">.*?</span>)?)(?P<tex>\\\(.*?\\\)|\\\[.*?\\\])(?P<close>\s*</(?P=tag)>)',
+    re.DOTALL,
+)
+LOADER = re.compile(
+    r'\s*<script>window\.MathJax = [^<]*</script>\s*<script defer="defer" src="[^"]*tex-chtml\.js[^"]*">'
+    r"</script>"
+)
+SET = """(async function (formulas, setting) {
+  const done = [];
+  for (const tex of formulas) {
+    const display = tex.startsWith("\\\\["), inner = tex.slice(2, -2);
+    const node = await MathJax.tex2chtmlPromise(inner, {display, ...setting});
+    done.push(MathJax.startup.adaptor.outerHTML(node));
+  }
+  return done;
+})(%s, %s)"""
+
+
+class FormulaError(AttnBiasError, ValueError):
+    """A formula that TeX does not understand."""
+
+
+def formulas_of(page: str) -> list[str]:
+    """The TeX of each formula that is not yet set, with its delimiters."""
+    return [unescape(found["tex"]) for found in FORMULA.finditer(page)]
+
+
+def set_page(page: str, done: dict[str, str]) -> str:
+    """The page with its formulas set; without MathJax, unless some TeX is left."""
+    page = FORMULA.sub(lambda m: m["open"] + done[unescape(m["tex"])] + m["close"], page)
+    return page if re.search(r"\\[(\[]", page.partition("<main")[2]) else LOADER.sub("", page)
+
+
+async def set_all(formulas: list[str], site: Path) -> dict:
+    """Each formula in HTML, and the style sheet for all of them."""
+    config = '{startup: {typeset: false}, options: {enableMenu: false}, svg: {}}'
+    with tempfile.TemporaryDirectory() as folder:
+        empty = Path(folder, "empty.html")
+        empty.write_text(
+            f"<!doctype html><script>window.MathJax = {config}</script>"
+            f'<script src="{(site / MATHJAX).resolve().as_uri()}"></script>',
+            encoding="utf8",
+        )
+        async with Browser() as browser:
+            await browser.open(empty, 1280)
+            await browser.run("MathJax.startup.promise.then(() => 0)")
+            done = await browser.run(SET % (json.dumps(formulas), json.dumps(SETTING)))
+            style = await browser.run("MathJax.chtmlStylesheet().textContent")
+    for tex, html in zip(formulas, done, strict=True):
+        if "merror" in html:
+            raise FormulaError(
+                "a formula", expected="TeX that MathJax can set", got=tex,
+                remedy="mend it in the chapter",
+            )  # fmt: skip
+    style = re.sub(r'url\("[^"]*/(MathJax_[^"/]*)"\)', rf'url("{FONTS}/\1")', style)
+    return {"setting": SETTING, "style": style, "set": dict(zip(formulas, done, strict=True))}
+
+
+def set_formulas(site: Path = SITE, kept: Path = KEPT) -> int:
+    """Set the formulas of all pages of `site`; returns how many, 0 where there is no browser."""
+    pages = {path: path.read_text(encoding="utf8") for path in site.rglob("*.html")}
+    found = {path: formulas_of(page) for path, page in pages.items() if "_static" not in path.parts}
+    wanted = sorted({tex for each in found.values() for tex in each})
+    known = json.loads(kept.read_text(encoding="utf8")) if kept.is_file() else {}
+    if known.get("setting") != SETTING:
+        known = {"set": {}}
+    missing = [tex for tex in wanted if tex not in known["set"]]
+    if missing:
+        try:
+            known = asyncio.run(set_all(sorted(set(wanted) | set(known["set"])), site))
+        except MissingFileError:
+            return 0
+        kept.write_text(json.dumps(known), encoding="utf8")
+    (site / "_static" / STYLE).write_text(known.get("style", ""), encoding="utf8")
+    for path, formulas in found.items():
+        page = set_page(pages[path], known["set"])
+        if page != pages[path]:
+            path.write_text(page, encoding="utf8")
+    return len(wanted)
