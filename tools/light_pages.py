@@ -39,7 +39,7 @@ LATER = re.compile(r"<script>(DOCUMENTATION_OPTIONS\.)")
 
 def words_in_use(site: Path) -> set[str]:
     """Every word of the pages' markup and of the scripts: whatever is a class is among them."""
-    texts = [*site.rglob("*.html"), *site.glob("_static/**/*.js")]
+    texts = [*site.rglob("*.html"), *site.glob("_static/**/*.js"), *site.rglob("_cards/**/*.js")]
     kept = [p for p in texts if not {"mathjax", "fontawesome", "locales"} & set(p.parts)]
     found: set[str] = set()
     for path in kept:

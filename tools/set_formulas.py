@@ -13,6 +13,7 @@ import json
 import re
 import sys
 import tempfile
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 
@@ -49,6 +50,9 @@ SET = """(async function (formulas, setting) {
 })(%s, %s)"""
 
 
+CARDS = re.compile(r"(attnbiasCards\(.*?, )(\{.*\})(\)\n)", re.DOTALL)
+
+
 class FormulaError(AttnBiasError, ValueError):
     """A formula that TeX does not understand."""
 
@@ -62,6 +66,15 @@ def set_page(page: str, done: dict[str, str]) -> str:
     """The page with its formulas set; without MathJax, unless some TeX is left."""
     page = FORMULA.sub(lambda m: m["open"] + done[unescape(m["tex"])] + m["close"], page)
     return page if re.search(r"\\[(\[]", page.partition("<main")[2]) else LOADER.sub("", page)
+
+
+def rewritten(text: str, change: Callable[[str], str]) -> str:
+    """`change` of a page; of each card where `text` is a script of cards."""
+    script = CARDS.fullmatch(text)
+    if script is None:
+        return change(text)
+    cards = {anchor: change(card) for anchor, card in json.loads(script[2]).items()}
+    return script[1] + json.dumps(cards, ensure_ascii=False, sort_keys=True) + script[3]
 
 
 async def set_all(formulas: list[str], site: Path) -> dict:
@@ -91,9 +104,12 @@ async def set_all(formulas: list[str], site: Path) -> dict:
 
 def set_formulas(site: Path = SITE, kept: Path = KEPT) -> int:
     """Set the formulas of all pages of `site`; returns how many, 0 where there is no browser."""
-    pages = {path: path.read_text(encoding="utf8") for path in site.rglob("*.html")}
-    found = {path: formulas_of(page) for path, page in pages.items() if "_static" not in path.parts}
-    wanted = sorted({tex for each in found.values() for tex in each})
+    paths = [*site.rglob("*.html"), *site.rglob("_cards/**/*.js")]
+    pages = {p: p.read_text(encoding="utf8") for p in paths if "_static" not in p.parts}
+    found: list[str] = []
+    for page in pages.values():
+        rewritten(page, lambda text: found.extend(formulas_of(text)) or text)
+    wanted = sorted(set(found))
     known = json.loads(kept.read_text(encoding="utf8")) if kept.is_file() else {}
     if known.get("setting") != SETTING:
         known = {"set": {}}
@@ -105,8 +121,8 @@ def set_formulas(site: Path = SITE, kept: Path = KEPT) -> int:
             return 0
         kept.write_text(json.dumps(known), encoding="utf8")
     (site / "_static" / STYLE).write_text(known.get("style", ""), encoding="utf8")
-    for path, formulas in found.items():
-        page = set_page(pages[path], known["set"])
-        if page != pages[path]:
-            path.write_text(page, encoding="utf8")
+    for path, page in pages.items():
+        done = rewritten(page, lambda text: set_page(text, known["set"]))
+        if done != page:
+            path.write_text(done, encoding="utf8")
     return len(wanted)
