@@ -27,16 +27,17 @@ KEPT = ROOT / "_build" / ".formulas.json"
 MATHJAX = "_static/mathjax/tex-chtml.js"
 FONTS = "mathjax/output/chtml/fonts/woff-v2"
 STYLE = "formulas.css"
-# Measures of the pages' letters; a formula is a sixth larger than its number of points, as MathJax has it.
+# Measures of the pages' letters: MathJax makes a formula a sixth larger, to match their height.
 SETTING = {"em": 16, "ex": 8, "containerWidth": 1280, "scale": 1.16}
 FORMULA = re.compile(
-    r'(?P<open><(?P<tag>span|div) class="math notranslate nohighlight"[^>]*>(?:(?!</?(?P=tag)\b).)*?'
+    r'(?P<open><(?P<tag>span|div) class="math notranslate nohighlight"[^>]*>'
+    r"(?:(?!</?(?P=tag)\b).)*?"
     r'(?:<span class="eqno">.*?</span>)?)(?P<tex>\\\(.*?\\\)|\\\[.*?\\\])(?P<close>\s*</(?P=tag)>)',
     re.DOTALL,
 )
 LOADER = re.compile(
-    r'\s*<script>window\.MathJax = [^<]*</script>\s*<script defer="defer" src="[^"]*tex-chtml\.js[^"]*">'
-    r"</script>"
+    r"\s*<script>window\.MathJax = [^<]*</script>"
+    r'\s*<script defer="defer" src="[^"]*tex-chtml\.js[^"]*"></script>'
 )
 SET = """(async function (formulas, setting) {
   const done = [];
@@ -66,7 +67,7 @@ def set_page(page: str, done: dict[str, str]) -> str:
 
 async def set_all(formulas: list[str], site: Path) -> dict:
     """Each formula in HTML, and the style sheet for all of them."""
-    config = '{startup: {typeset: false}, options: {enableMenu: false}, svg: {}}'
+    config = "{startup: {typeset: false}, options: {enableMenu: false}}"
     with tempfile.TemporaryDirectory() as folder:
         empty = Path(folder, "empty.html")
         empty.write_text(
@@ -105,7 +106,7 @@ def set_formulas(site: Path = SITE, kept: Path = KEPT) -> int:
             return 0
         kept.write_text(json.dumps(known), encoding="utf8")
     (site / "_static" / STYLE).write_text(known.get("style", ""), encoding="utf8")
-    for path, formulas in found.items():
+    for path in found:
         page = set_page(pages[path], known["set"])
         if page != pages[path]:
             path.write_text(page, encoding="utf8")

@@ -14,7 +14,8 @@ from browser import Page
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 # Formulas are alike and have thousands of elements: all but a few give way to a letter.
 OPENED = """
-Array.from(document.querySelectorAll("mjx-container")).slice(%d).forEach(each => { each.replaceWith("x"); });
+const formulas = Array.from(document.querySelectorAll("mjx-container"));
+formulas.slice(%d).forEach(each => { each.replaceWith("x"); });
 document.querySelectorAll("details").forEach(each => { each.open = true; });
 document.querySelectorAll(".toggle-hidden").forEach(each => each.classList.remove("toggle-hidden"));
 document.head.insertAdjacentHTML("beforeend", "<style>* { transition: none !important;" +

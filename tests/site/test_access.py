@@ -102,7 +102,8 @@ FOCUSED = """(function () {
   const seen = focused !== looks();
   at.focus({preventScroll: true, focusVisible: true});
   const label = at.labels && at.labels[0] ? at.labels[0].textContent : "";
-  return [(at.getAttribute("aria-label") || at.title || label || at.textContent).trim().slice(0, 40),
+  const name = at.getAttribute("aria-label") || at.title || label || at.textContent;
+  return [name.trim().slice(0, 40),
     box.width > 0 && box.bottom > 0 && box.top < innerHeight, seen, at.tagName];
 })()"""
 
@@ -138,7 +139,7 @@ def test_a_focus_that_cannot_be_seen_would_be_noticed(tab, tmp_path):
 
 
 HIDDEN_DRAWING = re.compile(r'<svg\b[^>]*aria-hidden="true".*?</svg>', re.DOTALL)
-PICTURE = re.compile(r'<(?:img|svg)\b[^>]*>|</svg>')
+PICTURE = re.compile(r"<(?:img|svg)\b[^>]*>|</svg>")
 WORDS = re.compile(r'\b(?:alt|aria-label)="([^"]*)"')
 
 

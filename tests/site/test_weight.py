@@ -58,9 +58,7 @@ def test_formulas_are_set_and_need_no_script():
         find_browser()
     except MissingFileError as error:
         pytest.skip(str(error))
-    texts = {
-        name: (measure_pages.SITE / f"{name}.html").read_text("utf8") for name in toc_files()
-    }
+    texts = {name: (measure_pages.SITE / f"{name}.html").read_text("utf8") for name in toc_files()}
     assert [name for name, text in texts.items() if "tex-chtml.js" in text] == []
     assert sum(text.count("<mjx-container") for text in texts.values()) > 1000
     assert [name for name, text in texts.items() if "<mjx-merror" in text] == []
