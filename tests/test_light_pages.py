@@ -127,12 +127,12 @@ HEAD = """<link href="../_static/styles/a.css?digest=1" rel="stylesheet" />
 
 def test_a_page_asks_for_one_sheet_and_for_no_script_before_it_is_read():
     page = light_pages.lighter(HEAD, "book.css?v=1")
-    assert page.split() == (
-        '<link rel="stylesheet" href="../_static/book.css?v=1" /> '
+    assert [line for line in page.splitlines() if line] == [
+        '<link rel="stylesheet" href="../_static/book.css?v=1" />',
         '<script defer src="../_static/doctools.js"></script>'
-        '<script defer src="../_static/c.js"></script> '
-        "<script type=\"module\">DOCUMENTATION_OPTIONS.pagename = 'a';</script>"
-    ).split()
+        '<script defer src="../_static/c.js"></script>',
+        "<script type=\"module\">DOCUMENTATION_OPTIONS.pagename = 'a';</script>",
+    ]
     assert light_pages.lighter("<p>no sheet</p>", "book.css") == "<p>no sheet</p>"
 
 

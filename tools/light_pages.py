@@ -21,12 +21,19 @@ from fontTools.ttLib import TTFont
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "_build" / "html"
 SHEET = "book.css"
-FONTS = {"Solid": ("solid-900", 900), "Regular": ("regular-400", 400), "Brands": ("brands-400", 400)}
+FONTS = {
+    "Solid": ("solid-900", 900),
+    "Regular": ("regular-400", 400),
+    "Brands": ("brands-400", 400),
+}
 ICON = re.compile("[\ue000-\uf8ff]")  # where icon fonts have their glyphs
 WORD = re.compile(r"[A-Za-z_][\w-]*")
 CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
 IMPORT = re.compile(r'@import "([^":]+)";')
-LINK = re.compile(r'[ \t]*<link\b(?=[^>]*rel="stylesheet")[^>]*?href="([^"?]*/|)_static/([^"?]+\.css)[^"]*"[^>]*>\n?')
+LINK = re.compile(
+    r'[ \t]*<link\b(?=[^>]*rel="stylesheet")[^>]*?'
+    r'href="([^"?]*/|)_static/([^"?]+\.css)[^"]*"[^>]*>\n?'
+)
 PRELOAD = re.compile(r'[ \t]*<link rel="preload"[^>]*>\n?')
 ICONS_SCRIPT = re.compile(r'[ \t]*<script src="[^"]*fontawesome[^"]*"></script>\n?')
 SCRIPT = re.compile(r'<script(?![^>]*\bdefer\b)([^>]*\bsrc="[^"]*_static/)')
@@ -147,7 +154,12 @@ def lighter(page: str, sheet: str) -> str:
 
 def light_pages(site: Path = SITE) -> None:
     """Rewrite every page of `site` that still asks for the theme's sheets."""
-    pages = {p: p.read_text(encoding="utf8") for p in site.rglob("*.html") if "_static" not in p.parts}
+    theme = site / "_static/scripts/pydata-sphinx-theme.js"
+    script = theme.read_text(encoding="utf8")
+    theme.write_text(script.replace(MEASURED, '".measured-by-the-theme"'), encoding="utf8")
+    pages = {
+        p: p.read_text(encoding="utf8") for p in site.rglob("*.html") if "_static" not in p.parts
+    }
     raw = {path: page for path, page in pages.items() if len(LINK.findall(page)) > 1}
     if not raw:
         return
@@ -156,9 +168,6 @@ def light_pages(site: Path = SITE) -> None:
         names.append("formulas.css")
     names = [name for name in names if not name.startswith(SHEET)]
     text = one_sheet(names, site / "_static", words_in_use(site))
-    theme = site / "_static/scripts/pydata-sphinx-theme.js"
-    script = theme.read_text(encoding="utf8")
-    theme.write_text(script.replace(MEASURED, '".measured-by-the-theme"'), encoding="utf8")
     stamp = hashlib.sha256(text.encode()).hexdigest()[:8]
     (site / "_static" / SHEET).write_text(text, encoding="utf8")
     for path, page in pages.items():

@@ -143,7 +143,8 @@ async def watched(browser: Browser) -> None:
     for domain in ("Page", "Network"):
         await browser.call(f"{domain}.enable")
     await browser.call(
-        "Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=2, mobile=True
+        "Emulation.setDeviceMetricsOverride",
+        width=390, height=844, deviceScaleFactor=2, mobile=True,
     )  # fmt: skip
     await browser.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
 

@@ -28,17 +28,19 @@ KEPT = ROOT / "_build" / ".formulas.json"
 MATHJAX = "_static/mathjax/tex-chtml.js"
 FONTS = "mathjax/output/chtml/fonts/woff-v2"
 STYLE = "formulas.css"
-# Measures of the pages' letters; a formula is a sixth larger than its number of points, as MathJax has it.
+# Measures of the pages' letters: MathJax makes a formula a sixth larger, to match their height.
 SETTING = {"em": 16, "ex": 8, "containerWidth": 1280, "scale": 1.16}
 FORMULA = re.compile(
-    r'(?P<open><(?P<tag>span|div) class="math notranslate nohighlight"[^>]*>(?:(?!</?(?P=tag)\b).)*?'
+    r'(?P<open><(?P<tag>span|div) class="math notranslate nohighlight"[^>]*>'
+    r"(?:(?!</?(?P=tag)\b).)*?"
     r'(?:<span class="eqno">.*?</span>)?)(?P<tex>\\\(.*?\\\)|\\\[.*?\\\])(?P<close>\s*</(?P=tag)>)',
     re.DOTALL,
 )
 LOADER = re.compile(
-    r'\s*<script>window\.MathJax = [^<]*</script>\s*<script defer="defer" src="[^"]*tex-chtml\.js[^"]*">'
-    r"</script>"
+    r"\s*<script>window\.MathJax = [^<]*</script>"
+    r'\s*<script defer="defer" src="[^"]*tex-chtml\.js[^"]*"></script>'
 )
+CARDS = re.compile(r"(attnbiasCards\(.*?, )(\{.*\})(\)\n)", re.DOTALL)
 SET = """(async function (formulas, setting) {
   const done = [];
   for (const tex of formulas) {
@@ -48,9 +50,6 @@ SET = """(async function (formulas, setting) {
   }
   return done;
 })(%s, %s)"""
-
-
-CARDS = re.compile(r"(attnbiasCards\(.*?, )(\{.*\})(\)\n)", re.DOTALL)
 
 
 class FormulaError(AttnBiasError, ValueError):
@@ -79,7 +78,7 @@ def rewritten(text: str, change: Callable[[str], str]) -> str:
 
 async def set_all(formulas: list[str], site: Path) -> dict:
     """Each formula in HTML, and the style sheet for all of them."""
-    config = '{startup: {typeset: false}, options: {enableMenu: false}, svg: {}}'
+    config = "{startup: {typeset: false}, options: {enableMenu: false}}"
     with tempfile.TemporaryDirectory() as folder:
         empty = Path(folder, "empty.html")
         empty.write_text(

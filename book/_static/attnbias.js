@@ -7,6 +7,7 @@ addEventListener("DOMContentLoaded", () => {
       else if (target.tabIndex === 0) target.removeAttribute("tabindex");
     }
   });
-  const scrolling = "pre, .output, .pst-scrollable-table-container, div.math, p:has(> .math)";
+  const scrolling =
+    "pre, .output, .pst-scrollable-table-container, div.math, div.math mjx-container, p:has(> .math)";
   document.querySelectorAll(`.bd-article :is(${scrolling})`).forEach((each) => sized.observe(each));
 });

@@ -14,10 +14,13 @@ from browser import Page
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 # Formulas are alike and have thousands of elements: all but a few give way to a letter.
 OPENED = """
-Array.from(document.querySelectorAll("mjx-container")).slice(%d).forEach(each => { each.replaceWith("x"); });
+const formulas = Array.from(document.querySelectorAll("mjx-container"));
+formulas.slice(%d).forEach(each => { each.replaceWith("x"); });
 document.querySelectorAll("details").forEach(each => { each.open = true; });
 document.querySelectorAll(".toggle-hidden").forEach(each => each.classList.remove("toggle-hidden"));
-document.head.insertAdjacentHTML("beforeend", "<style>* { transition: none !important }</style>");
+document.head.insertAdjacentHTML("beforeend", "<style>* { transition: none !important;" +
+  "content-visibility: visible !important }</style>");
+new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)));
 """
 # Marks the first word of each look that `known` lacks, and returns the new looks.
 LOOKS = """(function (known) {
@@ -64,7 +67,8 @@ def axe_source() -> str:
 
 def prepare(page: Page, source: str, formulas: int = 3) -> None:
     """Open what opens on a click, and load axe."""
-    page.evaluate(OPENED % formulas + source + "; 0")
+    page.evaluate(source + "; 0")
+    page.evaluate(OPENED % formulas)
 
 
 def structure(page: Page) -> list[Fault]:

@@ -101,7 +101,9 @@ FOCUSED = """(function () {
   at.blur();
   const seen = focused !== looks();
   at.focus({preventScroll: true, focusVisible: true});
-  return [(at.getAttribute("aria-label") || at.title || at.textContent).trim().slice(0, 40),
+  const label = at.labels && at.labels[0] ? at.labels[0].textContent : "";
+  const name = at.getAttribute("aria-label") || at.title || label || at.textContent;
+  return [name.trim().slice(0, 40),
     box.width > 0 && box.bottom > 0 && box.top < innerHeight, seen, at.tagName];
 })()"""
 
@@ -136,15 +138,20 @@ def test_a_focus_that_cannot_be_seen_would_be_noticed(tab, tmp_path):
     assert not walked(tab, 1)[0][2]
 
 
-PICTURE = re.compile(r'<(?:img|svg)\b(?![^>]*aria-hidden="true")[^>]*>')
+HIDDEN_DRAWING = re.compile(r'<svg\b[^>]*aria-hidden="true".*?</svg>', re.DOTALL)
+PICTURE = re.compile(r"<(?:img|svg)\b[^>]*>|</svg>")
 WORDS = re.compile(r'\b(?:alt|aria-label)="([^"]*)"')
 
 
 def picture_texts(page):
-    """The words that stand for each picture of a page's text."""
-    page = page[page.index("<main") :]
-    found = [WORDS.search(tag) for tag in PICTURE.findall(page)]
-    return [unescape(words.group(1)).strip() if words else "" for words in found]
+    """The words that stand for each picture of a page's text; a drawing in a drawing is a part."""
+    found, inside = [], 0
+    for tag in PICTURE.findall(re.sub(HIDDEN_DRAWING, "", page[page.index("<main") :])):
+        if not inside and tag != "</svg>":
+            words = WORDS.search(tag)
+            found.append(unescape(words[1]).strip() if words else "")
+        inside += {"<svg": 1, "</sv": -1}.get(tag[:4], 0)
+    return found
 
 
 def faults_of(texts):

@@ -1,0 +1,81 @@
+"""Each page of the built book under 1 MB over the line, and its text stands still.
+
+`make book` runs this after each build. `tools/measure_pages.py` prints the same numbers, and times
+on a slow phone, which no test holds to a bound: they depend on the machine.
+"""
+
+import asyncio
+import random
+import re
+
+import pytest
+
+from attnbias.errors import MissingFileError
+from tools import measure_pages
+from tools.browser import find_browser
+from tools.chapters import toc_files
+
+HEAVIEST = 1_000_000  # bytes, unpacked files included: gzip only makes it better
+MOST_SHIFT = 0.01
+JUMPY = """<!doctype html><meta name="viewport" content="width=device-width"><p>above</p>
+<div id="late"></div><p style="height: 60vh">below</p><script src="big.js"></script>
+<script>setTimeout(() => { late.style.height = "200px"; }, 300); setTimeout(() => 0, 600);
+fetch("slow.txt?" + Math.random());</script>"""
+
+pytestmark = pytest.mark.site
+
+
+def measured(names, site=measure_pages.SITE):
+    try:
+        find_browser()
+    except MissingFileError as error:
+        pytest.skip(str(error))
+    found = asyncio.run(measure_pages.measure(names, site, slow=False))
+    return {name: each["first"] for name, each in found.items()}
+
+
+def faults(found):
+    return {
+        name: each
+        for name, each in found.items()
+        if each["sent"] > HEAVIEST or not each["shift"] <= MOST_SHIFT or each["files"] < 1
+    }
+
+
+@pytest.fixture(scope="module")
+def book():
+    return measured(toc_files())
+
+
+def test_no_page_is_heavy_and_none_jumps(book):
+    assert faults(book) == {}
+    assert all(each["sent"] > 10_000 for each in book.values())  # something was loaded
+
+
+def test_formulas_are_set_and_need_no_script():
+    """With a browser at hand the build sets them, so no page brings MathJax."""
+    try:
+        find_browser()
+    except MissingFileError as error:
+        pytest.skip(str(error))
+    texts = {name: (measure_pages.SITE / f"{name}.html").read_text("utf8") for name in toc_files()}
+    assert [name for name, text in texts.items() if "tex-chtml.js" in text] == []
+    assert sum(text.count("<mjx-container") for text in texts.values()) > 1000
+    assert [name for name, text in texts.items() if "<mjx-merror" in text] == []
+
+
+def test_a_page_asks_for_one_style_sheet_and_few_scripts():
+    for name in toc_files():
+        head = (measure_pages.SITE / f"{name}.html").read_text("utf8").partition("<body")[0]
+        assert len(re.findall(r'<link[^>]*rel="stylesheet"', head)) == 1, name
+        assert re.findall(r"<script(?![^>]*defer)[^>]*src=[^>]*>", head) == [], name
+
+
+def test_a_heavy_page_that_jumps_would_be_noticed(tmp_path):
+    (tmp_path / "big.js").write_bytes(b"/*" + random.Random(0).randbytes(1_100_000).hex().encode())
+    (tmp_path / "slow.txt").write_text("slow")
+    (tmp_path / "jumpy.html").write_text(JUMPY)
+    (tmp_path / "calm.html").write_text("<p>calm</p>")
+    found = measured(["jumpy", "calm"], tmp_path)
+    assert list(faults(found)) == ["jumpy"]
+    assert found["jumpy"]["sent"] > HEAVIEST and found["jumpy"]["shift"] > MOST_SHIFT
