@@ -46,7 +46,9 @@ pdf: $(READY)  ## print the built book into _build/attnbias.pdf (a browser is fe
 
 serve:  ## open the built book, served on this machine
 	@test -f _build/html/index.html || { echo "nothing built yet: run make book"; exit 1; }
-	@echo "http://localhost:$(PORT)/"
+	@$(RUN) -c "import socket; socket.create_server(('127.0.0.1', $(PORT))).close()" 2>/dev/null || \
+		{ echo "port $(PORT) is taken: make serve PORT=8001, say"; exit 1; }
+	@echo "http://localhost:$(PORT)/  (Ctrl-C ends it)"
 	@(sleep 1; $(RUN) -m webbrowser -t "http://localhost:$(PORT)/" >/dev/null 2>&1 || true) &
 	@$(RUN) -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 

@@ -122,7 +122,8 @@ COMMANDS = (
             "Recorded runs are read from book/results; without them their claims are not checked."),
     Command("completion", "print what a shell needs to complete these commands",
             completion_arguments, lambda arguments: run_completion(arguments, build_parser),
-            ("completion bash > ~/.local/share/bash-completion/completions/attnbias",)),
+            ("completion bash > attnbias.sh",),
+            "Then `source attnbias.sh`, for example at the end of ~/.bashrc with its full path."),
 )  # fmt: skip
 
 

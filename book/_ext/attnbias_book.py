@@ -164,6 +164,12 @@ def offer_notebook(app: Sphinx, page: str, template: str, context: dict, doctree
         context["ipynb_source"] = f"{page}.ipynb"
 
 
+def quote_articles(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
+    """Let the search page alone load the script that makes its results quote the articles."""
+    if page == "search":
+        app.add_js_file("search.js")
+
+
 def copy_notebooks(app: Sphinx, error: Exception | None) -> None:
     """Put them where the menu links to, over the copies that the theme makes for Binder."""
     if error is not None or app.builder.format != "html":
@@ -211,6 +217,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("env-get-updated", keep_paper_numbers, priority=900)
     app.connect("config-inited", add_launch_buttons)
     app.connect("html-page-context", offer_notebook)
+    app.connect("html-page-context", quote_articles)
     app.connect("build-finished", copy_notebooks, priority=900)
     app.connect("build-finished", prune_mathjax, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

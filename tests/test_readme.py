@@ -1,0 +1,61 @@
+"""What a newcomer types from the README and from chapter 37 works as it stands there."""
+
+import ast
+import re
+import textwrap
+
+import pytest
+
+from tools.chapters import ROOT
+from tools.check_package import library_files
+
+README = (ROOT / "README.md").read_text(encoding="utf8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf8")
+CHAPTER = (ROOT / "book/chapters/37_your_model.md").read_text(encoding="utf8")
+
+
+def missing_targets(text: str) -> set[str]:
+    """The commands `make NAME` of a text that the Makefile does not have."""
+    named = set(re.findall(r"(?:`|^)make ([a-z]+)", text, re.MULTILINE))
+    assert named
+    return named - set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
+
+
+def unknown_names(code: str) -> set[str]:
+    """The names of a piece of code that it neither imports nor makes."""
+    tree = ast.parse(code)
+    nodes = list(ast.walk(tree))
+    made = {a.asname or a.name for n in nodes if isinstance(n, ast.ImportFrom) for a in n.names}
+    made |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {n.id for n in nodes if isinstance(n, ast.Name)} - made - {"print"}
+
+
+def test_the_code_of_the_readme_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    exec(compile(code, "README.md", "exec"), {})
+    assert "In short" in capsys.readouterr().out and (tmp_path / "run.npz").is_file()
+
+
+@pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])
+def test_every_command_is_there(text):
+    assert missing_targets(text) == set()
+    assert missing_targets(text + "\nmake coffee\n") == {"coffee"}
+
+
+def test_every_extra_is_there():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf8")
+    extras = re.findall(r"pip install '\.\[(\w+)\]'", README)
+    assert len(extras) >= 2 and all(f"\n{extra} = [" in project for extra in extras)
+
+
+def test_the_lines_for_a_model_of_ones_own_bring_their_imports():
+    block = CHAPTER.split("## Your own model\n")[1].split("And one command")[0]
+    lines = [line for line in block.splitlines() if line.startswith("    ") or not line]
+    code = textwrap.dedent("\n".join(lines))
+    assert "head.compare()" in code and unknown_names(code) == set()
+    without = "\n".join(line for line in code.splitlines() if "import" not in line)
+    assert unknown_names(without) == {"attention_head", "load_encoder", "load_tokenizer"}
+    for module in re.findall(r"from (\S+) import", code):
+        assert module.replace(".", "/") + ".py" in library_files()
