@@ -18,7 +18,7 @@ RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -p no:cacheprovider
 NBVAL := $(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout 120 -n 2 --dist loadscope book/chapters
 
-.PHONY: help env test book pdf serve lab lint format bench notebooks ledger constraints clean
+.PHONY: help env test book pdf serve lab links lint format bench notebooks ledger constraints clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -51,6 +51,9 @@ serve:  ## open the built book, served on this machine
 
 lab: $(READY)  ## the chapters in JupyterLab; saving a notebook writes its .md as well
 	$(VENV)/bin/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/book/chapters
+
+links: $(READY)  ## try every link that leads out, and list them in _build/links.txt (needs the network)
+	$(RUN) tools/check_links.py
 
 lint: $(READY)  ## style of the Python files, and the types of the public names
 	$(VENV)/bin/ruff check .
