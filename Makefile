@@ -59,6 +59,9 @@ lab: $(READY)  ## the chapters in JupyterLab; saving a notebook writes its .md a
 links: $(READY)  ## try every link that leads out, and list them in _build/links.txt (needs the network)
 	$(RUN) tools/check_links.py
 
+links: $(READY)  ## try every link that leads out, and list them in _build/links.txt (needs the network)
+	$(RUN) tools/check_links.py
+
 lint: $(READY)  ## style of the Python files, and the types of the public names
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .

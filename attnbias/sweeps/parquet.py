@@ -44,9 +44,10 @@ def read_table(path, keys: tuple[str, ...]) -> tuple[pandas.DataFrame, dict]:
     header = json.loads((table.schema.metadata or {}).get(_HEADER, b"{}"))
     if not set(keys) <= header.keys():
         raise _unreadable(path, "a Parquet file without the header of one")
-    if header.get("format", 1) != FORMAT:  # the first tables did not say it
+    found = header.pop("format", 1)  # the first tables did not say it
+    if found != FORMAT:
         raise FileFormatError(
-            str(path), expected=f"format {FORMAT}", got=f"format {header['format']}",
+            str(path), expected=f"format {FORMAT}", got=f"format {found}",
             remedy="read it with the version of attnbias that wrote it, or make it again",
         )  # fmt: skip
     return table.to_pandas(), header
