@@ -173,7 +173,7 @@ def test_a_chapter_beyond_the_paper_ends_with_what_is_known_and_what_to_try(sour
 
 
 def executed_solutions(notebook) -> list[str]:
-    """Labels of the exercises whose solution holds a code cell that was run and says what it found."""
+    """Labels of the exercises whose solution holds a cell that was run and asserts something."""
     found, label = [], None
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
