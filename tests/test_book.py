@@ -202,7 +202,7 @@ def test_every_chapter_asks_for_a_prediction(tmp_path):
 
 
 def executed_solutions(notebook) -> list[str]:
-    """Labels of the exercises whose solution holds a code cell that was run and says what it found."""
+    """Labels of the exercises whose solution holds a cell that was run and asserts something."""
     found, label = [], None
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
