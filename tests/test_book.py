@@ -18,23 +18,6 @@ IDS = [source.stem for source in SOURCES]
 LONGEST_CELL = 30
 BEYOND = [source for source in SOURCES if 41 <= int(source.stem[:2]) <= 59]
 NEXT = "## The next experiment"
-# Chapters whose quiz is still to be written: take a number out when its quiz is in. To be emptied
-# and removed. The lines between keep several writers out of each other's way.
-NO_QUIZ_YET = (
-    # Training
-    # The theory of W
-    # Training both
-    # Sharper than the paper
-    "",
-    # Real networks
-    "",
-    # At scale
-    "38 39 40",
-    # Beyond the paper
-    "41 42 43 44 45 46 47 48 49 50 51 52 53",
-    # Yours
-    "",
-)
 EXERCISE = re.compile(r"^`{3,}\{exercise\}[^\n]*\n:label: (\S+)", re.M)
 DROPDOWN = re.compile(
     r"^`{3,}\{solution(?:-start)?\} (\S+)\n(?::label: \S+\n)?:class: dropdown", re.M
@@ -194,11 +177,10 @@ def chapters_without_a_quiz(sources):
 
 
 def test_every_chapter_asks_for_a_prediction(tmp_path):
-    missing = {number for part in NO_QUIZ_YET for number in part.split()}
-    assert chapters_without_a_quiz(SOURCES) == missing
+    assert chapters_without_a_quiz(SOURCES) == set()
     silent = tmp_path / "99_silent.md"
     silent.write_text("# A chapter that asks nothing\n", encoding="utf8")
-    assert chapters_without_a_quiz([*SOURCES, silent]) == {*missing, "99"}
+    assert chapters_without_a_quiz([*SOURCES, silent]) == {"99"}
 
 
 def executed_solutions(notebook) -> list[str]:
