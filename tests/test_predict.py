@@ -11,6 +11,7 @@ from sphinx.application import Sphinx
 
 from tools.chapters import ROOT, notebook_sources
 
+# A backtick in the question, as of a role, would end the fence's line: the box would be plain text.
 QUIZZES = re.compile(r"^```\{predict\}[^\n`]*\n:number: ([^\n:]+)[^\n]*\n\n(.*?)^```", re.M | re.S)
 
 
@@ -214,3 +215,9 @@ def test_a_late_or_undecided_quiz_is_noticed(predict):
     assert f"{name}: asked after it was computed" in problems(predict, notebook)
     quiz.source = re.sub(r"(?m)^- [^|\n]+", "- = 12345 ", quiz.source)
     assert any("expected one choice" in problem for problem in problems(predict, notebook))
+
+
+def test_a_question_with_a_role_is_not_taken_for_a_quiz():
+    quiz = QUIZ.format(number="x:.2f")
+    for question, count in ((quiz, 1), (quiz.replace("$x$", "{ref}`x`"), 0)):
+        assert len(asked(new_notebook(cells=[new_markdown_cell(question)]))) == count
