@@ -157,7 +157,8 @@ def lighter(page: str, sheet: str) -> str:
 def _fonts(base: str) -> str:
     folder = f"{base}_static/mathjax/output/chtml/fonts/woff-v2"
     return "".join(
-        f'<link rel="preload" as="font" type="font/woff" crossorigin href="{folder}/{name}.woff" />\n'
+        '<link rel="preload" as="font" type="font/woff" crossorigin '
+        f'href="{folder}/{name}.woff" />\n'
         for name in ("MathJax_Math-Italic", "MathJax_Main-Regular")
     )
 
