@@ -133,6 +133,8 @@ def test_a_page_asks_for_one_sheet_and_for_no_script_before_it_is_read():
         '<script defer src="../_static/c.js"></script>',
         "<script type=\"module\">DOCUMENTATION_OPTIONS.pagename = 'a';</script>",
     ]
+    with_formula = light_pages.lighter(HEAD + "<mjx-container>", "book.css")
+    assert with_formula.count('rel="preload" as="font"') == 2
     assert light_pages.lighter("<p>no sheet</p>", "book.css") == "<p>no sheet</p>"
 
 

@@ -148,8 +148,19 @@ def lighter(page: str, sheet: str) -> str:
         page = page.replace(link[0], "", 1)
     page = page.replace(links[0][0], f'<link rel="stylesheet" href="{base}_static/{sheet}" />\n', 1)
     page = ICONS_SCRIPT.sub("", PRELOAD.sub("", page))
+    if "<mjx-container" in page:  # their letters come with the sheet, lest lines move
+        page = page.replace('<link rel="stylesheet"', f'{_fonts(base)}<link rel="stylesheet"', 1)
     page = SCRIPT.sub(r"<script defer\1", page)
     return LATER.sub(r'<script type="module">\1', page)
+
+
+def _fonts(base: str) -> str:
+    folder = f"{base}_static/mathjax/output/chtml/fonts/woff-v2"
+    return "".join(
+        '<link rel="preload" as="font" type="font/woff" crossorigin '
+        f'href="{folder}/{name}.woff" />\n'
+        for name in ("MathJax_Math-Italic", "MathJax_Main-Regular")
+    )
 
 
 def light_pages(site: Path = SITE) -> None:

@@ -1,4 +1,4 @@
-"""Each page of the built book under 1 MB over the line, and its text stands still.
+"""Pages of the built book are under 1 MB over the line, and its text stands still.
 
 `make book` runs this after each build. `tools/measure_pages.py` prints the same numbers, and times
 on a slow phone, which no test holds to a bound: they depend on the machine.
@@ -16,11 +16,11 @@ from tools.browser import find_browser
 from tools.chapters import toc_files
 
 HEAVIEST = 1_000_000  # bytes, unpacked files included: gzip only makes it better
-MOST_SHIFT = 0.01
+MOST_SHIFT = 0.02  # a fifth of what browsers call good; nearly all pages are below 0.002
 JUMPY = """<!doctype html><meta name="viewport" content="width=device-width"><p>above</p>
 <div id="late"></div><p style="height: 60vh">below</p><script src="big.js"></script>
-<script>setTimeout(() => { late.style.height = "200px"; }, 300); setTimeout(() => 0, 600);
-fetch("slow.txt?" + Math.random());</script>"""
+<script>addEventListener("load", () => requestAnimationFrame(() => setTimeout(() => {
+late.style.height = "200px"; }, 50)));</script>"""
 
 pytestmark = pytest.mark.site
 
@@ -44,7 +44,10 @@ def faults(found):
 
 @pytest.fixture(scope="module")
 def book():
-    return measured(toc_files())
+    """The ten largest pages, and every fourth of the others: all of them would take minutes."""
+    names = toc_files()
+    by_size = sorted(names, key=lambda name: (measure_pages.SITE / f"{name}.html").stat().st_size)
+    return measured(by_size[-10:] + by_size[:-10:4])
 
 
 def test_no_page_is_heavy_and_none_jumps(book):
@@ -73,7 +76,6 @@ def test_a_page_asks_for_one_style_sheet_and_few_scripts():
 
 def test_a_heavy_page_that_jumps_would_be_noticed(tmp_path):
     (tmp_path / "big.js").write_bytes(b"/*" + random.Random(0).randbytes(1_100_000).hex().encode())
-    (tmp_path / "slow.txt").write_text("slow")
     (tmp_path / "jumpy.html").write_text(JUMPY)
     (tmp_path / "calm.html").write_text("<p>calm</p>")
     found = measured(["jumpy", "calm"], tmp_path)
