@@ -99,8 +99,7 @@ def draw() -> str:
     roof = f"M {LEFT} 46 L {LEFT + inside / 2:g} 4 L {WIDTH} 46 Z"
     return "\n".join([
         f'<svg class="house" viewBox="0 0 {WIDTH + 1} {y + 22:g}" role="img" '
-        'aria-labelledby="house-title house-description">',
-        f'<title id="house-title">{TITLE}</title>',
+        f'aria-label="{TITLE}" aria-describedby="house-description">',
         f'<desc id="house-description">{escape(described(found))}</desc>',
         f"<style>{STYLE}</style>",
         f'<path class="roof" d="{roof}"/>',

@@ -36,7 +36,7 @@ LINK = re.compile(
 )
 PRELOAD = re.compile(r'[ \t]*<link rel="preload"[^>]*>\n?')
 ICONS_SCRIPT = re.compile(r'[ \t]*<script src="[^"]*fontawesome[^"]*"></script>\n?')
-SCRIPT = re.compile(r'<script(?![^>]*\bdefer\b)([^>]*\bsrc="[^"]*_static/)')
+SCRIPT = re.compile(r'<script(?![^>]*\bdefer\b)([^>]*\bsrc="[^"]*(?:_static/|searchindex))')
 # The theme measures every cell to make it focusable, which lays out the whole page at once; the
 # book's attnbias.js does that for cells as they come into view.
 MEASURED = '"pre, .nboutput > .output_area, .cell_output > .output, .jp-RenderedHTMLCommon"'

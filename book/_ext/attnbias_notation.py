@@ -12,6 +12,7 @@ A symbol of Table 1 without an entry, or an entry whose place is not in the book
 from __future__ import annotations
 
 import re
+from html import escape
 
 from attnbias_cards import write_cards
 from docutils import nodes
@@ -100,11 +101,19 @@ class SymbolNode(nodes.inline):
     """Round what has a card: the ids of its `entries`, and `kind` and `uri` where it is a link."""
 
 
+def spelt(tex: str) -> str:
+    """A symbol as plain text: W_mm, Xi."""
+    bars = re.sub(r"\\(?:lVert|rVert|\|)", "|", tex)
+    return escape(re.sub(r"\\(?:mathrm|[,!])?|[{}]", "", bars).strip())
+
+
 def visit_html(translator, node: SymbolNode) -> None:
     ids = " ".join(node["entries"])
     if node.get("uri"):
-        kind = node["kind"]
-        translator.body.append(f'<a class="{kind}" href="{node["uri"]}" data-entries="{ids}">')
+        # A screen reader does not take a link's name from a formula.
+        name = f' aria-label="{spelt(node.astext())}"' if node["kind"] == "symbol" else ""
+        link = f'<a class="{node["kind"]}" href="{node["uri"]}" data-entries="{ids}"{name}>'
+        translator.body.append(link)
     else:
         translator.body.append(f'<span class="symbol" data-entries="{ids}">')
 
