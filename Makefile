@@ -37,7 +37,7 @@ test: $(READY)  ## notebooks against their recorded outputs (two CPU profiles), 
 
 book: $(READY)  ## build the book into _build/html and walk every page of it
 	$(RUN) tools/build_book.py
-	$(PYTEST) -m site tests/site
+	$(PYTEST) -m site -n 2 --dist loadfile tests/site
 	@echo "The book is in _build/html/index.html: make serve shows it, make pdf prints it."
 
 pdf: $(READY)  ## print the built book into _build/attnbias.pdf (a browser is fetched where there is none)

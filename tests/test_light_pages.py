@@ -1,6 +1,7 @@
 """What is done to the built pages after Sphinx: mends, formulas, one sheet, measures."""
 
 import importlib.util
+import json
 import math
 
 import pytest
@@ -60,13 +61,31 @@ FORMULAS = (
 )
 
 
+DONE = {r"\(a < b\)": "<i>ab</i>", r"\[c\]": "<i>c</i>"}
+
+
 def test_formulas_are_found_and_replaced():
     assert set_formulas.formulas_of(FORMULAS) == [r"\(a < b\)", r"\[c\]"]
-    page = set_formulas.set_page(FORMULAS, {r"\(a < b\)": "<i>ab</i>", r"\[c\]": "<i>c</i>"})
+    page = set_formulas.set_page(FORMULAS, DONE)
     assert "<i>ab</i></span>" in page
     assert "#</a></span><i>c</i></div>" in page
     assert "MathJax" not in page and "\\" not in page
     assert set_formulas.formulas_of(page) == []
+
+
+def test_formulas_of_cards_are_set_where_they_stand(tmp_path):
+    cards = {"eq-a": FORMULAS, "words": 'say "none"'}
+    script = f'attnbiasCards("book/a", {json.dumps(cards)})\n'
+    (tmp_path / "_cards/book").mkdir(parents=True)
+    (tmp_path / "_static").mkdir()
+    (tmp_path / "_cards/book/a.js").write_text(script, encoding="utf8")
+    kept = {"setting": set_formulas.SETTING, "style": "", "set": DONE}
+    (tmp_path / "kept.json").write_text(json.dumps(kept), encoding="utf8")
+    assert set_formulas.set_formulas(tmp_path, tmp_path / "kept.json") == 2
+    done = (tmp_path / "_cards/book/a.js").read_text(encoding="utf8")
+    assert done.startswith('attnbiasCards("book/a", {') and done.endswith("})\n")
+    after = json.loads(done.partition(", ")[2][:-2])
+    assert after == {"eq-a": set_formulas.set_page(FORMULAS, DONE), "words": 'say "none"'}
 
 
 def test_a_page_with_tex_that_is_left_keeps_mathjax():
@@ -122,6 +141,7 @@ HEAD = """<link href="../_static/styles/a.css?digest=1" rel="stylesheet" />
 <link rel="preload" as="font" href="../_static/f.woff2" />
 <script src="../_static/vendor/fontawesome/js/all.min.js?x"></script>
 <script src="../_static/doctools.js"></script><script defer src="../_static/c.js"></script>
+<script src="searchindex.js"></script>
 <script>DOCUMENTATION_OPTIONS.pagename = 'a';</script>"""
 
 
@@ -131,6 +151,7 @@ def test_a_page_asks_for_one_sheet_and_for_no_script_before_it_is_read():
         '<link rel="stylesheet" href="../_static/book.css?v=1" />',
         '<script defer src="../_static/doctools.js"></script>'
         '<script defer src="../_static/c.js"></script>',
+        '<script defer src="searchindex.js"></script>',
         "<script type=\"module\">DOCUMENTATION_OPTIONS.pagename = 'a';</script>",
     ]
     with_formula = light_pages.lighter(HEAD + "<mjx-container>", "book.css")

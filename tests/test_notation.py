@@ -136,6 +136,11 @@ def test_symbols_of_a_displayed_formula_are_on_the_card_of_the_page(notation):
     assert document["symbols"] == ["sym-xi"]
 
 
+def test_a_symbols_link_is_named_in_plain_letters():
+    said = {r"W_{mm}": "W_mm", r"\Xi": "Xi", r"\|\nabla L\|": "|nabla L|", "a<b": "a&lt;b"}
+    assert {tex: attnbias_notation.spelt(tex) for tex in said} == said
+
+
 def test_the_first_use_of_a_term_is_a_link(notation):
     document = paragraph(nodes.Text("Support tokens hold it; support tokens do."))
     (only,) = explained(notation, document)
