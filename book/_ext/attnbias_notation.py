@@ -226,7 +226,7 @@ def card(entry: Entry, notation: Notation, page_of) -> str:
     place = notation.places[entry.place]
     what = to_html(f"${entry.tex[0]}$") if entry.tex else entry.name
     where = f'<a href="{page_of(place.page)}#{place.anchor}">{to_html(place.title)}</a>'
-    return f"<dt>{what}</dt><dd>{to_html(entry.means)} <small>See {where}</small></dd>"
+    return f"<dt>{what}</dt><dd>{to_html(entry.means)}. <small>See {where}</small></dd>"
 
 
 def write_notation(app: Sphinx, error: Exception | None) -> None:

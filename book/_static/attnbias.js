@@ -8,6 +8,6 @@ addEventListener("DOMContentLoaded", () => {
     }
   });
   const scrolling =
-    "pre, .output, .pst-scrollable-table-container, div.math, div.math mjx-container, p:has(> .math)";
+    "figure, pre, .output, .pst-scrollable-table-container, div.math, div.math mjx-container, p:has(> .math)";
   document.querySelectorAll(`.bd-article :is(${scrolling})`).forEach((each) => sized.observe(each));
 });

@@ -77,6 +77,23 @@ def test_axe_finds_no_fault_on_a_phone(tab, name):
     assert listed(page, found) == []
 
 
+LETTERS = """Array.from(document.querySelectorAll(".bd-article figure:not(.slider) > img"), image =>
+  [image.offsetWidth / image.getAttribute("width"), image.parentElement.tabIndex])"""
+
+
+@pytest.mark.parametrize("style", ["", "figure > img { max-width: 100% !important }"])
+def test_a_figure_keeps_its_letters_on_a_phone(tab, style):
+    """Letters are drawn 12 pixels tall; below 9 nobody reads them. What scrolls has the Tab key."""
+    tab.open(SITE / "book/chapters/11_theorem1.html", width=PHONE)
+    tab.evaluate(f"document.head.insertAdjacentHTML('beforeend', '<style>{style}</style>')")
+    tab.evaluate("document.querySelector('.bd-article figure').scrollIntoView()")
+    tab.evaluate("new Promise(done => setTimeout(done, 300))")
+    found = tab.evaluate(LETTERS)
+    assert len(found) > 1 and tab.evaluate("document.scrollingElement.scrollWidth") == PHONE
+    assert (min(ratio for ratio, _ in found) > 0.75) == (style == "")
+    assert (found[0][1] == 0) == (style == "")
+
+
 def test_axe_finds_planted_faults(tab, tmp_path):
     page = tmp_path / "faulty.html"
     page.write_text(FAULTY, encoding="utf8")
