@@ -18,8 +18,8 @@ const formulas = Array.from(document.querySelectorAll("mjx-container"));
 formulas.slice(%d).forEach(each => { each.replaceWith("x"); });
 document.querySelectorAll("details").forEach(each => { each.open = true; });
 document.querySelectorAll(".toggle-hidden").forEach(each => each.classList.remove("toggle-hidden"));
-document.head.insertAdjacentHTML("beforeend", "<style>* { transition: none !important; animation: none !important;" +
-  "content-visibility: visible !important }</style>");
+document.head.insertAdjacentHTML("beforeend", "<style>* { transition: none !important;" +
+  "animation: none !important; content-visibility: visible !important }</style>");
 new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)));
 """
 # Marks the first word of each look that `known` lacks, and returns the new looks.
