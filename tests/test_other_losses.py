@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 from tolerances import ASYMPTOTIC, CLOSED_FORM, FORMS, FUNCTION, NEAR_A_CORNER, SETTLED
@@ -194,6 +194,7 @@ def test_tail_direction_of_orthogonal_tokens(power):
 
 
 @PROPERTY
+@example(seed=507, power=1.0)  # a last Newton step that gains less than the rounding of a sum
 @given(seed=st.integers(0, 1000), power=st.floats(0.2, 20))
 def test_tail_direction_is_least(seed, power):
     """Against nearby unit vectors, and with the largest powers it nears u_mm."""

@@ -85,7 +85,8 @@ def _newton(rows: torch.Tensor, v: torch.Tensor, k: float) -> torch.Tensor:
         hessian = hessian + (k + 1) * (rows.T * z ** (-k - 2)) @ rows
         move, length = torch.linalg.solve(hessian, gradient), 1.0
         now, fall = value(v), float(gradient @ move)
-        while not value(v - length * move) <= now - 0.1 * length * fall and length > 1e-12:
+        bound = now + 1e-15 * abs(now)  # the last steps gain less than a sum's rounding
+        while not value(v - length * move) <= bound - 0.1 * length * fall and length > 1e-12:
             length /= 2
         if length <= 1e-12:
             break
