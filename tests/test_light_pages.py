@@ -21,6 +21,9 @@ def pages():
 
 RAW = """<summary><span class="toctree-toggle">v</span></summary>
 <div class="bd-sidebar-primary bd-sidebar hide-on-wide"></div><th></th><th>step</th>
+<th class="head"><p></p></th><summary aria-label="Toggle hidden content">Show</summary>
+<button class="btn search-button-field search-button__button" title="Search" aria-label="Search">Search Ctrl+K</button>
+<button class="search-button__button" title="Search" aria-label="Search"></button>
 <section id="proof-content"></section><section id="proof-of-lemma"></section>
 <div role="doc-biblioentry"></div><input id="search-input"><p></p><input id="search-input">
 document.documentElement.dataset.theme = localStorage.getItem("theme") || "";"""
@@ -31,7 +34,8 @@ def test_every_mend_is_made_once(pages):
     assert pages.mended(better) == better
     assert '<summary aria-label="' in better
     assert 'role="complementary"' in better
-    assert "<td></td><th>step</th>" in better
+    assert "<td></td><th>step</th>" in better and 'class="head"' not in better
+    assert "<summary>Show" in better and better.count('aria-label="Search"') == 1
     assert 'id="proof-content"' not in better and 'id="proof-of-lemma"' in better
     assert better.count('id="search-input"') == 1
     assert "prefers-color-scheme" in better

@@ -189,7 +189,16 @@ def fetch(name, *, cache=None, progress=False) -> Path:
     ...     print(error.got)
     'no such package'
     """
-    package = PACKAGES[require_choice("name", name, PACKAGES)]
+    return fetch_package(PACKAGES[require_choice("name", name, PACKAGES)], cache, progress)
+
+
+def fetch_package(package: Package, cache=None, progress=False) -> Path:
+    """As `fetch`, of a package that need not be in the table.
+
+    Raises
+    ------
+    DtypeError, ChecksumError, MissingFileError, MissingExtraError, FileAccessError
+    """
     progress = require_flag("progress", progress)
     folder = cache_folder(cache)
     path = folder / package.filename

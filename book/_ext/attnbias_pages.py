@@ -27,7 +27,10 @@ MENDS = (
         '(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");',
     ),
     # An empty corner of a table heads nothing.
-    (r"<th></th>", "<td></td>"),
+    (r'<th(?: class="head")?>(?:<p></p>)?</th>', "<td></td>"),
+    # A label hid the words that one sees.
+    (r'<summary aria-label="Toggle hidden content">', "<summary>"),
+    (r'(?<=search-button-field search-button__button") title="Search" aria-label="Search"', ""),
     # Boxes share these ids, and nothing links to them.
     (r' id="(?:proof|(?:proof|exercise|solution)-content)"', ""),
     # The works of the bibliography are items of its list.

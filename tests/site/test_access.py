@@ -10,7 +10,7 @@ import pytest
 from axe import axe_source, contrast, prepare, structure
 from browser import Page
 
-from attnbias.errors import MissingFileError
+from attnbias.errors import AttnBiasError, MissingFileError
 from tools.browser import find_browser
 from tools.chapters import ROOT
 
@@ -52,15 +52,23 @@ def tab():
         yield tab
 
 
+@pytest.fixture(scope="module")
+def axe():
+    try:
+        return axe_source()
+    except AttnBiasError as error:
+        pytest.skip(f"no axe: {error}")
+
+
 def listed(page, faults):
     return [f"{page.stem}: {fault.impact} {fault.rule}: {fault.places}" for fault in faults]
 
 
-def test_axe_finds_no_fault_on_any_page_light_or_dark(tab):
-    source, known, found = axe_source(), {"light": set(), "dark": set()}, []
+def test_axe_finds_no_fault_on_any_page_light_or_dark(tab, axe):
+    known, found = {"light": set(), "dark": set()}, []
     for page in pages():
         tab.open(page, width=1200)
-        prepare(tab, source)
+        prepare(tab, axe)
         for theme, looks in known.items():
             found += listed(page, contrast(tab, looks, theme))
         found += listed(page, structure(tab))
@@ -69,10 +77,10 @@ def test_axe_finds_no_fault_on_any_page_light_or_dark(tab):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_axe_finds_no_fault_on_a_phone(tab, name):
-    page, source = SITE / f"{name}.html", axe_source()
+def test_axe_finds_no_fault_on_a_phone(tab, axe, name):
+    page = SITE / f"{name}.html"
     tab.open(page, width=PHONE)
-    prepare(tab, source, formulas=40)
+    prepare(tab, axe, formulas=40)
     found = contrast(tab, set(), "light") + contrast(tab, set(), "dark") + structure(tab)
     assert listed(page, found) == []
 
@@ -94,17 +102,17 @@ def test_a_figure_keeps_its_letters_on_a_phone(tab, style):
     assert (found[0][1] == 0) == (style == "")
 
 
-def test_axe_finds_planted_faults(tab, tmp_path):
+def test_axe_finds_planted_faults(tab, axe, tmp_path):
     page = tmp_path / "faulty.html"
     page.write_text(FAULTY, encoding="utf8")
     tab.open(page)
-    prepare(tab, axe_source())
+    prepare(tab, axe)
     known = set()
     found = {fault.rule for fault in contrast(tab, known, "light") + structure(tab)}
     assert contrast(tab, known, "light") == []  # what is known is not measured again
     assert found >= {
         "color-contrast", "image-alt", "button-name", "label", "scrollable-region-focusable",
-        "duplicate-id-active",
+        "target-size",
     }  # fmt: skip
 
 
