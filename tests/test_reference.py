@@ -150,6 +150,37 @@ def test_a_docstring_keeps_its_formulas_its_fields_and_its_examples():
     assert items[1].startswith("eta") and "0.5" in items[1] and "How far." in items[1]
 
 
+@pytest.mark.parametrize(
+    ("defaults", "said"),
+    [
+        ({"n": "10", "T": "6", "d": "200"}, "int, defaults n=10, T=6, d=200"),
+        ({"n": "10", "T": "10", "d": "10"}, "int, default 10"),
+        ({"d": "200"}, "int, defaults d=200"),
+        ({}, "int"),
+    ],
+)
+def test_each_argument_has_its_own_default(defaults, said):
+    document = read(rst("Short.\n\nParameters\n----------\nn, T, d : int\n    Sizes.\n", defaults))
+    assert document.next_node(nodes.classifier).astext() == said
+
+
+def test_fields_in_words_and_blocks_after_two_colons():
+    source = rst("Raises\n------\nAs `train`.\n\nNotes\n-----\nSuch as::\n\n    a = 1\n\n    b\n")
+    assert "As :py:obj:`train <attnbias.train>`." in source
+    document = read(source)
+    assert [block.astext() for block in document.findall(nodes.literal_block)] == ["a = 1\n\nb"]
+    assert "Such as:" in [block.astext() for block in document.findall(nodes.paragraph)]
+
+
+def test_a_second_name_leads_to_the_first(extension):
+    reference = extension.Reference()
+    page = SimpleNamespace(arguments=["attnbias"], content=["check_theorem1", "check_theorem5"])
+    page.alias = lambda *names: extension.Names.alias(page, *names)
+    lines = "\n".join(extension.Names.lines(page, reference))
+    assert lines.count("autofunction") == 1
+    assert "The same function as :py:obj:`check_theorem1 <attnbias.check_theorem1>`." in lines
+
+
 def test_a_plain_word_is_no_link():
     assert "attnbias.experiments.list" in SHORT and "list" not in SHORT
     assert SHORT["train"] == "attnbias.train"

@@ -151,7 +151,7 @@ FileFormatError
 
     Notes
     -----
-    Source: Alex Krizhevsky, *Learning multiple layers of features from tiny images*, 2009. The
+    Source: Alex Krizhevsky, "Learning multiple layers of features from tiny images", 2009. The
     registry's archive holds each batch as one lossless PNG, an image a row.
 
     Examples

@@ -126,7 +126,7 @@ def load_nli(split="train", source="huggingface", *, cache=None) -> TextSet:
     MultiNLI has no public test labels: "validation" is its matched and "test" its mismatched
     development set, of genres that training never saw, so a test accuracy is one out of domain.
     The registry's SNLI (CC BY-SA 4.0) is one genre, captions: 99,890 labelled pairs of its
-    training set, of which a tenth of the *premises*, chosen by a hash, are "validation" so that
+    training set, of which a tenth of the premises, chosen by a hash, are "validation" so that
     no premise is on both sides; "test" is the official one (it shares a single premise, a
     general one, with training). Pairs without a gold label are left out.
 

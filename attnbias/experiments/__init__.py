@@ -168,8 +168,9 @@ def load(
 
     Returns
     -------
-    ExperimentResult, NetworkResult, CosineResult for "fig10", HeadResult for "heads",
-    ExponentResult for "exponents", RankResult for "ranks"
+    ExperimentResult or NetworkResult
+        Of "fig10" a CosineResult, of "heads" a HeadResult, of "exponents" an ExponentResult, of
+        "ranks" a RankResult.
 
     Raises
     ------

@@ -191,7 +191,8 @@ def finite_part(data: Dataset, log_attention, sets) -> torch.Tensor:
 
     Returns
     -------
-    (d, d) float64; 0 where all sets are single tokens.
+    (d, d) float64
+        0 where all sets are single tokens.
 
     Raises
     ------

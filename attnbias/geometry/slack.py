@@ -48,7 +48,7 @@ def plant_slack(data: Dataset, slack: float, row=None, seed: int = 0) -> Dataset
 
     Notes
     -----
-    Source: ours [c]. *Proposition.* Let W with dual weights alpha solve the W-SVM of the data
+    Source: ours [c]. Proposition. Let W with dual weights alpha solve the W-SVM of the data
     without the token x_{i,t}, let v = W x_{i,1}, let q be the part of v across u, not zero, and
     a = (1 + slack - (x_{i,opt} - x_{i,t})' v) / |q|^2. Then with x_{i,t} - a q in place of
     x_{i,t}
@@ -59,7 +59,7 @@ def plant_slack(data: Dataset, slack: float, row=None, seed: int = 0) -> Dataset
     3. for slack > 0 every dual solution is 0 at (i, t); for slack = 0 every one is if the row
        isn't in the span of the other active rows, and then strict complementarity fails.
 
-    *Proof.* x_{i,t} is neither query nor optimal, so it enters the one row
+    Proof. x_{i,t} is neither query nor optimal, so it enters the one row
     z = (x_{i,opt} - x_{i,t}) x_{i,1}', and its move adds a q x_{i,1}' to it, whose product with
     W is a q'v = a |q|^2: the margin becomes 1 + slack >= 1. So W is feasible, and
     W = sum_k alpha_k z_k + 0 z with alpha >= 0 supported on margins of 1: the KKT conditions,

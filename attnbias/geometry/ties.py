@@ -31,7 +31,8 @@ def soft_solution(data: NextTokenData, rows: PriorityRows | None = None) -> torc
 
     Returns
     -------
-    (d, d) float64; 0 where there is no tie.
+    (d, d) float64
+        0 where there is no tie.
 
     Raises
     ------

@@ -90,15 +90,26 @@ class Names(Generated):
         names = [f"{self.arguments[0]}.{name}" for name in " ".join(self.content).split()]
         out = [".. container:: stated", "", f"   {reference.links(names)}", ""]
         out = out if len(names) > 3 else []
+        documented: dict[object, str] = {}
         for full in names:
             if is_constant(full):
                 words = inline(constant_doc(full), reference.short)
                 out += [f".. py:data:: {full}", "", f"   {words}", ""]
+            elif (first := documented.setdefault(resolve(full), full)) != full:
+                out += self.alias(full, first, reference)
             elif inspect.isclass(resolve(full)):
                 out += [f".. autoclass:: {full}", "   :members:", ""]
             else:
                 out += [f".. autofunction:: {full}", ""]
         return out
+
+
+    def alias(self, full: str, first: str, reference: Reference) -> list[str]:
+        """A second name of what is documented already, such as a theorem's in the appendix."""
+        stated = ", ".join(kept.with_provenance for kept in reference.of(full))
+        words = f"The same function as {reference.links((first,))}."
+        checks = f" Checks {stated}." if stated else ""
+        return [f".. py:function:: {full}", "", f"   {words}{checks}", ""]
 
 
 class Checks(Generated):
@@ -189,6 +200,13 @@ def skip_member(app: Sphinx, what: str, name: str, obj, skip: bool, options) -> 
     return True if (inspect.getdoc(obj) or "").startswith("Alias for field number") else None
 
 
+def plain_signature(app: Sphinx, what, name, obj, options, signature, returned):
+    """A field made anew for each object has no value to show."""
+    if signature and "<factory>" in signature:
+        return signature.replace("<factory>", "..."), returned
+    return None
+
+
 def linked(names: tuple[str, ...], docname: str) -> list[nodes.Node]:
     """Links to the reference, with commas between them."""
     out: list[nodes.Node] = []
@@ -225,6 +243,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("commands", Commands)
     app.connect("builder-inited", read_reference)
     app.connect("autodoc-process-docstring", read_docstring)
+    app.connect("autodoc-process-signature", plain_signature)
     app.connect("autodoc-skip-member", skip_member)
     app.connect("doctree-read", say_what_checks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

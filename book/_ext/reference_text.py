@@ -111,6 +111,7 @@ def prose(lines: list[str], names: dict[str, str]) -> list[str]:
         else:
             bullet = re.match(r"[*-] ", block[0])
             text = inline("\n".join(block), names)
+            text = re.sub("::$", ":", text)  # what follows, indented, is code in any case
             out += (text.removeprefix("\\") if bullet else text).split("\n")
         out.append("")
     return out
@@ -127,6 +128,17 @@ def fields(lines: list[str]) -> list[tuple[str, list[str]]]:
     return found
 
 
+def default_text(arguments: list[str], defaults: dict[str, str]) -> str:
+    """The default that all arguments of a field share, else each one's own."""
+    given = [defaults.get(argument) for argument in arguments]
+    if not any(given):
+        return ""
+    if len(set(given)) == 1:
+        return f", default ``{given[0]}``"
+    own = (f"``{key}={value}``" for key, value in zip(arguments, given, strict=True) if value)
+    return f", defaults {', '.join(own)}"
+
+
 def field_list(title: str, lines: list[str], names, defaults: dict[str, str]) -> list[str]:
     """A definition list: name, type and default, and what it is."""
     out = []
@@ -135,9 +147,8 @@ def field_list(title: str, lines: list[str], names, defaults: dict[str, str]) ->
         if title in {"Returns", "Yields", "Raises"} and not colon:
             name, kind = "", head
         terms = [f"**{escape(name)}**"] if name else []
-        terms += [type_text(kind, names)] if kind else []
-        given = [defaults[part] for part in name.split(", ") if part in defaults]
-        said = " : ".join(terms) + "".join(f", default ``{value}``" for value in given[:1])
+        terms += [inline(kind, names) if "`" in kind else type_text(kind, names)] if kind else []
+        said = " : ".join(terms) + default_text(name.split(", "), defaults)
         body = prose(description, names)
         if any(line.strip() for line in body):
             out += [said, *("    " + line if line else "" for line in body)]
