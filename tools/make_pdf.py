@@ -33,6 +33,8 @@ from tools.browser import Browser  # noqa: E402
 from tools.chapters import toc_parts  # noqa: E402
 
 WIDTH = 635  # of the text in CSS pixels: 210 mm less two margins of 21 mm
+FEW = 600  # letters: a sixth of a full sheet
+SMALLER = (13.6, 13.2)  # sizes of the letters in pixels; 14 in the print sheet
 FONTS = Path(matplotlib.get_data_path(), "fonts", "ttf")  # letters that come with matplotlib
 FACES = {
     ("Book", "normal", "normal"): "STIXGeneral",
@@ -163,6 +165,19 @@ async def print_page(browser: Browser, file: Path, style: str) -> Printed:
     return Printed(file, printed, headings(file.read_text(encoding="utf8")), wide)
 
 
+async def print_well(browser: Browser, file: Path, style: str) -> Printed:
+    """Print a page; where little is left for its last sheet, smaller by a hair to save the sheet."""
+    page = await print_page(browser, file, style)
+    sheets = page.reader.pages
+    if len(sheets) == 1 or len(sheets[-1].extract_text()) > FEW:
+        return page
+    for size in SMALLER:
+        smaller = await print_page(browser, file, f"{style} html {{ font-size: {size}px; }}")
+        if len(smaller.reader.pages) < len(sheets):
+            return smaller
+    return page
+
+
 async def print_book(pages: list[tuple[str, list[Path]]], folder: Path) -> list:
     """Print every page, then the title and the contents: ``[(caption, printed pages), ...]``."""
     parts, number = [], 1
@@ -171,7 +186,7 @@ async def print_book(pages: list[tuple[str, list[Path]]], folder: Path) -> list:
             parts.append((caption, []))
             for file in files:
                 title = headings(file.read_text(encoding="utf8"))[0][1]
-                page = await print_page(browser, file, paper_style(title, number))
+                page = await print_well(browser, file, paper_style(title, number))
                 number += len(page.reader.pages)
                 parts[-1][1].append(page)
                 print(f"{file.stem}: to page {number - 1}", flush=True)

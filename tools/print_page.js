@@ -1,5 +1,6 @@
 // Make an open page of the built book ready for paper; gives back what does not fit.
 (async (style) => {
+  const LONG = 260; // pixels, a quarter of a sheet
   const root = document.documentElement;
   root.dataset.theme = root.dataset.mode = "light";
   document.head.appendChild(Object.assign(document.createElement("style"), { textContent: style }));
@@ -14,17 +15,24 @@
   for (const e of article.querySelectorAll(".toggle-hidden")) e.classList.remove("toggle-hidden");
   for (const e of article.querySelectorAll("img")) e.loading = "eager";
 
-  // A slider becomes four pictures, from its first position to its last.
+  // A slider becomes four pictures: along its control, or at two places of each of its two.
   for (const slider of article.querySelectorAll("figure.slider")) {
-    const input = slider.querySelector("input");
-    if (!input) continue;
-    const last = Number(input.max), pictures = [];
-    for (const place of [0, Math.round(last / 3), Math.round((2 * last) / 3), last]) {
-      input.value = place;
-      input.dispatchEvent(new Event("input"));
+    const inputs = [...slider.querySelectorAll("input")], pictures = [];
+    if (!inputs.length) continue;
+    const [first, second] = inputs, last = Number(first.max);
+    const opposite = ({ defaultValue, max }) => (Number(defaultValue) + Math.ceil(max / 2)) % (Number(max) + 1);
+    const places = second
+      ? [0, last].flatMap((one) => [Number(second.defaultValue), opposite(second)].map((two) => [one, two]))
+      : [0, 1 / 3, 2 / 3, 1].map((share) => [Math.round(share * last)]);
+    for (const place of places) {
+      place.forEach((value, k) => { inputs[k].value = value; });
+      first.dispatchEvent(new Event("input"));
+      const said = slider.querySelector("output").textContent;
+      const chosen = inputs.map((input) => [input.previousElementSibling.textContent, input.nextElementSibling.textContent]);
+      const words = chosen.filter(([, value]) => !said.includes(value)).map((pair) => pair.join(" "));
       const picture = document.createElement("div");
       const shown = [...slider.querySelectorAll("svg")].find((e) => !e.closest("[hidden]"));
-      picture.append(shown.cloneNode(true), slider.querySelector("output")?.textContent ?? "");
+      picture.append(shown.cloneNode(true), [words.join(", "), said].filter(Boolean).join(": "));
       pictures.push(picture);
     }
     slider.replaceChildren(...pictures);
@@ -50,6 +58,12 @@
   for (const e of article.querySelectorAll("span.math mjx-container")) fit(e, e, room(e));
   for (const e of article.querySelectorAll("table"))
     if (!e.parentElement.closest("table")) fit(e, e, e.parentElement.clientWidth);
+
+  // Long code may break, lest it leave half a page empty.
+  for (const e of article.querySelectorAll(".cell_input, .output.stream"))
+    if (e.clientHeight > LONG)
+      for (const part of [e, ...e.querySelectorAll("div, pre")])
+        part.style.cssText += "; display: block !important; break-inside: auto !important; overflow: visible !important";
 
   const edge = article.getBoundingClientRect().right + 2;
   const wide = [...article.querySelectorAll("p, li, td, th, pre, img, svg, mjx-container")]
