@@ -166,7 +166,7 @@ async def print_page(browser: Browser, file: Path, style: str) -> Printed:
 
 
 async def print_well(browser: Browser, file: Path, style: str) -> Printed:
-    """Print a page; where little is left for its last sheet, smaller by a hair to save the sheet."""
+    """Print a page, and smaller by a hair where little would be left for its last sheet."""
     page = await print_page(browser, file, style)
     sheets = page.reader.pages
     if len(sheets) == 1 or len(sheets[-1].extract_text()) > FEW:

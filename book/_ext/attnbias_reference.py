@@ -103,7 +103,6 @@ class Names(Generated):
                 out += [f".. autofunction:: {full}", ""]
         return out
 
-
     def alias(self, full: str, first: str, reference: Reference) -> list[str]:
         """A second name of what is documented already, such as a theorem's in the appendix."""
         stated = ", ".join(kept.with_provenance for kept in reference.of(full))
