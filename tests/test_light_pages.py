@@ -22,11 +22,12 @@ def pages():
 RAW = """<summary><span class="toctree-toggle">v</span></summary>
 <div class="bd-sidebar-primary bd-sidebar hide-on-wide"></div><th></th><th>step</th>
 <th class="head"><p></p></th><summary aria-label="Toggle hidden content">Show</summary>
-<button class="search-button-field search-button__button" title="Search" aria-label="Search">Find</button>
 <button class="search-button__button" title="Search" aria-label="Search"></button>
 <section id="proof-content"></section><section id="proof-of-lemma"></section>
 <div role="doc-biblioentry"></div><input id="search-input"><p></p><input id="search-input">
 document.documentElement.dataset.theme = localStorage.getItem("theme") || "";"""
+RAW += '<button class="search-button-field search-button__button"'
+RAW += ' title="Search" aria-label="Search">Search Ctrl+K</button>'
 
 
 def test_every_mend_is_made_once(pages):
