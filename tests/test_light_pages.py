@@ -3,8 +3,11 @@
 import importlib.util
 import json
 import math
+import shutil
 
 import pytest
+from fontTools.ttLib import TTFont
+from matplotlib.font_manager import findfont
 
 from attnbias.errors import MissingFileError
 from tools import light_pages, measure_pages, set_formulas
@@ -139,6 +142,19 @@ def test_sheets_become_one_with_their_addresses(tmp_path):
     assert text.index("p{top: 0}") < text.index(".a{")
     assert 'url("styles/b.png")' in text or "url(styles/b.png)" in text
     assert "styles/data" not in text
+
+
+def test_letters_that_no_formula_has_are_left_out(tmp_path):
+    (tmp_path / "mathjax").mkdir()
+    shutil.copy(findfont("DejaVu Sans"), tmp_path / "mathjax/Main.woff")
+    sheet = (
+        '@font-face{src:url("mathjax/Main.woff")}@font-face{src:url("mathjax/MathJax_Zero.woff")}'
+    )
+    sheet += r'a::before{content:"W"}b::before{content: "\2212"}'
+    better = light_pages.own_letters(sheet, tmp_path)
+    assert 'url("letters/Main.woff")' in better and 'url("mathjax/MathJax_Zero.woff")' in better
+    assert set(TTFont(tmp_path / "letters/Main.woff").getBestCmap()) == {ord("W"), 0x2212}
+    assert light_pages.own_letters("p{top:0}", tmp_path) == "p{top:0}"
 
 
 HEAD = """<link href="../_static/styles/a.css?digest=1" rel="stylesheet" />

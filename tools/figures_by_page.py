@@ -38,12 +38,12 @@ def themed(svg: str) -> str:
 
 
 def sized(page: str, sizes: dict[str, tuple[int, int]]) -> str:
-    """The page with the width and height of each picture that is known."""
+    """The page with the size of each picture that is known, which can then wait for its turn."""
 
     def with_size(match):
         if match[1] not in sizes:
             return match[0]
-        return '<img width="{}" height="{}"'.format(*sizes[match[1]])
+        return '<img loading="lazy" width="{}" height="{}"'.format(*sizes[match[1]])
 
     return IMAGE.sub(with_size, page)
 

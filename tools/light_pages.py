@@ -2,7 +2,8 @@
 
 The theme's pages ask for 13 style sheets and 11 scripts before they show a word, among them 1.5 MB
 of icons. Here the sheets become one, without rules for classes that no page and no script names;
-the icons become a font of the few in use, inside that sheet; scripts wait until the page is read.
+the icons become a font of the few in use, inside that sheet; the letters of formulas come without
+those that no formula has; scripts wait until the page is read.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ FONTS = {
 ICON = re.compile("[\ue000-\uf8ff]")  # where icon fonts have their glyphs
 WORD = re.compile(r"[A-Za-z_][\w-]*")
 CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
+LETTERS = "letters"
+FORMULA_FONT = re.compile(r'url\("(mathjax/[^"]+\.woff)"\)')
+SIGNS = re.compile(r'content:\s*"((?:[^"\\]|\\.)*)"')
+ESCAPED = re.compile(r"\\([0-9A-Fa-f]{1,6})")
 IMPORT = re.compile(r'@import "([^":]+)";')
 LINK = re.compile(
     r'[ \t]*<link\b(?=[^>]*rel="stylesheet")[^>]*?'
@@ -98,20 +103,39 @@ def _plain(selector: str) -> str:
     return selector
 
 
+def smaller_font(path: Path, codes) -> bytes:
+    """The font with these characters alone, as woff."""
+    font = TTFont(path)
+    options = subset.Options(hinting=False, notdef_outline=True)
+    options.drop_tables += ["FFTM"]  # its editor's dates
+    smaller = subset.Subsetter(options)
+    smaller.populate(unicodes=[code for code in codes if code in font.getBestCmap()])
+    smaller.subset(font)
+    font.flavor = "woff"
+    font.save(out := io.BytesIO(), reorderTables=None)
+    return out.getvalue()
+
+
+def own_letters(sheet: str, static: Path) -> str:
+    """The sheet with smaller fonts for its formulas, written to `_static/letters`."""
+    signs = "".join(SIGNS.findall(sheet))
+    codes = {int(code, 16) for code in ESCAPED.findall(signs)}
+    codes |= set(map(ord, ESCAPED.sub("", signs)))
+    (static / LETTERS).mkdir(exist_ok=True)
+    for path in {Path(name) for name in FORMULA_FONT.findall(sheet)}:
+        if path.stem != "MathJax_Zero":  # all of its glyphs are empty
+            (static / LETTERS / path.name).write_bytes(smaller_font(static / path, codes))
+            sheet = sheet.replace(path.as_posix(), f"{LETTERS}/{path.name}")
+    return sheet
+
+
 def icon_fonts(sheet: str, folder: Path) -> str:
     """Font faces, inside the sheet, of the icons that the sheet names."""
     codes = sorted({ord(icon) for icon in ICON.findall(sheet)})
     faces = ""
     for family, (file, weight) in FONTS.items():
-        font = TTFont(folder / f"fa-{file}.ttf")
-        chosen = [code for code in codes if code in font.getBestCmap()]
-        smaller = subset.Subsetter()
-        smaller.populate(unicodes=chosen)
-        smaller.subset(font)
-        font.flavor = "woff"
-        font.save(out := io.BytesIO(), reorderTables=None)
         name = "Brands" if family == "Brands" else "Free"
-        data = base64.b64encode(out.getvalue()).decode()
+        data = base64.b64encode(smaller_font(folder / f"fa-{file}.ttf", codes)).decode()
         faces += (
             f'@font-face{{font-family:"Font Awesome 6 {name}";font-weight:{weight};'
             f"font-display:block;src:url(data:font/woff;base64,{data})}}\n"
@@ -155,10 +179,9 @@ def lighter(page: str, sheet: str) -> str:
 
 
 def _fonts(base: str) -> str:
-    folder = f"{base}_static/mathjax/output/chtml/fonts/woff-v2"
     return "".join(
         '<link rel="preload" as="font" type="font/woff" crossorigin '
-        f'href="{folder}/{name}.woff" />\n'
+        f'href="{base}_static/{LETTERS}/{name}.woff" />\n'
         for name in ("MathJax_Math-Italic", "MathJax_Main-Regular")
     )
 
@@ -178,7 +201,7 @@ def light_pages(site: Path = SITE) -> None:
     if (site / "_static/formulas.css").is_file():
         names.append("formulas.css")
     names = [name for name in names if not name.startswith(SHEET)]
-    text = one_sheet(names, site / "_static", words_in_use(site))
+    text = own_letters(one_sheet(names, site / "_static", words_in_use(site)), site / "_static")
     stamp = hashlib.sha256(text.encode()).hexdigest()[:8]
     (site / "_static" / SHEET).write_text(text, encoding="utf8")
     for path, page in pages.items():
