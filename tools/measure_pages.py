@@ -61,7 +61,10 @@ QUIET = """new Promise(done => {
 })"""
 SCROLL = """(async () => {
   document.documentElement.style.scrollBehavior = "auto";
-  const frame = () => new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)));
+  const frame = () => new Promise(done => {
+    requestAnimationFrame(() => setTimeout(done, 0));
+    setTimeout(done, 1000); // without a window a frame may never be drawn
+  });
   for (let y = 0; y < document.documentElement.scrollHeight; y += innerHeight) {
     scrollTo(0, y); await frame(); await frame();
   }

@@ -27,7 +27,10 @@ document.querySelectorAll("details").forEach(each => { each.open = true; });
 document.querySelectorAll(".toggle-hidden").forEach(each => each.classList.remove("toggle-hidden"));
 document.head.insertAdjacentHTML("beforeend", "<style>* { transition: none !important;" +
   "animation: none !important; content-visibility: visible !important }</style>");
-new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)));
+new Promise(done => {
+  requestAnimationFrame(() => setTimeout(done, 0));
+  setTimeout(done, 1000); // without a window a frame may never be drawn
+});
 """
 # Marks the first word of each look that `known` lacks, and returns the new looks.
 LOOKS = """(function (known) {
