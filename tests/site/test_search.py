@@ -39,7 +39,7 @@ def test_a_result_quotes_the_article(browser):
 
 def test_the_theme_alone_would_quote_its_buttons(browser):
     page = "<div role='main'><p>.pdf</p><article class='bd-article'>Words"
-    page += "<abbr class='prov'>c</abbr>.</article></div>"
+    page += "<abbr class='prov'>c</abbr>.<div class='cell_input'>x = 1</div></article></div>"
     assert browser.evaluate(f'Search.htmlToText("{page}")') == "Words."
     plain = f'Search.htmlToText("{page.replace("bd-article", "other")}")'
-    assert browser.evaluate(plain) == ".pdfWordsc."
+    assert browser.evaluate(plain) == ".pdfWordsc.x = 1"
