@@ -189,4 +189,5 @@ class SelfAttention(torch.nn.Module):
         return X, None if lengths is None else as_lengths(lengths, X, low=1)
 
     def extra_repr(self) -> str:
+        """What `print` says of the layer."""
         return f"d={self.W.shape[0]}, train_u={self.u.requires_grad}"

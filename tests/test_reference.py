@@ -162,6 +162,9 @@ def test_a_docstring_keeps_its_formulas_its_fields_and_its_examples():
 def test_each_argument_has_its_own_default(defaults, said):
     document = read(rst("Short.\n\nParameters\n----------\nn, T, d : int\n    Sizes.\n", defaults))
     assert document.next_node(nodes.classifier).astext() == said
+    untyped = read(rst("Short.\n\nParameters\n----------\nn, T, d\n    As there.\n", defaults))
+    classifier = untyped.next_node(nodes.classifier)
+    assert (classifier.astext() if classifier else "int") == said.removeprefix("int, ")
 
 
 def test_fields_in_words_and_blocks_after_two_colons():

@@ -19,17 +19,19 @@
   for (const slider of article.querySelectorAll("figure.slider")) {
     const inputs = [...slider.querySelectorAll("input")], pictures = [];
     if (!inputs.length) continue;
-    const [first, second] = inputs, last = Number(first.max);
+    const [first, second] = inputs, last = Number(first.max), seen = new Set();
     const opposite = ({ defaultValue, max }) => (Number(defaultValue) + Math.ceil(max / 2)) % (Number(max) + 1);
     const places = second
-      ? [0, last].flatMap((one) => [Number(second.defaultValue), opposite(second)].map((two) => [one, two]))
+      ? [0, last > 2 ? Math.ceil(last / 2) : last].flatMap((one) => [Number(second.defaultValue), opposite(second)].map((two) => [one, two]))
       : [0, 1 / 3, 2 / 3, 1].map((share) => [Math.round(share * last)]);
     for (const place of places) {
       place.forEach((value, k) => { inputs[k].value = value; });
       first.dispatchEvent(new Event("input"));
       const said = slider.querySelector("output").textContent;
       const chosen = inputs.map((input) => [input.previousElementSibling.textContent, input.nextElementSibling.textContent]);
-      const words = chosen.filter(([, value]) => !said.includes(value)).map((pair) => pair.join(" "));
+      const words = chosen.filter(([, value]) => second || !said.includes(value)).map((pair) => pair.join(" "));
+      if (seen.has(said)) continue; // a window at the end has no room to grow
+      seen.add(said);
       const picture = document.createElement("div");
       const shown = [...slider.querySelectorAll("svg")].find((e) => !e.closest("[hidden]"));
       picture.append(shown.cloneNode(true), [words.join(", "), said].filter(Boolean).join(": "));
@@ -61,9 +63,11 @@
 
   // Long code may break, lest it leave half a page empty.
   for (const e of article.querySelectorAll(".cell_input, .output.stream"))
-    if (e.clientHeight > LONG)
+    if (e.clientHeight > LONG) {
+      e.nextElementSibling?.style.setProperty("break-before", "auto", "important");
       for (const part of [e, ...e.querySelectorAll("div, pre")])
         part.style.cssText += "; display: block !important; break-inside: auto !important; overflow: visible !important";
+    }
 
   const edge = article.getBoundingClientRect().right + 2;
   const wide = [...article.querySelectorAll("p, li, td, th, pre, img, svg, mjx-container")]

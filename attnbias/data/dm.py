@@ -46,7 +46,7 @@ def make_dm(
     -------
     Dataset
         With opt and without a decoder: in joint training u starts at zero, so that no score
-            decides the optimal tokens yet. meta holds the arguments.
+        decides the optimal tokens yet. meta holds the arguments.
 
     Raises
     ------

@@ -134,9 +134,9 @@ def default_text(arguments: list[str], defaults: dict[str, str]) -> str:
     if not any(given):
         return ""
     if len(set(given)) == 1:
-        return f", default ``{given[0]}``"
+        return f"default ``{given[0]}``"
     own = (f"``{key}={value}``" for key, value in zip(arguments, given, strict=True) if value)
-    return f", defaults {', '.join(own)}"
+    return f"defaults {', '.join(own)}"
 
 
 def field_list(title: str, lines: list[str], names, defaults: dict[str, str]) -> list[str]:
@@ -148,7 +148,8 @@ def field_list(title: str, lines: list[str], names, defaults: dict[str, str]) ->
             name, kind = "", head
         terms = [f"**{escape(name)}**"] if name else []
         terms += [inline(kind, names) if "`" in kind else type_text(kind, names)] if kind else []
-        said = " : ".join(terms) + default_text(name.split(", "), defaults)
+        given = default_text(name.split(", "), defaults)
+        said = " : ".join(terms) + (", " if kind else " : ") * bool(given) + given
         body = prose(description, names)
         if any(line.strip() for line in body):
             out += [said, *("    " + line if line else "" for line in body)]
