@@ -5,6 +5,7 @@ FOLDER/log.json; under RANK and WORLD_SIZE it is one of several processes.
 """
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -61,7 +62,8 @@ def main(folder: Path, name: str, *flags: str) -> None:
     log = training(
         name, slow=0.02 if "--slow" in flags else 0.0, dropout=dropout, checkpoint=checkpoint
     )
-    (folder / f"log{log.meta['processes']}.json").write_text(json.dumps(log.to_json()))
+    rank = os.environ.get("RANK", "0")  # processes at once would write into one another's file
+    (folder / f"log{rank}.json").write_text(json.dumps(log.to_json()))
 
 
 if __name__ == "__main__":

@@ -125,7 +125,8 @@ def test_pictures_follow_the_page_and_have_a_size(tmp_path):
         assert svg.count("prefers-color-scheme: dark") == 1
         assert "var(--figure-ffffff,#ffffff)" in svg and "--figure-ffffff:#121212" in svg
         assert page.read_text() == (
-            '<img width="481" height="240" alt="a" src="../_images/a.svg"><img src="_images/b.svg">'
+            '<img loading="lazy" width="481" height="240" alt="a" src="../_images/a.svg">'
+            '<img src="_images/b.svg">'
         )
 
 
