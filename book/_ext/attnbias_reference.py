@@ -53,6 +53,12 @@ class Reference:
         """The statements that a function checks or computes."""
         return [kept for kept in self.statements.values() if name in kept.names]
 
+    def said(self, name: str) -> str:
+        """The sentence on the statements of a function; empty where it has none."""
+        word = "Checks" if is_check(name) else "In the book:"
+        stated = ", ".join(kept.with_provenance for kept in self.of(name))
+        return f"{word} {stated}." if stated else ""
+
     def links(self, names: tuple[str, ...]) -> str:
         return ", ".join(f":py:obj:`{name.rpartition('.')[2]} <{name}>`" for name in names)
 
@@ -95,9 +101,12 @@ class Names(Generated):
             if is_constant(full):
                 words = inline(constant_doc(full), reference.short)
                 out += [f".. py:data:: {full}", "", f"   {words}", ""]
-            elif (first := documented.setdefault(resolve(full), full)) != full:
+                continue
+            obj = resolve(full)
+            first = documented.setdefault(obj, full)
+            if first != full:
                 out += self.alias(full, first, reference)
-            elif inspect.isclass(resolve(full)):
+            elif inspect.isclass(obj):
                 out += [f".. autoclass:: {full}", "   :members:", ""]
             else:
                 out += [f".. autofunction:: {full}", ""]
@@ -105,10 +114,8 @@ class Names(Generated):
 
     def alias(self, full: str, first: str, reference: Reference) -> list[str]:
         """A second name of what is documented already, such as a theorem's in the appendix."""
-        stated = ", ".join(kept.with_provenance for kept in reference.of(full))
-        words = f"The same function as {reference.links((first,))}."
-        checks = f" Checks {stated}." if stated else ""
-        return [f".. py:function:: {full}", "", f"   {words}{checks}", ""]
+        words = f"The same function as {reference.links((first,))}. {reference.said(full)}"
+        return [f".. py:function:: {full}", "", f"   {words}", ""]
 
 
 class Checks(Generated):
@@ -185,10 +192,8 @@ def read_docstring(app: Sphinx, what: str, name: str, obj, options, lines: list[
     """Autodoc's docstring as reStructuredText, with the statements before its first section."""
     reference = getattr(app, STATE)
     text = to_rst(lines, reference.short, defaults_of(obj))
-    stated = reference.of(name)
-    if stated:
-        word = "Checks" if is_check(name) else "In the book:"
-        said = f"{word} {', '.join(kept.with_provenance for kept in stated)}."
+    said = reference.said(name)
+    if said:
         first = next((k for k, line in enumerate(text) if line.startswith(".. rubric")), len(text))
         text[first:first] = [".. container:: stated", "", f"   {said}", ""]
     lines[:] = text
