@@ -1,7 +1,7 @@
 """Small examples and models for the tests of the loop, and a script that other processes run.
 
 python networks.py FOLDER OPTIMIZER [--slow]: trains, with a checkpoint in FOLDER, and writes
-FOLDER/log.json; under RANK and WORLD_SIZE it is one of several processes.
+FOLDER/log<RANK>.json; under RANK and WORLD_SIZE it is one of several processes.
 """
 
 import json

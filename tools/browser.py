@@ -36,6 +36,11 @@ PATIENCE = 300  # seconds to wait for the slowest step, a long page
 FETCHED = ROOT / "_build/browser/chromium"  # put there by tools/get_browser.sh
 OLDEST = 131  # the first that prints running titles and page numbers from a style sheet
 REMEDY = "install one, such as `apt-get install chromium`, or name it: CHROME=/path/to/chrome"
+# JavaScript: a frame has been drawn, or won't be. Without a window now and then none is.
+DRAWN = """new Promise(done => {
+  requestAnimationFrame(() => setTimeout(done, 0));
+  setTimeout(done, 1000);
+})"""
 FLAGS = (
     "--headless",
     "--no-sandbox",  # a container's root can have no sandbox; only pages of this book are opened

@@ -30,7 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools.browser import Browser  # noqa: E402
+from tools.browser import DRAWN, Browser  # noqa: E402
 from tools.chapters import toc_files  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
@@ -60,16 +60,13 @@ QUIET = """new Promise(done => {
   wait();
 })"""
 SCROLL = """(async () => {
+  const frame = () => DRAWN;
   document.documentElement.style.scrollBehavior = "auto";
-  const frame = () => new Promise(done => {
-    requestAnimationFrame(() => setTimeout(done, 0));
-    setTimeout(done, 1000); // without a window a frame may never be drawn
-  });
   for (let y = 0; y < document.documentElement.scrollHeight; y += innerHeight) {
     scrollTo(0, y); await frame(); await frame();
   }
   await new Promise(done => setTimeout(done, 200)); // observers are told late
-})()"""
+})()""".replace("DRAWN", DRAWN)
 READ = """(() => {
   const loaded = [...performance.getEntriesByType("navigation"),
     ...performance.getEntriesByType("resource").filter(e => e.name.startsWith(origin))];

@@ -28,10 +28,10 @@
       place.forEach((value, k) => { inputs[k].value = value; });
       first.dispatchEvent(new Event("input"));
       const said = slider.querySelector("output").textContent;
-      const chosen = inputs.map((input) => [input.previousElementSibling.textContent, input.nextElementSibling.textContent]);
-      const words = chosen.filter(([, value]) => second || !said.includes(value)).map((pair) => pair.join(" "));
       if (seen.has(said)) continue; // a window at the end has no room to grow
       seen.add(said);
+      const chosen = inputs.map((input) => [input.previousElementSibling.textContent, input.nextElementSibling.textContent]);
+      const words = chosen.filter(([, value]) => second || !said.includes(value)).map((pair) => pair.join(" "));
       const picture = document.createElement("div");
       const shown = [...slider.querySelectorAll("svg")].find((e) => !e.closest("[hidden]"));
       picture.append(shown.cloneNode(true), [words.join(", "), said].filter(Boolean).join(": "));

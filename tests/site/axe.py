@@ -12,6 +12,7 @@ from typing import NamedTuple
 from browser import Page
 
 from attnbias.data.packages import Package, fetch_package
+from tools.browser import DRAWN
 
 AXE = Package(
     "axe-core", "4.14.1", "npm", "axe-core-4.14.1.tgz",
@@ -27,10 +28,6 @@ document.querySelectorAll("details").forEach(each => { each.open = true; });
 document.querySelectorAll(".toggle-hidden").forEach(each => each.classList.remove("toggle-hidden"));
 document.head.insertAdjacentHTML("beforeend", "<style>* { transition: none !important;" +
   "animation: none !important; content-visibility: visible !important }</style>");
-new Promise(done => {
-  requestAnimationFrame(() => setTimeout(done, 0));
-  setTimeout(done, 1000); // without a window a frame may never be drawn
-});
 """
 # Marks the first word of each look that `known` lacks, and returns the new looks.
 LOOKS = """(function (known) {
@@ -86,7 +83,7 @@ def axe_source() -> str:
 def prepare(page: Page, source: str, formulas: int = 3) -> None:
     """Open what opens on a click, and load axe."""
     page.evaluate(source + "; 0")
-    page.evaluate(OPENED % formulas)
+    page.evaluate(OPENED % formulas + DRAWN)
 
 
 def structure(page: Page) -> list[Fault]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from attnbias.errors import MissingExtraError, MissingFileError
 from tools.browser import Browser
 
 KEYS = {
@@ -13,6 +17,14 @@ KEYS = {
     "Tab": 9, "Escape": 27,
 }  # fmt: skip
 WAIT_S = 30
+
+
+def or_skip(find: Callable[[], str]) -> str:
+    """What a search finds on this machine; the test is skipped where it finds nothing."""
+    try:
+        return find()
+    except (MissingFileError, MissingExtraError) as error:
+        pytest.skip(str(error))
 
 
 class Page:

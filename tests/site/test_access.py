@@ -8,10 +8,9 @@ from html import unescape
 
 import pytest
 from axe import axe_source, contrast, prepare, structure
-from browser import Page
+from browser import Page, or_skip
 
-from attnbias.errors import AttnBiasError, MissingFileError
-from tools.browser import find_browser
+from tools.browser import DRAWN, find_browser
 from tools.chapters import ROOT
 
 SITE = ROOT / "_build" / "html"
@@ -44,20 +43,14 @@ def pages():
 
 @pytest.fixture(scope="module")
 def tab():
-    try:
-        find_browser()
-    except MissingFileError as error:
-        pytest.skip(str(error))
+    or_skip(find_browser)
     with Page() as tab:
         yield tab
 
 
 @pytest.fixture(scope="module")
 def axe():
-    try:
-        return axe_source()
-    except AttnBiasError as error:
-        pytest.skip(f"no axe: {error}")
+    return or_skip(axe_source)
 
 
 def listed(page, faults):
@@ -138,7 +131,7 @@ def walked(tab, steps):
     found = []
     for _ in range(steps):
         tab.press("Tab")
-        tab.evaluate("new Promise(done => setTimeout(done, 30))")  # two frames
+        tab.evaluate(DRAWN)
         found.append(tab.evaluate(FOCUSED))
     return found
 

@@ -8,9 +8,8 @@ import json
 import re
 
 import pytest
-from browser import Page
+from browser import Page, or_skip
 
-from attnbias.errors import MissingFileError
 from tools.browser import find_browser
 from tools.chapters import ROOT, toc_files
 
@@ -30,10 +29,7 @@ pytestmark = pytest.mark.site
 
 @pytest.fixture(scope="module")
 def browser():
-    try:
-        find_browser()
-    except MissingFileError as error:
-        pytest.skip(str(error))
+    or_skip(find_browser)
     with Page() as browser:
         browser.send("Network.enable")
         browser.send(

@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from browser import Page
+from browser import Page, or_skip
 
 from attnbias import (
     GD,
@@ -20,7 +20,6 @@ from attnbias import (
     solve_w_svm,
     train,
 )
-from attnbias.errors import MissingFileError
 from attnbias.experiments import attention_snapshots, fig2, fig3
 from attnbias.figures import row_plane, slider_html
 from tools.browser import find_browser
@@ -43,10 +42,7 @@ pytestmark = pytest.mark.site
 
 @pytest.fixture(scope="module")
 def browser():
-    try:
-        find_browser()
-    except MissingFileError as error:
-        pytest.skip(str(error))
+    or_skip(find_browser)
     with Page() as browser:
         browser.send("Network.enable")
         browser.send(

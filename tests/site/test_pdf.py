@@ -5,10 +5,10 @@ import json
 import re
 
 import pytest
+from browser import or_skip
 from pypdf import PdfReader
 from pypdf.generic import ContentStream
 
-from attnbias.errors import MissingFileError
 from tools import make_pdf
 from tools.browser import find_browser
 
@@ -29,16 +29,9 @@ BROKEN = (
 pytestmark = pytest.mark.site
 
 
-def browser_or_skip():
-    try:
-        find_browser()
-    except MissingFileError as error:
-        pytest.skip(str(error))
-
-
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
-    browser_or_skip()
+    or_skip(find_browser)
     folder = tmp_path_factory.mktemp("pdf")
     pages = make_pdf.built_pages(SITE, PAGES)
     parts = asyncio.run(make_pdf.print_book(pages, folder))
@@ -50,7 +43,7 @@ def book(tmp_path_factory):
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory):
     """A page with all that must not be: a missing glyph, a raster, a picture that sticks out."""
-    browser_or_skip()
+    or_skip(find_browser)
     file = tmp_path_factory.mktemp("broken") / "broken.html"
     file.write_text(BROKEN, encoding="utf8")
 
@@ -136,7 +129,7 @@ def test_nothing_sticks_out_of_the_page(book, broken):
 
 
 def test_a_page_that_fails_is_named(tmp_path):
-    browser_or_skip()
+    or_skip(find_browser)
     file = tmp_path / "empty.html"
     file.write_text("<p>no article", encoding="utf8")
 

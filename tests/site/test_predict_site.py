@@ -7,9 +7,8 @@ import ast
 
 import nbformat
 import pytest
-from browser import Page
+from browser import Page, or_skip
 
-from attnbias.errors import MissingFileError
 from tools.browser import find_browser
 from tools.chapters import ROOT
 
@@ -22,10 +21,7 @@ pytestmark = pytest.mark.site
 
 @pytest.fixture(scope="module")
 def browser():
-    try:
-        find_browser()
-    except MissingFileError as error:
-        pytest.skip(str(error))
+    or_skip(find_browser)
     assert PAGE.is_file(), f"{PAGE} is missing: run `make book`"
     with Page() as browser:
         yield browser

@@ -1,9 +1,8 @@
 """The search page finds chapters and quotes them, in a real browser from a folder on disk."""
 
 import pytest
-from browser import Page
+from browser import Page, or_skip
 
-from attnbias.errors import MissingFileError
 from tools.browser import find_browser
 from tools.chapters import ROOT
 
@@ -14,10 +13,7 @@ pytestmark = pytest.mark.site
 
 @pytest.fixture
 def browser():
-    try:
-        find_browser()
-    except MissingFileError as error:
-        pytest.skip(str(error))
+    or_skip(find_browser)
     with Page() as browser:
         browser.open(HTML / "search.html")
         browser.wait_for("Search.hasIndex()")

@@ -3,9 +3,8 @@
 import time
 
 import pytest
-from browser import Page
+from browser import Page, or_skip
 
-from attnbias.errors import MissingFileError
 from tools.browser import find_browser
 from tools.chapters import ROOT
 
@@ -17,10 +16,7 @@ pytestmark = pytest.mark.site
 
 @pytest.fixture(scope="module")
 def browser():
-    try:
-        find_browser()
-    except MissingFileError as error:
-        pytest.skip(str(error))
+    or_skip(find_browser)
     with Page() as browser:
         yield browser
 

@@ -9,8 +9,8 @@ import random
 import re
 
 import pytest
+from browser import or_skip
 
-from attnbias.errors import MissingFileError
 from tools import measure_pages
 from tools.browser import find_browser
 from tools.chapters import toc_files
@@ -26,10 +26,7 @@ pytestmark = pytest.mark.site
 
 
 def measured(names, site=measure_pages.SITE):
-    try:
-        find_browser()
-    except MissingFileError as error:
-        pytest.skip(str(error))
+    or_skip(find_browser)
     found = asyncio.run(measure_pages.measure(names, site, slow=False))
     return {name: each["first"] for name, each in found.items()}
 
@@ -57,10 +54,7 @@ def test_no_page_is_heavy_and_none_jumps(book):
 
 def test_formulas_are_set_and_need_no_script():
     """With a browser at hand the build sets them, so no page brings MathJax."""
-    try:
-        find_browser()
-    except MissingFileError as error:
-        pytest.skip(str(error))
+    or_skip(find_browser)
     texts = {name: (measure_pages.SITE / f"{name}.html").read_text("utf8") for name in toc_files()}
     assert [name for name, text in texts.items() if "tex-chtml.js" in text] == []
     assert sum(text.count("<mjx-container") for text in texts.values()) > 1000
