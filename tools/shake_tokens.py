@@ -24,7 +24,7 @@ TOKENS = ("X", "query", "key")
 def shake(values: torch.Tensor, seed: int) -> torch.Tensor:
     """The values, each moved by less than 2**REPLACED units in the last place."""
     word, digits = FORMATS[values.dtype]
-    x = np.array(values.detach().cpu())
+    x = values.detach().cpu().contiguous().clone().numpy()
     bits = x.reshape(-1).view(word)
     leading = (bits >> word(REPLACED)) << word(REPLACED)
     fraction = (leading & word(2**digits - 1)).astype(np.uint64)
