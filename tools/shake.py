@@ -46,8 +46,13 @@ from tools.compare_outputs import (  # noqa: E402
     is_compared,
     tolerance,
 )
-from tools.execute_chapters import QUIET  # noqa: E402
-from tools.sync_notebooks import TIMEOUT_S, choose, read_source, read_stored  # noqa: E402
+from tools.sync_notebooks import (  # noqa: E402
+    QUIET,
+    TIMEOUT_S,
+    choose,
+    read_source,
+    read_stored,
+)
 
 STORE = ROOT / "_build" / "shake"
 FACTORS = (
