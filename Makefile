@@ -16,9 +16,8 @@ PORT ?= 8000
 READY := $(VENV)/.ready
 RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -p no:cacheprovider
-NBVAL := $(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout 120 -n 2 --dist loadscope book/chapters
 
-.PHONY: help env test book pdf serve lab links lint format bench notebooks ledger constraints clean
+.PHONY: help env check test shake book pdf serve lab links lint format bench notebooks ledger constraints clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -30,10 +29,15 @@ $(READY): pyproject.toml requirements/constraints.txt requirements/torch.txt too
 
 env: $(READY)  ## make .venv: torch for the CPU, the pinned rest, the library
 
-test: $(READY)  ## notebooks against their recorded outputs (two CPU profiles), then unit tests and doctests
-	$(NBVAL)
-	ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=2 $(NBVAL)
-	$(PYTEST) --doctest-modules -n 2 --dist loadscope tests attnbias
+check: $(READY)  ## unit tests and doctests without the slow ones, in under two minutes
+	$(PYTEST) -m "not site and not slow" --doctest-modules -n 2 --dist loadscope \
+		--ignore=tests/site tests attnbias
+
+test: $(READY)  ## every unit test and doctest, then the notebooks against their recorded outputs under two arithmetics
+	$(RUN) tools/run_tests.py
+
+shake: $(READY)  ## run chapters under twelve arithmetics and name every number that moves (CHAPTERS="03_tokens" for some)
+	$(RUN) tools/shake.py $(CHAPTERS)
 
 book: $(READY)  ## build the book into _build/html and walk every page of it
 	$(RUN) tools/build_book.py
@@ -55,9 +59,6 @@ serve:  ## open the built book, served on this machine
 lab: $(READY)  ## the chapters in JupyterLab; saving a notebook writes its .md as well
 	$(VENV)/bin/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/book/chapters \
 		$(if $(filter 0,$(shell id -u)),--allow-root)  # in a container one is often root
-
-links: $(READY)  ## try every link that leads out, and list them in _build/links.txt (needs the network)
-	$(RUN) tools/check_links.py
 
 links: $(READY)  ## try every link that leads out, and list them in _build/links.txt (needs the network)
 	$(RUN) tools/check_links.py

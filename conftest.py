@@ -1,3 +1,3 @@
 """For every test run, over tests/, the package's doctests and the notebooks alike."""
 
-pytest_plugins = ["nbval_tolerance"]
+pytest_plugins = ["nbval_outputs"]

@@ -15,7 +15,6 @@ if __name__ == "__main__":
 
 import numpy as np
 import torch
-from torch._inductor.utils import run_and_get_code
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from attnbias import GD, NGD, Polyak, make_example1
@@ -139,6 +138,8 @@ def compiled_calls(runs: BatchedRuns) -> tuple[int, int]:
     On a GPU each is a kernel. On the CPU it puts several loops into one function, so that the
     number says less there.
     """
+    from torch._inductor.utils import run_and_get_code  # brings sympy: a second that few need
+
     torch._dynamo.reset()
     compiled = torch.compile(plain_iteration, fullgraph=True, dynamic=False)
     with torch._inductor.config.patch(fx_graph_cache=False):

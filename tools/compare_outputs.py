@@ -1,39 +1,58 @@
 """Whether two runs of a cell print the same: equal words, numbers within a relative tolerance.
 
-A number with decimals or an exponent may differ by `RTOL` of the larger of the two. Whole numbers,
-words and everything else must be equal. A cell that is known less well says so, and why, in a
-comment of its own:
+A number with decimals or an exponent may move by `RTOL` of the larger of the two. Whole numbers are
+counts: they, words and everything else must be equal. A cell that is known less well says so, and
+why, in a comment of its own, up to `LOOSEST`:
 
     # compared within 5%: single precision
 
-Pictures are left out: the numbers behind each are printed or glued, and compared instead.
+Pictures are left out, and so is what draws in HTML (the attributes of its tags, the coordinates
+that a slider moves to): the numbers behind each picture are printed or glued, and compared instead.
 """
 
 from __future__ import annotations
 
-import math
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 
 RTOL = 0.01
-NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.]*\w)")
-STATED = re.compile(r"^# compared within (\d+(?:\.\d+)?)%: \S.*$", re.M)
-COMPARED = ("text/plain", "text/html", "text/markdown", "application/papermill.record/text/plain")
+LOOSEST = 0.1
+# Digits, or groups of three between commas; no part of a name, a version or a longer number.
+DIGITS = r"(?<![\w.])[-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)"
+NUMBER = re.compile(
+    rf"{DIGITS}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?!\w|\.\w)"
+    rf"|{DIGITS}\.[0-9]+(?![0-9])(?=[^\W\d_]*(?!\w|\.\w))"  # a unit may follow decimals: 3.2s
+)
+STATED = re.compile(r"^ *# compared within ([0-9]+(?:\.[0-9]+)?)%: \S.*$", re.M)
+# A tag, or the coordinates of a slider: the last entry of its data, which are one line.
+DRAWN = re.compile(r'"slots":.*|</?[a-zA-Z][^>]*>')
+GLUED = "application/papermill.record/"
+NOT_COMPARED = ("image/", GLUED + "image/", "application/vnd.jupyter.widget-view+json")
+EXACT = Context(prec=30, Emax=MAX_EMAX, Emin=MIN_EMIN)  # 1e-500 is no zero
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What two runs print differently: words (move is infinite), or a number that moves too far."""
+    """A line that two runs print differently, and how: in a number, or in words (no move)."""
 
     reference: str
     found: str
-    move: float
+    number: tuple[str, str] = ("", "")
+    move: float | None = None
 
     def __str__(self) -> str:
-        if math.isinf(self.move):
-            return f"expected\n{self.reference}\nfound\n{self.found}"
-        return f"{self.reference} against {self.found}: {self.move:.2%}"
+        lines = f"    recorded: {shortened(self.reference)}\n    found:    {shortened(self.found)}"
+        if self.move is None:
+            return f"other words or counts\n{lines}"
+        return "{} against {}, {:.2%} apart\n{}".format(*self.number, self.move, lines)
+
+
+def shortened(line: str, most: int = 300) -> str:
+    """The line, or its beginning: a slider's data are one line."""
+    return line if len(line) <= most else line[:most] + " ..."
 
 
 def tolerance(source: str) -> float:
@@ -44,63 +63,92 @@ def tolerance(source: str) -> float:
 
 def is_whole(number: str) -> bool:
     """Whether a printed number is a count, which must be equal."""
-    return number.lstrip("+-").isdigit()
+    return number.lstrip("+-").replace(",", "").isdigit()
 
 
-def move(reference: str, found: str) -> float:
-    """How far two printed numbers lie apart, relative to the larger; counts are equal or not."""
-    if reference == found:
-        return 0.0
-    if is_whole(reference) and is_whole(found):
-        return 0.0 if int(reference) == int(found) else math.inf
-    a, b = float(reference), float(found)
-    return abs(a - b) / max(abs(a), abs(b)) if a != b else 0.0
+def distance(reference: str, found: str) -> float:
+    """How far two printed numbers lie apart, relative to the larger."""
+    a, b = (Decimal(each.replace(",", "")) for each in (reference, found))
+    larger = max(a.copy_abs(), b.copy_abs())
+    return float(EXACT.divide(EXACT.subtract(a, b).copy_abs(), larger)) if a != b else 0.0
+
+
+def layout(line: str) -> str:
+    """What a line holds beside its numbers: a null for each, widths of columns left out."""
+    marked = NUMBER.sub("\0", line)
+    marked = re.sub(r"\0\.(?!\w)", "\0", marked)  # numpy's "1." where the other run has 0.999
+    marked = re.sub(r"[ \t]*\0[ \t]*", "\0", marked)
+    marked = re.sub(r"([-=─])\1+", r"\1\1", marked)  # the rule under a table's head
+    return re.sub(r"[ \t]+", " ", marked).strip()
+
+
+def compare_lines(reference: str, found: str, rtol: float) -> Iterator[Difference]:
+    """The differences of two lines."""
+    if layout(reference) != layout(found):
+        yield Difference(reference, found)
+        return
+    for pair in zip(NUMBER.findall(reference), NUMBER.findall(found), strict=True):
+        move = distance(*pair)
+        if move and all(map(is_whole, pair)):
+            yield Difference(reference, found)
+        elif move > rtol:
+            yield Difference(reference, found, pair, move)
 
 
 def compare_texts(reference: str, found: str, rtol: float = RTOL) -> list[Difference]:
-    """The differences of two outputs; runs of blanks count as one, as a column may get wider."""
+    """The differences of two outputs, line by line."""
     if reference == found:
         return []
-    words = [re.sub(r"[ \t-]+", " ", NUMBER.sub("\0", text)) for text in (reference, found)]
-    if words[0] != words[1]:
-        return [Difference(reference, found, math.inf)]
-    pairs = zip(NUMBER.findall(reference), NUMBER.findall(found), strict=True)
-    moved = [Difference(a, b, move(a, b)) for a, b in pairs]
-    return [each for each in moved if each.move > rtol]
+    old, new = reference.split("\n"), found.split("\n")
+    if len(old) != len(new):
+        return [Difference(f"{len(old)} lines: {reference}", f"{len(new)} lines: {found}")]
+    pairs = zip(old, new, strict=True)
+    return [each for pair in pairs for each in compare_lines(*pair, rtol)]
 
 
-def texts(outputs) -> Iterator[tuple[str, str]]:
+def texts(outputs) -> list[tuple[str, str]]:
     """The compared texts of a cell's outputs, each with its kind; what is streamed is joined."""
     streams: dict[str, str] = {}
+    shown = []
     for output in outputs:
         if output["output_type"] == "stream":
             streams[output["name"]] = streams.get(output["name"], "") + output["text"]
-    yield from streams.items()
-    for output in outputs:
-        if output["output_type"] == "error":
-            yield "error", f"{output['ename']}: {output['evalue']}"
-        for kind, text in output.get("data", {}).items():
-            if kind in COMPARED and not (kind == "text/plain" and "image/png" in output["data"]):
-                yield kind, text
+        elif output["output_type"] == "error":
+            shown.append(("error", f"{output['ename']}: {output['evalue']}"))
+        for kind, value in sorted(output.get("data", {}).items()):
+            if not kind.startswith(NOT_COMPARED):
+                text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+                shown.append((kind, DRAWN.sub(" ", text) if kind.endswith("html") else text))
+    return sorted(streams.items()) + shown
 
 
-def compare_cells(reference, found, rtol: float | None = None) -> list[Difference]:
-    """The differences of a cell's recorded outputs from those of another run of it."""
-    rtol = tolerance(reference["source"]) if rtol is None else rtol
-    recorded, new = list(texts(reference["outputs"])), list(texts(found["outputs"]))
-    kinds = ["; ".join(kind for kind, _ in each) for each in (recorded, new)]
+def compare_outputs(reference, found, rtol: float = RTOL) -> list[Difference]:
+    """The differences of what two runs of a cell print and show."""
+    old, new = texts(reference), texts(found)
+    kinds = ["; ".join(kind for kind, _ in each) or "nothing" for each in (old, new)]
     if kinds[0] != kinds[1]:
-        return [Difference(kinds[0], kinds[1], math.inf)]
-    pairs = zip(recorded, new, strict=True)
+        return [Difference(f"[{kinds[0]}]", f"[{kinds[1]}] {new[-1:]}")]
+    pairs = zip(old, new, strict=True)
     return [each for (_, a), (_, b) in pairs for each in compare_texts(a, b, rtol)]
 
 
+def compare_cells(reference, found) -> list[Difference]:
+    """The differences of a recorded cell from another run, within what the cell states."""
+    return compare_outputs(reference["outputs"], found["outputs"], tolerance(reference["source"]))
+
+
+def is_compared(cell) -> bool:
+    """Whether anything that a cell shows is compared; "<Figure ...>" is the name of a picture."""
+    return any(text and not re.fullmatch(r"<.*>", text) for _, text in texts(cell["outputs"]))
+
+
 def count_numbers(cells) -> int:
-    """How many numbers that are no counts the outputs of these cells hold, all compared."""
+    """How many numbers are compared, beside counts and those in HTML, which stand in plain text."""
     return sum(
         not is_whole(number)
         for cell in cells
         if cell["cell_type"] == "code"
-        for _, text in texts(cell["outputs"])
+        for kind, text in texts(cell["outputs"])
+        if not kind.endswith("html")
         for number in NUMBER.findall(text)
     )

@@ -17,10 +17,9 @@ from jupyter_cache.executors.utils import single_nb_execution
 from myst_nb.core.read import read_myst_markdown_notebook
 
 from tools.chapters import notebook_sources
+from tools.sync_notebooks import QUIET
 
 WORKERS = 2  # a chapter's peak is under 2 GB
-# A kernel warns at its start that it talks to this process in the clear, which is so by design.
-QUIET = ["--IPKernelApp.log_level=ERROR"]
 
 
 def read(source: Path) -> nbformat.NotebookNode:

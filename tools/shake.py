@@ -8,71 +8,150 @@ committed notebooks, by the comparison that `make test` uses (tools/compare_outp
     python tools/shake.py                        every chapter under every setting
     python tools/shake.py 03_tokens 07_figure2   some chapters
     python tools/shake.py --settings bits-1      some settings
-    python tools/shake.py --list                 the settings, and what the shaken tokens keep
+    python tools/shake.py --compare              compare the kept runs, run nothing
+    python tools/shake.py --list                 the settings, and what this machine can't do
 
-The outputs are kept in _build/shake, so a stopped call goes on where it was.
+Runs are kept in _build/shake, so a stopped call goes on where it was. A run is made anew when the
+chapter's cells or the library's code have changed.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import hashlib
 import os
+import platform
+import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
+from typing import NamedTuple
 
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tools.chapters import ROOT  # noqa: E402
-from tools.compare_outputs import compare_cells, count_numbers  # noqa: E402
-from tools.execute_chapters import QUIET  # noqa: E402
-from tools.sync_notebooks import TIMEOUT_S, choose, read_source, read_stored  # noqa: E402
+from tools.compare_outputs import (  # noqa: E402
+    RTOL,
+    compare_cells,
+    count_numbers,
+    is_compared,
+    tolerance,
+)
+from tools.sync_notebooks import (  # noqa: E402
+    QUIET,
+    TIMEOUT_S,
+    choose,
+    read_source,
+    read_stored,
+)
 
 STORE = ROOT / "_build" / "shake"
-FACTORS = ("OPENBLAS_CORETYPE", "MKL_CBWR", "ATEN_CPU_CAPABILITY", "NUMBA_CPU_NAME", "OMP_NUM_THREADS")
+FACTORS = (
+    "OPENBLAS_CORETYPE",
+    "MKL_CBWR",
+    "ATEN_CPU_CAPABILITY",
+    "NUMBA_CPU_NAME",
+    "OMP_NUM_THREADS",
+)
 # Every pair of values of two factors occurs in one of these nine rows (an orthogonal array of the
 # three factors of three values); "" leaves a factor to the machine.
 ARITHMETIC = {
-    "haswell-compatible": ("Haswell", "COMPATIBLE", "default", "", "1"),
-    "nehalem-avx2": ("Nehalem", "AVX2", "avx2", "", "2"),
-    "skylakex-compatible": ("SkylakeX", "COMPATIBLE", "avx2", "generic", "1"),
-    "haswell-auto": ("Haswell", "", "avx2", "generic", "2"),
-    "nehalem-auto": ("Nehalem", "", "default", "generic", "1"),
-    "skylakex-avx2": ("SkylakeX", "AVX2", "default", "generic", "2"),
-    "haswell-avx2": ("Haswell", "AVX2", "", "generic", "1"),
-    "nehalem-compatible": ("Nehalem", "COMPATIBLE", "", "generic", "2"),
-    "skylakex-auto": ("SkylakeX", "", "", "", "2"),
+    "haswell-compatible": ("Haswell", "COMPATIBLE", "default", "generic", "1"),
+    "nehalem-avx2": ("Nehalem", "AVX2", "avx2", "generic", "2"),
+    "skylakex-compatible": ("SkylakeX", "COMPATIBLE", "avx2", "", "1"),
+    "haswell-auto": ("Haswell", "", "avx2", "", "2"),
+    "nehalem-auto": ("Nehalem", "", "default", "", "1"),
+    "skylakex-avx2": ("SkylakeX", "AVX2", "default", "", "2"),
+    "haswell-avx2": ("Haswell", "AVX2", "", "", "1"),
+    "nehalem-compatible": ("Nehalem", "COMPATIBLE", "", "", "2"),
+    "skylakex-auto": ("SkylakeX", "", "", "generic", "2"),
 }
+SECOND = "haswell-compatible"  # what `make test` runs the notebooks under besides the machine's own
 SHAKEN = {"bits-1": 1, "bits-2": 2, "bits-3": 3}
+SETTINGS = (*ARITHMETIC, *SHAKEN)
 SHAKE_CELL = """\
 import attnbias.data.dataset as _dataset
 from tools.shake_tokens import install as _install
-_install(_dataset.Dataset, {seed})
+_shaken_count = _install(_dataset.Dataset, {seed})
 del _dataset, _install"""
+COUNT_CELL = "print(dict(_shaken_count))"
+CODE = ("attnbias/**/*.py", "tools/shake_tokens.py", "requirements/*.txt")
+
+
+class Move(NamedTuple):
+    """A cell that prints something else under a setting."""
+
+    cell: int
+    setting: str
+    how: str
 
 
 def environment(setting: str) -> dict[str, str]:
-    """The variables of a setting; those it leaves to the machine are unset."""
+    """The variables of a setting; those that it leaves to the machine are not in it."""
     values = dict(zip(FACTORS, ARITHMETIC.get(setting, ("",) * len(FACTORS)), strict=True))
     return {name: value for name, value in values.items() if value}
 
 
-def execute(source: Path, setting: str) -> Path:
-    """Run a chapter under a setting and keep its cells in the store."""
+def obstacle(setting: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """Why this machine can't run a setting, in words; empty where it can."""
+    if setting in SHAKEN:
+        return ""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return f"its kernels are for x86-64, this is {platform.machine()}"
+    if setting.startswith("skylakex") and "avx512bw" not in read_text(cpuinfo):
+        return f"needs AVX-512, which {cpuinfo} does not name"
+    return ""
+
+
+def read_text(path: Path) -> str:
+    return path.read_text(encoding="utf8") if path.exists() else ""
+
+
+@cache
+def code_hash() -> str:
+    """The library's code and the pinned versions, in twelve letters."""
+    found = hashlib.sha256()
+    for pattern in CODE:
+        for path in sorted(ROOT.glob(pattern)):
+            found.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
+    return found.hexdigest()[:12]
+
+
+def provenance() -> str:
+    """One line: commit, code and processor."""
+    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude", "*"]
+    commit = subprocess.run(git, capture_output=True, text=True).stdout.strip() or "no commit"
+    lines = read_text(Path("/proc/cpuinfo")).splitlines()
+    models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    model = models[0] if models else platform.processor() or platform.machine()
+    return f"commit {commit}, code {code_hash()}, {model}, {os.cpu_count()} cores"
+
+
+def stored(source: Path, setting: str) -> Path:
+    """Where the run of a chapter under a setting is kept."""
+    return STORE / setting / f"{source.stem}.ipynb"
+
+
+def execute(source: Path, setting: str) -> None:
+    """Run a chapter under a setting, cells that fail included, and keep it."""
     for name in FACTORS:
         os.environ.pop(name, None)
     os.environ.update(environment(setting))
     os.environ["PYTHONPATH"] = str(ROOT)
     notebook = read_source(source)
     if setting in SHAKEN:
-        shake = nbformat.v4.new_code_cell(SHAKE_CELL.format(seed=SHAKEN[setting]), id="shake")
-        notebook.cells.insert(0, shake)
+        first = nbformat.v4.new_code_cell(SHAKE_CELL.format(seed=SHAKEN[setting]), id="shake")
+        last = nbformat.v4.new_code_cell(COUNT_CELL, id="count")
+        notebook.cells = [first, *notebook.cells, last]
     client = NotebookClient(
         notebook,
         timeout=4 * TIMEOUT_S,
@@ -84,98 +163,153 @@ def execute(source: Path, setting: str) -> Path:
         extra_arguments=QUIET,
     )
     client.execute()
+    notebook.metadata["shake"] = {"code": code_hash(), "count": {}}
     if setting in SHAKEN:
-        del notebook.cells[0]
+        printed = "".join(output.get("text", "") for output in notebook.cells[-1].outputs)
+        notebook.metadata["shake"]["count"] = ast.literal_eval(printed)
+        notebook.cells = notebook.cells[1:-1]
     target = stored(source, setting)
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_suffix(".part")
     draft.write_text(nbformat.writes(notebook), encoding="utf8")
     os.replace(draft, target)
-    return target
 
 
-def stored(source: Path, setting: str) -> Path:
-    """Where the cells of a chapter under a setting are kept."""
-    return STORE / setting / f"{source.stem}.ipynb"
+def attempt(source: Path, setting: str) -> str:
+    """`execute`, with what went wrong beside the cells in words."""
+    try:
+        execute(source, setting)
+    except (CellTimeoutError, DeadKernelError, RuntimeError, SyntaxError) as error:
+        return f"{type(error).__name__}: {str(error)[-300:]}"
+    return ""
 
 
-def kept(source: Path, setting: str) -> nbformat.NotebookNode | None:
-    """The kept run of the chapter as it is now, None where there is none."""
+def code_of(cells) -> list[str]:
+    """The sources of the code cells."""
+    return [cell.source for cell in cells if cell.cell_type == "code"]
+
+
+def kept(source: Path, setting: str, any_code: bool = False) -> nbformat.NotebookNode | None:
+    """The kept run of the chapter's cells and the library as they are now, None if there is none.
+
+    With `any_code` one of an older library as well.
+    """
     path = stored(source, setting)
     if not path.exists():
         return None
     notebook = nbformat.read(path, as_version=4)
-    same = [c.source for c in notebook.cells] == [c.source for c in read_source(source).cells]
-    return notebook if same else None
+    current = any_code or notebook.metadata.get("shake", {}).get("code") == code_hash()
+    same = code_of(notebook.cells) == code_of(read_source(source).cells)
+    return notebook if same and current else None
 
 
-def compare(source: Path, setting: str) -> list[tuple[int, str]]:
-    """The cells whose outputs move too far from the committed ones: (number, how)."""
-    notebook = kept(source, setting)
+def compare(source: Path, setting: str, any_code: bool = False) -> list[Move]:
+    """The cells that print something else than the committed ones; cell -1 stands for all."""
+    notebook = kept(source, setting, any_code)
     if notebook is None:
-        return [(-1, "did not run")]
-    found = []
-    for index, (old, new) in enumerate(
-        zip(read_stored(source.with_suffix(".ipynb"))[1], notebook.cells, strict=True)
+        return [Move(-1, setting, "did not run")]
+    recorded = read_stored(source.with_suffix(".ipynb"))[1]
+    if code_of(recorded) != code_of(notebook.cells):
+        return [Move(-1, setting, f"{source.stem}.ipynb is of other cells: run make notebooks")]
+    code = [
+        [(i, cell) for i, cell in enumerate(cells) if cell.cell_type == "code"]
+        for cells in (recorded, notebook.cells)
+    ]
+    return [
+        Move(index, setting, str(each))
+        for (index, old), (_, new) in zip(*code, strict=True)
+        for each in compare_cells(old, new)
+    ]
+
+
+def run(sources: list[Path], settings: list[str], jobs: int) -> None:
+    """Make the runs that are not kept, `jobs` at a time."""
+    left = [(s, name) for name in settings for s in sources if kept(s, name) is None]
+    with (
+        ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool,
+        tqdm(total=len(left), unit="run", disable=not left) as bar,
     ):
-        if old.cell_type == "code":
-            found += [(index, str(each)) for each in compare_cells(old, new)]
-    return found
+        waiting = {pool.submit(attempt, *job): job for job in left}
+        for done in as_completed(waiting):
+            source, setting = waiting[done]
+            bar.update()
+            bar.set_postfix_str(f"{source.stem} {setting}")
+            if error := done.result():
+                tqdm.write(f"{source.stem} under {setting}: {error}")
 
 
-def run(job: tuple[Path, str]) -> tuple[Path, str, str]:
-    """Execute one chapter under one setting, for a pool of processes."""
-    try:
-        execute(*job)
-    except (CellExecutionError, RuntimeError) as error:
-        return *job, str(error)[-300:]
-    return *job, ""
+def report(sources: list[Path], settings: list[str], any_code: bool = False) -> int:
+    """Print every cell that moves, a row a chapter, and what was left out; 1 if a cell moves."""
+    rows, able = [], [name for name in settings if not obstacle(name)]
+    for source in sources:
+        by_cell = defaultdict(list)
+        for move in (move for name in able for move in compare(source, name, any_code)):
+            by_cell[move.cell].append(f"  {move.setting}: {move.how}")
+        for index, lines in sorted(by_cell.items()):
+            print(f"{source.stem} cell {index}", *lines, sep="\n")
+        cells = read_stored(source.with_suffix(".ipynb"))[1]
+        rows.append((source.stem, *facts(cells), len(by_cell)))
+    sums = (sum(column) for column in zip(*(row[1:] for row in rows), strict=True))
+    print("\n| chapter | numbers compared | cells not compared | beyond 1% | cells that move |")
+    print("|---|---|---|---|---|")
+    for row in [*rows, ("all", *sums)]:
+        print("| {} | {} | {} | {} | {} |".format(*row))
+    for source in sources:
+        if names := unshaken(source, able):
+            print(f"not shaken in {source.stem}, as ties would not survive: {', '.join(names)}")
+    for name in settings:
+        if name not in able:
+            print(f"skipped: {name}: {obstacle(name)}")
+    if older := sum(is_older(source, name) for source in sources for name in able):
+        print(f"{older} of the runs are of an older library")
+    print(f"{provenance()}; settings: {', '.join(able)}")
+    return 1 if any(row[-1] for row in rows) else 0
+
+
+def is_older(source: Path, setting: str) -> bool:
+    """Whether the only kept run of a chapter is one of other code."""
+    return kept(source, setting) is None and kept(source, setting, any_code=True) is not None
+
+
+def unshaken(source: Path, settings: list[str]) -> list[str]:
+    """The names of the data sets that the chapter's shaken runs left as they were."""
+    runs = [kept(source, name, any_code=True) for name in settings if name in SHAKEN]
+    names = {name for each in runs if each for name in each.metadata["shake"]["count"]}
+    return sorted(names - {"shaken"})
+
+
+def facts(cells) -> tuple[int, int, int]:
+    """Numbers compared; cells that show something of which nothing is compared; looser cells."""
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    pictures = sum(bool(cell.outputs) and not is_compared(cell) for cell in code)
+    return count_numbers(code), pictures, sum(tolerance(cell.source) > RTOL for cell in code)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("chapters", nargs="*", help="file names or stems; all when none is given")
-    parser.add_argument("--settings", nargs="+", choices=[*ARITHMETIC, *SHAKEN], metavar="NAME")
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, metavar="NAME", default=SETTINGS)
     parser.add_argument("--jobs", type=int, default=2, help="chapters at a time")
-    parser.add_argument("--compare", action="store_true", help="compare the kept runs, run nothing")
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="compare the kept runs, also of older code; run nothing",
+    )
     parser.add_argument("--list", action="store_true", help="show the settings")
     arguments = parser.parse_args()
     if arguments.list:
         for name in ARITHMETIC:
-            print(name, " ".join(f"{k}={v}" for k, v in environment(name).items()))
-        print(*SHAKEN, "tokens moved in their last bits; see tools/shake_tokens.py")
+            why = obstacle(name)
+            print(
+                name, *(f"{k}={v}" for k, v in environment(name).items()), f"({why})" if why else ""
+            )
+        print(*SHAKEN, "tokens moved in their last bits, as tools/shake_tokens.py says")
         return 0
-    sources, settings = choose(arguments.chapters), arguments.settings or [*ARITHMETIC, *SHAKEN]
+    sources = choose(arguments.chapters)
     if not arguments.compare:
-        jobs = [(s, name) for name in settings for s in sources if kept(s, name) is None]
-        with (
-            ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn")) as pool,
-            tqdm(total=len(jobs), unit="run") as bar,
-        ):
-            for source, setting, error in pool.map(run, jobs):
-                bar.update()
-                if error:
-                    tqdm.write(f"{source.stem} under {setting}: {error}")
-    return report(sources, settings)
-
-
-def report(sources: list[Path], settings: list[str]) -> int:
-    """Print every cell that moves, then a row a chapter; 1 if any moves."""
-    rows, moved = [], 0
-    for source in sources:
-        cells = read_stored(source.with_suffix(".ipynb"))[1]
-        bad: dict[int, list[str]] = {}
-        for setting in settings:
-            for index, how in compare(source, setting):
-                bad.setdefault(index, []).append(f"  {setting}: {how}")
-        for index, lines in sorted(bad.items()):
-            print(f"{source.stem} cell {index}", *lines, sep="\n")
-        rows.append((source.stem, count_numbers(cells), len(bad)))
-        moved += len(bad)
-    for name, numbers, count in rows:
-        print(f"{name:28} {numbers:5} numbers, {count} cells move")
-    print(f"{sum(row[1] for row in rows)} numbers compared, {moved} cells move")
-    return 1 if moved else 0
+        able = [name for name in arguments.settings if not obstacle(name)]
+        run(sources, able, arguments.jobs)
+    return report(sources, arguments.settings, arguments.compare)
 
 
 if __name__ == "__main__":

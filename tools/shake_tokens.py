@@ -1,42 +1,78 @@
 """Move every token of a data set in its last bits, so that exact equalities survive.
 
-An entry x becomes x (1 + k eps) with k between -4 and 4, a function of |x| and a seed. Equal
-entries stay equal, opposite ones opposite and zeros zero: repeated rows, ties between repeated
-tokens and tokens on different axes stay what they are. Sums are not kept.
+The last three bits of a number are replaced by others, which its leading bits and a seed decide: a
+move of at most 7 units in the last place. So equal entries stay equal, opposite ones opposite,
+those in the ratio of a power of two stay in it, and a second shake changes nothing: a data set made
+from another's tokens has them as they are. Numbers of at most 12 significant bits, such as 0, 1 and
+0.75, keep their value, as sets built from them rest on exact sums. Where scores that were tied
+would not be so any more, or the other way round, the data set is left as it was, and listed.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import torch
 
-ULPS = 4
+REPLACED = 3
+SIGNIFICANT = 12
+FORMATS = {torch.float32: (np.uint32, 23), torch.float64: (np.uint64, 52)}
+TOKENS = ("X", "query", "key")
 
 
 def shake(values: torch.Tensor, seed: int) -> torch.Tensor:
-    """The values, each moved by up to ULPS units in the last place."""
-    x = values.detach().cpu().numpy()
-    bits = np.abs(x).astype(np.float64).view(np.uint64)
-    mixed = (bits ^ np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed ^= mixed >> np.uint64(31)
-    mixed *= np.uint64(0x94D049BB133111EB)
-    k = (mixed >> np.uint64(40)) % np.uint64(2 * ULPS + 1)
-    factor = 1 + (k.astype(np.float64) - ULPS) * np.finfo(x.dtype).eps
-    moved = torch.from_numpy((x * factor).astype(x.dtype))
-    # a power of two keeps its value: sets built from 0, 1, -1 and 2 rest on exact sums
-    exact = torch.from_numpy(np.frexp(np.abs(x))[0] == 0.5)
-    return torch.where(exact, values.detach().cpu(), moved).to(values.device)
+    """The values, each moved by less than 2**REPLACED units in the last place."""
+    word, digits = FORMATS[values.dtype]
+    x = values.detach().cpu().contiguous().clone().numpy()
+    bits = x.reshape(-1).view(word)
+    leading = (bits >> word(REPLACED)) << word(REPLACED)
+    fraction = (leading & word(2**digits - 1)).astype(np.uint64)
+    exact = fraction % np.uint64(2 ** (digits - SIGNIFICANT + 1)) == 0
+    last = scramble(fraction, seed) >> np.uint64(64 - REPLACED)
+    bits[:] = np.where(exact, bits, leading | last.astype(word))
+    return torch.from_numpy(x).to(values.device)
 
 
-def install(cls: type, seed: int) -> None:
-    """Let every data set that is made from now on hold shaken tokens."""
-    check = cls.__post_init__
+def scramble(numbers: np.ndarray, seed: int) -> np.ndarray:
+    """64 bits that look random, a function of each number and the seed (splitmix64)."""
+    mixed = numbers + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def order(data) -> list | None:
+    """How each sequence's scores are ordered, ties included; None where there are no scores."""
+    from attnbias import token_scores
+    from attnbias.errors import MissingDecoderError, QueryError, RangeError
+
+    try:
+        scores = token_scores(data)
+    except (MissingDecoderError, QueryError, RangeError):
+        return None
+    return [torch.unique(each, return_inverse=True)[1].tolist() for each in scores]
+
+
+def install(cls: type, seed: int) -> Counter:
+    """Let every data set that is made from now on hold shaken tokens.
+
+    Returns a count that grows: how many were shaken ("shaken"), and how many of each name were not.
+    """
+    check, count = cls.__post_init__, Counter()
 
     def __post_init__(self) -> None:
         check(self)
-        if not getattr(self.X, "_shaken", False):
-            X = shake(self.X, seed)
-            X._shaken = True  # a data set made from another's tokens is not shaken again
-            object.__setattr__(self, "X", X)
+        as_made = {name: getattr(self, name) for name in TOKENS if getattr(self, name) is not None}
+        before = order(self)
+        for name, values in as_made.items():
+            object.__setattr__(self, name, shake(values, seed))
+        if order(self) == before:
+            count["shaken"] += 1
+            return
+        for name, values in as_made.items():
+            object.__setattr__(self, name, values)
+        count[self.name or "no name"] += 1
 
     cls.__post_init__ = __post_init__
+    return count

@@ -27,9 +27,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tools import first_cell  # noqa: E402
 from tools.chapters import ROOT, notebook_sources  # noqa: E402
-from tools.execute_chapters import QUIET  # noqa: E402
 
 TIMEOUT_S = 120
+# A kernel warns at its start that it talks to this process in the clear, which is so by design.
+QUIET = ["--IPKernelApp.log_level=ERROR"]
 MAKE_CELL = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}
 TAKE_OVER = "`python tools/sync_notebooks.py --text` puts it in"
 METADATA = {

@@ -1,0 +1,26 @@
+"""A pytest plugin: nbval's cells are compared as tools/compare_outputs.py says, the shake's too.
+
+What nbval compares otherwise stays: an output too many or too few fails, and so does anything on
+stderr, where no recorded cell has anything. A cell that raises fails before it is compared.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.compare_outputs import compare_outputs, tolerance
+
+
+def compare(cell, found, recorded, skip_compare=None) -> bool:
+    """Whether a cell prints what was recorded, in the place of nbval's own comparison."""
+    differences = compare_outputs(recorded, found, tolerance(cell.cell.source))
+    cell.comparison_traceback = [str(each) for each in differences]
+    return not differences
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Put the comparison into nbval, where it is asked for notebooks."""
+    if config.getoption("nbval", default=False):
+        from nbval.plugin import IPyNbCell
+
+        IPyNbCell.compare_outputs = compare

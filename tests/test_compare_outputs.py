@@ -1,0 +1,244 @@
+"""One comparison, for nbval and the shake: equal words and counts, numbers within a tolerance."""
+
+import os
+import re
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from tools.chapters import ROOT, notebook_sources
+from tools.compare_outputs import (
+    LOOSEST,
+    RTOL,
+    STATED,
+    compare_cells,
+    compare_outputs,
+    compare_texts,
+    count_numbers,
+    is_compared,
+    tolerance,
+)
+from tools.sync_notebooks import read_source
+
+HERE = ROOT / "tests"
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        ("1.000", "1.010"),  # 1%
+        ("loss = -27997.93 at step 10", "loss = -28003.41 at step 10"),
+        ("9.99", "10.00"),
+        ("  9.99 |", " 10.00 |"),
+        ("[ 9.99 10.01]", "[10.01 10.01]"),
+        ("[0.999 0.5  ]", "[1.  0.5]"),
+        ("1.0e-12", "9.9e-13"),
+        ("1.005e-700", "1e-700"),
+        ("0.000", "-0.000"),
+        ("x=-0.500", "x=-0.501"),
+        ("'0.988'", "'0.989'"),
+        ("1 to 0.998", "1 to 1"),
+        ("1,234.5 of 2,000", "1,235.5 of 2,000"),
+        ("999.5 ms", "1,000.5 ms"),
+        ("12.51%, 3.21s, 0.993x", "12.52%, 3.22s, 0.994x"),
+        ("0.301-0.502", "0.302-0.501"),
+        ("a    b\n-----\n9.99 1.01", "a     b\n------\n10.00 1.01"),
+        ("gap < 1e-12: True", "gap < 1e-12: True"),
+        ("It took 0.501.", "It took 0.502."),
+    ],
+)
+def test_one_per_cent_and_the_width_of_a_column_are_accepted(reference, found):
+    assert compare_texts(reference, found) == []
+    assert compare_texts(found, reference) == []
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        ("1.000", "1.015"),  # 1.5%
+        ("4e-03", "5e-03"),
+        ("1.23e-05", "1.23e-06"),
+        ("1e-700", "2e-700"),
+        ("0", "1e-17"),
+        ("0.000", "0.001"),
+        ("0.1", "-0.1"),
+        ("x=-0.5", "x=0.5"),
+        ("12 steps", "13 steps"),
+        ("27997", "27998"),
+        ("It took 12.", "It took 13."),
+        ("[1. 2.]", "[1. 3.]"),
+        ("1,234 steps", "1,235 steps"),
+        ("1,234.5", "2,234.5"),
+        ("3-5", "3-6"),
+        ("0.3-0.5", "0.3-0.6"),
+        ("20M", "21M"),
+        ("3.2s", "3.2m"),
+        ("3.2s", "3.3s"),
+        ("v1.2.3", "v1.2.4"),
+        ("2.13.0+cpu", "2.13.1+cpu"),
+        ("254e9d6c6cff", "255e9d6c6cff"),
+        ("10³", "10⁴"),
+        ("a1.5", "a1.6"),
+        ("w_0 = 0.5", "w_1 = 0.5"),
+        ("a -b", "a b"),
+        ("a-b", "a b"),
+        ("inf", "-inf"),
+        ("inf", "nan"),
+        ("0.5", "nan"),
+        ("0.5 0.5", "0.5"),
+        ("0.5\n", "0.5"),
+        ("0.5\n0.5", "0.5 0.5"),
+        ("gap < 1e-12: True", "gap < 1e-12: False"),
+    ],
+)
+def test_anything_more_is_refused(reference, found):
+    assert compare_texts(reference, found)
+    assert compare_texts(found, reference)
+
+
+def output(**data):
+    return nbformat.v4.new_output("display_data", data=data)
+
+
+def printed(text, name="stdout"):
+    return nbformat.v4.new_output("stream", name=name, text=text)
+
+
+def code_cell(source, *outputs):
+    return nbformat.v4.new_code_cell(source, execution_count=1, outputs=list(outputs))
+
+
+def test_the_difference_names_the_numbers_and_the_lines():
+    (found,) = compare_texts("same\nloss 0.20 here", "same\nloss 0.25 here")
+    assert found.number == ("0.20", "0.25") and found.move == pytest.approx(0.2)
+    assert "0.20 against 0.25, 20.00% apart" in str(found) and "loss 0.25 here" in str(found)
+    assert "same" not in str(found)
+    (words,) = compare_texts("holds", "fails")
+    assert words.move is None and "holds" in str(words) and "fails" in str(words)
+
+
+GLUED = "application/papermill.record/text/plain"
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        printed,
+        lambda text: output(**{"text/plain": text}),
+        lambda text: output(**{"text/markdown": text}),
+        lambda text: output(**{"text/latex": text}),
+        lambda text: output(**{"application/json": {"a": text}}),
+        lambda text: output(**{GLUED: text}),
+        lambda text: output(**{"text/html": f"<td style='width:{text}'>{text}</td>"}),
+        lambda text: nbformat.v4.new_output("error", ename="E", evalue=text, traceback=[]),
+    ],
+    ids=["stream", "plain", "markdown", "latex", "json", "glued", "html", "error"],
+)
+def test_every_kind_of_text_is_compared(show):
+    assert not compare_outputs([show("0.500")], [show("0.501")])
+    assert compare_outputs([show("0.50")], [show("0.52")])
+    assert compare_outputs([show("0.50")], [])
+    assert compare_outputs([], [show("0.50")])
+    assert is_compared(code_cell("", show("0.50")))
+
+
+def test_pictures_and_what_draws_are_not_compared():
+    def svg(value):
+        data = f'{{"text":["margin {value}"],"slots":[["{value},0.7"]]}};'
+        return output(**{"text/html": f'<svg><path d="M{value} 1"/></svg>\ndata = {data}\nx()'})
+
+    pictures = [
+        output(**{kind: bits, "text/plain": "<Figure size 660x380 with 1 Axes>"})
+        for kind in ("image/png", "image/svg+xml", "application/papermill.record/image/svg+xml")
+        for bits in ("a", "b")
+    ]
+    assert not compare_outputs(pictures[::2], pictures[1::2])
+    assert not is_compared(code_cell("", *pictures)) and not is_compared(code_cell(""))
+    assert compare_outputs([svg(0.5)], [svg(0.6)])  # in words that a reader sees
+    moved = svg(0.5)
+    moved.data["text/html"] = moved.data["text/html"].replace("0.7", "0.9").replace("M0.5", "M0.6")
+    assert moved != svg(0.5) and not compare_outputs([svg(0.5)], [moved])
+
+
+def test_streams_in_pieces_and_kinds_in_another_order_are_the_same():
+    both = {"text/plain": "0.5", "text/html": "<b>0.5</b>"}
+    old = [printed("a 0.5\n"), output(**both), printed("b\n")]
+    new = [printed("a 0.5\nb\n"), output(**dict(reversed(both.items())))]
+    assert not compare_outputs(old, new)
+    assert compare_outputs(old, [printed("a 0.5\nb\n", "stderr"), new[1]])
+
+
+def test_a_warning_that_was_not_recorded_is_refused():
+    assert compare_outputs([printed("0.5")], [printed("0.5"), printed("careful", "stderr")])
+
+
+def test_a_stated_tolerance_is_honoured_where_it_has_a_reason():
+    stated = "x = 1\n# compared within 5%: single precision\nprint(x)"
+    assert (tolerance(stated), tolerance("x = 1")) == (0.05, RTOL)
+    assert tolerance("# compared within 0.1%: known exactly") == 0.001
+    assert not compare_cells(code_cell(stated, printed("1.00")), code_cell(stated, printed("1.05")))
+    assert compare_cells(code_cell(stated, printed("1.00")), code_cell(stated, printed("1.06")))
+    for refused in ("# compared within 5%", "# compared within 5%: ", "# compared within five%: a"):
+        assert tolerance(refused) == RTOL and badly_stated(refused)
+
+
+def badly_stated(source: str) -> list[str]:
+    """Lines of a cell's code that state a tolerance without a number or a reason, or too much."""
+    lines = [line for line in source.splitlines() if re.search(r"#.*compared +within", line)]
+    stated = [line for line in lines if STATED.fullmatch(line) and tolerance(line) <= LOOSEST]
+    return [line for line in lines if line not in stated] + stated[1:]
+
+
+@pytest.mark.parametrize("source", notebook_sources(), ids=lambda source: source.stem)
+def test_chapters_state_tolerances_with_a_reason(source):
+    cells = [cell for cell in read_source(source).cells if cell.cell_type == "code"]
+    assert [line for cell in cells for line in badly_stated(cell.source)] == []
+
+
+def test_a_tolerance_badly_stated_would_be_noticed():
+    fine = "# compared within 5%: single precision"
+    assert badly_stated(fine) == []
+    assert badly_stated("# compared within 30%: it is chaotic")
+    assert badly_stated(f"{fine}\n{fine}")
+    assert badly_stated("x = 1  # compared within 5%: at the end of a line it is not read")
+
+
+def test_numbers_are_counted_and_counts_are_not():
+    cells = [
+        code_cell(
+            "", printed("step 10: 0.5, 1e-3 and 1,000.5\n"), output(**{"text/plain": "'0.5'"})
+        ),
+        code_cell("", output(**{"text/html": "<td>0.5</td>", "text/plain": "a 0.5"})),
+        nbformat.v4.new_markdown_cell("0.5"),
+    ]
+    assert count_numbers(cells) == 5
+
+
+def test_nbval_compares_by_this(tmp_path):
+    cells = [
+        ("print(0.505)", "0.501"),
+        ("print(5e-3)", "4e-3"),
+        ("# compared within 5%: an example\nprint(1.04)", "1.00"),
+        ("# compared within 5%: an example\nprint(1.06)", "1.00"),
+        ("print(13)", "12"),
+        ("import warnings\nwarnings.warn('careful')\nprint('same')", "same"),
+        ("print('same')", "same"),
+    ]
+    notebook = nbformat.v4.new_notebook(
+        cells=[code_cell(source, printed(text + "\n")) for source, text in cells]
+    )
+    nbformat.write(notebook, tmp_path / "small.ipynb")
+    command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "-q", "--color=no"]
+    command += ["-p", "nbval_outputs", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
+    run = subprocess.run(
+        [*command, "-c", os.devnull, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}"},
+        capture_output=True,
+        text=True,
+    )
+    assert "4 failed, 3 passed" in run.stdout, run.stdout + run.stderr
+    summary = run.stdout.split("short test summary info")[-1]
+    assert re.findall(r"Cell (\d)", summary) == list("1345")
+    assert "4e-3 against 0.005, 20.00% apart" in run.stdout
