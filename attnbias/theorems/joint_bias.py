@@ -9,6 +9,7 @@ import numpy as np
 from ..checks import Check, CheckTable
 from ..data import Dataset
 from ..dynamics.trace import Trace
+from ..geometry.constants import lambert
 from ..geometry.svm import SVMSolution
 from .joint_constants import GAP_RATIO, LOSS_RATIO
 from .joint_run import JointRun
@@ -19,7 +20,7 @@ _GROWS = Statement(
 )
 _TOP = Statement("|W_t|, against eta log t", "Theorem 3/9, Eq. 55")
 _RATE = Statement(
-    "1 - cosine(W_t, W_mm), against (2 B^4 / Xi^2) (2 A / Xi + eta) / (eta log((t + 1) / 2))",
+    "1 - cosine(W_t, W_mm), against (2 B^4 / Xi^2) (2 Lambda / Xi + eta) / (eta log((t + 1) / 2))",
     "Theorem 3/9",
 )
 _LARGEST = 2.0  # 1 - cosine never exceeds it
@@ -30,10 +31,11 @@ def check_theorem3(
 ) -> CheckTable:
     """Theorem 3 (restated as Theorem 9): W_t tends to W_mm in direction, as 1 / log t.
 
-    For t >= 2, with A = (4 n / e) C C_Delta, C = 11 and C_Delta = 1100 from Lemma 11,
+    For t >= 2, with Lambda exp(Lambda) = A = (4 n / e) C C_Delta, where C = 11 and
+    C_Delta = 1100 come from Lemma 11,
 
         (eta Xi / (2 B^2)) log((t + 1) / 2) <= |W_t| <= eta log t,
-        1 - cosine(W_t, W_mm) <= (2 B^4 / Xi^2) (2 A / Xi + eta) / (eta log((t + 1) / 2)).
+        1 - cosine(W_t, W_mm) <= (2 B^4 / Xi^2) (2 Lambda / Xi + eta) / (eta log((t + 1) / 2)).
 
     Parameters
     ----------
@@ -91,8 +93,8 @@ def check_theorem3(
 def _rate(joint: JointRun, path, settings) -> Check:
     run, c = joint.run, joint.constants
     # N' = n (T - 1) rows, four times for softmax scores of at least 1/2
-    A = 4 * run.N / math.e * LOSS_RATIO * GAP_RATIO
-    factor = 2 * c.B**4 / run.Xi**2 * (2 * A / run.Xi + joint.eta)
+    Lambda = float(lambert(math.log(4 * run.N / math.e * LOSS_RATIO * GAP_RATIO)))
+    factor = 2 * c.B**4 / run.Xi**2 * (2 * Lambda / run.Xi + joint.eta)
     bounds = factor / path
     needed = factor / (_LARGEST * joint.eta)  # of log((t + 1) / 2)
     return joint.along(
