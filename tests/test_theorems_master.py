@@ -40,7 +40,7 @@ from attnbias.theorems.m1 import (
     check_m1,
     m1_bounds,
 )
-from attnbias.theorems.m2 import check_m2, last_decade, offset_growth
+from attnbias.theorems.m2 import check_m2, last_decade, least_lean, offset_growth
 from attnbias.theorems.m3 import check_m3, norm_outside
 from attnbias.theorems.run import Run
 
@@ -96,8 +96,13 @@ def test_bounds_on_the_orthonormal_pair():
 def test_all_three_hold_at_every_record_over_six_decades(rule):
     trace = run_O(rule)
     assert trace.step[-1] == 10**6
-    for check in (check_m1, check_m2, check_m3):
+    for check in (check_m1, check_m3):
         assert check(O_DATA, trace).all_hold
+    *settled, ball = check_m2(O_DATA, trace)
+    assert ball.holds and not ball.vacuous
+    # GD's path, and a capped rule's, is too short for |P_t| to have settled on any tokens
+    short = trace.path_length[-1] < 100
+    assert verdicts(settled) == ["not applicable" if short else "holds"] * 3
 
 
 def test_m1_bites_from_where_it_says(long_ngd):
@@ -413,7 +418,10 @@ def test_how_tight_a_search_finds_them(check, pick, least, most):
 def test_m2_with_strict_complementarity_restored(slope, offset, limit):
     data = make_degenerate(slope)
     trace = train(data, NGD(0.5), 10**6)
-    assert check_m2(data, trace).all_hold
+    *settled, ball = check_m2(data, trace)
+    assert verdicts(settled) == ["holds"] * 3
+    # with the negative slope the third token's row has slack, and M2's bound is not explicit
+    assert ball.verdict == ("holds" if slope > 0 else "not applicable")
     run = Run(data, trace)
     assert run.across[-1] == pytest.approx(offset, rel=1e-7)
     assert 1e12 * trace.W_alignment_error[-1] == pytest.approx(limit, rel=PRINTED_FOUR_RELATIVE)
@@ -425,7 +433,7 @@ def test_m2_without_strict_complementarity():
     data = make_degenerate()
     trace = train(data, NGD(0.5), 10**6)
     table = check_m2(data, trace)
-    assert verdicts(table) == ["not applicable"] * 3
+    assert verdicts(table) == ["not applicable"] * 4
     assert "strict complementarity" in table[0].reason
     # the conclusion goes with the hypothesis: a fifth in a decade, twenty times what is allowed
     run = Run(data, trace)
@@ -437,10 +445,14 @@ def test_m2_asks_for_scores_that_stay_up():
     assert solve_w_svm(data).strictly_complementary
     trace = train(data, NGD(0.1), 1000)
     table = check_m2(data, trace)
-    assert verdicts(table) == ["not applicable"] * 3
+    assert verdicts(table[:3]) == ["not applicable"] * 3
     assert "still falls" in table[0].reason
     run = Run(data, trace)
     assert offset_growth(run, last_decade(run)) > 5  # |P_t| grows like t
+    # phi_low falls as fast, so that the explicit bound is true; said to stay up, it is refuted
+    assert table[3].holds
+    forged = tampered(trace, least_opt_score=np.full(len(trace.step), 0.25))
+    assert check_m2(data, forged)[3].verdict == "fails"
 
 
 def test_m2_needs_a_decade():
@@ -449,11 +461,16 @@ def test_m2_needs_a_decade():
 
 
 def test_m2_too_early_to_tell():
-    """GD's path grows like log t: after 1e5 steps |P_t| is still on its way."""
+    """GD's path grows like log t: after 1e5 steps |P_t| is still on its way. The tokens and the
+    path decide that, and not the offset: one that has settled, or grows, changes nothing."""
     data = make_example1(n=4, T=3, d=40, seed=0)
-    table = check_m2(data, train(data, GD(0.1), 10**5))
-    assert verdicts(table) == ["not applicable"] * 3
-    assert "too early to tell" in table[0].reason
+    trace = train(data, GD(0.1), 10**5)
+    stalled = tampered(trace, W_alignment_error=np.full(len(trace.step), 0.1))
+    settled = tampered(trace, W_alignment_error=1e-4 / (1 + trace.W_norm) ** 2)
+    for run in (trace, stalled, settled):
+        table = check_m2(data, run)
+        assert verdicts(table[:3]) == ["not applicable"] * 3
+        assert "too early to tell" in table[0].reason
     assert check_m2(data, train(data, NGD(0.1), 10**5)).all_hold
 
 
@@ -461,8 +478,8 @@ def test_m2_waits_longer_where_complementarity_is_nearly_lost():
     """A dual weight of 1e-3: |P_t| grows like log t up to a path of 1e3, and then no more."""
     data = make_degenerate(1e-3)
     early, late = (check_m2(data, train(data, NGD(0.5), steps)) for steps in (10**3, 10**6))
-    assert verdicts(early) == ["not applicable"] * 3 and "too early" in early[0].reason
-    assert late.all_hold
+    assert verdicts(early[:3]) == ["not applicable"] * 3 and "too early" in early[0].reason
+    assert late.all_hold and early[3].holds
 
 
 def test_m2_of_a_run_along_W_mm():
@@ -474,9 +491,64 @@ def test_m2_refuses_an_offset_that_grows(long_ngd):
     run = Run(O_DATA, long_ngd)
     growing = np.maximum(1.0, np.log(np.maximum(run.step, 1)))
     forged = tampered(long_ngd, W_alignment_error=long_ngd.W_alignment_error * growing**2)
-    assert verdicts(check_m2(O_DATA, forged)) == ["fails"] * 2 + ["holds"]
+    assert verdicts(check_m2(O_DATA, forged)) == ["fails"] * 2 + ["holds"] * 2
     steeper = tampered(long_ngd, W_alignment_error=long_ngd.W_alignment_error * run.step)
-    assert verdicts(check_m2(O_DATA, steeper)) == ["fails"] * 3
+    assert verdicts(check_m2(O_DATA, steeper)) == ["fails"] * 4
+
+
+def full_support(seed: int):
+    """Example 1 data on which all four rows support W_mm, and their solution; else None."""
+    data = make_example1(2, 3, 6, sigma=0.5, seed=seed)
+    svm = solve_w_svm(data)
+    return (data, svm) if len(svm.support) == 4 and svm.strictly_complementary else None
+
+
+@pytest.mark.parametrize("rule", [NGD(0.5), GD(0.5), Polyak()], ids=repr)
+def test_m2_is_explicit_where_every_row_supports(rule):
+    found = [case for seed in range(8) if (case := full_support(seed))]
+    assert len(found) >= 4
+    for k, (data, svm) in enumerate(found):
+        trace = train(data, rule, 20_000, W0=random_start(data, 0.5, k), svm=svm, record=60)
+        assert check_m2(data, trace, svm=svm)[3].holds
+
+
+def test_m2_bound_on_the_orthonormal_pair():
+    """lambda = 1, N' kappa / phi_low^2 = 2 e / phi^2, and W_0 has 0.1 outside the span."""
+    trace = run_O(NGD(0.5), 10**4)
+    assert least_lean(Run(O_DATA, trace)) == pytest.approx(1, rel=CLOSED_FORM)
+    ball = check_m2(O_DATA, trace)[3]
+    phi = np.minimum(trace.least_opt_score, 1)
+    radius = math.log(2 * math.e) - 2 * np.log(phi) + 2 * trace.longest_step
+    np.testing.assert_allclose(ball.bounds, np.hypot(0.1, radius), rtol=1e-9)
+
+
+def test_m2_refuses_gd_that_never_turns():
+    """The offset of a run whose cosine stalls grows like its norm, under GD too."""
+    trace = run_O(GD(0.5))
+    stalled = tampered(trace, W_alignment_error=np.full(len(trace.step), 0.9))
+    assert check_m2(O_DATA, trace)[3].holds
+    assert check_m2(O_DATA, stalled)[3].verdict == "fails"
+
+
+def test_the_lean_of_the_rows_against_directions_of_the_span():
+    """No direction beats lambda, and the worst corner attains it: 20,000 random ones each."""
+    rng = np.random.default_rng(0)
+    for data, svm in filter(None, map(full_support, range(8))):
+        run = Run(data, train(data, NGD(0.5), 1, svm=svm), svm)
+        K, alpha, lean = run.K, svm.dual.numpy(), least_lean(run)
+        q = K @ rng.normal(size=(len(K), 20_000))  # <z_k, Q> of Q in the span
+        q -= alpha[:, None] @ (alpha @ q)[None] / (alpha @ alpha)  # Q orthogonal to W_mm
+        norm = np.sqrt(np.einsum("kr,kl,lr->r", q, np.linalg.inv(K), q))
+        assert (q.min(axis=0) / norm).max() <= -lean * (1 - 1e-9)
+        corners = np.diag(alpha.sum() / alpha) - 1
+        norm = np.sqrt(np.einsum("kr,kl,lr->r", corners, np.linalg.inv(K), corners))
+        assert (1 / norm).min() == pytest.approx(lean, rel=1e-6)
+
+
+def test_m2_is_not_explicit_with_dependent_rows():
+    data = Dataset([[[1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [0.0, 1.0]]], [1], u=[1.0, 0.0])
+    ball = check_m2(data, train(data, NGD(0.5), 1000))[3]
+    assert not ball.applicable
 
 
 # the instance on which convergence is not global
