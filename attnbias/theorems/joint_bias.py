@@ -13,7 +13,7 @@ from ..geometry.constants import lambert
 from ..geometry.svm import SVMSolution
 from .joint_constants import GAP_RATIO, LOSS_RATIO
 from .joint_run import JointRun
-from .statements import MEASURED, Statement
+from .statements import MEASURED, NO_OFFSET, Statement
 
 _GROWS = Statement(
     "|W_t|, against (eta Xi / (2 B^2)) log((t + 1) / 2)", "Theorem 3/9, Eq. 55", ">="
@@ -23,6 +23,7 @@ _RATE = Statement(
     "1 - cosine(W_t, W_mm), against (2 B^4 / Xi^2) (2 Lambda / Xi + eta) / (eta log((t + 1) / 2))",
     "Theorem 3/9",
 )
+_CONE = Statement("1 - cosine(W_t, W_mm), against 1 - Xi / (2 B^2)", "Theorem 3/9, by Lemma 4")
 _LARGEST = 2.0  # 1 - cosine never exceeds it
 
 
@@ -35,7 +36,8 @@ def check_theorem3(
     C_Delta = 1100 come from Lemma 11,
 
         (eta Xi / (2 B^2)) log((t + 1) / 2) <= |W_t| <= eta log t,
-        1 - cosine(W_t, W_mm) <= (2 B^4 / Xi^2) (2 Lambda / Xi + eta) / (eta log((t + 1) / 2)).
+        1 - cosine(W_t, W_mm) <= (2 B^4 / Xi^2) (2 Lambda / Xi + eta) / (eta log((t + 1) / 2)),
+        1 - cosine(W_t, W_mm) <= 1 - Xi / (2 B^2).
 
     Parameters
     ----------
@@ -50,8 +52,9 @@ def check_theorem3(
     Returns
     -------
     CheckTable
-        Eq. 55 and the rate. The rate's bound is far above 2 at every t that a computer
-        reaches, and the check says from which t it would not be.
+        Eq. 55, the rate, and the cone around W_mm that W never leaves. The rate's bound is far
+        above 2 at every t that a computer reaches, and the check says from which t it would not
+        be; the cone is below 1 from the first step of W on.
 
     Raises
     ------
@@ -68,12 +71,12 @@ def check_theorem3(
     >>> data = make_dm(n=2, d=10**10, alpha=3.4, sigma=2.9e-6, span=True)
     >>> trace = train(data, NGD(1e-3, decay=(2 / 3, 1)), 100, train_u=True)
     >>> [check.verdict for check in check_theorem3(data, trace)]
-    ['holds', 'holds', 'holds, vacuous']
+    ['holds', 'holds', 'holds, vacuous', 'holds']
     """
     joint = JointRun(data, trace, svm, assume=assume_conditions)
     reason = joint.refuse()
     if reason:
-        return joint.refused((_GROWS, _TOP, _RATE), reason)
+        return joint.refused((_GROWS, _TOP, _RATE, _CONE), reason)
     run = joint.run
     keep, late = run.step >= 2, np.maximum(run.step, 2)
     path = joint.eta * np.log((late + 1) / 2)
@@ -86,6 +89,14 @@ def check_theorem3(
             joint.along(_GROWS, trace.W_norm, least, rounding=MEASURED * least, **settings),
             joint.along(_TOP, trace.W_norm, top, rounding=MEASURED * top, **settings),
             _rate(joint, path, settings),
+            # each step has at least this cosine, attained where x_2 = -x_1, up to rounding
+            joint.along(
+                _CONE,
+                trace.W_alignment_error,
+                1 - run.Xi / (2 * joint.constants.B**2),
+                rounding=NO_OFFSET,
+                **settings,
+            ),
         )
     )
 
