@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import lambertw
 from tolerances import CLOSED_FORM, PRINTED_EIGHT, RESCALED_LOG
 
 from attnbias import Dataset, make_example1, make_separation_pair
@@ -46,7 +47,10 @@ class TestClosedForms:
     def test_m1_on_the_orthonormal_instance(self):
         data = orthonormal()
         c = token_constants(data, svm=solve_w_svm(data))
-        for t, bound in ((10, 25.8), (100, 2.58), (1000, 0.258), (10_000, 0.0258)):
+        Lambda = float(lambertw(32).real)
+        close(c.Lambda, Lambda)
+        for t in (10, 100, 1000, 10_000):
+            bound = 4 * (2 * Lambda + 0.5) / t
             close(c.m1_bound(0.5 * t, 0.5), bound)
             close(math.exp(c.log_m1_iterations(0.5, bound)), t)
 
@@ -196,7 +200,9 @@ class TestDefinitions:
         c = token_constants(data, svm=solve_w_svm(data))
         close(c.log_kappa, 1e4)
         assert c.kappa == math.inf
-        assert c.m1_bound(1.0, 1.0) == math.inf
+        assert math.inf == c.A
+        assert c.log_A - 10 < c.Lambda < c.log_A  # log A - log log A
+        assert math.isfinite(c.m1_bound(1.0, 1.0))
         assert math.isfinite(c.log_m1_iterations(0.1, 0.01))
 
     def test_zero_tokens_have_no_cosine(self):

@@ -173,6 +173,16 @@ class TestWhereTheyHold:
             2 * (late - math.log(2)), rel=PRINTED_TWO_RELATIVE
         )
 
+    @pytest.mark.parametrize("level", [2.0, 1.0])
+    def test_theorem_3_refuses_a_w_that_points_elsewhere(self, level):
+        """W opposite to W_mm, or across it, for ever: out of the cone of Lemma 4."""
+        data, trace = small_run()
+        cone = check_theorem3(data, trace)[3]
+        assert cone.verdict == "holds" and cone.bound < 1
+        error = np.where(trace.W_norm > 0, level, np.nan)
+        table = check_theorem3(data, changed(trace, W_alignment_error=error))
+        assert table[3].verdict == "fails"
+
     def test_aliases(self):
         assert check_theorem8 is check_theorem2
         assert check_theorem9 is check_theorem3
@@ -455,9 +465,10 @@ TAMPERED = [
     (check_theorem2, "1.2 eta", {"log_loss": 0.7}),
     (check_theorem2, "B U_t", {"log_loss": 4.0}),
     (check_theorem2, "3 eta B", {"log_loss": 4.0}),
-    (check_theorem3, "Xi / (2 B^2)", {"W_norm": 0.1}),
+    (check_theorem3, "(eta Xi / (2 B^2))", {"W_norm": 0.1}),
     (check_theorem3, "eta log t", {"W_norm": 1.5}),
     (check_theorem3, "cosine", {"W_alignment_error": 1e12}),
+    (check_theorem3, "against 1 - Xi", {"W_alignment_error": 100.0}),
     (check_theorem4, "0.39", {"scores": -1e4}),
     (check_theorem4, "early", {"scores": -1.0}),
     (check_sharper_theorem4, "sharper", {"scores": -1e4}),

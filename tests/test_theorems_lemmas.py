@@ -278,10 +278,47 @@ class TestLemma3:
         run = Run(data, trace)
         assert math.exp(run.log_opt[0, 0]) == pytest.approx(0.0453, abs=PRINTED_FOUR)
         assert gap_velocity(run)[0, 1] == pytest.approx(-0.63356, abs=PRINTED_FOUR)
-        half = gap_checks(run)[0]
-        assert half.verdict == "fails"
-        assert half.values[0] == pytest.approx(-0.63356, abs=PRINTED_FOUR)
+        rising = gap_checks(run)[0]
+        assert rising.verdict == "fails"
+        assert rising.values[0] == pytest.approx(-0.63356, abs=PRINTED_FOUR)
         assert gap_checks(run)[1].verdict == "fails"
+
+    @pytest.mark.parametrize("gaps, score", [([0.5, 3.0], 0.60), ([0.9, 3.0], 0.69)])
+    def test_broken_part_ii_above_one_half(self, gaps, score):
+        """The same tokens with a score between 1/2 and the level: a gap falls, and is seen."""
+        data = opposed_tokens()
+        run = Run(data, run_of(data, NGD(0.01), W0=start_with_gaps(data, gaps)))
+        assert math.exp(run.log_opt[0, 0]) == pytest.approx(score, abs=0.01)
+        assert verdicts(gap_checks(run)[:2]) == ["fails"] * 2
+
+    @pytest.mark.parametrize("n, T", [(2, 2), (3, 3), (6, 2), (5, 3)])
+    def test_no_gap_falls_while_a_constraint_is_violated(self, n, T):
+        """At the limit of Assumption 1, with the sequences' scores anywhere between 1/4 and 1: the
+        gaps rise wherever the score is below the level, and fall somewhere above it."""
+        mu = min(1 / 15, 1 / (3 * n * math.exp(0.1)))
+        level = (1 + math.sqrt(0.5)) / 2
+        assert level > 1 / (1 + math.exp(-1))
+        between = violated = falls = 0
+        for seed in range(60):
+            rng = np.random.default_rng(seed)
+            data = coupled(n, T, 0.999 * mu, seed, (-1, 0, 1)[seed % 3])
+            # one number a sequence is its score, and the others share the rest unevenly
+            phi = rng.choice([0.26, 0.5, 0.6, 0.73, 0.85, 0.999], n)
+            share = rng.dirichlet(np.ones(T - 1), n)
+            gaps = np.log(phi[:, None] / ((1 - phi[:, None]) * share)).ravel()
+            run = Run(data, at(data, start_with_gaps(data, gaps)))
+            assert check_assumption1(data, phi=0.25).all_hold
+            velocity, score = gap_velocity(run)[0], np.exp(run.log_opt[0])[run.sequence]
+            below = score <= level
+            assert (velocity[below] >= 0).all()
+            between += int((below & (score > 0.5)).sum())
+            violated += int((run.gaps[0] < 1).sum())
+            falls += int((velocity[~below] < 0).sum())
+            rising = gap_checks(run)[0]
+            assert rising.holds and rising.vacuous == (not below.any())
+            if below.any():
+                assert rising.value == velocity[below].min()
+        assert between > 40 and violated > 40 and falls > 0
 
     def test_broken_part_i(self):
         """The pair on which convergence is not global: its score falls to nothing."""
@@ -357,7 +394,7 @@ class TestLemma3:
 
     def test_vacuous_without_a_low_score(self):
         data = orthonormal()
-        table = check_lemma3(data, run_of(data, W0=start_with_gaps(data, [1.0, 2.0])))
+        table = check_lemma3(data, run_of(data, W0=start_with_gaps(data, [2.0, 3.0])))
         assert verdicts(table)[1:3] == ["holds, vacuous"] * 2
         assert table.all_hold
 

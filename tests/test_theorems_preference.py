@@ -23,6 +23,7 @@ from lemma_instances import (
     unequal_scores,
     verdicts,
 )
+from scipy.special import lambertw
 from tolerances import CLOSED_FORM, PRINTED_FOUR_RELATIVE, PRINTED_TWO_RELATIVE
 
 from attnbias import (
@@ -315,18 +316,20 @@ class TestLemma1:
         data = make_example1(n=4, T=3, d=40)
         table = check_lemma1(data, train(data, NGD(0.2), 2000))
         assert verdicts(table) == ["holds", "holds", "holds", "not applicable"]
-        assert "proved from t_1 = 6.32e+06 on, and the run ends at 2000" in table[3].reason
+        assert "proved from t_1 = 1.78e+05 on, and the run ends at 2000" in table[3].reason
 
     def test_proved_start_within_reach(self):
-        """Orthonormal: M1 gives 2 (64 + .5) / S <= 1/32, S = .5 t, t = 8256."""
+        """Orthonormal: A = 32, and M1 gives 2 (2 Lambda + .5) / S <= 1/32 with S = .5 t."""
         data = orthonormal()
-        trace = train(data, NGD(0.5), 9000, record=[100, 8000, 8256, 9000, 0])
+        trace = train(data, NGD(0.5), 900, record=[100, 713, 714, 900, 0])
         run = Run(data, trace)
-        assert proved_start(run) == pytest.approx(8256, rel=CLOSED_FORM)
+        start = 128 * (2 * float(lambertw(32).real) + 0.5)
+        assert 713 < start < 714
+        assert proved_start(run) == pytest.approx(start, rel=CLOSED_FORM)
         table = check_lemma1(data, trace)
         assert table.all_hold
-        assert table[3].step.tolist() == [8256, 9000]
-        assert run.constants().m1_bound(0.5 * 8256, 0.5) == pytest.approx(near_enough(run))
+        assert table[3].step.tolist() == [714, 900]
+        assert run.constants().m1_bound(0.5 * start, 0.5) == pytest.approx(near_enough(run))
 
     def test_proved_start_from_a_start_elsewhere(self):
         """What M1 promises at t_1 is small enough, with its own estimate of t_0."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from .._validate import require_number
@@ -90,13 +91,18 @@ class Constants:
 
     @property
     def log_A(self) -> float:
-        """log of A = N' kappa / (e phi_low^2), the constant of M1."""
+        """log of A = N' kappa / (e phi_low^2), of which M1 has the Lambert function."""
         return math.log(self.rows) + self.log_kappa - 1 - 2 * math.log(self.phi_low)
 
     @property
     def A(self) -> float:
         """A = N' kappa / (e phi_low^2)."""
         return _exp(self.log_A)
+
+    @property
+    def Lambda(self) -> float:
+        """Lambert's function of A, the constant of M1: Lambda exp(Lambda) = A."""
+        return float(lambert(self.log_A))
 
     @property
     def largest_step(self) -> float:
@@ -130,12 +136,12 @@ class Constants:
         Source: M1, [c], with the factor 2 B^4. Needs Assumption 2, a feasible W-SVM and
         softmax scores of optimal tokens of at least phi_low throughout.
         """
-        growth = (offset**2 + (2 * self.A / self.Xi + largest_step) * path) / path**2
+        growth = (offset**2 + (2 * self.Lambda / self.Xi + largest_step) * path) / path**2
         return 2 * self.B**4 / self.Xi**2 * growth
 
     def log_m1_iterations(self, step_size: float, target: float) -> float:
         """log of the NGD iterations after which M1 forces 1 - cosine <= target, from W_0 = 0."""
-        log_speed = _logaddexp(math.log(2) + self.log_A - _log(self.Xi), math.log(step_size))
+        log_speed = _log(2 * self.Lambda / self.Xi + step_size)
         log_factor = math.log(2) + 4 * _log(self.B) - 2 * _log(self.Xi)
         return max(0.0, log_factor + log_speed - math.log(target) - math.log(step_size))
 
@@ -324,14 +330,34 @@ def _largest_products(X: torch.Tensor, is_opt: torch.Tensor) -> tuple[float, flo
     return mu, min(cosine, 1.0)
 
 
+def lambert(log_A):
+    """Lambert's function of A, from the logarithm of A: the x > 0 with x exp(x) = A.
+
+    Never above log(1 + A), and about log A - log log A where A is large.
+
+    Parameters
+    ----------
+    log_A : float or array
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> float(lambert(1.0))  # x = 1 has x exp(x) = e
+    1.0
+    >>> bool(lambert(1000.0) < 1000.0)
+    True
+    """
+    from scipy.special import wrightomega  # here, as it takes a third of a second
+
+    return wrightomega(np.asarray(log_A, dtype=float))
+
+
 def _exp(x: float) -> float:
     return math.inf if x > 709.78 else math.exp(x)
 
 
 def _log(x: float) -> float:
     return math.log(x) if x > 0 else (math.nan if math.isnan(x) else -math.inf)
-
-
-def _logaddexp(a: float, b: float) -> float:
-    high, low = max(a, b), min(a, b)
-    return high + math.log1p(math.exp(low - high))

@@ -22,6 +22,7 @@ from .joint_loss import check_loss_without_decay, check_theorem2, check_theorem8
 from .m1 import check_m1
 from .m2 import check_m2
 from .m3 import check_m3
+from .order import check_order
 from .polyak import check_polyak_sandwich, check_theorem7
 from .preference import check_lemma7
 from .run import Run
@@ -57,6 +58,7 @@ __all__ = [
     "check_m2",
     "check_m3",
     "check_ngd_separation",
+    "check_order",
     "check_polyak_sandwich",
     "check_sharper_theorem4",
     "check_theorem1",

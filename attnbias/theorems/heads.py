@@ -12,6 +12,7 @@ from ..checks import Check, CheckTable
 from ..data import Dataset
 from ..dynamics.heads import HeadsTrace
 from ..errors import DtypeError
+from ..geometry.constants import lambert
 from ..geometry.svm import solve_w_svm
 from ..geometry.tokens import optimal_tokens, token_scores
 
@@ -25,10 +26,11 @@ def check_heads(data: Dataset, decoders, trace: HeadsTrace) -> CheckTable:
     With S the head's path since <W_h, W_mm> was recorded non-negative, and P_0 its part across
     W_mm then,
 
-        1 - cosine <= 2 B^4 / Xi^2 (|P_0|^2 + (2 A / Xi + s) S) / S^2,   A = N kappa / (e phi^2),
+        1 - cosine <= 2 B^4 / Xi^2 (|P_0|^2 + (2 Lambda / Xi + s) S) / S^2,
 
-    where kappa is the ratio of largest to smallest Delta_ih exp(-m_i) over all margins m_i that
-    the heads can reach together, and phi the least softmax at an optimal token so far.
+    where Lambda exp(Lambda) = N kappa / (e phi^2), kappa is the ratio of largest to smallest
+    Delta_ih exp(-m_i) over all margins m_i that the heads can reach together, and phi the least
+    softmax at an optimal token so far.
 
     Parameters
     ----------
@@ -92,11 +94,12 @@ def _head_check(data, trace, h, opt, scores, low, high) -> Check:
     kappa = float((delta * torch.exp(-low)).max() / (delta * torch.exp(-high)).min())
     path = trace.path[:, h]
     longest = float(np.max(np.diff(path) / np.diff(trace.step)))
-    A = len(svm.dual) * kappa / math.e * np.exp(-2 * trace.least_log_opt[later, h])
+    log_A = math.log(len(svm.dual) * kappa) - 1 - 2 * trace.least_log_opt[later, h]
+    speed = 2 * lambert(log_A) / svm.margin + longest
     B = float(data.X.double().norm(dim=2).max())
     across = float(np.linalg.norm(trace.W[start, h] - along[start] * unit))
     S = path[later] - path[start]
-    bound = 2 * B**4 / svm.margin**2 * (across**2 + (2 * A / svm.margin + longest) * S) / S**2
+    bound = 2 * B**4 / svm.margin**2 * (across**2 + speed * S) / S**2
     error = trace.alignment_error(h, svm.weights.numpy())[later]
     empty = bool(bound[-1] >= 2)
     reason = f"the bound is {bound[-1]:.3g} at the end, falling like 1/path" if empty else ""

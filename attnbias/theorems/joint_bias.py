@@ -9,19 +9,21 @@ import numpy as np
 from ..checks import Check, CheckTable
 from ..data import Dataset
 from ..dynamics.trace import Trace
+from ..geometry.constants import lambert
 from ..geometry.svm import SVMSolution
 from .joint_constants import GAP_RATIO, LOSS_RATIO
 from .joint_run import JointRun
-from .statements import MEASURED, Statement
+from .statements import MEASURED, NO_OFFSET, Statement
 
 _GROWS = Statement(
     "|W_t|, against (eta Xi / (2 B^2)) log((t + 1) / 2)", "Theorem 3/9, Eq. 55", ">="
 )
 _TOP = Statement("|W_t|, against eta log t", "Theorem 3/9, Eq. 55")
 _RATE = Statement(
-    "1 - cosine(W_t, W_mm), against (2 B^4 / Xi^2) (2 A / Xi + eta) / (eta log((t + 1) / 2))",
+    "1 - cosine(W_t, W_mm), against (2 B^4 / Xi^2) (2 Lambda / Xi + eta) / (eta log((t + 1) / 2))",
     "Theorem 3/9",
 )
+_CONE = Statement("1 - cosine(W_t, W_mm), against 1 - Xi / (2 B^2)", "Theorem 3/9, by Lemma 4")
 _LARGEST = 2.0  # 1 - cosine never exceeds it
 
 
@@ -30,10 +32,12 @@ def check_theorem3(
 ) -> CheckTable:
     """Theorem 3 (restated as Theorem 9): W_t tends to W_mm in direction, as 1 / log t.
 
-    For t >= 2, with A = (4 n / e) C C_Delta, C = 11 and C_Delta = 1100 from Lemma 11,
+    For t >= 2, with Lambda exp(Lambda) = A = (4 n / e) C C_Delta, where C = 11 and
+    C_Delta = 1100 come from Lemma 11,
 
         (eta Xi / (2 B^2)) log((t + 1) / 2) <= |W_t| <= eta log t,
-        1 - cosine(W_t, W_mm) <= (2 B^4 / Xi^2) (2 A / Xi + eta) / (eta log((t + 1) / 2)).
+        1 - cosine(W_t, W_mm) <= (2 B^4 / Xi^2) (2 Lambda / Xi + eta) / (eta log((t + 1) / 2)),
+        1 - cosine(W_t, W_mm) <= 1 - Xi / (2 B^2).
 
     Parameters
     ----------
@@ -48,8 +52,9 @@ def check_theorem3(
     Returns
     -------
     CheckTable
-        Eq. 55 and the rate. The rate's bound is far above 2 at every t that a computer
-        reaches, and the check says from which t it would not be.
+        Eq. 55, the rate, and the cone around W_mm that W never leaves. The rate's bound is far
+        above 2 at every t that a computer reaches, and the check says from which t it would not
+        be; the cone is below 1 from the first step of W on.
 
     Raises
     ------
@@ -66,12 +71,12 @@ def check_theorem3(
     >>> data = make_dm(n=2, d=10**10, alpha=3.4, sigma=2.9e-6, span=True)
     >>> trace = train(data, NGD(1e-3, decay=(2 / 3, 1)), 100, train_u=True)
     >>> [check.verdict for check in check_theorem3(data, trace)]
-    ['holds', 'holds', 'holds, vacuous']
+    ['holds', 'holds', 'holds, vacuous', 'holds']
     """
     joint = JointRun(data, trace, svm, assume=assume_conditions)
     reason = joint.refuse()
     if reason:
-        return joint.refused((_GROWS, _TOP, _RATE), reason)
+        return joint.refused((_GROWS, _TOP, _RATE, _CONE), reason)
     run = joint.run
     keep, late = run.step >= 2, np.maximum(run.step, 2)
     path = joint.eta * np.log((late + 1) / 2)
@@ -84,6 +89,14 @@ def check_theorem3(
             joint.along(_GROWS, trace.W_norm, least, rounding=MEASURED * least, **settings),
             joint.along(_TOP, trace.W_norm, top, rounding=MEASURED * top, **settings),
             _rate(joint, path, settings),
+            # each step has at least this cosine, attained where x_2 = -x_1, up to rounding
+            joint.along(
+                _CONE,
+                trace.W_alignment_error,
+                1 - run.Xi / (2 * joint.constants.B**2),
+                rounding=NO_OFFSET,
+                **settings,
+            ),
         )
     )
 
@@ -91,8 +104,8 @@ def check_theorem3(
 def _rate(joint: JointRun, path, settings) -> Check:
     run, c = joint.run, joint.constants
     # N' = n (T - 1) rows, four times for softmax scores of at least 1/2
-    A = 4 * run.N / math.e * LOSS_RATIO * GAP_RATIO
-    factor = 2 * c.B**4 / run.Xi**2 * (2 * A / run.Xi + joint.eta)
+    Lambda = float(lambert(math.log(4 * run.N / math.e * LOSS_RATIO * GAP_RATIO)))
+    factor = 2 * c.B**4 / run.Xi**2 * (2 * Lambda / run.Xi + joint.eta)
     bounds = factor / path
     needed = factor / (_LARGEST * joint.eta)  # of log((t + 1) / 2)
     return joint.along(

@@ -27,14 +27,15 @@ GROWTH = Statement(
     "<W_t, unit W_mm>, against <W_0, unit W_mm> + Xi S_t / (2 B^2)", "M1, step 1 of the proof", ">="
 )
 OUTWARD = Statement(
-    "<P_t, step direction>, against A / Xi, with P_t the part of W_t across W_mm",
+    "<P_t, step direction>, against Lambda / Xi, with P_t the part of W_t across W_mm",
     "M1, step 3 of the proof",
 )
 ACROSS = Statement(
-    "|P_t|^2, against |P_t0|^2 + (2 A / Xi + sbar) S", "M1, steps 2 and 3 of the proof"
+    "|P_t|^2, against |P_t0|^2 + (2 Lambda / Xi + sbar) S", "M1, steps 2 and 3 of the proof"
 )
 RATE = Statement(
-    "1 - cosine(W_t, W_mm), against (2 B^4 / Xi^2) (|P_t0|^2 + (2 A / Xi + sbar) S) / S^2", "M1"
+    "1 - cosine(W_t, W_mm), against (2 B^4 / Xi^2) (|P_t0|^2 + (2 Lambda / Xi + sbar) S) / S^2",
+    "M1",
 )
 
 
@@ -44,9 +45,10 @@ def check_m1(
     """M1 and the steps of its proof, at every recorded step.
 
     With S the path length since <W, W_mm> was first recorded non-negative, sbar the longest
-    step so far and A = N' kappa / (e phi_low^2),
+    step so far and Lambda exp(Lambda) = A = N' kappa / (e phi_low^2), so that Lambda is at
+    most log(1 + A),
 
-        1 - cosine(W_t, W_mm) <= (2 B^4 / Xi^2) (|P_t0|^2 + (2 A / Xi + sbar) S) / S^2.
+        1 - cosine(W_t, W_mm) <= (2 B^4 / Xi^2) (|P_t0|^2 + (2 Lambda / Xi + sbar) S) / S^2.
 
     Parameters
     ----------
@@ -147,7 +149,7 @@ def m1_bounds(constants, path, longest, offset: float) -> np.ndarray:
 def biting_path(constants, longest: float, offset: float, target: float = TRIVIAL) -> float:
     """Path length from which M1's bound stays below `target`; infinite beyond float range."""
     factor = 2 * constants.B**4 / constants.Xi**2 / target
-    linear = factor * (2 * constants.A / constants.Xi + longest)
+    linear = factor * (2 * constants.Lambda / constants.Xi + longest)
     return (linear + math.hypot(linear, 2 * math.sqrt(factor) * offset)) / 2
 
 
@@ -188,25 +190,20 @@ def _outward(run: Run, turn: int, constants):
     margins = run.svm.margins.cpu().numpy()
     height = run.Xi * run.along[:, None] * margins
     toward = run.toward(run.gaps - height)
-    bounds = np.array([c.A / c.Xi for c in constants])
+    bounds = np.array([c.Lambda / c.Xi for c in constants])
     # <P, z_k> is a difference of gaps, each right to 2e-16 of itself
     rounding = 1e-14 * np.abs(run.gaps).max(axis=1) / run.Xi
     keep = np.arange(len(run.step)) >= turn
-    return OUTWARD.along(
-        run, toward, bounds, keep, empty=NEVER_TURNS, rounding=rounding,
-        vacuous=math.isinf(bounds[-1]),
-    )  # fmt: skip
+    return OUTWARD.along(run, toward, bounds, keep, empty=NEVER_TURNS, rounding=rounding)
 
 
 def _across(run: Run, turn: int, constants):
     path = run.trace.path_length - run.trace.path_length[turn]
-    speed = np.array([2 * c.A / c.Xi for c in constants]) + run.trace.longest_step
-    with np.errstate(invalid="ignore", over="ignore"):  # A may be infinite
-        bounds = run.across[turn] ** 2 + np.where(path > 0, speed * path, 0.0)
+    speed = np.array([2 * c.Lambda / c.Xi for c in constants]) + run.trace.longest_step
+    bounds = run.across[turn] ** 2 + speed * path
     keep = np.arange(len(run.step)) > turn
     return ACROSS.along(
-        run, run.across**2, bounds, keep, empty=NEVER_TURNS, rounding=MEASURED * bounds,
-        vacuous=math.isinf(bounds[-1]),
+        run, run.across**2, bounds, keep, empty=NEVER_TURNS, rounding=MEASURED * bounds
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from ..checks import Check
 from ..data.vocabulary import NextTokenData, require_next_tokens
 from ..dynamics.next_token import NextTokenTrace
 from ..errors import DtypeError
+from ..geometry.constants import lambert
 from ..geometry.priority import PriorityRows
 
 STATEMENT = "1 - cosine(W_t, graph SVM), against the bound of the log loss"
@@ -23,7 +24,9 @@ def check_retrieval(data: NextTokenData, trace: NextTokenTrace, svm) -> Check:
     sequences, m the largest count of a token in a sequence of T, s the longest step, B the
     largest norm of an embedding, Xi the margin and P the part across the SVM's direction,
 
-        1 - cosine <= 2 B^4 / Xi^2 (|P_0|^2 + (2 A / Xi + s) S) / S^2,   A = N m T / e.
+        1 - cosine <= 2 B^4 / Xi^2 (|P_0|^2 + (2 Lambda / Xi + s) S) / S^2,
+
+    where Lambda exp(Lambda) = N m T / e.
 
     Parameters
     ----------
@@ -46,9 +49,9 @@ def check_retrieval(data: NextTokenData, trace: NextTokenTrace, svm) -> Check:
     -----
     Source: ours [c]. No assumption on scores or orthogonality, and any W_0. For a row with gap
     g, p = softmax of its token <= m exp(-g). If c' = Xi <W, unit SVM> >= 0 and some row of a
-    sequence has g <= c', the sum R of count exp(-g) over its other tokens is at least
-    exp(-c'), the label occurs at most T - 1 times, and the sum of p over the sequence is
-    1 - softmax(label) >= R / (T - 1 + R) >= exp(-c') / T. The rest is the proof of M1.
+    sequence has g <= c', such rows of that sequence have together p = R / (Z + R), where
+    R >= exp(-c'), and Z <= T - 1 for the label and the tokens with g > c': at least
+    exp(-c') / T. The rest is the proof of M1.
 
     Examples
     --------
@@ -74,10 +77,10 @@ def check_retrieval(data: NextTokenData, trace: NextTokenTrace, svm) -> Check:
         return Check.not_applicable(STATEMENT, "W never pointed to the SVM", source=SOURCE)
     counts = data.counts
     others = int((counts > 0).sum()) - data.n
-    A = others * float(counts.max()) * data.sequences.shape[1] / math.e
+    Lambda = lambert(math.log(others * float(counts.max()) * data.sequences.shape[1]) - 1)
     B, margin = float(data.embeddings.norm(dim=1).max()), svm.margin
     longest = float(np.max(np.diff(trace.path) / np.diff(trace.step)))
-    room = across**2 + (2 * A / margin + longest) * path
+    room = across**2 + (2 * Lambda / margin + longest) * path
     bound = 2 * B**4 / margin**2 * room / path**2
     later = slice(start + 1, None)
     error = trace.alignment_error(svm.weights.numpy())[later]

@@ -9,6 +9,7 @@ import numpy as np
 from ..checks import Check, CheckTable
 from ..data import Dataset
 from ..data.dataset import require_dataset
+from ..geometry.constants import lambert
 from ..geometry.loss_constants import slope_range
 from ..geometry.svm import solve_w_svm
 from ..geometry.tokens import gap_rows, token_scores
@@ -21,7 +22,7 @@ RISE = Statement(
     "rows that never point apart",
 )
 RATE = Statement(
-    "1 - cosine(W_t, W_mm), against (R^2 / (2 Xi^2)) (|P_0|^2 + (2 A / Xi + sbar) S) / S^2",
+    "1 - cosine(W_t, W_mm), against (R^2 / (2 Xi^2)) (|P_0|^2 + (2 Lambda / Xi + sbar) S) / S^2",
     "M1 on rows",
 )
 _SETTLED = 1e-12  # share of a gap by which rounding may lower it
@@ -30,11 +31,11 @@ _SETTLED = 1e-12  # share of a gap by which rounding may lower it
 def check_rows(data: Dataset, trace, loss="exponential", *, svm=None) -> CheckTable:
     """M1 in terms of the rows z_k alone, for data whose queries and keys are anything.
 
-    With R the largest |z_k|, N' rows, A = N' kappa / (e phi_low^2), S the path length since
-    <W, W_mm> was first recorded non-negative, P_0 the part of W across W_mm there, and sbar
-    the longest step so far,
+    With R the largest |z_k|, N' rows, Lambda exp(Lambda) = N' kappa / (e phi_low^2), S the path
+    length since <W, W_mm> was first recorded non-negative, P_0 the part of W across W_mm there,
+    and sbar the longest step so far,
 
-        1 - cosine(W_t, W_mm) <= (R^2 / (2 Xi^2)) (|P_0|^2 + (2 A / Xi + sbar) S) / S^2.
+        1 - cosine(W_t, W_mm) <= (R^2 / (2 Xi^2)) (|P_0|^2 + (2 Lambda / Xi + sbar) S) / S^2.
 
     Parameters
     ----------
@@ -118,11 +119,12 @@ def _rate(data, trace, rows, loss, svm) -> Check:
     if not keep.any():
         return RATE.refused("<W, W_mm> is negative at every recorded step but perhaps the last")
     Xi, R = float(svm.margin), float(rows.norms().max())
-    with np.errstate(divide="ignore", over="ignore"):
-        A = len(rows.sequence) * math.exp(high - low - 1) / trace.least_opt_score[keep] ** 2
-        S = path[keep] - path[turn]
-        size = across[turn] ** 2 + (2 * A / Xi + trace.longest_step[keep]) * S
-        bounds = R**2 / (2 * Xi**2) * size / S**2
+    with np.errstate(divide="ignore"):
+        log_low = np.log(trace.least_opt_score[keep])
+    Lambda = lambert(math.log(len(rows.sequence)) + high - low - 1 - 2 * log_low)
+    S = path[keep] - path[turn]
+    size = across[turn] ** 2 + (2 * Lambda / Xi + trace.longest_step[keep]) * S
+    bounds = R**2 / (2 * Xi**2) * size / S**2
     return Check.along(
         RATE.words, trace.step[keep], error[keep], bounds, source=RATE.source,
         vacuous=not float(bounds.min()) < 1, reason=f"least bound {float(bounds.min()):.2g}",

@@ -9,6 +9,7 @@ import numpy as np
 from ..checks import Check
 from ..dynamics.nonlinear import NonlinearTrace
 from ..errors import DtypeError
+from ..geometry.constants import lambert
 from ..geometry.several import SeveralRows
 
 STATEMENT = "1 - cosine(W_t, several-token SVM), against the bound of split steps"
@@ -22,8 +23,8 @@ def check_several(trace: NonlinearTrace, svm) -> Check:
     the ties' span F since <W, unit SVM> became at least 0, P the part across F and the SVM, s
     the step size, W_F the part in F, and C_low <= C_k <= C_high along the whole run,
 
-        1 - cosine <= b^2 / (2 Xi^2 S^2) (|P_0|^2 + (2 A / Xi + s) S + |W_F|^2),
-        A = N C_high / (e C_low).
+        1 - cosine <= b^2 / (2 Xi^2 S^2) (|P_0|^2 + (2 Lambda / Xi + s) S + |W_F|^2),
+        Lambda exp(Lambda) = N C_high / (e C_low).
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ def check_several(trace: NonlinearTrace, svm) -> Check:
     if len(ahead) == 0 or ahead[0] + 1 >= len(along):
         return Check.not_applicable(STATEMENT, "W never pointed to the SVM", source=SOURCE)
     later = slice(int(ahead[0]) + 1, None)
-    bound = _bound(trace, svm, along, unit, int(ahead[0]), math.exp(min(high - low, 700.0)))
+    bound = _bound(trace, svm, along, unit, int(ahead[0]), high - low)
     empty = bool(bound[-1] >= 2)
     reason = f"the bound is {bound[-1]:.3g} at the end, falling like 1/path" if empty else ""
     error = trace.alignment_error(svm.weights.numpy())[later]
@@ -88,14 +89,14 @@ def check_several(trace: NonlinearTrace, svm) -> Check:
     )
 
 
-def _bound(trace, svm, along, unit, start: int, spread: float) -> np.ndarray:
-    """The right side at the records after `start`, where C_high / C_low is `spread`."""
+def _bound(trace, svm, along, unit, start: int, log_spread: float) -> np.ndarray:
+    """The right side at the records after `start`, with the log of C_high / C_low."""
     later = slice(start + 1, None)
     soft = trace.soft_parts(svm.rows)
     across = trace.W[start] - along[start] * unit - soft[start]
     path = trace.path[later] - trace.path[start]
-    A = len(svm.dual) * spread / math.e
-    room = np.linalg.norm(across) ** 2 + (2 * A / svm.margin + trace.longest) * path
+    Lambda = lambert(math.log(len(svm.dual)) + log_spread - 1)
+    room = np.linalg.norm(across) ** 2 + (2 * Lambda / svm.margin + trace.longest) * path
     room = room + np.linalg.norm(soft[later], axis=(1, 2)) ** 2
     b = float(svm.rows.norms().max())
     return b**2 / (2 * svm.margin**2) * room / path**2

@@ -22,14 +22,14 @@ SCORE = Statement(
     ">=",
     "a",
 )
-HALF = Statement(
-    "least velocity of the logit gaps of sequences with score at most 1/2",
+RISING = Statement(
+    "least velocity of the logit gaps of sequences with score at most "
+    "(1 + sqrt(1 - 2 phi_low)) / 2, as all with a gap below 1",
     "Lemma 3 (ii), Eq. 17",
     ">=",
-    "a",
 )
-HALF_STEP = Statement(
-    "least change of these gaps over one step, t to t + 1", "Lemma 3 (ii), Eq. 17", ">=", "a"
+RISING_STEP = Statement(
+    "least change of these gaps over one step, t to t + 1", "Lemma 3 (ii), Eq. 17", ">="
 )
 FALL = Statement("least velocity of any logit gap, against -1.2 mu B^2 / Xi", "Lemma 3 (iii)", ">=")
 FALL_STEP = Statement(
@@ -50,7 +50,7 @@ CROSS = Statement(
     "least <z_k, z_k'> of two sequences, against -1.2 mu B^2", "Lemma 3, Cases 1 and 2", ">="
 )
 NOT_CONSECUTIVE = "no two consecutive steps are recorded"
-STATEMENTS = (SCORE, HALF, HALF_STEP, FALL, FALL_STEP, CHANGE, OWN, CROSS)
+STATEMENTS = (SCORE, RISING, RISING_STEP, FALL, FALL_STEP, CHANGE, OWN, CROSS)
 
 
 def check_lemma3(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
@@ -59,7 +59,10 @@ def check_lemma3(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None)
     With phi_low = min(1/4, smallest optimal softmax score at the start), Assumption 1 at
     phi_low and steps short enough that 1.2 mu B^2 (step) / Xi <= log 2, at every iteration:
     (i) all optimal scores are at least phi_low; (ii) the logit gaps of a sequence whose
-    score is at most 1/2 don't fall; (iii) no gap falls by more than 1.2 mu B^2 (step) / Xi.
+    score is at most (1 + sqrt(1 - 2 phi_low)) / 2 don't fall; (iii) no gap falls by more than
+    1.2 mu B^2 (step) / Xi. The level of (ii) is at least 0.853. A sequence that violates a
+    constraint of the W-SVM, with a gap below 1, is below it: its score is under
+    1 / (1 + 1/e) = 0.731. So its score does not fall.
 
     Parameters
     ----------
@@ -83,7 +86,8 @@ def check_lemma3(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None)
 
     Notes
     -----
-    Source: Lemma 3, Eqs. 15, 17, 18 [a]; constants and proof [c]. Sufficient, not necessary:
+    Source: Lemma 3, Eqs. 15, 17, 18 [a]; constants and proof [c]. The level of (ii) is where
+    score (1 - score) = phi_low / 2, Eq. 16. Sufficient, not necessary:
     (ii) was first seen to fail at four times the mu that Assumption 1 allows.
 
     Examples
@@ -142,30 +146,36 @@ def gap_checks(run: Run) -> list:
     velocity, harm = gap_velocity(run), 1.2 * c.mu * c.B**2 / run.Xi
     # no entry of K is above (2 B^2)^2, and p and |grad L| are right to these shares
     room = (weight_rounding(run) + norm_rounding(run)) * (2 * c.B**2) ** 2 / run.Xi
-    low = (run.log_opt <= math.log(0.5))[:, run.sequence]
+    low = (run.log_nonopt >= _log_far(run))[:, run.sequence]
     return [
-        _over(HALF, run, _least(velocity, low), everywhere, room),
-        _half_step(run, low),
+        _over(RISING, run, _least(velocity, low), everywhere, room),
+        _rising_step(run, low),
         FALL.along(run, velocity.min(axis=1), -harm, rounding=room),
         *_changes(run, velocity, harm, room),
     ]
 
 
-def _half_step(run: Run, low):
+def _log_far(run: Run) -> float:
+    """log of 1 - score at the level of part (ii): 1 - (1 + sqrt(1 - 2 phi_low)) / 2."""
+    phi = run.constants(math.exp(float(run.log_opt[0].min()))).phi_low
+    return math.log(phi / (1 + math.sqrt(1 - 2 * phi)))
+
+
+def _rising_step(run: Run, low):
     change, single, room = _steps(run)
     before = np.zeros_like(low)
     before[1:] = low[:-1]
     if not single.any():
-        return HALF_STEP.refused(NOT_CONSECUTIVE)
-    return _over(HALF_STEP, run, _least(change, before), single, room)
+        return RISING_STEP.refused(NOT_CONSECUTIVE)
+    return _over(RISING_STEP, run, _least(change, before), single, room)
 
 
 def _over(statement: Statement, run: Run, values, keep, room):
-    """Against 0 where some score is at most 1/2; vacuous, with infinity, if none ever is."""
+    """Against 0 where some score is below the level; vacuous, with infinity, if none ever is."""
     some = keep & np.isfinite(values)
     if some.any():
         return statement.along(run, values, 0.0, some, empty="", rounding=room)
-    words = "no optimal score is at most 1/2 at such a step"
+    words = "every optimal score is above that level at such a step"
     return statement.along(run, values, 0.0, keep, empty="", vacuous=True, reason=words)
 
 

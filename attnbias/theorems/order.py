@@ -1,0 +1,156 @@
+"""A claim of an order of growth or decay, put to a run in a way that a stalled run fails."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._validate import require_choice, require_number
+from ..checks import Check
+from ..errors import RangeError, ShapeError
+
+DECADE = 10.0
+MOST = 0.9  # a tolerance of 1 would let a stalled value pass
+TOO_SHORT = "two decades are needed, and the last two hold {0} and {1} records"
+
+
+def check_order(
+    step: ArrayLike,
+    values: ArrayLike,
+    rate: Callable | ArrayLike,
+    sense: str = "<=",
+    *,
+    statement: str = "value over its rate, in the last decade against the one before",
+    source: str = "",
+    provenance: str = "c",
+    tolerance: float = 0.25,
+    rounding: ArrayLike = 0.0,
+) -> Check:
+    """Whether values keep pace with the order of growth or decay that is claimed for them.
+
+    A finite run cannot decide values = O(rate), since the claim leaves its constant open. It can
+    show whether the ratio of the two still grows: with sense "<=" the largest ratio of the
+    last decade is held against the largest of the decade before, and with ">=", for
+    values = Omega(rate), the smallest against the smallest. A value that stalls short of zero
+    lets its ratio to a falling rate grow by as much as the rate falls, and is refused.
+
+    Parameters
+    ----------
+    step : (R,) array
+        Strictly increasing: iterations, or path lengths for a rate in those. Zero is passed over.
+    values : (R,) array
+        None negative; a NaN in the last two decades never holds.
+    rate : callable or (R,) array
+        Positive where it is used; a function of the array of steps, or its values.
+    sense : {"<=", ">="}
+        "<=" for O(rate), ">=" for Omega(rate). Both together are Theta(rate).
+    statement, source, provenance
+        As in a Check.
+    tolerance : float in [0, 0.9]
+        Part of the rate's own change over the last decade by which the ratio may still move
+        the wrong way, in logarithms. The default refuses a decay like rate^(3/4) or slower,
+        and leaves room for lower-order terms.
+    rounding : (R,) array or float
+        Absolute allowance for the rounding of the values.
+
+    Returns
+    -------
+    Check
+        With the ratios of the last decade as its values. Not applicable if one of the last
+        two decades holds no record.
+
+    Raises
+    ------
+    ShapeError, RangeError, DtypeError, NonFiniteError
+
+    Notes
+    -----
+    Source: a choice of ours, [d]. A rate that is constant leaves no room at all, since no
+    stalled value differs from a settled one there; `check_m2` asks that question. Where the rate
+    is in log t, lower-order terms count for long: under gradient descent 1 - cosine follows
+    1 / (log t + b)^2, and 1 / path_length^2 as the rate has the b in it.
+
+    Examples
+    --------
+    >>> step = np.arange(1, 10**4 + 1)
+    >>> def rate(t):
+    ...     return np.log(t) ** 2 / t
+    >>> check_order(step, 3 / step, rate).verdict
+    'holds'
+    >>> check_order(step, np.full(10**4, 0.5), rate).verdict
+    'fails'
+    """
+    require_choice("sense", sense, ("<=", ">="))
+    tolerance = require_number("tolerance", tolerance, low=0, high=MOST)
+    step, values = _series(step, values)
+    last, before = _decades(step)
+    if not (last.any() and before.any()):
+        reason = TOO_SHORT.format(int(before.sum()), int(last.sum()))
+        return Check.not_applicable(
+            statement, reason, source=source, provenance=provenance, sense=sense
+        )
+    used = last | before
+    scale = _rates(rate, step, used)
+    allowance = np.broadcast_to(np.asarray(rounding, dtype=float), step.shape)[last] / scale[last]
+    ratio = values[used] / scale[used]
+    earlier, ratio = ratio[before[used]], ratio[last[used]]
+    change = abs(math.log(scale[last][-1] / scale[before][-1]))
+    reference = float(earlier.max() if sense == "<=" else earlier.min())  # NaN if one is
+    bound = reference * math.exp(tolerance * change * (1 if sense == "<=" else -1))
+    return Check.along(
+        statement, step[last], ratio, bound, sense, rounding=allowance, source=source,
+        provenance=provenance,
+    )  # fmt: skip
+
+
+def _series(step, values) -> tuple[np.ndarray, np.ndarray]:
+    step, values = np.asarray(step, dtype=float), np.asarray(values, dtype=float)
+    if step.ndim != 1 or step.size == 0 or step.shape != values.shape:
+        raise ShapeError(
+            "values", expected="one value a step, and at least one step",
+            got=f"{values.shape} values at {step.shape} steps",
+            remedy="pass trace.step and one of the trace's series",
+        )  # fmt: skip
+    if not (np.isfinite(step).all() and (np.diff(step) > 0).all() and step[0] >= 0):
+        raise RangeError(
+            "step", expected="finite, none negative, and strictly increasing", got="others",
+            remedy="pass trace.step, or path lengths at steps where they have grown",
+        )  # fmt: skip
+    if (values < 0).any():
+        raise RangeError(
+            "values", expected="none negative, as norms and 1 - cosine are",
+            got=f"{float(np.nanmin(values)):g}", remedy="pass absolute values",
+        )  # fmt: skip
+    return step, values
+
+
+def _decades(step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Records of the last decade and of the one before it."""
+    end = step[-1]
+    last = (step > end / DECADE) & (step > 0)
+    return last, (step > end / DECADE**2) & ~last & (step > 0)
+
+
+def _rates(rate, step: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """(R,) the rate at the used steps, NaN elsewhere."""
+    found = np.full(step.shape, np.nan)
+    if callable(rate):
+        found[used] = rate(step[used])
+    else:
+        given = np.asarray(rate, dtype=float)
+        if given.shape not in ((), step.shape):
+            raise ShapeError(
+                "rate", expected=f"a function, or {step.size} values", got=str(given.shape),
+                remedy="pass one value a step",
+            )  # fmt: skip
+        found[used] = np.broadcast_to(given, step.shape)[used]
+    if not (np.isfinite(found[used]) & (found[used] > 0)).all():
+        raise RangeError(
+            "rate", expected="positive and finite in the last two decades",
+            got="zero, a negative number, NaN or infinity there",
+            remedy="start the window later: log t is positive from t = 2 on",
+        )  # fmt: skip
+    return found
