@@ -20,16 +20,14 @@ SCORE = Statement(
     "smallest softmax score of an optimal token so far, against phi_low",
     "Lemma 3 (i), Eq. 15",
     ">=",
-    "a",
 )
 HALF = Statement(
     "least velocity of the logit gaps of sequences with score at most 1/2",
     "Lemma 3 (ii), Eq. 17",
     ">=",
-    "a",
 )
 HALF_STEP = Statement(
-    "least change of these gaps over one step, t to t + 1", "Lemma 3 (ii), Eq. 17", ">=", "a"
+    "least change of these gaps over one step, t to t + 1", "Lemma 3 (ii), Eq. 17", ">="
 )
 FALL = Statement("least velocity of any logit gap, against -1.2 mu B^2 / Xi", "Lemma 3 (iii)", ">=")
 FALL_STEP = Statement(
@@ -41,7 +39,6 @@ CHANGE = Statement(
     "change of a gap over one step less that of Eq. 18: largest, against rounding",
     "Eq. 18",
     "<=",
-    "a",
 )
 OWN = Statement(
     "least <z_k, z_k'> of one sequence, against (b_o^2 - 3 mu) b_1^2", "Lemma 3, own terms", ">="
