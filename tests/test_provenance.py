@@ -1,5 +1,6 @@
 """Every [a] has the paper's words, every entry is used, and the build refuses the rest."""
 
+import re
 import sys
 from types import SimpleNamespace
 
@@ -68,7 +69,15 @@ def test_an_entry_names_a_place_and_quotes_a_few_words(entries):
 def test_an_entry_is_named_by_a_badge_a_claim_or_a_printed_source(entries):
     printed = printed_sources()
     assert {"Assumption 2", "Section 3.2, text on Fig. 2", "Condition 1"} <= set(printed)
-    assert not [key for key in entries if not KEY.fullmatch(key) and key not in printed]
+    other = {*printed, *claim_keys()}
+    assert not [key for key in entries if not KEY.fullmatch(key) and key not in other]
+
+
+def test_what_a_chapter_prints_as_a_has_its_words(entries):
+    pages = [path.read_text(encoding="utf8") for path in (ROOT / "book/chapters").glob("*.md")]
+    pages = [text for text in pages if re.search(r'"a"(,\n *reason|\))', text)]
+    sources = {name for text in pages for name in re.findall(r'^text = "([^"]+)"', text, re.M)}
+    assert sources and sources <= set(entries)
 
 
 def test_the_claims_are_those_of_the_papers_sections():
@@ -85,9 +94,19 @@ def test_the_claims_are_those_of_the_papers_sections():
         GIVEN + "page = 3\n",
         GIVEN.replace('"must be non-decreasing"', "3"),
         "lemma-3 = 'must be non-decreasing'\n",
+        GIVEN + GIVEN,
         GIVEN + GIVEN.replace("[lemma-3]", '["Lemma 3"]') + GIVEN.replace("[l", '["Lemma  3"]#'),
     ],
-    ids=["empty-words", "empty-place", "no-words", "more", "a-number", "no-table", "one-anchor"],
+    ids=[
+        "empty-words",
+        "empty-place",
+        "no-words",
+        "more",
+        "a-number",
+        "no-table",
+        "twice",
+        "one-anchor",
+    ],
 )
 def test_a_broken_entry_is_refused(given, tmp_path):
     source = tmp_path / "provenance.toml"
@@ -123,6 +142,8 @@ def test_the_build_refuses_what_does_not_match():
     ):
         with pytest.raises(ProvenanceError, match="expected"):
             validate(known, pages, printed, [])
+    with pytest.raises(ProvenanceError, match="each claim"):
+        validate(known, {"lemma-3": []}, {}, ["lemma4"])
 
 
 def test_a_page_with_a_plain_a_is_refused(tmp_path):

@@ -35,7 +35,7 @@ class Words:
     @property
     def id(self) -> str:
         """The anchor of its entry on the page."""
-        kind = "" if KEY.fullmatch(self.key) else "check-"
+        kind = "check-" if " " in self.key else ""  # "Lemma 1", a source, beside lemma-1
         return f"prov-{kind}" + re.sub(r"\W+", "-", self.key.lower())
 
     @property
@@ -55,9 +55,12 @@ def read_words(source: Path = SOURCE) -> dict[str, Words]:
     Raises
     ------
     ProvenanceError
-        If an entry lacks its place or its words, or has anything else.
+        If an entry lacks its place or its words, has anything else, or stands there twice.
     """
-    given = tomllib.loads(source.read_text(encoding="utf8"))
+    try:
+        given = tomllib.loads(source.read_text(encoding="utf8"))
+    except tomllib.TOMLDecodeError as error:  # such as a key that stands there twice
+        raise ProvenanceError(f"{source.name}: expected one entry a key; got {error}") from error
     for key, fields in given.items():
         fine = isinstance(fields, dict) and set(fields) == {"place", "words"}
         if not fine or not all(isinstance(text, str) and text.strip() for text in fields.values()):
@@ -212,6 +215,7 @@ def validate(
     for what, wrong in (
         ("an entry for each badge a:KEY", set(pages) - set(entries)),
         ("an entry for the source of each check that prints [a]", set(printed) - set(entries)),
+        ("an entry for the key of each claim with provenance a", set(claims) - set(entries)),
         ("entries that something uses", set(entries) - used),
     ):
         if wrong:
