@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas
 
 PROVENANCE = {
-    "a": "forced by the paper's surviving text",
+    "a": "fixed by the paper's text",
     "b": "recalled, not verifiable from the text",
     "c": "derived and proved here",
     "d": "a choice made where the text leaves freedom",

@@ -141,13 +141,6 @@ def test_the_notebooks_are_copied_to_where_the_menu_links_to(extension, tmp_path
     assert copies[0].read_bytes() == (ROOT / f"{chapter}.ipynb").read_bytes()
 
 
-def test_every_provenance_has_its_meaning_and_its_colour(extension):
-    css = (ROOT / "book/_static/attnbias.css").read_text(encoding="utf8")
-    assert sorted(extension.PROVENANCE) == ["a", "b", "c", "d"]
-    for letter in extension.PROVENANCE:
-        assert css.count(f"abbr.prov-{letter} ") == 2, letter
-
-
 @pytest.mark.parametrize(
     ("behind", "kept"), [(", and so on", ","), (").", ")."), (" on", ""), ("-axis", "")]
 )

@@ -37,7 +37,7 @@ def test_each_symbol_and_term_says_what_it_means_and_where(notation):
         assert not entry.means.endswith("."), entry.id  # the page and the card end it
         assert entry.means.count("$") % 2 == 0, entry.id
         assert (ROOT / f"{notation.places[entry.place].page}.md").is_file()
-    assert {entry.provenance for entry in notation.symbols} == {"a", "b", "c", "d"}
+    assert {entry.provenance[0] for entry in notation.symbols} == {"a", "b", "c", "d"}
 
 
 def test_the_page_shows_every_group(notation):

@@ -37,8 +37,8 @@ def make_bad_start(scale: float = 1.0) -> tuple[Dataset, torch.Tensor]:
 
     Notes
     -----
-    Source: Figure 8, Appendix C.1 [a]: the sizes, the labels, and that W_0 violates the
-    constraint of sequence 1 and satisfies that of sequence 2; the numbers are [d].
+    Source: Figure 8, Appendix C.1 [a]: that W_0 violates the constraint of sequence 1 and
+    satisfies that of sequence 2; the sizes, the labels and the numbers are [d].
 
     Examples
     --------

@@ -49,7 +49,7 @@ def make_example1(
 
     Notes
     -----
-    Source: Example 1 and Lemma 6. [a] orthogonal means of equal norm and Gaussian noise;
+    Source: Example 1 and Lemma 6. [b] orthogonal means of equal norm and Gaussian noise;
     [d] no noise on the optimal token, its random position, balanced labels, and the
     minimum-norm u.
 

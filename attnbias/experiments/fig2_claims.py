@@ -173,7 +173,7 @@ def _momentum_claims(traces, settings):
         check_lead(
             "momentum boosts NGD on every panel, the weakest being",
             *(momentum, plain, worst, 0.0),
-            source="Section 5, text on Fig. 2",
+            source="Section 6, text on Fig. 2",
             provenance="a",
         ),
         Check(

@@ -73,8 +73,9 @@ def run(
 
     Notes
     -----
-    Source: Fig. 8 and Appendix C.1. [a] two sequences of two tokens in the plane, labels 1
-    and -1, which constraint W_0 violates, GD. [d] every number; the scales and NGD are ours.
+    Source: Fig. 8 and Appendix C.1. [a] that W_0 violates the constraint of one sequence
+    and behaves the opposite way on the other, GD. [d] sizes, labels and numbers; the scales and
+    NGD are ours.
 
     Examples
     --------

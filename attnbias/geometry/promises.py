@@ -103,7 +103,7 @@ PROMISES = (
         "At every W the negative gradient has a cosine of at least {lemma4_cosine:.3g} with W_mm.",
         _TRACKED,
         "Lemma 4",
-        "a",
+        "c",
     ),
     Promise(
         "lemma5",
@@ -112,7 +112,7 @@ PROMISES = (
         "an iteration.",
         _TRACKED,
         "Lemma 5, Eq. 9",
-        "a",
+        "c",
     ),
     Promise(
         "theorem1",

@@ -17,7 +17,7 @@ from torch import nn
 from .._validate import require_choice, require_int, require_number, short
 from ..errors import DtypeError, ShapeError
 
-# The paper's sizes are lost. "usual": a common small ViT for images of that side, patches of 4
+# Sizes are ours. "usual": a common small ViT for images of that side, patches of 4
 # pixels. "small": for one CPU thread [d].
 PRESETS = {
     ("mnist", "usual"): dict(
@@ -242,7 +242,7 @@ def vit_small_mnist(seed: int = 0, *, size: str = "usual", classes: int = 10) ->
 
     Notes
     -----
-    Source: [d]. The paper's numbers are lost; these are usual ones for images of this size.
+    Source: [d]. Usual numbers for images of this size.
 
     Examples
     --------
@@ -275,7 +275,7 @@ def vit_small_cifar10(seed: int = 0, *, size: str = "usual", classes: int = 10) 
 
     Notes
     -----
-    Source: [d]. The paper's numbers are lost; these are usual ones for images of this size.
+    Source: [d]. Usual numbers for images of this size.
 
     Examples
     --------

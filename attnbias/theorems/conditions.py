@@ -70,8 +70,8 @@ def check_condition1(
     -----
     Source: Condition 1. [a] its four items; [c] every constant, and that alpha^4 belongs in
     iii): a constant independent of alpha is not enough for the proof. Condition 2 is called
-    the complete version of Condition 1. Since the formulas of both are lost we give the first
-    name to the sizes and the second to what the tokens must satisfy [d].
+    the complete version of Condition 1. We give the first name to the sizes and the second to
+    what the tokens must satisfy [d].
 
     Examples
     --------

@@ -15,19 +15,17 @@ from .rounding import EPS, gap_rounding, norm_rounding, weight_rounding
 from .run import Run
 from .statements import MEASURED, Statement, full_steps, refused
 
-COSINE = Statement(
-    "cosine of -grad L(W_t) and W_mm, against Xi / (2 B^2)", "Lemma 4, Eq. 24", ">=", "a"
-)
+COSINE = Statement("cosine of -grad L(W_t) and W_mm, against Xi / (2 B^2)", "Lemma 4, Eq. 24", ">=")
 SPEED = Statement(
     "increase of <W, unit W_mm> between records over the path between them, against Xi / (2 B^2)",
     "Lemma 4, along the run",
     ">=",
 )
-UPPER = Statement("|W_t|, against |W_0| + eta t", "Lemma 5, Eq. 9", "<=", "a")
+UPPER = Statement("|W_t|, against |W_0| + eta t", "Lemma 5, Eq. 9")
 PROJECTION = Statement(
-    "<W_t, unit W_mm>, against eta Xi t / (2 B^2) - |W_0|", "Lemma 5, Eq. 9", ">=", "a"
+    "<W_t, unit W_mm>, against eta Xi t / (2 B^2) - |W_0|", "Lemma 5, Eq. 9", ">="
 )
-LOWER = Statement("|W_t| from t_0 on, against eta Xi t / (4 B^2)", "Lemma 5, Eq. 9", ">=", "a")
+LOWER = Statement("|W_t| from t_0 on, against eta Xi t / (4 B^2)", "Lemma 5, Eq. 9", ">=")
 NO_STEP = "no step after the start is recorded"
 
 
@@ -55,8 +53,8 @@ def check_lemma4(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None)
 
     Notes
     -----
-    Source: Lemma 4 [a]; it follows from (G). Needs Assumption 2 and a feasible W-SVM, nothing
-    else; the second check also steps along the gradient, without momentum.
+    Source: Lemma 4 [a], its constant [c]; it follows from (G). Needs Assumption 2 and a
+    feasible W-SVM, nothing else; the second check also steps along the gradient, without momentum.
 
     Examples
     --------
@@ -131,8 +129,8 @@ def check_lemma5(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None)
 
     Notes
     -----
-    Source: Lemma 5 and Eq. 9 [a]. Needs Assumption 2 and a feasible W-SVM. The upper side is
-    attained where W moves along one row.
+    Source: Lemma 5 and Eq. 9 [a], constants [c]. Needs Assumption 2 and a feasible W-SVM. The
+    upper side is attained where W moves along one row.
 
     Examples
     --------

@@ -32,12 +32,12 @@ EXACT = 1e-12
 
 LOWER = Statement(
     "log(|grad L| / (L - L*)), against log(Xi min softmax of an optimal token)",
-    "Theorem 7, Eq. 38, lower side",
+    "Theorem 7, proof, lower side",
     ">=",
 )
 UPPER = Statement(
     "log(|grad L| / (L - L*)), against log(2 B^2) + largest score gap",
-    "Theorem 7, Eq. 38, upper side",
+    "Theorem 7, proof, upper side",
 )
 SHORTEST = Statement("step length before the cap, against 1 / (4 B^2 e^Delta)", "Theorem 7", ">=")
 LONGEST = Statement("step length before the cap, against 1 / (2 Xi phi_low)", "Theorem 7")
@@ -64,7 +64,7 @@ NO_FREE_STEP = "no step is recorded between <W, W_mm> >= 0 and the cap"
 def check_polyak_sandwich(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
 ) -> CheckTable:
-    """Eq. 38: the gradient between two multiples of the loss gap, at every recorded step.
+    """The gradient lies between two multiples of the loss gap, at every recorded step.
 
         Xi min_i phi_i (L - L*) <= |grad L| <= 2 B^2 e^Delta (L - L*),
 
@@ -90,7 +90,7 @@ def check_polyak_sandwich(
 
     Notes
     -----
-    Source: Theorem 7's proof, Eq. 38; the explicit upper side is [c]. Needs Assumption 2. The
+    Source: Theorem 7's proof; the explicit upper side is [c]. Needs Assumption 2. The
     lower side is attained by one sequence with two tokens, as Delta (1 - phi) tends to 0.
 
     Examples

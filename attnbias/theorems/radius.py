@@ -20,7 +20,7 @@ def radius(constants, eps: float) -> float:
 
     Notes
     -----
-    Source: Lemma 7 in the paper's style, [c] after the surviving outline. For eps of at
+    Source: Lemma 7 in the paper's style, [c] after its outline. For eps of at
     least 10 n kappa T B^2 / (Xi phi_low^2) it is 0: there <z_k, W> <= 2 B^2 |W| makes every
     gap smaller than (1 + eps) Xi |W|, and nothing is left to prove.
     """

@@ -20,7 +20,6 @@ SCORE = Statement(
     "smallest softmax score of an optimal token so far, against phi_low",
     "Lemma 3 (i), Eq. 15",
     ">=",
-    "a",
 )
 RISING = Statement(
     "least velocity of the logit gaps of sequences with score at most "
@@ -41,7 +40,6 @@ CHANGE = Statement(
     "change of a gap over one step less that of Eq. 18: largest, against rounding",
     "Eq. 18",
     "<=",
-    "a",
 )
 OWN = Statement(
     "least <z_k, z_k'> of one sequence, against (b_o^2 - 3 mu) b_1^2", "Lemma 3, own terms", ">="

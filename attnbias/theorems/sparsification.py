@@ -28,7 +28,6 @@ RATE = Statement(
     "x_t = eta Xi^2 t / (8 B^2)",
     "Lemma 1 = 8",
     ">=",
-    "a",
 )
 PROVED = Statement("the same from the proved t_1 on", "Lemma 1 = 8, with M1's t_1", ">=")
 STATEMENTS = (GAPS, HALF, RATE, PROVED)

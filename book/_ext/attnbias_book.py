@@ -4,8 +4,6 @@
   ``assumption-2`` is printed, and referred to, as Theorem 1, Lemma 6 and Assumption 2. Boxes with
   any other label are the book's own and count by chapter.
 * ``{prf:condition}`` stands beside sphinx-proof's theorem, lemma and assumption.
-* ``{prov}`a` `` is a provenance badge: a letter on the page, its meaning in a tooltip and in a text
-  for screen readers.
 * A comma or full stop behind a formula or a badge stays on its line.
 * Launch buttons appear when git's ``origin`` is a public GitHub repository, and not otherwise;
   a chapter's notebook can be downloaded either way.
@@ -24,21 +22,16 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
-from sphinx.util.docutils import SphinxRole
 from sphinx_proof import directive as proof_directive
 from sphinx_proof import nodes as proof_nodes
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+sys.path[:0] = [str(Path(__file__).resolve().parents[k]) for k in (0, 2)]
+
+from attnbias_provenance import ProvenanceNode  # noqa: E402
 
 from tools.first_cell import version  # noqa: E402
 from tools.origin import github_address, launch_ref  # noqa: E402
 
-PROVENANCE = {
-    "a": "fixed by the paper's surviving text, up to absolute constants",
-    "b": "recalled from the literature, probable form, not a quotation",
-    "c": "derived and proved here",
-    "d": "a choice made here where the text leaves freedom",
-}
 PUNCTUATION = re.compile(r"[.,;:!?)]+")
 
 
@@ -58,42 +51,6 @@ def add_condition(app: Sphinx) -> None:
     visitors = (proof_nodes.visit_enumerable_node, proof_nodes.depart_enumerable_node)
     app.add_enumerable_node(condition_node, "condition", None, html=visitors, latex=visitors)
     app.add_directive_to_domain("prf", "condition", ConditionDirective)
-
-
-class ProvenanceRole(SphinxRole):
-    """``{prov}`a` ``: a badge that says where a statement comes from."""
-
-    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        letter = self.text.strip()
-        if letter not in PROVENANCE:
-            message = self.inliner.reporter.error(
-                f"unknown provenance {letter!r}; expected one of {', '.join(PROVENANCE)}",
-                line=self.lineno,
-            )
-            return [], [message]
-        return [ProvenanceNode(letter=letter)], []
-
-
-class ProvenanceNode(nodes.inline):
-    """The badge in the document tree."""
-
-
-def visit_html(translator, node: ProvenanceNode) -> None:
-    meaning = PROVENANCE[node["letter"]]
-    translator.body.append(
-        f'<abbr class="prov prov-{node["letter"]}" tabindex="0" title="{meaning}">'
-        f'<span aria-hidden="true">{node["letter"]}</span>'
-        f'<span class="visually-hidden">provenance {node["letter"]}: {meaning}</span></abbr>'
-    )
-    raise nodes.SkipNode
-
-
-def visit_text(translator, node: ProvenanceNode) -> None:
-    if hasattr(translator, "add_text"):
-        translator.add_text(f"[{node['letter']}]")
-    else:
-        translator.body.append(f"[{node['letter']}]")
-    raise nodes.SkipNode
 
 
 class KeepPunctuation(SphinxPostTransform):
@@ -209,10 +166,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.setup_extension("sphinx_proof")
     add_condition(app)
     drop_live_code(app)
-    app.add_role("prov", ProvenanceRole())
-    app.add_node(
-        ProvenanceNode, html=(visit_html, None), latex=(visit_text, None), text=(visit_text, None)
-    )
     app.add_post_transform(KeepPunctuation)
     app.connect("env-get-updated", keep_paper_numbers, priority=900)
     app.connect("config-inited", add_launch_buttons)

@@ -10,6 +10,7 @@ import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from provenance_source import BADGE
 from sphinx.pycode import ModuleAnalyzer
 
 MAPPING = Path(__file__).with_name("statements.toml")
@@ -79,7 +80,7 @@ def read_chapter(path: Path) -> list[Statement]:
     found = []
     for match in BOX.finditer(text):
         kind, title, label, body = match.groups()
-        letter = re.search(r"\{prov\}`([a-d])`", body)
+        letter = BADGE.search(body)
         given = letter.group(1) if letter else ""
         found.append((match.start(), Statement(label, kind, title, given, *place)))
     for match in EQUATION.finditer(text):
