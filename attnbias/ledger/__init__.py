@@ -16,7 +16,7 @@ from .beyond_plane import BEYOND_PLANE
 from .beyond_prompt import BEYOND_PROMPT
 from .beyond_ranks import BEYOND_RANKS
 from .beyond_several import BEYOND_SEVERAL
-from .claim import Claim, Finding, judge
+from .claim import Claim, Finding, Refutation, judge
 from .evidence import Evidence
 from .exponent_claims import EXPONENTS
 from .figure3 import FIGURE3
@@ -28,6 +28,7 @@ from .ours import OURS
 from .page import find_all, made_now, render, verdicts, write
 from .proof import PROOF
 from .setting import ASSUMPTIONS, SETTING
+from .tamper import Tampered, refute
 
 __all__ = [
     "ANSWERS",
@@ -37,9 +38,12 @@ __all__ = [
     "Claim",
     "Evidence",
     "Finding",
+    "Refutation",
+    "Tampered",
     "find_all",
     "judge",
     "made_now",
+    "refute",
     "render",
     "render_answers",
     "verdicts",
@@ -56,8 +60,8 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
     "Joint training": JOINT,
     "Figure 3": FIGURE3,
     "Figures 8 and 9": FIGURES_8_AND_9,
-    "Sharper than the paper": OURS,
     "Networks": NETWORKS,
+    "Sharper than the paper": OURS,
     "Beyond the paper": (
         *EXPONENTS,
         *MOMENTUM,

@@ -10,7 +10,7 @@ from ..data.free_queries import make_free_queries, with_unit_values
 from ..dynamics.factors import make_factors, train_factors
 from ..experiments.rank_result import decided
 from ..geometry.nuclear_rank import nuclear_rank
-from .claim import OPEN, Claim, Finding, judge, starting
+from .claim import UNDECIDED, Claim, Finding, judge, starting
 from .evidence import Evidence
 
 SIZE = (5, 5, 8)
@@ -23,7 +23,7 @@ def _study(*starts: str):
     def find(e: Evidence) -> Finding:
         result = e.recorded("ranks")
         if result is None:
-            return Finding(OPEN, note="no recorded run: attnbias run ranks makes one")
+            return Finding(UNDECIDED, note="no recorded run: attnbias run ranks makes one")
         solved = [int((result.table[f"{norm}_status"] == "solved").sum()) for norm in "FN"]
         note = f"{solved[0]:,} instances in the Frobenius norm, {solved[1]:,} in the nuclear"
         return judge(starting(result.claims, *starts), note=note)
@@ -34,7 +34,7 @@ def _study(*starts: str):
 def _far_below(e: Evidence) -> Finding:
     result = e.recorded("ranks")
     if result is None:
-        return Finding(OPEN, note="no recorded run: attnbias run ranks makes one")
+        return Finding(UNDECIDED, note="no recorded run: attnbias run ranks makes one")
     wide = decided(result.table.query("n >= 10 and d >= 10"), "N")
     most = float((wide["N_upper"] / wide[["n", "d"]].min(axis=1)).max())
     return judge(

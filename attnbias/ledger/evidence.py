@@ -87,6 +87,14 @@ class Evidence:
     def __init__(self, results="book/results") -> None:
         self.results = Path(results)
 
+    def run(self, make, *arguments, **options):
+        """What a function gives; a claim makes its own runs by this, so they can be altered.
+
+        A claim that trains calls `evidence.run(train, data, rule, steps)`; `Tampered` puts an
+        altered trace in its place.
+        """
+        return make(*arguments, **options)
+
     def recorded(self, name: str, part: str = ""):
         """The recorded run of an experiment, None where there is none."""
         try:

@@ -9,7 +9,7 @@ from ..data.degenerate import make_degenerate
 from ..dynamics.rules import NGD
 from ..dynamics.train import train
 from ..geometry.slack_law import triple_bracket
-from .claim import OPEN, Claim, Finding, judge, starting
+from .claim import UNDECIDED, Claim, Finding, judge, starting
 from .evidence import Evidence
 
 SLACKS, STEP_SIZE, STEPS = (0.3, 0.03), 0.1, 20_000
@@ -21,7 +21,7 @@ def _study(*starts: str):
     def find(e: Evidence) -> Finding:
         result = e.recorded("exponents")
         if result is None:
-            return Finding(OPEN, note="no recorded run: attnbias run exponents makes one")
+            return Finding(UNDECIDED, note="no recorded run: attnbias run exponents makes one")
         seeds, steps = len(result.settings["seeds"]), result.settings["steps"]
         note = f"{len(result.table):,} runs of {steps:,} steps, {seeds} seeds"
         return judge(starting(result.claims, *starts), note=note)

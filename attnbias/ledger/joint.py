@@ -24,7 +24,7 @@ from ..theorems import (
     check_theorem3,
     check_theorem4,
 )
-from .claim import Claim, Finding, judge, unchecked
+from .claim import Claim, Finding, judge, undecided
 from .evidence import CONDITION2, LONG, SEEDS, STEPS, Evidence
 
 
@@ -377,6 +377,6 @@ JOINT = (
         "Remark 3",
         "chap-joint-loss",
         "a",
-        unchecked("a comment on other work"),
+        undecided("a comment on other work"),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..experiments.network_claims import check_faster
 from ..experiments.networks import HALF
-from .claim import OPEN, Claim, Finding, judge, starting
+from .claim import UNDECIDED, Claim, Finding, judge, starting
 from .evidence import Evidence
 
 
@@ -17,7 +17,7 @@ def recorded(figure: str, *starts: str, other_constant: bool = False):
     def find(e: Evidence) -> Finding:
         result = e.recorded(figure)
         if result is None:
-            return Finding(OPEN, note=f"no recorded run: attnbias run {figure} makes one")
+            return Finding(UNDECIDED, note=f"no recorded run: attnbias run {figure} makes one")
         half = e.recorded(figure, "half") if other_constant else None
         restricted = None
         if half is not None:

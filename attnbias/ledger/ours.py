@@ -18,7 +18,7 @@ from ..theorems import (
     check_sharper_theorem4,
     check_theorem6,
 )
-from .claim import Claim, Finding, judge, starting, unchecked
+from .claim import Claim, Finding, judge, starting, undecided
 from .evidence import CONDITION2, LONG, NEAR, Evidence
 
 
@@ -182,6 +182,6 @@ OURS = (
         "ours",
         "chap-gradient-preference",
         "c",
-        unchecked("a shorter proof, read line by line in the chapter"),
+        undecided("a shorter proof, read line by line in the chapter"),
     ),
 )

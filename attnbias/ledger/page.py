@@ -9,29 +9,42 @@ from tqdm import tqdm
 
 from .._provenance import provenance
 from .answers import Answer, render_answers
-from .claim import FAILS, ONLY_WHEN, OPEN, Claim, Finding
+from .claim import CONTRADICTED, ONLY_WHEN, Claim, Finding
 
 _HEAD = "| claim | where | verdict | measured | run in |\n|---|---|---|---|---|\n"
 _INTRO = """(chap-ledger)=
 # The ledger
 
 Every claim that we found in the text of the paper, which chapter runs it, and what the runs said;
-and, in a section of their own, the statements of this book that go further.
+and, as a list of its own, the statements that this book adds.
 `make ledger` writes this page from the checks of the library.
 No verdict on it was typed, and `make test` computes them all again and fails when one changes.
 
-* *Holds*: every check of the claim holds, on every seed and at every recorded step.
+* *Holds*: every check of the claim applies and holds, on every instance and at every recorded
+  step.
 * *Holds sharper*: so does a stronger statement, which stands in the chapter.
-* *Holds only when ...*: the claim as worded fails in a run, and holds under the restriction named.
-* *Doesn't hold*: a run contradicts it, in the setting named.
-* *Not checked*: nothing here can decide it, and the reason is given.
+* *Holds only when ...*: the claim as worded fails in a run, and holds under a restriction that
+  its own words do not contain.
+* *Contradicted*: runs in the paper's own setting, or in one that its words cover, say the
+  opposite, on every seed and by more than the seeds differ.
+* *Undecided*: nothing here decides it, and the row says what would. A threshold of ours or a
+  smaller network can leave a claim undecided; neither contradicts one.
 
-"Vacuous here" marks a bound that is true and says nothing yet at the sizes run.
-"Silent" counts checks whose hypotheses a run does not meet.
+Two more words stand where "holds" would say too much: *vacuous here*, for a bound that is true
+and says nothing at the sizes run, and *true by construction*, for an identity that no run could
+violate.
+
+A verdict that cannot fail is worth nothing.
+So every claim carries refutations: runs tampered with so that the claim is false of them, by
+series that stay finite and of full length, such as NGD whose error stops falling.
+`make test` judges each claim on each of its refutations, and fails where a check that applies
+does not.
+A check whose hypotheses a run does not meet is *silent*, and a claim with a silent check is
+undecided.
 
 The letter behind a source is the provenance of the form that was checked:
 [a] forced by the surviving text, [b] recalled, [c] derived and proved here, [d] our choice.
-A verdict on [b] to [d] is one on that form, not on the printed one, whose formulas are lost.
+A verdict on [b] to [d] is one on that form.
 """
 
 
@@ -41,10 +54,10 @@ def find_all(sections: dict[str, tuple[Claim, ...]], evidence, progress: bool = 
     Examples
     --------
     >>> claim = Claim("a", "Two is less than three.", "Eq. 0", "chap-tokens", "c",
-    ...               lambda evidence: Finding("holds", "2 <= 3"))
+    ...               lambda evidence: Finding("undecided", "2 <= 3"))
     >>> found = find_all({"Numbers": (claim,)}, None)
     >>> found["Numbers"][0]["verdict"]
-    'holds'
+    'undecided'
     """
     found = {}
     total = sum(len(claims) for claims in sections.values())
@@ -52,7 +65,7 @@ def find_all(sections: dict[str, tuple[Claim, ...]], evidence, progress: bool = 
         for section, claims in sections.items():
             found[section] = []
             for claim in claims:
-                found[section].append(_entry(claim, claim.find(evidence)))
+                found[section].append(_entry(claim, claim.judge(evidence)))
                 bar.update()
     return found
 
@@ -60,7 +73,8 @@ def find_all(sections: dict[str, tuple[Claim, ...]], evidence, progress: bool = 
 def _entry(claim: Claim, finding: Finding) -> dict:
     fields = ("key", "text", "source", "chapter", "provenance")
     entry = {name: getattr(claim, name) for name in fields}
-    return entry | {"verdict": finding.verdict, "number": finding.number, "note": finding.note}
+    entry |= {"verdict": finding.verdict, "number": finding.number, "note": finding.note}
+    return entry | {"refuted_by": [refutation.words for refutation in claim.refuted_by]}
 
 
 def verdicts(sections: dict[str, list[dict]]) -> dict[str, str]:
@@ -69,10 +83,10 @@ def verdicts(sections: dict[str, list[dict]]) -> dict[str, str]:
     Examples
     --------
     >>> claim = Claim("a", "Two is less than three.", "Eq. 0", "chap-tokens", "c",
-    ...               lambda evidence: Finding("holds", "2 <= 3"))
+    ...               lambda evidence: Finding("undecided", "2 <= 3"))
     >>> found = find_all({"Numbers": (claim,)}, None)
     >>> verdicts(found)
-    {'a': 'holds'}
+    {'a': 'undecided'}
     """
     return {entry["key"]: entry["verdict"] for rows in sections.values() for entry in rows}
 
@@ -83,17 +97,27 @@ def render(sections: dict[str, list[dict]], made: dict) -> str:
     Examples
     --------
     >>> claim = Claim("a", "Two is less than three.", "Eq. 0", "chap-tokens", "c",
-    ...               lambda evidence: Finding("holds", "2 <= 3"))
+    ...               lambda evidence: Finding("undecided", "2 <= 3"))
     >>> found = find_all({"Numbers": (claim,)}, None)
-    >>> "1 claims: *holds* 1" in render(found, {})
+    >>> "1 claims: *undecided* 1" in render(found, {})
     True
     """
-    entries = [entry for section in sections.values() for entry in section]
-    parts = [_INTRO, _summary(entries)]
-    for title, rows in sections.items():
-        parts.append(f"## {title}\n\n" + _HEAD + "".join(_row(entry) for entry in rows))
+    papers = {title: rows for title, rows in sections.items() if not _ours(rows)}
+    ours = {title: rows for title, rows in sections.items() if _ours(rows)}
+    parts = [_INTRO]
+    for heading, part in (("The paper's claims", papers), ("What this book adds", ours)):
+        if part:
+            parts.append(
+                f"## {heading}\n\n" + _summary([e for rows in part.values() for e in rows])
+            )
+        for title, rows in part.items():
+            parts.append(f"### {title}\n\n" + _HEAD + "".join(_row(entry) for entry in rows))
     parts.append(_made(made))
     return "\n".join(parts)
+
+
+def _ours(rows: list[dict]) -> bool:
+    return bool(rows) and all(entry["source"] == "ours" for entry in rows)
 
 
 def _summary(entries: list[dict]) -> str:
@@ -103,12 +127,12 @@ def _summary(entries: list[dict]) -> str:
     lines = ", ".join(f"*{kind}* {count}" for kind, count in counts.items())
     text = f"{len(entries)} claims: {lines}.\n"
     for kind, title in (
-        (FAILS, "What our runs contradict"),
+        (CONTRADICTED, "What our runs contradict"),
         (ONLY_WHEN, "What needs a restriction"),
     ):
         chosen = [entry for entry in entries if _kind(entry["verdict"]) == kind]
         if chosen:
-            text += f"\n**{title}.**\n" + "".join(_item(entry) for entry in chosen)
+            text += f"\n**{title}.**\n\n" + "".join(_item(entry) for entry in chosen)
     return text
 
 
@@ -125,7 +149,7 @@ def _item(entry: dict) -> str:
 
 
 def _row(entry: dict) -> str:
-    measured = entry["number"] if entry["verdict"] != OPEN else ""
+    measured = entry["number"]
     measured += ("; " if measured and entry["note"] else "") + entry["note"]
     cells = (
         entry["text"],

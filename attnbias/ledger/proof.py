@@ -15,7 +15,7 @@ from ..theorems import (
     check_lemma5,
     check_lemma7,
 )
-from .claim import Claim, Finding, judge, unchecked
+from .claim import Claim, Finding, judge, undecided
 from .evidence import NEAR, STEPS, Evidence, nearly_orthogonal
 
 
@@ -135,7 +135,7 @@ PROOF = (
         "Section 6",
         "chap-two-rates",
         "a",
-        unchecked("a statement on other work"),
+        undecided("a statement on other work"),
     ),
     Claim(
         "dual-momentum",
@@ -144,7 +144,7 @@ PROOF = (
         "Section 6",
         "chap-figure2",
         "a",
-        unchecked("a statement on other work; the open question belongs to a later chapter"),
+        undecided("a statement on other work; the open question belongs to a later chapter"),
     ),
     Claim(
         "priority",
@@ -152,6 +152,6 @@ PROOF = (
         "Sections 1, 3.2 and 6",
         "chap-theorem1",
         "a",
-        unchecked("a statement on the literature"),
+        undecided("a statement on the literature"),
     ),
 )

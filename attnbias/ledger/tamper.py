@@ -1,0 +1,139 @@
+"""Tampered evidence: runs altered so that a claim is false, under which its verdict must change.
+
+Tampering keeps every series finite, of full length, and as small a change as shows that the claim
+is false. A claim that still holds on such runs could not have failed, and is worth nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..dynamics.trace import Trace
+from .claim import Claim, Finding, Refutation
+
+
+class Tampered:
+    """Evidence some of whose results are altered.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    change : mapping of str to callable
+        By the name of an attribute or method of the evidence, or of a function that it was
+        asked to `run`: what is made of each value.
+    """
+
+    def __init__(self, evidence, change: Mapping[str, Callable]) -> None:
+        self._evidence, self._change = evidence, dict(change)
+        self._used: set[str] = set()
+
+    def run(self, make: Callable, *arguments, **options) -> Any:
+        """What the function gives, altered."""
+        return self._altered(make.__name__, self._evidence.run(make, *arguments, **options))
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._evidence, name)
+        if not callable(value):
+            return self._altered(name, value)
+        return lambda *arguments, **options: self._altered(name, value(*arguments, **options))
+
+    def _altered(self, name: str, value) -> Any:
+        if name not in self._change:
+            return value
+        self._used.add(name)
+        return self._change[name](value)
+
+
+def refute(claim: Claim, evidence, refutation: Refutation) -> Finding:
+    """The finding of a claim on evidence tampered with.
+
+    Raises
+    ------
+    ValueError
+        If the claim never asks for what the refutation alters.
+    """
+    tampered = Tampered(evidence, refutation.change)
+    found = claim.judge(tampered)
+    unused = set(refutation.change) - tampered._used
+    if unused:
+        raise ValueError(f"{claim.key} never asks its evidence for {', '.join(sorted(unused))}")
+    return found
+
+
+def each(alter: Callable[[Any], Any], kind: type = Trace) -> Callable:
+    """Alter every value of a kind inside lists, tuples, dicts and results of experiments.
+
+    Examples
+    --------
+    >>> each(lambda number: -number, int)([1, (2, {"a": 3})])
+    [-1, (-2, {'a': -3})]
+    """
+
+    def walk(value):
+        if isinstance(value, kind):
+            return alter(value)
+        if isinstance(value, dict):
+            return {key: walk(item) for key, item in value.items()}
+        if type(value) in (list, tuple):
+            return type(value)(walk(item) for item in value)
+        return value
+
+    return walk
+
+
+def series(**changes) -> Callable[[Trace], Trace]:
+    """A trace with some of its series replaced from the first step on; the start stays.
+
+    Each change is a number, or a function of (trace, its series).
+    """
+
+    def alter(trace: Trace) -> Trace:
+        new = {}
+        for name, change in changes.items():
+            old = getattr(trace, name)
+            value = change(trace, old) if callable(change) else np.full_like(old, change)
+            new[name] = np.where(trace.step > 0, value, old) if old.ndim == 1 else value
+            if np.shape(new[name]) != old.shape or np.isnan(new[name][trace.step > 0]).any():
+                raise ValueError(f"{name}: tampering keeps a series finite and of full length")
+        return dataclasses.replace(trace, **new)
+
+    return alter
+
+
+def stalls(error: float = 0.5) -> Callable:
+    """Every trace's 1 - cosine with W_mm stays at a value, and its last W lies there."""
+    return each(lambda trace: _turned(series(W_alignment_error=error)(trace), error))
+
+
+def _turned(trace: Trace, error: float) -> Trace:
+    """With a last W at that 1 - cosine of the one it had, of the same norm."""
+    W = trace.W
+    if W.ndim != 2 or not float(W.norm()):
+        return trace
+    off = torch.zeros_like(W)
+    off.view(-1)[int(W.abs().argmin())] = 1.0
+    off = off - W * float((off * W).sum() / W.square().sum())
+    cosine = 1 - error
+    turned = cosine * W / W.norm() + (1 - cosine**2) ** 0.5 * off / off.norm()
+    return dataclasses.replace(trace, W=turned * W.norm())
+
+
+def swaps(first: str, second: str) -> Callable[[dict], dict]:
+    """A dict of runs in which two labels are exchanged."""
+    return lambda runs: {**runs, first: runs[second], second: runs[first]}
+
+
+def experiment(alter: Callable[[dict], dict], claims: Callable) -> Callable:
+    """An experiment's result with altered traces, its claims judged anew by `claims`."""
+
+    def change(result):
+        traces = alter(result.traces)
+        table = claims(traces, result.settings, result.measures)
+        return dataclasses.replace(result, traces=traces, claims=table)
+
+    return change
