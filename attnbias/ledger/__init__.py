@@ -21,7 +21,8 @@ from .claim import Claim, Finding, Refutation, judge
 from .evidence import Evidence
 from .exponent_claims import EXPONENTS
 from .figure3 import FIGURE3
-from .figure_claims import FIGURE2, FIGURES_8_AND_9
+from .figure_claims import FIGURE2
+from .figures89 import FIGURES_8_AND_9
 from .fixed import MAIN
 from .joint import JOINT
 from .network_claims import NETWORKS
