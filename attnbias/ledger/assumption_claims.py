@@ -191,7 +191,7 @@ ASSUMPTIONS = (
         "In high dimension the tokens of Example 1 are nearly orthogonal with high probability.",
         "Lemma 6",
         "chap-near-orthogonality",
-        "c",
+        "a",
         _lemma6,
         calls="check_lemma6(",
         refuted_by=(Refutation("all tokens share a direction", {"make_example1": _correlated}),),
@@ -233,7 +233,7 @@ ASSUMPTIONS = (
         "chap-theorem1",
         "a",
         _any_direction,
-        calls="train(data, NGD",
+        calls="W0=W0_here",
         refuted_by=(Refutation("NGD stays at 1 - cosine 0.5", STALLS),),
     ),
     Claim(
@@ -243,7 +243,7 @@ ASSUMPTIONS = (
         "chap-theorem1",
         "a",
         _cone,
-        calls="train(data, NGD",
+        calls="W0=W0_here",
         refuted_by=(Refutation("W turns away again", {"train": retold(W_alignment_error=1.5)}),),
     ),
     Claim(

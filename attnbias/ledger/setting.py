@@ -139,7 +139,7 @@ SETTING = (
         "chap-attention-layer",
         "a",
         _any_query,
-        calls="train(turned",
+        calls="train(asked",
         refuted_by=(
             Refutation(
                 "with another query NGD stays at 1 - cosine 0.5",
@@ -154,7 +154,7 @@ SETTING = (
         "chap-tokens",
         "a",
         _unique_optimum,
-        calls="topk(2",
+        calls="two_best.topk(2",
         refuted_by=(
             Refutation(
                 "tokens and decoders on a grid, where scores tie",
