@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .answers import ANSWERS, STRENGTHS, Answer, render_answers
+from .assumption_claims import ASSUMPTIONS
 from .beyond_depth import BEYOND_DEPTH
 from .beyond_geometries import GEOMETRIES
 from .beyond_global import BEYOND_GLOBAL
@@ -20,14 +21,17 @@ from .claim import Claim, Finding, Refutation, judge
 from .evidence import Evidence
 from .exponent_claims import EXPONENTS
 from .figure3 import FIGURE3
-from .figure_claims import FIGURE2, FIGURES_8_AND_9
+from .figure_claims import FIGURE2
+from .figures89 import FIGURES_8_AND_9
 from .fixed import MAIN
 from .joint import JOINT
 from .network_claims import NETWORKS
 from .ours import OURS
 from .page import find_all, made_now, render, verdicts, write
+from .pair import PAIR
 from .proof import PROOF
-from .setting import ASSUMPTIONS, SETTING
+from .rules import POLYAK
+from .setting import SETTING
 from .tamper import Tampered, refute
 
 __all__ = [
@@ -54,7 +58,7 @@ __all__ = [
 SECTIONS: dict[str, tuple[Claim, ...]] = {
     "The setting": SETTING,
     "The assumptions": ASSUMPTIONS,
-    "A fixed decoder": MAIN,
+    "A fixed decoder": (*MAIN, *PAIR, *POLYAK),
     "Its proof": PROOF,
     "Figure 2": FIGURE2,
     "Joint training": JOINT,
