@@ -107,7 +107,7 @@ def run(
     Notes
     -----
     Source: Fig. 2, Sections 3.2, 3.3 and 5. [a] Example 1, the rules, the four panels, caps on
-    adaptive step sizes. [d] every number, as the text's are lost: chosen so that all four
+    adaptive step sizes. [d] every number: chosen so that all four
     panels show what the text describes; the uncapped Polyak run is ours.
 
     Examples

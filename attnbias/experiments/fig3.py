@@ -89,7 +89,7 @@ def run(
     Notes
     -----
     Source: Fig. 3 and Section 5. [a] DM, the four rules, Eq. 10 without its factors, the six
-    panels. [d] every number, as the text's are lost.
+    panels. [d] every number.
 
     Examples
     --------

@@ -58,7 +58,7 @@ def run(
     Notes
     -----
     Source: Fig. 6 and Appendix C. [a] MNIST, this kind of ViT, the four optimizers, 40 epochs.
-    [d] every number that the source text lost: patches, depth, heads, width, batch size; and
+    [d] the other numbers: patches, depth, heads, width, batch size; and
     step sizes from a grid of four each.
 
     Examples

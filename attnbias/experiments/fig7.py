@@ -57,7 +57,7 @@ def run(
     Notes
     -----
     Source: Fig. 7 and Appendix C. [a] CIFAR-10, this kind of ViT, the four optimizers, 80 epochs.
-    [d] every number that the source text lost: patches, depth, heads, width, batch size; and
+    [d] the other numbers: patches, depth, heads, width, batch size; and
     step sizes from a grid of four each.
 
     Examples
