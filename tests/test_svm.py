@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import cvxpy as cp
 import numpy as np
@@ -20,10 +21,11 @@ from attnbias import (
     solve_w_svm,
 )
 from attnbias.errors import AttnBiasError, DtypeError, NonFiniteError, RangeError, SolverError
-from attnbias.geometry import tokens
-from attnbias.geometry.svm import LabelRows, certify
-from attnbias.geometry.tokens import gap_rows
+from attnbias.geometry import svm, tokens
+from attnbias.geometry.svm import LOOSE, LabelRows, certify, solve_rows
+from attnbias.geometry.tokens import GapRows, gap_rows
 from tests import tolerances
+from tests.edge_instances import FAMILIES, cancelling, simplex_tokens
 
 ORTHONORMAL = Dataset(
     [[[1, 0, 0, 0], [0, 1, 0, 0]], [[0, 0, 1, 0], [0, 0, 0, 1.0]]], [1, -1], u=[1.0, 0, 0, -1]
@@ -333,12 +335,126 @@ def test_zero_optimal_token_has_no_decoder():
         solve_u_svm(Dataset(torch.zeros(2, 2, 3), [1, -1]), [0, 0])
 
 
-def test_neither_provable():
-    """A margin of 1e-9 of the row norms: float64 can neither solve nor refuse it."""
-    x = torch.tensor([[1.0, 1e-9], [-1.0, 1e-9], [1.0, 1e-9 + 1e-12]], dtype=torch.float64)
-    X = torch.stack([x, torch.zeros_like(x)], dim=1)
-    with pytest.raises(SolverError, match="margin clearly"):
-        solve_u_svm(Dataset(X, [1.0, 1.0, 1.0]), [0, 0, 0])
+# --- the edge of infeasibility ------------------------------------------------------------
+
+
+def two_against_one(margin):
+    """Three optimal tokens, two of them opposite but for `margin`."""
+    x = torch.tensor([[1.0, margin], [-1.0, margin], [1.0, 2 * margin]], dtype=torch.float64)
+    return Dataset(torch.stack([x, torch.zeros_like(x)], dim=1), [1.0, 1.0, 1.0], opt=[0, 0, 0])
+
+
+@pytest.mark.parametrize("margin", [1e-3, 1e-6, 1e-7, 1e-8, 1e-9])
+def test_margins_that_a_gram_matrix_cannot_hold(margin):
+    """In closed form u = (0, 1/margin); before, 1e-8 and 1e-9 ended in a SolverError."""
+    solution = solve_u_svm(two_against_one(margin))
+    close(solution.weights, [0.0, 1 / margin], tolerances.SVM_EDGE)
+    assert solution.is_optimal(LOOSE)
+
+
+@pytest.mark.parametrize("margin", [0.0, 1e-17, 1e-13, 1e-11])
+def test_margins_that_count_as_none(margin):
+    with pytest.raises(InfeasibleError) as caught:
+        solve_u_svm(two_against_one(margin))
+    assert caught.value.residual <= 1e-10
+
+
+def exact_margins(data, W):
+    """<z_k, W> for the tokens and weights as the rational numbers that they are."""
+    fraction = np.vectorize(Fraction, otypes=[object])
+    X, W = fraction(data.X.double().numpy()), fraction(W.numpy())
+    for i in range(data.n):
+        scores = X[i] @ W @ X[i, 0]
+        for t in range(int(data.lengths[i])):
+            if t != int(data.opt[i]):
+                yield scores[int(data.opt[i])] - scores[t]
+
+
+@pytest.mark.parametrize("n", [6, 7])
+def test_a_simplex_that_rounding_opened(n):
+    """An eigenvalue of 1e-17 in place of 0 leaves tokens with a margin of 1e-9 to 1e-8.
+
+    In exact arithmetic they are feasible, and their weights prove it. Before, a SolverError.
+    """
+    data = simplex_tokens(n, (1 - 1e-16) / (n - 1), least=2e-17)
+    solution = solve_w_svm(data)
+    assert 1e-9 < solution.margin < 1e-8 and solution.is_optimal(LOOSE)
+    assert min(exact_margins(data, solution.weights)) > 0
+
+
+@pytest.mark.parametrize("n", range(3, 9))
+def test_a_closed_simplex(n):
+    with pytest.raises(InfeasibleError) as caught:
+        solve_w_svm(simplex_tokens(n, 1 / (n - 1)))
+    weights = caught.value.certificate.reshape(n, n + 1)
+    close(weights[:, 1:], [[n**-2.0] * n] * n, tolerances.SVM_EQUIVALENT)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+def test_every_problem_at_the_edge_is_decided(family):
+    """Either weights or Gordan's certificate, both proved; 88 of 360 had neither before."""
+    kinds = set()
+    for seed in range(16):
+        data = family(np.random.default_rng(seed))
+        rows = gap_rows(data)
+        try:
+            solution = solve_w_svm(data)
+        except InfeasibleError as error:
+            a = error.certificate
+            assert float(a.min()) >= 0 and float(a.sum()) == pytest.approx(1, abs=1e-14)
+            assert float(rows.combine(a).norm()) <= 1e-10 * float(a @ rows.norms())
+            kinds.add("infeasible")
+        else:
+            assert certify(rows, solution.dual, solution.weights).is_optimal(LOOSE)
+            kinds.add(solution.solver == "50 digits")
+    assert kinds == {"infeasible", True, False}
+
+
+def test_scaled_rows_are_decided_like_rows_at_unit_norm():
+    """Tokens by factors of 1e-3 to 1e3 in each sequence: feasible or not as before."""
+    for seed in range(6):
+        data = cancelling(np.random.default_rng(seed), margin=1e-7)
+        sizes = 10 ** np.random.default_rng(seed).uniform(-3, 3, (data.n, 1, 1))
+        for each in (data, Dataset(data.X.numpy() * sizes, data.y, opt=data.opt)):
+            assert feasible(each) == feasible(data)
+
+
+def feasible(data):
+    try:
+        return solve_w_svm(data).is_optimal(LOOSE)
+    except InfeasibleError:
+        return False
+
+
+def opposite_pairs(count, margin):
+    """Random optimal tokens and their opposites, but for a margin, in rotated coordinates."""
+    rng = np.random.default_rng(0)
+    half = rng.standard_normal((count // 2, 6))
+    x = np.c_[np.concatenate([half, -half]), np.full(2 * len(half), margin)]
+    x = x @ np.linalg.qr(rng.standard_normal((7, 7)))[0]
+    return Dataset(np.stack([x, 0 * x], axis=1), [1.0] * len(x), opt=[0] * len(x))
+
+
+def test_neither_provable(monkeypatch):
+    """More rows than 50 digits serve, or weights that float64 does not hold: both by name."""
+    near = opposite_pairs(40, 1e-9)
+    assert solve_u_svm(near).norm == pytest.approx(1e9, rel=tolerances.SVM_EDGE)
+    with pytest.raises(SolverError, match="a margin above 1e-9 .* got 440 rows"):
+        solve_u_svm(opposite_pairs(440, 1e-9))
+    monkeypatch.setattr(svm, "LOOSE", 1e-10)  # rounding over the margin is 2e-7
+    with pytest.raises(SolverError, match="a margin above 1e-9 .* got 3.*e-10, feasible"):
+        solve_u_svm(near)
+
+
+@pytest.mark.parametrize("kind", [GapRows, LabelRows])
+def test_a_problem_of_any_name_is_refused_with_its_certificate(kind):
+    """It was a KeyError."""
+    data, opt = contradicting()
+    rows = gap_rows(data, opt)
+    if kind is LabelRows:
+        rows = LabelRows(torch.tensor([[1.0], [-1.0]]).double(), torch.zeros(2).long())
+    with pytest.raises(InfeasibleError, match="layer-two SVM: expected rows with a common"):
+        solve_rows(rows, "layer-two SVM")
 
 
 # --- broken cases -------------------------------------------------------------------------

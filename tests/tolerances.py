@@ -51,6 +51,8 @@ EXACT_POWER = 1e-11
 ALIGNMENT_FLOOR = 1e-26
 # SVM weights and constants of closed forms: a small Cholesky solve, refined to 32 roundings.
 SVM_CLOSED_FORM = 1e-14
+# The same where the margin is down to 1e-9 of the row norms: 2e-16 over the margin.
+SVM_EDGE = 1e-6
 # Duality gap on data with |z| norm up to 1e3: the rounding 2e-16 |z| norm of the margins.
 SVM_GAP = 1e-12
 # Weights of equivalent SVMs: rounding of the Gram matrix times its condition, up to 1e5 here.

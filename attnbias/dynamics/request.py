@@ -19,6 +19,7 @@ from .._validate import (
 from ..data import Dataset
 from ..data.dataset import require_dataset
 from ..errors import DtypeError, MissingDecoderError, RangeError
+from ..geometry.solution import require_optimal
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss
 from .engines import CompiledEngine, TorchEngine
@@ -183,7 +184,7 @@ def resolve_svm(svm, data: Dataset, problem: Parameter) -> SVMSolution | None:
             got=f"{svm.problem} weights of shape {shape} that don't have its margins here",
             remedy="solve it for these data: solve_w_svm(data)",
         )
-    return svm
+    return require_optimal("svm", svm)
 
 
 def _solves(svm: SVMSolution, problem: Parameter) -> bool:

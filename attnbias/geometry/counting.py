@@ -10,6 +10,7 @@ from .._validate import require_int
 from ..checks import Check, CheckTable
 from ..data import Dataset
 from ..errors import InfeasibleError
+from .solution import require_optimal
 from .svm import SVMSolution, solve_w_svm
 from .tokens import gap_rows
 
@@ -128,7 +129,7 @@ def check_independent_rows(data: Dataset, opt=None, *, svm: SVMSolution | None =
         reason = "the rows are linearly dependent, or nearly so"
         return CheckTable((Check.not_applicable(_STATEMENT, reason, source=_SOURCE, sense=">="),))
     try:
-        margin = (solve_w_svm(data, opt) if svm is None else svm).margin
+        margin = (solve_w_svm(data, opt) if svm is None else require_optimal("svm", svm)).margin
     except InfeasibleError:
         margin = 0.0
     bound = math.sqrt(float(values[0]) / len(K))

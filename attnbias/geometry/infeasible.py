@@ -4,29 +4,41 @@ from __future__ import annotations
 
 import math
 
-from ..errors import InfeasibleError, SolverError
-from .active_set import DualSolution
+import torch
 
-# Relative norm of a vanishing sum of rows: the rounding of the sum, with room for 1e5 rows.
+from ..errors import InfeasibleError, SolverError
+
+# Relative norm of a vanishing sum of rows: the rounding of the sum, with room for 1e5 rows. It is
+# a bound on the margin that rows of unit norm can have, so margins below it count as none.
 VANISHING = 1e-10
 
 
-def infeasible(core: DualSolution, rows, problem: str) -> InfeasibleError | SolverError:
-    """The error with Gordan's certificate, or the other one when the rows disprove it."""
+def infeasible(dual: torch.Tensor, rows, problem: str, correct=None) -> InfeasibleError | None:
+    """The error with Gordan's certificate, if weights a >= 0 make the rows cancel.
+
+    Parameters
+    ----------
+    dual : (N',) float64
+        a, not all 0.
+    rows : GapRows, LabelRows or ProjectedRows
+    problem : str
+    correct : function, optional
+        Of margins (N',): the weights that add them to the active rows'. It refines a twice.
+    """
     sizes = rows.norms()
-    best, residual = core.dual, math.inf
-    trial = best
-    for _ in range(3):  # refined on the rows, as the solution is
-        total = rows.combine(trial)
-        length = float(total.norm()) / max(float(trial @ sizes), math.ulp(0.0))
-        if length < residual:
-            best, residual = trial, length
-        trial = (trial + core.correct(-rows.gaps(total))).clamp(min=0)
-        if not float(trial.sum()) > 0.5:
+    best, residual = dual, math.inf
+    for _ in range(3 if correct else 1):
+        if not float(dual.sum()) > 0:
             break
-        trial = trial / trial.sum()
+        dual = dual / dual.sum()
+        total = rows.combine(dual)
+        length = float(total.norm()) / max(float(dual @ sizes), math.ulp(0.0))
+        if length < residual:
+            best, residual = dual, length
+        if correct:
+            dual = (dual + correct(-rows.gaps(total))).clamp(min=0)
     if not residual <= VANISHING:
-        return undecided(problem, f"rows whose weighted mean has relative norm {residual:.1e}")
+        return None
     worst = int((best * sizes).argmax()) if residual > 0 else int(best.argmax())
     return InfeasibleError(
         problem,
@@ -34,7 +46,7 @@ def infeasible(core: DualSolution, rows, problem: str) -> InfeasibleError | Solv
         got=f"{int((best > 0).sum())} of {len(best)} rows that cancel when weighted by the "
         f"certificate (relative norm {residual:.1e}), the heaviest from sequence "
         f"{int(rows.sequence[worst])}, token {int(rows.token[worst])}",
-        remedy=_REMEDY[problem],
+        remedy=_REMEDY.get(problem, "add features, or drop rows that contradict each other"),
         certificate=best,
         residual=residual,
     )
@@ -51,10 +63,10 @@ _REMEDY = {
 
 
 def undecided(problem: str, got: str) -> SolverError:
-    """The error at the edge of infeasibility, where float64 decides neither way."""
+    """The error at the edge of infeasibility, where there is no proof of either in float64."""
     return SolverError(
         problem,
-        expected="a margin clearly positive or clearly absent",
-        got=f"{got}: feasible and infeasible data within rounding of each other",
+        expected=f"a margin above 1e-9 of the row norms, or none, which is below {VANISHING:g}",
+        got=got,
         remedy="center or rescale the features, or drop nearly repeated tokens",
     )

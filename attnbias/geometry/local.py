@@ -18,6 +18,7 @@ from ..checks import Check, CheckTable
 from ..data import Dataset
 from ..data.dataset import require_dataset
 from ..errors import InfeasibleError, RangeError
+from .solution import require_optimal
 from .svm import SVMSolution, solve_w_svm
 from .tokens import optimal_tokens, resolve_opt, token_scores
 
@@ -97,7 +98,7 @@ def score_leads(
     """
     opt = resolve_opt(data, opt)
     scores = token_scores(data, u)
-    svm = solve_w_svm(data, opt) if svm is None else svm
+    svm = solve_w_svm(data, opt) if svm is None else require_optimal("svm", svm)
     rows = svm.rows
     lead = scores[rows.sequence, opt[rows.sequence]] - scores[rows.sequence, rows.token]
     return lead.masked_fill(svm.margins > 1 + ACTIVE, torch.inf) if neighbours else lead

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch.linalg import vector_norm
 
-from .active_set import solve_dual
-from .infeasible import infeasible, undecided
-from .solution import SVMSolution, certify
-from .svm import LOOSE
+from .solution import SVMSolution
+from .svm import solve_rows
 
 # A row whose part outside the span of the equalities is smaller than this share: only rounding.
 TIED = 1e-10
@@ -35,6 +33,11 @@ class ProjectedRows:
     def gram(self) -> torch.Tensor:
         """(N, N) inner products."""
         return self.rows @ self.rows.T
+
+    @property
+    def factors(self) -> tuple[torch.Tensor]:
+        """(N, d^2), the rows themselves."""
+        return (self.rows,)
 
     def gaps(self, W: torch.Tensor) -> torch.Tensor:
         """(N,) <row, W>: the logit gaps, for W without a part in F."""
@@ -100,11 +103,4 @@ def solve_projected(rows: ProjectedRows, problem: str) -> SVMSolution:
     <z, W> = <Pz, W> with P the projection along F. The certificate of the rows Pz is that of
     the problem with equalities: weak duality with free multipliers on F.
     """
-    core = solve_dual(rows.gram())
-    if core.status == "infeasible":
-        raise infeasible(core, rows, problem)
-    solver = f"{core.method}: {core.iterations} iterations"
-    solution = certify(rows, core.dual, solver=solver, problem=problem)
-    if not solution.duality_gap <= LOOSE:
-        raise undecided(problem, f"a relative duality gap of {solution.duality_gap:.1e}")
-    return solution
+    return solve_rows(rows, problem)

@@ -10,7 +10,7 @@ import torch
 from torch.linalg import vector_norm
 
 from .._validate import require_number
-from ..errors import DtypeError
+from ..errors import DtypeError, RangeError
 from .bounds import Bounds, bounds
 from .complementarity import can_all_be_positive
 from .tokens import GapRows, LabelRows
@@ -18,6 +18,9 @@ from .tokens import GapRows, LabelRows
 # Weights below this share of the largest count as zero, slacks below it as none: weights
 # are right to EPS times the condition number of the active rows, which is far below 1e7.
 ZERO = 1e-9
+# The largest residual and relative duality gap of a solution. Only margins below about 1e-8 of
+# the row norms, or rows whose norms differ by 1e8, come near it.
+LOOSE = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -219,3 +222,16 @@ def require_w_svm(name: str, value) -> SVMSolution:
             remedy="pass solve_w_svm(data)",
         )
     return value
+
+
+def require_optimal(name: str, svm: SVMSolution) -> SVMSolution:
+    """A solution whose certificate proves it: what other weights violate refutes no theorem."""
+    if not svm.is_optimal(LOOSE):
+        raise RangeError(
+            name,
+            expected=f"an optimal solution: residuals and duality gap of at most {LOOSE:g}",
+            got=f"residuals {svm.primal_residual:.2g} and {svm.dual_residual:.2g}, "
+            f"gap {svm.duality_gap:.2g}",
+            remedy="pass solve_w_svm(data)",
+        )
+    return svm

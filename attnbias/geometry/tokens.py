@@ -190,6 +190,11 @@ class GapRows:
             K *= M.repeat_interleave(counts, 0).repeat_interleave(counts, 1)
         return K
 
+    @property
+    def factors(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """(N', d) and (N', d): z_k is the outer product of their rows k."""
+        return self.differences, self.queries[self.sequence]
+
     def norms(self) -> torch.Tensor:
         """(N',) norms of the rows."""
         queries = vector_norm(self.queries, dim=1)
@@ -253,6 +258,11 @@ class LabelRows:
     def gram(self) -> torch.Tensor:
         """(n, n) inner products."""
         return self.rows @ self.rows.T
+
+    @property
+    def factors(self) -> tuple[torch.Tensor]:
+        """(n, d), the rows themselves."""
+        return (self.rows,)
 
     def gaps(self, u: torch.Tensor) -> torch.Tensor:
         """(n,) y_i <u, x_{i,opt}>."""

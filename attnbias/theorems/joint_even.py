@@ -62,7 +62,8 @@ def check_common_step(data, trace) -> CheckTable:
     True
     """
     run = Run(data, trace)
-    common = run.kind in ("GD", "Polyak") or run.rule.get("normalise") == "shared"
+    shared = run.kind == "NGD" and run.rule.get("normalise") == "shared"
+    common = run.kind in ("GD", "Polyak") or shared
     reason = _fault(run) or run.refuse(
         "" if common and not any(run.rule["decay"]) else "a step size of its own for W",
     )

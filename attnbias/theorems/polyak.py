@@ -58,6 +58,7 @@ AS_GD = Statement(
 NEVER_SMALL = "the gradient is never recorded that small"
 NOT_AT_THE_END = "the cap does not bind at the end"
 ALWAYS_CAPPED = "the cap binds from the start"
+SKIPPED = "the cap may bind at later steps, which are not recorded"
 NO_FREE_STEP = "no step is recorded between <W, W_mm> >= 0 and the cap"
 
 
@@ -118,10 +119,11 @@ def check_polyak_sandwich(
 
 
 def check_theorem7(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
-    """Theorem 7 (Polyak steps): NGD in disguise until the cap binds, then GD.
+    """Theorem 7 (Polyak steps): NGD in disguise until the cap binds, GD while it does.
 
     Before the cap each step's length lies in [1 / (4 B^2 e^Delta), 1 / (2 Xi phi_low)], so
-    that M1 gives O(1 / t). Under the cap it is GD with step size max_step.
+    that M1 gives O(1 / t). The cap is sure to bind, and Polyak to be GD with step size
+    max_step, only where |grad L| <= 1 / (4 B^2 e^Delta max_step).
 
     Parameters
     ----------
@@ -144,7 +146,9 @@ def check_theorem7(data: Dataset, trace: Trace, *, svm: SVMSolution | None = Non
     -----
     Source: Theorem 7 as far as its text shows; constants and the part after the cap are [c].
     The cap may bind early, where a wrong token has nearly all weight, and let go again; it
-    binds for good once |grad L| stays below 1 / (4 B^2 e^Delta max_step).
+    binds for good once |grad L| stays below 1 / (4 B^2 e^Delta max_step). A step that is not
+    recorded may be one at which it binds: "before the cap" ends, if the rule has one, where
+    the records first skip a step, and GD begins where they skip none, or |grad L| is that small.
     Needs Assumption 2. phi_low is the run's own; beforehand it follows by induction: scores
     of at least phi_low make the next step no longer than 1 / (2 Xi phi_low), and Lemma 3
     with mu B^2 <= 1.15 Xi^2 phi_low then keeps them there.
@@ -162,8 +166,7 @@ def check_theorem7(data: Dataset, trace: Trace, *, svm: SVMSolution | None = Non
         statements = (SHORTEST, LONGEST, FLOOR, RATE, CAPPED, AS_GD)
         return refused(statements, reason)
     capped = trace.log_step_size >= run.rule["log_max_step"] - EXACT
-    first = int(capped.argmax()) if capped.any() else len(run.step)
-    return CheckTable([*_before(run, first), *_under_the_cap(run, capped)])
+    return CheckTable([*_before(run, capped), *_under_the_cap(run, capped)])
 
 
 def resolved(run: Run) -> tuple[np.ndarray, np.ndarray]:
@@ -184,21 +187,26 @@ def _own_floor(run: Run) -> str:
     return "" if floor is None else f"the loss floor is set to {floor:g}, not to the true L*"
 
 
-def _before(run: Run, first: int):
-    """Everything before the record `first`, at which the cap first binds."""
-    free = np.arange(len(run.step)) < first
+def _before(run: Run, capped: np.ndarray):
+    """Everything before the cap first binds, as far as the records can tell."""
+    free = np.logical_and.accumulate(~capped)
+    end = ""
+    if math.isfinite(run.rule["log_max_step"]):
+        seen = np.logical_and.accumulate(np.diff(run.step, prepend=-1) == 1)
+        end = "" if seen[free].all() else f"up to t = {run.step[seen][-1]}: {SKIPPED}"
+        free &= seen
     known, rounding = resolved(run)
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.exp(run.trace.log_step_size + run.trace.log_grad_norm)
     shortest, constants = math.exp(-log_steepest(run)) / 2, constants_along(run)
     longest = np.array([1 / (2 * c.Xi * c.phi_low) for c in constants])
-    settings = {"empty": ALWAYS_CAPPED, "rounding": length * rounding}
+    settings = {"empty": ALWAYS_CAPPED, "rounding": length * rounding, "reason": end}
     yield SHORTEST.along(run, length, shortest, free & known, **settings)
     yield LONGEST.along(run, length, longest, free & known, **settings)
     floor = shortest * run.step
     yield FLOOR.along(
         run, run.trace.path_length, floor, free & (run.step > 0), empty=ALWAYS_CAPPED,
-        rounding=MEASURED * floor,
+        rounding=MEASURED * floor, reason=end,
     )  # fmt: skip
     turn = first_turned(run)
     if turn is None:
@@ -210,7 +218,7 @@ def _before(run: Run, first: int):
     yield RATE.along(
         run, run.trace.W_alignment_error, bounds, keep, empty=NO_FREE_STEP,
         vacuous=bool(keep.any() and not bounds[keep].min() < TRIVIAL),
-        reason=f"below 1 from t = {run.step[turn] + needed:.3g} on",
+        reason=end or f"below 1 from t = {run.step[turn] + needed:.3g} on",
     )  # fmt: skip
 
 
@@ -222,7 +230,8 @@ def _under_the_cap(run: Run, capped: np.ndarray):
     # s_t >= 1 / (4 B^2 e^Delta), so that s_t / |grad L| >= max_step there
     small = run.trace.log_grad_norm <= -log_steepest(run) - math.log(2) - log_cap - rounding
     yield CAPPED.along(run, away, EXACT, known & small, empty=NEVER_SMALL)
-    free = np.flatnonzero(~capped)
+    followed = np.diff(run.step, append=run.step[-1] + 1) == 1
+    free = np.flatnonzero(~(capped & (small | followed)))
     start = int(free[-1]) + 1 if len(free) else 0
     if start >= len(run.step) - 1:
         yield AS_GD.refused(NOT_AT_THE_END)

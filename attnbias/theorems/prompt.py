@@ -11,6 +11,7 @@ from ..data import Dataset
 from ..data.dataset import require_dataset
 from ..geometry.constants import lambert
 from ..geometry.loss_constants import slope_range
+from ..geometry.solution import require_optimal
 from ..geometry.svm import solve_w_svm
 from ..geometry.tokens import gap_rows, token_scores
 from ..losses import as_loss
@@ -79,7 +80,7 @@ def check_rows(data: Dataset, trace, loss="exponential", *, svm=None) -> CheckTa
     reason = _refusal(data, trace, rows, loss)
     if reason:
         return refused((RISE, RATE), reason)
-    svm = solve_w_svm(data) if svm is None else svm
+    svm = solve_w_svm(data) if svm is None else require_optimal("svm", svm)
     return CheckTable([_rise(trace, rows), _rate(data, trace, rows, loss, svm)])
 
 

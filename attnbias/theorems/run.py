@@ -28,6 +28,8 @@ from ..logdomain import signed_excess
 from .own import require_own_numbers, require_own_shapes, require_trace
 from .statements import SMALLEST_SCORE
 
+# Powers of L - L* and of |grad L| in a rule's step size.
+KINDS = {(0.0, 0.0): "GD", (0.0, -1.0): "NGD", (1.0, -2.0): "Polyak"}
 _LARGEST = 4000  # rows N' whose Gram matrix a check will form: 128 MB
 _BLOCK = 2**22  # entries of one block of score differences
 
@@ -273,8 +275,9 @@ class Run:
 
     @property
     def kind(self) -> str:
-        """'GD', 'NGD' or 'Polyak'."""
-        return {0.0: "GD", -1.0: "NGD", -2.0: "Polyak"}[self.rule["norm_power"]]
+        """'GD', 'NGD' or 'Polyak'; the powers of any other rule."""
+        powers = self.rule["gap_power"], self.rule["norm_power"]
+        return KINDS.get(powers, "a rule of powers {:g} and {:g}".format(*powers))
 
     @staticmethod
     def refuse(*reasons: str) -> str:
