@@ -143,6 +143,14 @@ def test_biting_path_is_where_the_bound_is_one():
         assert m1_bounds([constants], [path], [longest], offset)[0] == pytest.approx(1e-3)
 
 
+def test_m1_refuses_runs_that_never_turn(long_ngd):
+    """1 - cosine at 0.5 for ever under NGD, and at 0.9 under GD, whose path is only 13 long."""
+    for trace, level in ((long_ngd, 0.5), (run_O(GD(0.5)), 0.9)):
+        stalled = np.full(len(trace.step), level)
+        table = check_m1(O_DATA, tampered(trace, W_alignment_error=stalled))
+        assert verdicts(table)[3:] == ["fails"] * 2
+
+
 # other forms
 
 
