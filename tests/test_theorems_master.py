@@ -490,6 +490,17 @@ def test_m2_waits_longer_where_complementarity_is_nearly_lost():
     assert late.all_hold and early[3].holds
 
 
+@pytest.mark.parametrize("seed", [3, 9, 33, 105])
+def test_m2_bears_steps_that_never_come_to_rest(seed):
+    """Long steps of NGD let |P_t| go up and down by a step for ever, here by up to a quarter."""
+    n, T = 3, 3
+    data = make_example1(n, T, n * (T - 1) + 2 + seed % 3, sigma=0.5 * (1 + seed % 2), seed=seed)
+    W0 = random_start(data, 0.05, seed)
+    table = check_m2(data, train(data, NGD(0.5), 30_000, W0=W0, record=100))
+    assert table[0].verdict in ("holds", "not applicable")
+    assert not any(check.verdict == "fails" for check in table)
+
+
 def test_m2_of_a_run_along_W_mm():
     data = make_separation_pair()
     assert check_m2(data, train(data, NGD(0.5), 1000)).all_hold
