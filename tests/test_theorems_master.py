@@ -143,6 +143,14 @@ def test_biting_path_is_where_the_bound_is_one():
         assert m1_bounds([constants], [path], [longest], offset)[0] == pytest.approx(1e-3)
 
 
+def test_m1_refuses_runs_that_never_turn(long_ngd):
+    """1 - cosine at 0.5 for ever under NGD, and at 0.9 under GD, whose path is only 13 long."""
+    for trace, level in ((long_ngd, 0.5), (run_O(GD(0.5)), 0.9)):
+        stalled = np.full(len(trace.step), level)
+        table = check_m1(O_DATA, tampered(trace, W_alignment_error=stalled))
+        assert verdicts(table)[3:] == ["fails"] * 2
+
+
 # other forms
 
 
@@ -480,6 +488,17 @@ def test_m2_waits_longer_where_complementarity_is_nearly_lost():
     early, late = (check_m2(data, train(data, NGD(0.5), steps)) for steps in (10**3, 10**6))
     assert verdicts(early[:3]) == ["not applicable"] * 3 and "too early" in early[0].reason
     assert late.all_hold and early[3].holds
+
+
+@pytest.mark.parametrize("seed", [3, 9, 33, 105])
+def test_m2_bears_steps_that_never_come_to_rest(seed):
+    """Long steps of NGD let |P_t| go up and down by a step for ever, here by up to a quarter."""
+    n, T = 3, 3
+    data = make_example1(n, T, n * (T - 1) + 2 + seed % 3, sigma=0.5 * (1 + seed % 2), seed=seed)
+    W0 = random_start(data, 0.05, seed)
+    table = check_m2(data, train(data, NGD(0.5), 30_000, W0=W0, record=100))
+    assert table[0].verdict in ("holds", "not applicable")
+    assert not any(check.verdict == "fails" for check in table)
 
 
 def test_m2_of_a_run_along_W_mm():

@@ -80,6 +80,14 @@ def test_theorem1_over_six_decades(ngd):
     assert check_theorem5 is check_theorem1
 
 
+def test_theorem1_refuses_a_run_that_never_turns(ngd):
+    """The bound is below 1/2 well before the end, so that a cosine of 1/2 for ever is refuted."""
+    stalled = np.full(len(ngd.step), 0.5)
+    rate = check_theorem1(O_DATA, tampered(ngd, W_alignment_error=stalled))[0]
+    assert rate.verdict == "fails"
+    assert rate.step[rate.bounds < 0.5].min() < 10**5
+
+
 def test_theorem1_bound_in_its_printed_form(ngd):
     """On the orthonormal pair all constants but D are 1: D = 10 n kappa T / phi_low^2."""
     rate = check_theorem1(O_DATA, ngd)[0]
