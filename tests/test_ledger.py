@@ -138,6 +138,7 @@ def found():
     return find_all(SECTIONS, Evidence())
 
 
+@pytest.mark.slow
 def test_no_verdict_has_changed(found):
     """`make ledger` writes the new ones, once the reason is understood."""
     stored = json.loads((BOOK / "results" / "ledger.json").read_text())
