@@ -351,6 +351,7 @@ def test_every_operand_lies_on_the_device(piece):
         piece(fixed._replace(delta=runs.fixed.delta), state)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
 def test_compiled_iterations_agree_with_eager_ones():
     datas = [random_data(2, 3, 6, seed=s, lengths=[3, 2]) for s in range(2)]

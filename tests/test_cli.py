@@ -166,6 +166,7 @@ class TestHelp:
         for command in COMMANDS:
             assert command.name in out and command.help in " ".join(out.split())
 
+    @pytest.mark.slow
     def test_as_a_process_with_a_reader_that_stops(self, tokens):
         command = [sys.executable, "-m", "attnbias.cli", "diagnose", str(tokens)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

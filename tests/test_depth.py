@@ -270,6 +270,7 @@ def test_runs_end_at_stationary_selections_and_a_wrong_selection_is_refused():
     assert 0.2 < share < 0.8
 
 
+@pytest.mark.slow
 def test_the_claims_hold_and_can_fail(monkeypatch):
     assert {claim.key: claim.find(None).verdict for claim in BEYOND_DEPTH} == dict.fromkeys(
         (claim.key for claim in BEYOND_DEPTH), "holds"

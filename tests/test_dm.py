@@ -80,6 +80,7 @@ def gram_of_draws(span, d=12, draws=3000):
     return values.mean(0), values.square().mean(0).sqrt()
 
 
+@pytest.mark.slow
 def test_span_coordinates_have_the_law_of_the_tokens():
     d, sizes = 12, torch.tensor([4.0, 2, 2, 1, 1, 1])  # of the products, optimal token first
     norms = torch.tensor([1, 0, 0, 1, 0, 1]).bool()

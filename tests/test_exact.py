@@ -131,7 +131,25 @@ def reference(name: str) -> dict:
     )
 
 
-@pytest.mark.parametrize("name", CASES)
+SLOW = {
+    "ngd",
+    "polyak",
+    "momentum",
+    "polyak, general",
+    "ngd, bad start",
+    "ngd, three sequences",
+    "ngd, logistic, random start",
+    "ngd, ragged",
+    "momentum, bad start",
+    "ngd, general",
+    "polyak, cap, equal scores",
+    "ngd, general, bad start",
+}  # seconds each, in hundreds of digits
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in CASES]
+)
 def test_agrees_with_multiprecision(name):
     case, expected = CASES[name], reference(name)
     for form in FORMS:

@@ -116,6 +116,7 @@ def test_every_figure_is_tried(result, shots, result8):
     assert plots <= source
 
 
+@pytest.mark.slow
 def test_nothing_is_clipped_and_no_labels_overlap(result, shots, result8):
     for name, make in every_figure(result, shots, result8).items():
         fig = make()
@@ -130,6 +131,7 @@ def test_nothing_is_clipped_and_no_labels_overlap(result, shots, result8):
             assert all(not first.overlaps(second) for second in boxes[k + 1 :]), name
 
 
+@pytest.mark.slow
 def test_type_is_large_enough(result, shots, result8):
     for make in every_figure(result, shots, result8).values():
         fig = make()

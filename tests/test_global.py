@@ -256,6 +256,7 @@ def test_optimal_tokens_are_locally_optimal(seed):
     assert table.all_hold or not table[0].applicable
 
 
+@pytest.mark.slow
 @FEW
 @given(seed=seeds)
 def test_orthonormal_tokens_have_no_trap(seed):

@@ -299,7 +299,22 @@ def reference(name: str) -> dict:
     return joint_run(data, case.rule, case.steps, case.record(), **settings)
 
 
-@pytest.mark.parametrize("name", CASES)
+SLOW = {
+    "ngd",
+    "polyak",
+    "polyak, T = 3",
+    "ngd, good start",
+    "ngd, bad start",
+    "ngd, T = 2, logistic",
+    "polyak, cap",
+    "shared, ragged, decay",
+    "eq. 10, ragged",
+}  # seconds each, in hundreds of digits
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in CASES]
+)
 def test_agrees_with_multiprecision(name):
     case, expected = CASES[name], reference(name)
     assert min(expected["log_loss"]) < case.reach

@@ -257,6 +257,7 @@ def test_a_positive_verdict_is_one_that_something_refutes(found):
         assert key in refuted or not verdict.startswith((*POSITIVE, "contradicted"))
 
 
+@pytest.mark.slow
 def test_no_verdict_has_changed(found):
     """`make ledger` writes the new ones, once the reason is understood."""
     stored = json.loads((BOOK / "results" / "ledger.json").read_text())

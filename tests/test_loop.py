@@ -105,6 +105,7 @@ class TestAgainstAPlainLoop:
 
 
 class TestResume:
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
     def test_killed_runs_end_on_the_same_curve(self, tmp_path, name):
         whole = training(name)
@@ -149,6 +150,7 @@ class TestResume:
 
 
 class TestTwoProcesses:
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["SNGD", "SPS", "Adam"])
     def test_the_curve_is_that_of_one(self, tmp_path, name):
         """No dropout here: its masks are drawn by each process for its part of the batch."""

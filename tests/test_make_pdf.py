@@ -116,6 +116,7 @@ def test_a_machine_without_a_browser_is_told_what_to_install(monkeypatch, tmp_pa
         browser.find_browser()
 
 
+@pytest.mark.slow
 def test_nothing_is_fetched_where_there_is_a_browser_or_one_was_named(tmp_path):
     def fetch(chrome):
         command = ["bash", "tools/get_browser.sh", sys.prefix]

@@ -248,6 +248,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_ten_steps_of_each_command_on_a_small_real_sample(tmp_path, capsys, name):
     """The full command but for its length: the usual ViT, and real sentences."""

@@ -122,6 +122,7 @@ def alone(make) -> np.ndarray:
     return weights(model).numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SNGD", "SPS", "SNGD sharded", "SPS sharded"])
 def test_two_processes_take_the_steps_of_one(name, ends):
     whole = alone(TASKS[name][1])

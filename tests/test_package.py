@@ -92,6 +92,7 @@ def run_without(modules, code):
     )
 
 
+@pytest.mark.slow
 def test_the_library_imports_without_what_only_some_of_it_needs():
     done = run_without(HEAVY, "import attnbias; attnbias.diagnose(attnbias.make_example1(seed=0))")
     assert done.returncode == 0, done.stderr

@@ -125,6 +125,7 @@ def test_sizes_that_choose_other_coordinates_change_no_number_either():
     same(attnbias.sweep(grid), attnbias.sweep(grid, workers=2))
 
 
+@pytest.mark.slow
 def test_dask_workers_change_no_number(tmp_path):
     distributed = pytest.importorskip("distributed")
     cluster = distributed.LocalCluster(
@@ -185,6 +186,7 @@ attnbias.sweep(json.loads(sys.argv[1]), out=sys.argv[2], workers=int(sys.argv[3]
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_killed_at_random_and_gone_on_with(tmp_path, workers):
     grid = changed(rule=["NGD(0.1)", "Polyak()"], steps=3000, record=20, train={})
