@@ -33,11 +33,10 @@ def alignment_order(e, rule: str, rate, **options) -> list[Check]:
 
 
 def _theorem1(e: Evidence) -> Finding:
-    explicit = starting(on_instances(e, check_theorem1), "1 - cosine")
     order = alignment_order(e, "NGD", theorem1_rate)
     squared = alignment_order(e, "NGD", lambda t: t**-2.0)
     return judge(
-        [*order, *explicit],
+        [*order, *on_instances(e, check_theorem1)],
         sharper=[*squared, *on_instances(e, check_m2)],
         show="1 - cosine, largest",
         note=f"{EDGE}; 1/t^2 holds as well",
