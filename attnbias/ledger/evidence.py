@@ -20,10 +20,7 @@ from ..theorems.joint_constants import joint_constants
 from .instances import Instance, instances
 
 #: Where the claims on a fixed decoder are tried.
-EDGE = (
-    "13 instances at the edge of Assumption 1: n 1 to 6, T 2 to 5, some ragged, unequal norms, "
-    "scores and step sizes, starts near zero, violated or uneven"
-)
+EDGE = "13 instances at the edge of Assumption 1, n 1 to 6, T 2 to 5, three kinds of start"
 CONDITION2 = "orthogonal tokens on which Condition 2 holds with explicit constants"
 SEEDS = 5
 STEPS = 10_000

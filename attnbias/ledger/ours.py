@@ -24,7 +24,7 @@ from ..theorems import (
 from ..theorems.run import Run
 from .claim import Claim, Finding, Refutation, judge, starting, undecided
 from .evidence import CONDITION2, EDGE, Evidence, on_instances
-from .fixed import GD_ROOM, STALLED, alignment_order, gd_rate
+from .fixed import GD_ROOM, M2_ROWS, STALLED, alignment_order, gd_rate
 from .instances import instances
 from .tamper import retold
 
@@ -50,6 +50,7 @@ def _without_A(e) -> int:
 
 def _m2(e: Evidence) -> Finding:
     checks = [check for rule in ("NGD", "Polyak") for check in on_instances(e, check_m2, rule)]
+    checks = starting(checks, *M2_ROWS)
     return judge(checks, show="relative growth", note=f"NGD and Polyak; {EDGE}")
 
 

@@ -53,7 +53,7 @@ def _other_losses(e: Evidence) -> Finding:
     for made in instances():
         for rule, steps, rate, room in (
             (NGD(made.ngd), STEPS, theorem1_rate, 0.05),
-            (GD(made.gd), 5 * STEPS, gd_limit_rate, 0.0),
+            (GD(made.gd), 5 * STEPS, gd_limit_rate, 0.1),
         ):
             run = e.run(
                 train, made.data, rule, steps, W0=made.W0, svm=made.svm, loss="logistic", record=300

@@ -1,4 +1,4 @@
-"""The paper's claims on its setting: Sections 1 and 2."""
+"""The paper's claims on its setting: Section 2 and Appendix A.1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..dynamics.rules import NGD
 from ..dynamics.train import train
 from ..errors import InfeasibleError
 from ..geometry.svm import solve_w_svm
-from ..geometry.tokens import token_scores
+from ..geometry.tokens import gap_rows, token_scores
 from ..model import empirical_risk
 from ..theorems import check_theorem1
 from .claim import Claim, Finding, Refutation, judge
@@ -131,6 +131,24 @@ def _feasible(e: Evidence) -> Finding:
     )
 
 
+def _saturation(e: Evidence) -> Finding:
+    """Least softmax at an optimal token along W_mm, and along W_mm with one violated gap."""
+    met, broken = [], []
+    for made in instances():
+        rows, one = gap_rows(made.data), torch.ones(len(made.svm.margins), dtype=torch.float64)
+        for gaps, found in ((one, met), (torch.cat([-one[:1], one[1:]]), broken)):
+            W = rows.combine(torch.linalg.solve(rows.gram(), gaps))
+            run = train(made.data, NGD(0.1), 0, W0=100 * W, svm=made.svm, record=[0])
+            found.append(float(run.least_opt_score[0]))
+    return judge(
+        [
+            Check("least softmax of an optimal token, all gaps 100", min(met), 0.999, ">="),
+            Check("the same, one gap -100", max(broken), 0.001),
+        ],
+        note=f"a softmax is a function of its gaps; {EDGE}",
+    )
+
+
 SETTING = (
     Claim(
         "any-query",
@@ -183,5 +201,13 @@ SETTING = (
                 "independent queries are infeasible too", {"infeasible": lambda found: True}
             ),
         ),
+    ),
+    Claim(
+        "saturation",
+        "As the norm grows, the optimal token's softmax tends to 1 only if the constraints hold.",
+        "Appendix A.1",
+        "chap-attention-svm",
+        "a",
+        _saturation,
     ),
 )
