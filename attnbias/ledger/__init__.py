@@ -25,6 +25,7 @@ from .fixed import MAIN
 from .joint import JOINT
 from .network_claims import NETWORKS
 from .ours import OURS
+from .ours_joint import OURS_JOINT
 from .page import find_all, made_now, render, verdicts, write
 from .proof import PROOF
 from .setting import ASSUMPTIONS, SETTING
@@ -61,7 +62,7 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
     "Figure 3": FIGURE3,
     "Figures 8 and 9": FIGURES_8_AND_9,
     "Networks": NETWORKS,
-    "Sharper than the paper": OURS,
+    "Sharper than the paper": (*OURS, *OURS_JOINT),
     "Beyond the paper": (
         *EXPONENTS,
         *MOMENTUM,

@@ -9,17 +9,14 @@ from ..dynamics.train import train
 from ..geometry.svm import solve_w_svm
 from ..theorems import (
     check_assumption1_feasible,
-    check_decoder_direction,
     check_degenerate_rate,
-    check_loss_without_decay,
     check_m1,
     check_m2,
     check_m3,
-    check_sharper_theorem4,
     check_theorem6,
 )
 from .claim import Claim, Finding, judge, starting, undecided
-from .evidence import CONDITION2, LONG, NEAR, Evidence
+from .evidence import LONG, NEAR, Evidence
 
 
 def _m1_every_rule(e: Evidence) -> Finding:
@@ -68,19 +65,6 @@ def _trap(e: Evidence) -> Finding:
             Check("margin of the feasible W-SVM", margin, 0.5, ">="),
         ],
         note="two sequences of two tokens: Assumption 2 holds, Assumption 1 fails",
-    )
-
-
-def _joint(check, p: float):
-    return lambda e: judge(check(e.joint_data, e.joint_run(p)), note=f"p = {p:.2g}; {CONDITION2}")
-
-
-def _decoder_direction(e: Evidence) -> Finding:
-    checks = check_decoder_direction(*e.joint_large_steps, assume_conditions=True)
-    return judge(
-        checks,
-        note="orthogonal tokens, p = 0, steps far beyond Condition 2, where the "
-        "bound would say nothing before log t = 96",
     )
 
 
@@ -151,30 +135,6 @@ OURS = (
             [check for data, _, _ in e.orthogonal for check in check_assumption1_feasible(data)],
             note=NEAR,
         ),
-    ),
-    Claim(
-        "loss-without-decay",
-        "Without the decay on u the joint loss is exp(-Theta(t)).",
-        "ours",
-        "chap-loss-without-decay",
-        "c",
-        _joint(check_loss_without_decay, 0.0),
-    ),
-    Claim(
-        "u-margin",
-        "As attention saturates, u reaches the whole of the largest margin.",
-        "ours",
-        "chap-joint-u",
-        "c",
-        _joint(check_sharper_theorem4, 2 / 3),
-    ),
-    Claim(
-        "u-direction-bound",
-        "u tends to u_mm in direction, with an explicit bound, for every p in [0, 1).",
-        "ours",
-        "chap-decoder-direction",
-        "c",
-        _decoder_direction,
     ),
     Claim(
         "lemma7-needless",
