@@ -145,7 +145,7 @@ SETUP = (
         "chap-joint-setup",
         "a",
         _like_assumption1,
-        "check_assumption1(",
+        "quotients(vast_data)",
         (Refutation("tokens have a part in common", {"make_dm": each(_in_common, Dataset)}),),
     ),
 )
