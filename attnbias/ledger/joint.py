@@ -16,10 +16,12 @@ from ..theorems import check_lemma9
 from ..theorems.conditions import dm_threshold
 from .claim import UNDECIDED, Claim, Finding, Refutation, judge
 from .evidence import Evidence
+from .joint_decoder import DECODER
 from .joint_directions import DIRECTIONS
 from .joint_instances import LIMIT, RUNS
 from .joint_loss import LOSS
-from .joint_rules import RULES
+from .joint_rates import RATES
+from .joint_scope import SCOPE
 from .tamper import each
 
 
@@ -150,4 +152,4 @@ SETUP = (
     ),
 )
 
-JOINT = (*SETUP, *LOSS, *RULES, *DIRECTIONS)
+JOINT = (*SETUP, *LOSS, *RATES, *DIRECTIONS, *DECODER, *SCOPE)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
-import torch
 
 from ..checks import Check
-from ..data import Dataset
-from ..dynamics.rates import fit_rate
 from ..dynamics.rules import NGD
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
@@ -21,9 +19,10 @@ from ..theorems import (
     check_theorem2,
 )
 from ..theorems.joint_constants import power_sum
+from ..theorems.run import Run
 from .claim import Claim, Finding, Refutation, judge
 from .evidence import Evidence
-from .joint_instances import DM, LIMIT, RUNS, Runs, dm_data, limit_problems
+from .joint_instances import LIMIT, MOVING, RUNS, Runs, dm_data, limit_problems
 from .order import no_slower
 from .tamper import bent, each, series, stops
 
@@ -66,11 +65,24 @@ def _scores(run: Trace, extreme) -> np.ndarray:
 
 
 def _lemma11(e: Evidence) -> Finding:
-    runs = e.joint_limit()
+    runs, moving = e.joint_limit(), e.joint_moving
     kept = "smallest score gap", "largest score gap", "smallest opt score", "log of the largest"
     checks = [c for c in over(runs, check_lemma11) if c.statement.startswith(kept)]
-    least = grows_like(runs, "least score gap", lambda r: _scores(r, np.min), path(2 / 3))
-    return judge([*checks, *least], show="log of the largest", note=LIMIT)
+    checks += grows_like(
+        [*runs, *moving], "least score gap", lambda r: _scores(r, np.min), path(2 / 3)
+    )
+    worst = 1.0
+    for data, run in moving:
+        apart = np.ptp(Run(data, run).log_loss, axis=1)
+        words = "log of the largest ratio of two losses where attention saturates"
+        checks.append(no_slower(words, run.step, apart, np.ones_like))
+        worst = max(worst, math.exp(apart.max()))
+    return judge(
+        checks,
+        show="log of the largest ratio of two losses, against",
+        note=f"{LIMIT}; on {MOVING}, the ratio of two losses settles, after up to {worst:.0f} in "
+        "the first steps",
+    )
 
 
 def _on_limit(check, show: str = ""):
@@ -81,41 +93,6 @@ def _theorem2(e: Evidence) -> Finding:
     runs = e.joint_limit()
     order = grows_like(runs, f"log(1 / L) over {ROOT}", fall, path(2 / 3))
     return judge([*over(runs, check_theorem2), *order], show="log(1 / L), against 1.2", note=LIMIT)
-
-
-def _rate_seen(e: Evidence) -> Finding:
-    runs = e.joint_dm["p = 2/3"]
-    powers = [float(fit_rate(run.step, fall(run), (100, 10**4)).exponent) for _, run in runs]
-    return judge(
-        grows_like(runs, f"log(1 / L) over {ROOT}", fall, path(2 / 3)),
-        note=f"fitted powers {min(powers):.3f} to {max(powers):.3f}, that of sum s^(-2/3) on the "
-        f"same steps is 0.365; {DM}",
-    )
-
-
-def _smaller_step(e: Evidence) -> Finding:
-    linear = {p: [] for p in (2 / 3, 0)}
-    for data, step_size in map(dm_data, range(RUNS)):
-        blind = _without_attention(data)
-        for p, runs in linear.items():
-            rule = NGD(step_size, decay=(p, 1))
-            runs.append((blind, e.run(train, blind, rule, 10**4, train_u=True, svm=False)))
-    slow, fast = e.joint_dm["p = 2/3"] + linear[2 / 3], e.joint_dm["p = 0"] + linear[0]
-    return judge(
-        [
-            *grows_like(slow, f"log(1 / L) over {ROOT}", fall, path(2 / 3)),
-            *grows_like(fast, "log(1 / L) over t, p = 0", fall, path(0)),
-        ],
-        note="the layer and a linear predictor of the mean tokens, with u's step as in Eq. 10 and "
-        f"without its factor; {DM}",
-    )
-
-
-def _without_attention(data: Dataset) -> Dataset:
-    """The same sequences with a query too short for any logit: a linear predictor of means."""
-    query = torch.zeros(data.n, 1, data.d, dtype=torch.float64)
-    query[:, 0, 0] = 1e-12
-    return Dataset(torch.cat([query, data.X], dim=1), data.y, opt=data.opt + 1)
 
 
 def _falls(e: Evidence, problems) -> tuple[int, int]:
@@ -170,6 +147,13 @@ def _apart(run: Trace) -> Trace:
     return dataclasses.replace(run, scores=scores)
 
 
+def _drifting(run: Trace) -> Trace:
+    """The other sequences' scores gain log t on the first's."""
+    scores = run.scores.copy()
+    scores[1:, 1:] += 0.1 * np.log(run.step[1:])[:, None, None]
+    return dataclasses.replace(run, scores=scores)
+
+
 LOSS = (
     Claim(
         "lemma10",
@@ -200,6 +184,7 @@ LOSS = (
                 {"joint_limit": each(series(least_opt_score=0.49))},
             ),
             Refutation("one loss is left behind", {"joint_limit": each(_apart)}),
+            Refutation("two losses drift apart", {"joint_moving": each(_drifting)}),
         ),
     ),
     Claim(
@@ -250,37 +235,6 @@ LOSS = (
             Refutation("the loss stalls", {"joint_limit": stops("log_loss")}),
             Refutation("it is exp(-t^.28)", {"joint_limit": bent(-0.05, "log_loss")}),
             Refutation("it is exp(-t^.38)", {"joint_limit": bent(0.05, "log_loss")}),
-        ),
-    ),
-    Claim(
-        "theorem2-rate",
-        "Its rate exp(-t^{1/3}) is what runs show.",
-        "Theorem 2",
-        "chap-joint-loss",
-        "b",
-        _rate_seen,
-        "fit_rate(trace.step, -trace.log_loss, window)",
-        (
-            Refutation("the loss stalls", {"joint_dm": stops("log_loss")}),
-            Refutation("it is exp(-t^.28)", {"joint_dm": bent(-0.05, "log_loss")}),
-            Refutation("it is exp(-t^.38)", {"joint_dm": bent(0.05, "log_loss")}),
-        ),
-    ),
-    Claim(
-        "smaller-step",
-        "That the loss is exp(-t^{1/3}) and not exp(-t), as for linear predictors, is due to the "
-        "smaller step.",
-        "Section 6",
-        "chap-loss-without-decay",
-        "a",
-        _smaller_step,
-        '"linear predictor": linear',
-        (
-            Refutation(
-                "with longer steps the loss is exp(-t^(1/3)) too",
-                {"joint_dm": lambda runs: runs | {"p = 0": runs["p = 2/3"]}},
-            ),
-            Refutation("linear predictors' losses stall", {"train": stops("log_loss")}),
         ),
     ),
 )

@@ -11,7 +11,7 @@ from ..dynamics.train import train
 from ..theorems import check_decoder_direction, check_loss_without_decay, check_sharper_theorem4
 from .claim import Claim, Finding, Refutation, judge
 from .evidence import Evidence
-from .joint_directions import error_of_u, margin_part
+from .joint_decoder import error_of_u, margin_part
 from .joint_instances import LIMIT, MOVING, RUNS, at_the_limit
 from .joint_loss import fall, falls_like, grows_like, over, path
 from .order import no_slower

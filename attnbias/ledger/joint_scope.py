@@ -1,4 +1,4 @@
-"""The paper's claims on what else the joint results cover: exponents, tokens, starts."""
+"""The paper's claims on what else the joint results cover: more tokens, other starts."""
 
 from __future__ import annotations
 
@@ -12,63 +12,13 @@ from ..data import Dataset, make_dm
 from ..dynamics.rules import NGD
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
-from ..theorems import check_theorem2
 from .claim import Claim, Finding, Refutation, judge
 from .evidence import Evidence
-from .joint_directions import error_of_u, error_of_W, per_log
-from .joint_instances import DM, LIMIT, RUNS, Runs, limit_problems
-from .joint_loss import ROOT, fall, falls_like, grows_like, over, path
-from .tamper import bent, each, stalls, stops
-
-SWEPT = 40
-FACTOR_STEPS = 10**4
-
-
-def _ends(runs: Runs) -> np.ndarray:
-    return np.array([run.log_loss[-1] for _, run in runs])
-
-
-def _fastest_p(e: Evidence) -> Finding:
-    ends = {name: _ends(runs) for name, runs in e.joint_dm.items()}
-    best = ends.pop("p = 2/3")
-    zero = ends.pop("p = 0")
-    return judge(
-        [
-            Check(f"log loss at the end, p = 2/3 less {name}", float((best - end).max()), 0.0)
-            for name, end in ends.items()
-        ],
-        note="p = 0, which the sentence leaves out, is faster still: its log loss is at least "
-        f"{float((zero / best).min()):.0f} times as large; {DM}",
-    )
-
-
-def _any_p(e: Evidence) -> Finding:
-    checks = []
-    for p in (0.75, 0.9):
-        runs = e.joint_limit(p)
-        checks += over(runs, check_theorem2)
-        checks += grows_like(runs, "log(1 / L) over t^(1 - p)", fall, path(p))
-    return judge(checks, show="log(1 / L), against 0.4", note=f"p = 0.75 and 0.9; {LIMIT}")
-
-
-def _factors_needed(e: Evidence) -> Finding:
-    ends = {0: [], 1: []}
-    for seed in range(SWEPT):
-        data = make_dm(n=2, d=2, alpha=3.0, sigma=0.5, seed=seed)
-        for q, found in ends.items():
-            rule = NGD(0.3, decay=(2 / 3, q))
-            run = e.run(train, data, rule, FACTOR_STEPS, train_u=True, record=1, svm=False)
-            found.append(float(run.log_loss[-1]))
-    without, factor = np.array(ends[0]), np.array(ends[1])
-    stalled = int(((without > -1) & (factor < -1)).sum())
-    better = int((without < factor).sum())
-    return judge(
-        [Check(f"sets of {SWEPT} that stall without it and not with it", stalled, 1, ">=")],
-        decided_by="a run that needs the factor at the paper's p = 2/3; the sentence is on a proof",
-        note=f"p = 2/3, two sequences of (DM) in the plane, far beyond Condition 2; the loss ends "
-        f"lower without the factor in {better} of {SWEPT}; at p = 0, not the paper's rule, one set "
-        "of 150 stalls without it",
-    )
+from .joint_decoder import error_of_u
+from .joint_directions import error_of_W, per_log
+from .joint_instances import RUNS, limit_problems
+from .joint_loss import ROOT, fall, falls_like, grows_like, path
+from .tamper import each, stalls, stops
 
 
 def alike_tokens(n: int, T: int, seed: int) -> Dataset:
@@ -179,43 +129,7 @@ def _given_up(run: Trace) -> Trace:
     return dataclasses.replace(run, gaps=gaps)
 
 
-RULES = (
-    Claim(
-        "fastest-p",
-        "Among the exponents p in [2/3, 1) of the step on u, 2/3 gives the fastest rate.",
-        "Section 4.1, Eq. 10",
-        "chap-loss-without-decay",
-        "b",
-        _fastest_p,
-        "fit_rate(run.step, -run.log_loss",
-        (
-            Refutation(
-                "p = 2/3 and p = 3/4 are swapped",
-                {"joint_dm": lambda r: r | {"p = 2/3": r["p = 3/4"], "p = 3/4": r["p = 2/3"]}},
-            ),
-        ),
-    ),
-    Claim(
-        "any-p",
-        "Other exponents p in [2/3, 1) do as well.",
-        "Section 4.1, Eq. 10",
-        "chap-loss-without-decay",
-        "c",
-        _any_p,
-        "check_theorem2(",
-        (
-            Refutation("the loss stalls", {"joint_limit": stops("log_loss")}),
-            Refutation("its order is off by t^-.05", {"joint_limit": bent(-0.05, "log_loss")}),
-        ),
-    ),
-    Claim(
-        "w-factor",
-        "The extra factor in the step of W makes up for the objective that is not smooth.",
-        "Section 1, footnote 1; Section 4.2",
-        "chap-loss-without-decay",
-        "a",
-        _factors_needed,
-    ),
+SCOPE = (
     Claim(
         "any-T",
         "The joint results extend to more than two tokens under Assumption 2 at every iteration.",
