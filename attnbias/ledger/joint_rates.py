@@ -120,7 +120,7 @@ RATES = (
     ),
     Claim(
         "smaller-step",
-        "That the joint loss falls more slowly than a linear predictor's is due to the smaller step.",
+        "The joint loss falls more slowly than a linear predictor's because of the smaller step.",
         "Section 6",
         "chap-loss-without-decay",
         "a",
