@@ -5,40 +5,13 @@ import math
 import torch
 
 from attnbias import Dataset
-
-
-def from_gram(gram, y, query_is_opt) -> Dataset:
-    """Tokens with given inner products, the optimal ones first: rows of a Cholesky factor."""
-    n = len(y)
-    tokens = torch.linalg.cholesky(gram)
-    X = torch.stack([tokens[:n], tokens[n:]], dim=1)
-    opt = torch.where(torch.as_tensor(query_is_opt), 0, 1)
-    X = torch.where((opt == 1)[:, None, None], X.flip(1), X)
-    return Dataset(X, y, opt=opt)
+from attnbias.ledger.joint_instances import from_gram
 
 
 def orthogonal() -> Dataset:
     """e_1, e_2 and e_3 / 3, e_4 / 3; the query of the first sequence is optimal."""
     sizes = torch.tensor([1.0, 1.0, 1 / 9, 1 / 9], dtype=torch.float64)
     return from_gram(torch.diag(sizes), [1, -1], [True, False])
-
-
-def saturated(n: int, *, seed: int = 0, coupling: float = 0.005, a: float = 1.0) -> Dataset:
-    """Every item of Condition 2 on the tokens at its limit: products +-nu with random signs."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def flips(*shape):
-        return torch.randint(2, shape, generator=generator).bool()
-
-    sizes = torch.ones(2 * n, dtype=torch.float64)
-    sizes[flips(2 * n)] = 0.9
-    sizes[0] = sizes[n] = 1.0
-    sizes[n:] /= 9
-    nu = coupling * float(sizes[n:].min()) / n
-    signs = torch.where(flips(2 * n, 2 * n), 1.0, -1.0).double().triu(1)
-    gram = torch.diag(sizes) + nu * (signs + signs.T)
-    y = torch.where(flips(n), 1.0, -1.0).double()
-    return from_gram(a * gram, y, flips(n))
 
 
 def repelling(n: int, coupling: float) -> Dataset:

@@ -7,12 +7,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from instances import FEW, seeds
-from joint_instances import from_gram, largest_eta, orthogonal, repelling, saturated
+from joint_instances import largest_eta, orthogonal, repelling
 from tolerances import CLOSED_FORM
 
 from attnbias import Dataset, make_separation_pair
 from attnbias.data import make_dm
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
+from attnbias.ledger.joint_instances import at_the_limit, from_gram
 from attnbias.theorems import check_lemma6, check_lemma9
 from attnbias.theorems.conditions import (
     check_condition1,
@@ -40,10 +41,10 @@ class TestCondition2:
     @given(n=st.integers(1, 6), seed=seeds, p=st.floats(0, 0.95), a=st.sampled_from([0.01, 1, 90]))
     def test_saturated_tokens_hold_and_a_little_more_fails(self, n, seed, p, a):
         eta, decay = largest_eta(n, p, a), (p, 1)
-        assert check_condition2(saturated(n, seed=seed, a=a), eta, decay=decay).all_hold
-        more = saturated(n, seed=seed, coupling=0.00501, a=a)
+        assert check_condition2(at_the_limit(n, seed=seed, a=a), eta, decay=decay).all_hold
+        more = at_the_limit(n, seed=seed, coupling=0.00501, a=a)
         assert failing(check_condition2(more, eta, decay=decay)) == ["iii)"]
-        beyond = check_condition2(saturated(n, seed=seed, a=a), 1.001 * eta, decay=decay)
+        beyond = check_condition2(at_the_limit(n, seed=seed, a=a), 1.001 * eta, decay=decay)
         assert failing(beyond) == ["iv)"]
 
     @pytest.mark.parametrize(

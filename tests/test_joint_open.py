@@ -16,8 +16,6 @@ from attnbias.figures import plot_levels
 from attnbias.geometry.attended import with_attended
 from attnbias.geometry.moving_margin import moving_margin
 from attnbias.geometry.tokens import gap_rows
-from attnbias.ledger import Evidence
-from attnbias.ledger import beyond_joint as claims
 from attnbias.theorems.joint_even import check_common_step, check_own_step
 from attnbias.theorems.joint_exponents import joint_exponents
 
@@ -130,19 +128,3 @@ def test_plot_levels():
     for bad in ([], [panel] * 3, [{str(i): ([1], [1], None) for i in range(8)}] * 2):
         with pytest.raises(AttnBiasError):
             plot_levels(bad, names=[("x", "y"), ("x", "z")])
-
-
-def test_claims_hold_and_can_fail(monkeypatch):
-    assert [claim.find(Evidence()).verdict for claim in claims.JOINT_OPEN] == ["holds"] * 4
-    monkeypatch.setattr(claims, "SHARED", NGD(0.1))
-    monkeypatch.setattr(
-        claims,
-        "check_common_step",
-        lambda data, run: check_common_step(data, dataclasses.replace(
-            run, meta=run.meta | {"rule_parameters": GD(0.1).parameters()}
-        )),
-    )  # fmt: skip
-    monkeypatch.setattr(claims, "with_attended", lambda data, W: data)
-    monkeypatch.setattr(claims, "moving_margin", lambda data, speed: solve_w_svm(data).weights)
-    found = [claim.find(Evidence()).verdict for claim in claims.JOINT_OPEN]
-    assert found == ["doesn't hold"] * 4

@@ -12,13 +12,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import seeds
-from joint_instances import from_gram, largest_eta, orthogonal, repelling, saturated
+from joint_instances import largest_eta, orthogonal, repelling
 from lemma_instances import changed
 from tolerances import FORMS, PRINTED_FOUR_RELATIVE, PRINTED_TWO_RELATIVE
 
 from attnbias import GD, NGD, Dataset, Polyak, make_separation_pair, train
 from attnbias.data import make_dm
 from attnbias.errors import DtypeError, ShapeError
+from attnbias.ledger.joint_instances import at_the_limit, from_gram
 from attnbias.theorems.conditions import dm_threshold
 from attnbias.theorems.joint_bias import check_theorem3, check_theorem9
 from attnbias.theorems.joint_decoder import (
@@ -56,7 +57,7 @@ def joint(data, eta, p=ROOT, q=1, steps=200, record=None, **start):
 
 @functools.cache
 def small_run():
-    data = saturated(3, seed=2)
+    data = at_the_limit(3, seed=2)
     return data, joint(data, largest_eta(3, ROOT))
 
 
@@ -108,7 +109,7 @@ class TestWhereTheyHold:
     @given(n=st.integers(1, 5), seed=seeds, p=st.sampled_from([0, 0.3, 0.5, ROOT, 0.9]))
     def test_every_statement_at_the_limits_of_condition_2(self, n, seed, p):
         a = 10.0 ** (seed % 5 - 2)
-        data = saturated(n, seed=seed, a=a)
+        data = at_the_limit(n, seed=seed, a=a)
         trace = joint(data, largest_eta(n, p, a), p=p, steps=60)
         for check in CONDITIONED:
             table = check(data, trace)
@@ -268,7 +269,7 @@ class TestSecondForms:
             assert segment.log_loss(1.0)[:-1] == pytest.approx(trace.log_loss[1:], rel=FORMS)
 
     def test_growth_of_gaps_is_that_of_the_next_record(self):
-        data = saturated(3, seed=4)
+        data = at_the_limit(3, seed=4)
         trace = joint(data, 0.3, steps=20, record=range(21))
         check = named(check_lemma11(data, trace, assume_conditions=True), "Eq. 12")
         later = trace.step[1:-1] + 1
@@ -313,7 +314,7 @@ def other_runs():
     yield "step size eta", data, functools.partial(joint, data, eta, p=1)
     yield "step size eta", data, functools.partial(joint, data, 1.01 * eta)
     yield "T = 2", make_dm(n=2, T=3, d=8), None
-    yield "n nu / b_-", saturated(3, coupling=0.006), None
+    yield "n nu / b_-", at_the_limit(3, coupling=0.006), None
     yield "step 0", data, functools.partial(joint, data, eta, record=range(1, 5))
 
 
@@ -391,7 +392,7 @@ class TestHypotheses:
             with pytest.raises(DtypeError):
                 check(data, trace.log_loss)
             with pytest.raises(ShapeError):
-                check(saturated(2), trace)
+                check(at_the_limit(2), trace)
             with pytest.raises(DtypeError):
                 check(data, trace, assume_conditions="yes")
 
@@ -437,7 +438,7 @@ class TestBrokenHypotheses:
 
     def test_long_steps_of_u(self):
         """A thousand times the step size: the losses come apart."""
-        data = saturated(3, seed=1)
+        data = at_the_limit(3, seed=1)
         table = check_lemma11(data, joint(data, 10.0, p=0), assume_conditions=True)
         assert [row.source for row in table if not row.holds] == ["Lemma 11 (iii), Eq. 13"]
 

@@ -27,6 +27,7 @@ from .fixed import MAIN
 from .joint import JOINT
 from .network_claims import NETWORKS
 from .ours import OURS
+from .ours_joint import OURS_JOINT
 from .page import find_all, made_now, render, verdicts, write
 from .pair import PAIR
 from .proof import PROOF
@@ -65,7 +66,7 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
     "Figure 3": FIGURE3,
     "Figures 8 and 9": FIGURES_8_AND_9,
     "Networks": NETWORKS,
-    "Sharper than the paper": OURS,
+    "Sharper than the paper": (*OURS, *OURS_JOINT),
     "Beyond the paper": (
         *EXPONENTS,
         *MOMENTUM,

@@ -12,18 +12,15 @@ from ..dynamics.train import train
 from ..geometry.svm import solve_w_svm
 from ..theorems import (
     check_assumption1_feasible,
-    check_decoder_direction,
     check_degenerate_rate,
-    check_loss_without_decay,
     check_m1,
     check_m2,
     check_m3,
-    check_sharper_theorem4,
     check_theorem6,
 )
 from ..theorems.run import Run
 from .claim import Claim, Finding, Refutation, judge, starting, undecided
-from .evidence import CONDITION2, EDGE, Evidence, on_instances
+from .evidence import EDGE, Evidence, on_instances
 from .fixed import GD_ROOM, M2_ROWS, STALLED, alignment_order, gd_rate
 from .instances import instances
 from .tamper import retold
@@ -122,19 +119,6 @@ def _assumption1_feasible(e: Evidence) -> Finding:
         found = e.run(margin_of, made.data)
         checks += [*rows, Check(margin.statement, found, margin.bound, ">=", margin.source)]
     return judge(checks, show="Xi", note=EDGE)
-
-
-def _joint(check, p: float):
-    return lambda e: judge(check(e.joint_data, e.joint_run(p)), note=f"p = {p:.2g}; {CONDITION2}")
-
-
-def _decoder_direction(e: Evidence) -> Finding:
-    checks = check_decoder_direction(*e.joint_large_steps, assume_conditions=True)
-    return judge(
-        checks,
-        note="orthogonal tokens, p = 0, steps far beyond Condition 2, where the "
-        "bound would say nothing before log t = 96",
-    )
 
 
 OURS = (
@@ -256,30 +240,6 @@ OURS = (
                 {"margin_of": lambda margin: margin / 100},
             ),
         ),
-    ),
-    Claim(
-        "loss-without-decay",
-        "Without the decay on u the joint loss is exp(-Theta(t)).",
-        "ours",
-        "chap-loss-without-decay",
-        "c",
-        _joint(check_loss_without_decay, 0.0),
-    ),
-    Claim(
-        "u-margin",
-        "As attention saturates, u reaches the whole of the largest margin.",
-        "ours",
-        "chap-joint-u",
-        "c",
-        _joint(check_sharper_theorem4, 2 / 3),
-    ),
-    Claim(
-        "u-direction-bound",
-        "u tends to u_mm in direction, with an explicit bound, for every p in [0, 1).",
-        "ours",
-        "chap-decoder-direction",
-        "c",
-        _decoder_direction,
     ),
     Claim(
         "lemma7-needless",

@@ -146,3 +146,31 @@ def experiment(alter: Callable[[dict], dict], claims: Callable) -> Callable:
         return dataclasses.replace(result, traces=traces, claims=table)
 
     return change
+
+
+def bent(power: float, *names: str) -> Callable:
+    """Every trace's series multiplied by t^power: they grow or fall at another order."""
+    return _each_series(names, lambda step, old: old * step**power)
+
+
+def stops(*names: str, at: float = 0.03) -> Callable:
+    """Every trace's series keep the value that they have after a part `at` of the run."""
+
+    def held(step, old):
+        start = int(np.searchsorted(step[:, 0], at * step[-1, 0]))
+        return np.where(step > step[start], old[start], old)
+
+    return _each_series(names, held)
+
+
+def _each_series(names: tuple[str, ...], change: Callable) -> Callable:
+    """Of every trace, each named series made anew from the steps (R, 1) and its rows (R, ...)."""
+
+    def alter(trace: Trace, name: str) -> np.ndarray:
+        old = getattr(trace, name)
+        step = np.maximum(trace.step, 1).astype(float)[:, None]
+        return change(step, old.reshape(len(old), -1)).reshape(old.shape)
+
+    return each(
+        lambda trace: dataclasses.replace(trace, **{name: alter(trace, name) for name in names})
+    )
