@@ -155,6 +155,19 @@ def retold(**changes) -> Callable:
     return each(lambda trace: dataclasses.replace(series(**changes)(trace), W=none))
 
 
+def table(claims: Callable, **columns) -> Callable:
+    """A study's result with columns replaced, its claims judged anew by `claims`.
+
+    Each column is a function of the table.
+    """
+
+    def alter(result):
+        new = result.table.assign(**columns)
+        return dataclasses.replace(result, table=new, claims=claims(new))
+
+    return alter
+
+
 def swaps(first: str, second: str) -> Callable[[dict], dict]:
     """A dict of runs in which two labels are exchanged."""
     return lambda runs: {**runs, first: runs[second], second: runs[first]}
