@@ -142,7 +142,7 @@ def joint_run(seed: int):
 
 def _joint(e) -> Finding:
     checks, kept, differ = [], 0, 0
-    for seed in range(200, 230):
+    for seed in range(300, 345):
         data, run = e.run(joint_run, seed)
         if run.u_alignment_error[-1] > 1e-3 or run.gaps[-1].min() < -10:
             continue
@@ -152,7 +152,7 @@ def _joint(e) -> Finding:
         V = moving_margin(data, speed, attended=True)
         relaxed = solve_relaxed_svm(data, (svm.margins < 1 + 1e-7).double()).weights
         near = _apart(run.W, V)
-        checks.append(Check("1 - cosine with the attended moving margin", near, 1e-4))
+        checks.append(Check("1 - cosine with the attended moving margin", near, 1e-3))
         if _apart(V, relaxed) > 1e-3:
             differ += 1
             far = near / _apart(run.W, relaxed)
@@ -164,8 +164,8 @@ def _joint(e) -> Finding:
     return judge(
         checks,
         show="1 - cosine",
-        note=f"no decay; {kept} of seeds 200 to 229 keep all sequences, and in {differ} of these "
-        "the relaxed SVM is another direction; limit set on seeds 0 to 29",
+        note=f"no decay; {kept} of seeds 300 to 344 keep all sequences, and in {differ} of these "
+        "the relaxed SVM is another direction; limit set on seeds below 230",
     )
 
 
@@ -232,8 +232,8 @@ BEYOND_PROMPT = (
         _joint,
         "run = train(data, rule, 20_000, train_u=True, record=2)",
         Refutation(
-            "p turns aside by 1 - cosine 1e-3",
-            {"joint_run": altered(Trace, W=lambda run: aside(run.W, 1e-3))},
+            "p turns aside by 1 - cosine 1e-2",
+            {"joint_run": altered(Trace, W=lambda run: aside(run.W, 1e-2))},
         ),
     ),
 )

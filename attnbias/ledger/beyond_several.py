@@ -23,31 +23,32 @@ from .tamper import altered, aside
 
 CHAPTER = "chap-several-tokens"
 STRENGTH = 0.3
-# the first ten from 100 on whose rows all support, shares and deficits above 0.15
-SEEDS = (117, 156, 188, 206, 208, 218, 231, 250, 271, 281)
-NOTE = "ten data sets of three sequences, seeds 117 to 281, head v'o - 0.3 |o|^2"
+NOTE = "ten data sets of three sequences, the first from seed 400 on, head v'o - 0.3 |o|^2"
 TIES = ((1.0, 0.5, -0.2), (1.0, 0.6, -0.1), (0.9, 0.5, -0.3), (1.1, 0.7, -0.2),
         (0.8, 0.6, 0.0), (1.0, 0.4, -0.4), (0.9, 0.4, -0.1), (1.2, 0.6, -0.5),
         (0.7, 0.5, -0.2), (0.9, 0.7, -0.4))  # fmt: skip
 
 
 @functools.cache
-def _cases():
-    """Data, best mixtures and SVMs of the seeds."""
-    v, cases = make_orthogonal(3, 4, 6).u, []
-    for seed in SEEDS:
+def _cases() -> list:
+    """The first ten seeds whose rows all support, shares and deficits above 0.15."""
+    v, cases, seed = make_orthogonal(3, 4, 6).u, [], 400
+    while len(cases) < 10:
         data = make_orthogonal(3, 4, 6, seed)
-        mixture = predict_mixture(data, v, STRENGTH)
-        cases.append((data, mixture, solve_several_svm(data, mixture.sets)))
+        mixture, seed = predict_mixture(data, v, STRENGTH), seed + 1
+        if mixture.room > 0.15:
+            svm = solve_several_svm(data, mixture.sets)
+            if len(svm.support) == len(svm.dual):
+                cases.append((data, mixture, svm))
     return cases
 
 
 @functools.cache
-def split_runs() -> list[NonlinearTrace]:
-    """Steps of length 1 normalised across the ties alone."""
+def split_runs(step_size: float, steps: int) -> list[NonlinearTrace]:
+    """Steps normalised across the ties alone."""
     datas, _, svms = zip(*_cases(), strict=True)
-    head = QuadraticHead(make_orthogonal(3, 4, 6).u, STRENGTH)
-    return train_nonlinear_many(list(datas), head, NGD(1.0), 1000, split=[s.rows for s in svms])
+    head, rows = QuadraticHead(make_orthogonal(3, 4, 6).u, STRENGTH), [svm.rows for svm in svms]
+    return train_nonlinear_many(list(datas), head, NGD(step_size), steps, split=rows)
 
 
 @functools.cache
@@ -60,7 +61,7 @@ def plain_runs() -> list[NonlinearTrace]:
 
 def _mixture(e) -> Finding:
     checks = []
-    for (_, mixture, _), run in zip(_cases(), e.run(split_runs), strict=True):
+    for (_, mixture, _), run in zip(_cases(), e.run(split_runs, 0.5, 2000), strict=True):
         found = selected_sets(torch.from_numpy(run.log_attention[-1]))
         off = np.abs(np.exp(run.log_attention[-1]) - mixture.weights.numpy()).max()
         checks += [
@@ -73,24 +74,24 @@ def _mixture(e) -> Finding:
 
 def _rate(e) -> Finding:
     checks = []
-    for (_, _, svm), run in zip(_cases(), e.run(split_runs), strict=True):
+    for (_, _, svm), run in zip(_cases(), e.run(split_runs, 2.0, 1000), strict=True):
         error = run.alignment_error(svm.weights)
         early = float(error[run.step >= 100][0])
         checks += [
             check_several(run, svm),
             Check("1 - cosine at step 1000 over step 100", float(error[-1]) / early, 0.2),
         ]
-    return judge(checks, show="1 - cosine at", note=f"{NOTE}, steps of 1")
+    return judge(checks, show="1 - cosine at", note=f"{NOTE}, steps of 2")
 
 
 def _law(e) -> Finding:
     checks = []
-    for (data, mixture, svm), run in zip(_cases(), e.run(split_runs), strict=True):
+    for (data, mixture, svm), run in zip(_cases(), e.run(split_runs, 0.5, 2000), strict=True):
         size = predict_settled(data, mixture, svm).size
-        away = float(run.step[-1]) ** 2 * run.alignment_error(svm.weights)[-1]
-        checks.append(Check("t^2 (1 - cosine) over its prediction, off by",
-                            abs(float(away) / (size**2 / 2) - 1), 0.05))  # fmt: skip
-    return judge(checks, note=f"{NOTE}, 1000 steps of 1")
+        away = (0.5 * run.step[-1]) ** 2 * run.alignment_error(svm.weights)[-1]
+        checks.append(Check("(eta t)^2 (1 - cosine) over its prediction, off by",
+                            abs(float(away) / (size**2 / 2) - 1), 0.01))  # fmt: skip
+    return judge(checks, note=f"{NOTE}; limit set on seeds 117 to 281")
 
 
 def _swing(e) -> Finding:
@@ -214,8 +215,8 @@ BEYOND_SEVERAL = (
     ),
     _claim(
         "several-law",
-        "1 - cosine then falls like 1/t^2 with a constant known before the run, within 5% after "
-        "1000 steps.",
+        "With short steps 1 - cosine then falls like 1/t^2 with a constant known before the run, "
+        "within 1% after 2,000 steps of 0.5.",
         "d",
         _law,
         _SPLIT,
