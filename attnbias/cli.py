@@ -119,7 +119,7 @@ COMMANDS = (
     Command("ledger", "judge every claim of the paper by runs, about a minute",
             _ledger_arguments, _run_ledger,
             ("ledger", "ledger --json", "ledger --write book"),
-            "Recorded runs are read from book/results; without them their claims are not checked."),
+            "Recorded runs are read from book/results; without them their claims are undecided."),
     Command("completion", "print what a shell needs to complete these commands",
             completion_arguments, lambda arguments: run_completion(arguments, build_parser),
             ("completion bash > attnbias.sh",),

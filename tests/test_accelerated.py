@@ -26,7 +26,6 @@ from attnbias.errors import AttnBiasError
 from attnbias.figures import plot_momentum
 from attnbias.geometry.constants import limit_offset
 from attnbias.geometry.settling import largest_settling_step, offset_parts, settling_rates
-from attnbias.ledger.beyond_momentum import MOMENTUM
 from attnbias.model import empirical_risk
 from attnbias.theorems import check_m2
 from attnbias.theorems.momentum import (
@@ -286,10 +285,3 @@ def test_zero_steps_and_status():
     trace = train_accelerated(make_separation_pair(), 0.1, 0)
     assert trace.step.tolist() == [0] and trace.status == "completed"
     assert np.isnan(trace.path_length).all()
-
-
-def test_claims_hold_and_can_fail():
-    found = {claim.key: claim.find(None) for claim in MOMENTUM}
-    assert {finding.verdict for finding in found.values()} == {"holds"}
-    broken = [claim.find({"step_size": 3.0}) for claim in MOMENTUM if claim.key == "same-offset"]
-    assert broken[0].verdict == "doesn't hold"

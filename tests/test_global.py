@@ -36,7 +36,6 @@ from attnbias.geometry.local import (
     selected_tokens,
     wrong_selections,
 )
-from attnbias.ledger import beyond_global
 from attnbias.theorems.score_trap import (
     check_score_trap,
     lock_threshold,
@@ -314,7 +313,7 @@ def test_selected_tokens_take_no_padding_and_validate():
         wrong_selections(data, most=5)
 
 
-# figures and ledger
+# figures
 
 
 def test_figures_refuse_what_they_cannot_show():
@@ -325,28 +324,3 @@ def test_figures_refuse_what_they_cannot_show():
         plot_trap(make_two_sample_trap(), table.assign(locked=True), trap_threshold)
     with pytest.raises(RangeError, match="away"):
         plot_lock_map(table, "distance", "score", "distance", "away")
-
-
-@pytest.mark.parametrize("claim", beyond_global.BEYOND_GLOBAL, ids=lambda claim: claim.key)
-def test_claims_hold(claim):
-    assert claim.find(None).verdict == "holds"
-
-
-def test_claims_can_fail(monkeypatch):
-    """Spread scores where equal ones are claimed; a start that is no longer far."""
-    equal = beyond_global.BEYOND_GLOBAL[1]
-    monkeypatch.setattr(beyond_global, "make_score_trap", lambda score: make_score_trap(0.3))
-    assert equal.find(None).verdict == "doesn't hold"
-    monkeypatch.undo()
-    monkeypatch.setattr(beyond_global, "trap_threshold", lambda score: 0.5)
-    monkeypatch.setattr(beyond_global, "check_score_trap", swapped)
-    assert beyond_global.BEYOND_GLOBAL[0].find(None).verdict == "doesn't hold"
-    monkeypatch.undo()
-    monkeypatch.setattr(beyond_global, "selected_tokens", lambda data, W: torch.tensor([0, 0, 0]))
-    assert beyond_global.BEYOND_GLOBAL[2].find(None).verdict == "doesn't hold"
-
-
-def swapped(data, trace, svm):
-    """The checks on a run whose gaps move the other way."""
-    gaps = 2 * trace.gaps[0] - trace.gaps
-    return check_score_trap(data, tampered(trace, gaps=gaps), svm=svm)

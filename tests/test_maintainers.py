@@ -11,7 +11,7 @@ import test_book
 
 from attnbias import _files, errors, experiments
 from attnbias._provenance import VERSION
-from attnbias.ledger import SECTIONS, find_all
+from attnbias.ledger import SECTIONS, Evidence, find_all, refute
 from attnbias.sweeps.parquet import read_table, write_table
 from tools import sync_notebooks
 from tools.chapters import ROOT, is_notebook
@@ -59,18 +59,11 @@ def test_an_example_that_is_wrong_would_be_noticed():
         run("Add a check", PAGE.replace("+ trace.path_length", "+ 0.9 * trace.path_length"))
 
 
-class Pair:
-    """The part of the evidence that the example asks for."""
-
-    from attnbias.ledger import Evidence
-
-    pair = Evidence().pair
-
-
 def test_the_claim_of_the_example_is_one_that_the_ledger_judges():
     claim = run("Add a check")["claim"]
-    (entry,) = find_all({"Ours": (claim,)}, Pair)["Ours"]
+    (entry,) = find_all({"Ours": (claim,)}, Evidence())["Ours"]
     assert entry["verdict"] == "holds" and "pair of Section 3.3" in entry["note"]
+    assert [refute(claim, Evidence(), each).verdict for each in claim.refuted_by] == ["undecided"]
     fields = [{f.name for f in dataclasses.fields(c)} for c in (claim, SECTIONS["Figure 2"][0])]
     assert fields[0] == fields[1]
 

@@ -236,14 +236,3 @@ def test_bad_input_is_refused(error, call):
     with pytest.raises(error) as caught:
         call()
     assert isinstance(caught.value, AttnBiasError)
-
-
-def test_the_claims_hold_and_can_fail(monkeypatch):
-    from attnbias.ledger import beyond_next_token as claims
-
-    found = {claim.key: claim.find(None) for claim in claims.BEYOND_NEXT_TOKEN}
-    assert {finding.verdict for finding in found.values()} == {"holds"}
-    monkeypatch.setattr(claims, "soft_attention", lambda beta, V, share: share)
-    monkeypatch.setattr(claims, "soft_solution", lambda data: torch.zeros(3, 3).double())
-    broken = {claim.key: claim.find(None).verdict for claim in claims.BEYOND_NEXT_TOKEN}
-    assert broken["next-token-threshold"] == broken["next-token-split"] == "doesn't hold"

@@ -22,7 +22,6 @@ from attnbias.geometry.norm_svm import (
     solve_norm_svm,
 )
 from attnbias.geometry.tokens import gap_rows
-from attnbias.ledger.beyond_geometries import GEOMETRIES
 from attnbias.model import empirical_risk
 
 
@@ -230,9 +229,3 @@ def test_figure_of_margins():
     assert texts == ["1.00", "0.40", "0.30", "0.99"]
     with pytest.raises(AttnBiasError):
         plot_margin_matrix(table + 1)
-
-
-def test_claims_hold_and_can_fail():
-    assert {claim.find(None).verdict for claim in GEOMETRIES} == {"holds"}
-    broken = next(claim for claim in GEOMETRIES if claim.key == "each-norm-its-svm")
-    assert broken.find({"step_size": 2.0}).verdict == "doesn't hold"

@@ -27,8 +27,6 @@ from attnbias.geometry.constants import limit_offset, token_constants
 from attnbias.geometry.loss_constants import alignment_limit, slope_constants
 from attnbias.geometry.settling import largest_settling_step
 from attnbias.geometry.tail_direction import tail_direction
-from attnbias.ledger import Evidence
-from attnbias.ledger.beyond_losses import LOSSES
 from attnbias.tail_losses import polynomial_loss, smooth_hinge, squared_hinge
 from attnbias.theorems.other_losses import check_any_loss
 
@@ -233,18 +231,3 @@ def test_squared_hinge_stops():
     run = train(data, NGD(0.1), 500, loss=squared_hinge(), record=2)
     assert abs(run.gaps[-1, 1] - math.log(2.5)) < 1e-4
     assert np.isclose(run.W_alignment_error[-1], 1 - 0.5**0.5, atol=0.02)
-
-
-def test_claims_hold_and_can_fail():
-    evidence = Evidence()
-    for claim in LOSSES:
-        assert claim.find(evidence).verdict == "holds", claim.key
-
-
-def test_claims_fail_on_the_wrong_loss(monkeypatch):
-    import attnbias.ledger.beyond_losses as module
-
-    monkeypatch.setattr(module, "limit_offset", lambda data, svm, loss=None: 1.0)
-    monkeypatch.setattr(module, "tail_direction", lambda data, power: torch.eye(data.d)[0].double())
-    found = [claim.find(Evidence()).verdict for claim in LOSSES]
-    assert found == ["doesn't hold", "doesn't hold", "holds"]

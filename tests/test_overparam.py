@@ -32,7 +32,6 @@ from attnbias.geometry.counting import (
     wendel_share,
 )
 from attnbias.geometry.tokens import gap_rows
-from attnbias.ledger import beyond_overparam
 
 
 def feasible(data, opt=None):
@@ -155,7 +154,7 @@ def test_equal_scores_and_a_zero_start_may_still_lock():
     assert lost == 1
 
 
-# figure and ledger
+# figure
 
 
 def test_the_figure_refuses_what_it_cannot_show():
@@ -164,20 +163,3 @@ def test_the_figure_refuses_what_it_cannot_show():
         plot_feasible_share(table, wendel_share)
     with pytest.raises(RangeError, match="share"):
         plot_feasible_share(table.drop(columns="share"), wendel_share)
-
-
-@pytest.mark.parametrize("claim", beyond_overparam.BEYOND_OVERPARAM, ids=lambda claim: claim.key)
-def test_claims_hold(claim):
-    assert claim.find(None).verdict == "holds"
-
-
-def test_claims_can_fail(monkeypatch):
-    counting, plain, correlated = beyond_overparam.BEYOND_OVERPARAM
-    monkeypatch.setattr(beyond_overparam, "wendel_share", lambda rows, unknowns: 0.4)
-    assert counting.find(None).verdict == "doesn't hold"
-    swapped = {0.0: 0.9, 0.9: 0.0}
-    monkeypatch.setattr(beyond_overparam, "make_faint",
-                        lambda *shape, correlation, seed: make_faint(
-                            *shape, correlation=swapped[correlation], seed=seed))  # fmt: skip
-    assert plain.find(None).verdict == "doesn't hold"
-    assert correlated.find(None).verdict == "doesn't hold"

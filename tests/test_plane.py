@@ -1,6 +1,5 @@
 """Free queries: data by another's recipe, W at chosen steps, modes of (K, Q), and local ends."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -22,7 +21,6 @@ from attnbias.geometry.factor_modes import factor_modes
 from attnbias.geometry.local import check_locally_optimal, score_leads, selected_tokens
 from attnbias.geometry.norm_svm import solve_norm_svm
 from attnbias.geometry.settling import settling_rate
-from attnbias.ledger import beyond_plane
 
 # data
 
@@ -187,7 +185,7 @@ def test_settling_rate_of_a_selection():
     assert rate == pytest.approx(float(svm.margins[svm.dual == 0].min() - 1), rel=CLOSED_FORM)
 
 
-# figure and ledger
+# figure
 
 
 def test_the_figure_refuses_what_it_cannot_show():
@@ -196,29 +194,3 @@ def test_the_figure_refuses_what_it_cannot_show():
         plot_query_images(make_free_queries(), {"W": W}, {"limit": np.eye(2)})
     with pytest.raises(DtypeError, match="paths"):
         plot_query_images(make_plane_pair(), [W], {"limit": np.eye(2)})
-
-
-@pytest.mark.parametrize("claim", beyond_plane.BEYOND_PLANE, ids=lambda claim: claim.key)
-def test_claims_hold(claim):
-    assert claim.find(None).verdict == "holds"
-
-
-def test_claims_can_fail(monkeypatch):
-    """Runs cut before they settle; growths read as if faster; one norm where two are claimed."""
-    local, exponents, each = beyond_plane.BEYOND_PLANE
-    monkeypatch.setattr(beyond_plane, "settling_rate", lambda data, svm: 1.0)
-    monkeypatch.setattr(beyond_plane, "STEPS", (100, 200))
-    assert local.find(None).verdict == "doesn't hold"
-    modes = beyond_plane.factor_modes
-
-    def slower(data, svm):
-        found = modes(data, svm)
-        return dataclasses.replace(found, inside=0.5 + 0 * found.inside)
-
-    monkeypatch.setattr(beyond_plane, "factor_modes", slower)
-    assert exponents.find(None).verdict == "doesn't hold"
-    monkeypatch.setattr(
-        beyond_plane, "train_factors",
-        lambda *given, normalise="together", **rest: train_factors(*given, **rest),
-    )  # fmt: skip
-    assert each.find(None).verdict == "doesn't hold"

@@ -38,8 +38,6 @@ from attnbias.geometry.loss_constants import slope_range
 from attnbias.geometry.moving_margin import moving_margin
 from attnbias.geometry.relaxed import certify_relaxed, smallest_above, solve_relaxed_svm
 from attnbias.geometry.tokens import gap_rows
-from attnbias.ledger import beyond_prompt
-from attnbias.ledger.beyond_prompt import BEYOND_PROMPT
 from attnbias.tail_losses import linear_loss
 from attnbias.theorems.prompt import check_rows
 
@@ -255,29 +253,6 @@ def test_attended_moving_margin_between_its_ends():
     assert apart(equal, goals(data)["svm"]) < SVM_EQUIVALENT
     far = moving_margin(data, torch.tensor([0.0, 0, 50]), attended=True)
     assert apart(far, goals(data)["relaxed"]) < SVM_EQUIVALENT
-
-
-@pytest.mark.parametrize("claim", BEYOND_PROMPT, ids=lambda claim: claim.key)
-def test_claims_hold(claim):
-    assert claim.find(None).verdict == "holds"
-
-
-def test_claims_can_fail(monkeypatch):
-    def tampered(data, run):
-        gaps = np.concatenate([run.gaps[:1] + 1e9, run.gaps[1:]])
-        return check_rows(data, dataclasses.replace(run, gaps=gaps))
-
-    def wrong_goal(data, speed, attended):
-        return goals(data)["relaxed"]
-
-    monkeypatch.setattr(beyond_prompt, "check_rows", tampered)
-    monkeypatch.setattr(beyond_prompt, "selected_tokens", lambda data, W: torch.tensor([1]))
-    monkeypatch.setattr(
-        beyond_prompt, "prompt_queries", lambda data, p: prompt_queries(data, 2 * p)
-    )
-    monkeypatch.setattr(beyond_prompt, "linear_loss", lambda top: "logistic")
-    monkeypatch.setattr(beyond_prompt, "moving_margin", wrong_goal)
-    assert {claim.find(None).verdict for claim in BEYOND_PROMPT} == {"doesn't hold"}
 
 
 PATH = {"title": "", "paths": {"a": [[0, 0], [1, 1]]}}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
+import torch
 
 from ..checks import Check
 from ..data.free import free_starts, make_plane_pair
@@ -11,95 +14,119 @@ from ..dynamics.alignment import alignment_error
 from ..dynamics.factors import make_factors, train_factors
 from ..dynamics.matrices import train_matrices
 from ..dynamics.rules import NGD
+from ..dynamics.steepest import MatrixRun
 from ..geometry.factor_modes import factor_modes
 from ..geometry.local import check_locally_optimal, selected_tokens
 from ..geometry.norm_svm import solve_norm_svm
 from ..geometry.settling import settling_rate
 from ..geometry.svm import solve_w_svm
-from .claim import Claim, Finding, judge
-from .evidence import Evidence
+from .claim import Claim, Finding, Refutation, judge
+from .tamper import altered, aside, swaps
 
-SEEDS = range(6)
+SEEDS = range(100, 130)
 SETTLED = 5.0  # rate x height from which the offset's motion is below exp(-5)
 STEPS = (20_000, 40_000)
+PAIRS = (3, 5)  # tokens a sequence
+STARTS = range(30, 35)
 
 
-def _local_ends(e: Evidence) -> Finding:
+def _local_ends(e) -> Finding:
     checks, settled = [], 0
     for seed in SEEDS:
-        data = make_free_queries(seed=seed)
-        start = free_starts(seed=seed)[0]
-        W = train_matrices(data, NGD(0.1), STEPS, loss="logistic", W0=start)
+        data, start = make_free_queries(seed=seed), free_starts(seed=seed)[0]
+        W = e.run(train_matrices, data, NGD(0.1), STEPS, loss="logistic", W0=start)
         tokens = selected_tokens(data, W[-1])
         svm = solve_w_svm(data, tokens)
-        checks += [*check_locally_optimal(data, tokens, svm=svm)]
-        height = svm.rows.gaps(W[0])[svm.dual > 0].min(), svm.rows.gaps(W[1])[svm.dual > 0].min()
-        if settling_rate(data, svm) * float(height[0]) > SETTLED:
+        first, last = (float(svm.rows.gaps(each)[svm.dual > 0].min()) for each in W)
+        if settling_rate(data, svm) * first > SETTLED:
             settled += 1
+            checks += [*check_locally_optimal(data, tokens, svm=svm)]
             error = alignment_error(W.numpy(), svm.weights)
-            exponent = np.log(error[1] / error[0]) / np.log(float(height[1] / height[0]))
-            checks.append(Check("distance of the exponent from -2", abs(exponent + 2), 0.02))
-    note = f"{len(SEEDS)} seeds, all at locally optimal tokens; {settled} have settled"
+            exponent = np.log(error[1] / error[0]) / np.log(last / first)
+            checks.append(Check("distance of the exponent from -2", abs(exponent + 2), 0.05))
+    checks.append(Check("settled runs", settled, 10, ">="))
+    note = f"{settled} of seeds 100 to 129 have settled after {STEPS[0]:,} steps"
     return judge(checks, show="distance", note=note)
 
 
-def _factor_run(tokens: int, steps: int, **options):
-    """Size of (K, Q) and 1 - cosine with the nuclear SVM, and what is expected of them."""
+@functools.cache
+def _nuclear(tokens: int):
     data = make_plane_pair(tokens)
-    svm = solve_norm_svm(data, "nuclear")
-    run = train_factors(data, *make_factors(2, 2), 0.1, steps, loss="logistic",
-                        record=[steps // 4, steps // 2, steps], **options)  # fmt: skip
-    size = np.linalg.norm(run.W.numpy(), axis=(1, 2)) ** 0.5
-    return size, alignment_error(run.W.numpy(), svm.weights), factor_modes(data, svm).exponent
+    return data, solve_norm_svm(data, "nuclear")
 
 
-def _factor_exponents(e: Evidence) -> Finding:
-    checks = []
-    for tokens in (3, 5):
-        size, error, expected = _factor_run(tokens, 4000)
-        measured = -np.log(error[-1] / error[0]) / np.log(size[-1] / size[0])
-        statement = "distance of the exponent of 1 - cosine in |(K, Q)| from the expected"
-        checks.append(Check(statement, abs(measured - expected), 0.2))
-    return judge(checks, note="two pairs in the plane, 4000 steps; a conjecture")
+@functools.cache
+def plane_factors(tokens: int, seed: int) -> dict[str, MatrixRun]:
+    """Factors of one start, their gradients divided together or each by its own norm."""
+    data, _ = _nuclear(tokens)
+    return {how: train_factors(data, *make_factors(2, 2, seed=seed), 0.3, 3400, loss="logistic",
+                               record=[350, 700, 1400, 3400], normalise=how)
+            for how in ("together", "each")[:1 + (tokens == 3)]}  # fmt: skip
 
 
-def _each_turns(e: Evidence) -> Finding:
-    _, together, _ = _factor_run(3, 8000)
-    _, each, _ = _factor_run(3, 8000, normalise="each")
+def _factor_exponents(e) -> Finding:
+    checks, apart = [], 0
+    for tokens in PAIRS:
+        data, svm = _nuclear(tokens)
+        expected, ratios = factor_modes(data, svm).exponent, []
+        for seed in STARTS:
+            W = e.run(plane_factors, tokens, seed)["together"].W.numpy()
+            error, size = alignment_error(W, svm.weights), np.linalg.norm(W, axis=(1, 2)) ** 0.5
+            exponent = -np.log(error[-1] / error[-2]) / np.log(size[-1] / size[-2])
+            ratios.append(float(exponent) / expected)
+        apart += sum(abs(ratio - 1) > 0.15 for ratio in ratios)
+        words = "median exponent of 1 - cosine in |(K, Q)| over the expected, minus 1"
+        checks.append(Check(words, abs(float(np.median(ratios)) - 1), 0.15))
+    note = f"two pairs, five starts on each, {apart} of the ten farther off; seeds 30 to 34"
+    return judge(checks, note=f"{note}, limits set on 0 to 24")
+
+
+def _each_turns(e) -> Finding:
+    checks, (_, svm) = [], _nuclear(3)
+    for seed in STARTS:
+        runs = e.run(plane_factors, 3, seed)
+        ends = {how: alignment_error(run.W.numpy(), svm.weights) for how, run in runs.items()}
+        for how, bound, sense in (("together", 1.0, "<="), ("each", 1.5, ">=")):
+            rise = float(ends[how][-1] / ends[how].min())
+            checks.append(Check(f"1 - cosine divided {how}, last over least", rise, bound, sense))
     return judge(
-        [
-            Check("1 - cosine divided together, last over least", together[-1] / together.min(), 1),
-            Check("divided each, last over least", each[-1] / each.min(), 1.5, ">="),
-        ],
-        note="the pair with T = 3, fixed steps",
-    )
+        checks, show="1 - cosine divided each",
+        note="the pair with T = 3, five starts, seeds 30 to 34, 3,400 steps of 0.3",
+    )  # fmt: skip
 
+
+def _claim(key: str, text: str, find, calls: str, *refuted_by) -> Claim:
+    return Claim(key, text, "ours", "chap-plane", "d", find, calls, refuted_by)
+
+
+_ASIDE = altered(MatrixRun, W=lambda run: aside(run.W, 0.01))
 
 BEYOND_PLANE = (
-    Claim(
+    _claim(
         "free-local-ends",
-        "With free queries and unequal scores NGD ends at locally optimal tokens, and turns to"
-        " their SVM like t^-2 once it has settled.",
-        "ours",
-        "chap-plane",
-        "d",
+        "With free queries and unequal scores runs of NGD that have settled are at locally optimal "
+        "tokens, and turn to their SVM like t^-2.",
         _local_ends,
+        "W = train_matrices(data, NGD(0.1), long, W0=free_starts(seed=seed)[0], **LOGISTIC)",
+        Refutation(
+            "W turns aside by 1 - cosine 1e-3",
+            {"train_matrices": lambda W: torch.as_tensor(aside(W, 1e-3))},
+        ),
     ),
-    Claim(
+    _claim(
         "factor-exponents",
-        "The certificate of the nuclear-norm SVM gives the exponent with which K Q' turns to it.",
-        "ours",
-        "chap-plane",
-        "d",
+        "The certificate of the nuclear-norm SVM gives the exponent with which K Q' turns to it "
+        "it is near, within a tenth, on two pairs in the plane.",
         _factor_exponents,
+        "factors[tokens] = train_factors(data, K0, Q0, 0.1, 10_000",
+        Refutation("K Q' stays 1 - cosine 0.01 aside", {"plane_factors": _ASIDE}),
     ),
-    Claim(
+    _claim(
         "factors-divided-each",
-        "Dividing the gradients of K and Q each by its own norm leads away from the nuclear SVM;"
-        " dividing them together does not.",
-        "ours",
-        "chap-plane",
-        "d",
+        "On one pair of sequences, dividing the gradients of K and Q each by its own norm leads "
+        "away from the nuclear SVM; dividing them together does not.",
         _each_turns,
+        "run = train_factors(pairs[3], *make_factors(2, 2), 0.1, 10_000",
+        Refutation("the two change places", {"plane_factors": swaps("together", "each")}),
     ),
 )

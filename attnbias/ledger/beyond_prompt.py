@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 
+import numpy as np
 import torch
 
 from ..checks import Check
 from ..data.prompt import prompt_keys, prompt_of, prompt_queries
-from ..data.prompt_examples import (
-    make_joint_prompts,
-    make_joint_triple,
-    make_prompt_triple,
-    make_score_pair,
-)
+from ..data.prompt_examples import make_joint_prompts, make_prompt_triple, make_score_pair
 from ..data.spread import make_spread
 from ..dynamics.rules import NGD
+from ..dynamics.trace import Trace
 from ..dynamics.train import train
 from ..geometry.local import check_locally_optimal, selected_tokens
 from ..geometry.moving_margin import moving_margin
@@ -23,10 +22,12 @@ from ..geometry.relaxed import solve_relaxed_svm
 from ..geometry.svm import solve_u_svm, solve_w_svm
 from ..tail_losses import linear_loss
 from ..theorems.prompt import check_rows
-from .claim import Claim, Finding, judge
+from .claim import Claim, Finding, Refutation, judge, starting
+from .tamper import altered, aside, each, retold, series, swaps
 
 CHAPTER = "chap-prompt"
-STARTS = (1.0, 0.5, 0.0, -0.5, -1.0, -1.5)
+HEIGHTS = (1.0, 0.5, 0.0, -0.5, -1.0, -1.5)
+SHAPES = ((3, 4, 12), (2, 5, 12), (4, 3, 15), (5, 2, 12), (2, 3, 8))
 
 
 def _apart(A: torch.Tensor, B: torch.Tensor) -> float:
@@ -34,100 +35,205 @@ def _apart(A: torch.Tensor, B: torch.Tensor) -> float:
     return float((A / A.norm() - B / B.norm()).square().sum() / 2)
 
 
-def _start(height: float) -> torch.Tensor:
-    W = torch.zeros(3, 3, dtype=torch.float64)
-    W[1, 0] = height
+def _start(p: torch.Tensor) -> torch.Tensor:
+    """The matrix whose first column is p."""
+    W = torch.zeros(len(p), len(p), dtype=torch.float64)
+    W[:, 0] = p
     return W
 
 
+def _on_triple(height: float) -> torch.Tensor:
+    return _start(torch.tensor([0.0, height, 0.0]).double())
+
+
+def _random(seed: int):
+    """Tokens of equal wrong scores, and a prompt."""
+    data = make_spread(*SHAPES[seed % len(SHAPES)], spread=0.0, seed=seed)
+    generator = torch.Generator().manual_seed(seed)
+    return data, torch.randn(data.d, generator=generator, dtype=torch.float64)
+
+
 def _trained(e) -> Finding:
-    checks, data = [], make_prompt_triple()
-    for height in STARTS:
-        checks += check_rows(data, train(data, NGD(0.1), 20_000, W0=_start(height)))
-    return judge(checks, note="one sequence of three tokens, six starts")
+    checks, triple = [], make_prompt_triple()
+    for height in HEIGHTS:
+        run = e.run(train, triple, NGD(0.1), 20_000, W0=_on_triple(height))
+        checks += check_rows(triple, run)
+    for seed in range(100, 110):
+        data, p = _random(seed)
+        keys = prompt_keys(data)
+        run = e.run(train, keys, NGD(50.0), 1000, W0=_start(p))
+        checks += starting(check_rows(keys, run), "1 - cosine")
+    return judge(
+        checks,
+        show="1 - cosine",
+        note="a sequence whose rows never point apart, six starts, its gaps as well; seeds 100 to "
+        "109 of five random shapes, random starts, steps of 50 at which M1 bites",
+    )
 
 
 def _local(e) -> Finding:
-    data, checks, ends = make_prompt_triple(0.0), [], set()
-    for height in STARTS:
-        W = train(data, NGD(0.1), 20_000, W0=_start(height), record=2).W
-        tokens = selected_tokens(data, W)
-        ends.add(int(tokens))
-        local = solve_w_svm(data, tokens)
-        checks += [*check_locally_optimal(data, tokens, svm=local)]
-        checks.append(
-            Check("1 - cosine with the selected token's SVM", _apart(W, local.weights), 1e-6)
-        )
-    return judge(checks, show="1 - cosine", note=f"six starts end at {len(ends)} tokens")
+    checks, ends = [], set()
+    for last in (0.0, 0.5):
+        data = make_prompt_triple(last)
+        for height in HEIGHTS:
+            W = e.run(train, data, NGD(0.1), 20_000, W0=_on_triple(height), record=2).W
+            tokens = selected_tokens(data, W)
+            ends.add(int(tokens))
+            local = solve_w_svm(data, tokens)
+            off = _apart(W, local.weights)
+            checks += [*check_locally_optimal(data, tokens, svm=local)]
+            checks.append(Check("1 - cosine with the selected token's SVM", off, 1e-6))
+    checks.append(Check("tokens at which starts end", len(ends), 2, ">="))
+    return judge(checks, show="1 - cosine", note="two triples of tokens, six starts on each")
+
+
+@functools.cache
+def two_ways(seed: int) -> dict[str, Trace]:
+    """Training W with p fixed, and p itself with steps longer by |p|."""
+    data, p = _random(seed)
+    return {"W": train(prompt_queries(data, p), NGD(0.1), 300),
+            "p": train(prompt_keys(data), NGD(0.1 * float(p.norm())), 300)}  # fmt: skip
 
 
 def _two_ways(e) -> Finding:
-    data, p = make_spread(3, 4, 12, spread=0.0, seed=1), torch.full((12,), 0.5, dtype=torch.float64)
-    by_W = train(prompt_queries(data, p), NGD(0.1), 300)
-    by_p = train(prompt_keys(data), NGD(0.1 * float(p.norm())), 300)
-    svms = solve_w_svm(prompt_queries(data, p)), solve_w_svm(prompt_keys(data))
-    outer = prompt_of(svms[1].weights)[:, None] * p / p.square().sum()
-    checks = [
-        Check("largest difference of logit gaps", float(abs(by_W.gaps - by_p.gaps).max()), 1e-9),
-        Check("|W_mm - p_mm p' / |p|^2|", float((svms[0].weights - outer).norm()), 1e-9),
-    ]
-    return judge(checks, note="NGD, 300 steps, three sequences of four tokens")
+    checks = []
+    for seed in range(100, 110):
+        data, p = _random(seed)
+        runs = e.run(two_ways, seed)
+        off = float(abs(runs["W"].gaps - runs["p"].gaps).max())
+        svms = e.run(solve_w_svm, prompt_queries(data, p)), solve_w_svm(prompt_keys(data))
+        outer = prompt_of(svms[1].weights)[:, None] * p / p.square().sum()
+        checks += [
+            Check("largest difference of logit gaps", off, 1e-9),
+            Check("|W_mm - p_mm p' / |p|^2|", float((svms[0].weights - outer).norm()), 1e-9),
+        ]
+    return judge(checks, note="NGD, 300 steps, seeds 100 to 109 of five shapes")
+
+
+@functools.cache
+def loss_ends(C: float) -> dict[str, Trace]:
+    """The pair with scores 1 and C under both losses."""
+    data = make_score_pair(C)
+    losses = {"linear": linear_loss(C + 1), "logistic": "logistic"}
+    return {name: train(data, NGD(0.1), 600, loss=loss, record=2) for name, loss in losses.items()}
 
 
 def _losses(e) -> Finding:
     checks = []
-    for C in (2.0, 10.0):
-        data = make_score_pair(C)
+    for C in (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0):
         slope = [1 / (1 + math.exp(score)) for score in (C, 1.0)]
-        for loss, ratio in ((linear_loss(C + 1), C), ("logistic", C * slope[0] / slope[1])):
-            end = prompt_of(train(data, NGD(0.1), 600, loss=loss, record=2).W)
-            off = abs(float(end[1]) - math.log(ratio) / 2)
-            checks.append(Check("p_2 less half the log of the weights' ratio", off, 1e-2))
-    return judge(checks, note="scores 1 and C = 2, 10; linear and logistic loss")
+        ratios = {"linear": C, "logistic": C * slope[0] / slope[1]}
+        for name, run in e.run(loss_ends, C).items():
+            end = prompt_of(run.W)
+            off = abs(float(end[1]) - math.log(ratios[name]) / 2)
+            checks += [
+                Check("p_2 less half the log of the weights' ratio", off, 1e-2),
+                Check("|p_2| / p_1 at the end", abs(float(end[1] / end[0])), 0.1),
+            ]
+    return judge(checks, show="p_2 less", note="scores 1 and C, ten C from 1.5 to 10, 600 steps")
+
+
+@functools.cache
+def joint_run(seed: int):
+    """v and p from zero, each with steps of its own."""
+    data = make_joint_prompts(seed=seed)
+    return data, train(data, NGD(0.1), 20_000, train_u=True, record=2)
 
 
 def _joint(e) -> Finding:
-    checks, apart = [], 0
-    for data in (
-        make_joint_triple((0.5, 1.2)),
-        *(make_joint_prompts(seed=s) for s in (1, 2, 7, 10)),
-    ):
+    checks, kept, differ = [], 0, 0
+    for seed in range(300, 345):
+        data, run = e.run(joint_run, seed)
+        if run.u_alignment_error[-1] > 1e-3 or run.gaps[-1].min() < -10:
+            continue
+        kept += 1
         svm = solve_u_svm(data)
-        V = moving_margin(data, svm.margins / svm.norm, attended=True)
+        speed = float(run.u_norm[-1] / run.W_norm[-1]) * svm.margins / svm.norm
+        V = moving_margin(data, speed, attended=True)
         relaxed = solve_relaxed_svm(data, (svm.margins < 1 + 1e-7).double()).weights
-        W = train(data, NGD(0.1), 20_000, train_u=True, record=2).W
-        checks.append(Check("1 - cosine with the attended moving margin", _apart(W, V), 1e-5))
-        apart += int(_apart(W, relaxed) > 1e-3)
-    checks.append(Check("sets on which the relaxed SVM is another direction", apart, 5, ">="))
+        near = _apart(run.W, V)
+        checks.append(Check("1 - cosine with the attended moving margin", near, 1e-3))
+        if _apart(V, relaxed) > 1e-3:
+            differ += 1
+            far = near / _apart(run.W, relaxed)
+            checks.append(Check("that over 1 - cosine with the relaxed SVM", far, 0.5))
+    checks += [
+        Check("runs that keep all sequences", kept, 10, ">="),
+        Check("of them those in which the two directions differ", differ, 5, ">="),
+    ]
     return judge(
-        checks, show="1 - cosine", note="steps of their own, no decay; five sets, a conjecture"
+        checks,
+        show="1 - cosine",
+        note=f"no decay; {kept} of seeds 300 to 344 keep all sequences, and in {differ} of these "
+        "the relaxed SVM is another direction; limit set on seeds below 230",
     )
 
 
+def _claim(key: str, text: str, provenance: str, find, calls: str, *refuted_by) -> Claim:
+    return Claim(key, text, "ours", CHAPTER, provenance, find, calls, refuted_by)
+
+
+def _falls(run: Trace, old: np.ndarray) -> np.ndarray:
+    """Every gap a tenth lower at the last record than at the one before."""
+    return np.vstack([old[:-1], old[-2:-1] - 0.1 * np.abs(old[-2:-1])])
+
+
+def _faster(runs: dict[str, Trace]) -> dict[str, Trace]:
+    """p moves one per cent faster."""
+    return {**runs, "p": dataclasses.replace(runs["p"], gaps=1.01 * runs["p"].gaps)}
+
+
 BEYOND_PROMPT = (
-    Claim(
+    _claim(
         "prompt-m1",
         "M1 holds for prompt attention with rows in place of tokens, from every start here.",
-        "ours", CHAPTER, "c", _trained,
+        "c",
+        _trained,
+        "bold = check_rows(triple, train(triple, NGD(500.0), 300))",
+        Refutation("1 - cosine stays at 0.5", {"train": each(series(W_alignment_error=0.5))}),
+        Refutation("gaps fall in the end", {"train": retold(gaps=_falls)}),
     ),
-    Claim(
+    _claim(
         "prompt-local",
         "A trained prompt ends at a locally optimal token, in the direction of its SVM.",
-        "ours", CHAPTER, "d", _local,
+        "d",
+        _local,
+        "exact = train(trapped, NGD(0.1), 1_000_000",
+        Refutation(
+            "runs turn aside by 1 - cosine 1e-4",
+            {"train": altered(Trace, W=lambda run: aside(run.W, 1e-4))},
+        ),
     ),
-    Claim(
+    _claim(
         "prompt-two-ways",
         "Training W with p fixed is training p, |p| times faster by NGD; W_mm = p_mm p' / |p|^2.",
-        "ours", CHAPTER, "c", _two_ways,
+        "c",
+        _two_ways,
+        "off = np.abs(train(fixed, for_W, 300).gaps - train(moving, for_p, 300).gaps)",
+        Refutation("p moves 1% faster", {"two_ways": _faster}),
+        Refutation(
+            "W_mm is 1% longer",
+            {"solve_w_svm": lambda svm: dataclasses.replace(svm, point=1.01 * svm.point)},
+        ),
     ),
-    Claim(
+    _claim(
         "prompt-losses",
         "Linear and logistic loss share the prompt's direction and differ in a predicted offset.",
-        "ours", CHAPTER, "c", _losses,
+        "c",
+        _losses,
+        "run = train(data, NGD(0.1), 1000, loss=loss, record=range(0, 1001, 4))",
+        Refutation("the losses change places", {"loss_ends": swaps("linear", "logistic")}),
     ),
-    Claim(
+    _claim(
         "prompt-joint",
-        "Trained beside v with steps of its own, p goes to a moving margin, not the relaxed SVM.",
-        "ours", CHAPTER, "d", _joint,
+        "Trained beside v with steps of its own, p goes to the moving margin of the ratio "
+        "|v| / |p| that the run shows, not to the relaxed SVM, in runs that keep all sequences.",
+        "d",
+        _joint,
+        "run = train(data, rule, 20_000, train_u=True, record=2)",
+        Refutation(
+            "p turns aside by 1 - cosine 1e-2",
+            {"joint_run": altered(Trace, W=lambda run: aside(run.W, 1e-2))},
+        ),
     ),
-)  # fmt: skip
+)

@@ -112,15 +112,60 @@ def stalls(error: float = 0.5) -> Callable:
 
 def _turned(trace: Trace, error: float) -> Trace:
     """With a last W at that 1 - cosine of the one it had, of the same norm."""
-    W = trace.W
-    if W.ndim != 2 or not float(W.norm()):
+    if trace.W.ndim != 2 or not float(trace.W.norm()):
         return trace
-    off = torch.zeros_like(W)
-    off.view(-1)[int(W.abs().argmin())] = 1.0
-    off = off - W * float((off * W).sum() / W.square().sum())
-    cosine = 1 - error
-    turned = cosine * W / W.norm() + (1 - cosine**2) ** 0.5 * off / off.norm()
-    return dataclasses.replace(trace, W=turned * W.norm())
+    return dataclasses.replace(trace, W=aside(trace.W, error))
+
+
+def aside(W, error: float):
+    """Matrices (..., d, d) turned away by that 1 - cosine, their norms kept.
+
+    Examples
+    --------
+    >>> aside(np.array([[2.0, 0.0], [0.0, 0.0]]), 1.0).tolist()
+    [[0.0, 2.0], [0.0, 0.0]]
+    """
+    flat = torch.as_tensor(W).reshape(-1, W.shape[-2] * W.shape[-1])
+    last = flat[-1] / flat[-1].norm()
+    off = torch.zeros_like(last)
+    off[int(last.abs().argmin())] = 1.0
+    off = off - last * (off @ last)
+    off = off / off.norm()
+    turned = (1 - error) * flat + (1 - (1 - error) ** 2) ** 0.5 * flat.norm(dim=1)[:, None] * off
+    turned = turned.reshape(W.shape)
+    return turned if isinstance(W, torch.Tensor) else turned.numpy()
+
+
+def altered(kind: type, **changes: Callable) -> Callable:
+    """Every value of a dataclass with fields replaced, each by a function of the value."""
+
+    def alter(value):
+        new = {name: change(value) for name, change in changes.items()}
+        return dataclasses.replace(value, **new)
+
+    return each(alter, kind)
+
+
+def retold(**changes) -> Callable:
+    """Every trace with series replaced, as by `series`, and without the last W, which would tell.
+
+    The checks that rebuild a run from its logit gaps refuse a trace whose last W has others.
+    """
+    none = torch.zeros(0, 0, dtype=torch.float64)
+    return each(lambda trace: dataclasses.replace(series(**changes)(trace), W=none))
+
+
+def table(claims: Callable, **columns) -> Callable:
+    """A study's result with columns replaced, its claims judged anew by `claims`.
+
+    Each column is a function of the table.
+    """
+
+    def alter(result):
+        new = result.table.assign(**columns)
+        return dataclasses.replace(result, table=new, claims=claims(new))
+
+    return alter
 
 
 def retold(**changes) -> Callable:
