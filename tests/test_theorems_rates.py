@@ -23,6 +23,7 @@ from attnbias import (
     solve_w_svm,
     train,
 )
+from attnbias.data.bad_start import make_bad_start
 from attnbias.data.degenerate import make_degenerate
 from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
 from attnbias.theorems import gd, polyak, separation
@@ -350,6 +351,31 @@ def test_a_cap_that_lets_go_again():
     table = check_theorem7(O_DATA, trace)
     assert verdicts(table) == ["not applicable"] * 4 + ["holds"] * 2
     assert int(table[5].step[0]) == int(trace.step[~bound].max()) + 2
+
+
+def test_theorem7_does_not_guess_at_steps_that_were_not_recorded():
+    """The cap binds at steps 1 to 14, not at 0 and 15, and again from 16 on.
+
+    Records that skip 1 to 14 made of step 15 one "before the cap", behind 15 free steps.
+    """
+    data, W0 = make_bad_start(9.0)
+    rule, steps = Polyak(max_step=3e4), 400
+    every = train(data, rule, steps, W0=W0, record=range(steps + 1))
+    capped = every.log_step_size >= math.log(3e4) - 1e-12
+    assert np.flatnonzero(~capped).tolist() == [0, 15]
+    skipping = train(data, rule, steps, W0=W0, record=[0, 15, 16, 20, steps])
+    for trace in (every, skipping):
+        table = check_theorem7(data, trace)
+        assert verdicts(table) == ["holds"] * 2 + ["not applicable"] * 2 + ["holds"] * 2
+        assert table[0].step.tolist() == [0] and table[5].reason == "from t = 16 on"
+    assert polyak.SKIPPED in table[0].reason and polyak.SKIPPED in table[2].reason
+
+
+def test_under_the_cap_no_step_is_skipped_or_the_gradient_is_small():
+    data, W0 = make_bad_start(9.0)
+    trace = train(data, Polyak(max_step=1e4), 8, W0=W0, record=[0, 1, 8])
+    assert (trace.log_step_size >= math.log(1e4) - 1e-12).all()  # but steps 2 to 6 are free
+    assert check_theorem7(data, trace)[5].reason == polyak.NOT_AT_THE_END
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,30 @@
 """What checks read of a run: rebuilt from gaps and scores, against the weights themselves."""
 
 import dataclasses
+import importlib
+import inspect
+import math
+import pkgutil
 
 import numpy as np
 import pytest
 import torch
 
-from attnbias import GD, NGD, Dataset, Polyak, make_example1, solve_w_svm, train
+from attnbias import GD, NGD, Dataset, Polyak, make_example1, solve_w_svm, theorems, train
+from attnbias.data.vocabulary import make_priorities
+from attnbias.dynamics.next_token import train_next_token
+from attnbias.dynamics.rules import Rule
 from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
+from attnbias.geometry import counting, local
+from attnbias.geometry.priority import solve_graph_svm
+from attnbias.geometry.svm import certify
 from attnbias.model import attention_map, empirical_risk, predict
+from attnbias.theorems import check_theorem1, check_theorem6, check_theorem7
+from attnbias.theorems.next_token import check_retrieval
+from attnbias.theorems.rounding import norm_rounding
 from attnbias.theorems.run import Run
 
+OTHER_SVMS = ("retrieval", "several")  # checks of the graph SVM and of the several-token SVM
 # the closed form against autograd, both in float64 before the softmax saturates
 CLOSE = 1e-11
 
@@ -107,6 +121,20 @@ def test_hypotheses_in_words(rule, kind):
     assert "not" in run.needs_rule("GD" if kind != "GD" else "NGD")
 
 
+@pytest.mark.parametrize(("gap_power", "norm_power"), [(0.5, 0.0), (0.0, -2.0), (1.0, -1.0)])
+def test_a_rule_is_named_by_both_its_powers(gap_power, norm_power):
+    """A step of (L - L*)^(1/2) was taken for GD: Theorem 6 held."""
+    data = CASES["Assumption 2"]
+    rule = Rule("own", math.log(0.1), gap_power, norm_power)
+    trace = train(data, rule, 20)
+    run = Run(data, trace)
+    for kind in ("GD", "NGD", "Polyak"):
+        words = f"for {kind}, not a rule of powers {gap_power:g} and {norm_power:g}"
+        assert run.needs_rule(kind) == words
+    for check in (check_theorem6, check_theorem7, check_theorem1):
+        assert not any(each.applicable for each in check(data, trace))
+
+
 def test_a_failing_hypothesis_says_which():
     run, _ = run_of(CASES["general scores"], NGD(0.1, momentum=0.5), record=[1, 2])
     assert "Assumption 2" in run.needs_assumption2()
@@ -188,6 +216,57 @@ def test_an_svm_of_other_data_is_refused():
     trace = train(data, NGD(0.1), 3)
     with pytest.raises(RangeError, match="of these data"):
         Run(data, trace, solve_w_svm(other_example(4)))
+
+
+def checks_with_an_svm():
+    """Every check of the library that takes a solution from its caller."""
+    modules = [importlib.import_module(f"attnbias.theorems.{info.name}")
+               for info in pkgutil.iter_modules(theorems.__path__)] + [counting, local]  # fmt: skip
+    for module in modules:
+        for name, value in vars(module).items():
+            own = inspect.isfunction(value) and value.__module__ == module.__name__
+            if own and name.startswith("check_") and "svm" in inspect.signature(value).parameters:
+                yield value
+
+
+CHECKS = [check for check in checks_with_an_svm() if not check.__name__.endswith(OTHER_SVMS)]
+
+
+def not_optimal(svm, kind):
+    if kind == "longer":  # every margin is met, the norm is three times the least
+        return certify(svm.rows, 3 * svm.dual)
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.randn(svm.weights.shape, generator=generator, dtype=torch.float64)
+    return certify(svm.rows, svm.dual, weights)
+
+
+@pytest.mark.parametrize("kind", ["longer", "random"])
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_a_solution_that_is_not_optimal_is_refused(check, kind):
+    """Before, its duality gap (2 and more) was taken for rounding, and most checks held."""
+    data = CASES["Assumption 2"]
+    trace, svm = train(data, NGD(0.1), 3), solve_w_svm(data)
+    given = {"data": data, "trace": trace, "opt": data.opt, "loss": "exponential"}
+    asked = inspect.signature(check).parameters
+    given = {name: given[name] for name in given if name in asked}
+    with pytest.raises(RangeError, match="svm: expected an optimal solution"):
+        check(**given, svm=not_optimal(svm, kind))
+    check(**given, svm=svm)
+
+
+def test_other_svms_that_are_not_optimal_are_refused():
+    data = make_priorities(5, n=6, T=3, seed=1)
+    svm, trace = solve_graph_svm(data), train_next_token(data, NGD(0.5), 50)
+    with pytest.raises(RangeError, match="svm: expected an optimal solution"):
+        check_retrieval(data, trace, not_optimal(svm, "longer"))
+
+
+def test_the_rounding_of_a_solution_is_what_the_solver_leaves():
+    data = CASES["Assumption 2"]
+    trace, svm = train(data, NGD(0.1), 3), solve_w_svm(data)
+    assert norm_rounding(Run(data, trace, certify(svm.rows, (1 + 1e-8) * svm.dual))) < 1e-7
+    with pytest.raises(RangeError, match="gap 1e-05"):
+        Run(data, trace, certify(svm.rows, (1 + 1e-5) * svm.dual))
 
 
 def test_single_precision_tokens_are_read_in_double():

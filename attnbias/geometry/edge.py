@@ -61,11 +61,11 @@ def decide(
 
     Examples
     --------
-    >>> from attnbias import Dataset
     >>> from attnbias.geometry.tokens import LabelRows
-    >>> rows = LabelRows(torch.tensor([[1.0, 1e-9], [-1.0, 1e-9]]).double(), torch.zeros(2).long())
-    >>> dual, u = decide(rows, torch.ones(2).double(), start=torch.ones(2).double())
-    >>> u.tolist()
+    >>> pair = torch.tensor([[1.0, 1e-9], [-1.0, 1e-9]], dtype=torch.float64)
+    >>> ones = torch.ones(2, dtype=torch.float64)
+    >>> dual, u = decide(LabelRows(pair, torch.zeros(2).long()), ones, start=ones)
+    >>> [abs(round(x, 3)) for x in u.tolist()]
     [0.0, 1000000000.0]
     """
     if not (bool(start.isfinite().all()) and float(start @ right) > 0):

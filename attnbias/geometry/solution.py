@@ -232,6 +232,6 @@ def require_optimal(name: str, svm: SVMSolution) -> SVMSolution:
             expected=f"an optimal solution: residuals and duality gap of at most {LOOSE:g}",
             got=f"residuals {svm.primal_residual:.2g} and {svm.dual_residual:.2g}, "
             f"gap {svm.duality_gap:.2g}",
-            remedy="pass solve_w_svm(data)",
+            remedy="pass what the solver returned, solve_w_svm(data) or its like",
         )
     return svm

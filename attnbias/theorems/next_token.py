@@ -12,6 +12,7 @@ from ..dynamics.next_token import NextTokenTrace
 from ..errors import DtypeError
 from ..geometry.constants import lambert
 from ..geometry.priority import PriorityRows
+from ..geometry.solution import require_optimal
 
 STATEMENT = "1 - cosine(W_t, graph SVM), against the bound of the log loss"
 SOURCE = "retrieval by the log loss, ours"
@@ -43,7 +44,7 @@ def check_retrieval(data: NextTokenData, trace: NextTokenTrace, svm) -> Check:
 
     Raises
     ------
-    DtypeError
+    DtypeError, RangeError
 
     Notes
     -----
@@ -70,6 +71,7 @@ def check_retrieval(data: NextTokenData, trace: NextTokenTrace, svm) -> Check:
             got=f"{type(trace).__name__}, {type(svm).__name__}",
             remedy="train with train_next_token, solve with solve_graph_svm",
         )  # fmt: skip
+    require_optimal("svm", svm)
     if len(svm.rows.ties):
         return Check.not_applicable(STATEMENT, "for labels without a tie", source=SOURCE)
     start, path, across = _since_positive(trace, svm)

@@ -205,7 +205,7 @@ def _before(run: Run, capped: np.ndarray):
     yield LONGEST.along(run, length, longest, free & known, **settings)
     floor = shortest * run.step
     yield FLOOR.along(
-        run, run.trace.path_length, floor, free & (run.step > 0), empty=ALWAYS_CAPPED,
+        run, run.trace.path_length, floor, free & (run.step > 0), empty=end or ALWAYS_CAPPED,
         rounding=MEASURED * floor, reason=end,
     )  # fmt: skip
     turn = first_turned(run)

@@ -11,6 +11,7 @@ from ..dynamics.nonlinear import NonlinearTrace
 from ..errors import DtypeError
 from ..geometry.constants import lambert
 from ..geometry.several import SeveralRows
+from ..geometry.solution import require_optimal
 
 STATEMENT = "1 - cosine(W_t, several-token SVM), against the bound of split steps"
 SOURCE = "split steps under a nonlinear head, ours"
@@ -40,7 +41,7 @@ def check_several(trace: NonlinearTrace, svm) -> Check:
 
     Raises
     ------
-    DtypeError
+    DtypeError, RangeError
 
     Notes
     -----
@@ -74,6 +75,7 @@ def check_several(trace: NonlinearTrace, svm) -> Check:
     if not (math.isfinite(low) and math.isfinite(high)):
         reason = "for split runs in which no token outside the sets is ever pulled up"
         return Check.not_applicable(STATEMENT, reason, source=SOURCE)
+    require_optimal("svm", svm)
     unit = svm.weights.numpy() / svm.norm
     along = np.tensordot(trace.W, unit, 2)
     ahead = np.flatnonzero(along >= 0)
