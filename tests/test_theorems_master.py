@@ -323,6 +323,7 @@ def pair_ratio(check, pick):
     return ratio
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "check, pick, least, most",
     [
