@@ -7,6 +7,7 @@ stderr, where no recorded cell has anything. A cell that raises fails before it 
 from __future__ import annotations
 
 import pytest
+import warm_kernels
 
 from tools.compare_outputs import compare_outputs, tolerance
 
@@ -19,8 +20,13 @@ def compare(cell, found, recorded, skip_compare=None) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Put the comparison into nbval, where it is asked for notebooks."""
+    """Put the comparison into nbval, where it is asked for notebooks, and warm kernels."""
     if config.getoption("nbval", default=False):
+        from jupyter_client.provisioning import local_provisioner
         from nbval.plugin import IPyNbCell
 
         IPyNbCell.compare_outputs = compare
+        if warm_kernels.POSSIBLE:
+            parent = warm_kernels.Parent()
+            local_provisioner.launch_kernel = parent.launch
+            config.add_cleanup(parent.end)

@@ -137,13 +137,6 @@ SLOW = {
     "momentum",
     "polyak, general",
     "ngd, bad start",
-    "ngd, three sequences",
-    "ngd, logistic, random start",
-    "ngd, ragged",
-    "momentum, bad start",
-    "ngd, general",
-    "polyak, cap, equal scores",
-    "ngd, general, bad start",
 }  # seconds each, in hundreds of digits
 
 

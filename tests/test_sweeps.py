@@ -371,6 +371,7 @@ def test_a_size_beyond_memory_is_said_with_the_number(block, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_table_beyond_memory_is_refused():
     grid = changed(data={"model": "example1", "seed": "0:4000"}, steps=10**6, record=10**5)
     with pytest.raises(MemoryLimitError, match="table"):
@@ -482,6 +483,7 @@ def test_progress_says_the_size_first(tmp_path, capsys):
     assert err.startswith("32 runs on 8 data sets") and "32/32" in err
 
 
+@pytest.mark.slow
 def test_a_named_signal_leaves_whole_files(tmp_path):
     many = {**GRID["data"], "seed": "0:5000"}  # hours of work, none of them waited for
     grid = changed(data=many, steps=200_000, record=20, train={}, rule=["NGD(0.1)"])

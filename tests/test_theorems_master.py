@@ -404,6 +404,7 @@ def pair_ratio(check, pick):
     return ratio
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "check, pick, least, most",
     [

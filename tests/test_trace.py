@@ -281,6 +281,7 @@ def test_damage_anywhere_is_found_or_harmless(tmp_path):
 # ---- checkpoints ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_runs_are_bit_for_bit_the_unbroken_ones(tmp_path):
     """SIGKILL at random moments, some of them within a write, five times a form."""
     folders = [str(Path(attnbias.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
@@ -401,6 +402,7 @@ def test_no_checkpoint_is_written_unasked(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
 @pytest.mark.parametrize("form", [("compiled", "span"), ("torch", "span")])
 def test_ctrl_c_stops_soon_and_loses_nothing(form, tmp_path):
