@@ -267,9 +267,9 @@ PROOF = (
         "In linear logistic regression momentum has a faster proved rate; to extend it to "
         "attention is open.",
         "Section 6",
-        "chap-figure2",
+        "chap-momentum",
         "a",
-        undecided("a statement on other work; the open question belongs to a later chapter"),
+        undecided("a statement on other work; the chapter tries it on attention"),
     ),
     Claim(
         "priority",
