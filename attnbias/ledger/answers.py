@@ -229,16 +229,16 @@ ANSWERS = (
     ),
     Answer(
         "Where do runs end with free queries and unequal scores?",
-        "At locally optimal tokens, not always the optimal ones, and turn to their SVM like "
-        "$1/t^2$ once they have settled.",
+        "Once they have settled, at locally optimal tokens, not always the optimal ones; and they "
+        "turn to the SVM of these like $1/t^2$.",
         "proved in part",
         "chap-plane",
         ("free-local-ends",),
     ),
     Answer(
         "How fast do $K$ and $Q$ turn to the nuclear-norm SVM?",
-        "With an exponent that the SVM's certificate gives. It was read off before the runs; its "
-        "derivation is a linearisation.",
+        "In the median of starts with an exponent that the SVM's certificate gives. It was read "
+        "off before the runs; its derivation is a linearisation, and single starts lag behind.",
         "predicted",
         "chap-plane",
         ("factor-exponents",),
@@ -262,9 +262,10 @@ ANSWERS = (
     ),
     Answer(
         "How fast do several tokens settle, and where do NGD, ties and flat heads lead?",
-        "Like $1/t^2$ with a constant known beforehand. NGD with one norm swings by half a step; "
-        "a token at the edge of the best mixture vanishes like $t^{-1/2}$ under GD; a sequence in "
-        "a flat region of a relu head drops out.",
+        "With short steps like $1/t^2$ with a constant known beforehand. NGD with one norm swings "
+        "by half a step; a token at the edge of the best mixture vanishes like $t^{-1/2}$ under "
+        "GD; a sequence in a flat region of a relu head drops out, in most runs whose sets are "
+        "strictly decided.",
         "predicted",
         "chap-several-tokens",
         ("several-law", "several-swing", "several-flat", "several-tie"),
@@ -287,9 +288,9 @@ ANSWERS = (
     ),
     Answer(
         "Where do a prompt and a decoder go when both are trained?",
-        "The step sizes decide: with steps of their own to a moving margin, with the prompt "
-        "slowed to the relaxed SVM of the literature.",
-        "predicted",
+        "The step sizes decide: with steps of their own to the moving margin of the ratio of norms "
+        "that the run shows, with the prompt slowed to the relaxed SVM of the literature.",
+        "measured",
         "chap-prompt",
         ("prompt-joint",),
     ),
@@ -313,9 +314,10 @@ ANSWERS = (
     ),
     Answer(
         "When does the exponent $-2$ of $1 - $ cosine show?",
-        "In the study once the settling rate of the data, the margin and $\\|W\\|$ multiply to "
-        "ten, and never before a hundredth, two limits read off the runs; the time goes like one "
-        "over the smallest slack. That the offset settles at this rate is proved near the limit.",
+        "With steps short enough for the offset to settle, once the settling rate of the data, "
+        "the margin and $\\|W\\|$ multiply to ten, and never before a hundredth, two limits read "
+        "off the runs; the time goes like one over the smallest slack. That the offset settles at "
+        "this rate is proved near the limit.",
         "proved in part",
         "chap-exponents",
         ("settling-rate", "unsettled", "slack-law"),

@@ -39,8 +39,8 @@ def pair_runs(seed: int):
     data = make_token_pairs(8, *kind)
     W0 = _start(data.d, seed, 1.0, 2.0)
     return (
-        train_two_layers(data, NGD(0.5, normalise="shared"), 300, W0=W0),
-        train_two_layers(make_token_pairs(1, *kind), NGD(4.0, normalise="shared"), 200),
+        train_two_layers(data, NGD(0.5, normalise="shared"), 250, W0=W0),
+        train_two_layers(make_token_pairs(1, *kind), NGD(4.0, normalise="shared"), 150),
         predicted_selection(data, W0),
     )
 

@@ -142,7 +142,7 @@ GEOMETRIES = (
         "chap-geometries",
         "d",
         _adam,
-        calls="run = train_adam(data, eta, 2500",
+        calls="run = train_adam(data, eta",
         refuted_by=(
             Refutation("the slow and the fast run change places", {"adam_runs": swaps(0.9, 8.0)}),
             Refutation("gaps grow twice as fast",

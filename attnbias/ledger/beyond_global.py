@@ -111,7 +111,7 @@ BEYOND_GLOBAL = (
         "chap-global",
         "c",
         _equal_scores,
-        calls="trace = train(equal, NGD(0.2), 20_000",
+        calls="trace = train(equal, NGD(0.2)",
         refuted_by=(
             Refutation(
                 "the softmax stays at 0.1", {"train": each(series(log_nonopt_score=-0.105))}

@@ -37,8 +37,8 @@ def heads_runs(seed: int):
     """Data, decoders, their SVMs, a run of long steps and one of short ones with one norm."""
     data, u, opts = two_heads(seed, *SHAPES[seed % len(SHAPES)])
     svms = [solve_w_svm(data, opt) for opt in opts]
-    bold = train_heads(data, u, NGD(200.0), 300)
-    return data, u, svms, bold, train_heads(data, u, NGD(0.4, normalise="shared"), 400)
+    bold = train_heads(data, u, NGD(200.0), 200)
+    return data, u, svms, bold, train_heads(data, u, NGD(0.4, normalise="shared"), 250)
 
 
 def _own(e) -> Finding:
@@ -48,8 +48,8 @@ def _own(e) -> Finding:
         checks += check_heads(data, u, bold)
         for h, svm in enumerate(svms):
             error = bold.alignment_error(h, svm.weights.numpy())
-            early = error[bold.step >= 30][0]
-            words = "1 - cosine of a head with its own W_mm, at step 300 over step 30"
+            early = error[bold.step >= 20][0]
+            words = "1 - cosine of a head with its own W_mm, at step 200 over step 20"
             checks.append(Check(words, float(error[-1] / early), 0.2))
     return judge(
         checks,
@@ -65,7 +65,7 @@ def _balance(e) -> Finding:
         _, _, svms, _, run = e.run(heads_runs, seed)
         ratio = float(run.W_norm[-1, 0] / run.W_norm[-1, 1]) * svms[1].norm / svms[0].norm
         checks.append(Check("ratio of norms over predicted, minus 1", abs(ratio - 1), 0.03))
-    return judge(checks, note="ten data sets of five shapes, 400 steps of NGD with a shared norm")
+    return judge(checks, note="ten data sets of five shapes, 250 steps of NGD with a shared norm")
 
 
 @functools.cache
@@ -74,7 +74,7 @@ def near_heads(start: float) -> HeadsTrace:
     pair, W0 = make_separation_pair(), torch.zeros(2, 2, 2).double()
     W0[:, 0, 0] = torch.tensor([start + 1e-6, start])
     u = torch.stack([pair.u, pair.u])
-    return train_heads(pair, u, GD(0.2), 900, W0=W0, record=200)
+    return train_heads(pair, u, GD(0.3), 600, W0=W0, record=200)
 
 
 def _growth(e) -> Finding:
@@ -89,7 +89,7 @@ def _growth(e) -> Finding:
         ]
     return judge(
         checks, show="largest growth",
-        note="one sequence of two tokens, ten starts with softmax 3% to 22%, 900 steps of GD",
+        note="one sequence of two tokens, ten starts with softmax 3% to 22%, 600 steps of GD",
     )  # fmt: skip
 
 
@@ -120,7 +120,7 @@ BEYOND_HEADS = (
         "Each of several heads turns to its own W-SVM, as long as its softmax scores stay up.",
         "c",
         _own,
-        "check_heads(data, u, train_heads(data, u, NGD(500.0), 300, W0=start))",
+        "check_heads(data, u, train_heads(data, u, NGD(500.0)",
         Refutation(
             "heads turn aside by 1 - cosine 0.5",
             {"heads_runs": altered(HeadsTrace, W=lambda run: aside(run.W, 0.5))},
@@ -140,7 +140,7 @@ BEYOND_HEADS = (
         "On one row two nearly equal heads part by a known factor at most, and meet again.",
         "c",
         _growth,
-        "run = train_heads(pair, same, rule, 800, W0=start, record=100)",
+        "run = train_heads(pair, same, rule",
         Refutation("they never meet again", {"near_heads": altered(HeadsTrace, W=_never_meet)}),
         Refutation("they part twice as far", {"near_heads": altered(HeadsTrace, W=_farther)}),
     ),

@@ -142,7 +142,7 @@ LOSSES = (
         "With u fixed every decreasing loss with a slope that vanishes nowhere keeps M1 and M2.",
         "c",
         _rates,
-        "check_any_loss(pair, train(pair, NGD(0.1), 200, loss=loss",
+        "check_any_loss(pair, train(pair, NGD(0.1)",
         Refutation("1 - cosine stays at 0.5", {"loss_runs": each(series(W_alignment_error=0.5))}),
         Refutation("1 - cosine falls like 1/t", {"loss_runs": each(_AS_ONE_OVER_T)}),
     ),

@@ -151,7 +151,7 @@ BEYOND_NEXT_TOKEN = (
         "Cross-entropy gives the rarer of two tied labels nothing beyond a known share.",
         "c",
         _threshold,
-        'run = train_next_token(tie, GD(2.0), 1500, loss="cross-entropy", decoder=beta * eye)',
+        'run = train_next_token(data, GD(2.0), ',
         Refutation(
             "the rarer label keeps a hundredth of the attention",
             {"train_next_token": altered(

@@ -118,7 +118,7 @@ BEYOND_PLANE = (
         "The certificate of the nuclear-norm SVM gives the exponent with which K Q' turns to it "
         "it is near, within a tenth, on two pairs in the plane.",
         _factor_exponents,
-        "factors[tokens] = train_factors(data, K0, Q0, 0.1, 10_000",
+        "factors[tokens] = train_factors(data, K0, Q0",
         Refutation("K Q' stays 1 - cosine 0.01 aside", {"plane_factors": _ASIDE}),
     ),
     _claim(
@@ -126,7 +126,7 @@ BEYOND_PLANE = (
         "On one pair of sequences, dividing the gradients of K and Q each by its own norm leads "
         "away from the nuclear SVM; dividing them together does not.",
         _each_turns,
-        "run = train_factors(pairs[3], *make_factors(2, 2), 0.1, 10_000",
+        "run = train_factors(pairs[3], *make_factors(2, 2)",
         Refutation("the two change places", {"plane_factors": swaps("together", "each")}),
     ),
 )

@@ -123,7 +123,7 @@ BEYOND_RANKS = (
         "after 1,000 steps.",
         "d",
         _thin,
-        "run = train_factors(data, *make_factors(8, 8, scale=0.01, seed=seed), 0.3, 2000",
+        "run = train_factors(data, *make_factors(8, 8, scale=0.01, seed=seed)",
         Refutation("W turns no more after step 100", {"thin_run": altered(MatrixRun, W=_stops)}),
     ),
 )

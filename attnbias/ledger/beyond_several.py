@@ -237,7 +237,7 @@ BEYOND_SEVERAL = (
         "the SVM of all.",
         "d",
         _flat,
-        "draws, runs = train_relu(d, range(1, 101))",
+        "draws, runs = train_relu(d",
         Refutation("W turns aside by 1 - cosine 0.1", {"relu_runs": _aside(0.1)}),
     ),
     _claim(
@@ -245,7 +245,7 @@ BEYOND_SEVERAL = (
         "A token at the edge of the best mixture vanishes like t^(-1/2) under GD, others like 1/t.",
         "d",
         _tie,
-        "run = train_nonlinear(one, QuadraticHead(scores, 0.5), GD(8.0), 3000, record=200)",
+        "run = train_nonlinear(one, QuadraticHead(scores, 0.5), GD(8.0)",
         Refutation("the tied token falls like another",
                    {"tie_run": altered(NonlinearTrace, log_attention=_alike)}),
     ),
