@@ -55,6 +55,20 @@ def test_two_forked_kernels(parent, tmp_path):
         assert not manager.is_alive()
 
 
+@pytest.mark.slow
+def test_a_kernel_ends_with_the_process_that_forked_it(parent, tmp_path):
+    manager, client = start_new_kernel(cwd=str(tmp_path))
+    client.stop_channels()
+    kernel = warm_kernels.Forked(manager.provisioner.pid)
+    assert kernel.poll() is None
+    parent.end()
+    until = time.monotonic() + 20
+    while kernel.poll() is None and time.monotonic() < until:
+        time.sleep(0.1)
+    assert kernel.poll() == 0
+    manager.cleanup_resources()
+
+
 def test_a_process_that_is_gone_is_told_from_one_that_lives():
     assert warm_kernels.Forked(os.getpid()).poll() is None
     child = os.posix_spawn("/bin/true", ["true"], os.environ)

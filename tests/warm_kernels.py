@@ -103,6 +103,9 @@ def become_kernel(arguments: list[str], env: dict[str, str], cwd: str) -> None:
 def serve() -> None:
     """Import what chapters import; then fork a kernel for each line of the standard input."""
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+    os.environ["JPY_PARENT_PID"] = str(
+        os.getpid()
+    )  # read on import: kernels end when this one does
     sys.path.pop(0)  # the folder of this file, which a kernel does not search
     # pandas asks on import whether it is in a kernel, and shows as many columns as fit if not
     builtins.get_ipython = lambda: SimpleNamespace(kernel=None)
