@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from edge_instances import FAMILIES
 from hypothesis import given
 from hypothesis import strategies as st
 from instances import FEW
@@ -286,3 +287,21 @@ def test_figure_draws_each_label_once():
         [PATH, {**PATH, "rays": {"SVM": [1, 1]}, "tokens": [[0, 1]], "chosen": (0,)}]
     )
     assert [text.get_text() for text in fig.legends[0].get_texts()] == ["a", "SVM"]
+
+
+@pytest.mark.parametrize("family", FAMILIES[:5], ids=lambda family: family.__name__)
+def test_relaxed_problems_at_the_edge_are_decided(family):
+    """Before, every fourth or so ended in a SolverError."""
+    for seed in range(12):
+        data = family(np.random.default_rng(seed))
+        right = torch.ones(data.n).double()
+        right[-1] = 0.0 if data.n > 1 else 1.0
+        rows = gap_rows(data)
+        try:
+            found = solve_relaxed_svm(data, right)
+        except InfeasibleError as error:
+            a = error.certificate
+            assert float(a.min()) >= 0 and float(a @ right[rows.sequence]) > 0
+            assert float(rows.combine(a).norm()) <= 1e-8 * float(a @ rows.norms())
+        else:
+            assert found.duality_gap <= 1e-6

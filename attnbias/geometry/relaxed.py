@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from .._validate import as_float_tensor, require_finite, require_shape
 from ..data import Dataset
 from ..errors import InfeasibleError, RangeError, SolverError
 from .bounds import Bounds, bounds
+from .edge import LARGEST, decide
 from .tokens import GapRows, gap_rows
 
 _RANK = 1e-12  # eigenvalues of the Gram matrix below this share of the largest are rounding
@@ -121,24 +123,54 @@ def solve_relaxed_svm(data: Dataset, right, opt=None) -> RelaxedSVM:
     each = b.to(rows.differences.device)[rows.sequence]
     size, dual = smallest_above(row_coordinates(rows), each.cpu().numpy())
     dual = torch.from_numpy(dual).to(rows.differences)
-    if not size < np.inf:
+    if size < np.inf:
+        solution = certify_relaxed(rows, each, _refined(rows, dual, each))
+        if solution.duality_gap <= _WIDEST:
+            return solution
+    elif isinstance(found := _infeasible(rows, dual, each), InfeasibleError):
+        raise found
+    if len(each) > LARGEST:
+        raise _undecided(f"{len(each)} rows that prove neither")
+    dual, W = _decided(rows, each, dual)
+    if W is None:
         raise _infeasible(rows, dual, each)
-    solution = certify_relaxed(rows, each, _refined(rows, dual, each))
+    solution = certify_relaxed(rows, each, dual, W)
     if not solution.duality_gap <= _WIDEST:
         raise _undecided(f"a relative duality gap of {solution.duality_gap:.1e}")
     return solution
 
 
-def certify_relaxed(rows: GapRows, right: torch.Tensor, dual: torch.Tensor) -> RelaxedSVM:
-    """What given dual weights (N',) prove about right sides (N',), whoever found them."""
-    W = rows.combine(dual)
+def _decided(rows: GapRows, right: torch.Tensor, start: torch.Tensor):
+    """`decide` with 50 digits, also where rows are zero: they ask for nothing, or for too much."""
+    some = rows.norms() > 0
+    if bool((right[~some] > 0).any()):
+        return (~some & (right > 0)).to(right), None
+    part = dataclasses.replace(
+        rows,
+        differences=rows.differences[some],
+        sequence=rows.sequence[some],
+        token=rows.token[some],
+    )
+    found, W = decide(part, right[some], start[some])
+    return torch.zeros_like(right).masked_scatter_(some, found), W
+
+
+def certify_relaxed(
+    rows: GapRows, right: torch.Tensor, dual: torch.Tensor, weights: torch.Tensor | None = None
+) -> RelaxedSVM:
+    """What given dual weights (N',) prove about right sides (N',), whoever found them.
+
+    `weights` is a primal point close to the rows' sum, by default the sum itself.
+    """
+    total = rows.combine(dual)
+    W = total if weights is None else weights
     margins, norm = rows.gaps(W), float(W.norm())
     asked = right > 0
     share = float((margins[asked] / right[asked]).min())
     slip = float((margins + _BELOW * rows.norms() * norm)[~asked].min()) if (~asked).any() else 0.0
     share = share if slip >= 0 else 0.0
     lower = float(right @ dual) if float(dual.min()) >= 0 else 0.0
-    both, scale = bounds(norm, share, lower, norm), share if share > 0 else 1.0
+    both, scale = bounds(norm, share, lower, float(total.norm())), share if share > 0 else 1.0
     return RelaxedSVM(W / scale, dual / scale, margins / scale, right, both, rows)
 
 
