@@ -392,7 +392,7 @@ def test_a_closed_simplex(n):
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 def test_every_problem_at_the_edge_is_decided(family):
-    """Either weights or Gordan's certificate, both proved; 18 or 19 of these 96 had neither before."""
+    """Either weights or Gordan's certificate, both proved; before, 19 of 96 had neither."""
     kinds = set()
     for seed in range(16):
         data = family(np.random.default_rng(seed))
