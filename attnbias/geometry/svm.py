@@ -125,6 +125,8 @@ def _at_the_edge(rows, thin, basis, problem: str, start: torch.Tensor) -> SVMSol
     if refusal is not None:
         raise refusal
     dual, point = decide(thin, torch.ones_like(sizes), shares)
+    if even is None or point is None:
+        raise undecided(problem, "rows that cancel by weights which float64 does not hold")
     # Rounding takes 2e-16 |z| |W| of a margin; a share of the even margins makes up for that.
     total, spare = thin.combine(dual), float(point.norm() / even.norm()) * even
     for at in (point, point + LOOSE / 2 * spare):

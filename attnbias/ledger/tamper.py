@@ -168,15 +168,6 @@ def table(claims: Callable, **columns) -> Callable:
     return alter
 
 
-def retold(**changes) -> Callable:
-    """Every trace with series replaced, as by `series`, and without the last W, which would tell.
-
-    The checks that rebuild a run from its logit gaps refuse a trace whose last W has others.
-    """
-    none = torch.zeros(0, 0, dtype=torch.float64)
-    return each(lambda trace: dataclasses.replace(series(**changes)(trace), W=none))
-
-
 def swaps(first: str, second: str) -> Callable[[dict], dict]:
     """A dict of runs in which two labels are exchanged."""
     return lambda runs: {**runs, first: runs[second], second: runs[first]}
