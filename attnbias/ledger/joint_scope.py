@@ -131,7 +131,7 @@ def _given_up(run: Trace) -> Trace:
 
 SCOPE = (
     Claim(
-        "any-T",
+        "any-t",
         "The joint results extend to more than two tokens under Assumption 2 at every iteration.",
         "Section 4.2",
         "chap-joint-loss",

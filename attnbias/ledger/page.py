@@ -42,9 +42,9 @@ does not.
 A check whose hypotheses a run does not meet is *silent*, and a claim with a silent check is
 undecided.
 
-The letter behind a source is the provenance of the form that was checked:
-[a] forced by the surviving text, [b] recalled, [c] derived and proved here, [d] our choice.
-A verdict on [b] to [d] is one on that form.
+The badge behind a source is the provenance of the form that was checked
+({ref}`sec-provenance`); an a leads to the words of the paper that carry the claim.
+A verdict on b to d is one on that form.
 """
 
 
@@ -151,9 +151,11 @@ def _item(entry: dict) -> str:
 def _row(entry: dict) -> str:
     measured = entry["number"]
     measured += ("; " if measured and entry["note"] else "") + entry["note"]
+    letter = entry["provenance"]
+    badge = f"a:{entry['key']}" if letter == "a" else letter
     cells = (
         entry["text"],
-        f"{entry['source']} [{entry['provenance']}]",
+        f"{entry['source']} {{prov}}`{badge}`",
         f"**{entry['verdict']}**",
         measured,
         f"{{ref}}`{entry['chapter']}`",
