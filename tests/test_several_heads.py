@@ -106,7 +106,7 @@ def test_each_head_turns_to_its_own_svm_and_not_to_the_others():
         assert run.alignment_error(h, svms[h])[-1] < ASYMPTOTIC
         assert run.alignment_error(h, svms[1 - h])[-1] > 0.5
     assert check_heads(data, u, run).all_hold
-    assert check_heads(data, u, run)[0].vacuous
+    assert check_heads(data, u, train_heads(data, u, NGD(0.4), 10))[0].vacuous
     bold = train_heads(data, u, NGD(200.0), 300)
     assert check_heads(data, u, bold).all_hold and not check_heads(data, u, bold)[0].vacuous
     assert not any(check.holds for check in check_heads(data, u.flip(0), bold))
@@ -128,7 +128,7 @@ def test_check_needs_assumption_2_and_says_nothing_in_the_trap():
     trap = make_two_sample_trap()
     both = torch.stack([trap.u, trap.u])
     check = check_heads(trap, both, train_heads(trap, both, NGD(0.2), 200))[0]
-    assert check.bounds[-1] > 1e9 and check.values[-1] > 0.5
+    assert check.bounds[-1] > 2 and check.values[-1] > 0.5  # 1 - cosine is at most 2
 
 
 RAGGED = Dataset(torch.ones(2, 3, 2).double(), [1, -1], lengths=[2, 3])

@@ -54,6 +54,11 @@ class Refutation:
     change : mapping of str to callable
         By the name of what the evidence gives (an attribute or method of `Evidence`, or the
         function that `Evidence.run` called), what replaces its value: value to value.
+
+    Examples
+    --------
+    >>> Refutation("lengths are doubled", {"abs": lambda length: 2 * length}).words
+    'lengths are doubled'
     """
 
     words: str

@@ -26,6 +26,12 @@ class Tampered:
     change : mapping of str to callable
         By the name of an attribute or method of the evidence, or of a function that it was
         asked to `run`: what is made of each value.
+
+    Examples
+    --------
+    >>> from attnbias.ledger import Evidence
+    >>> Tampered(Evidence(), {"abs": lambda length: 2 * length}).run(abs, -3)
+    6
     """
 
     def __init__(self, evidence, change: Mapping[str, Callable]) -> None:
@@ -56,6 +62,16 @@ def refute(claim: Claim, evidence, refutation: Refutation) -> Finding:
     ------
     ValueError
         If the claim never asks for what the refutation alters.
+
+    Examples
+    --------
+    >>> from attnbias import Check
+    >>> from attnbias.ledger import Evidence, judge
+    >>> longer = Refutation("lengths are doubled", {"abs": lambda length: 2 * length})
+    >>> claim = Claim("a", "At most 3.", "ours", "chap-tokens", "c",
+    ...               lambda e: judge([Check("length", e.run(abs, -3), 3)]), "", (longer,))
+    >>> claim.judge(Evidence()).verdict, refute(claim, Evidence(), longer).number
+    ('holds', 'length: 6 <= 3')
     """
     tampered = Tampered(evidence, refutation.change)
     found = claim.judge(tampered)
