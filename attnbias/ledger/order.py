@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..checks import Check
 from ..theorems import check_order
 
 
 def no_slower(
-    statement: str, step, values, rate: Callable, *, tolerance: float = 0.05, source: str = ""
+    statement: str,
+    step,
+    values,
+    rate: Callable | ArrayLike,
+    *,
+    tolerance: float = 0.05,
+    source: str = "",
 ) -> Check:
     """That values are O(rate(step)): by `check_order`, their ratio does not grow.
 
@@ -22,8 +29,8 @@ def no_slower(
     ----------
     statement : str
     step, values : (R,) arrays
-    rate : callable
-        Of the steps, such as `lambda t: np.log(t) ** 2 / t`.
+    rate : callable or (R,) array
+        Of the steps, or its values, such as `lambda t: np.log(t) ** 2 / t`.
     tolerance : float
         What a ratio that tends to its limit from below may still grow by, from the last decade
         but one to the last.

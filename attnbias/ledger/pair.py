@@ -14,6 +14,7 @@ from ..geometry.svm import solve_w_svm
 from ..theorems import check_gd_lower_bound, check_ngd_separation
 from .claim import Claim, Finding, Refutation, judge
 from .evidence import LONG, Evidence
+from .order import no_slower
 from .tamper import retold
 
 NOTE = f"the pair of Section 3.3, ten starts and step sizes, {LONG:.0e} steps"
@@ -58,12 +59,17 @@ def _ngd_on_pair(e: Evidence) -> Finding:
 
 
 def _loss_and_direction(e: Evidence) -> Finding:
-    ratios = [
-        math.log(run.W_alignment_error[-1]) / float(run.log_loss_gap[-1])
-        for run in e.pair_runs("NGD")
-    ]
-    words = "log of 1 - cosine over log of the loss gap, at the end, NGD"
-    return judge([Check(words, max(ratios), 0.01)], note=f"exp(-t) beside 1/t^2; {NOTE}")
+    checks = []
+    for run in e.pair_runs("NGD"):
+        t, error, loss = run.step, run.W_alignment_error, run.log_loss_gap
+        words = "log of 1 - cosine over log of the loss gap, at the end, NGD"
+        checks += [
+            Check(words, math.log(error[-1]) / float(loss[-1]), 0.01),
+            no_slower("1 - cosine over 1/t^2", t, error, lambda t: t**-2.0),
+            no_slower("the same from below", t, 1 / error, lambda t: t**2.0),
+            no_slower("-1 / log of the loss gap", t[1:], -1 / loss[1:], lambda t: 1 / t),
+        ]
+    return judge(checks, show="log of 1 - cosine", note=f"exp(-t) beside 1/t^2; {NOTE}")
 
 
 PAIR = (
@@ -137,6 +143,7 @@ PAIR = (
         _loss_and_direction,
         calls="train(pair, rule, 10**6",
         refuted_by=(
+            Refutation("W stays at 1 - cosine 0.5", {"pair_runs": retold(W_alignment_error=0.5)}),
             Refutation(
                 "the loss falls like 1/t^2 as well",
                 {

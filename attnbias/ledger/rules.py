@@ -104,18 +104,24 @@ SCALES = (9.0, 9.5, 10.0, 10.5, 11.0, 11.5, 12.0, 14.0, 16.0, 20.0)
 
 
 def _cap_stabilises(e: Evidence) -> Finding:
-    free, capped = [], []
+    free, capped, rises = [], [], []
     for scale in SCALES:
         data, W0 = make_bad_start(scale)
         svm = solve_w_svm(data)
         for cap, found in ((math.inf, free), (10.0, capped)):
             run = e.run(train, data, Polyak(cap), 3000, W0=W0, svm=svm, record=50)
             found.append(run.status)
+            rises.append((cap, float(run.log_loss_gap[-1] - run.log_loss_gap[0])))
+    up = [rise for cap, rise in rises if cap == math.inf]
+    down = [rise for cap, rise in rises if cap < math.inf]
     return judge(
         [
             Check("uncapped runs that diverge", free.count("diverged"), len(SCALES), ">="),
             Check("capped runs that complete", capped.count("completed"), len(SCALES), ">="),
+            Check("log of the loss gap, end less start, uncapped: least", min(up), 0.0, ">="),
+            Check("log of the loss gap, end less start, capped: largest", max(down), 0.0),
         ],
+        show="capped runs",
         note="Figure 8's data from |W_0| = 9 to 20, the true L*, cap 10; below 9 no run diverges",
     )
 
@@ -193,7 +199,13 @@ POLYAK = (
         "a",
         _cap_stabilises,
         calls="train(data, Polyak(10.0)",
-        refuted_by=(Refutation("capped runs diverge as well", {"train": each(_diverges)}),),
+        refuted_by=(
+            Refutation("capped runs diverge as well", {"train": each(_diverges)}),
+            Refutation(
+                "the loss of capped runs ends above its start",
+                {"train": retold(log_loss_gap=lambda run, old: old[0] + 0.1)},
+            ),
+        ),
     ),
     Claim(
         "polyak-gradient",
