@@ -70,8 +70,10 @@ def _fastest_p(e: Evidence) -> Finding:
         checks.append(Check(words, float((best - _ends(dm[name])).max()), 0.0))
         for (_, run), (_, other) in zip(dm["p = 2/3"], dm[name], strict=True):
             part = fall(other)[2:] / fall(run)[2:]
-            words = f"log(1 / L) at {name} over that at 2/3, against t^(2/3 - p)"
-            checks.append(no_slower(words, run.step[2:], part, lambda t, p=p: t ** (2 / 3 - p)))
+            words = f"log(1 / L) at {name} over that at 2/3, against their paths"
+            checks.append(
+                no_slower(words, run.step[2:], part, lambda t, p=p: path(p)(t) / path(2 / 3)(t))
+            )
     return judge(
         checks,
         show="log loss",

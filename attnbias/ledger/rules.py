@@ -26,7 +26,7 @@ from .evidence import EDGE, STEPS, Evidence, on_instances
 from .fixed import STALLED, alignment_order, gd_limit_rate
 from .instances import instances
 from .order import no_slower
-from .setting import theorem1_rate
+from .setting import UNEVEN, saturates_fast, theorem1_rate
 from .tamper import each, retold
 
 #: 1 - (z - 0.7)^3: continuously differentiable, strictly decreasing, of slope 0 at 0.7.
@@ -60,6 +60,8 @@ def _other_losses(e: Evidence) -> Finding:
             )
             error = run.W_alignment_error
             others.append(no_slower("1 - cosine, logistic", run.step, error, rate, tolerance=room))
+            if rate is theorem1_rate:
+                others.append(saturates_fast(run))
     note = "GD on the pair of Section 3.3 with 1 - (z - 0.7)^3 ends at softmax "
     note += f"{max(ends):.4f}; "
     note += f"logistic on {EDGE}; polynomial tail and smooth hinge on the pair"
@@ -149,6 +151,7 @@ POLYAK = (
                 "runs with other losses stay at 1 - cosine 0.5",
                 {"train": retold(W_alignment_error=0.5)},
             ),
+            UNEVEN,
         ),
     ),
     Claim(
