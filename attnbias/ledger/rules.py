@@ -168,10 +168,10 @@ POLYAK = (
         "lemma3-rules",
         "Lemma 3 holds for GD and for Polyak steps as well.",
         "Theorems 6 and 7, proofs",
-        "chap-bad-start",
+        "chap-polyak",
         "a",
         _lemmas_for("GD", "Polyak"),
-        calls="check_theorem7(data, run",
+        calls="check_lemma3(tilted, run",
         refuted_by=(
             Refutation(
                 "attention to the optimal tokens falls in the first steps",
@@ -183,10 +183,10 @@ POLYAK = (
         "lemma7-rules",
         "Lemma 7 holds for GD and for Polyak steps as well.",
         "Theorem 6, proof; Theorem 7, Eq. 39",
-        "chap-gradient-preference",
+        "chap-polyak",
         "a",
         _preference,
-        calls="check_lemma7(",
+        calls="check_lemma7(tilted, run",
         refuted_by=(
             Refutation(
                 "|W_t| is half of what its gaps say",
