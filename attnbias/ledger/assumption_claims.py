@@ -22,7 +22,7 @@ from .claim import Claim, Finding, Refutation, judge
 from .evidence import EDGE, STEPS, Evidence
 from .instances import edge_instance, instances
 from .order import no_slower
-from .setting import theorem1_rate
+from .setting import UNEVEN, saturates_fast, theorem1_rate
 from .tamper import each, retold
 
 # n, T, d from Lemma 6's explicit threshold on, and how many draws of each.
@@ -62,10 +62,10 @@ def _example1_assumption2(e: Evidence) -> Finding:
 
 
 def _turn(e: Evidence, data: Dataset, eta: float, W0, svm) -> list[Check]:
-    """NGD's order on data from a start, and Theorem 1's bound."""
+    """NGD's order on data from a start, Theorem 1's bound, and that attention saturates."""
     run = e.run(train, data, NGD(eta), STEPS, W0=W0, svm=svm, record=300)
     order = no_slower("1 - cosine", run.step, run.W_alignment_error, theorem1_rate)
-    return [order, check_theorem1(data, run, svm=svm)[0]]
+    return [order, check_theorem1(data, run, svm=svm)[0], saturates_fast(run)]
 
 
 def _antipodal(e: Evidence) -> Finding:
@@ -215,7 +215,7 @@ ASSUMPTIONS = (
         "a",
         _antipodal,
         calls="train(opposite",
-        refuted_by=(Refutation("NGD stays at 1 - cosine 0.5", STALLS),),
+        refuted_by=(Refutation("NGD stays at 1 - cosine 0.5", STALLS), UNEVEN),
     ),
     Claim(
         "assumption1-alone",
@@ -235,7 +235,7 @@ ASSUMPTIONS = (
         "a",
         _any_direction,
         calls="W0=W0_here",
-        refuted_by=(Refutation("NGD stays at 1 - cosine 0.5", STALLS),),
+        refuted_by=(Refutation("NGD stays at 1 - cosine 0.5", STALLS), UNEVEN),
     ),
     Claim(
         "cone",

@@ -20,7 +20,7 @@ from .claim import Claim, Finding, Refutation, judge, starting
 from .evidence import EDGE, Evidence, on_instances
 from .instances import instances
 from .order import no_slower
-from .setting import theorem1_rate
+from .setting import saturates_fast, theorem1_rate
 from .tamper import retold
 
 
@@ -45,10 +45,7 @@ def _theorem1(e: Evidence) -> Finding:
 
 def _lemma1(e: Evidence) -> Finding:
     rows = starting(on_instances(e, check_lemma1), "least logit gap", "-log(1 - optimal")
-    slow = [
-        no_slower("-1 / log(1 - softmax)", run.step, -1 / run.log_nonopt_score, lambda t: 1 / t)
-        for _, run in e.instance_runs("NGD")
-    ]
+    slow = [saturates_fast(run) for _, run in e.instance_runs("NGD")]
     return judge([*rows, *slow], show="-log(1 - optimal", note=EDGE)
 
 

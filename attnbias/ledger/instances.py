@@ -13,9 +13,10 @@ import numpy as np
 import torch
 
 from ..data import Dataset
+from ..dynamics.trace import Trace
 from ..geometry.constants import token_constants
 from ..geometry.svm import SVMSolution, solve_w_svm
-from ..geometry.tokens import gap_rows, token_scores
+from ..geometry.tokens import gap_rows, optimal_tokens, token_scores
 
 COUNT = 12  # of random instances; `slack_pair` is one more
 # A little inside the edge, so that rounding of the tokens does not cross it.
@@ -117,6 +118,14 @@ def uneven_start(made: Instance, level: float) -> torch.Tensor:
     log_weight = (best - other).log() - other
     gaps = level + 0.5 * (log_weight - log_weight.min())[rows.sequence]
     return rows.combine(torch.linalg.solve(rows.gram(), gaps))
+
+
+def off_selected(data: Dataset, run: Trace) -> float:
+    """1 - cosine of the last W with the SVM of the tokens that it selects, for T = 2."""
+    best = optimal_tokens(data)
+    selected = torch.where(torch.as_tensor(run.gaps[-1]) > 0, best, 1 - best)
+    svm = solve_w_svm(Dataset(data.X, data.y, opt=selected))
+    return 1 - float(torch.cosine_similarity(run.W.flatten(), svm.weights.flatten(), dim=0))
 
 
 def _largest_product(norms, lengths, opt, low, high, softmax: float) -> float:

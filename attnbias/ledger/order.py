@@ -5,23 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..checks import Check
+from ..theorems import check_order
 
 
 def no_slower(
-    statement: str, step, values, rate: Callable, *, tolerance: float = 0.05, source: str = ""
+    statement: str,
+    step,
+    values,
+    rate: Callable | ArrayLike,
+    *,
+    tolerance: float = 0.05,
+    source: str = "",
 ) -> Check:
-    """That values are O(rate(step)): their ratio does not grow over the last two decades.
+    """That values are O(rate(step)): by `check_order`, their ratio does not grow.
+
+    Its tolerance is a part of the rate's own change, so it leaves a constant rate no room; here
+    it is a part of the ratio, one for all rates.
 
     Parameters
     ----------
     statement : str
     step, values : (R,) arrays
-    rate : callable
-        Of the steps, such as `lambda t: np.log(t) ** 2 / t`.
+    rate : callable or (R,) array
+        Of the steps, or its values, such as `lambda t: np.log(t) ** 2 / t`.
     tolerance : float
-        What a ratio that tends to its limit from below may still grow by.
+        What a ratio that tends to its limit from below may still grow by, from the last decade
+        but one to the last.
     source : str
 
     Examples
@@ -32,10 +44,9 @@ def no_slower(
     >>> no_slower("stalled", step, np.full(61, 0.5), lambda t: 1 / t).holds
     False
     """
-    step, values = np.asarray(step, dtype=float), np.asarray(values, dtype=float)
-    last = step > step[-1] / 10
-    before = (step > step[-1] / 100) & ~last
-    ratio = values / rate(np.maximum(step, 2.0))
-    grown = float(ratio[last].max() / ratio[before].max())
     words = f"{statement}, largest over the rate: last decade over the one before"
+    found = check_order(step, values, rate, statement=words, source=source, tolerance=0.0)
+    if not found.applicable:
+        return found
+    grown = found.value / found.bound if found.bound else np.inf
     return Check(words, grown, 1 + tolerance, "<=", source)

@@ -23,12 +23,19 @@ from .claim import Claim, Finding, Refutation, judge, starting, undecided
 from .evidence import EDGE, Evidence, on_instances
 from .fixed import GD_ROOM, M2_ROWS, STALLED, alignment_order, gd_rate
 from .instances import instances
-from .tamper import retold
+from .order import no_slower
+from .tamper import retold, stops
 
 
 def _m1_every_rule(e: Evidence) -> Finding:
     rules = ("GD", "NGD", "Polyak")
     checks = [check for rule in rules for check in on_instances(e, check_m1, rule)]
+    for rule in rules:
+        for _, run in e.instance_runs(rule):
+            moved, rate = run.path_length > 0, 1 / np.maximum(run.path_length, 1e-300)
+            error = run.W_alignment_error[moved]
+            words = "1 - cosine over 1 / path length"
+            checks.append(no_slower(words, run.step[moved], error, rate[moved]))
     note = f"{_without_A(e)} of 13 NGD runs break it with A := 0; GD, NGD and Polyak; {EDGE}"
     return judge(checks, show="|P_t|^2", note=note)
 
@@ -130,7 +137,10 @@ OURS = (
         "c",
         _m1_every_rule,
         calls="check_m1(data, run",
-        refuted_by=(Refutation("W stays at 1 - cosine 0.5", STALLED),),
+        refuted_by=(
+            Refutation("W stays at 1 - cosine 0.5", STALLED),
+            Refutation("W stops turning", {"instance_runs": stops("W_alignment_error")}),
+        ),
     ),
     Claim(
         "m2",

@@ -26,7 +26,7 @@ from .evidence import EDGE, STEPS, Evidence, on_instances
 from .fixed import STALLED, alignment_order, gd_limit_rate
 from .instances import instances
 from .order import no_slower
-from .setting import theorem1_rate
+from .setting import UNEVEN, saturates_fast, theorem1_rate
 from .tamper import each, retold
 
 #: 1 - (z - 0.7)^3: continuously differentiable, strictly decreasing, of slope 0 at 0.7.
@@ -60,6 +60,8 @@ def _other_losses(e: Evidence) -> Finding:
             )
             error = run.W_alignment_error
             others.append(no_slower("1 - cosine, logistic", run.step, error, rate, tolerance=room))
+            if rate is theorem1_rate:
+                others.append(saturates_fast(run))
     note = "GD on the pair of Section 3.3 with 1 - (z - 0.7)^3 ends at softmax "
     note += f"{max(ends):.4f}; "
     note += f"logistic on {EDGE}; polynomial tail and smooth hinge on the pair"
@@ -104,18 +106,24 @@ SCALES = (9.0, 9.5, 10.0, 10.5, 11.0, 11.5, 12.0, 14.0, 16.0, 20.0)
 
 
 def _cap_stabilises(e: Evidence) -> Finding:
-    free, capped = [], []
+    free, capped, rises = [], [], []
     for scale in SCALES:
         data, W0 = make_bad_start(scale)
         svm = solve_w_svm(data)
         for cap, found in ((math.inf, free), (10.0, capped)):
             run = e.run(train, data, Polyak(cap), 3000, W0=W0, svm=svm, record=50)
             found.append(run.status)
+            rises.append((cap, float(run.log_loss_gap[-1] - run.log_loss_gap[0])))
+    up = [rise for cap, rise in rises if cap == math.inf]
+    down = [rise for cap, rise in rises if cap < math.inf]
     return judge(
         [
             Check("uncapped runs that diverge", free.count("diverged"), len(SCALES), ">="),
             Check("capped runs that complete", capped.count("completed"), len(SCALES), ">="),
+            Check("log of the loss gap, end less start, uncapped: least", min(up), 0.0, ">="),
+            Check("log of the loss gap, end less start, capped: largest", max(down), 0.0),
         ],
+        show="capped runs",
         note="Figure 8's data from |W_0| = 9 to 20, the true L*, cap 10; below 9 no run diverges",
     )
 
@@ -143,6 +151,7 @@ POLYAK = (
                 "runs with other losses stay at 1 - cosine 0.5",
                 {"train": retold(W_alignment_error=0.5)},
             ),
+            UNEVEN,
         ),
     ),
     Claim(
@@ -159,10 +168,10 @@ POLYAK = (
         "lemma3-rules",
         "Lemma 3 holds for GD and for Polyak steps as well.",
         "Theorems 6 and 7, proofs",
-        "chap-bad-start",
+        "chap-polyak",
         "a",
         _lemmas_for("GD", "Polyak"),
-        calls="check_theorem7(data, run",
+        calls="check_lemma3(tilted, run",
         refuted_by=(
             Refutation(
                 "attention to the optimal tokens falls in the first steps",
@@ -174,10 +183,10 @@ POLYAK = (
         "lemma7-rules",
         "Lemma 7 holds for GD and for Polyak steps as well.",
         "Theorem 6, proof; Theorem 7, Eq. 39",
-        "chap-gradient-preference",
+        "chap-polyak",
         "a",
         _preference,
-        calls="check_lemma7(",
+        calls="check_lemma7(tilted, run",
         refuted_by=(
             Refutation(
                 "|W_t| is half of what its gaps say",
@@ -193,7 +202,13 @@ POLYAK = (
         "a",
         _cap_stabilises,
         calls="train(data, Polyak(10.0)",
-        refuted_by=(Refutation("capped runs diverge as well", {"train": each(_diverges)}),),
+        refuted_by=(
+            Refutation("capped runs diverge as well", {"train": each(_diverges)}),
+            Refutation(
+                "the loss of capped runs ends above its start",
+                {"train": retold(log_loss_gap=lambda run, old: old[0] + 0.1)},
+            ),
+        ),
     ),
     Claim(
         "polyak-gradient",

@@ -8,6 +8,7 @@ import torch
 from ..checks import Check
 from ..data import Dataset
 from ..dynamics.rules import NGD
+from ..dynamics.trace import Trace
 from ..dynamics.train import train
 from ..errors import InfeasibleError
 from ..geometry.svm import solve_w_svm
@@ -24,6 +25,12 @@ from .tamper import retold
 def theorem1_rate(t):
     """(log t)^2 / t."""
     return np.log(t) ** 2 / t
+
+
+def saturates_fast(run: Trace) -> Check:
+    """That the optimal tokens' softmax tends to 1 exponentially, as Lemma 1 says."""
+    rest = -1 / run.log_nonopt_score
+    return no_slower("-1 / log(1 - softmax)", run.step, rest, lambda t: 1 / t)
 
 
 def other_query(data: Dataset) -> Dataset:
@@ -48,7 +55,7 @@ def _any_query(e: Evidence) -> Finding:
         svm = solve_w_svm(data)
         run = e.run(train, data, NGD(made.ngd), STEPS, W0=0.1 * made.W0, svm=svm, record=300)
         order = no_slower("1 - cosine", run.step, run.W_alignment_error, theorem1_rate)
-        checks += [order, check_theorem1(data, run, svm=svm)[0]]
+        checks += [order, check_theorem1(data, run, svm=svm)[0], saturates_fast(run)]
     return judge(checks, show="1 - cosine, largest", note=f"the last token as the query; {EDGE}")
 
 
@@ -149,6 +156,10 @@ def _saturation(e: Evidence) -> Finding:
     )
 
 
+UNEVEN = Refutation(
+    "one sequence attends to another token", {"train": retold(log_nonopt_score=-0.3)}
+)
+
 SETTING = (
     Claim(
         "any-query",
@@ -163,6 +174,7 @@ SETTING = (
                 "with another query NGD stays at 1 - cosine 0.5",
                 {"train": retold(W_alignment_error=0.5)},
             ),
+            UNEVEN,
         ),
     ),
     Claim(
