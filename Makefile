@@ -36,7 +36,7 @@ check: $(READY)  ## unit tests and doctests without the slow ones, in under two 
 test: $(READY)  ## every unit test and doctest, then the notebooks against their recorded outputs under two arithmetics
 	$(RUN) tools/run_tests.py
 
-shake: $(READY)  ## run chapters under twelve arithmetics and name every number that moves (CHAPTERS="03_tokens" for some)
+shake: $(READY)  ## run chapters under twelve arithmetics and name every number that moves (CHAPTERS="tokens" for some)
 	$(RUN) tools/shake.py $(CHAPTERS)
 
 book: $(READY)  ## build the book into _build/html and walk every page of it
@@ -75,7 +75,7 @@ format: $(READY)  ## put the Python files in that style
 bench: $(READY)  ## the speed ratios
 	$(RUN) -m benchmarks
 
-notebooks: $(READY)  ## execute the chapters and write the .ipynb beside each (CHAPTERS="03_tokens 07_figure2" for some)
+notebooks: $(READY)  ## execute the chapters and write the .ipynb beside each (CHAPTERS="tokens figure2" for some)
 	$(RUN) tools/sync_notebooks.py $(CHAPTERS)
 
 ledger: $(READY)  ## judge every claim of the paper anew and write the ledger's page

@@ -11,7 +11,6 @@ from .data import (
     make_separation_pair,
 )
 from .dynamics.rates import fit_rate
-from .dynamics.rules import GD, NGD, Polyak
 from .dynamics.trace import Trace
 from .dynamics.train import train
 from .errors import AttnBiasError, InfeasibleError
@@ -21,6 +20,7 @@ from .geometry.svm import SVMSolution, solve_u_svm, solve_w_svm
 from .geometry.tokens import optimal_tokens, token_scores
 from .losses import Loss
 from .model import SelfAttention
+from .rules import GD, NGD, Polyak
 from .sweeps import sweep
 from .theorems import (
     check_assumption1_feasible,

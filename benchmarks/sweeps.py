@@ -21,8 +21,8 @@ import torch
 
 import attnbias
 from attnbias import NGD
+from attnbias.beyond.exponents.experiments import noisy_means
 from attnbias.dynamics.subnormal import subnormals_as_zero
-from attnbias.experiments.exponents import noisy_means
 from attnbias.sweeps import plan, read_grid
 
 from . import batched

@@ -20,19 +20,19 @@ from tolerances import (
 )
 
 from attnbias import NGD, Dataset, make_example1, make_separation_pair, solve_w_svm, train
-from attnbias.data.degenerate import make_degenerate
-from attnbias.dynamics.accelerated import train_accelerated
-from attnbias.errors import AttnBiasError
-from attnbias.figures import plot_momentum
-from attnbias.geometry.constants import limit_offset
-from attnbias.geometry.settling import largest_settling_step, offset_parts, settling_rates
-from attnbias.model import empirical_risk
-from attnbias.theorems import check_m2
-from attnbias.theorems.momentum import (
+from attnbias.beyond.exponents.transient import largest_settling_step, offset_parts, settling_rates
+from attnbias.beyond.momentum.checks import (
     check_momentum_path,
     check_momentum_triple,
     check_single_row,
 )
+from attnbias.beyond.momentum.dynamics import train_accelerated
+from attnbias.data.degenerate import make_degenerate
+from attnbias.errors import AttnBiasError
+from attnbias.figures import plot_momentum
+from attnbias.geometry.constants import limit_offset
+from attnbias.model import empirical_risk
+from attnbias.theorems import check_m2
 
 SMALL = {"n": 2, "T": 3, "d": 6, "sigma": 0.5}
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from attnbias.geometry.active_set import solve_dual
-from attnbias.geometry.bounds import Bounds, bounds, certificate
+from attnbias.geometry.certificate import Bounds, bounds, certificate
 from tests import tolerances
 
 

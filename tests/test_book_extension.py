@@ -83,7 +83,7 @@ def configure(extension, folder):
 
 def launch(options):
     """The addresses that the theme's buttons of a chapter then have, by their text."""
-    page = "book/chapters/02_attention_layer"
+    page = "book/paper/attention_layer"
     app = SimpleNamespace(
         config={"html_theme_options": options},
         env=SimpleNamespace(doc2path=lambda name: str(ROOT / f"{name}.md"), metadata={page: {}}),
@@ -101,7 +101,7 @@ def test_the_buttons_open_the_notebook_beside_the_page(extension, tmp_path):
     clone_with_origin(tmp_path, "git@github.com:someone/a-book.git")
     options = configure(extension, tmp_path)
     assert options["repository_url"] == "https://github.com/someone/a-book"
-    notebook = "book/chapters/02_attention_layer.ipynb"
+    notebook = "book/paper/attention_layer.ipynb"
     assert launch(options) == {
         "Binder": f"https://mybinder.org/v2/gh/someone/a-book/main?urlpath=lab/tree/{notebook}",
         "Colab": f"https://colab.research.google.com/github/someone/a-book/blob/main/{notebook}",
@@ -126,7 +126,7 @@ def test_a_chapter_offers_its_notebook_and_another_page_none(extension):
 
 
 def test_the_notebooks_are_copied_to_where_the_menu_links_to(extension, tmp_path):
-    chapter = "book/chapters/02_attention_layer"
+    chapter = "book/paper/attention_layer"
     app = SimpleNamespace(
         srcdir=ROOT,
         outdir=tmp_path,

@@ -14,9 +14,9 @@ import torch
 
 from attnbias import experiments, make_example1, make_separation_pair
 from attnbias.cli import COMMANDS, build_parser, main
-from attnbias.commands.base import print_json
-from attnbias.commands.run import _setting_words
-from attnbias.commands.sweep import GRID
+from attnbias.cli.base import print_json
+from attnbias.cli.run import _setting_words
+from attnbias.cli.sweep import GRID
 from attnbias.geometry.diagnose import diagnose
 
 
@@ -315,7 +315,7 @@ class TestStumbles:
         def refuse(**_):
             raise PermissionError("no rights")
 
-        monkeypatch.setattr("attnbias.commands.run.tempfile.TemporaryFile", refuse)
+        monkeypatch.setattr("attnbias.cli.run.tempfile.TemporaryFile", refuse)
         monkeypatch.setattr("attnbias.experiments.run", lambda *_, **__: pytest.fail("it ran"))
         status, _, err = run(capsys, "run", "fig2", "--out", tmp_path)
         assert status == 2 and "FileAccessError" in err and "no rights" in err

@@ -15,13 +15,13 @@ from attnbias.data import make_dm
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.ledger.joint_instances import at_the_limit, from_gram
 from attnbias.theorems import check_lemma6, check_lemma9
-from attnbias.theorems.conditions import (
+from attnbias.theorems.joint.conditions import (
     check_condition1,
     check_condition2,
     condition1_table,
     dm_threshold,
 )
-from attnbias.theorems.joint_constants import first_step, joint_constants, power_sum
+from attnbias.theorems.joint.constants import first_step, joint_constants, power_sum
 
 
 def failing(table) -> list[str]:

@@ -17,12 +17,12 @@ from attnbias import (
     solve_w_svm,
     train,
 )
-from attnbias.data.prompt import prompt_keys, prompt_of, prompt_queries
-from attnbias.data.scored import with_scores
+from attnbias.beyond.joint.geometry import with_attended
+from attnbias.beyond.local.geometry import selected_tokens
+from attnbias.beyond.losses.data import with_scores
+from attnbias.beyond.prompt.data import prompt_keys, prompt_of, prompt_queries
 from attnbias.errors import DeviceError, NonFiniteError, QueryError, ShapeError
-from attnbias.geometry.attended import with_attended
 from attnbias.geometry.constants import token_constants
-from attnbias.geometry.local import selected_tokens
 from attnbias.model import empirical_risk, risk_gradient
 from tests.tolerances import AUTOGRAD, SVM_GAP
 

@@ -24,8 +24,8 @@ from attnbias import (
 from attnbias.data.degenerate import make_degenerate, make_two_sample_trap
 from attnbias.errors import DtypeError, NonFiniteError, RangeError
 from attnbias.geometry.constants import token_constants
-from attnbias.theorems.degenerate import STATEMENTS, check_degenerate_rate
 from attnbias.theorems.run import Run
+from attnbias.theorems.sharper.degenerate import STATEMENTS, check_degenerate_rate
 
 
 def degenerate_run(steps=10**6, **settings):

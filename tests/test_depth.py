@@ -19,9 +19,28 @@ from attnbias import (
     solve_w_svm,
     token_scores,
 )
-from attnbias.data.cues import make_cue_pair, make_kindred, make_token_pairs
-from attnbias.dynamics.depth import train_two_layers
-from attnbias.dynamics.heads import train_heads
+from attnbias.beyond.depth.checks import (
+    check_longest_leads,
+    check_pair_invariant,
+    check_two_layers,
+)
+from attnbias.beyond.depth.data import make_cue_pair, make_kindred, make_token_pairs
+from attnbias.beyond.depth.dynamics import train_two_layers
+from attnbias.beyond.depth.geometry import (
+    expected_gap,
+    layer_potential,
+    pair_coordinates,
+    predicted_selection,
+    separatrix,
+)
+from attnbias.beyond.depth.queries import (
+    contrary_pairs,
+    query_leads,
+    query_selections,
+    selected_queries,
+    solve_query_svm,
+)
+from attnbias.beyond.heads.dynamics import train_heads
 from attnbias.errors import (
     AttnBiasError,
     DtypeError,
@@ -31,25 +50,6 @@ from attnbias.errors import (
     ShapeError,
 )
 from attnbias.figures import plot_depth
-from attnbias.geometry.queries import (
-    contrary_pairs,
-    query_leads,
-    query_selections,
-    selected_queries,
-    solve_query_svm,
-)
-from attnbias.geometry.token_pairs import (
-    expected_gap,
-    layer_potential,
-    pair_coordinates,
-    predicted_selection,
-    separatrix,
-)
-from attnbias.theorems.depth import (
-    check_longest_leads,
-    check_pair_invariant,
-    check_two_layers,
-)
 
 SHARED = {"normalise": "shared"}
 

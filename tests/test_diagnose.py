@@ -19,9 +19,9 @@ from attnbias.errors import (
     RangeError,
     SolverError,
 )
-from attnbias.geometry import facts
+from attnbias.geometry import findings as facts
 from attnbias.geometry.diagnose import diagnose
-from attnbias.geometry.promises import NAMES, PROMISES, Hypothesis, Promise, limits, weigh
+from attnbias.geometry.guarantees import NAMES, PROMISES, Hypothesis, Promise, limits, weigh
 from attnbias.geometry.tokens import gap_rows
 
 SQUARED = {"m2", "theorem6-strict"}

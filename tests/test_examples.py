@@ -6,10 +6,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnbias.data.images import ImageSet
-from attnbias.data.text import TextSet
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
-from attnbias.nets.examples import ImageExamples, TextExamples
+from attnbias.nets.data.examples import ImageExamples, TextExamples
+from attnbias.nets.data.images import ImageSet
+from attnbias.nets.data.text import TextSet
 
 pytest.importorskip("transformers")
 from attnbias.nets.text import load_tokenizer  # noqa: E402

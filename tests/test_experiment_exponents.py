@@ -7,9 +7,9 @@ import pytest
 from tolerances import ASYMPTOTIC, CLOSED_FORM
 
 from attnbias import experiments, figures, solve_w_svm
+from attnbias.beyond.exponents.claims import claims
+from attnbias.beyond.exponents.experiments import local_exponents, noisy_means, planted, recorded
 from attnbias.errors import AttnBiasError, FileFormatError, MissingFileError
-from attnbias.experiments.exponent_claims import claims
-from attnbias.experiments.exponents import local_exponents, noisy_means, planted, recorded
 from attnbias.geometry.slack import least_slack
 
 

@@ -26,7 +26,7 @@ def git(folder, *arguments):
 def origin(tmp_path, monkeypatch):
     """A repository on this machine that git takes for the one at ADDRESS; tagged by the test."""
     folder = tmp_path / "origin"
-    for name in ("attnbias/__init__.py", "book/chapters/01_one_picture.ipynb"):
+    for name in ("attnbias/__init__.py", "book/paper/one_picture.ipynb"):
         (folder / name).parent.mkdir(parents=True)
         (folder / name).touch()
     subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True)

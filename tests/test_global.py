@@ -25,23 +25,23 @@ from attnbias import (
     token_scores,
     train,
 )
-from attnbias.data.degenerate import make_two_sample_trap
-from attnbias.data.spread import make_score_trap, make_spread
-from attnbias.dynamics.starts import start_against
-from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
-from attnbias.figures import plot_lock_map, plot_trap
-from attnbias.geometry.local import (
-    check_locally_optimal,
-    score_leads,
-    selected_tokens,
-    wrong_selections,
-)
-from attnbias.theorems.score_trap import (
+from attnbias.beyond.local.checks import (
     check_score_trap,
     lock_threshold,
     trap_level,
     trap_threshold,
 )
+from attnbias.beyond.local.geometry import (
+    check_locally_optimal,
+    score_leads,
+    selected_tokens,
+    wrong_selections,
+)
+from attnbias.data.degenerate import make_two_sample_trap
+from attnbias.data.unequal_scores import make_score_trap, make_spread
+from attnbias.dynamics.starts import start_against
+from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
+from attnbias.figures import plot_lock_map, plot_trap
 
 inner = st.floats(0.01, 0.95)
 

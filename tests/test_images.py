@@ -14,17 +14,7 @@ import pytest
 from registry import package
 from test_digits import drawn, idx, write_archive
 
-from attnbias.data import _sources, images
 from attnbias.data._idx import FILES
-from attnbias.data.images import (
-    COUNTS,
-    DIGITS,
-    SPLITS,
-    THINGS,
-    ImageSet,
-    load_cifar10,
-    load_mnist,
-)
 from attnbias.data.packages import PACKAGES, cache_folder
 from attnbias.errors import (
     ChecksumError,
@@ -36,6 +26,17 @@ from attnbias.errors import (
     MissingFileError,
     RangeError,
     ShapeError,
+)
+from attnbias.nets.data import images
+from attnbias.nets.data import sources as _sources
+from attnbias.nets.data.images import (
+    COUNTS,
+    DIGITS,
+    SPLITS,
+    THINGS,
+    ImageSet,
+    load_cifar10,
+    load_mnist,
 )
 
 LOADERS = {"MNIST": load_mnist, "CIFAR-10": load_cifar10}

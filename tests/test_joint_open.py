@@ -9,15 +9,15 @@ from tolerances import ASYMPTOTIC, FITTED_EXPONENT
 
 import attnbias
 from attnbias import GD, NGD, Polyak, make_dm, solve_w_svm, train
-from attnbias.data.even import make_even_tokens, make_loud_pair
+from attnbias.beyond.joint.checks import check_common_step, check_own_step
+from attnbias.beyond.joint.data import make_even_tokens, make_loud_pair
+from attnbias.beyond.joint.exponents import joint_exponents
+from attnbias.beyond.joint.geometry import with_attended
+from attnbias.beyond.prompt.geometry import moving_margin
 from attnbias.dynamics.starts import random_decoder, small_start
 from attnbias.errors import AttnBiasError
 from attnbias.figures import plot_levels
-from attnbias.geometry.attended import with_attended
-from attnbias.geometry.moving_margin import moving_margin
 from attnbias.geometry.tokens import gap_rows
-from attnbias.theorems.joint_even import check_common_step, check_own_step
-from attnbias.theorems.joint_exponents import joint_exponents
 
 SHARED = NGD(0.1, normalise="shared")
 

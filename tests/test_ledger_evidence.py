@@ -8,8 +8,8 @@ from attnbias.ledger.instances import COUNT, edge_instance, instances, slack_pai
 from attnbias.ledger.order import no_slower
 from attnbias.ledger.rules import FLAT
 from attnbias.ledger.setting import gaussian_queries, infeasible
-from attnbias.theorems.gap_sets import GapView, lemma7_sets, needed_eps
 from attnbias.theorems.run import Run
+from attnbias.theorems.w.gap_sets import GapView, lemma7_sets, needed_eps
 
 
 @pytest.mark.parametrize("made", instances(), ids=lambda made: made.data.name)

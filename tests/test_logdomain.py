@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from tolerances import FUNCTION, LOG_SOFTMAX
 
-from attnbias.logdomain import Scores, log_loss_gap, log_mean_loss, softmax_state
+from attnbias.dynamics.softmax import Scores, log_loss_gap, log_mean_loss, softmax_state
 from attnbias.losses import EXPONENTIAL, LOGISTIC
 
 PROPERTY = settings(max_examples=60, deadline=None, derandomize=True)

@@ -7,17 +7,6 @@ import pytest
 import torch
 
 from attnbias import check_assumption1
-from attnbias.data import _sources
-from attnbias.data.minilm import (
-    CLS,
-    HEADS,
-    embed,
-    head_arrays,
-    linear_probe,
-    load_minilm_sample,
-    read_arrays,
-)
-from attnbias.data.text import load_nli, load_toxic
 from attnbias.errors import (
     ChecksumError,
     DtypeError,
@@ -27,6 +16,17 @@ from attnbias.errors import (
     ShapeError,
 )
 from attnbias.nets.bundled_head import load_bundled_head
+from attnbias.nets.data import sources as _sources
+from attnbias.nets.data.minilm import (
+    CLS,
+    HEADS,
+    embed,
+    head_arrays,
+    linear_probe,
+    load_minilm_sample,
+    read_arrays,
+)
+from attnbias.nets.data.text import load_nli, load_toxic
 
 HALF = 0.01  # of attention, from hidden states of size 12 rounded to 11 bits
 TABLE = [[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]

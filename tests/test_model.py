@@ -11,9 +11,9 @@ from tolerances import AUTOGRAD, CLOSED_FORM
 
 from attnbias import Dataset, Loss, SelfAttention, make_example1, make_separation_pair
 from attnbias.dynamics.problem import Problem
+from attnbias.dynamics.softmax import softmax_state
 from attnbias.errors import DtypeError, MissingDecoderError, RangeError, ShapeError
 from attnbias.geometry.tokens import gap_rows, optimal_tokens, token_scores
-from attnbias.logdomain import softmax_state
 from attnbias.losses import LOGISTIC, as_loss
 from attnbias.model import (
     attention_logits,

@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 from tolerances import ALIGNMENT_FLOOR, ASYMPTOTIC, CLOSED_FORM, INTERIOR_POINT, SVM_CLOSED_FORM
 
 from attnbias import GD, NGD, Polyak
-from attnbias.data.vocabulary import NextTokenData, make_priorities
-from attnbias.dynamics.next_token import train_next_token
+from attnbias.beyond.next_token.checks import check_retrieval
+from attnbias.beyond.next_token.data import NextTokenData, make_priorities
+from attnbias.beyond.next_token.dynamics import train_next_token
+from attnbias.beyond.next_token.geometry import (
+    label_components,
+    priority_graph,
+    priority_rows,
+    solve_graph_svm,
+    strong_components,
+)
+from attnbias.beyond.next_token.ties import soft_attention, soft_solution, soft_threshold
 from attnbias.errors import (
     AttnBiasError,
     DtypeError,
@@ -21,15 +30,6 @@ from attnbias.errors import (
     ShapeError,
 )
 from attnbias.figures import plot_hard_and_soft
-from attnbias.geometry.priority import (
-    label_components,
-    priority_graph,
-    priority_rows,
-    solve_graph_svm,
-    strong_components,
-)
-from attnbias.geometry.ties import soft_attention, soft_solution, soft_threshold
-from attnbias.theorems.next_token import check_retrieval
 
 EYE = torch.eye(3).double()
 ORDER = NextTokenData(EYE, [[0, 1, 2], [1, 0, 2]], [0, 0])

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from tolerances import AUTOGRAD, CLOSED_FORM, FORMS, MULTIPRECISION_LOG, OTHER_BATCH
 
 from attnbias import NGD, Dataset, make_example1, make_separation_pair, solve_w_svm, train
-from attnbias.dynamics.factors import make_factors, train_factors
-from attnbias.dynamics.steepest import Pull, steepest_direction, train_adam, train_steepest
-from attnbias.errors import AttnBiasError, InfeasibleError
-from attnbias.figures import plot_margin_matrix
-from attnbias.geometry.norm_svm import (
+from attnbias.beyond.norms.dynamics import Pull, steepest_direction, train_adam, train_steepest
+from attnbias.beyond.norms.geometry import (
     NORMS,
     certify_norm,
     matrix_norm,
     norm_margin,
     solve_norm_svm,
 )
+from attnbias.beyond.ranks.factors import make_factors, train_factors
+from attnbias.errors import AttnBiasError, InfeasibleError
+from attnbias.figures import plot_margin_matrix
 from attnbias.geometry.tokens import gap_rows
 from attnbias.model import empirical_risk
 

@@ -18,7 +18,7 @@ from notation_source import SOURCE, NotationError, read_notation, to_html  # noq
 from notation_tex import symbols_in, tokens  # noqa: E402
 
 TEXT = SOURCE.read_text(encoding="utf8")
-PAGE = "book/chapters/23_master"
+PAGE = "book/paper/master"
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +181,7 @@ def test_a_card_is_one_line_and_a_link(notation):
     assert markup.startswith(
         '<dt><span class="math notranslate nohighlight">\\(\\Xi\\)</span></dt>'
     )
-    assert '<a href="book/chapters/04_attention_svm.html#w-svm">' in markup
+    assert '<a href="book/paper/attention_svm.html#w-svm">' in markup
     assert to_html("$a < b$ & c") == (
         '<span class="math notranslate nohighlight">\\(a &lt; b\\)</span> &amp; c'
     )

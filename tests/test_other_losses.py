@@ -21,14 +21,14 @@ from attnbias import (
     token_scores,
     train,
 )
-from attnbias.data.scored import stretched, with_scores
+from attnbias.beyond.exponents.transient import largest_settling_step
+from attnbias.beyond.losses.checks import check_any_loss
+from attnbias.beyond.losses.constants import alignment_limit, slope_constants
+from attnbias.beyond.losses.data import stretched, with_scores
+from attnbias.beyond.losses.geometry import tail_direction
+from attnbias.beyond.losses.losses import polynomial_loss, smooth_hinge, squared_hinge
 from attnbias.errors import AttnBiasError
 from attnbias.geometry.constants import limit_offset, token_constants
-from attnbias.geometry.loss_constants import alignment_limit, slope_constants
-from attnbias.geometry.settling import largest_settling_step
-from attnbias.geometry.tail_direction import tail_direction
-from attnbias.tail_losses import polynomial_loss, smooth_hinge, squared_hinge
-from attnbias.theorems.other_losses import check_any_loss
 
 PROPERTY = settings(max_examples=60, deadline=None, derandomize=True)
 
@@ -179,7 +179,7 @@ def test_check_any_loss_and_what_it_refuses(monkeypatch):
     assert "vanishes" in check_any_loss(data, flat, squared_hinge())[0].reason
     even = dataclasses.replace(slope_constants(data, loss, svm=solve_w_svm(data)), log_Upsilon=0.0)
     even = dataclasses.replace(even, log_upsilon=0.0)  # as if no weight ever differed
-    monkeypatch.setattr("attnbias.theorems.other_losses.slope_constants", lambda *a, **k: even)
+    monkeypatch.setattr("attnbias.beyond.losses.checks.slope_constants", lambda *a, **k: even)
     assert check_any_loss(data, run, loss)[0].verdict == "fails"
 
 

@@ -23,14 +23,14 @@ from attnbias import (
     token_scores,
     train,
 )
-from attnbias.data.faint import make_faint, without_channel
-from attnbias.errors import DtypeError, NonFiniteError, RangeError
-from attnbias.figures import plot_feasible_share
-from attnbias.geometry.counting import (
+from attnbias.beyond.overparam.data import make_faint, without_channel
+from attnbias.beyond.overparam.geometry import (
     check_independent_rows,
     most_feasible_sequences,
     wendel_share,
 )
+from attnbias.errors import DtypeError, NonFiniteError, RangeError
+from attnbias.figures import plot_feasible_share
 from attnbias.geometry.tokens import gap_rows
 
 

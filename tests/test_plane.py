@@ -11,16 +11,16 @@ from instances import FEW
 from tolerances import CLOSED_FORM, FLOAT_PATHS, MODES
 
 from attnbias import GD, NGD, Dataset, make_separation_pair, solve_w_svm, token_scores, train
-from attnbias.data.free import free_starts, make_plane_pair
-from attnbias.data.free_queries import make_free_queries
-from attnbias.dynamics.factors import make_factors, train_factors
-from attnbias.dynamics.matrices import train_matrices
+from attnbias.beyond.exponents.transient import settling_rate
+from attnbias.beyond.local.geometry import check_locally_optimal, score_leads, selected_tokens
+from attnbias.beyond.norms.geometry import solve_norm_svm
+from attnbias.beyond.norms.matrices import train_matrices
+from attnbias.beyond.plane.data import free_starts, make_plane_pair
+from attnbias.beyond.plane.geometry import factor_modes
+from attnbias.beyond.ranks.factors import make_factors, train_factors
+from attnbias.data.cross_attention import make_free_queries
 from attnbias.errors import DtypeError, RangeError
 from attnbias.figures.images import plot_query_images
-from attnbias.geometry.factor_modes import factor_modes
-from attnbias.geometry.local import check_locally_optimal, score_leads, selected_tokens
-from attnbias.geometry.norm_svm import solve_norm_svm
-from attnbias.geometry.settling import settling_rate
 
 # data
 

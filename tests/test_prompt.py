@@ -25,22 +25,22 @@ from attnbias import (
     solve_w_svm,
     train,
 )
-from attnbias.data.prompt import prompt_keys, prompt_of, prompt_queries
-from attnbias.data.prompt_examples import (
+from attnbias.beyond.losses.constants import slope_range
+from attnbias.beyond.losses.losses import linear_loss
+from attnbias.beyond.prompt.checks import check_rows
+from attnbias.beyond.prompt.data import prompt_keys, prompt_of, prompt_queries
+from attnbias.beyond.prompt.examples import (
     make_joint_prompts,
     make_joint_triple,
     make_prompt_triple,
     make_score_pair,
 )
-from attnbias.data.spread import make_spread
+from attnbias.beyond.prompt.geometry import moving_margin
+from attnbias.data.unequal_scores import make_spread
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.figures.prompt import plot_prompt_paths
-from attnbias.geometry.loss_constants import slope_range
-from attnbias.geometry.moving_margin import moving_margin
 from attnbias.geometry.relaxed import certify_relaxed, smallest_above, solve_relaxed_svm
 from attnbias.geometry.tokens import gap_rows
-from attnbias.tail_losses import linear_loss
-from attnbias.theorems.prompt import check_rows
 
 
 def apart(A, B):

@@ -15,15 +15,16 @@ from hypothesis import strategies as st
 from tolerances import CLOSED_FORM, RANK_SECOND_SOLVER, SVM_EQUIVALENT
 
 from attnbias import NGD, Dataset, check_assumption2, experiments, solve_w_svm, token_scores, train
-from attnbias.data.free_queries import make_free_queries, with_unit_values
+from attnbias.beyond.norms.geometry import certify_norm, matrix_norm, solve_norm_svm
+from attnbias.beyond.norms.nuclear import polish_nuclear
+from attnbias.beyond.ranks import bounds as rank_bounds
+from attnbias.beyond.ranks import experiments as ranks
+from attnbias.beyond.ranks import result as rank_result
+from attnbias.beyond.ranks.bounds import frobenius_rank
+from attnbias.beyond.ranks.geometry import nuclear_bounds, nuclear_rank
+from attnbias.data.cross_attention import make_free_queries, with_unit_values
 from attnbias.errors import AttnBiasError, InfeasibleError, MissingDecoderError
-from attnbias.experiments import rank_result, ranks
 from attnbias.figures import plot_left_over, plot_ranks
-from attnbias.geometry import rank_bounds
-from attnbias.geometry.norm_svm import certify_norm, matrix_norm, solve_norm_svm
-from attnbias.geometry.nuclear_polish import polish_nuclear
-from attnbias.geometry.nuclear_rank import nuclear_bounds, nuclear_rank
-from attnbias.geometry.rank_bounds import frobenius_rank
 from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
 from attnbias.ledger import Evidence, beyond_ranks

@@ -12,7 +12,7 @@ from tools.check_package import library_files
 README = (ROOT / "README.md").read_text(encoding="utf8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf8")
-CHAPTER = (ROOT / "book/chapters/37_your_model.md").read_text(encoding="utf8")
+CHAPTER = (ROOT / "book/yours/your_model.md").read_text(encoding="utf8")
 
 
 def missing_targets(text: str) -> set[str]:

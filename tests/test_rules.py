@@ -11,9 +11,9 @@ from instances import random_data, random_start
 from tolerances import AUTOGRAD, CLOSED_FORM, FLOOR_ROUNDING
 
 from attnbias import GD, NGD, Polyak, train
-from attnbias.dynamics.rules import Rule
 from attnbias.errors import DtypeError, NonFiniteError, RangeError
 from attnbias.model import risk_gradient
+from attnbias.rules import Rule
 
 FORMS = [("compiled", "span"), ("compiled", "dense"), ("torch", "span"), ("torch", "dense")]
 PROPERTY = settings(max_examples=100, deadline=None, derandomize=True)

@@ -11,11 +11,11 @@ from instances import FEW, seeds
 from tolerances import CLOSED_FORM
 
 from attnbias import NGD, Dataset, make_example1, make_separation_pair, solve_w_svm, train
+from attnbias.beyond.exponents.experiments import noisy_means
+from attnbias.beyond.exponents.transient import settling_rate
 from attnbias.data.degenerate import make_degenerate
 from attnbias.errors import AttnBiasError
-from attnbias.experiments.exponents import noisy_means
 from attnbias.geometry.constants import support_mask
-from attnbias.geometry.settling import settling_rate
 from attnbias.geometry.slack import least_slack
 
 

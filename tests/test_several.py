@@ -19,9 +19,24 @@ from tolerances import (
 )
 
 from attnbias import GD, NGD, Dataset, Polyak, solve_w_svm
-from attnbias.data.several import make_orthogonal, make_relu_tokens
-from attnbias.dynamics.head_functions import QuadraticHead, ReluHead, TorchHead
-from attnbias.dynamics.nonlinear import train_nonlinear, train_nonlinear_many
+from attnbias.beyond.multi_token.checks import check_several
+from attnbias.beyond.multi_token.data import make_orthogonal, make_relu_tokens
+from attnbias.beyond.multi_token.dynamics import train_nonlinear, train_nonlinear_many
+from attnbias.beyond.multi_token.experiments import (
+    continue_split,
+    describe_run,
+    flat_sequences,
+    frozen_part,
+    train_relu,
+)
+from attnbias.beyond.multi_token.geometry import (
+    finite_part,
+    selected_sets,
+    several_rows,
+    solve_several_svm,
+)
+from attnbias.beyond.multi_token.head_functions import QuadraticHead, ReluHead, TorchHead
+from attnbias.beyond.multi_token.mixtures import best_mixture, predict_mixture, predict_settled
 from attnbias.errors import (
     AttnBiasError,
     DtypeError,
@@ -30,23 +45,8 @@ from attnbias.errors import (
     RangeError,
     ShapeError,
 )
-from attnbias.experiments.several import (
-    continue_split,
-    describe_run,
-    flat_sequences,
-    frozen_part,
-    train_relu,
-)
 from attnbias.figures import plot_several
-from attnbias.geometry.mixtures import best_mixture, predict_mixture, predict_settled
 from attnbias.geometry.projected import project_rows
-from attnbias.geometry.several import (
-    finite_part,
-    selected_sets,
-    several_rows,
-    solve_several_svm,
-)
-from attnbias.theorems.several import check_several
 
 EYE = torch.eye(3).double()
 ONE = Dataset(EYE[None], [1])

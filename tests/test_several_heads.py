@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 from tolerances import ALIGNMENT_FLOOR, ASYMPTOTIC, CLOSED_FORM
 
 from attnbias import GD, NGD, Dataset, Polyak, make_separation_pair, solve_w_svm, train
+from attnbias.beyond.heads.checks import (
+    check_heads,
+    gap_invariant,
+    growth_of_difference,
+    invert_gap_invariant,
+)
+from attnbias.beyond.heads.decoders import interpolating_decoder
+from attnbias.beyond.heads.dynamics import train_heads
 from attnbias.data.degenerate import make_two_sample_trap
-from attnbias.dynamics.heads import train_heads
 from attnbias.errors import (
     AttnBiasError,
     DtypeError,
@@ -21,14 +28,7 @@ from attnbias.errors import (
     TiedTokensError,
 )
 from attnbias.figures import plot_heads
-from attnbias.geometry.decoders import interpolating_decoder
 from attnbias.ledger.beyond_heads import two_heads
-from attnbias.theorems.heads import (
-    check_heads,
-    gap_invariant,
-    growth_of_difference,
-    invert_gap_invariant,
-)
 
 PAIR = make_separation_pair()
 SAME = torch.stack([PAIR.u, PAIR.u])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-import attnbias.data.dataset
+import attnbias.dataset
 from attnbias import Dataset, make_dm, make_example1, optimal_tokens, token_scores
 from tools import shake, shake_tokens
 from tools.chapters import ROOT
@@ -23,7 +23,7 @@ SEED = 1
 def installed(monkeypatch):
     """Data sets hold shaken tokens, in this test alone."""
     monkeypatch.setattr(Dataset, "__post_init__", Dataset.__post_init__)
-    return shake_tokens.install(attnbias.data.dataset.Dataset, SEED)
+    return shake_tokens.install(attnbias.dataset.Dataset, SEED)
 
 
 def uncovered(rows) -> set:

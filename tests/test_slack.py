@@ -28,6 +28,7 @@ from attnbias import (
     solve_w_svm,
     token_scores,
 )
+from attnbias.beyond.exponents.geometry import slack_law
 from attnbias.data.degenerate import make_degenerate
 from attnbias.errors import AttnBiasError, DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.geometry.slack import (
@@ -35,7 +36,6 @@ from attnbias.geometry.slack import (
     nearest_row,
     plant_slack,
 )
-from attnbias.geometry.slack_law import slack_law
 from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
 

@@ -21,6 +21,7 @@ from attnbias import (
     solve_w_svm,
     train,
 )
+from attnbias.beyond.exponents.geometry import slack_law, triple_bracket, triple_offset
 from attnbias.data.degenerate import make_degenerate
 from attnbias.errors import AttnBiasError
 from attnbias.geometry.constants import limit_offset
@@ -28,7 +29,6 @@ from attnbias.geometry.slack import (
     least_slack,
     plant_slack,
 )
-from attnbias.geometry.slack_law import slack_law, triple_bracket, triple_offset
 
 
 def one_idle_row(slack):

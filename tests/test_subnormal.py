@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from attnbias import NGD, train
+from attnbias.beyond.exponents.experiments import noisy_means
 from attnbias.dynamics.subnormal import subnormals_as_zero
-from attnbias.experiments.exponents import noisy_means
 
 
 def flushed() -> bool:

@@ -15,10 +15,7 @@ import numpy as np
 import pytest
 from registry import package
 
-from attnbias.data import text as module
-from attnbias.data._sources import bundled
 from attnbias.data.packages import PACKAGES, cache_folder
-from attnbias.data.text import NLI, SPLITS, TOXIC, TextSet, load_nli, load_toxic
 from attnbias.errors import (
     ChecksumError,
     DtypeError,
@@ -29,6 +26,9 @@ from attnbias.errors import (
     RangeError,
     ShapeError,
 )
+from attnbias.nets.data import text as module
+from attnbias.nets.data.sources import bundled
+from attnbias.nets.data.text import NLI, SPLITS, TOXIC, TextSet, load_nli, load_toxic
 
 LOADERS = {"snli": load_nli, "toxic": load_toxic}
 SAMPLE = {"train": 1200, "validation": 300, "test": 500}

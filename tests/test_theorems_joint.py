@@ -20,20 +20,24 @@ from attnbias import GD, NGD, Dataset, Polyak, make_separation_pair, train
 from attnbias.data import make_dm
 from attnbias.errors import DtypeError, ShapeError
 from attnbias.ledger.joint_instances import at_the_limit, from_gram
-from attnbias.theorems.conditions import dm_threshold
-from attnbias.theorems.joint_bias import check_theorem3, check_theorem9
-from attnbias.theorems.joint_decoder import (
+from attnbias.theorems.joint.conditions import dm_threshold
+from attnbias.theorems.joint.growth import check_lemma9, check_lemma10, check_lemma11
+from attnbias.theorems.joint.landscape import check_lemma12, check_lemma13
+from attnbias.theorems.joint.run import JointRun
+from attnbias.theorems.joint.step import Segment
+from attnbias.theorems.joint.theorem2 import (
+    check_loss_without_decay,
+    check_theorem2,
+    check_theorem8,
+)
+from attnbias.theorems.joint.theorem3 import check_theorem3, check_theorem9
+from attnbias.theorems.joint.theorem4 import (
     check_decoder_direction,
     check_sharper_theorem4,
     check_theorem4,
     check_theorem10,
     mean_nonopt_score,
 )
-from attnbias.theorems.joint_growth import check_lemma9, check_lemma10, check_lemma11
-from attnbias.theorems.joint_landscape import check_lemma12, check_lemma13
-from attnbias.theorems.joint_loss import check_loss_without_decay, check_theorem2, check_theorem8
-from attnbias.theorems.joint_run import JointRun
-from attnbias.theorems.joint_step import Segment
 
 CONDITIONED = [
     check_lemma11,

@@ -43,18 +43,18 @@ from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
 from attnbias.geometry.assumptions import check_assumption1, example1_threshold
 from attnbias.geometry.tokens import gap_rows
 from attnbias.model import attention_map, empirical_risk
-from attnbias.theorems.correlation import check_lemma4, check_lemma5, least_cosine, toward_w_mm
-from attnbias.theorems.example1 import check_lemma6, lemma6_log
-from attnbias.theorems.feasible import check_assumption1_feasible, least_alignment
-from attnbias.theorems.gradient_bounds import check_gradient_bounds
-from attnbias.theorems.initialisation import check_lemma2, lemma2_zeta
 from attnbias.theorems.run import Run
-from attnbias.theorems.softmax_bound import (
+from attnbias.theorems.sharper.feasible import check_assumption1_feasible, least_alignment
+from attnbias.theorems.w.correlation import check_lemma4, check_lemma5, least_cosine, toward_w_mm
+from attnbias.theorems.w.gradient_bounds import check_gradient_bounds
+from attnbias.theorems.w.lemma2 import check_lemma2, lemma2_zeta
+from attnbias.theorems.w.lemma3 import (
     check_lemma3,
     gap_checks,
     gap_velocity,
     score_checks,
 )
+from attnbias.theorems.w.lemma6 import check_lemma6, lemma6_log
 
 DENSE = [0, 1, 2, 3, 10, 11, 100, 101, 300]
 sizes = {"n": st.integers(1, 3), "T": st.integers(2, 4), "seed": seeds}

@@ -30,7 +30,8 @@ from attnbias.data.degenerate import make_degenerate, make_two_sample_trap
 from attnbias.errors import DtypeError, InfeasibleError, NonFiniteError, RangeError, ShapeError
 from attnbias.geometry.constants import lambert, token_constants
 from attnbias.model import attention_map, empirical_risk, risk_gradient
-from attnbias.theorems.m1 import (
+from attnbias.theorems.run import Run
+from attnbias.theorems.sharper.m1 import (
     ACROSS,
     GROWTH,
     OUTWARD,
@@ -40,9 +41,8 @@ from attnbias.theorems.m1 import (
     check_m1,
     m1_bounds,
 )
-from attnbias.theorems.m2 import check_m2, last_decade, least_lean, offset_growth
-from attnbias.theorems.m3 import check_m3, norm_outside
-from attnbias.theorems.run import Run
+from attnbias.theorems.sharper.m2 import check_m2, last_decade, least_lean, offset_growth
+from attnbias.theorems.sharper.m3 import check_m3, norm_outside
 
 O_DATA, O_START = orthonormal_pair(), orthonormal_start()
 CLAIMS = [START, GROWTH, OUTWARD, ACROSS, RATE]

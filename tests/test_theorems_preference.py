@@ -38,17 +38,17 @@ from attnbias import (
 )
 from attnbias.errors import DtypeError, NonFiniteError, RangeError
 from attnbias.geometry.constants import token_constants
-from attnbias.theorems.gap_sets import GapView, lemma7_sets, needed_eps
-from attnbias.theorems.preference import check_lemma7
-from attnbias.theorems.radius import (
+from attnbias.theorems.run import Run
+from attnbias.theorems.w.gap_sets import GapView, lemma7_sets, needed_eps
+from attnbias.theorems.w.lemma7 import check_lemma7
+from attnbias.theorems.w.radius import (
     radius,
     radius_eps,
     sharp_radius,
     sharp_radius_eps,
     trivial_eps,
 )
-from attnbias.theorems.run import Run
-from attnbias.theorems.sparsification import (
+from attnbias.theorems.w.sparsification import (
     check_lemma1,
     check_lemma8,
     near_enough,
@@ -239,7 +239,7 @@ class TestLemma7:
         """With that hypothesis taken out the check fails: it is not true by construction."""
         data = bad_pair()
         trace = train(data, NGD(0.1), 20_000, record=[20_000])
-        monkeypatch.setattr("attnbias.theorems.preference.score_stays_up", lambda run, phi: "")
+        monkeypatch.setattr("attnbias.theorems.w.lemma7.score_stays_up", lambda run, phi: "")
         table = check_lemma7(data, trace, phi=0.25, eps=1.0)
         assert named(table, SHARP).verdict == "fails"
         assert named(table, "cosine of -grad L and W_t").verdict == "fails"

@@ -26,18 +26,20 @@ from attnbias import (
 from attnbias.data.bad_start import make_bad_start
 from attnbias.data.degenerate import make_degenerate
 from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
-from attnbias.theorems import gd, polyak, separation
-from attnbias.theorems.gd import check_theorem6
-from attnbias.theorems.m1 import m1_bounds
-from attnbias.theorems.polyak import check_polyak_sandwich, check_theorem7
 from attnbias.theorems.run import Run
-from attnbias.theorems.separation import check_gd_lower_bound, check_ngd_separation
-from attnbias.theorems.theorem1 import (
+from attnbias.theorems.sharper import separation
+from attnbias.theorems.sharper.m1 import m1_bounds
+from attnbias.theorems.sharper.separation import check_gd_lower_bound, check_ngd_separation
+from attnbias.theorems.w import theorem6 as gd
+from attnbias.theorems.w import theorem7 as polyak
+from attnbias.theorems.w.theorem1 import (
     check_theorem1,
     check_theorem5,
     log_biting_time,
     theorem1_bounds,
 )
+from attnbias.theorems.w.theorem6 import check_theorem6
+from attnbias.theorems.w.theorem7 import check_polyak_sandwich, check_theorem7
 
 O_DATA, O_START = orthonormal_pair(), orthonormal_start()
 PAIR, PAIR_START = make_separation_pair(), [[-0.3, 0.2], [0.1, 0.4]]

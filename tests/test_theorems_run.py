@@ -11,16 +11,17 @@ import pytest
 import torch
 
 from attnbias import GD, NGD, Dataset, Polyak, make_example1, solve_w_svm, theorems, train
-from attnbias.data.vocabulary import make_priorities
-from attnbias.dynamics.next_token import train_next_token
-from attnbias.dynamics.rules import Rule
+from attnbias.beyond.local import geometry as local
+from attnbias.beyond.next_token.checks import check_retrieval
+from attnbias.beyond.next_token.data import make_priorities
+from attnbias.beyond.next_token.dynamics import train_next_token
+from attnbias.beyond.next_token.geometry import solve_graph_svm
+from attnbias.beyond.overparam import geometry as counting
 from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
-from attnbias.geometry import counting, local
-from attnbias.geometry.priority import solve_graph_svm
 from attnbias.geometry.svm import certify
 from attnbias.model import attention_map, empirical_risk, predict
+from attnbias.rules import Rule
 from attnbias.theorems import check_theorem1, check_theorem6, check_theorem7
-from attnbias.theorems.next_token import check_retrieval
 from attnbias.theorems.rounding import norm_rounding
 from attnbias.theorems.run import Run
 
@@ -277,7 +278,7 @@ def test_single_precision_tokens_are_read_in_double():
 
 
 def test_too_many_numbers_are_refused(monkeypatch):
-    monkeypatch.setattr("attnbias.theorems.own._MOST", 35)
+    monkeypatch.setattr("attnbias.theorems.trace_validation._MOST", 35)
     data = CASES["Assumption 2"]
     Run(data, train(data, NGD(0.1), 2, record=[0, 1, 2]))
     with pytest.raises(RangeError, match="4 records of 9 rows"):

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from attnbias.data._sources import BUNDLED_SHA256, FOLDER
-from attnbias.data.minilm import CLS, FILE, HEADS
-from attnbias.data.text import load_nli, load_toxic
+from attnbias.nets.data.minilm import CLS, FILE, HEADS
+from attnbias.nets.data.sources import BUNDLED_SHA256, FOLDER
+from attnbias.nets.data.text import load_nli, load_toxic
 from attnbias.nets.heads import attention_head
 from attnbias.nets.text import load_encoder, load_tokenizer
 from tools.make_mnist_subset import pack

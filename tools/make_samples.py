@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from attnbias.data._sources import BUNDLED_SHA256, FOLDER
-from attnbias.data.images import ImageSet, load_cifar10, load_mnist
 from attnbias.data.packages import fetch
-from attnbias.data.text import TextSet, load_nli, load_toxic
+from attnbias.nets.data.images import ImageSet, load_cifar10, load_mnist
+from attnbias.nets.data.sources import BUNDLED_SHA256, FOLDER
+from attnbias.nets.data.text import TextSet, load_nli, load_toxic
 from tools.make_mnist_subset import pack
 
 IMAGE_SPLITS = ("train", "test")

@@ -1,7 +1,7 @@
 """Run chapters one at a time and print the peak memory of each one's kernel.
 
     python tools/measure_memory.py                  every chapter
-    python tools/measure_memory.py 39_exponents     some chapters
+    python tools/measure_memory.py exponents     some chapters
 
 Binder gives 2 GB. The peak is that of the resident memory of the kernel and its children together,
 looked at every 50 ms.

@@ -36,8 +36,8 @@ from tools.chapters import toc_files  # noqa: E402
 SITE = ROOT / "_build" / "html"
 SOME = [
     "book/intro", "book/notation", "book/ledger", "book/reference/geometry",
-    "book/chapters/01_one_picture", "book/chapters/11_theorem1",
-    "book/chapters/17_bad_start", "book/chapters/41_momentum",
+    "book/paper/one_picture", "book/paper/theorem1",
+    "book/paper/bad_start", "book/beyond/momentum",
 ]  # fmt: skip
 SLOWER = 4
 LINE = {"latency": 150, "downloadThroughput": 200_000, "uploadThroughput": 93_750, "offline": False}
@@ -203,7 +203,7 @@ def table(found: dict[str, dict]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("pages", nargs="*", help="such as book/chapters/11_theorem1")
+    parser.add_argument("pages", nargs="*", help="such as book/paper/theorem1")
     parser.add_argument("--all", action="store_true", help="every page of the table of contents")
     parser.add_argument("--fast", action="store_true", help="weight and shift alone")
     parser.add_argument("--site", type=Path, default=SITE, help="another built book")

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from attnbias.data.several import make_relu_tokens
+from attnbias.beyond.multi_token.data import make_relu_tokens
 
 REPOSITORY = "https://github.com/umich-sota/TF-as-SVM"
 LOW, HIGH = 1e-6, 1e-3  # softmax left out, softmax kept

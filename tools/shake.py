@@ -6,7 +6,7 @@ command executes chapters under each of the settings below and compares what the
 committed notebooks, by the comparison that `make test` uses (tools/compare_outputs.py).
 
     python tools/shake.py                        every chapter under every setting
-    python tools/shake.py 03_tokens 07_figure2   some chapters
+    python tools/shake.py tokens figure2   some chapters
     python tools/shake.py --settings bits-1      some settings
     python tools/shake.py --compare              compare the kept runs, run nothing
     python tools/shake.py --list                 the settings, and what this machine can't do
@@ -79,7 +79,7 @@ SECOND = "haswell-compatible"  # what `make test` runs the notebooks under besid
 SHAKEN = {"bits-1": 1, "bits-2": 2, "bits-3": 3}
 SETTINGS = (*ARITHMETIC, *SHAKEN)
 SHAKE_CELL = """\
-import attnbias.data.dataset as _dataset
+import attnbias.dataset as _dataset
 from tools.shake_tokens import install as _install
 _shaken_count = _install(_dataset.Dataset, {seed})
 del _dataset, _install"""

@@ -4,7 +4,7 @@ The .md is the source. The .ipynb is its executed twin: Binder opens it and the 
 it. Two runs write the same bytes: cell ids come from the position, and no timing is kept.
 
     python tools/sync_notebooks.py               every chapter
-    python tools/sync_notebooks.py 03_tokens     some chapters
+    python tools/sync_notebooks.py tokens     some chapters
     python tools/sync_notebooks.py --text        new prose for chapters whose code is as it was
     python tools/sync_notebooks.py --check       do cells and sources agree? (runs nothing)
 """

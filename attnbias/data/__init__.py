@@ -1,7 +1,7 @@
 """Labelled token sequences: the container, and one file a source."""
 
+from ..dataset import Dataset
 from .bad_start import make_bad_start
-from .dataset import Dataset
 from .degenerate import make_degenerate, make_two_sample_trap
 from .digits import load_binary_mnist
 from .dm import make_dm

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from .._validate import require_number
-from .dataset import Dataset
+from ..dataset import Dataset
 
 
 def make_bad_start(scale: float = 1.0) -> tuple[Dataset, torch.Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._validate import require_number
-from .dataset import Dataset
+from ..dataset import Dataset
 
 
 def make_degenerate(slope: float = 0.0) -> Dataset:

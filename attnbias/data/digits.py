@@ -10,9 +10,9 @@ import torch
 
 from .._types import PathLike
 from .._validate import require_choice, require_flag, require_int, require_number, short
+from ..dataset import Dataset
 from ..errors import DtypeError, FileFormatError, RangeError
 from ._mnist import SIDE, Digits, read_digits
-from .dataset import Dataset
 
 
 def load_binary_mnist(

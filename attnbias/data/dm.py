@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from .._validate import require_choice, require_flag, require_int, require_number
+from ..dataset import Dataset
 from ..errors import RangeError
-from .dataset import Dataset
 
 
 def make_dm(

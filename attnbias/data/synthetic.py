@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from .._validate import require_choice, require_int, require_number
+from ..dataset import Dataset
 from ..errors import RangeError
-from .dataset import Dataset
 
 
 def make_example1(

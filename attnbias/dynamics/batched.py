@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from .._validate import as_device
+from ..rules import Rule
 from . import batched_step, kernels, recording
 from .batched_setup import (
     fixed_of,
@@ -21,7 +22,6 @@ from .batched_setup import (
 from .batched_softmax import Fixed
 from .batched_step import State
 from .problem import Problem
-from .rules import Rule
 
 CHUNK = 64  # plain iterations in one CUDA graph
 _ROWS = 44  # arrays of (S, R, N) alive at once in an eager iteration, most for T = 2

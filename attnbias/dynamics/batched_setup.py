@@ -9,13 +9,13 @@ import torch
 
 from .._validate import short
 from ..errors import DtypeError, MemoryLimitError, RangeError, ShapeError
+from ..rules import Rule
 from . import elementary, kernels, recording
 from .batched_softmax import Fixed
 from .batched_step import State
 from .engines import log_floor_gap
 from .problem import Problem
 from .request import require_floor
-from .rules import Rule
 
 
 def require_grid(problems, rules) -> tuple[int, int]:

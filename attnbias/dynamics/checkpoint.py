@@ -7,8 +7,8 @@ import time
 
 from .._files import read_npz, write_npz
 from ..errors import FileFormatError
+from ..rules import Rule
 from .problem import Problem
-from .rules import Rule
 
 
 class Checkpoint:

@@ -11,11 +11,11 @@ import math
 import numpy as np
 import torch
 
-from ..logdomain import log_loss_gap, log_mean_loss, log_mean_nonopt, softmax_state
+from ..rules import Rule
 from . import elementary, kernels, loops, recording
 from .coordinates import Dense, Span
 from .problem import Problem
-from .rules import Rule
+from .softmax import log_loss_gap, log_mean_loss, log_mean_nonopt, softmax_state
 
 
 def log_floor_gap(problem: Problem, rule: Rule) -> float:

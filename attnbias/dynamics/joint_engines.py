@@ -7,13 +7,13 @@ import math
 import numpy as np
 import torch
 
-from ..logdomain import JointState, joint_state, log_mean_nonopt, log_mean_of
+from ..rules import Rule
 from . import joint_loops, kernels, recording
 from .coordinates import Dense, Span
 from .engines import Compiled, aligned, aligned_square, first_rows, see_softmax
 from .joint_problem import JointProblem
 from .problem import Parameter
-from .rules import Rule
+from .softmax import JointState, joint_state, log_mean_nonopt, log_mean_of
 
 
 def log_below(rule: Rule) -> float:

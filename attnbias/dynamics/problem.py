@@ -10,8 +10,8 @@ import torch
 from ..data import Dataset
 from ..geometry.svm import SVMSolution
 from ..geometry.tokens import GapRows, gap_rows, token_scores
-from ..logdomain import Scores
 from ..losses import Loss
+from .softmax import Scores
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

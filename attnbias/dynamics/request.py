@@ -17,15 +17,15 @@ from .._validate import (
     require_shape,
 )
 from ..data import Dataset
-from ..data.dataset import require_dataset
+from ..dataset import require_dataset
 from ..errors import DtypeError, MissingDecoderError, RangeError
 from ..geometry.solution import require_optimal
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss
+from ..rules import Rule
 from .engines import CompiledEngine, TorchEngine
 from .joint_engines import JointCompiledEngine, JointTorchEngine
 from .problem import Parameter, Problem
-from .rules import Rule
 
 COORDINATES = ("auto", "dense", "factored", "span")
 ENGINES = ("auto", "compiled", "torch")

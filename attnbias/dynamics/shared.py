@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import RangeError, ShapeError
+from ..rules import Rule
 from .compiled import jit, jit_inline
 from .engines import common_factor, rule_array, span_arrays, token_arrays
 from .kernels import DIVERGED, ROWS, RUNNING, SCALE, scale_of, see_softmax, step_factor, weights_of
@@ -29,7 +30,6 @@ from .loops import borrow_span, borrow_tokens, borrow_work
 from .problem import Problem
 from .products import advance, borrow, dot
 from .recording import NORM2, measure_span, record_accumulated, record_measure, take_length
-from .rules import Rule
 
 _IN_COMMON = ("rows", "scores", "svm", "column")
 

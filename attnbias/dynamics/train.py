@@ -17,6 +17,7 @@ from .._validate import require_flag, require_int, require_number
 from ..data import Dataset
 from ..geometry.svm import SVMSolution, solve_u_svm
 from ..losses import Loss, as_loss
+from ..rules import Rule
 from . import kernels, recording
 from .checkpoint import Checkpoint
 from .collect import finished, fixed_series, joint_series, matrix_series
@@ -36,7 +37,6 @@ from .request import (
     require_room,
     resolve_svm,
 )
-from .rules import Rule
 from .subnormal import subnormals_as_zero
 from .trace import Trace
 

@@ -6,15 +6,18 @@ import inspect
 from pathlib import Path
 
 from .._validate import require_choice
+from ..beyond.exponents import experiments as exponents
+from ..beyond.exponents.result import ExponentResult
+from ..beyond.heads import experiments as heads
+from ..beyond.heads.result import HeadResult
+from ..beyond.ranks import experiments as ranks
+from ..beyond.ranks.result import RankResult
 from ..errors import RangeError
-from . import exponents, fig1, fig2, fig3, fig4, fig6, fig7, fig8, fig9, fig10, heads, ranks
+from . import fig1, fig2, fig3, fig4, fig6, fig7, fig8, fig9, fig10
 from .cosine_result import CosineResult
-from .exponent_result import ExponentResult
-from .head_result import HeadResult
 from .network_result import NetworkResult
 from .networks import train_all
 from .paths import query_images, sequence_scores
-from .rank_result import RankResult
 from .result import ExperimentResult
 from .snapshots import Snapshots, attention_snapshots
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..checks import CheckTable
-from ..data.text import load_nli
+from ..nets.data.text import load_nli
 from .language import faster_than_sgd, language_recipe
 from .network_result import NetworkResult
 from .networks import train_all
@@ -32,7 +32,7 @@ def run(
     seeds : int or sequence of int
         How many, or which: of the head's start, the batches and dropout.
     source : {"huggingface", "packages", "bundled"} or path
-        As in `attnbias.data.text.load_nli`.
+        As in `attnbias.nets.data.text.load_nli`.
     model : {"huggingface", "packages", "tiny"}, optional
         bert-base-uncased, MiniLM, or two layers at random; by default the one of the source,
         and "tiny" for the bundled sentences.

@@ -9,10 +9,10 @@ from .._files import as_path, target_path
 from .._provenance import provenance
 from .._validate import require_choice, require_flag, require_int
 from ..checks import Check, CheckTable
-from ..data.minilm import load_minilm_sample
-from ..data.text import TextSet, load_nli, load_toxic
 from ..errors import DtypeError
-from ..nets.examples import TextExamples
+from ..nets.data.examples import TextExamples
+from ..nets.data.minilm import load_minilm_sample
+from ..nets.data.text import TextSet, load_nli, load_toxic
 from ..nets.text import load_encoder, load_tokenizer
 from .cosine_result import CosineResult
 from .cosines import Cosines, pair_cosines, unit_rows
@@ -51,8 +51,8 @@ def run(
     Parameters
     ----------
     source : {"huggingface", "packages", "bundled"}
-        Of the texts, as in `attnbias.data.text`: their training split, and for "bundled"
-        those of `attnbias.data.minilm`.
+        Of the texts, as in `attnbias.nets.data.text`: their training split, and for "bundled"
+        those of `attnbias.nets.data.minilm`.
     model : {"huggingface", "packages", "tiny"} or path, optional
         Of the embeddings, as in `attnbias.nets.text.load_encoder`. By default the source's
         own; for "bundled" the extract of MiniLM that comes with attnbias.

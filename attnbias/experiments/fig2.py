@@ -8,10 +8,10 @@ import torch
 
 from .._validate import require_number
 from ..data import Dataset, make_example1
-from ..dynamics.rules import GD, NGD, Polyak, Rule
 from ..dynamics.starts import small_start
 from ..geometry.assumptions import check_assumption1
 from ..geometry.svm import solve_w_svm
+from ..rules import GD, NGD, Polyak, Rule
 from .fig2_claims import EARLY, claims
 from .result import ExperimentResult, make_result
 from .runs import require_common, run_all

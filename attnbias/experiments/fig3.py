@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from ..data import Dataset, make_dm
-from ..dynamics.rules import GD, NGD, Polyak, Rule
 from ..geometry.svm import solve_u_svm, solve_w_svm
+from ..rules import GD, NGD, Polyak, Rule
 from .fig3_claims import claims
 from .result import ExperimentResult, make_result
 from .runs import require_common, run_all

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..checks import CheckTable
-from ..data.images import load_mnist
+from ..nets.data.images import load_mnist
 from ..nets.vit import vit_small_mnist
 from .network_claims import check_faster, check_not_faster
 from .network_result import NetworkResult
@@ -37,7 +37,7 @@ def run(
     seeds : int or sequence of int
         How many, or which.
     source : {"huggingface", "packages", "bundled"} or path
-        As in `attnbias.data.images.load_mnist`.
+        As in `attnbias.nets.data.images.load_mnist`.
     size : {"usual", "small"}
         The ViT: a common one for images of that side, or one for a CPU.
     batch_size : int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..checks import CheckTable
-from ..data.images import load_cifar10
+from ..nets.data.images import load_cifar10
 from ..nets.vit import vit_small_cifar10
 from .network_claims import check_faster, check_growth
 from .network_result import NetworkResult
@@ -36,7 +36,7 @@ def run(
     seeds : int or sequence of int
         How many, or which.
     source : {"huggingface", "packages", "bundled"} or path
-        As in `attnbias.data.images.load_cifar10`.
+        As in `attnbias.nets.data.images.load_cifar10`.
     size : {"usual", "small"}
         The ViT: a common one for images of that side, or one for a CPU.
     batch_size : int

@@ -9,10 +9,10 @@ import torch
 
 from .._validate import require_number, short
 from ..data import Dataset, make_bad_start
-from ..dynamics.rules import GD, NGD, Rule
 from ..dynamics.trace import Trace
 from ..errors import DtypeError, RangeError
 from ..geometry.svm import solve_w_svm
+from ..rules import GD, NGD, Rule
 from .fig8_claims import claims, scale_label
 from .result import ExperimentResult, make_result
 from .runs import require_common, run_all

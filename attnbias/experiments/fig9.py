@@ -8,10 +8,10 @@ import torch
 from .._validate import require_number
 from ..checks import Check, CheckTable
 from ..data import Dataset, load_binary_mnist
-from ..dynamics.rules import GD, NGD, Polyak, Rule
 from ..dynamics.starts import small_start
 from ..geometry.svm import solve_w_svm
 from ..geometry.tokens import optimal_tokens, token_scores
+from ..rules import GD, NGD, Polyak, Rule
 from .claims import ALIGNMENT, check_lead, late_exponents, span
 from .result import ExperimentResult, make_result
 from .runs import require_common, run_all

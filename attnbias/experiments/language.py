@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .._validate import require_choice, require_int
 from ..checks import CheckTable
-from ..data.text import TextSet
-from ..nets.examples import TextExamples
+from ..nets.data.examples import TextExamples
+from ..nets.data.text import TextSet
 from ..nets.text import load_classifier, load_tokenizer
 from .network_claims import check_faster, check_much_faster
 from .networks import Recipe

@@ -11,12 +11,12 @@ from tqdm import tqdm
 
 from .._validate import as_device, require_flag, require_int
 from ..data import Dataset
-from ..dynamics.rules import Rule
 from ..dynamics.trace import Trace
 from ..dynamics.train import record_steps, train
 from ..errors import DtypeError, RangeError
 from ..geometry.svm import SVMSolution
 from ..losses import Loss, as_loss
+from ..rules import Rule
 
 MOST_SEEDS = 10**6
 FEWEST_RECORDS = 8  # that `fit_rate` asks for

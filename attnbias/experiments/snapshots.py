@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from ..data import Dataset
-from ..dynamics.rules import Rule
 from ..dynamics.train import record_steps, train
 from ..errors import RangeError
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..geometry.tokens import optimal_tokens
 from ..model import attention_map
+from ..rules import Rule
 
 
 class Snapshots(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._validate import require_choice, require_int
-from ..nets.examples import ImageExamples
+from ..nets.data.examples import ImageExamples
 from .networks import Recipe
 
 SIZES = ("usual", "small")

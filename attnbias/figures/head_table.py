@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from .._validate import short
+from ..beyond.heads.result import HeadResult
 from ..errors import DtypeError
-from ..experiments.head_result import HeadResult
 from .looks import COLOURS, WIDTH, new_figure, styled
 
 PANELS = {
@@ -22,7 +22,7 @@ def plot_head_table(result: HeadResult):
     Parameters
     ----------
     result : HeadResult
-        Of `attnbias.experiments.heads`.
+        Of `attnbias.beyond.heads.experiments`.
 
     Returns
     -------

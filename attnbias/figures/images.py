@@ -39,7 +39,7 @@ def plot_query_images(data: Dataset, paths, directions, *, marks=None):
     Examples
     --------
     >>> import numpy as np
-    >>> from attnbias.data.free import make_plane_pair
+    >>> from attnbias.beyond.plane.data import make_plane_pair
     >>> from attnbias.figures.images import plot_query_images
     >>> W = np.linspace(0, 9, 5)[:, None, None] * np.eye(2)
     >>> len(plot_query_images(make_plane_pair(), {"W": W}, {"limit": np.eye(2)}).axes)

@@ -36,7 +36,7 @@ def plot_feasible_share(table, law):
     --------
     >>> import pandas
     >>> from attnbias.figures import plot_feasible_share
-    >>> from attnbias.geometry.counting import wendel_share
+    >>> from attnbias.beyond.overparam.geometry import wendel_share
     >>> table = pandas.DataFrame({"d": 2, "rows": [4, 8], "share": [1.0, 0.5], "count": 100})
     >>> len(plot_feasible_share(table, wendel_share).axes)
     1

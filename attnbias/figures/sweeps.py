@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.ticker import NullLocator
 
+from ..beyond.exponents.claims import heights
 from ..errors import RangeError
-from ..experiments.exponent_claims import heights
 from .looks import (
     COLOURS,
     HALO,

@@ -47,9 +47,9 @@ def plot_trap(data: Dataset, table, threshold):
     Examples
     --------
     >>> import pandas
-    >>> from attnbias.data.spread import make_score_trap
+    >>> from attnbias.data.unequal_scores import make_score_trap
     >>> from attnbias.figures import plot_trap
-    >>> from attnbias.theorems.score_trap import trap_threshold
+    >>> from attnbias.beyond.local.checks import trap_threshold
     >>> runs = pandas.DataFrame({"distance": [1.0, 4.0], "score": 0.3, "locked": [False, True]})
     >>> len(plot_trap(make_score_trap(0.3), runs, trap_threshold).axes)
     2

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .bounds import certificate
+from .certificate import certificate
 
 EPS = torch.finfo(torch.float64).eps
 # Squared distance of a unit row from the span of others under which it counts as dependent.

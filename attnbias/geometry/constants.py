@@ -10,7 +10,7 @@ import torch
 
 from .._validate import require_number
 from ..data import Dataset
-from ..data.dataset import require_dataset
+from ..dataset import require_dataset
 from ..losses import as_loss
 from .tokens import GapRows, gap_rows, optimal_tokens, token_scores
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from .._validate import require_number, short
 from ..checks import CheckTable
 from ..data import Dataset
-from ..data.dataset import require_dataset
+from ..dataset import require_dataset
 from ..errors import DtypeError
 from .assumptions import assumption1_table, check_assumption2
 from .constants import Constants, token_constants
-from .facts import UNSOLVED, forecast, hypotheses, optimal_part, summary, svm_part
-from .promises import PROMISES, Promise, WeighedPromise, limits, weigh
-from .report import (
+from .findings import UNSOLVED, forecast, hypotheses, optimal_part, summary, svm_part
+from .guarantees import PROMISES, Promise, WeighedPromise, limits, weigh
+from .render import (
     Section,
     as_html,
     as_text,

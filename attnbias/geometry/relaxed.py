@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 from .._validate import as_float_tensor, require_finite, require_shape
 from ..data import Dataset
 from ..errors import InfeasibleError, RangeError, SolverError
-from .bounds import Bounds, bounds
+from .certificate import Bounds, bounds
 from .edge import LARGEST, decide
 from .tokens import GapRows, gap_rows
 
@@ -101,7 +101,7 @@ def solve_relaxed_svm(data: Dataset, right, opt=None) -> RelaxedSVM:
     Examples
     --------
     >>> from attnbias import Dataset
-    >>> from attnbias.data.prompt import prompt_keys, prompt_of
+    >>> from attnbias.beyond.prompt.data import prompt_keys, prompt_of
     >>> X = [[[0.0, 0], [1, 1]], [[0, 0], [1, -1]], [[0, 0], [0.5, 1.5]]]
     >>> data = prompt_keys(Dataset(X, [1, -1, 1], opt=[1, 1, 1]))
     >>> for right in ([1.0, 1, 1], [1.0, 1, 0]):

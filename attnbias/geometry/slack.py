@@ -6,7 +6,7 @@ import torch
 
 from .._validate import require_int, require_number, short
 from ..data import Dataset
-from ..data.dataset import require_dataset
+from ..dataset import require_dataset
 from ..errors import DtypeError, RangeError, ShapeError
 from .constants import support_mask
 from .solution import SVMSolution, require_w_svm

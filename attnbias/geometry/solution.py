@@ -11,7 +11,7 @@ from torch.linalg import vector_norm
 
 from .._validate import require_number
 from ..errors import DtypeError, RangeError
-from .bounds import Bounds, bounds
+from .certificate import Bounds, bounds
 from .complementarity import can_all_be_positive
 from .tokens import GapRows, LabelRows
 

@@ -17,7 +17,7 @@ from .._validate import (
     require_shape,
 )
 from ..data import Dataset
-from ..data.dataset import require_dataset
+from ..dataset import require_dataset
 from ..errors import MissingDecoderError, RangeError, TiedTokensError
 
 # Features above which d x d matrices are formed only when they are asked for: 34 MB each.

@@ -1,6 +1,6 @@
 """Real networks: optimizers, models, and one loop that trains them."""
 
-from .examples import ImageExamples, TextExamples
+from .data.examples import ImageExamples, TextExamples
 from .heads import Head, attention_head
 from .log import TrainingLog
 from .loop import fit

@@ -14,8 +14,8 @@ import torch
 from torch.optim import Optimizer
 
 from .._validate import require_choice, require_number, short
-from ..dynamics.rules import INFINITE
 from ..errors import AttnBiasError, DtypeError, FileFormatError, NonFiniteError, RangeError
+from ..rules import INFINITE
 from ._norm import norm_as_number, norm_on_device
 from ._scalars import choose, exp, is_finite, log, negate, scalar
 from ._updates import (

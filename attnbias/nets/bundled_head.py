@@ -7,7 +7,7 @@ import math
 import numpy as np
 import torch
 
-from ..data.minilm import head_arrays, piece_names, split_rows
+from .data.minilm import head_arrays, piece_names, split_rows
 from .heads import Head
 
 

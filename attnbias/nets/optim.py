@@ -12,8 +12,8 @@ import torch
 import torch.distributed as dist
 
 from .._validate import require_number, short
-from ..dynamics.rules import INFINITE, NGD, Polyak
 from ..errors import DtypeError, ShapeError
+from ..rules import INFINITE, NGD, Polyak
 from ._scalars import choose, least, scalar
 from ._steps import Steps
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from .._validate import require_choice, require_flag, require_int, require_number, short
 from ..dynamics.request import record_rows, record_steps, require_inputs
-from ..dynamics.rules import Rule
 from ..errors import DtypeError, RangeError
+from ..rules import Rule
 from .models import Point, arguments_of, resolve_model
 from .rules import as_rule
 

@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Mapping
 
 from .._validate import require_choice, short
-from ..dynamics.rules import GD, NGD, Polyak, Rule
 from ..errors import DtypeError, RangeError
+from ..rules import GD, NGD, Polyak, Rule
 
 RULES = {"GD": GD, "NGD": NGD, "Polyak": Polyak}
 

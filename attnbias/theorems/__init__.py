@@ -1,35 +1,35 @@
 """One function a statement of the paper: checks that read data and traces and never train."""
 
-from .conditions import check_condition1, check_condition2
-from .correlation import check_lemma4, check_lemma5
-from .degenerate import check_degenerate_rate
-from .example1 import check_lemma6
-from .feasible import check_assumption1_feasible
-from .gap_sets import lemma7_sets
-from .gd import check_theorem6
-from .gradient_bounds import check_gradient_bounds
-from .initialisation import check_lemma2
-from .joint_bias import check_theorem3, check_theorem9
-from .joint_decoder import (
+from .joint.conditions import check_condition1, check_condition2
+from .joint.growth import check_lemma9, check_lemma10, check_lemma11
+from .joint.landscape import check_lemma12, check_lemma13
+from .joint.theorem2 import check_loss_without_decay, check_theorem2, check_theorem8
+from .joint.theorem3 import check_theorem3, check_theorem9
+from .joint.theorem4 import (
     check_decoder_direction,
     check_sharper_theorem4,
     check_theorem4,
     check_theorem10,
 )
-from .joint_growth import check_lemma9, check_lemma10, check_lemma11
-from .joint_landscape import check_lemma12, check_lemma13
-from .joint_loss import check_loss_without_decay, check_theorem2, check_theorem8
-from .m1 import check_m1
-from .m2 import check_m2
-from .m3 import check_m3
 from .order import check_order
-from .polyak import check_polyak_sandwich, check_theorem7
-from .preference import check_lemma7
 from .run import Run
-from .separation import check_gd_lower_bound, check_ngd_separation
-from .softmax_bound import check_lemma3
-from .sparsification import check_lemma1, check_lemma8
-from .theorem1 import check_theorem1, check_theorem5
+from .sharper.degenerate import check_degenerate_rate
+from .sharper.feasible import check_assumption1_feasible
+from .sharper.m1 import check_m1
+from .sharper.m2 import check_m2
+from .sharper.m3 import check_m3
+from .sharper.separation import check_gd_lower_bound, check_ngd_separation
+from .w.correlation import check_lemma4, check_lemma5
+from .w.gap_sets import lemma7_sets
+from .w.gradient_bounds import check_gradient_bounds
+from .w.lemma2 import check_lemma2
+from .w.lemma3 import check_lemma3
+from .w.lemma6 import check_lemma6
+from .w.lemma7 import check_lemma7
+from .w.sparsification import check_lemma1, check_lemma8
+from .w.theorem1 import check_theorem1, check_theorem5
+from .w.theorem6 import check_theorem6
+from .w.theorem7 import check_polyak_sandwich, check_theorem7
 
 __all__ = [
     "Run",

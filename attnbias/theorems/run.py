@@ -17,16 +17,16 @@ import numpy as np
 import torch
 
 from ..data import Dataset
-from ..data.dataset import require_dataset
+from ..dataset import require_dataset
 from ..dynamics.request import resolve_svm
+from ..dynamics.softmax import signed_excess
 from ..dynamics.trace import Trace
 from ..errors import RangeError
 from ..geometry.constants import Constants, token_constants
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..geometry.tokens import gap_rows, token_scores
-from ..logdomain import signed_excess
-from .own import require_own_numbers, require_own_shapes, require_trace
 from .statements import SMALLEST_SCORE
+from .trace_validation import require_own_numbers, require_own_shapes, require_trace
 
 # Powers of L - L* and of |grad L| in a rule's step size.
 KINDS = {(0.0, 0.0): "GD", (0.0, -1.0): "NGD", (1.0, -2.0): "Polyak"}

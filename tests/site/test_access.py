@@ -19,8 +19,8 @@ PHONE = 390  # pixels wide
 KINDS = [  # one page of each kind, for what differs on a phone
     "book/intro",
     "book/ledger",
-    "book/chapters/01_one_picture",
-    "book/chapters/11_theorem1",
+    "book/paper/one_picture",
+    "book/paper/theorem1",
     "book/reference/model",
     "search",
 ]
@@ -85,7 +85,7 @@ LETTERS = """Array.from(document.querySelectorAll(".bd-article figure:not(.slide
 @pytest.mark.parametrize("style", ["", "figure > img { max-width: 100% !important }"])
 def test_a_figure_keeps_its_letters_on_a_phone(tab, style):
     """Letters are drawn 12 pixels tall; below 9 nobody reads them. What scrolls has the Tab key."""
-    tab.open(SITE / "book/chapters/11_theorem1.html", width=PHONE)
+    tab.open(SITE / "book/paper/theorem1.html", width=PHONE)
     tab.evaluate(f"document.head.insertAdjacentHTML('beforeend', '<style>{style}</style>')")
     tab.evaluate("document.querySelector('.bd-article figure').scrollIntoView()")
     tab.evaluate("new Promise(done => setTimeout(done, 300))")
@@ -137,7 +137,7 @@ def walked(tab, steps):
 
 
 def test_the_tab_key_leads_through_a_page(tab):
-    tab.open(SITE / "book/chapters/01_one_picture.html", width=1200)
+    tab.open(SITE / "book/paper/one_picture.html", width=1200)
     tab.evaluate(f"document.head.insertAdjacentHTML('beforeend', '<style>{STILL}</style>')")
     start = walked(tab, 12)
     assert start[0][0] == "Skip to main content"

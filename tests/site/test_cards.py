@@ -14,11 +14,11 @@ from tools.browser import find_browser
 from tools.chapters import ROOT, toc_files
 
 SITE = ROOT / "_build" / "html"
-CHAPTER = SITE / "book/chapters/23_master.html"
+CHAPTER = SITE / "book/paper/master.html"
 SYMBOL = "a.symbol[href$='#sym-w-mm']"
 TERM = "a.term[href$='#term-vacuous']"
 EQUATION = "a.reference.internal[href='#equation-eq-m1']"
-BOX = "a.reference.internal[href$='11_theorem1.html#theorem-1']"
+BOX = "a.reference.internal[href$='theorem1.html#theorem-1']"
 FIGURE = "a.reference.internal[href='#fig-master-path']"
 LINK = re.compile(r'<a class="reference internal" href="([^"]*#[^"]+)"')
 HEAVIEST_SCRIPT, HEAVIEST_CARDS = 10_000, 30_000  # bytes; cards as they are sent
@@ -84,7 +84,7 @@ def test_a_symbol_shows_its_card_and_escape_hides_it(chapter):
     described = f"document.querySelector(\"{SYMBOL}\").getAttribute('aria-describedby')"
     assert chapter.evaluate(described) == "hover-card"
     link = "document.querySelector('#hover-card a').href"
-    assert chapter.evaluate(link) == (CHAPTER.parent / "04_attention_svm.html").as_uri() + "#w-svm"
+    assert chapter.evaluate(link) == (CHAPTER.parent / "attention_svm.html").as_uri() + "#w-svm"
     chapter.press("Escape")
     assert not chapter.evaluate(OPEN)
     assert chapter.evaluate(described) is None

@@ -27,12 +27,12 @@ from tools.chapters import ROOT
 
 CHAPTERS = ROOT / "_build" / "html" / "book" / "chapters"
 FIGURES = {
-    "slider-step-paths": "06_step_sizes",
-    "slider-attention-map-along-the-run": "13_sparsification",
-    "slider-svm-support": "04_attention_svm",
-    "slider-bad-angle": "17_bad_start",
-    "slider-fig2-window": "07_figure2",
-    "slider-fig3-norms": "22_figure3",
+    "slider-step-paths": "step_sizes",
+    "slider-attention-map-along-the-run": "sparsification",
+    "slider-svm-support": "attention_svm",
+    "slider-bad-angle": "bad_start",
+    "slider-fig2-window": "figure2",
+    "slider-fig3-norms": "figure3",
 }
 PHONE = 390  # pixels wide
 HEAVIEST_PAGE, HEAVIEST_FIGURE = 1_000_000, 100_000

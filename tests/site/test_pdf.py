@@ -13,7 +13,7 @@ from tools import make_pdf
 from tools.browser import find_browser
 
 SITE = make_pdf.ROOT / "_build" / "html"
-CHAPTER = "book/chapters/11_theorem1"
+CHAPTER = "book/paper/theorem1"
 PAGES = [("", ["book/intro"]), ("Theory", [CHAPTER]), ("Reference", ["book/bibliography"])]
 PRIVATE = "\ue123"  # a place in Unicode that no font fills
 PIXEL = (

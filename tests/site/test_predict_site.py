@@ -12,7 +12,7 @@ from browser import Page, or_skip
 from tools.browser import find_browser
 from tools.chapters import ROOT
 
-CHAPTER = "01_one_picture"
+CHAPTER = "one_picture"
 NUMBER = "one_gd_factor"
 PAGE = ROOT / "_build" / "html" / "book" / "chapters" / f"{CHAPTER}.html"
 PHONE, DESK = 390, 1200  # pixels wide

@@ -1,0 +1,1 @@
+"""Two layers: attention to the queries of the second."""

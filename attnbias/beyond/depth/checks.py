@@ -1,0 +1,180 @@
+"""Two layers: the invariant along a run, which token leads, and where a run ends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._validate import require_number
+from ...checks import Check, CheckTable
+from ...data import Dataset
+from ...errors import DtypeError
+from ...geometry.tokens import token_scores
+from .dynamics import DepthTrace
+from .geometry import ORTHOGONAL, layer_potential, pair_coordinates, pair_products
+from .queries import LEVEL, query_leads, selected_queries, solve_query_svm
+
+SOURCE = "two layers, ours"
+
+
+def check_pair_invariant(data: Dataset, trace: DepthTrace, drift: float = 0.02) -> CheckTable:
+    """Whether each token pair keeps |x_1|^2 delta^2 / 2 - F(w), up to the length of steps.
+
+    Parameters
+    ----------
+    data : Dataset
+        As in `predicted_selection`.
+    trace : DepthTrace
+        Of GD, or of NGD with a shared norm, with small steps.
+    drift : float > 0
+        Allowed change, as a share of 1 + |x_1|^2 delta^2 / 2.
+
+    Returns
+    -------
+    CheckTable
+        One check, of the pair that drifts most at each record.
+
+    Raises
+    ------
+    RangeError, DtypeError
+
+    Notes
+    -----
+    Source: ours [c] for the flow; the share is a choice [d].
+
+    Examples
+    --------
+    >>> from attnbias import NGD
+    >>> from attnbias.beyond.depth.data import make_token_pairs
+    >>> from attnbias.beyond.depth.dynamics import train_two_layers
+    >>> data = make_token_pairs(1, 2.0)
+    >>> check_pair_invariant(
+    ...     data, train_two_layers(data, NGD(0.01, normalise="shared"), 300)
+    ... ).all_hold
+    True
+    """
+    _require_trace(trace)
+    drift = require_number("drift", drift, low=0, open_low=True)
+    w, delta = pair_coordinates(data, trace.W)
+    A, B, query = pair_products(data)
+    energy = query**2 * delta**2 / 2
+    kept = energy - layer_potential(w, A, B)
+    share = (np.abs(kept - kept[0]) / (1 + energy)).max(axis=1)
+    statement = "change of |x_1|^2 delta^2 / 2 - F(w), over 1 + |x_1|^2 delta^2 / 2"
+    return CheckTable([Check.along(statement, trace.step, share, drift, source=SOURCE)])
+
+
+def check_longest_leads(data: Dataset, trace: DepthTrace) -> CheckTable:
+    """On orthogonal tokens and from zero the longest token of each sequence leads layer one.
+
+    Parameters
+    ----------
+    data : Dataset
+        With a decoder.
+    trace : DepthTrace
+        From zero, with any rule along the negative gradients.
+
+    Returns
+    -------
+    CheckTable
+        One check: the least of log a_longest - log a_t at every record, at least 0. Not
+        applicable where tokens are not orthogonal, wrong tokens differ in score, or W_0 is not
+        zero.
+
+    Raises
+    ------
+    DtypeError, MissingDecoderError
+
+    Notes
+    -----
+    Source: ours [c].
+
+    Examples
+    --------
+    >>> from attnbias import NGD
+    >>> from attnbias.beyond.depth.data import make_token_pairs
+    >>> from attnbias.beyond.depth.dynamics import train_two_layers
+    >>> data = make_token_pairs(3, 0.5)
+    >>> check_longest_leads(data, train_two_layers(data, NGD(1.0), 20)).all_hold
+    True
+    """
+    _require_trace(trace)
+    statement = "log softmax of the longest token minus that of any other, in layer one"
+    why = _not_orthogonal(data)
+    if why is None and np.abs(trace.W[0]).max() > 0:
+        why = "for runs from zero"
+    if why is not None:
+        return CheckTable([Check.not_applicable(statement, why, source=SOURCE, sense=">=")])
+    lengths = data.X.double().norm(dim=2).numpy()
+    best = trace.log_attention[:, np.arange(data.n), lengths.argmax(axis=1)]
+    least = (best[:, :, None] - trace.log_attention).min(axis=(1, 2))
+    rounding = 1e-12 * (1 + np.abs(trace.log_attention).max(axis=(1, 2)))
+    return CheckTable(
+        [Check.along(statement, trace.step, least, 0.0, ">=", rounding=rounding, source=SOURCE)]
+    )
+
+
+def check_two_layers(data: Dataset, trace: DepthTrace, largest: float = 1e-2) -> CheckTable:
+    """Where a run of two layers ended: a stationary selection, and its W-SVM.
+
+    Parameters
+    ----------
+    data : Dataset
+        With a decoder.
+    trace : DepthTrace
+    largest : float
+        For 1 - cosine of W_2 with the W-SVM of the selected queries.
+
+    Returns
+    -------
+    CheckTable
+        How many tokens would raise the margin as queries, against 0; and 1 - cosine.
+
+    Raises
+    ------
+    DtypeError, InfeasibleError, MissingDecoderError
+
+    Notes
+    -----
+    Source: ours [d], a conjecture beyond one pair of tokens and beyond a fixed layer one.
+
+    Examples
+    --------
+    >>> from attnbias import NGD
+    >>> from attnbias.beyond.depth.data import make_cue_pair
+    >>> from attnbias.beyond.depth.dynamics import train_two_layers
+    >>> data = make_cue_pair()
+    >>> check_two_layers(data, train_two_layers(data, NGD(0.5), 200)).all_hold
+    True
+    """
+    _require_trace(trace)
+    tokens = trace.selected
+    svm = solve_query_svm(data, selected_queries(data, tokens))
+    leading = int((query_leads(data, svm, tokens) > LEVEL * svm.dual.sum()).sum())
+    error = float(trace.alignment_error(2, svm.weights.numpy())[-1])
+    own = {"source": SOURCE, "provenance": "d"}
+    return CheckTable(
+        (
+            Check("tokens that would raise the margin as queries", float(leading), 0.0, **own),
+            Check("1 - cosine(W_2, W-SVM of the selected queries)", error, largest, **own),
+        )
+    )
+
+
+def _not_orthogonal(data: Dataset) -> str | None:
+    scores = token_scores(data)
+    rest = scores.sort(dim=1).values[:, :-1]
+    flat = data.X.double().reshape(-1, data.d)
+    gram = flat @ flat.T
+    if float((gram - gram.diag().diag()).abs().max()) > ORTHOGONAL * float(gram.max()):
+        return "for tokens that are all orthogonal"
+    if float((rest[:, -1] - rest[:, 0]).abs().max()) > 0:
+        return "for wrong tokens of equal scores"
+    return None
+
+
+def _require_trace(trace) -> None:
+    if not isinstance(trace, DepthTrace):
+        raise DtypeError(
+            "trace", expected="a DepthTrace", got=type(trace).__name__,
+            remedy="use train_two_layers",
+        )  # fmt: skip

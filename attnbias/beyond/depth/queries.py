@@ -1,0 +1,270 @@
+"""The W-SVM of a second layer, whose queries a first layer selects among the tokens."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from dataclasses import dataclass
+
+import torch
+
+from ..._validate import (
+    as_float_tensor,
+    as_token_indices,
+    require_device,
+    require_finite,
+    require_int,
+    require_shape,
+)
+from ...data import Dataset
+from ...dataset import require_dataset
+from ...errors import InfeasibleError, RangeError, ShapeError
+from ...geometry.svm import SVMSolution, solve_rows, solve_w_svm
+from ...geometry.tokens import gap_rows, resolve_opt
+
+LEVEL = 1e-9  # leads below this share of the sum of dual weights are rounding
+
+
+def selected_queries(data: Dataset, tokens) -> torch.Tensor:
+    """(n, d) the chosen token of each sequence, in float64.
+
+    Parameters
+    ----------
+    data : Dataset
+    tokens : (n,) integers
+
+    Raises
+    ------
+    RangeError, ShapeError, DtypeError
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair
+    >>> from attnbias.beyond.depth.queries import selected_queries
+    >>> selected_queries(make_separation_pair(), [0]).tolist()
+    [[1.0, 0.0]]
+    """
+    require_dataset(data)
+    tokens = as_token_indices("tokens", tokens, data.lengths)
+    return data.X.double()[torch.arange(data.n, device=data.X.device), tokens]
+
+
+def solve_query_svm(data: Dataset, queries, opt=None) -> SVMSolution:
+    """The smallest W with (x_{i,opt} - x_{i,t})' W q_i >= 1 for all i and t != opt_i.
+
+    Parameters
+    ----------
+    data : Dataset
+    queries : (n, d) tensor
+        q_i, for instance `selected_queries`. With q_i = x_{i,1} this is `solve_w_svm`.
+    opt : (n,) integers, optional
+        Optimal tokens; those of the data's decoder by default.
+
+    Returns
+    -------
+    SVMSolution
+
+    Raises
+    ------
+    InfeasibleError, SolverError, MissingDecoderError, TiedTokensError, ShapeError, DtypeError,
+    NonFiniteError, DeviceError, RangeError
+
+    Notes
+    -----
+    Source: ours [c]: (W-SVM) of the paper with other queries.
+
+    Examples
+    --------
+    >>> from attnbias.beyond.depth.data import make_cue_pair
+    >>> from attnbias.beyond.depth.queries import selected_queries, solve_query_svm
+    >>> data = make_cue_pair()  # no W serves both first tokens
+    >>> round(solve_query_svm(data, selected_queries(data, [2, 2])).margin ** 2, 9)
+    0.75
+    """
+    require_dataset(data)
+    queries = as_float_tensor("queries", queries).detach().double()
+    require_shape("queries", queries, (data.n, data.d), "(n, d)")
+    require_device("queries", queries, data.X.device)
+    require_finite("queries", queries)
+    return solve_rows(dataclasses.replace(gap_rows(data, opt), queries=queries), "W-SVM")
+
+
+def query_leads(data: Dataset, svm: SVMSolution, tokens) -> torch.Tensor:
+    """What each token would add as query: the slope of -norm^2 / 2 of the SVM towards it.
+
+    Parameters
+    ----------
+    data : Dataset
+    svm : SVMSolution
+        Of `solve_query_svm` with the queries that `tokens` selects.
+    tokens : (n,) integers
+
+    Returns
+    -------
+    (n, T) float64 tensor
+        0 at the selected token and at padding.
+
+    Raises
+    ------
+    ShapeError, RangeError, DtypeError
+
+    Notes
+    -----
+    Source: ours [c]. With W = sum_k alpha_k d_k q_k', moving q_i towards x_t changes
+    norm^2 / 2 at the rate -sum over rows k of sequence i of alpha_k d_k' W (x_t - q_i): the
+    rows' derivatives weighted by the dual. Layer one follows the same numbers.
+
+    Examples
+    --------
+    >>> from attnbias.beyond.depth.data import make_cue_pair
+    >>> from attnbias.beyond.depth.queries import query_leads, selected_queries, solve_query_svm
+    >>> data = make_cue_pair()
+    >>> svm = solve_query_svm(data, selected_queries(data, [2, 2]))
+    >>> bool((query_leads(data, svm, [2, 2])[:, :2] < 0).all())
+    True
+    """
+    chosen = selected_queries(data, tokens)
+    rows = svm.rows
+    if rows.queries.shape != chosen.shape or not torch.equal(rows.queries, chosen):
+        raise ShapeError(
+            "svm", expected="the SVM of the queries that these tokens select",
+            got="another one", remedy="solve_query_svm(data, selected_queries(data, tokens))",
+        )  # fmt: skip
+    c = torch.zeros_like(chosen)
+    c.index_add_(0, rows.sequence, svm.dual[:, None] * rows.differences)
+    gains = ((data.X.double() - chosen[:, None]) @ (c @ svm.weights)[..., None])[..., 0]
+    return gains.masked_fill(~data.mask, 0.0)
+
+
+def contrary_pairs(data: Dataset, opt=None) -> list[tuple[int, int]]:
+    """Pairs of sequences that no single layer serves: one query, and contrary wishes.
+
+    Sequences i and j with the same x_1 whose different optimal tokens both stand in both.
+
+    Parameters
+    ----------
+    data : Dataset
+    opt : (n,) integers, optional
+
+    Returns
+    -------
+    list of (i, j)
+        Empty does not prove that one layer is feasible: `solve_w_svm` decides that.
+
+    Raises
+    ------
+    MissingDecoderError, TiedTokensError, RangeError, ShapeError, DtypeError
+
+    Notes
+    -----
+    Source: ours [c]. The rows (o_i - o_j) x_1' and (o_j - o_i) x_1' add up to zero.
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair
+    >>> from attnbias.beyond.depth.data import make_cue_pair
+    >>> from attnbias.beyond.depth.queries import contrary_pairs
+    >>> contrary_pairs(make_cue_pair()), contrary_pairs(make_separation_pair())
+    ([(0, 1)], [])
+    """
+    opt = resolve_opt(data, opt)
+    best = selected_queries(data, opt)
+    tokens = [data.X[i, : int(data.lengths[i])].double() for i in range(data.n)]
+
+    def holds(i: int, x: torch.Tensor) -> bool:
+        return bool((tokens[i] == x).all(dim=1).any())
+
+    return [
+        (i, j)
+        for i, j in itertools.combinations(range(data.n), 2)
+        if torch.equal(tokens[i][0], tokens[j][0])
+        and not torch.equal(best[i], best[j])
+        and holds(i, best[j])
+        and holds(j, best[i])
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class QuerySelection:
+    """One token a sequence as the query of layer two, and what both layers' SVMs say.
+
+    Attributes
+    ----------
+    tokens : (n,) long
+    first : SVMSolution or None
+        Of layer one, which must make these tokens win; None if no W_1 does.
+    second : SVMSolution
+        Of layer two, with these tokens as queries.
+    leads : (n, T) float64
+        `query_leads`.
+    """
+
+    tokens: torch.Tensor
+    first: SVMSolution | None
+    second: SVMSolution
+    leads: torch.Tensor
+
+    @property
+    def stationary(self) -> bool:
+        """True if no other token leads: moving a query towards one does not help the margin."""
+        return bool((self.leads <= LEVEL * self.second.dual.sum()).all())
+
+    def __repr__(self) -> str:
+        return (
+            f"QuerySelection({self.tokens.tolist()}: margin {self.second.margin:.4g}, "
+            f"{'stationary' if self.stationary else 'a query would move'}"
+            f"{'' if self.first else ', out of reach of layer one'})"
+        )
+
+
+def query_selections(data: Dataset, *, most: int = 4096) -> list[QuerySelection]:
+    """All selections of queries with which layer two is feasible, largest margin first.
+
+    Parameters
+    ----------
+    data : Dataset
+        With a decoder, or with opt.
+    most : int
+        Refuse more selections than this.
+
+    Returns
+    -------
+    list of QuerySelection
+
+    Raises
+    ------
+    RangeError
+        When there are too many.
+    MissingDecoderError, TiedTokensError, SolverError
+
+    Examples
+    --------
+    >>> from attnbias.beyond.depth.data import make_cue_pair
+    >>> from attnbias.beyond.depth.queries import query_selections
+    >>> found = query_selections(make_cue_pair(2.0))
+    >>> len(found), found[0].tokens.tolist(), sum(each.first is not None for each in found)
+    (7, [2, 2], 5)
+    """
+    require_dataset(data)
+    most, count = require_int("most", most, low=1), 1
+    for length in data.lengths.tolist():
+        count *= length
+    if count > most:
+        raise RangeError("data", expected=f"at most {most} selections", got=str(count),
+                         remedy="raise most, or look at fewer sequences")  # fmt: skip
+    every = itertools.product(*map(range, data.lengths.tolist()))
+    found = [_selection(data, torch.tensor(each, device=data.X.device)) for each in every]
+    kept = [each for each in found if each is not None]
+    return sorted(kept, key=lambda each: -each.second.margin)
+
+
+def _selection(data: Dataset, tokens: torch.Tensor) -> QuerySelection | None:
+    try:
+        second = solve_query_svm(data, selected_queries(data, tokens))
+    except InfeasibleError:
+        return None
+    try:
+        first = solve_w_svm(data, tokens)
+    except InfeasibleError:
+        first = None
+    return QuerySelection(tokens, first, second, query_leads(data, second, tokens))

@@ -1,0 +1,1 @@
+"""The exponents of convergence, measured and predicted."""

@@ -1,0 +1,1 @@
+"""Several heads that share one output."""

@@ -1,0 +1,1 @@
+"""Open questions of joint training: orthonormal tokens, exponents, moving margins."""

@@ -1,0 +1,1 @@
+"""Locally optimal tokens, and how far the global one reaches."""

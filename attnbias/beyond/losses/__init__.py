@@ -1,0 +1,1 @@
+"""Losses with other tails than the exponential."""

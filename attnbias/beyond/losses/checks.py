@@ -1,0 +1,112 @@
+"""M1 for any decreasing loss: with u fixed a loss reweighs sequences by bounded factors."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import torch
+
+from ...checks import CheckTable
+from ...errors import RangeError
+from ...losses import Loss, as_loss
+from ...theorems.run import Run
+from ...theorems.sharper.m1 import NEVER_TURNS, after, bite, biting_path, first_turned, m1_bounds
+from ...theorems.statements import Statement, alignment_recorded, refused, score_stays_up
+from .constants import slope_constants
+
+RATE = Statement(
+    "1 - cosine(W_t, W_mm), against M1's bound with the slopes of the loss in kappa",
+    "M1 for any loss",
+)
+SPREAD = Statement(
+    "largest over smallest -l' score gap of two sequences in the run, against kappa of the loss",
+    "M1 for any loss, step 1 of the proof",
+)
+STATEMENTS = (SPREAD, RATE)
+
+
+def check_any_loss(data, trace, loss, *, svm=None) -> CheckTable:
+    """M1 with kappa taken from the slopes of the loss, at every recorded step.
+
+    Parameters
+    ----------
+    data : Dataset
+        With a decoder.
+    trace : Trace
+        Of a run with this loss, u fixed, by a rule without momentum, with step 0 recorded.
+    loss : str or Loss
+        The loss that the run was made with.
+    svm : SVMSolution, optional
+
+    Returns
+    -------
+    CheckTable
+        How far the weights of sequences spread, and the rate.
+
+    Raises
+    ------
+    ShapeError, DtypeError, RangeError, InfeasibleError
+
+    Notes
+    -----
+    Source: ours [c]. Needs Assumption 2 and a slope that vanishes nowhere between the scores
+    of a sequence; softmax scores enter as measured, as in `check_m1`.
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_separation_pair, train
+    >>> from attnbias.beyond.losses.losses import polynomial_loss
+    >>> from attnbias.beyond.losses.checks import check_any_loss
+    >>> data, loss = make_separation_pair(), polynomial_loss(2)
+    >>> check_any_loss(data, train(data, NGD(0.5), 200, loss=loss), loss).all_hold
+    True
+    """
+    loss = as_loss(loss)
+    run = Run(data, trace, svm)
+    try:
+        constants, flat = slope_constants(data, loss, svm=run.svm), ""
+    except RangeError as error:
+        constants, flat = None, f"the slope of {loss.name} vanishes: {error}"
+    reason = run.refuse(
+        run.needs_fixed_decoder(),
+        _same_loss(trace, loss),
+        flat,
+        run.needs_assumption2(),
+        run.needs_plain_steps(),
+        run.needs_start(),
+        alignment_recorded(run),
+        score_stays_up(run, None),
+    )
+    if reason:
+        return refused(STATEMENTS, reason)
+    return CheckTable([_spread(run, loss, constants), _rate(run, constants)])
+
+
+def _same_loss(trace, loss: Loss) -> str:
+    used = trace.meta.get("loss")
+    return "" if used == loss.name else f"the run has the loss {used!r}, not {loss.name!r}"
+
+
+def _spread(run: Run, loss: Loss, constants):
+    slope = loss.log_slope(torch.from_numpy(np.ascontiguousarray(run.margin))).numpy()
+    weight = slope + np.log(run.delta[:, run.first_row])
+    spread = np.exp(np.ptp(weight, axis=1))
+    return SPREAD.along(run, spread, constants.kappa, rounding=1e-9 * constants.kappa)
+
+
+def _rate(run: Run, constants):
+    turn = first_turned(run)
+    keep = np.zeros(len(run.step), bool) if turn is None else after(run, turn)
+    if not keep.any():
+        return RATE.refused(NEVER_TURNS)
+    low = run.trace.least_opt_score
+    along = [dataclasses.replace(constants, phi_low=float(value)) for value in low]
+    longest, offset = run.trace.longest_step, float(run.across[turn])
+    path = run.trace.path_length - run.trace.path_length[turn]
+    bounds = m1_bounds(along, path, longest, offset)
+    needed = biting_path(along[-1], float(longest[-1]), offset)
+    return RATE.along(
+        run, run.trace.W_alignment_error, bounds, keep, empty="",
+        **bite(run, bounds[keep], needed, turn),
+    )  # fmt: skip

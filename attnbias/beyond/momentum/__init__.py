@@ -1,0 +1,1 @@
+"""Momentum and dual acceleration beside the paper's rules."""

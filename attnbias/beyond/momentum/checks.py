@@ -1,0 +1,212 @@
+"""What momentum does to the path, and to the rate where the whole run is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...checks import CheckTable
+from ...theorems.run import Run
+from ...theorems.sharper.degenerate import degenerate_fault
+from ...theorems.statements import FLOOR, MEASURED, Statement, alignment_recorded, refused
+
+BELOW = Statement("<W_t, unit W_mm>, against c_0 + Xi s_t / (2 B^2)", "momentum, ours", ">=")
+ABOVE = Statement("|W_t|, against |W_0| + s_t", "momentum, ours")
+PATH = Statement("|<W_t, unit z> - <W_0, unit z> - s_t|, against its rounding", "one row, ours")
+COSINE = Statement("|1 - cosine - its closed form|, against its rounding", "one row, ours")
+ACROSS_BELOW = Statement(
+    "|P_t|, against log(1 + eta' t / sqrt 5) - C", "the degenerate triple, ours", ">="
+)
+ACROSS_ABOVE = Statement("|P_t|, against log(1 + eta' e^(eta' + C) t)", "the triple, ours")
+
+
+def path_scale(run: Run) -> np.ndarray:
+    """(R,) s_t: how far W would be from W_0 if all unit directions were one.
+
+    eta t for NGD; eta / (1 - beta) (t - beta (1 - beta^t) / (1 - beta)) for the heavy ball;
+    eta t (t + 3) / 4 for dual acceleration.
+    """
+    t, eta = run.step.astype(float), run.step_size
+    if accelerated(run):
+        return eta * t * (t + 3) / 4
+    beta = run.rule["momentum"]
+    return eta / (1 - beta) * (t - beta * (1 - beta**t) / (1 - beta))
+
+
+def accelerated(run: Run) -> bool:
+    """Whether the run is of `train_accelerated`."""
+    return run.rule["name"].startswith("DualAcceleration")
+
+
+def check_momentum_path(data, trace, *, svm=None) -> CheckTable:
+    """However it is momentum-averaged, W grows along W_mm at least in proportion to s_t.
+
+    W_t = W_0 + sum_r w_{t,r} d_r with unit directions d_r and weights >= 0 of sum s_t, whence
+    <W_t, unit W_mm> >= c_0 + Xi s_t / (2 B^2) and |W_t| <= |W_0| + s_t.
+
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of NGD, with or without momentum, or of `train_accelerated`, no cap; step 0 recorded.
+    svm : SVMSolution, optional
+
+    Returns
+    -------
+    CheckTable
+
+    Raises
+    ------
+    ShapeError, DtypeError, RangeError, InfeasibleError
+
+    Notes
+    -----
+    Source: ours [c]. Every d_r has <d_r, unit W_mm> >= Xi / (2 B^2) by Lemma 4.
+
+    Examples
+    --------
+    >>> from attnbias import make_example1
+    >>> from attnbias.beyond.momentum.dynamics import train_accelerated
+    >>> data = make_example1(seed=0)
+    >>> check_momentum_path(data, train_accelerated(data, 0.1, 1000)).all_hold
+    True
+    """
+    run = Run(data, trace, svm)
+    reason = run.refuse(_unfit(run), run.needs_assumption2(), run.needs_start())
+    if reason:
+        return refused((BELOW, ABOVE), reason)
+    scale, B = path_scale(run), run.constants(0.25).B
+    low = run.along[0] + run.Xi / (2 * B**2) * scale
+    high = run.W_norm[0] + scale
+    return CheckTable(
+        [
+            BELOW.along(run, run.along, low, rounding=MEASURED * (1 + np.abs(low))),
+            ABOVE.along(run, run.W_norm, high, rounding=MEASURED * (1 + high)),
+        ]
+    )
+
+
+def check_single_row(data, trace, *, svm=None) -> CheckTable:
+    """With one constraint every direction is z / |z|, and the run has a closed form.
+
+    w_t = <W_t, unit z> = w_0 + s_t, the rest of W_0 stays, and
+    1 - cosine = 1 - w_t / sqrt(w_t^2 + |W_0|^2 - w_0^2).
+
+    Parameters
+    ----------
+    data : Dataset
+        One sequence of two tokens, such as `make_separation_pair()`.
+    trace : Trace
+        As for `check_momentum_path`.
+    svm : SVMSolution, optional
+
+    Returns
+    -------
+    CheckTable
+
+    Raises
+    ------
+    ShapeError, DtypeError, RangeError, InfeasibleError
+
+    Notes
+    -----
+    Source: ours [c].
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_separation_pair, train
+    >>> data = make_separation_pair()
+    >>> W0 = [[-0.3, 0.2], [0.1, 0.4]]
+    >>> check_single_row(data, train(data, NGD(0.5, momentum=0.9), 1000, W0=W0)).all_hold
+    True
+    """
+    run = Run(data, trace, svm)
+    one = "" if run.N == 1 else f"for one constraint, not {run.N}"
+    reason = run.refuse(one, _unfit(run), run.needs_start(), alignment_recorded(run))
+    if reason:
+        return refused((PATH, COSINE), reason)
+    w, scale = run.along, path_scale(run)
+    total = float(run.W_norm[0]) ** 2
+    rest = max(total - w[0] ** 2, 0.0)
+    norm = np.hypot(w[0] + scale, math.sqrt(rest))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ahead = w[0] + scale
+        closed = np.where(ahead > 0, rest / (norm * (norm + ahead)), 1 - ahead / norm)
+        # w_0^2 is a difference of squares: a few roundings of |W_0|^2, over 2 |W_t|^2
+        doubt = FLOOR + MEASURED * closed + 1e-15 * total / norm**2
+    away, moved = np.abs(run.trace.W_alignment_error - closed), run.W_norm > 0
+    return CheckTable(
+        [
+            PATH.along(run, np.abs(w - w[0] - scale), MEASURED * (1 + scale)),
+            COSINE.along(run, away, doubt, moved, empty="W stays zero"),
+        ]
+    )
+
+
+def check_momentum_triple(data, trace, *, svm=None) -> CheckTable:
+    """The degenerate triple with a heavy ball: the offset still grows like log t.
+
+    With eta' = eta / (1 - beta) and C = beta eta / ((1 - beta)^2 sqrt 5), for t >= 1,
+
+        log(1 + eta' t / sqrt 5) - C <= |P_t| <= log(1 + eta' e^(eta' + C) t).
+
+    Parameters
+    ----------
+    data : Dataset
+        `make_degenerate()` or a rotation of it.
+    trace : Trace
+        Of NGD with or without momentum from W_0 = 0, no cap, step 0 recorded.
+    svm : SVMSolution, optional
+
+    Returns
+    -------
+    CheckTable
+
+    Raises
+    ------
+    ShapeError, DtypeError, RangeError, InfeasibleError
+
+    Notes
+    -----
+    Source: ours [c]. Z = W + beta / (1 - beta) (W_t - W_{t-1}) moves by eta' along the unit
+    direction at W_t, and its offset is at most C above that of W_t.
+
+    Examples
+    --------
+    >>> from attnbias import NGD, train
+    >>> from attnbias.data.degenerate import make_degenerate
+    >>> data = make_degenerate()
+    >>> check_momentum_triple(data, train(data, NGD(0.1, momentum=0.9), 1000)).all_hold
+    True
+    """
+    run = Run(data, trace, svm)
+    other = "for a heavy ball, not dual acceleration" if accelerated(run) else ""
+    reason = run.refuse(
+        other, _unfit(run), degenerate_fault(run), run.needs_assumption2(),
+        run.needs_zero_start(), alignment_recorded(run),
+    )  # fmt: skip
+    if reason:
+        return refused((ACROSS_BELOW, ACROSS_ABOVE), reason)
+    beta = run.rule["momentum"]
+    eta, t = run.step_size / (1 - beta), run.step.astype(float)
+    C = beta * eta / ((1 - beta) * math.sqrt(5))
+    low = np.maximum(np.log1p(eta * t / math.sqrt(5)) - C, 0.0)
+    with np.errstate(divide="ignore"):
+        high = np.logaddexp(0.0, math.log(eta) + eta + C + np.log(t))
+    later, room = run.step > 0, MEASURED * (1 + high)
+    return CheckTable(
+        [
+            ACROSS_BELOW.along(run, run.across, low, later, empty="no step", rounding=room),
+            ACROSS_ABOVE.along(run, run.across, high, later, empty="no step", rounding=room),
+        ]
+    )
+
+
+def _unfit(run: Run) -> str:
+    """'' or what keeps s_t from being the path's scale."""
+    if run.kind != "NGD" or run.joint:
+        return "for normalised gradients, with or without momentum, u fixed"
+    if math.isfinite(run.rule["log_max_step"]):
+        return "for a rule without a cap"
+    return run.needs_completed()

@@ -1,0 +1,1 @@
+"""Several selected tokens a sequence, and nonlinear read-outs."""

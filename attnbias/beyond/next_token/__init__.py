@@ -1,0 +1,1 @@
+"""Predicting the next token: the priority graph and its SVM."""

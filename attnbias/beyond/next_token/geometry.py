@@ -1,0 +1,216 @@
+"""Which token goes before which: priority graphs, their components, and the SVM across them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from ..._validate import require_int
+from ...errors import InfeasibleError
+from ...geometry.projected import ProjectedRows, project_rows, solve_projected
+from ...geometry.solution import SVMSolution
+from .data import NextTokenData, require_next_tokens
+
+
+def priority_graph(data: NextTokenData, query: int) -> torch.Tensor:
+    """Edges y -> k: in some sequence with this query y is the label and k another token.
+
+    Parameters
+    ----------
+    data : NextTokenData
+    query : int
+        The last token of the sequences to look at.
+
+    Returns
+    -------
+    (V, V) bool tensor
+        [y, k] is True where there is an edge from y to k; the diagonal is False.
+
+    Raises
+    ------
+    DtypeError, RangeError
+
+    Notes
+    -----
+    Source: the token-priority graph of Li et al. 2024 [b].
+
+    Examples
+    --------
+    >>> data = NextTokenData(torch.eye(3).double(), [[0, 1, 2], [1, 0, 2]], [0, 0])
+    >>> priority_graph(data, 2).nonzero().tolist()
+    [[0, 1], [0, 2]]
+    """
+    require_next_tokens(data)
+    query = require_int("query", query, low=0, high=data.V - 1)
+    edges = torch.zeros(data.V, data.V, dtype=torch.bool)
+    mine = data.queries == query
+    for tokens, label in zip(data.sequences[mine], data.labels[mine], strict=True):
+        edges[label, tokens] = True
+    return edges.fill_diagonal_(False)
+
+
+def strong_components(edges: torch.Tensor) -> torch.Tensor:
+    """Number of each vertex's strongly connected component.
+
+    Parameters
+    ----------
+    edges : (V, V) bool
+
+    Returns
+    -------
+    (V,) long
+        The smallest vertex of its component, so that two vertices reach each other if and only
+        if their entries are equal.
+
+    Notes
+    -----
+    Source: textbook. The closure is by squaring, log2 V products; V is small here.
+
+    Examples
+    --------
+    >>> edges = torch.zeros(3, 3, dtype=torch.bool)
+    >>> edges[0, 1] = edges[1, 0] = edges[1, 2] = True
+    >>> strong_components(edges).tolist()
+    [0, 0, 2]
+    """
+    reach = edges | torch.eye(len(edges), dtype=torch.bool)
+    for _ in range(max(len(edges) - 1, 1).bit_length()):
+        reach = (reach.double() @ reach.double()) > 0
+    return (reach & reach.T).double().argmax(dim=1)
+
+
+def label_components(data: NextTokenData) -> torch.Tensor:
+    """(n, V) bool: which tokens are in the component of each sequence's label.
+
+    Whether they occur in that sequence or not.
+
+    Examples
+    --------
+    >>> data = NextTokenData(torch.eye(3).double(), [[0, 1, 2], [1, 0, 2]], [0, 1])
+    >>> label_components(data).tolist()
+    [[True, True, False], [True, True, False]]
+    """
+    inside = torch.zeros(data.n, data.V, dtype=torch.bool)
+    for query in data.queries.unique().tolist():
+        component = strong_components(priority_graph(data, query))
+        mine = data.queries == query
+        inside[mine] = component[None, :] == component[data.labels[mine]][:, None]
+    return inside
+
+
+@dataclass(frozen=True, eq=False)
+class PriorityRows(ProjectedRows):
+    """Rows (e_i - e_j) e_q' of edges across components, less their part in the ties' span.
+
+    Attributes
+    ----------
+    rows : (N, d^2) float64
+    basis : (d^2, r) float64
+        Orthonormal basis of F, the span of the ties' rows.
+    d : int
+    edges : (N, 3) long
+        q, i, j of each.
+    ties : (N0, 3) long
+        q, i, j of the edges within components.
+    """
+
+    edges: torch.Tensor
+    ties: torch.Tensor
+
+    @property
+    def sequence(self) -> torch.Tensor:
+        """(N,) the query token of each row."""
+        return self.edges[:, 0]
+
+    @property
+    def token(self) -> torch.Tensor:
+        """(N,) the token that comes after."""
+        return self.edges[:, 2]
+
+
+def priority_rows(data: NextTokenData) -> PriorityRows:
+    """The constraints of the graph SVM: edges across components, and the span of the ties.
+
+    Parameters
+    ----------
+    data : NextTokenData
+
+    Returns
+    -------
+    PriorityRows
+
+    Raises
+    ------
+    DtypeError
+    InfeasibleError
+        When an edge across components lies in the span of the ties, or there is none.
+    """
+    require_next_tokens(data)
+    across, ties = _split_edges(data)
+    rows, basis, lost = project_rows(_outer(data, across), _outer(data, ties))
+    if len(across) == 0 or bool(lost.any()):
+        raise InfeasibleError(
+            "graph SVM",
+            expected="edges across components, none in the span of the ties",
+            got="no edge" if len(across) == 0 else f"{int(lost.sum())} in the span",
+            remedy="give labels an order, or use at least V features",
+        )
+    return PriorityRows(rows, basis, data.d, across, ties)
+
+
+def solve_graph_svm(data: NextTokenData) -> SVMSolution:
+    """The smallest W that puts components in their order and leaves ties within them alone.
+
+    Minimise |W| subject to (e_i - e_j)' W e_q >= 1 for each edge i -> j of query q's priority
+    graph across components, and = 0 for each edge within one.
+
+    Parameters
+    ----------
+    data : NextTokenData
+
+    Returns
+    -------
+    SVMSolution
+        weights (d, d), dual (N,), with its certificates; `rows` is a PriorityRows.
+
+    Raises
+    ------
+    InfeasibleError
+    DtypeError
+
+    Notes
+    -----
+    Source: the graph SVM of Li et al. 2024 [b]. Theirs asks a margin of 1 of every pair joined
+    by a path; edges are enough [c], because margins add up along a path, and none is negative.
+    Equalities cost nothing: `solve_projected`.
+
+    With linearly independent embeddings it is feasible [c]: number the components of each query
+    so that edges go down, and let e_i' W e_q be the number of i's component.
+
+    Examples
+    --------
+    >>> data = NextTokenData(torch.eye(3).double(), [[0, 1, 2], [1, 0, 2]], [0, 1])
+    >>> svm = solve_graph_svm(data)  # 0 and 1 tied, both before 2
+    >>> [round(x, 4) for x in svm.weights[:, 2].tolist()], round(svm.norm**2, 4)
+    ([0.3333, 0.3333, -0.6667], 0.6667)
+    """
+    return solve_projected(priority_rows(data), "graph SVM")
+
+
+def _split_edges(data: NextTokenData) -> tuple[torch.Tensor, torch.Tensor]:
+    """(N, 3) and (N0, 3) long: query, before, after, for edges across and within components."""
+    across, ties = [], []
+    for query in data.queries.unique().tolist():
+        edges = priority_graph(data, query)
+        component = strong_components(edges)
+        for i, j in edges.nonzero().tolist():
+            (ties if component[i] == component[j] else across).append((query, i, j))
+    return tuple(torch.tensor(found, dtype=torch.long).reshape(-1, 3) for found in (across, ties))
+
+
+def _outer(data: NextTokenData, edges: torch.Tensor) -> torch.Tensor:
+    """(N, d^2) rows (e_i - e_j) e_q', flattened."""
+    E = data.embeddings
+    difference = E[edges[:, 1]] - E[edges[:, 2]]
+    return torch.einsum("na,nb->nab", difference, E[edges[:, 0]]).reshape(len(edges), data.d**2)

@@ -1,0 +1,1 @@
+"""Steepest descent in other norms and the hard-margin SVM of each."""

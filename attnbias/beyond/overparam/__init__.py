@@ -1,0 +1,1 @@
+"""How many features it takes before every local optimum is global."""

@@ -1,0 +1,1 @@
+"""Two-dimensional replications: free queries and the modes of a factorisation."""

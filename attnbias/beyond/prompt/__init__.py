@@ -1,0 +1,1 @@
+"""Prompt tuning: a trained query in front of frozen weights."""

@@ -1,0 +1,144 @@
+"""Small sets of tokens for prompt attention, each with the prompt trained."""
+
+from __future__ import annotations
+
+import torch
+
+from ..._validate import require_int, require_number
+from ...dataset import Dataset
+from .data import prompt_keys
+
+
+def make_prompt_triple(last: float = 0.9) -> Dataset:
+    """One sequence of keys (-0.1, 1), (1, 0), (0, 0) with scores 1, 0.9 and `last`.
+
+    Parameters
+    ----------
+    last : float in [-10, 1)
+
+    Returns
+    -------
+    Dataset
+        d = 3: the third feature is the score, which the keys don't have.
+
+    Raises
+    ------
+    RangeError, DtypeError, NonFiniteError
+
+    Notes
+    -----
+    Source: the example of Tarzanagh et al. (2023) for one input [b]. The second token is
+    locally optimal if `last` is below 0.9.
+
+    Examples
+    --------
+    >>> from attnbias import token_scores
+    >>> token_scores(make_prompt_triple(0.0)).tolist()
+    [[1.0, 0.9, 0.0]]
+    """
+    last = require_number("last", last, low=-10, high=0.999999)
+    return _in_plane([[[-0.1, 1, 1], [1, 0, 0.9], [0, 0, last]]])
+
+
+def make_score_pair(C: float = 1.0) -> Dataset:
+    """Two sequences of keys 0 and (1, 1), 0 and (1, -1), with scores 0 and C, 0 and 1.
+
+    Parameters
+    ----------
+    C : float in (0, 1e6]
+
+    Returns
+    -------
+    Dataset
+        d = 3, as `make_prompt_triple`.
+
+    Raises
+    ------
+    RangeError, DtypeError, NonFiniteError
+
+    Notes
+    -----
+    Source: the example of Tarzanagh et al. (2023) for two losses [b]. Its two rows are
+    orthogonal, and p_mm is (1, 0).
+
+    Examples
+    --------
+    >>> from attnbias import solve_w_svm
+    >>> from attnbias.beyond.prompt.data import prompt_of
+    >>> prompt_of(solve_w_svm(make_score_pair(5.0)).weights).tolist()
+    [1.0, 0.0, 0.0]
+    """
+    C = require_number("C", C, low=0, high=1e6, open_low=True)
+    return _in_plane([[[0, 0, 0], [1, 1, C]], [[0, 0, 0], [1, -1, 1]]])
+
+
+def make_joint_triple(third=(0.5, 1.5)) -> Dataset:
+    """Three sequences of 0 and one other, optimal token: (1, 1), (1, -1) and `third`.
+
+    Parameters
+    ----------
+    third : pair of numbers
+
+    Returns
+    -------
+    Dataset
+        Labels 1, -1, 1, and no decoder: it is for joint training.
+
+    Raises
+    ------
+    ShapeError, NonFiniteError
+
+    Notes
+    -----
+    Source: the example of Tarzanagh et al. (2023) for joint training, there with (0.5, 1) and
+    (0.5, 1.5) [b]. u_mm is (0, 1) if 1 <= third[1].
+
+    Examples
+    --------
+    >>> from attnbias import solve_u_svm
+    >>> [round(m, 9) for m in solve_u_svm(make_joint_triple()).margins.tolist()]
+    [1.0, 1.0, 1.5]
+    """
+    third = [require_number("third", value, low=-1e6, high=1e6) for value in third]
+    X = torch.tensor([[[0, 0], [1, 1]], [[0, 0], [1, -1]], [[0, 0], third]], dtype=torch.float64)
+    return prompt_keys(Dataset(X, [1, -1, 1], opt=[1, 1, 1]))
+
+
+def make_joint_prompts(n: int = 4, d: int = 4, *, seed: int = 0) -> Dataset:
+    """n sequences of 0 and one standard Gaussian, optimal token, labels alternating.
+
+    Parameters
+    ----------
+    n, d : int
+    seed : int
+
+    Returns
+    -------
+    Dataset
+        Without a decoder, for joint training. With n <= d both SVMs are feasible.
+
+    Raises
+    ------
+    RangeError, DtypeError
+
+    Notes
+    -----
+    Source: [d].
+
+    Examples
+    --------
+    >>> make_joint_prompts(seed=3).X.shape
+    torch.Size([4, 2, 4])
+    """
+    n, d = require_int("n", n, low=1, high=10**4), require_int("d", d, low=1, high=10**4)
+    generator = torch.Generator().manual_seed(require_int("seed", seed, low=0, high=2**63 - 1))
+    tokens = torch.randn(n, d, generator=generator, dtype=torch.float64)
+    X = torch.stack([torch.zeros_like(tokens), tokens], dim=1)
+    return prompt_keys(Dataset(X, [(-1.0) ** i for i in range(n)], opt=[1] * n))
+
+
+def _in_plane(tokens) -> Dataset:
+    """Keys are the first two features, the score is the third."""
+    X = torch.tensor(tokens, dtype=torch.float64)
+    plane, u = torch.diag(torch.tensor([1.0, 1, 0])).double(), torch.tensor([0.0, 0, 1]).double()
+    return prompt_keys(Dataset(X, [1] * len(X), u), plane)

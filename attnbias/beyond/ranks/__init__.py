@@ -1,0 +1,1 @@
+"""Factorised weights, nuclear norms and the rank of W_mm."""

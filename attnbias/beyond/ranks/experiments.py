@@ -1,0 +1,177 @@
+"""The rank of the Frobenius and of the nuclear solution, over sequences, tokens and features."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from tqdm import tqdm
+
+from ..._provenance import provenance
+from ..._validate import require_flag, require_int
+from ...data import Dataset
+from ...data.cross_attention import make_free_queries
+from ...errors import DtypeError, FileFormatError, InfeasibleError, RangeError, SolverError
+from ...experiments.runs import seed_list
+from ...sweeps.parquet import read_table, write_table
+from ..norms.geometry import solve_norm_svm
+from .bounds import RankBounds, frobenius_rank
+from .geometry import nuclear_rank
+from .result import TOLERANCE, RankResult, claims
+
+if TYPE_CHECKING:
+    import pandas
+
+TITLE = "Ranks of the Frobenius and the nuclear solution, with proof"
+RESULT = RankResult
+SIZES = ((5, 5), (10, 5), (15, 5), (5, 10), (5, 15))  # (n, T) of the peers' figure
+
+
+def run(
+    *,
+    seeds=100,
+    nuclear: int = 50,
+    sizes=SIZES,
+    d=(1, 2, 3, 4, 5, 10, 15, 20),
+    out=None,
+    progress: bool = False,
+) -> RankResult:
+    """Proved bounds on both ranks for random unit tokens and free unit queries.
+
+    Parameters
+    ----------
+    seeds : int or sequence of int
+        How many data sets a setting, or their seeds.
+    nuclear : int
+        How many of these, from the first, are solved in the nuclear norm too: it takes 50
+        times as long.
+    sizes : sequence of (n, T)
+        Sequences and tokens of each.
+    d : sequence of int
+        Features.
+    out : path, optional
+        Folder for the result, and until it is done for the settings that are: the same call
+        goes on with them.
+    progress : bool
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    RankResult
+
+    Raises
+    ------
+    RangeError, DtypeError, FileFormatError, FileAccessError, MissingExtraError
+
+    Examples
+    --------
+    >>> from attnbias import experiments
+    >>> result = experiments.run("ranks", seeds=2, sizes=[(5, 5)], d=[1, 10])
+    >>> result.table["F_status"].tolist()
+    ['infeasible', 'infeasible', 'solved', 'solved']
+    """
+    import pandas
+
+    seeds = list(seed_list(seeds))
+    first = seeds[: require_int("nuclear", nuclear, low=1)]
+    require_flag("progress", progress)
+    settings = [(n, T, each) for n, T in _sizes(sizes) for each in _features(d)]
+    work = None if out is None else Path(out) / "ranks"
+    parts = []
+    for n, T, each in tqdm(settings, disable=not progress, unit="setting"):
+        file = None if work is None else work / f"{n}_{T}_{each}.parquet"
+        parts.append(_part((n, T, each), seeds, first, file))
+    table = pandas.concat(parts, ignore_index=True)
+    chosen = {"seeds": seeds, "nuclear": first, "settings": [list(each) for each in settings]}
+    result = RankResult(table, chosen, claims(table), [provenance()])
+    if work is not None:
+        result.save(Path(out) / f"ranks{RankResult.SUFFIX}")
+        shutil.rmtree(work)
+    return result
+
+
+def _sizes(sizes) -> list[tuple[int, int]]:
+    try:
+        pairs = [(n, T) for n, T in sizes]
+    except (TypeError, ValueError):
+        raise DtypeError("sizes", expected="pairs (n, T)", got=repr(sizes)[:60],
+                         remedy="for example [(5, 5), (10, 5)]") from None  # fmt: skip
+    return _some("sizes", [(require_int("n", n, low=1), require_int("T", T, low=2))
+                           for n, T in pairs])  # fmt: skip
+
+
+def _features(d) -> list[int]:
+    listed = list(d) if isinstance(d, list | tuple | range) else [d]
+    return _some("d", [require_int("d", each, low=1) for each in listed])
+
+
+def _some(name: str, values: list) -> list:
+    if not values:
+        raise RangeError(name, expected="at least one value", got="none",
+                         remedy="leave it out for the default")  # fmt: skip
+    return values
+
+
+def _part(setting, seeds: list[int], nuclear: list[int], file: Path | None) -> pandas.DataFrame:
+    """One setting, from its file if that holds the same seeds."""
+    import pandas
+
+    if file is not None and file.exists():
+        try:
+            table, header = read_table(file, ("seeds", "nuclear"))
+            if header == {"seeds": seeds, "nuclear": nuclear}:
+                return table
+        except FileFormatError:
+            pass  # of another version, or damaged: made again below
+    table = pandas.DataFrame([instance(*setting, seed, seed in nuclear) for seed in seeds])
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_table(file, table, {"seeds": seeds, "nuclear": nuclear})
+    return table
+
+
+COLUMNS = ("lower", "upper", "rows", "sequences", "least", "error", "gap")
+
+
+def instance(n: int, T: int, d: int, seed: int, nuclear: bool = True) -> dict:
+    """One row of the table."""
+    data = make_free_queries(n, T, d, seed, opt=True)
+    row = {"n": n, "T": T, "d": d, "seed": seed}
+    row |= _found("F", lambda: _facts("F", frobenius_rank(data)))
+    if nuclear:
+        return row | _found("N", lambda: _nuclear(data))
+    return row | _empty("N", "not asked")
+
+
+def _found(norm: str, solve) -> dict:
+    try:
+        return {f"{norm}_status": "solved"} | solve()
+    except InfeasibleError:
+        return _empty(norm, "infeasible")
+    except SolverError:
+        return _empty(norm, "undecided")
+
+
+def _empty(norm: str, status: str) -> dict:
+    names = COLUMNS + (("room", "loose") if norm == "N" else ())
+    return {f"{norm}_status": status} | {f"{norm}_{name}": float("nan") for name in names}
+
+
+def _nuclear(data: Dataset) -> dict:
+    raw = solve_norm_svm(data, "nuclear")
+    found = nuclear_rank(data, solution=raw)
+    below = found.dual_values[found.dual_values + found.dual_error < 1]
+    return _facts("N", found) | {
+        "N_room": 1 - float(below.max()) if len(below) else 1.0,
+        "N_loose": float((torch.linalg.svdvals(raw.weights) > TOLERANCE).sum()),
+    }
+
+
+def _facts(norm: str, found: RankBounds) -> dict:
+    largest = float(found.values[0])
+    numbers = (found.lower, found.upper, found.rows, found.sequences,
+               float(found.values[found.lower - 1]) / largest, found.error / largest,
+               found.duality_gap)  # fmt: skip
+    return {f"{norm}_{name}": float(x) for name, x in zip(COLUMNS, numbers, strict=True)}

@@ -1,0 +1,207 @@
+"""The command line: `attnbias diagnose tokens.npz`, `attnbias run fig6`, `attnbias ledger`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from .._extras import need
+from .._files import write_text
+from ..data import Dataset
+from ..errors import AttnBiasError, MissingDecoderError, MissingFileError
+from ..geometry.diagnose import diagnose
+from ..geometry.render import html_page
+from ..ledger import ANSWERS, SECTIONS, Evidence, find_all, made_now, verdicts, write
+from .base import Command, Parser, add_json, print_json
+from .completion import completion_arguments, run_completion
+from .fetch import fetch_arguments, run_fetch
+from .figure import figure_arguments, run_figure
+from .run import list_arguments, run_arguments, run_experiment, run_list
+from .sweep import GRID, run_sweep, sweep_arguments
+
+TOKENS = """\
+A file of tokens is made by numpy.savez("tokens.npz", X=X, y=y, u=u), with X (n, T, d),
+y (n,) in {-1, +1}, u (d,), and lengths (n,) if the sequences are ragged.
+"""
+NOTES = f"""\
+{TOKENS}
+attnbias COMMAND --help has the examples of one command.
+Progress bars show on a terminal and not in a pipe. With --json the answer is for a program.
+
+exit status: 0 when the command did its work, 2 for bad input, 130 when it was interrupted;
+after an interruption the same command goes on with run, sweep and fetch.
+"""
+
+
+def _diagnose_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", help="npz file with X, y, u and optionally lengths")
+    add_json(parser)
+    parser.add_argument("--html", metavar="FILE", help="also write the report as a web page")
+    parser.add_argument(
+        "--step-size", type=float, default=0.1, help="NGD's, for the forecast (default: 0.1)"
+    )
+    parser.add_argument(
+        "--target",
+        type=float,
+        default=0.01,
+        help="1 - cosine with W_mm that the forecast is for (default: 0.01)",
+    )
+
+
+def _run_diagnose(arguments: argparse.Namespace) -> int:
+    data = Dataset.load(arguments.path)
+    if data.u is None:
+        raise MissingDecoderError(
+            arguments.path, expected="a decoder u beside X and y, which scores the tokens",
+            got="no u", remedy="save it too: numpy.savez(path, X=X, y=y, u=u)",
+        )  # fmt: skip
+    report = diagnose(data, step_size=arguments.step_size, target=arguments.target)
+    if arguments.html is not None:
+        write_text(arguments.html, html_page(report.title, report._repr_html_()))
+    if arguments.json:
+        print_json(report.to_dict())
+    else:
+        print(report)
+    return 0
+
+
+def _ledger_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--write",
+        metavar="FOLDER",
+        help="write ledger.md, answers.md and results/ledger.json there",
+    )
+    add_json(parser)
+
+
+def _run_ledger(arguments: argparse.Namespace) -> int:
+    folder = None if arguments.write is None else Path(arguments.write)
+    if folder is not None and not folder.is_dir():
+        raise MissingFileError(
+            str(folder), expected="a folder", got="none", remedy="make it, or name the book's"
+        )
+    need("cvxpy", "chapters")
+    evidence = Evidence() if folder is None else Evidence(folder / "results")
+    sections = find_all(SECTIONS, evidence, progress=sys.stderr.isatty())
+    if arguments.json:
+        print_json(sections)
+    else:
+        for key, verdict in verdicts(sections).items():
+            print(f"{key:28}{verdict}")
+    if folder is not None:
+        write(folder, sections, made_now(), ANSWERS)
+    return 0
+
+
+COMMANDS = (
+    Command("diagnose", "say what the theory says about a file of tokens",
+            _diagnose_arguments, _run_diagnose,
+            ("diagnose tokens.npz", "diagnose tokens.npz --json",
+             "diagnose tokens.npz --html out.html"), TOKENS),
+    Command("list", "name the experiments", list_arguments, run_list,
+            ("list", "list --json")),
+    Command("run", "run an experiment of the paper, or go on with it",
+            run_arguments, run_experiment,
+            ("run fig2 --seeds 2 --steps 10000", "run fig6 --size small --epochs 10",
+             "run fig6 --help")),
+    Command("figure", "draw the result of an experiment that was run",
+            figure_arguments, run_figure,
+            ("figure fig2", "figure fig6 --results book/results --out fig6.png")),
+    Command("sweep", "train over a grid of data, rules and settings, or go on with it",
+            sweep_arguments, run_sweep,
+            ("sweep grid.toml --plan", "sweep grid.toml --workers 2"), GRID),
+    Command("fetch", "bring real data and weights into the cache",
+            fetch_arguments, run_fetch,
+            ("fetch --list", "fetch mnist")),
+    Command("ledger", "judge every claim of the paper by runs, about a minute",
+            _ledger_arguments, _run_ledger,
+            ("ledger", "ledger --json", "ledger --write book"),
+            "Recorded runs are read from book/results; without them their claims are undecided."),
+    Command("completion", "print what a shell needs to complete these commands",
+            completion_arguments, lambda arguments: run_completion(arguments, build_parser),
+            ("completion bash > attnbias.sh",),
+            "Then `source attnbias.sh`, for example at the end of ~/.bashrc with its full path."),
+)  # fmt: skip
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands in `COMMANDS`."""
+    parser = Parser(
+        prog="attnbias",
+        description="The implicit bias of self-attention, exact and checked.",
+        epilog=_epilog(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"attnbias {_version()}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        subparser = subparsers.add_parser(
+            command.name,
+            help=command.help,
+            description=f"{command.help.capitalize()}.",
+            epilog=command.epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.add_arguments(subparser)
+        subparser.set_defaults(run=command.run)
+    return parser
+
+
+def _epilog() -> str:
+    """The first example of each command beside what it does, then the notes."""
+    width = max(len(command.examples[0].split(" > ")[0]) for command in COMMANDS) + 3
+    lines = [
+        f"  attnbias {command.examples[0].split(' > ')[0]:{width}}{command.help}"
+        for command in COMMANDS
+    ]
+    return "\n".join(["examples:", *lines, "", NOTES])
+
+
+def main(argv=None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments after the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        0 when the command did its work, 2 for bad input, which is named on stderr, 130 when
+        interrupted.
+    """
+    try:
+        arguments = build_parser().parse_args(argv)
+    except SystemExit as stop:  # argparse has printed help, version or usage
+        return int(stop.code or 0)
+    try:
+        status = arguments.run(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # the reader, such as head, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        goes_on = "; the same command goes on" * (arguments.command in ("run", "sweep", "fetch"))
+        print(f"attnbias: stopped{goes_on}", file=sys.stderr)
+        return 130
+    except AttnBiasError as error:
+        print(f"attnbias: {type(error).__name__}: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"attnbias: {error}", file=sys.stderr)
+    return 2
+
+
+def _version() -> str:
+    try:
+        return version("attnbias")
+    except PackageNotFoundError:  # run from a source tree that was not installed
+        return "(not installed)"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,77 @@
+"""`attnbias figure`: the picture of a result that `attnbias run` has written."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .. import experiments
+from .._extras import need
+from .._files import writing
+from .._validate import require_choice
+from ..errors import MissingFileError
+from .base import add_json, print_json
+
+SUFFIXES = (".svg", ".png", ".pdf")
+
+
+def figure_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="one of: " + ", ".join(experiments.list()))
+    parser.add_argument(
+        "--results", default="results", metavar="FOLDER",
+        help="where attnbias run has put it (default: results)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--out", metavar="FILE",
+        help="picture to write, " + ", ".join(SUFFIXES) + " (default: NAME.svg)",
+    )  # fmt: skip
+    add_json(parser)
+
+
+def run_figure(arguments: argparse.Namespace) -> int:
+    name = require_choice("name", arguments.name, tuple(experiments.list()))
+    out = Path(arguments.out or f"{name}.svg")
+    require_choice("--out", out.suffix, SUFFIXES)
+    if not out.parent.is_dir():
+        raise MissingFileError(
+            str(out), expected="a file in a folder that exists", got="no such folder",
+            remedy="make the folder, or name another file",
+        )  # fmt: skip
+    need("matplotlib", "plots")
+    result = _result(name, arguments.results)
+    with writing(out) as stream:
+        draw(name, result).savefig(stream, dpi=200, format=out.suffix[1:])
+    if arguments.json:
+        print_json({"figure": str(out), "result": name, "provenance": result.provenance})
+    else:
+        print(out)
+    return 0
+
+
+def _result(name: str, folder: str):
+    try:
+        return experiments.load(name, folder)
+    except MissingFileError as error:
+        raise MissingFileError(
+            error.what, expected="the result of a run", got=error.got,
+            remedy=f"make it: attnbias run {name} --out {folder}, or name its folder by --results",
+        ) from None  # fmt: skip
+
+
+def draw(name: str, result):
+    """The figure that the book shows of an experiment's result."""
+    from .. import figures
+
+    if name == "fig8":
+        return figures.plot_escape_steps(result)
+    kinds = {
+        experiments.ExperimentResult: figures.plot_runs,
+        experiments.NetworkResult: figures.plot_training,
+        experiments.CosineResult: figures.plot_cosines,
+        experiments.HeadResult: figures.plot_head_table,
+        experiments.ExponentResult: lambda found: figures.plot_exponent_map(
+            found.table[found.table["part"] == "map"], 3
+        ),
+        experiments.RankResult: lambda found: figures.plot_ranks(found.means()),
+    }
+    return kinds[type(result)](result)

@@ -1,1 +1,0 @@
-"""The subcommands of the command line, one a module."""

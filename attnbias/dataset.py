@@ -1,0 +1,343 @@
+"""The one container of tokens: sequences X, labels y, and a fixed decoder u."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from ._files import read_npz, write_npz
+from ._types import DeviceLike, PathLike, TensorLike
+from ._validate import (
+    as_device,
+    as_float_tensor,
+    as_lengths,
+    as_tensor,
+    as_token_indices,
+    require_device,
+    require_finite,
+    require_float_dtype,
+    require_shape,
+)
+from .errors import DtypeError, FileFormatError, LabelError, QueryError, RangeError, ShapeError
+
+TENSORS = ("X", "y", "u", "lengths", "opt", "query", "key")  # what a file holds, if not None
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Labelled token sequences, validated on construction and frozen after it.
+
+    Parameters
+    ----------
+    X : (n, T, d) float tensor, array or nested list
+        n sequences of T tokens with d features. The first token of each is the query
+        x_1 of Eq. 1. Rows past a sequence's length are padding and are set to zero.
+    y : (n,)
+        Labels in {-1, +1}.
+    u : (d,), optional
+        The fixed decoder. Scores and optimal tokens need it.
+    lengths : (n,) integers, optional
+        Tokens in each sequence, from 2 to T. None means that all have T.
+    name : str
+        A word for tables and captions.
+    meta : mapping, optional
+        Provenance: how the data were made.
+    opt : (n,) integers, optional
+        Optimal tokens known by construction, where there is no decoder to define them:
+        for joint training, in which u starts at zero. Not both opt and u.
+    query : (n, d), optional
+        Queries from elsewhere in place of the first tokens: cross-attention. The statements
+        of the paper are for x_1; its checks refuse such data with QueryError.
+    key : (n, T, d), optional
+        What W sees of the tokens in place of X, which stays what is averaged: the layer is
+        u' X' softmax(key W query). See `attnbias.beyond.prompt.data`.
+
+    Raises
+    ------
+    ShapeError, DtypeError, NonFiniteError, LabelError, DeviceError, RangeError
+        Before anything is stored.
+
+    Notes
+    -----
+    Source: Section 2 of the paper. Tensors are copied, so a later change of the caller's
+    tensor does not reach the data set. float32 input stays float32; the exact dynamics
+    and the SVM lift it to float64.
+
+    Examples
+    --------
+    >>> from attnbias import Dataset
+    >>> data = Dataset([[[1.0, 0.0], [0.0, 0.0]]], [1], u=[1.0, 0.0], name="separation pair")
+    >>> data
+    Dataset('separation pair': n=1 sequences, T=2 tokens, d=2 features, decoder given)
+    """
+
+    X: torch.Tensor
+    y: torch.Tensor
+    u: torch.Tensor | None = None
+    lengths: torch.Tensor = None  # type: ignore[assignment]
+    name: str = ""
+    meta: Mapping[str, Any] = field(default=None, repr=False)  # type: ignore[arg-type]
+    opt: torch.Tensor | None = None
+    query: torch.Tensor | None = None
+    key: torch.Tensor | None = None
+
+    if TYPE_CHECKING:  # what is accepted; the fields above are what is held afterwards
+
+        def __init__(
+            self,
+            X: TensorLike,
+            y: TensorLike,
+            u: TensorLike | None = None,
+            lengths: TensorLike | None = None,
+            name: str = "",
+            meta: Mapping[str, Any] | None = None,
+            opt: TensorLike | None = None,
+            query: TensorLike | None = None,
+            key: TensorLike | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        X = as_float_tensor("X", self.X)
+        require_shape("X", X, (None, None, None), "(n, T, d), none of them zero")
+        if X.shape[1] < 2:
+            raise ShapeError(
+                "X",
+                expected="at least 2 tokens a sequence",
+                got="T = 1",
+                remedy="attention over one token selects nothing; add tokens",
+            )
+        y = _labels(self.y, X)
+        lengths = _lengths(self.lengths, X)
+        mask = torch.arange(X.shape[1], device=X.device) < lengths[:, None]
+        X = _padded("X", X, mask)
+        values: dict[str, Any] = {"X": X, "y": y, "u": _decoder(self.u, X), "lengths": lengths}
+        values["name"] = str(self.name)
+        values["meta"] = _meta(self.meta)
+        values["opt"] = _opt(self.opt, self.u, lengths)
+        values["query"] = _beside("query", self.query, X[:, 0], "(n, d), as the first tokens")
+        key = _beside("key", self.key, X, "(n, T, d), as X")
+        values["key"] = None if key is None else _padded("key", key, mask)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def n(self) -> int:
+        """Number of sequences."""
+        return self.X.shape[0]
+
+    @property
+    def T(self) -> int:
+        """Tokens in the longest sequence."""
+        return self.X.shape[1]
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return self.X.shape[2]
+
+    @property
+    def mask(self) -> torch.Tensor:
+        """(n, T) bool: True at real tokens, False at padding."""
+        return torch.arange(self.T, device=self.X.device) < self.lengths[:, None]
+
+    @property
+    def queries(self) -> torch.Tensor:
+        """(n, d): the query of each sequence, its first token x_{i,1} unless others are given."""
+        return self.X[:, 0] if self.query is None else self.query
+
+    @property
+    def keys(self) -> torch.Tensor:
+        """(n, T, d): what W sees of the tokens, X itself unless others are given."""
+        return self.X if self.key is None else self.key
+
+    @property
+    def cross(self) -> bool:
+        """Whether queries or keys are others than the tokens of the paper."""
+        return self.query is not None or self.key is not None
+
+    def to(self, device: DeviceLike | None = None, dtype: torch.dtype | None = None) -> Dataset:
+        """The same data on another device or in another float dtype.
+
+        Raises
+        ------
+        DeviceError, DtypeError
+        """
+        device = None if device is None else as_device("device", device)
+        dtype = None if dtype is None else require_float_dtype("dtype", dtype)
+        given = {key: getattr(self, key) for key in TENSORS if getattr(self, key) is not None}
+        return dataclasses.replace(
+            self,
+            **{
+                key: value.to(device=device, dtype=dtype if value.is_floating_point() else None)
+                for key, value in given.items()
+            },
+        )
+
+    def with_decoder(self, u: TensorLike | None) -> Dataset:
+        """The same sequences with another decoder, which then decides the optimal tokens."""
+        changes: dict[str, Any] = {"u": u, "opt": None}
+        return dataclasses.replace(self, **changes)
+
+    def save(self, path: PathLike) -> Path:
+        """Write the tensors, name and meta to an npz file (no pickle, atomic).
+
+        Raises
+        ------
+        MissingFileError, FileAccessError, DtypeError
+            The last for a meta that json can't hold.
+        """
+        given = {key: getattr(self, key) for key in TENSORS if getattr(self, key) is not None}
+        arrays = {key: value.cpu().numpy() for key, value in given.items()}
+        header = {"kind": "dataset", "name": self.name, "meta": _plain(self.meta)}
+        return write_npz(path, arrays, header)
+
+    @classmethod
+    def load(cls, path: PathLike) -> Dataset:
+        """Read a data set from an npz file with X and y, and optionally the others of its tensors.
+
+        A plain `numpy.savez(path, X=..., y=..., u=...)` is read as well.
+
+        Raises
+        ------
+        MissingFileError, FileAccessError, FileFormatError
+            Besides the errors of the arrays themselves, as on construction.
+        """
+        arrays, header = read_npz(path, kind="dataset", header_required=False)
+        missing = {"X", "y"} - arrays.keys()
+        if missing:
+            raise FileFormatError(
+                str(path),
+                expected="arrays X and y (and optionally u, lengths and opt)",
+                got="only " + (", ".join(sorted(arrays)) or "nothing"),
+                remedy="save with numpy.savez(path, X=X, y=y, u=u)",
+            )
+        known = {key: arrays[key] for key in TENSORS if key in arrays}
+        return cls(**known, name=header.get("name", Path(path).stem), meta=header.get("meta"))
+
+    def __repr__(self) -> str:
+        ragged = "" if bool((self.lengths == self.T).all()) else " (ragged)"
+        decoder = "given" if self.u is not None else "none"
+        decoder += ", optimal tokens given" if self.opt is not None else ""
+        decoder += ", queries given" if self.query is not None else ""
+        decoder += ", keys given" if self.key is not None else ""
+        title = f"{self.name!r}: " if self.name else ""
+        return (
+            f"Dataset({title}n={self.n} sequences, T={self.T} tokens{ragged}, "
+            f"d={self.d} features, decoder {decoder})"
+        )
+
+
+def require_dataset(data, *, cross: bool = False) -> None:
+    """Refuse anything but a Dataset, and with `cross` unset one with queries or keys of its own."""
+    if not isinstance(data, Dataset):
+        raise DtypeError(
+            "data",
+            expected="a Dataset",
+            got=type(data).__name__,
+            remedy="wrap the tensors: Dataset(X, y, u)",
+        )
+    if data.cross and not cross:
+        raise QueryError(
+            "data",
+            expected="sequences whose first token is the query and whose keys are the tokens",
+            got=repr(data),
+            remedy="this statement is for self-attention; train and solve_w_svm take such data",
+        )
+
+
+def _padded(name: str, values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    values = torch.where(mask[..., None], values.detach(), values.new_zeros(()))
+    require_finite(name, values)
+    return values
+
+
+def _beside(name: str, values, like: torch.Tensor, words: str) -> torch.Tensor | None:
+    """A tensor of the shape, device and dtype of another, or None."""
+    if values is None:
+        return None
+    values = as_float_tensor(name, values)
+    require_shape(name, values, tuple(like.shape), words)
+    require_device(name, values, like.device)
+    require_finite(name, values)
+    return values.detach().to(like.dtype, copy=True)
+
+
+def _labels(y, X: torch.Tensor) -> torch.Tensor:
+    y = as_tensor("y", y)
+    if y.dtype == torch.bool or y.is_complex():
+        raise DtypeError(
+            "y",
+            expected="numbers -1 and +1",
+            got=str(y.dtype).removeprefix("torch."),
+            remedy="map False to -1 and True to +1, for example 2 * y - 1",
+        )
+    require_shape("y", y, (X.shape[0],), "(n,)")
+    require_device("y", y, X.device)
+    bad = y[(y != 1) & (y != -1)]
+    if bad.numel():
+        raise LabelError(
+            "y",
+            expected="labels in {-1, +1}",
+            got=f"{bad.numel()} others, first {bad[0].item():g}",
+            remedy="map your two classes to -1 and +1",
+        )
+    return y.to(X.dtype, copy=True)
+
+
+def _lengths(lengths, X: torch.Tensor) -> torch.Tensor:
+    n, T = X.shape[:2]
+    if lengths is None:
+        return torch.full((n,), T, dtype=torch.long, device=X.device)
+    return as_lengths(lengths, X, low=2)
+
+
+def _decoder(u, X: torch.Tensor) -> torch.Tensor | None:
+    if u is None:
+        return None
+    u = as_float_tensor("u", u)
+    require_shape("u", u, (X.shape[2],), "(d,)")
+    require_device("u", u, X.device)
+    require_finite("u", u)
+    return u.detach().to(X.dtype, copy=True)
+
+
+def _opt(opt, u, lengths: torch.Tensor) -> torch.Tensor | None:
+    if opt is None:
+        return None
+    if u is not None:
+        raise RangeError(
+            "opt",
+            expected="optimal tokens or a decoder u, not both",
+            got="both",
+            remedy="leave opt out: the decoder's scores decide it (Definition 1)",
+        )
+    return as_token_indices("opt", opt, lengths)
+
+
+def _meta(meta) -> MappingProxyType:
+    if meta is not None and not isinstance(meta, Mapping):
+        raise DtypeError(
+            "meta",
+            expected="a mapping of names to values",
+            got=type(meta).__name__,
+            remedy="pass a dict, or leave it out",
+        )
+    return MappingProxyType(dict(meta or {}))
+
+
+def _plain(value):
+    """Tensors and arrays in `meta` as lists, so that json can hold them."""
+    if isinstance(value, dict | MappingProxyType):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

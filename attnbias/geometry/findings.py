@@ -1,0 +1,137 @@
+"""The findings of a diagnosis, as plain dicts; `diagnose` puts them together."""
+
+from __future__ import annotations
+
+import math
+
+from ..checks import CheckTable
+from ..data import Dataset
+from ..errors import InfeasibleError, SolverError
+from .constants import limit_offset, support_mask
+from .guarantees import NAMES, Hypothesis
+from .svm import SVMSolution, solve_w_svm
+from .tokens import gap_rows, token_scores
+
+UNSOLVED = {"feasible": None, "message": "not solved, as the optimal tokens are not defined"}
+
+
+def summary(data: Dataset) -> dict:
+    """What was given."""
+    return {
+        "name": data.name,
+        "sequences": data.n,
+        "shortest": int(data.lengths.min()),
+        "longest": int(data.lengths.max()),
+        "features": data.d,
+        "dtype": str(data.X.dtype).removeprefix("torch."),
+        "positive": int((data.y > 0).sum()),
+        "negative": int((data.y < 0).sum()),
+    }
+
+
+def optimal_part(data: Dataset) -> dict:
+    """Definition 1: where the largest score stands, or which sequences have a tie."""
+    scores = token_scores(data)
+    top = scores.topk(2, dim=1).values
+    gap = top[:, 0] - top[:, 1]
+    tied = (gap == 0).nonzero().flatten().tolist()
+    if tied:
+        return {"tied_sequences": tied, "sequences": data.n, "positions": {}, "smallest_gap": 0.0}
+    positions, counts = scores.argmax(dim=1).unique(return_counts=True)
+    return {
+        "tied_sequences": [],
+        "sequences": data.n,
+        "positions": dict(zip(positions.tolist(), counts.tolist(), strict=True)),
+        "smallest_gap": float(gap.min()),
+        "median_gap": float(gap.median()),
+        "largest_gap": float(gap.max()),
+    }
+
+
+def svm_part(data: Dataset) -> tuple[SVMSolution | None, dict]:
+    """The W-SVM's solution and its numbers, or the certificate that there is none."""
+    try:
+        svm = solve_w_svm(data)
+    except InfeasibleError as error:
+        return None, _certificate_part(data, error)
+    except SolverError as error:
+        return None, {"feasible": None, "message": str(error)}
+    excess = (svm.margins - 1)[~support_mask(svm)]
+    return svm, {
+        "feasible": True,
+        "margin": float(svm.margin),
+        "norm": float(svm.norm),
+        "rows": len(svm.dual),
+        "support": len(svm.support),
+        "duality_gap": float(svm.duality_gap),
+        "direction_error": float(svm.direction_error),
+        "strictly_complementary": bool(svm.strictly_complementary),
+        # how far from losing strict complementarity: both must stay clear of zero
+        "smallest_dual": svm.least_dual,
+        "smallest_excess": float(excess.min()) if len(excess) else math.inf,
+    }
+
+
+def _certificate_part(data: Dataset, error: InfeasibleError) -> dict:
+    """Gordan's certificate, by token: the rows whose weighted sum vanishes."""
+    part = {"feasible": False, "message": str(error), "rows": 0, "blocking": []}
+    if error.certificate is not None:
+        rows, weights = gap_rows(data), error.certificate
+        part["rows"] = len(weights)
+        order = weights.argsort(descending=True, stable=True)
+        order = order[weights[order] > 1e-9 * weights.max()]  # the rest is rounding
+        part["blocking"] = [
+            {
+                "sequence": int(rows.sequence[k]),
+                "token": int(rows.token[k]),
+                "weight": float(weights[k]),
+            }
+            for k in order
+        ]
+    part["residual"] = math.nan if error.residual is None else float(error.residual)
+    return part
+
+
+def hypotheses(optimal, assumption1, assumption2, separation, constants) -> dict:
+    """Each hypothesis with its verdict, in the order in which they build on each other."""
+    polyak = None
+    if constants is not None and separation["feasible"]:
+        c = constants
+        polyak = c.mu * c.B**2 <= 1.15 * c.Xi**2 * c.phi_low
+    found = (
+        ("optimal", "one optimal token in each sequence", not optimal["tied_sequences"]),
+        ("assumption1", "nearly orthogonal tokens", _holds(assumption1)),
+        ("assumption2", "equal scores of non-optimal tokens", _holds(assumption2)),
+        ("feasible", "the W-SVM has a solution", separation["feasible"]),
+        (
+            "strict",
+            "every active constraint has a positive dual variable",
+            separation.get("strictly_complementary"),
+        ),
+        ("polyak", "mu B^2 <= 1.15 Xi^2 phi_low", polyak),
+    )
+    return {key: Hypothesis(key, f"{NAMES[key]}: {text}", holds) for key, text, holds in found}
+
+
+def _holds(table: CheckTable | None) -> bool | None:
+    return None if table is None else table.all_hold
+
+
+def forecast(data, svm, constants, hypotheses, step_size: float, target: float) -> dict:
+    """Iterations of NGD to the target: M1's bound and the estimate of the limit."""
+    forecast = {"step_size": step_size, "target": target}
+    if svm is None:
+        return forecast
+    offset = limit_offset(data, svm)
+    bound = "none"  # M1 asks for Assumption 2, and for softmax scores that stay up
+    if hypotheses["assumption2"].holds:
+        proved = hypotheses["assumption1"].holds and step_size <= constants.largest_step
+        bound = "proved" if proved else "conditional"
+    return forecast | {
+        "largest_step_size": constants.largest_step,
+        "bound_log": constants.log_m1_iterations(step_size, target),
+        "bound": bound,
+        "offset_complete": bool(support_mask(svm).all()),
+        "offset": math.nan if offset is None else offset,
+        "estimate": math.nan if offset is None else offset / step_size / math.sqrt(2 * target),
+    }

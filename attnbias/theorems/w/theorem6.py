@@ -1,0 +1,181 @@
+"""Theorem 6: gradient descent, made non-asymptotic by M1, and our matching lower bound."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...checks import CheckTable
+from ...data import Dataset
+from ...dynamics.trace import Trace
+from ...geometry.svm import SVMSolution
+from ..run import Run
+from ..sharper.m1 import (
+    NEVER_TURNS,
+    TRIVIAL,
+    after,
+    biting_path,
+    constants_along,
+    first_turned,
+    m1_bounds,
+    m1_hypotheses,
+)
+from ..sharper.m3 import norm_outside, outside_bound
+from ..statements import MEASURED, Statement, refused
+
+STEP = Statement("longest step, against eta B^2 Upsilon / 2", "Theorem 6, the gradient bound")
+HEIGHT = Statement(
+    "Xi <W_t, unit W_mm>, against log(exp(Xi c_0) + eta Xi^2 upsilon phi_low^2 t / n)",
+    "Theorem 6, non-asymptotic",
+    ">=",
+)
+RATE = Statement(
+    "1 - cosine(W_t, W_mm), against M1 with the path that t iterations guarantee",
+    "Theorem 6, by M1",
+)
+CEILING = Statement(
+    "Xi <W_t, unit W_mm>, against log(exp(Xi c_t0) + Xi eta G exp(Xi sbar) (t - t_0))",
+    "Theorem 6, the other side, ours",
+)
+SLOW = Statement(
+    "1 - cosine(W_t, W_mm), against |W_0 outside span z|^2 / (2 (|W_0| + path that t allows)^2)",
+    "Theorem 6, the other side by M3, ours",
+    ">=",
+)
+
+
+def check_theorem6(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
+    """Theorem 6 (GD turns to W_mm) with constants and rates in t.
+
+    With c_t = <W_t, unit W_mm>,
+
+        Xi c_t >= log(exp(Xi c_0) + eta Xi^2 upsilon phi_low^2 t / n),
+
+    so that the path grows like log t and M1 makes 1 - cosine O(1 / log t). From above,
+    |P_t| <= R gives Xi c_t <= log(exp(Xi c_t0) + Xi eta G exp(Xi sbar) (t - t_0)) with
+    G = 2 B^2 (N' / n) Upsilon exp(2 B^2 R), hence by M3 a lower bound of order 1 / log^2 t.
+
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of GD with the exponential loss, u fixed, and step 0 recorded.
+    svm : SVMSolution, optional
+        Of the W-SVM; solved here by default.
+
+    Returns
+    -------
+    CheckTable
+        The longest step, <W, W_mm> from both sides, 1 - cosine from both sides.
+
+    Raises
+    ------
+    ShapeError, DtypeError, RangeError, InfeasibleError
+
+    Notes
+    -----
+    Source: Theorem 6 states the limit alone; the rest is ours [c]. phi_low and R are the
+    run's own. eta <= 2 sbar / (B^2 Upsilon) keeps the steps within sbar, whence Lemma 3
+    guarantees phi_low beforehand.
+
+    Examples
+    --------
+    >>> from attnbias import GD, make_separation_pair, train
+    >>> data = make_separation_pair()
+    >>> check_theorem6(data, train(data, GD(0.5), 1000)).all_hold
+    True
+    """
+    run = Run(data, trace, svm)
+    reason = run.refuse(run.needs_rule("GD"), m1_hypotheses(run))
+    if reason:
+        return refused((STEP, HEIGHT, RATE, CEILING, SLOW), reason)
+    turn, log_eta = first_turned(run), run.rule["log_scale"]
+    table = [_longest(run), height_check(run, HEIGHT, 0, log_eta)]
+    if turn is None:
+        return CheckTable(
+            [*table, *(statement.refused(NEVER_TURNS) for statement in (RATE, CEILING, SLOW))]
+        )
+    return CheckTable([*table, _rate(run, turn, log_eta), *_from_above(run, turn, log_eta)])
+
+
+def log_heights(run: Run, start: int, log_step_size: float) -> np.ndarray:
+    """(R,) lower bound on Xi c_t for GD from the record `start` on; -inf before it."""
+    c, least = run.constants(), run.trace.least_opt_score
+    log_speed = log_step_size + 2 * math.log(run.Xi) + c.log_upsilon - math.log(run.n)
+    with np.errstate(divide="ignore"):
+        log_time = np.log(np.maximum(run.step - run.step[start], 0))
+    grown = np.logaddexp(run.Xi * run.along[start], log_speed + 2 * np.log(least) + log_time)
+    return np.where(run.step >= run.step[start], grown, -np.inf)
+
+
+def height_check(run: Run, statement: Statement, start: int, log_step_size: float):
+    """How far W has come along W_mm, against what GD from the record `start` guarantees."""
+    height = run.Xi * run.along
+    # the increments of one sequence with two tokens attain it as the steps shrink
+    rounding = MEASURED * (1 + np.abs(height))
+    return statement.along(
+        run, height, log_heights(run, start, log_step_size), run.step > run.step[start],
+        empty="no step after it", rounding=rounding, reason=f"from t = {run.step[start]} on",
+    )  # fmt: skip
+
+
+def _longest(run: Run):
+    c = run.constants()
+    bound = run.step_size * c.B**2 * c.Upsilon / 2
+    return STEP.along(
+        run, run.trace.longest_step, bound, run.step > 0, empty="no step", rounding=MEASURED * bound
+    )
+
+
+def _rate(run: Run, turn: int, log_eta: float):
+    path = log_heights(run, turn, log_eta) / run.Xi - run.along[turn]
+    # what t iterations guarantee, never more than what was covered
+    bounds = m1_bounds(constants_along(run), path, run.trace.longest_step, float(run.across[turn]))
+    keep = after(run, turn) & (path > 0)
+    vacuous = bool(keep.any() and not bounds[keep].min() < TRIVIAL)
+    return RATE.along(
+        run, run.trace.W_alignment_error, bounds, keep, empty=NEVER_TURNS, vacuous=vacuous,
+        reason=f"below 1 from t = 10^{log10_biting_time(run, turn, log_eta):.1f} on",
+    )  # fmt: skip
+
+
+def log10_biting_time(run: Run, turn: int, log_eta: float) -> float:
+    """log10 of the t at which the guaranteed path is long enough for M1 to bite."""
+    c = constants_along(run)[-1]
+    path = biting_path(c, float(run.trace.longest_step[-1]), float(run.across[turn]))
+    log_speed = log_eta + 2 * math.log(run.Xi) + c.log_upsilon - math.log(run.n)
+    log_t = run.Xi * (run.along[turn] + path) - log_speed - 2 * math.log(c.phi_low)
+    return log_t / math.log(10)
+
+
+def largest_offset(run: Run, turn: int) -> float:
+    """Largest |P_r| of all iterations from `turn` on: between two records, no farther from
+    the larger of them than half of the path from one to the other."""
+    across, path = run.across[turn:], run.trace.path_length[turn:]
+    if len(across) == 1:
+        return float(across[0])
+    return float((np.maximum(across[1:], across[:-1]) + np.diff(path) / 2).max())
+
+
+def _from_above(run: Run, turn: int, log_eta: float):
+    c, height = run.constants(), run.Xi * run.along
+    radius, longest = largest_offset(run, turn), float(run.trace.longest_step[-1])
+    log_G = math.log(2 * c.B**2 * run.N / run.n) + c.log_Upsilon + 2 * c.B**2 * radius
+    log_speed = math.log(run.Xi) + log_eta + log_G + run.Xi * longest
+    later = np.arange(len(run.step)) > turn
+    log_time = np.log(np.where(later, run.step - run.step[turn], 1))
+    ceiling = np.logaddexp(height[turn], log_speed + log_time)
+    words = f"R = {radius:.4g}, as measured"
+    yield CEILING.along(
+        run, height, ceiling, later, empty=NEVER_TURNS,
+        rounding=MEASURED * (1 + np.abs(height)), reason=words,
+    )  # fmt: skip
+    outside = norm_outside(run)
+    path = 2 * c.B**2 / run.Xi * (ceiling / run.Xi - run.along[0])
+    bounds = outside_bound(run, outside, path)
+    yield SLOW.along(
+        run, run.trace.W_alignment_error, bounds, later, empty=NEVER_TURNS,
+        rounding=MEASURED * bounds, vacuous=outside == 0,
+        reason=words if outside else "W_0 lies in the span of the rows",
+    )  # fmt: skip

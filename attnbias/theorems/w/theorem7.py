@@ -1,0 +1,239 @@
+"""Theorem 7: Polyak steps, the gradient sandwich behind it, and what the cap makes of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...checks import CheckTable
+from ...data import Dataset
+from ...dynamics.trace import Trace
+from ...geometry.svm import SVMSolution
+from ..run import Run
+from ..sharper.m1 import (
+    NEVER_TURNS,
+    TRIVIAL,
+    after,
+    biting_path,
+    constants_along,
+    first_turned,
+    m1_bounds,
+    m1_hypotheses,
+)
+from ..statements import MEASURED, Statement, refused
+from .theorem6 import height_check
+
+# log(L - L*) and log |grad| are both about minus the gap, and each is right to 2e-16 of
+# itself: past this gap their difference is no longer known to 1e-9.
+LARGEST_GAP = 1e6
+# A step size goes through its logarithm and back: a few roundings.
+EXACT = 1e-12
+
+LOWER = Statement(
+    "log(|grad L| / (L - L*)), against log(Xi min softmax of an optimal token)",
+    "Theorem 7, proof, lower side",
+    ">=",
+)
+UPPER = Statement(
+    "log(|grad L| / (L - L*)), against log(2 B^2) + largest score gap",
+    "Theorem 7, proof, upper side",
+)
+SHORTEST = Statement("step length before the cap, against 1 / (4 B^2 e^Delta)", "Theorem 7", ">=")
+LONGEST = Statement("step length before the cap, against 1 / (2 Xi phi_low)", "Theorem 7")
+FLOOR = Statement("path length before the cap, against t / (4 B^2 e^Delta)", "Theorem 7", ">=")
+RATE = Statement(
+    "1 - cosine before the cap, against M1 with the path that t steps guarantee",
+    "Theorem 7, by M1",
+)
+CAPPED = Statement(
+    "|log(step size / max_step)| where |grad L| <= 1 / (4 B^2 e^Delta max_step)",
+    "Theorem 7, capped",
+)
+AS_GD = Statement(
+    "Xi <W_t, unit W_mm> under the cap, against Theorem 6's growth with step size max_step",
+    "Theorem 7, capped, by Theorem 6",
+    ">=",
+)
+NEVER_SMALL = "the gradient is never recorded that small"
+NOT_AT_THE_END = "the cap does not bind at the end"
+ALWAYS_CAPPED = "the cap binds from the start"
+SKIPPED = "the cap may bind at later steps, which are not recorded"
+NO_FREE_STEP = "no step is recorded between <W, W_mm> >= 0 and the cap"
+
+
+def check_polyak_sandwich(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
+) -> CheckTable:
+    """The gradient lies between two multiples of the loss gap, at every recorded step.
+
+        Xi min_i phi_i (L - L*) <= |grad L| <= 2 B^2 e^Delta (L - L*),
+
+    with phi_i the softmax at the optimal token of sequence i and Delta the largest score gap.
+
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of any rule, with the exponential loss and u fixed.
+    svm : SVMSolution, optional
+        Of the W-SVM; solved here by default.
+
+    Returns
+    -------
+    CheckTable
+        Both sides, in logarithms, at the records whose logit gaps are at most 1e6: farther
+        on the difference of the two logarithms is rounding.
+
+    Raises
+    ------
+    ShapeError, DtypeError, RangeError, InfeasibleError
+
+    Notes
+    -----
+    Source: Theorem 7's proof; the explicit upper side is [c]. Needs Assumption 2. The
+    lower side is attained by one sequence with two tokens, as Delta (1 - phi) tends to 0.
+
+    Examples
+    --------
+    >>> from attnbias import Polyak, make_separation_pair, train
+    >>> data = make_separation_pair()
+    >>> check_polyak_sandwich(data, train(data, Polyak(), 1000)).all_hold
+    True
+    """
+    run = Run(data, trace, svm)
+    reason = run.refuse(run.needs_fixed_decoder(), run.needs_exponential(), run.needs_assumption2())
+    if reason:
+        return refused((LOWER, UPPER), reason)
+    keep, rounding = resolved(run)
+    ratio = trace.log_grad_norm - trace.log_loss_gap
+    settings = {"empty": "all logit gaps exceed 1e6", "rounding": rounding}
+    settings["reason"] = "" if keep.all() else f"up to t = {run.step[keep].max(initial=0)}"
+    lower = math.log(run.Xi) + run.log_opt.min(axis=1)
+    return CheckTable(
+        [
+            LOWER.along(run, ratio, lower, keep, **settings),
+            UPPER.along(run, ratio, log_steepest(run), keep, **settings),
+        ]
+    )
+
+
+def check_theorem7(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
+    """Theorem 7 (Polyak steps): NGD in disguise until the cap binds, GD while it does.
+
+    Before the cap each step's length lies in [1 / (4 B^2 e^Delta), 1 / (2 Xi phi_low)], so
+    that M1 gives O(1 / t). The cap is sure to bind, and Polyak to be GD with step size
+    max_step, only where |grad L| <= 1 / (4 B^2 e^Delta max_step).
+
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of Polyak() with the true L*, the exponential loss, u fixed, and step 0 recorded.
+    svm : SVMSolution, optional
+        Of the W-SVM; solved here by default.
+
+    Returns
+    -------
+    CheckTable
+        Step and path lengths and the rate before the cap; step sizes and growth under it.
+
+    Raises
+    ------
+    ShapeError, DtypeError, RangeError, InfeasibleError
+
+    Notes
+    -----
+    Source: Theorem 7 as far as its text shows; constants and the part after the cap are [c].
+    The cap may bind early, where a wrong token has nearly all weight, and let go again; it
+    binds for good once |grad L| stays below 1 / (4 B^2 e^Delta max_step). A step that is not
+    recorded may be one at which it binds: "before the cap" ends, if the rule has one, where
+    the records first skip a step, and GD begins where they skip none, or |grad L| is that small.
+    Needs Assumption 2. phi_low is the run's own; beforehand it follows by induction: scores
+    of at least phi_low make the next step no longer than 1 / (2 Xi phi_low), and Lemma 3
+    with mu B^2 <= 1.15 Xi^2 phi_low then keeps them there.
+
+    Examples
+    --------
+    >>> from attnbias import Polyak, make_separation_pair, train
+    >>> data = make_separation_pair()
+    >>> check_theorem7(data, train(data, Polyak(max_step=10.0), 1000)).all_hold
+    True
+    """
+    run = Run(data, trace, svm)
+    reason = run.refuse(run.needs_rule("Polyak"), _own_floor(run), m1_hypotheses(run))
+    if reason:
+        statements = (SHORTEST, LONGEST, FLOOR, RATE, CAPPED, AS_GD)
+        return refused(statements, reason)
+    capped = trace.log_step_size >= run.rule["log_max_step"] - EXACT
+    return CheckTable([*_before(run, capped), *_under_the_cap(run, capped)])
+
+
+def resolved(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Records whose log(L - L*) and log |grad| can be compared, and the rounding of that."""
+    logs = np.abs(run.trace.log_loss_gap) + np.abs(run.trace.log_grad_norm)
+    keep = np.abs(run.gaps).max(axis=1) <= LARGEST_GAP
+    # four roundings of each logarithm, and of the constants beside them
+    return keep & np.isfinite(logs), 1e-15 * (4 + np.nan_to_num(logs, posinf=0.0))
+
+
+def log_steepest(run: Run) -> float:
+    """log(2 B^2 e^Delta), the upper side of the sandwich."""
+    return math.log(2 * run.constants().B ** 2) + float(run.delta.max())
+
+
+def _own_floor(run: Run) -> str:
+    floor = run.rule["loss_floor"]
+    return "" if floor is None else f"the loss floor is set to {floor:g}, not to the true L*"
+
+
+def _before(run: Run, capped: np.ndarray):
+    """Everything before the cap first binds, as far as the records can tell."""
+    free = np.logical_and.accumulate(~capped)
+    end = ""
+    if math.isfinite(run.rule["log_max_step"]):
+        seen = np.logical_and.accumulate(np.diff(run.step, prepend=-1) == 1)
+        end = "" if seen[free].all() else f"up to t = {run.step[seen][-1]}: {SKIPPED}"
+        free &= seen
+    known, rounding = resolved(run)
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = np.exp(run.trace.log_step_size + run.trace.log_grad_norm)
+    shortest, constants = math.exp(-log_steepest(run)) / 2, constants_along(run)
+    longest = np.array([1 / (2 * c.Xi * c.phi_low) for c in constants])
+    settings = {"empty": ALWAYS_CAPPED, "rounding": length * rounding, "reason": end}
+    yield SHORTEST.along(run, length, shortest, free & known, **settings)
+    yield LONGEST.along(run, length, longest, free & known, **settings)
+    floor = shortest * run.step
+    yield FLOOR.along(
+        run, run.trace.path_length, floor, free & (run.step > 0), empty=end or ALWAYS_CAPPED,
+        rounding=MEASURED * floor, reason=end,
+    )  # fmt: skip
+    turn = first_turned(run)
+    if turn is None:
+        yield RATE.refused(NEVER_TURNS)
+        return
+    path, offset = shortest * (run.step - run.step[turn]), float(run.across[turn])
+    bounds, keep = m1_bounds(constants, path, longest, offset), free & after(run, turn)
+    needed = biting_path(constants[-1], float(longest[-1]), offset) / shortest
+    yield RATE.along(
+        run, run.trace.W_alignment_error, bounds, keep, empty=NO_FREE_STEP,
+        vacuous=bool(keep.any() and not bounds[keep].min() < TRIVIAL),
+        reason=end or f"below 1 from t = {run.step[turn] + needed:.3g} on",
+    )  # fmt: skip
+
+
+def _under_the_cap(run: Run, capped: np.ndarray):
+    """What is left of the rule where the cap binds, which it may do early, let go, and do again."""
+    log_cap = run.rule["log_max_step"]
+    known, rounding = resolved(run)
+    away = np.abs(run.trace.log_step_size - log_cap)
+    # s_t >= 1 / (4 B^2 e^Delta), so that s_t / |grad L| >= max_step there
+    small = run.trace.log_grad_norm <= -log_steepest(run) - math.log(2) - log_cap - rounding
+    yield CAPPED.along(run, away, EXACT, known & small, empty=NEVER_SMALL)
+    followed = np.diff(run.step, append=run.step[-1] + 1) == 1
+    free = np.flatnonzero(~(capped & (small | followed)))
+    start = int(free[-1]) + 1 if len(free) else 0
+    if start >= len(run.step) - 1:
+        yield AS_GD.refused(NOT_AT_THE_END)
+        return
+    yield height_check(run, AS_GD, start, log_cap)
