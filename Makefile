@@ -57,7 +57,7 @@ serve:  ## open the built book, served on this machine
 	@$(RUN) -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
 lab: $(READY)  ## the chapters in JupyterLab; saving a notebook writes its .md as well
-	$(VENV)/bin/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/book/chapters \
+	$(VENV)/bin/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/book \
 		$(if $(filter 0,$(shell id -u)),--allow-root)  # in a container one is often root
 
 links: $(READY)  ## try every link that leads out, and list them in _build/links.txt (needs the network)

@@ -51,7 +51,7 @@ def verdicts(table, start: str) -> set[str]:
 
 def test_the_registry_lists_and_describes():
     figures = [f"fig{number}" for number in (1, 2, 3, 4, 6, 7, 8, 9, 10)]
-    assert experiments.list() == [*figures, "heads", "exponents", "ranks"]
+    assert experiments.list() == [*figures, "exponents", "heads", "ranks"]
     for name in figures:
         assert experiments.describe(name).startswith("Figure " + name[3:])
 

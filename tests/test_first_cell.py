@@ -68,12 +68,12 @@ def test_where_the_library_imports_the_cell_does_nothing(reader, tmp_path):
 
 
 def test_inside_a_repository_that_repository_is_installed(reader, origin, monkeypatch):
-    monkeypatch.chdir(origin / "book" / "chapters")
+    monkeypatch.chdir(origin / "book" / "paper")
     (pip,) = reader(None, installed=False)
     assert pip[:3] == [sys.executable, "-m", "pip"]
     assert pip[-2:] == ["-e", f"{origin}[chapters]"]
     assert sys.path[0] == str(origin)
-    assert os.getcwd() == str(origin / "book" / "chapters")
+    assert os.getcwd() == str(origin / "book" / "paper")
 
 
 def test_elsewhere_the_release_is_cloned_and_installed(reader, origin, tmp_path):
@@ -84,7 +84,7 @@ def test_elsewhere_the_release_is_cloned_and_installed(reader, origin, tmp_path)
     clone = tmp_path / "reader" / "attnbias-v1.2.3"
     assert pip[-1] == f"{clone}[chapters]"
     assert (clone / "attnbias" / "__init__.py").is_file()
-    assert os.getcwd() == str(clone / "book" / "chapters")
+    assert os.getcwd() == str(clone / "book" / "paper")
 
 
 def test_a_version_in_the_making_is_the_branch(reader, origin, tmp_path):
@@ -100,9 +100,9 @@ def test_after_a_restart_of_the_kernel_the_recorded_runs_are_found_again(
     monkeypatch.chdir(tmp_path / "reader")
     assert reader(ADDRESS, installed=True) == []
     clone = tmp_path / "reader" / "attnbias-v1.2.3"
-    assert os.getcwd() == str(clone / "book" / "chapters")
+    assert os.getcwd() == str(clone / "book" / "paper")
     assert reader(ADDRESS, installed=True) == []  # and a second time it changes nothing
-    assert os.getcwd() == str(clone / "book" / "chapters")
+    assert os.getcwd() == str(clone / "book" / "paper")
 
 
 def test_without_an_origin_the_cell_says_what_to_do(reader):

@@ -30,6 +30,7 @@ from attnbias.ledger import (
 )
 from attnbias.ledger.claim import POSITIVE
 from attnbias.ledger.tamper import series, stalls
+from tools.chapters import notebook_sources
 
 BOOK = Path(__file__).parent.parent / "book"
 GOOD, BAD = Check("good", 1.0, 2.0), Check("bad", 3.0, 2.0)
@@ -140,7 +141,7 @@ def test_keys_are_unique_and_every_claim_says_where():
 def code_of_chapters() -> dict[str, str]:
     """The code cells of each chapter, by the chapter's label."""
     found = {}
-    for page in (BOOK / "chapters").glob("*.md"):
+    for page in notebook_sources():
         text = page.read_text()
         cells = re.findall(r"^```\{code-cell\}.*?^```", text, re.M | re.S)
         found[re.search(r"^\((chap-.+)\)=", text, re.M)[1]] = "\n".join(cells)

@@ -110,7 +110,7 @@ def named_files(page: str = PAGE) -> set[str]:
 
 def test_every_file_that_the_page_names_is_there():
     assert len(named_files()) > 15
-    patterns = {"book/chapters/NN_name.md"}
+    patterns = {"book/PART/NAME.md"}
     assert [name for name in named_files() - patterns if not (ROOT / name).exists()] == []
     assert named_files("`attnbias/no_such.py`") == {"attnbias/no_such.py"}
 

@@ -9,7 +9,7 @@ from docutils import nodes
 from sphinx.errors import ExtensionError
 
 from attnbias.ledger import SECTIONS
-from tools.chapters import ROOT
+from tools.chapters import ROOT, notebook_sources
 
 sys.path.insert(0, str(ROOT / "book/_ext"))
 
@@ -74,7 +74,7 @@ def test_an_entry_is_named_by_a_badge_a_claim_or_a_printed_source(entries):
 
 
 def test_what_a_chapter_prints_as_a_has_its_words(entries):
-    pages = [path.read_text(encoding="utf8") for path in (ROOT / "book/chapters").glob("*.md")]
+    pages = [path.read_text(encoding="utf8") for path in notebook_sources()]
     pages = [text for text in pages if re.search(r'"a"(,\n *reason|\))', text)]
     sources = {name for text in pages for name in re.findall(r'^text = "([^"]+)"', text, re.M)}
     assert sources and sources <= set(entries)
@@ -197,7 +197,7 @@ def test_a_build_with_a_broken_file_stops(tmp_path, monkeypatch):
 
 def shown(letter, said, target=""):
     builder = SimpleNamespace(
-        current_docname="book/chapters/x", get_relative_uri=lambda here, there: "../provenance.html"
+        current_docname="book/paper/x", get_relative_uri=lambda here, there: "../provenance.html"
     )
     translator = SimpleNamespace(body=[], builder=builder)
     node = attnbias_provenance.ProvenanceNode(letter=letter, said=said, target=target)

@@ -46,7 +46,7 @@ if importlib.util.find_spec("attnbias") is None:
     subprocess.run(pip, check=True)
     sys.path.insert(0, str(root))
 if CLONE.is_dir():
-    os.chdir(CLONE / "book" / "chapters")  # chapters read the recorded runs from ../results"""
+    os.chdir(CLONE / "book" / "paper")  # chapters read the recorded runs from ../results"""
 
 
 def version(root: Path) -> str:

@@ -24,7 +24,7 @@ from tools.shake import FACTORS, SECOND, environment  # noqa: E402
 
 PYTEST = ("-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadscope")
 UNITS = ("--doctest-modules", "--ignore=tests/site", "tests", "attnbias")
-NOTEBOOKS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout", "120", "book/chapters")
+NOTEBOOKS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout", "120", "book")
 
 
 class Part(NamedTuple):

@@ -201,7 +201,3 @@ def _version() -> str:
         return version("attnbias")
     except PackageNotFoundError:  # run from a source tree that was not installed
         return "(not installed)"
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -9,6 +9,9 @@ from .. import experiments
 from .._extras import need
 from .._files import writing
 from .._validate import require_choice
+from ..beyond.exponents.result import ExponentResult
+from ..beyond.heads.result import HeadResult
+from ..beyond.ranks.result import RankResult
 from ..errors import MissingFileError
 from .base import add_json, print_json
 
@@ -68,10 +71,10 @@ def draw(name: str, result):
         experiments.ExperimentResult: figures.plot_runs,
         experiments.NetworkResult: figures.plot_training,
         experiments.CosineResult: figures.plot_cosines,
-        experiments.HeadResult: figures.plot_head_table,
-        experiments.ExponentResult: lambda found: figures.plot_exponent_map(
+        HeadResult: figures.plot_head_table,
+        ExponentResult: lambda found: figures.plot_exponent_map(
             found.table[found.table["part"] == "map"], 3
         ),
-        experiments.RankResult: lambda found: figures.plot_ranks(found.means()),
+        RankResult: lambda found: figures.plot_ranks(found.means()),
     }
     return kinds[type(result)](result)

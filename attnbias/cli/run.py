@@ -58,7 +58,7 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
 def _setting_words(name: str) -> dict[str, str]:
     """What the docstring of an experiment says of its settings, their choices in front."""
     words = {}
-    for function in (experiments.train_all, getattr(experiments, name).run):
+    for function in (experiments.train_all, experiments.module_of(name).run):
         fields = inspect.getdoc(function) or ""
         fields = fields.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
         for names, kind, text in FIELD.findall(fields):

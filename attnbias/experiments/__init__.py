@@ -1,17 +1,16 @@
-"""The paper's figures as experiments, and one of ours: one file each, one registry."""
+"""The paper's figures as experiments, one file each; the registry finds those of the rooms."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import inspect
+import pkgutil
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 from .._validate import require_choice
-from ..beyond.exponents import experiments as exponents
-from ..beyond.exponents.result import ExponentResult
-from ..beyond.heads import experiments as heads
-from ..beyond.heads.result import HeadResult
-from ..beyond.ranks import experiments as ranks
-from ..beyond.ranks.result import RankResult
 from ..errors import RangeError
 from . import fig1, fig2, fig3, fig4, fig6, fig7, fig8, fig9, fig10
 from .cosine_result import CosineResult
@@ -24,14 +23,10 @@ from .snapshots import Snapshots, attention_snapshots
 __all__ = [
     "CosineResult",
     "ExperimentResult",
-    "ExponentResult",
-    "HeadResult",
     "NetworkResult",
-    "RankResult",
     "Snapshots",
     "attention_snapshots",
     "describe",
-    "exponents",
     "fig1",
     "fig10",
     "fig2",
@@ -41,16 +36,14 @@ __all__ = [
     "fig7",
     "fig8",
     "fig9",
-    "heads",
     "list",
     "load",
     "query_images",
-    "ranks",
     "run",
     "sequence_scores",
 ]
 
-_REGISTRY = {
+_PAPER = {
     "fig1": fig1,
     "fig2": fig2,
     "fig3": fig3,
@@ -60,10 +53,33 @@ _REGISTRY = {
     "fig8": fig8,
     "fig9": fig9,
     "fig10": fig10,
-    "heads": heads,
-    "exponents": exponents,
-    "ranks": ranks,
 }
+
+
+@cache
+def _registry() -> dict[str, ModuleType]:
+    """The paper's figures, then the rooms of `attnbias.beyond` that have an experiment."""
+    found = dict(_PAPER)
+    rooms = importlib.import_module("attnbias.beyond")  # by name: the core imports no room
+    for room in pkgutil.iter_modules(rooms.__path__):
+        name = f"{rooms.__name__}.{room.name}.experiments"
+        if importlib.util.find_spec(name) is not None:
+            module = importlib.import_module(name)
+            if hasattr(module, "TITLE"):
+                found[room.name] = module
+    return found
+
+
+def module_of(name: str) -> ModuleType:
+    """The module of an experiment, with its `run`, `TITLE` and settings.
+
+    Raises
+    ------
+    RangeError
+        For a name that is not registered.
+    """
+    found = _registry()
+    return found[require_choice("name", name, tuple(found))]
 
 
 def list():
@@ -77,10 +93,10 @@ def list():
     --------
     >>> from attnbias import experiments
     >>> experiments.list()  # doctest: +NORMALIZE_WHITESPACE
-    ['fig1', 'fig2', 'fig3', 'fig4', 'fig6', 'fig7', 'fig8', 'fig9', 'fig10', 'heads',
-     'exponents', 'ranks']
+    ['fig1', 'fig2', 'fig3', 'fig4', 'fig6', 'fig7', 'fig8', 'fig9', 'fig10', 'exponents',
+     'heads', 'ranks']
     """
-    return [*_REGISTRY]
+    return [*_registry()]
 
 
 def describe(name: str) -> str:
@@ -97,7 +113,7 @@ def describe(name: str) -> str:
     >>> experiments.describe("fig3")
     'Figure 3: step-size rules for W and u together, on data model DM'
     """
-    return _REGISTRY[require_choice("name", name, tuple(_REGISTRY))].TITLE
+    return module_of(name).TITLE
 
 
 def parameters(name: str) -> dict[str, inspect.Parameter]:
@@ -108,7 +124,7 @@ def parameters(name: str) -> dict[str, inspect.Parameter]:
     RangeError
         For a name that is not registered.
     """
-    chosen = _REGISTRY[require_choice("name", name, tuple(_REGISTRY))].run
+    chosen = module_of(name).run
     known = dict(inspect.signature(chosen).parameters)
     if known.pop("training", None) is not None:
         shared = inspect.signature(train_all).parameters
@@ -116,7 +132,7 @@ def parameters(name: str) -> dict[str, inspect.Parameter]:
     return known
 
 
-def run(name: str, **settings) -> ExperimentResult | NetworkResult | CosineResult | HeadResult:
+def run(name: str, **settings) -> ExperimentResult | NetworkResult | CosineResult:
     """Run an experiment of the registry.
 
     Parameters
@@ -129,7 +145,7 @@ def run(name: str, **settings) -> ExperimentResult | NetworkResult | CosineResul
 
     Returns
     -------
-    ExperimentResult, NetworkResult, CosineResult or HeadResult
+    ExperimentResult, NetworkResult, CosineResult, or the class of a room
 
     Raises
     ------
@@ -143,7 +159,7 @@ def run(name: str, **settings) -> ExperimentResult | NetworkResult | CosineResul
     >>> len(result.traces["NGD"])
     1
     """
-    chosen = _REGISTRY[require_choice("name", name, tuple(_REGISTRY))].run
+    chosen = module_of(name).run
     known = parameters(name)
     for key in settings:
         if key not in known:
@@ -156,9 +172,7 @@ def run(name: str, **settings) -> ExperimentResult | NetworkResult | CosineResul
     return chosen(**settings)
 
 
-def load(
-    name: str, folder="book/results"
-) -> ExperimentResult | NetworkResult | CosineResult | HeadResult | ExponentResult | RankResult:
+def load(name: str, folder="book/results") -> ExperimentResult | NetworkResult | CosineResult:
     """Read the recorded run of an experiment.
 
     Parameters
@@ -172,8 +186,7 @@ def load(
     Returns
     -------
     ExperimentResult or NetworkResult
-        Of "fig10" a CosineResult, of "heads" a HeadResult, of "exponents" an ExponentResult, of
-        "ranks" a RankResult.
+        Of "fig10" a CosineResult; of a room beyond the paper the class in its `RESULT`.
 
     Raises
     ------
@@ -190,7 +203,7 @@ def load(
     ...     experiments.load("fig2", folder).seeds
     (0,)
     """
-    chosen = _REGISTRY[require_choice("name", name, tuple(_REGISTRY))]
+    chosen = module_of(name)
     if "out" not in parameters(name):
         return ExperimentResult.load(Path(folder) / f"{name}.npz")
     kind = getattr(chosen, "RESULT", NetworkResult)

@@ -9,7 +9,9 @@ from html import escape
 from pathlib import Path
 
 from notation_tex import tokens
-from reference_statements import CHAPTERS, PAPER, read_chapter
+from reference_statements import PAPER, page_of, read_chapter
+
+from tools.chapters import notebook_sources
 
 SOURCE = Path(__file__).with_name("notation.toml")
 HOME = "book/notation"  # the page that lists them
@@ -43,13 +45,12 @@ class Entry:
     code: str = ""
     name: str = ""
     forms: tuple[str, ...] = ()
-    only: tuple[int, ...] | None = None
-    never: tuple[int, ...] = ()
+    only: tuple[str, ...] | None = None
+    never: tuple[str, ...] = ()
 
     def holds_on(self, page: str) -> bool:
-        """Whether the symbol has this meaning on a page, which may be a numbered chapter."""
-        number = re.match(r"book/chapters/(\d+)_", page)
-        chapter = int(number.group(1)) if number else 0
+        """Whether the symbol has this meaning on a page, which may be a chapter."""
+        chapter = page.rpartition("/")[2]
         return chapter not in self.never and (self.only is None or chapter in self.only)
 
 
@@ -60,11 +61,11 @@ class Notation:
     places: dict[str, Place]
 
 
-def read_places(chapters: Path = CHAPTERS) -> dict[str, Place]:
+def read_places() -> dict[str, Place]:
     """What a place may name: labelled headings, boxes, and equations of the paper."""
     places = {"chap-notation": Place(HOME, "chap-notation", "Notation")}
-    for path in sorted(chapters.glob("*.md")):
-        page = f"book/chapters/{path.stem}"
+    for path in notebook_sources():
+        page = page_of(path)
         for label, title in HEADING.findall(path.read_text(encoding="utf8")):
             places[label] = Place(page, label, title)
         for kept in read_chapter(path):
@@ -89,7 +90,7 @@ def to_entry(raw: dict, path: Path) -> Entry:
         ) from error
 
 
-def read_notation(source: Path = SOURCE, chapters: Path = CHAPTERS) -> Notation:
+def read_notation(source: Path = SOURCE) -> Notation:
     """The symbols and the terms, with the places that define them.
 
     Raises
@@ -101,7 +102,7 @@ def read_notation(source: Path = SOURCE, chapters: Path = CHAPTERS) -> Notation:
     given = tomllib.loads(source.read_text(encoding="utf8"))
     symbols = tuple(to_entry(raw, source) for raw in given["symbol"])
     terms = tuple(to_entry(raw, source) for raw in given["term"])
-    places = read_places(chapters)
+    places = read_places()
     forms = {tokens(form) for entry in symbols for form in entry.tex}
     ids = [entry.id.lower() for entry in (*symbols, *terms)]
     lacking = [symbol for symbol in given["table1"] if tokens(symbol) not in forms]
@@ -110,17 +111,17 @@ def read_notation(source: Path = SOURCE, chapters: Path = CHAPTERS) -> Notation:
         ("places of the book", [e.place for e in (*symbols, *terms) if e.place not in places]),
         ("one entry a name, capital letters or not", [i for i in ids if ids.count(i) > 1]),
         (f"groups out of {GROUPS}", [e.id for e in symbols if e.group not in GROUPS]),
-        ("one meaning of a symbol on a page", clashes(symbols, chapters)),
+        ("one meaning of a symbol on a page", clashes(symbols)),
     ):
         if wrong:
             raise NotationError(f"{source.name}: expected {what}; see {wrong}")
     return Notation(symbols, terms, places)
 
 
-def clashes(symbols: tuple[Entry, ...], chapters: Path) -> list[str]:
+def clashes(symbols: tuple[Entry, ...]) -> list[str]:
     """Symbols with two meanings in one chapter."""
     found = []
-    for page in [f"book/chapters/{path.stem}" for path in sorted(chapters.glob("*.md"))]:
+    for page in map(page_of, notebook_sources()):
         forms = [tokens(form) for e in symbols if e.holds_on(page) for form in e.tex]
         twice = sorted({form for form in forms if forms.count(form) > 1})
         found += [f"{page}: {''.join(form)}" for form in twice]

@@ -13,8 +13,9 @@ from pathlib import Path
 from provenance_source import BADGE
 from sphinx.pycode import ModuleAnalyzer
 
+from tools.chapters import ROOT, notebook_sources
+
 MAPPING = Path(__file__).with_name("statements.toml")
-CHAPTERS = Path(__file__).parent.parent / "chapters"
 PAGES = Path(__file__).parent.parent / "reference"
 BOX = re.compile(
     r"^```\{prf:(theorem|lemma|definition|assumption|condition|proposition|corollary|example)\}"
@@ -76,7 +77,7 @@ def read_chapter(path: Path) -> list[Statement]:
     """The labelled boxes and the paper's equations of one chapter, in its order."""
     text = path.read_text(encoding="utf8")
     anchor = re.search(r"^\((chap-\S+)\)=", text, re.MULTILINE)
-    place = (path.stem, anchor.group(1) if anchor else path.stem)
+    place = (page_of(path), anchor.group(1) if anchor else path.stem)
     found = []
     for match in BOX.finditer(text):
         kind, title, label, body = match.groups()
@@ -93,7 +94,12 @@ def read_chapter(path: Path) -> list[Statement]:
     return [statement for _, statement in sorted(found, key=lambda pair: pair[0])]
 
 
-def read_statements(mapping: Path = MAPPING, chapters: Path = CHAPTERS) -> dict[str, Statement]:
+def page_of(path: Path) -> str:
+    """The page of a chapter, as the table of contents has it."""
+    return path.relative_to(ROOT).with_suffix("").as_posix()
+
+
+def read_statements(mapping: Path = MAPPING) -> dict[str, Statement]:
     """All statements of the book by label, with the functions that the mapping gives them.
 
     Raises
@@ -102,8 +108,7 @@ def read_statements(mapping: Path = MAPPING, chapters: Path = CHAPTERS) -> dict[
         If the mapping has a label that no chapter has.
     """
     given = tomllib.loads(mapping.read_text(encoding="utf8"))
-    pages = sorted(chapters.glob("*.md"))
-    found = {kept.label: kept for page in pages for kept in read_chapter(page)}
+    found = {kept.label: kept for page in notebook_sources() for kept in read_chapter(page)}
     lost = sorted(set(given) - set(found))
     if lost:
         raise MappingError(

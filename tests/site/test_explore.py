@@ -25,7 +25,7 @@ from attnbias.figures import row_plane, slider_html
 from tools.browser import find_browser
 from tools.chapters import ROOT
 
-CHAPTERS = ROOT / "_build" / "html" / "book" / "chapters"
+CHAPTERS = ROOT / "_build" / "html" / "book" / "paper"
 FIGURES = {
     "slider-step-paths": "step_sizes",
     "slider-attention-map-along-the-run": "sparsification",

@@ -14,7 +14,7 @@ from tools.chapters import ROOT
 
 CHAPTER = "one_picture"
 NUMBER = "one_gd_factor"
-PAGE = ROOT / "_build" / "html" / "book" / "chapters" / f"{CHAPTER}.html"
+PAGE = ROOT / "_build" / "html" / "book" / "paper" / f"{CHAPTER}.html"
 PHONE, DESK = 390, 1200  # pixels wide
 pytestmark = pytest.mark.site
 
@@ -62,7 +62,7 @@ def click(page, place):
 
 def recorded_number():
     """What the committed notebook holds."""
-    notebook = nbformat.read(ROOT / "book/chapters" / f"{CHAPTER}.ipynb", as_version=4)
+    notebook = nbformat.read(ROOT / "book/paper" / f"{CHAPTER}.ipynb", as_version=4)
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             if output.get("metadata", {}).get("scrapbook", {}).get("name") == NUMBER:

@@ -10,7 +10,7 @@ sys.path.insert(0, str(ROOT / "book/_ext"))
 
 from reference_statements import listed_names, read_statements  # noqa: E402
 
-BOOK = ROOT / "_build/html/book"
+SITE = ROOT / "_build/html"
 LISTED = listed_names()
 MAPPED = [kept for kept in read_statements().values() if kept.names]
 
@@ -18,18 +18,18 @@ pytestmark = pytest.mark.site
 
 
 def page(name: str) -> str:
-    return (BOOK / f"{name}.html").read_text(encoding="utf8")
+    return (SITE / f"{name}.html").read_text(encoding="utf8")
 
 
 @pytest.mark.parametrize("kept", MAPPED, ids=[kept.label for kept in MAPPED])
 def test_statement_and_code_lead_to_each_other(kept):
-    chapter, where = page(f"chapters/{kept.chapter}"), page("reference/code")
-    assert f'href="../chapters/{kept.chapter}.html#{kept.label}"' in where
+    chapter, where = page(kept.chapter), page("book/reference/code")
+    assert f'href="../../{kept.chapter}.html#{kept.label}"' in where
     for name in kept.names:
         target = f"{LISTED[name]}.html#{name}"
         assert f'href="{target}"' in where
-        assert f'href="../chapters/{kept.chapter}.html#{kept.label}"' in page(
-            f"reference/{LISTED[name]}"
+        assert f'href="../../{kept.chapter}.html#{kept.label}"' in page(
+            f"book/reference/{LISTED[name]}"
         )
         if kept.kind != "equation":
             assert f'href="../reference/{target}"' in chapter
@@ -37,9 +37,9 @@ def test_statement_and_code_lead_to_each_other(kept):
 
 def test_each_public_name_has_one_anchor():
     for name, place in LISTED.items():
-        assert page(f"reference/{place}").count(f'id="{name}"') == 1, name
+        assert page(f"book/reference/{place}").count(f'id="{name}"') == 1, name
 
 
 def test_no_page_of_the_reference_is_large():
-    sizes = {path.name: path.stat().st_size for path in (BOOK / "reference").glob("*.html")}
+    sizes = {path.name: path.stat().st_size for path in (SITE / "book/reference").glob("*.html")}
     assert sizes and max(sizes.values()) < 1e6, sizes

@@ -28,7 +28,7 @@ CONTENT_ERRORS = (
     LookupError, TypeError, ValueError, AttributeError,
 )  # fmt: skip
 SOURCES = ("huggingface", "packages", "bundled")
-FOLDER = Path(__file__).parent / "files"
+FOLDER = Path(__file__).parents[2] / "data" / "files"
 BUNDLED_SHA256 = {
     "digits10.npz": "e6d152c4d5601dac0ae3b66faddd916b661b8eeb82642c270f98386941ff7309",
     "cifar10.npz": "8f769cea2340a54cac0e3ad4ef60ac36c7c0f42ddc92088914896fef1148c7a0",
