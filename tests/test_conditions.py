@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from attnbias.ledger.joint_instances import at_the_limit, from_gram
 from hypothesis import given
 from hypothesis import strategies as st
 from instances import FEW, seeds
@@ -13,7 +14,6 @@ from tolerances import CLOSED_FORM
 from attnbias import Dataset, make_separation_pair
 from attnbias.data import make_dm
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
-from attnbias.ledger.joint_instances import at_the_limit, from_gram
 from attnbias.theorems import check_lemma6, check_lemma9
 from attnbias.theorems.joint.conditions import (
     check_condition1,

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from attnbias import NGD, Check, make_separation_pair, train
-from attnbias.cli import main
 from attnbias.ledger import (
     ANSWERS,
     SECTIONS,
@@ -31,6 +28,9 @@ from attnbias.ledger import (
 from attnbias.ledger.claim import POSITIVE
 from attnbias.ledger.tamper import series, stalls
 from tools.chapters import notebook_sources
+
+from attnbias import NGD, Check, make_separation_pair, train
+from attnbias.cli import main
 
 BOOK = Path(__file__).parent.parent / "book"
 GOOD, BAD = Check("good", 1.0, 2.0), Check("bad", 3.0, 2.0)

@@ -8,10 +8,10 @@ import re
 
 import pytest
 import test_book
+from attnbias.ledger import SECTIONS, Evidence, find_all, refute
 
 from attnbias import _files, errors, experiments
 from attnbias._provenance import VERSION
-from attnbias.ledger import SECTIONS, Evidence, find_all, refute
 from attnbias.sweeps.parquet import read_table, write_table
 from tools import sync_notebooks
 from tools.chapters import ROOT, is_notebook

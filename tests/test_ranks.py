@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from attnbias.ledger import Evidence, beyond_ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import CLOSED_FORM, RANK_SECOND_SOLVER, SVM_EQUIVALENT
@@ -27,7 +28,6 @@ from attnbias.errors import AttnBiasError, InfeasibleError, MissingDecoderError
 from attnbias.figures import plot_left_over, plot_ranks
 from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
-from attnbias.ledger import Evidence, beyond_ranks
 
 RESULTS = Path(__file__).parent.parent / "book" / "results"
 

@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from attnbias.ledger.joint_instances import at_the_limit, from_gram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import seeds
@@ -19,7 +20,6 @@ from tolerances import FORMS, PRINTED_FOUR_RELATIVE, PRINTED_TWO_RELATIVE
 from attnbias import GD, NGD, Dataset, Polyak, make_separation_pair, train
 from attnbias.data import make_dm
 from attnbias.errors import DtypeError, ShapeError
-from attnbias.ledger.joint_instances import at_the_limit, from_gram
 from attnbias.theorems.joint.conditions import dm_threshold
 from attnbias.theorems.joint.growth import check_lemma9, check_lemma10, check_lemma11
 from attnbias.theorems.joint.landscape import check_lemma12, check_lemma13

@@ -7,8 +7,8 @@ import torch
 
 from ..checks import Check
 from ..data import make_two_sample_trap
+from ..dynamics.rules import NGD
 from ..dynamics.train import train
-from ..rules import NGD
 from ..theorems import (
     check_gradient_bounds,
     check_lemma2,
@@ -17,8 +17,8 @@ from ..theorems import (
     check_lemma5,
     check_lemma7,
 )
+from ..theorems.gap_sets import GapView, needed_eps
 from ..theorems.run import Run
-from ..theorems.w.gap_sets import GapView, needed_eps
 from .claim import Claim, Finding, Refutation, judge, undecided
 from .evidence import EDGE, Evidence, on_instances
 from .fixed import alignment_order, gd_limit_rate

@@ -8,16 +8,16 @@ import math
 import numpy as np
 import torch
 
-from ..beyond.exponents.transient import largest_settling_step, offset_parts
-from ..beyond.momentum.checks import check_momentum_path, check_momentum_triple, check_single_row
-from ..beyond.momentum.dynamics import train_accelerated
 from ..checks import Check
 from ..data import make_example1, make_separation_pair
 from ..data.degenerate import make_degenerate
+from ..dynamics.accelerated import train_accelerated
+from ..dynamics.rules import NGD
 from ..dynamics.train import train
 from ..geometry.constants import limit_offset
+from ..geometry.settling import largest_settling_step, offset_parts
 from ..geometry.svm import solve_w_svm
-from ..rules import NGD
+from ..theorems.momentum import check_momentum_path, check_momentum_triple, check_single_row
 from .claim import Claim, Finding, Refutation, judge
 from .tamper import each, retold, series, swaps
 

@@ -7,18 +7,18 @@ import dataclasses
 import numpy as np
 import torch
 
-from ..beyond.joint.checks import check_common_step, check_own_step
-from ..beyond.joint.data import make_even_tokens
-from ..beyond.joint.geometry import with_attended
-from ..beyond.prompt.geometry import moving_margin
 from ..checks import Check
 from ..data import Dataset
 from ..data.dm import make_dm
+from ..data.even import make_even_tokens
+from ..dynamics.rules import GD, NGD, Polyak
 from ..dynamics.starts import random_decoder, small_start
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
+from ..geometry.attended import with_attended
+from ..geometry.moving_margin import moving_margin
 from ..geometry.svm import solve_u_svm, solve_w_svm
-from ..rules import GD, NGD, Polyak
+from ..theorems.joint_even import check_common_step, check_own_step
 from .claim import Claim, Finding, Refutation, judge
 from .evidence import Evidence
 from .tamper import bent, each, stalls

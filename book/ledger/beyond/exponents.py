@@ -6,16 +6,16 @@ import functools
 
 import numpy as np
 
-from ..beyond.exponents.claims import claims
-from ..beyond.exponents.geometry import triple_bracket
-from ..beyond.exponents.transient import largest_settling_step, settling_rate
 from ..checks import Check
 from ..data import make_example1
 from ..data.degenerate import make_degenerate
+from ..dynamics.rules import NGD
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
+from ..experiments.exponent_claims import claims
+from ..geometry.settling import largest_settling_step, settling_rate
+from ..geometry.slack_law import triple_bracket
 from ..geometry.svm import solve_w_svm
-from ..rules import NGD
 from .claim import UNDECIDED, Claim, Finding, Refutation, judge, starting
 from .tamper import each, series, table
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from ..beyond.norms.geometry import solve_norm_svm
 from ..checks import Check
 from ..data import Dataset
+from ..geometry.norm_svm import solve_norm_svm
 from ..model import empirical_risk
 from ..theorems import (
     check_lemma1,

@@ -9,9 +9,9 @@ import torch
 
 from ..checks import Check
 from ..data import Dataset, make_dm
+from ..dynamics.rules import NGD
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
-from ..rules import NGD
 from .claim import Claim, Finding, Refutation, judge
 from .evidence import Evidence
 from .joint_decoder import error_of_u

@@ -7,17 +7,17 @@ import functools
 import numpy as np
 import torch
 
-from ..beyond.multi_token.checks import check_several
-from ..beyond.multi_token.data import make_orthogonal
-from ..beyond.multi_token.dynamics import NonlinearTrace, train_nonlinear, train_nonlinear_many
-from ..beyond.multi_token.experiments import describe_run, flat_sequences, train_relu
-from ..beyond.multi_token.geometry import selected_sets, solve_several_svm
-from ..beyond.multi_token.head_functions import QuadraticHead
-from ..beyond.multi_token.mixtures import predict_mixture, predict_settled
 from ..checks import Check
 from ..data import Dataset
+from ..data.several import make_orthogonal
+from ..dynamics.head_functions import QuadraticHead
+from ..dynamics.nonlinear import NonlinearTrace, train_nonlinear, train_nonlinear_many
 from ..dynamics.rates import fit_rate
-from ..rules import GD, NGD
+from ..dynamics.rules import GD, NGD
+from ..experiments.several import describe_run, flat_sequences, train_relu
+from ..geometry.mixtures import predict_mixture, predict_settled
+from ..geometry.several import selected_sets, solve_several_svm
+from ..theorems.several import check_several
 from .claim import Claim, Finding, Refutation, judge
 from .tamper import altered, aside
 

@@ -7,13 +7,13 @@ import torch
 
 from ..checks import Check
 from ..data import Dataset
+from ..dynamics.rules import NGD
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
 from ..errors import InfeasibleError
 from ..geometry.svm import solve_w_svm
 from ..geometry.tokens import gap_rows, token_scores
 from ..model import empirical_risk
-from ..rules import NGD
 from ..theorems import check_theorem1
 from .claim import Claim, Finding, Refutation, judge
 from .evidence import EDGE, STEPS, Evidence

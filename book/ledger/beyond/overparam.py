@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 
-from ..beyond.overparam.data import make_faint, without_channel
-from ..beyond.overparam.geometry import wendel_share
 from ..checks import Check
+from ..data.faint import make_faint, without_channel
+from ..dynamics.rules import NGD
 from ..dynamics.starts import start_against
 from ..dynamics.train import train
 from ..errors import InfeasibleError
+from ..geometry.counting import wendel_share
 from ..geometry.svm import solve_w_svm
-from ..rules import NGD
 from .claim import Claim, Finding, Refutation, judge
 from .tamper import each, series
 

@@ -6,12 +6,12 @@ import functools
 
 import torch
 
-from ..beyond.norms.dynamics import MatrixRun
-from ..beyond.ranks.factors import make_factors, train_factors
-from ..beyond.ranks.geometry import nuclear_rank
-from ..beyond.ranks.result import claims, decided
 from ..checks import Check
-from ..data.cross_attention import make_free_queries, with_unit_values
+from ..data.free_queries import make_free_queries, with_unit_values
+from ..dynamics.factors import make_factors, train_factors
+from ..dynamics.steepest import MatrixRun
+from ..experiments.rank_result import claims, decided
+from ..geometry.nuclear_rank import nuclear_rank
 from .claim import UNDECIDED, Claim, Finding, Refutation, judge, starting
 from .tamper import altered, table
 

@@ -9,19 +9,19 @@ import math
 import numpy as np
 import torch
 
-from ..beyond.local.geometry import check_locally_optimal, selected_tokens
-from ..beyond.losses.losses import linear_loss
-from ..beyond.prompt.checks import check_rows
-from ..beyond.prompt.data import prompt_keys, prompt_of, prompt_queries
-from ..beyond.prompt.examples import make_joint_prompts, make_prompt_triple, make_score_pair
-from ..beyond.prompt.geometry import moving_margin
 from ..checks import Check
-from ..data.unequal_scores import make_spread
+from ..data.prompt import prompt_keys, prompt_of, prompt_queries
+from ..data.prompt_examples import make_joint_prompts, make_prompt_triple, make_score_pair
+from ..data.spread import make_spread
+from ..dynamics.rules import NGD
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
+from ..geometry.local import check_locally_optimal, selected_tokens
+from ..geometry.moving_margin import moving_margin
 from ..geometry.relaxed import solve_relaxed_svm
 from ..geometry.svm import solve_u_svm, solve_w_svm
-from ..rules import NGD
+from ..tail_losses import linear_loss
+from ..theorems.prompt import check_rows
 from .claim import Claim, Finding, Refutation, judge, starting
 from .tamper import altered, aside, each, retold, series, swaps
 

@@ -7,13 +7,13 @@ import functools
 import numpy as np
 import torch
 
-from ..beyond.heads.checks import check_heads, growth_of_difference
-from ..beyond.heads.decoders import interpolating_decoder
-from ..beyond.heads.dynamics import HeadsTrace, train_heads
 from ..checks import Check
 from ..data import Dataset, make_separation_pair
+from ..dynamics.heads import HeadsTrace, train_heads
+from ..dynamics.rules import GD, NGD
+from ..geometry.decoders import interpolating_decoder
 from ..geometry.svm import solve_w_svm
-from ..rules import GD, NGD
+from ..theorems.heads import check_heads, growth_of_difference
 from .claim import Claim, Finding, Refutation, judge
 from .tamper import altered, aside
 

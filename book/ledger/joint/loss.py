@@ -8,9 +8,9 @@ import math
 import numpy as np
 
 from ..checks import Check
+from ..dynamics.rules import NGD
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
-from ..rules import NGD
 from ..theorems import (
     check_lemma10,
     check_lemma11,
@@ -18,7 +18,7 @@ from ..theorems import (
     check_lemma13,
     check_theorem2,
 )
-from ..theorems.joint.constants import power_sum
+from ..theorems.joint_constants import power_sum
 from ..theorems.run import Run
 from .claim import Claim, Finding, Refutation, judge
 from .evidence import Evidence

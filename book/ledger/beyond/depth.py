@@ -8,14 +8,14 @@ import math
 import numpy as np
 import torch
 
-from ..beyond.depth.checks import check_two_layers
-from ..beyond.depth.data import make_cue_pair, make_kindred, make_token_pairs
-from ..beyond.depth.dynamics import DepthTrace, train_two_layers
-from ..beyond.depth.geometry import predicted_selection
-from ..beyond.depth.queries import contrary_pairs
-from ..beyond.heads.dynamics import HeadsTrace, train_heads
 from ..checks import Check
-from ..rules import NGD
+from ..data.cues import make_cue_pair, make_kindred, make_token_pairs
+from ..dynamics.depth import DepthTrace, train_two_layers
+from ..dynamics.heads import HeadsTrace, train_heads
+from ..dynamics.rules import NGD
+from ..geometry.queries import contrary_pairs
+from ..geometry.token_pairs import predicted_selection
+from ..theorems.depth import check_two_layers
 from .claim import Claim, Finding, Refutation, judge
 from .tamper import altered
 

@@ -8,13 +8,13 @@ import math
 import numpy as np
 import torch
 
-from ..beyond.losses.losses import polynomial_loss, smooth_hinge
 from ..checks import Check
 from ..data import make_bad_start
+from ..dynamics.rules import GD, NGD, Polyak
 from ..dynamics.train import train
 from ..geometry.svm import solve_w_svm
 from ..losses import Loss
-from ..rules import GD, NGD, Polyak
+from ..tail_losses import polynomial_loss, smooth_hinge
 from ..theorems import (
     check_lemma3,
     check_lemma7,

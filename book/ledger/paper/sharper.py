@@ -7,9 +7,9 @@ import numpy as np
 from ..checks import Check
 from ..data import Dataset
 from ..data.degenerate import make_degenerate, make_two_sample_trap
+from ..dynamics.rules import NGD
 from ..dynamics.train import train
 from ..geometry.svm import solve_w_svm
-from ..rules import NGD
 from ..theorems import (
     check_assumption1_feasible,
     check_degenerate_rate,

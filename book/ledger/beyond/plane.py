@@ -7,19 +7,19 @@ import functools
 import numpy as np
 import torch
 
-from ..beyond.exponents.transient import settling_rate
-from ..beyond.local.geometry import check_locally_optimal, selected_tokens
-from ..beyond.norms.dynamics import MatrixRun
-from ..beyond.norms.geometry import solve_norm_svm
-from ..beyond.norms.matrices import train_matrices
-from ..beyond.plane.data import free_starts, make_plane_pair
-from ..beyond.plane.geometry import factor_modes
-from ..beyond.ranks.factors import make_factors, train_factors
 from ..checks import Check
-from ..data.cross_attention import make_free_queries
+from ..data.free import free_starts, make_plane_pair
+from ..data.free_queries import make_free_queries
 from ..dynamics.alignment import alignment_error
+from ..dynamics.factors import make_factors, train_factors
+from ..dynamics.matrices import train_matrices
+from ..dynamics.rules import NGD
+from ..dynamics.steepest import MatrixRun
+from ..geometry.factor_modes import factor_modes
+from ..geometry.local import check_locally_optimal, selected_tokens
+from ..geometry.norm_svm import solve_norm_svm
+from ..geometry.settling import settling_rate
 from ..geometry.svm import solve_w_svm
-from ..rules import NGD
 from .claim import Claim, Finding, Refutation, judge
 from .tamper import altered, aside, swaps
 

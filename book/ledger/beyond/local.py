@@ -6,15 +6,15 @@ import functools
 
 import torch
 
-from ..beyond.local.checks import check_score_trap, lock_threshold, trap_threshold
-from ..beyond.local.geometry import check_locally_optimal, selected_tokens
 from ..checks import Check
-from ..data.unequal_scores import make_score_trap, make_spread
+from ..data.spread import make_score_trap, make_spread
+from ..dynamics.rules import NGD
 from ..dynamics.starts import start_against
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
+from ..geometry.local import check_locally_optimal, selected_tokens
 from ..geometry.svm import solve_w_svm
-from ..rules import NGD
+from ..theorems.score_trap import check_score_trap, lock_threshold, trap_threshold
 from .claim import Claim, Finding, Refutation, judge
 from .tamper import altered, aside, each, retold, series, swaps
 

@@ -13,7 +13,7 @@ from ..geometry.assumptions import check_assumption1
 from ..geometry.svm import solve_u_svm
 from ..model import empirical_risk
 from ..theorems import check_lemma9
-from ..theorems.joint.conditions import dm_threshold
+from ..theorems.conditions import dm_threshold
 from .claim import UNDECIDED, Claim, Finding, Refutation, judge
 from .evidence import Evidence
 from .joint_decoder import DECODER

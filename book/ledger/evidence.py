@@ -12,10 +12,10 @@ import torch
 from .. import experiments
 from ..checks import Check
 from ..data import Dataset, make_separation_pair, make_two_sample_trap
+from ..dynamics.rules import GD, NGD, Polyak
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
 from ..errors import MissingFileError
-from ..rules import GD, NGD, Polyak
 from .instances import Instance, instances
 from .joint_instances import Runs, dm_runs, limit_runs, moving_runs
 

@@ -9,13 +9,13 @@ import torch
 
 from ..checks import Check
 from ..data import Dataset, make_example1
+from ..dynamics.rules import NGD
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
 from ..geometry.assumptions import check_assumption1, check_assumption2
 from ..geometry.constants import token_constants
 from ..geometry.svm import solve_w_svm
 from ..geometry.tokens import gap_rows
-from ..rules import NGD
 from ..theorems import check_lemma6, check_theorem1
 from ..theorems.run import Run
 from .claim import Claim, Finding, Refutation, judge

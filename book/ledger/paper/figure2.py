@@ -7,12 +7,12 @@ import dataclasses
 import numpy as np
 
 from ..checks import Check
+from ..dynamics.rules import NGD, Polyak
 from ..dynamics.train import train
 from ..experiments import fig2
 from ..experiments.claims import PANELS, check_lead, lead
 from ..experiments.fig2_claims import claims as fig2_claims
 from ..geometry.svm import solve_w_svm
-from ..rules import NGD, Polyak
 from .claim import Claim, Finding, Refutation, judge, starting
 from .evidence import STEPS, Evidence
 from .tamper import experiment, retold, swaps

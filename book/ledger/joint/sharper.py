@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..data import make_dm
+from ..dynamics.rules import NGD
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
-from ..rules import NGD
 from ..theorems import check_decoder_direction, check_loss_without_decay, check_sharper_theorem4
 from .claim import Claim, Finding, Refutation, judge
 from .evidence import Evidence

@@ -7,13 +7,13 @@ import functools
 import numpy as np
 import torch
 
-from ..beyond.next_token.checks import check_retrieval
-from ..beyond.next_token.data import NextTokenData, make_priorities
-from ..beyond.next_token.dynamics import NextTokenTrace, train_next_token
-from ..beyond.next_token.geometry import priority_rows, solve_graph_svm
-from ..beyond.next_token.ties import soft_attention, soft_solution
 from ..checks import Check
-from ..rules import GD, NGD
+from ..data.vocabulary import NextTokenData, make_priorities
+from ..dynamics.next_token import NextTokenTrace, train_next_token
+from ..dynamics.rules import GD, NGD
+from ..geometry.priority import priority_rows, solve_graph_svm
+from ..geometry.ties import soft_attention, soft_solution
+from ..theorems.next_token import check_retrieval
 from .claim import Claim, Finding, Refutation, judge
 from .tamper import altered, aside
 

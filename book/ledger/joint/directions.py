@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..checks import Check
+from ..dynamics.rules import GD, NGD
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
 from ..geometry.svm import solve_u_svm
-from ..rules import GD, NGD
 from ..theorems import check_theorem3
 from .claim import Claim, Finding, Refutation, judge, undecided
 from .evidence import Evidence

@@ -8,8 +8,8 @@ import torch
 from ..checks import Check
 from ..data import Dataset, make_dm
 from ..dynamics.rates import fit_rate
+from ..dynamics.rules import NGD
 from ..dynamics.train import train
-from ..rules import NGD
 from ..theorems import check_theorem2
 from .claim import Claim, Finding, Refutation, judge
 from .evidence import Evidence

@@ -8,11 +8,11 @@ import math
 
 import numpy as np
 
-from ..beyond.norms.dynamics import MatrixRun, train_adam, train_steepest
-from ..beyond.norms.geometry import NORMS, norm_margin, solve_norm_svm
-from ..beyond.ranks.factors import make_factors, train_factors
 from ..checks import Check
 from ..data import make_example1
+from ..dynamics.factors import make_factors, train_factors
+from ..dynamics.steepest import MatrixRun, train_adam, train_steepest
+from ..geometry.norm_svm import NORMS, norm_margin, solve_norm_svm
 from .claim import Claim, Finding, Refutation, judge
 from .tamper import altered, aside, each, swaps
 

@@ -7,18 +7,18 @@ import functools
 import numpy as np
 import torch
 
-from ..beyond.losses.checks import check_any_loss
-from ..beyond.losses.constants import alignment_limit
-from ..beyond.losses.data import stretched, with_scores
-from ..beyond.losses.geometry import tail_direction
-from ..beyond.losses.losses import polynomial_loss, smooth_hinge
 from ..checks import Check
 from ..data.dm import make_dm
+from ..data.scored import stretched, with_scores
+from ..dynamics.rules import NGD
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
 from ..geometry.constants import limit_offset
+from ..geometry.loss_constants import alignment_limit
 from ..geometry.svm import solve_w_svm
-from ..rules import NGD
+from ..geometry.tail_direction import tail_direction
+from ..tail_losses import polynomial_loss, smooth_hinge
+from ..theorems.other_losses import check_any_loss
 from .claim import Claim, Finding, Refutation, judge
 from .tamper import altered, each, series, swaps
 
