@@ -31,7 +31,7 @@ class Answer:
 
     Examples
     --------
-    >>> from attnbias.ledger import ANSWERS
+    >>> from book.ledger import ANSWERS
     >>> ANSWERS[0].question, ANSWERS[0].strength
     ('Does momentum turn $W$ faster?', 'proved')
     """

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from ..checks import Check
+from attnbias import Check
 
 HOLDS, SHARPER, ONLY_WHEN = "holds", "holds sharper", "holds only when"
 CONTRADICTED, UNDECIDED = "contradicted", "undecided"
@@ -89,7 +89,7 @@ class Claim:
 
     Examples
     --------
-    >>> from attnbias.ledger import SECTIONS
+    >>> from book.ledger import SECTIONS
     >>> claim = SECTIONS["The setting"][0]
     >>> claim.chapter, claim.provenance
     ('chap-attention-layer', 'a')
@@ -115,6 +115,58 @@ class Claim:
         if not self.refuted_by and found.verdict in (HOLDS, SHARPER):
             return Finding(IDENTITY, found.number, found.note)
         return found
+
+
+class Section:
+    """Makes claims of functions, and keeps those of one module in their order.
+
+    A module of claims has one, by the name `claim`. The function that finds the verdict gives a
+    claim its key, by its name, and its text, by its docstring.
+
+    Parameters
+    ----------
+    title : str
+        Of the ledger's section; several modules may share one.
+    place : int
+        Where the module's claims stand in the ledger: after those of smaller places.
+    source, chapter : str
+        Of all its claims that name no other.
+
+    Examples
+    --------
+    >>> claim = Section("Numbers", 1, source="ours", chapter="chap-tokens")
+    >>> @claim("c", calls="abs(")
+    ... @refuted("lengths are doubled", abs=lambda length: 2 * length)
+    ... def short_length(e):
+    ...     'At most 3.'
+    ...     return judge([Check("length", e.run(abs, -3), 3)])
+    >>> short_length.key, short_length.text, claim.claims == [short_length]
+    ('short-length', 'At most 3.', True)
+    """
+
+    def __init__(self, title: str, place: int, *, source: str = "", chapter: str = "") -> None:
+        self.title, self.place, self.source, self.chapter = title, place, source, chapter
+        self.claims: list[Claim] = []
+
+    def __call__(self, provenance: str, calls: str = "", source: str = "", chapter: str = ""):
+        def add(find: Callable) -> Claim:
+            key, text = find.__name__.replace("_", "-"), " ".join((find.__doc__ or "").split())
+            where = source or self.source, chapter or self.chapter
+            refutations = getattr(find, "refuted_by", ())
+            self.claims.append(Claim(key, text, *where, provenance, find, calls, refutations))
+            return self.claims[-1]
+
+        return add
+
+
+def refuted(words: str, **change: Callable):
+    """Add the refutation of these words and changes to a function that is to be a claim."""
+
+    def add(find: Callable) -> Callable:
+        find.refuted_by = (Refutation(words, change), *getattr(find, "refuted_by", ()))
+        return find
+
+    return add
 
 
 def judge(
@@ -189,9 +241,9 @@ def starting(checks: Iterable[Check], *starts: str) -> list[Check]:
     return [check for check in checks if check.statement.startswith(starts)]
 
 
-def undecided(reason: str) -> Callable:
-    """The finding of a claim that no run here can decide, and why."""
-    return lambda evidence: Finding(UNDECIDED, note=reason)
+def undecided(reason: str) -> Finding:
+    """Of a claim that no run here can decide, and why."""
+    return Finding(UNDECIDED, note=reason)
 
 
 def _joined(*parts: str) -> str:

@@ -9,15 +9,22 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from .. import experiments
-from ..checks import Check
-from ..data import Dataset, make_separation_pair, make_two_sample_trap
-from ..dynamics.rules import GD, NGD, Polyak
-from ..dynamics.trace import Trace
-from ..dynamics.train import train
-from ..errors import MissingFileError
-from .instances import Instance, instances
-from .joint_instances import Runs, dm_runs, limit_runs, moving_runs
+from attnbias import (
+    GD,
+    NGD,
+    Check,
+    Dataset,
+    Polyak,
+    Trace,
+    experiments,
+    make_separation_pair,
+    train,
+)
+from attnbias.data import make_two_sample_trap
+from attnbias.errors import MissingFileError
+
+from .joint.instances import Runs, dm_runs, limit_runs, moving_runs
+from .paper.instances import Instance, instances
 
 #: Where the claims on a fixed decoder are tried.
 EDGE = "13 instances at the edge of Assumption 1, n 1 to 6, T 2 to 5, three kinds of start"
@@ -66,7 +73,7 @@ class Evidence:
 
     Examples
     --------
-    >>> from attnbias.ledger import Evidence
+    >>> from book.ledger import Evidence
     >>> evidence = Evidence()
     >>> evidence.pair.n, evidence.pair is evidence.pair
     (1, True)

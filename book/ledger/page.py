@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from .._provenance import provenance
+from attnbias._provenance import provenance
+
 from .answers import Answer, render_answers
 from .claim import CONTRADICTED, ONLY_WHEN, Claim, Finding
 

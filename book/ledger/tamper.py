@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..dynamics.trace import Trace
+from attnbias import Trace
+
 from .claim import Claim, Finding, Refutation
 
 
@@ -29,7 +30,7 @@ class Tampered:
 
     Examples
     --------
-    >>> from attnbias.ledger import Evidence
+    >>> from book.ledger import Evidence
     >>> Tampered(Evidence(), {"abs": lambda length: 2 * length}).run(abs, -3)
     6
     """
@@ -66,7 +67,7 @@ def refute(claim: Claim, evidence, refutation: Refutation) -> Finding:
     Examples
     --------
     >>> from attnbias import Check
-    >>> from attnbias.ledger import Evidence, judge
+    >>> from book.ledger import Evidence, judge
     >>> longer = Refutation("lengths are doubled", {"abs": lambda length: 2 * length})
     >>> claim = Claim("a", "At most 3.", "ours", "chap-tokens", "c",
     ...               lambda e: judge([Check("length", e.run(abs, -3), 3)]), "", (longer,))

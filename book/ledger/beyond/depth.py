@@ -1,25 +1,24 @@
 """Claims of our own on two layers."""
 
-from __future__ import annotations
-
 import functools
 import math
 
 import numpy as np
 import torch
 
-from ..checks import Check
-from ..data.cues import make_cue_pair, make_kindred, make_token_pairs
-from ..dynamics.depth import DepthTrace, train_two_layers
-from ..dynamics.heads import HeadsTrace, train_heads
-from ..dynamics.rules import NGD
-from ..geometry.queries import contrary_pairs
-from ..geometry.token_pairs import predicted_selection
-from ..theorems.depth import check_two_layers
-from .claim import Claim, Finding, Refutation, judge
-from .tamper import altered
+from attnbias import NGD, Check
+from attnbias.beyond.depth.checks import check_two_layers
+from attnbias.beyond.depth.data import make_cue_pair, make_kindred, make_token_pairs
+from attnbias.beyond.depth.dynamics import DepthTrace, train_two_layers
+from attnbias.beyond.depth.geometry import predicted_selection
+from attnbias.beyond.depth.queries import contrary_pairs
+from attnbias.beyond.heads.dynamics import HeadsTrace, train_heads
 
-CHAPTER = "chap-depth"
+from ..claim import Section, judge, refuted
+from ..tamper import altered
+
+claim = Section("Beyond the paper", 28, source="ours", chapter="chap-depth")
+
 # length of the second token over the first's, and cosine: A, B > 0, A < 0 and B < 0 all occur
 PAIRS = ((1.3, 0.0), (1.5, 0.8), (0.8, -0.3), (1.1, 0.3), (2.0, 0.2), (0.6, 0.7),
          (1.7, -0.5), (0.9, 0.5), (1.2, -0.6), (0.7, 0.1))  # fmt: skip
@@ -45,7 +44,26 @@ def pair_runs(seed: int):
     )
 
 
-def _separatrix(e) -> Finding:
+def _other_token(run: DepthTrace) -> np.ndarray:
+    """Layer one's attention on each token given to the next one."""
+    return np.where((run.step > 0)[:, None, None], np.roll(run.log_attention, 1, axis=2),
+                    run.log_attention)  # fmt: skip
+
+
+def _slower(run: DepthTrace) -> np.ndarray:
+    """Layer one with half its logit gaps."""
+    half = run.log_attention / 2
+    return half - np.logaddexp.reduce(half, axis=2)[:, :, None]
+
+
+@claim("c", 'train_two_layers(data, NGD(0.8, normalise="shared")')
+@refuted(
+    "layer one selects the other token", pair_runs=altered(DepthTrace, log_attention=_other_token)
+)
+@refuted("layer one's gap grows half as fast", pair_runs=altered(DepthTrace, log_attention=_slower))
+def depth_separatrix(e):
+    """On token pairs a curve in closed form decides which query layer one selects for layer two,
+    and layer one's gap grows like twice the logarithm of layer two's norm."""
     checks = []
     for seed in range(600, 610):
         run, late, said = e.run(pair_runs, seed)
@@ -63,7 +81,17 @@ def _separatrix(e) -> Finding:
     )
 
 
-def _needs_two(e) -> Finding:
+@claim("c", "double.append(train_two_layers(data, NGD(0.5)")
+@refuted(
+    "two layers end at 0.9 of their loss at zero",
+    train_two_layers=altered(DepthTrace, loss=lambda run: np.maximum(run.loss, 0.9)),
+)
+@refuted(
+    "one layer's loss falls below its value at zero",
+    train_heads=altered(HeadsTrace, loss=lambda run: 0.9 * run.loss),
+)
+def depth_serves_contraries(e):
+    """Two layers serve sequences with one query and contrary wishes, which one layer cannot."""
     checks = []
     for seed, length in enumerate(CUES, 100):
         data = make_cue_pair(length)
@@ -83,7 +111,13 @@ def _needs_two(e) -> Finding:
     )
 
 
-def _ends(e) -> Finding:
+@claim("d", "ends = check_two_layers(data, run)")
+@refuted(
+    "layer one selects another token in each sequence",
+    train_two_layers=altered(DepthTrace, log_attention=_other_token),
+)
+def depth_selects_stationary(e):
+    """Layer one ends at queries that no single token would better, and layer two at their SVM."""
     checks = []
     for seed in range(100, 110):
         data = make_kindred(seed=seed)
@@ -94,77 +128,3 @@ def _ends(e) -> Finding:
         show="1 - cosine",
         note="ten data sets of kindred tokens, seeds 100 to 109, from zero",
     )
-
-
-def _other_token(run: DepthTrace) -> np.ndarray:
-    """Layer one's attention on each token given to the next one."""
-    return np.where((run.step > 0)[:, None, None], np.roll(run.log_attention, 1, axis=2),
-                    run.log_attention)  # fmt: skip
-
-
-def _slower(run: DepthTrace) -> np.ndarray:
-    """Layer one with half its logit gaps."""
-    half = run.log_attention / 2
-    return half - np.logaddexp.reduce(half, axis=2)[:, :, None]
-
-
-BEYOND_DEPTH = (
-    Claim(
-        "depth-separatrix",
-        "On token pairs a curve in closed form decides which query layer one selects for layer "
-        "two, and layer one's gap grows like twice the logarithm of layer two's norm.",
-        "ours",
-        CHAPTER,
-        "c",
-        _separatrix,
-        calls='train_two_layers(data, NGD(0.8, normalise="shared")',
-        refuted_by=(
-            Refutation(
-                "layer one selects the other token",
-                {"pair_runs": altered(DepthTrace, log_attention=_other_token)},
-            ),
-            Refutation(
-                "layer one's gap grows half as fast",
-                {"pair_runs": altered(DepthTrace, log_attention=_slower)},
-            ),
-        ),
-    ),
-    Claim(
-        "depth-serves-contraries",
-        "Two layers serve sequences with one query and contrary wishes, which one layer cannot.",
-        "ours",
-        CHAPTER,
-        "c",
-        _needs_two,
-        calls="double.append(train_two_layers(data, NGD(0.5)",
-        refuted_by=(
-            Refutation(
-                "two layers end at 0.9 of their loss at zero",
-                {
-                    "train_two_layers": altered(
-                        DepthTrace, loss=lambda run: np.maximum(run.loss, 0.9)
-                    )
-                },
-            ),
-            Refutation(
-                "one layer's loss falls below its value at zero",
-                {"train_heads": altered(HeadsTrace, loss=lambda run: 0.9 * run.loss)},
-            ),
-        ),
-    ),
-    Claim(
-        "depth-selects-stationary",
-        "Layer one ends at queries that no single token would better, and layer two at their SVM.",
-        "ours",
-        CHAPTER,
-        "d",
-        _ends,
-        calls="ends = check_two_layers(data, run)",
-        refuted_by=(
-            Refutation(
-                "layer one selects another token in each sequence",
-                {"train_two_layers": altered(DepthTrace, log_attention=_other_token)},
-            ),
-        ),
-    ),
-)

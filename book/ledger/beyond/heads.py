@@ -1,23 +1,20 @@
 """Claims of our own on several heads."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np
 import torch
 
-from ..checks import Check
-from ..data import Dataset, make_separation_pair
-from ..dynamics.heads import HeadsTrace, train_heads
-from ..dynamics.rules import GD, NGD
-from ..geometry.decoders import interpolating_decoder
-from ..geometry.svm import solve_w_svm
-from ..theorems.heads import check_heads, growth_of_difference
-from .claim import Claim, Finding, Refutation, judge
-from .tamper import altered, aside
+from attnbias import GD, NGD, Check, Dataset, make_separation_pair, solve_w_svm
+from attnbias.beyond.heads.checks import check_heads, growth_of_difference
+from attnbias.beyond.heads.decoders import interpolating_decoder
+from attnbias.beyond.heads.dynamics import HeadsTrace, train_heads
 
-CHAPTER = "chap-two-heads"
+from ..claim import Section, judge, refuted
+from ..tamper import altered, aside
+
+claim = Section("Beyond the paper", 27, source="ours", chapter="chap-two-heads")
+
 SEEDS = range(100, 110)
 SHAPES = ((4, 3, 40), (3, 4, 40), (5, 3, 60), (2, 3, 30), (6, 2, 50))  # n, T, d
 
@@ -41,33 +38,6 @@ def heads_runs(seed: int):
     return data, u, svms, bold, train_heads(data, u, NGD(0.4, normalise="shared"), 250)
 
 
-def _own(e) -> Finding:
-    checks = []
-    for seed in SEEDS:
-        data, u, svms, bold, _ = e.run(heads_runs, seed)
-        checks += check_heads(data, u, bold)
-        for h, svm in enumerate(svms):
-            error = bold.alignment_error(h, svm.weights.numpy())
-            early = error[bold.step >= 20][0]
-            words = "1 - cosine of a head with its own W_mm, at step 200 over step 20"
-            checks.append(Check(words, float(error[-1] / early), 0.2))
-    return judge(
-        checks,
-        show="1 - cosine of a head",
-        note="two decoders that prefer different tokens, ten data sets of five shapes, NGD with "
-        "steps of 200, at which M1 bites",
-    )
-
-
-def _balance(e) -> Finding:
-    checks = []
-    for seed in SEEDS:
-        _, _, svms, _, run = e.run(heads_runs, seed)
-        ratio = float(run.W_norm[-1, 0] / run.W_norm[-1, 1]) * svms[1].norm / svms[0].norm
-        checks.append(Check("ratio of norms over predicted, minus 1", abs(ratio - 1), 0.03))
-    return judge(checks, note="ten data sets of five shapes, 250 steps of NGD with a shared norm")
-
-
 @functools.cache
 def near_heads(start: float) -> HeadsTrace:
     """Two equal decoders on the pair, heads that start 1e-6 apart at one gap."""
@@ -75,22 +45,6 @@ def near_heads(start: float) -> HeadsTrace:
     W0[:, 0, 0] = torch.tensor([start + 1e-6, start])
     u = torch.stack([pair.u, pair.u])
     return train_heads(pair, u, GD(0.3), 600, W0=W0, record=200)
-
-
-def _growth(e) -> Finding:
-    checks = []
-    for start in np.linspace(-3.5, -1.25, 10):
-        run = e.run(near_heads, float(start))
-        apart = (run.W[:, 0] - run.W[:, 1])[:, 0, 0]
-        off = abs(float(apart.max() / apart[0]) / growth_of_difference(start) - 1)
-        checks += [
-            Check("largest growth over predicted, minus 1", off, 0.01),
-            Check("difference at the end over its largest", float(apart[-1] / apart.max()), 0.5),
-        ]
-    return judge(
-        checks, show="largest growth",
-        note="one sequence of two tokens, ten starts with softmax 3% to 22%, 600 steps of GD",
-    )  # fmt: skip
 
 
 def _never_meet(run: HeadsTrace) -> np.ndarray:
@@ -108,40 +62,61 @@ def _farther(run: HeadsTrace) -> np.ndarray:
     return W
 
 
-def _claim(key: str, text: str, provenance: str, find, calls: str, *refuted_by) -> Claim:
-    return Claim(key, text, "ours", CHAPTER, provenance, find, calls, refuted_by)
-
-
 _EXCHANGED = altered(HeadsTrace, W=lambda run: run.W[:, ::-1])
 
-BEYOND_HEADS = (
-    _claim(
-        "heads-own",
-        "Each of several heads turns to its own W-SVM, as long as its softmax scores stay up.",
-        "c",
-        _own,
-        "check_heads(data, u, train_heads(data, u, NGD(500.0)",
-        Refutation(
-            "heads turn aside by 1 - cosine 0.5",
-            {"heads_runs": altered(HeadsTrace, W=lambda run: aside(run.W, 0.5))},
-        ),
-        Refutation("each turns to the other's", {"heads_runs": _EXCHANGED}),
-    ),
-    _claim(
-        "heads-balance",
-        "NGD with a shared norm balances heads as if they were one SVM.",
-        "d",
-        _balance,
-        "run = train_heads(data, u, NGD(0.4, normalise=mode), steps, W0=start)",
-        Refutation("the two lengths are exchanged", {"heads_runs": _EXCHANGED}),
-    ),
-    _claim(
-        "heads-growth",
-        "On one row two nearly equal heads part by a known factor at most, and meet again.",
-        "c",
-        _growth,
-        "run = train_heads(pair, same, rule",
-        Refutation("they never meet again", {"near_heads": altered(HeadsTrace, W=_never_meet)}),
-        Refutation("they part twice as far", {"near_heads": altered(HeadsTrace, W=_farther)}),
-    ),
+
+@claim("c", "check_heads(data, u, train_heads(data, u, NGD(500.0)")
+@refuted(
+    "heads turn aside by 1 - cosine 0.5",
+    heads_runs=altered(HeadsTrace, W=lambda run: aside(run.W, 0.5)),
 )
+@refuted("each turns to the other's", heads_runs=_EXCHANGED)
+def heads_own(e):
+    """Each of several heads turns to its own W-SVM, as long as its softmax scores stay up."""
+    checks = []
+    for seed in SEEDS:
+        data, u, svms, bold, _ = e.run(heads_runs, seed)
+        checks += check_heads(data, u, bold)
+        for h, svm in enumerate(svms):
+            error = bold.alignment_error(h, svm.weights.numpy())
+            early = error[bold.step >= 20][0]
+            words = "1 - cosine of a head with its own W_mm, at step 200 over step 20"
+            checks.append(Check(words, float(error[-1] / early), 0.2))
+    return judge(
+        checks,
+        show="1 - cosine of a head",
+        note="two decoders that prefer different tokens, ten data sets of five shapes, NGD with "
+        "steps of 200, at which M1 bites",
+    )
+
+
+@claim("d", "run = train_heads(data, u, NGD(0.4, normalise=mode), steps, W0=start)")
+@refuted("the two lengths are exchanged", heads_runs=_EXCHANGED)
+def heads_balance(e):
+    """NGD with a shared norm balances heads as if they were one SVM."""
+    checks = []
+    for seed in SEEDS:
+        _, _, svms, _, run = e.run(heads_runs, seed)
+        ratio = float(run.W_norm[-1, 0] / run.W_norm[-1, 1]) * svms[1].norm / svms[0].norm
+        checks.append(Check("ratio of norms over predicted, minus 1", abs(ratio - 1), 0.03))
+    return judge(checks, note="ten data sets of five shapes, 250 steps of NGD with a shared norm")
+
+
+@claim("c", "run = train_heads(pair, same, rule")
+@refuted("they never meet again", near_heads=altered(HeadsTrace, W=_never_meet))
+@refuted("they part twice as far", near_heads=altered(HeadsTrace, W=_farther))
+def heads_growth(e):
+    """On one row two nearly equal heads part by a known factor at most, and meet again."""
+    checks = []
+    for start in np.linspace(-3.5, -1.25, 10):
+        run = e.run(near_heads, float(start))
+        apart = (run.W[:, 0] - run.W[:, 1])[:, 0, 0]
+        off = abs(float(apart.max() / apart[0]) / growth_of_difference(start) - 1)
+        checks += [
+            Check("largest growth over predicted, minus 1", off, 0.01),
+            Check("difference at the end over its largest", float(apart[-1] / apart.max()), 0.5),
+        ]
+    return judge(
+        checks, show="largest growth",
+        note="one sequence of two tokens, ten starts with softmax 3% to 22%, 600 steps of GD",
+    )  # fmt: skip

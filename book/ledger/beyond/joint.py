@@ -1,33 +1,57 @@
 """Claims of our own on joint training without decay and without a zero start."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
 import torch
 
-from ..checks import Check
-from ..data import Dataset
-from ..data.dm import make_dm
-from ..data.even import make_even_tokens
-from ..dynamics.rules import GD, NGD, Polyak
-from ..dynamics.starts import random_decoder, small_start
-from ..dynamics.trace import Trace
-from ..dynamics.train import train
-from ..geometry.attended import with_attended
-from ..geometry.moving_margin import moving_margin
-from ..geometry.svm import solve_u_svm, solve_w_svm
-from ..theorems.joint_even import check_common_step, check_own_step
-from .claim import Claim, Finding, Refutation, judge
-from .evidence import Evidence
-from .tamper import bent, each, stalls
+from attnbias import (
+    GD,
+    NGD,
+    Check,
+    Dataset,
+    Polyak,
+    Trace,
+    make_dm,
+    solve_u_svm,
+    solve_w_svm,
+    train,
+)
+from attnbias.beyond.joint.checks import check_common_step, check_own_step
+from attnbias.beyond.joint.data import make_even_tokens
+from attnbias.beyond.joint.geometry import with_attended
+from attnbias.beyond.prompt.geometry import moving_margin
+from attnbias.dynamics.starts import random_decoder, small_start
+
+from ..claim import Section, judge, refuted
+from ..tamper import bent, each, stalls
+
+claim = Section("Beyond the paper", 25, source="ours", chapter="chap-joint-open")
 
 STEPS, SEEDS = 20_000, 10
 SHARED = NGD(0.1, normalise="shared")
 
 
-def _even(e: Evidence) -> Finding:
+def loud_tokens(seed: int) -> Dataset:
+    """Two sequences whose optimal tokens are parallel, the second's 1.5 to 4 times as long."""
+    generator = torch.Generator().manual_seed(seed)
+    m, first, second = torch.rand(3, generator=generator, dtype=torch.float64).tolist()
+    X = [[[0.0, 0.8 + first, 0], [1, 0, 0]], [[0, 0, 0.8 + second], [1.5 + 2.5 * m, 0, 0]]]
+    return Dataset(X, [1, 1], opt=[1, 1])
+
+
+def _other_u(run: Trace) -> Trace:
+    """u turned away from where it was, by one coordinate's sign."""
+    u = run.u.clone()
+    u[int(u.abs().argmax())] *= -1
+    return dataclasses.replace(run, u=u)
+
+
+@claim("c", "check_common_step(")
+@refuted("|W| grows like t^1.01", train=bent(0.01, "W_norm"))
+@refuted("|u| grows t^.3 times as fast", train=bent(0.3, "scores"))
+def joint_common_step(e):
+    """On even tokens a common step size makes |W| grow like (2 / Xi) log |u|, its own like t."""
     generator = np.random.default_rng(0)
     checks = []
     for k in range(12):
@@ -42,7 +66,10 @@ def _even(e: Evidence) -> Finding:
     )
 
 
-def _slope(e: Evidence) -> Finding:
+@claim("d", "free, shared = (found[found.rule == name] for name in short)")
+@refuted("|W| grows t^.05 times as fast", train=bent(0.05, "W_norm"))
+def joint_log_slope(e):
+    """On random tokens too, |W| has slope 2 / Xi in log |u| under joint-NGD."""
     slopes = []
     for seed in range(SEEDS):
         n, T = 3 + seed % 3, 2 + seed % 3
@@ -61,7 +88,11 @@ def _slope(e: Evidence) -> Finding:
     )
 
 
-def _chosen(e: Evidence) -> Finding:
+@claim("d", "with_attended(")
+@refuted("W is at 1 - cosine .01 from there", train=stalls(0.01))
+@refuted("u goes elsewhere", train=each(_other_u))
+def joint_chosen(e):
+    """From a large u_0 joint NGD may settle on other tokens, and goes to their SVMs."""
     checks, moved = [], 0
     for seed in range(SEEDS):
         data = make_dm(3 + seed % 3, T=2 + seed % 3, d=60, seed=seed)
@@ -78,15 +109,10 @@ def _chosen(e: Evidence) -> Finding:
     )
 
 
-def loud_tokens(seed: int) -> Dataset:
-    """Two sequences whose optimal tokens are parallel, the second's 1.5 to 4 times as long."""
-    generator = torch.Generator().manual_seed(seed)
-    m, first, second = torch.rand(3, generator=generator, dtype=torch.float64).tolist()
-    X = [[[0.0, 0.8 + first, 0], [1, 0, 0]], [[0, 0, 0.8 + second], [1.5 + 2.5 * m, 0, 0]]]
-    return Dataset(X, [1, 1], opt=[1, 1])
-
-
-def _loud(e: Evidence) -> Finding:
+@claim("d", "moving_margin(")
+@refuted("W goes on to 1 - cosine .005", train=stalls(0.005))
+def joint_moving_margin(e):
+    """Without decay W may miss W_mm where a sequence does not support u_mm."""
     errors, away = [], []
     for seed in range(SEEDS):
         data = loud_tokens(seed)
@@ -104,60 +130,3 @@ def _loud(e: Evidence) -> Finding:
         ],
         note="ten pairs of sequences, the second does not support u_mm; no decay",
     )
-
-
-def _other_u(run: Trace) -> Trace:
-    """u turned away from where it was, by one coordinate's sign."""
-    u = run.u.clone()
-    u[int(u.abs().argmax())] *= -1
-    return dataclasses.replace(run, u=u)
-
-
-JOINT_OPEN = (
-    Claim(
-        "joint-common-step",
-        "On even tokens a common step size makes |W| grow like (2 / Xi) log |u|, its own like t.",
-        "ours",
-        "chap-joint-open",
-        "c",
-        _even,
-        "check_common_step(",
-        (
-            Refutation("|W| grows like t^1.01", {"train": bent(0.01, "W_norm")}),
-            Refutation("|u| grows t^.3 times as fast", {"train": bent(0.3, "scores")}),
-        ),
-    ),
-    Claim(
-        "joint-log-slope",
-        "On random tokens too, |W| has slope 2 / Xi in log |u| under joint-NGD.",
-        "ours",
-        "chap-joint-open",
-        "d",
-        _slope,
-        "free, shared = (found[found.rule == name] for name in short)",
-        (Refutation("|W| grows t^.05 times as fast", {"train": bent(0.05, "W_norm")}),),
-    ),
-    Claim(
-        "joint-chosen",
-        "From a large u_0 joint NGD may settle on other tokens, and goes to their SVMs.",
-        "ours",
-        "chap-joint-open",
-        "d",
-        _chosen,
-        "with_attended(",
-        (
-            Refutation("W is at 1 - cosine .01 from there", {"train": stalls(0.01)}),
-            Refutation("u goes elsewhere", {"train": each(_other_u)}),
-        ),
-    ),
-    Claim(
-        "joint-moving-margin",
-        "Without decay W may miss W_mm where a sequence does not support u_mm.",
-        "ours",
-        "chap-joint-open",
-        "d",
-        _loud,
-        "moving_margin(",
-        (Refutation("W goes on to 1 - cosine .005", {"train": stalls(0.005)}),),
-    ),
-)

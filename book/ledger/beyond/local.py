@@ -1,22 +1,19 @@
 """What happens without Assumption 2: ours."""
 
-from __future__ import annotations
-
 import functools
 
 import torch
 
-from ..checks import Check
-from ..data.spread import make_score_trap, make_spread
-from ..dynamics.rules import NGD
-from ..dynamics.starts import start_against
-from ..dynamics.trace import Trace
-from ..dynamics.train import train
-from ..geometry.local import check_locally_optimal, selected_tokens
-from ..geometry.svm import solve_w_svm
-from ..theorems.score_trap import check_score_trap, lock_threshold, trap_threshold
-from .claim import Claim, Finding, Refutation, judge
-from .tamper import altered, aside, each, retold, series, swaps
+from attnbias import NGD, Check, Trace, solve_w_svm, train
+from attnbias.beyond.local.checks import check_score_trap, lock_threshold, trap_threshold
+from attnbias.beyond.local.geometry import check_locally_optimal, selected_tokens
+from attnbias.data.unequal_scores import make_score_trap, make_spread
+from attnbias.dynamics.starts import start_against
+
+from ..claim import Section, judge, refuted
+from ..tamper import altered, aside, each, retold, series, swaps
+
+claim = Section("Beyond the paper", 23, source="ours", chapter="chap-global")
 
 SCORES = (0.01, 0.03, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 SEEDS = range(100, 120)
@@ -33,7 +30,12 @@ def trap_runs(score: float) -> dict[str, Trace]:
             for name, R in starts.items()}  # fmt: skip
 
 
-def _score_trap(e) -> Finding:
+@claim("c", "table = check_score_trap(data, trace, svm=svm)")
+@refuted("near and far starts change places", trap_runs=swaps("near", "far"))
+@refuted("gaps move the other way", trap_runs=retold(gaps=lambda run, old: 2 * old[0] - old))
+def score_trap(e):
+    """On three tokens any score s > 0 of the far one traps all starts that are far enough against
+    W_mm, and frees those up to log(3/s - 1)."""
     checks = []
     for score in SCORES:
         data, runs = make_score_trap(score), e.run(trap_runs, score)
@@ -48,7 +50,11 @@ def _score_trap(e) -> Finding:
     return judge(checks, show="softmax", note=note)
 
 
-def _equal_scores(e) -> Finding:
+@claim("c", "trace = train(equal, NGD(0.2)")
+@refuted("the softmax stays at 0.1", train=each(series(log_nonopt_score=-0.105)))
+@refuted("1 - cosine stays at 0.5", train=each(series(W_alignment_error=0.5)))
+def equal_scores_free(e):
+    """With equal scores the same tokens trap no start."""
     data, checks = make_score_trap(0.0), []
     svm = solve_w_svm(data)
     for k in range(10):
@@ -67,7 +73,12 @@ def _equal_scores(e) -> Finding:
     )
 
 
-def _where_runs_end(e) -> Finding:
+@claim("d", '"local": check_locally_optimal(data, chosen, svm=other).all_hold')
+@refuted(
+    "runs turn aside by 1 - cosine 0.01", train=altered(Trace, W=lambda run: aside(run.W, 0.01))
+)
+def locks_are_local(e):
+    """A run that locks does so at locally optimal tokens, in the direction of their SVM."""
     checks, locked = [], 0
     for seed in SEEDS:
         data = make_spread(3, 4, 30, spread=0.3, correlation=0.9, seed=seed)
@@ -84,54 +95,3 @@ def _where_runs_end(e) -> Finding:
     checks.append(Check("runs that lock", locked, 10, ">="))
     note = f"{locked} of seeds 100 to 119 lock, all at locally optimal tokens"
     return judge(checks, show="1 - cosine", note=note)
-
-
-BEYOND_GLOBAL = (
-    Claim(
-        "score-trap",
-        "On three tokens any score s > 0 of the far one traps all starts that are far enough "
-        "against W_mm, and frees those up to log(3/s - 1).",
-        "ours",
-        "chap-global",
-        "c",
-        _score_trap,
-        calls="table = check_score_trap(data, trace, svm=svm)",
-        refuted_by=(
-            Refutation("near and far starts change places", {"trap_runs": swaps("near", "far")}),
-            Refutation(
-                "gaps move the other way",
-                {"trap_runs": retold(gaps=lambda run, old: 2 * old[0] - old)},
-            ),
-        ),
-    ),
-    Claim(
-        "equal-scores-free",
-        "With equal scores the same tokens trap no start.",
-        "ours",
-        "chap-global",
-        "c",
-        _equal_scores,
-        calls="trace = train(equal, NGD(0.2)",
-        refuted_by=(
-            Refutation(
-                "the softmax stays at 0.1", {"train": each(series(log_nonopt_score=-0.105))}
-            ),
-            Refutation("1 - cosine stays at 0.5", {"train": each(series(W_alignment_error=0.5))}),
-        ),
-    ),
-    Claim(
-        "locks-are-local",
-        "A run that locks does so at locally optimal tokens, in the direction of their SVM.",
-        "ours",
-        "chap-global",
-        "d",
-        _where_runs_end,
-        calls='"local": check_locally_optimal(data, chosen, svm=other).all_hold',
-        refuted_by=(
-            Refutation(
-                "runs turn aside by 1 - cosine 0.01",
-                {"train": altered(Trace, W=lambda run: aside(run.W, 0.01))},
-            ),
-        ),
-    ),
-)

@@ -1,26 +1,22 @@
 """Claims of our own on losses other than the exponential one."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np
 import torch
 
-from ..checks import Check
-from ..data.dm import make_dm
-from ..data.scored import stretched, with_scores
-from ..dynamics.rules import NGD
-from ..dynamics.trace import Trace
-from ..dynamics.train import train
-from ..geometry.constants import limit_offset
-from ..geometry.loss_constants import alignment_limit
-from ..geometry.svm import solve_w_svm
-from ..geometry.tail_direction import tail_direction
-from ..tail_losses import polynomial_loss, smooth_hinge
-from ..theorems.other_losses import check_any_loss
-from .claim import Claim, Finding, Refutation, judge
-from .tamper import altered, each, series, swaps
+from attnbias import NGD, Check, Trace, make_dm, solve_w_svm, train
+from attnbias.beyond.losses.checks import check_any_loss
+from attnbias.beyond.losses.constants import alignment_limit
+from attnbias.beyond.losses.data import stretched, with_scores
+from attnbias.beyond.losses.geometry import tail_direction
+from attnbias.beyond.losses.losses import polynomial_loss, smooth_hinge
+from attnbias.geometry.constants import limit_offset
+
+from ..claim import Section, judge, refuted
+from ..tamper import altered, each, series, swaps
+
+claim = Section("Beyond the paper", 22, source="ours", chapter="chap-losses")
 
 SEEDS = range(100, 110)
 LOSSES_TRIED = {"exponential": "exponential", "logistic": "logistic",
@@ -44,7 +40,28 @@ def loss_runs(seed: int) -> dict:
             for name, loss in LOSSES_TRIED.items()}  # fmt: skip
 
 
-def _constants(e) -> Finding:
+@functools.cache
+def tail_run(seed: int):
+    """Joint training of three sequences of uneven sizes with the tail 1/z."""
+    data = stretched(make_dm(3, d=40, seed=seed), 0.5, 2)
+    return data, train(data, NGD(0.1), 500, loss=polynomial_loss(1), train_u=True, record=2)
+
+
+def _bent(run: Trace) -> torch.Tensor:
+    """The last decoder with its largest entry halved."""
+    u = run.u.clone()
+    u[int(u.abs().argmax())] /= 2
+    return u
+
+
+_AS_ONE_OVER_T = series(W_alignment_error=lambda run, old: old[1] / np.maximum(run.step, 1))
+
+
+@claim("d", "limit_offset(")
+@refuted("two losses change places", loss_runs=swaps("exponential", "1/z"))
+def loss_constants(e):
+    """Where every row supports W_mm and u is fixed, another loss changes the limit of |W|^2 (1 -
+    cosine) as its slopes say."""
     checks = []
     for seed in SEEDS:
         data, svm = _uneven(seed)
@@ -61,14 +78,11 @@ def _constants(e) -> Finding:
     )
 
 
-@functools.cache
-def tail_run(seed: int):
-    """Joint training of three sequences of uneven sizes with the tail 1/z."""
-    data = stretched(make_dm(3, d=40, seed=seed), 0.5, 2)
-    return data, train(data, NGD(0.1), 500, loss=polynomial_loss(1), train_u=True, record=2)
-
-
-def _tail(e) -> Finding:
+@claim("d", "run = train(data, NGD(0.1), last, loss=losses[name], train_u=True")
+@refuted("u ends 1 - cosine 1e-4 from u_mm", tail_run=each(series(u_alignment_error=1e-4)))
+@refuted("u's largest entry is halved", tail_run=altered(Trace, u=_bent))
+def loss_tail(e):
+    """Jointly a polynomial tail sends u to another direction than u_mm, known beforehand."""
     checks = []
     for seed in SEEDS:
         data, run = e.run(tail_run, seed)
@@ -85,7 +99,11 @@ def _tail(e) -> Finding:
     )
 
 
-def _rates(e) -> Finding:
+@claim("c", "check_any_loss(pair, train(pair, NGD(0.1)")
+@refuted("1 - cosine stays at 0.5", loss_runs=each(series(W_alignment_error=0.5)))
+@refuted("1 - cosine falls like 1/t", loss_runs=each(_AS_ONE_OVER_T))
+def loss_rates(e):
+    """With u fixed every decreasing loss with a slope that vanishes nowhere keeps M1 and M2."""
     checks = []
     for seed in SEEDS:
         data, svm = _uneven(seed)
@@ -101,49 +119,3 @@ def _rates(e) -> Finding:
         checks, show="exponent",
         note="tail 1/z and smooth hinge, seeds 100 to 109; all rows support W_mm",
     )  # fmt: skip
-
-
-def _claim(key: str, text: str, provenance: str, find, calls: str, *refuted_by) -> Claim:
-    return Claim(key, text, "ours", "chap-losses", provenance, find, calls, refuted_by)
-
-
-def _bent(run: Trace) -> torch.Tensor:
-    """The last decoder with its largest entry halved."""
-    u = run.u.clone()
-    u[int(u.abs().argmax())] /= 2
-    return u
-
-
-_AS_ONE_OVER_T = series(W_alignment_error=lambda run, old: old[1] / np.maximum(run.step, 1))
-
-LOSSES = (
-    _claim(
-        "loss-constants",
-        "Where every row supports W_mm and u is fixed, another loss changes the limit of "
-        "|W|^2 (1 - cosine) as its slopes say.",
-        "d",
-        _constants,
-        "limit_offset(",
-        Refutation("two losses change places", {"loss_runs": swaps("exponential", "1/z")}),
-    ),
-    _claim(
-        "loss-tail",
-        "Jointly a polynomial tail sends u to another direction than u_mm, known beforehand.",
-        "d",
-        _tail,
-        "run = train(data, NGD(0.1), last, loss=losses[name], train_u=True",
-        Refutation(
-            "u ends 1 - cosine 1e-4 from u_mm", {"tail_run": each(series(u_alignment_error=1e-4))}
-        ),
-        Refutation("u's largest entry is halved", {"tail_run": altered(Trace, u=_bent)}),
-    ),
-    _claim(
-        "loss-rates",
-        "With u fixed every decreasing loss with a slope that vanishes nowhere keeps M1 and M2.",
-        "c",
-        _rates,
-        "check_any_loss(pair, train(pair, NGD(0.1)",
-        Refutation("1 - cosine stays at 0.5", {"loss_runs": each(series(W_alignment_error=0.5))}),
-        Refutation("1 - cosine falls like 1/t", {"loss_runs": each(_AS_ONE_OVER_T)}),
-    ),
-)  # fmt: skip

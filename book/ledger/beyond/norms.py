@@ -1,20 +1,20 @@
 """Claims of our own on steepest descent in several norms, on small runs of their own."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math
 
 import numpy as np
 
-from ..checks import Check
-from ..data import make_example1
-from ..dynamics.factors import make_factors, train_factors
-from ..dynamics.steepest import MatrixRun, train_adam, train_steepest
-from ..geometry.norm_svm import NORMS, norm_margin, solve_norm_svm
-from .claim import Claim, Finding, Refutation, judge
-from .tamper import altered, aside, each, swaps
+from attnbias import Check, make_example1
+from attnbias.beyond.norms.dynamics import MatrixRun, train_adam, train_steepest
+from attnbias.beyond.norms.geometry import NORMS, norm_margin, solve_norm_svm
+from attnbias.beyond.ranks.factors import make_factors, train_factors
+
+from ..claim import Section, judge, refuted
+from ..tamper import altered, aside, each, swaps
+
+claim = Section("Beyond the paper", 21, source="ours", chapter="chap-geometries")
 
 # limits were set on seeds 200 to 559, and are judged on these
 SEEDS = range(600, 610)
@@ -61,7 +61,23 @@ def _shares(seed: int, run: MatrixRun, norm: str) -> list[float]:
     return [norm_margin(data, W, norm) / best[norm] for W in run.W]
 
 
-def _each_its_own(e) -> Finding:
+def _stalled(run: MatrixRun) -> MatrixRun:
+    """The direction at the last record is that at the one before."""
+    W = run.W.clone()
+    W[-1] = W[-2] * (W[-1].norm() / W[-2].norm())
+    return dataclasses.replace(run, W=W)
+
+
+_ASIDE = altered(MatrixRun, W=lambda run: aside(run.W, 0.1))
+
+
+@claim("d", "runs = {titles[norm]: train_steepest(")
+@refuted("sign descent and NGD change places", steepest_runs=swaps("max", "frobenius"))
+@refuted("runs turn aside by 1 - cosine 0.1", steepest_runs=_ASIDE)
+@refuted("runs stop turning after 500 steps", steepest_runs=each(_stalled, MatrixRun))
+def each_norm_its_svm(e):
+    """Normalised steepest descent in a norm comes within 10% of the largest margin of that norm in
+    1,000 short steps, and goes on."""
     checks = []
     for seed in SEEDS:
         for rule, run in e.run(steepest_runs, seed).items():
@@ -73,7 +89,11 @@ def _each_its_own(e) -> Finding:
     return judge(checks, show="share of the largest", note=NOTE)
 
 
-def _factors(e) -> Finding:
+@claim("d", "train_factors(\n        data, *make_factors(12, 12")
+@refuted("runs turn aside by 1 - cosine 0.1", factor_run=_ASIDE)
+def factors_nuclear(e):
+    """NGD on factors of W = K Q' of full width from a small start comes within 10% of the largest
+    margin of the nuclear norm in 800 steps."""
     checks = []
     for seed in SEEDS:
         share = _shares(seed, e.run(factor_run, seed), "nuclear")[-1]
@@ -81,7 +101,13 @@ def _factors(e) -> Finding:
     return judge(checks, note=NOTE)
 
 
-def _adam(e) -> Finding:
+@claim("d", "run = train_adam(data, eta")
+@refuted("the slow and the fast run change places", adam_runs=swaps(0.9, 8.0))
+@refuted("gaps grow twice as fast", adam_runs=altered(MatrixRun, gaps=lambda run: 2 * run.gaps))
+def adam_speed(e):
+    """Adam's gaps grow by at most -log(beta_2) / 2 a step; it reaches 90% of the largest max-norm
+    margin where its step size asks for 0.9 of that, and less where it asks for eight times the
+    limit."""
     checks = []
     for seed in SEEDS:
         runs = e.run(adam_runs, seed)
@@ -93,60 +119,3 @@ def _adam(e) -> Finding:
             Check("growth of the least gap a step over its limit", max(growths) / SPEED, 1.01),
         ]
     return judge(checks, show="share at 0.9", note=f"beta_2 = 0.95, 2000 steps, {NOTE}")
-
-
-def _stalled(run: MatrixRun) -> MatrixRun:
-    """The direction at the last record is that at the one before."""
-    W = run.W.clone()
-    W[-1] = W[-2] * (W[-1].norm() / W[-2].norm())
-    return dataclasses.replace(run, W=W)
-
-
-_ASIDE = altered(MatrixRun, W=lambda run: aside(run.W, 0.1))
-
-GEOMETRIES = (
-    Claim(
-        "each-norm-its-svm",
-        "Normalised steepest descent in a norm comes within 10% of the largest margin of that norm "
-        "in 1,000 short steps, and goes on.",
-        "ours",
-        "chap-geometries",
-        "d",
-        _each_its_own,
-        calls="runs = {titles[norm]: train_steepest(",
-        refuted_by=(
-            Refutation("sign descent and NGD change places",
-                       {"steepest_runs": swaps("max", "frobenius")}),
-            Refutation("runs turn aside by 1 - cosine 0.1", {"steepest_runs": _ASIDE}),
-            Refutation("runs stop turning after 500 steps",
-                       {"steepest_runs": each(_stalled, MatrixRun)}),
-        ),
-    ),
-    Claim(
-        "factors-nuclear",
-        "NGD on factors of W = K Q' of full width from a small start comes within 10% of the "
-        "largest margin of the nuclear norm in 800 steps.",
-        "ours",
-        "chap-geometries",
-        "d",
-        _factors,
-        calls="train_factors(\n        data, *make_factors(12, 12",
-        refuted_by=(Refutation("runs turn aside by 1 - cosine 0.1", {"factor_run": _ASIDE}),),
-    ),
-    Claim(
-        "adam-speed",
-        "Adam's gaps grow by at most -log(beta_2) / 2 a step; it reaches 90% of the largest "
-        "max-norm margin where its step size asks for 0.9 of that, and less where it asks for "
-        "eight times the limit.",
-        "ours",
-        "chap-geometries",
-        "d",
-        _adam,
-        calls="run = train_adam(data, eta",
-        refuted_by=(
-            Refutation("the slow and the fast run change places", {"adam_runs": swaps(0.9, 8.0)}),
-            Refutation("gaps grow twice as fast",
-                       {"adam_runs": altered(MatrixRun, gaps=lambda run: 2 * run.gaps)}),
-        ),
-    ),
-)  # fmt: skip

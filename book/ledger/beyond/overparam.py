@@ -1,20 +1,17 @@
 """What dimension alone does: ours."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 
-from ..checks import Check
-from ..data.faint import make_faint, without_channel
-from ..dynamics.rules import NGD
-from ..dynamics.starts import start_against
-from ..dynamics.train import train
-from ..errors import InfeasibleError
-from ..geometry.counting import wendel_share
-from ..geometry.svm import solve_w_svm
-from .claim import Claim, Finding, Refutation, judge
-from .tamper import each, series
+from attnbias import NGD, Check, InfeasibleError, solve_w_svm, train
+from attnbias.beyond.overparam.data import make_faint, without_channel
+from attnbias.beyond.overparam.geometry import wendel_share
+from attnbias.dynamics.starts import start_against
+
+from ..claim import Section, judge, refuted
+from ..tamper import each, series
+
+claim = Section("Beyond the paper", 24, source="ours", chapter="chap-overparam")
 
 SEEDS = range(100, 120)
 SHAPES = ((6, 4), (3, 3), (4, 2), (8, 2), (2, 5))  # n, T
@@ -35,15 +32,6 @@ def _feasible(data, opt) -> bool:
         return False
 
 
-def _counting(e) -> Finding:
-    checks = []
-    for k in range(12):
-        n = 4 + k % 4
-        off = abs(e.run(count_feasible, n, 0.25 * (k % 3), 100 + k) - 2**n * wendel_share(n, 4))
-        checks.append(Check("feasible choices of optimal tokens minus predicted", off, 1e-9))
-    return judge(checks, note="all choices on twelve draws, n = 4 to 7, T = 2, d = 2")
-
-
 def _final_scores(e, correlation: float) -> list[float]:
     """Softmax at the optimal tokens at the end of runs that start against W_mm."""
     ends = []
@@ -60,46 +48,30 @@ def _final_scores(e, correlation: float) -> list[float]:
 _NOTE = f"five shapes n, T to 8, 2 and 2, 5, d = 4 nT, seeds 100 to 119, norm {FAR:g} against W_mm"
 
 
-def _plain(e) -> Finding:
+@claim("c", "data = without_channel(make_faint(n, 2, 2, correlation=rho, seed=n))")
+@refuted("two choices more are feasible", count_feasible=lambda count: count + 2)
+def feasible_counting(e):
+    """For two tokens a sequence the W-SVM is feasible for Wendel's share of the choices."""
+    checks = []
+    for k in range(12):
+        n = 4 + k % 4
+        off = abs(e.run(count_feasible, n, 0.25 * (k % 3), 100 + k) - 2**n * wendel_share(n, 4))
+        checks.append(Check("feasible choices of optimal tokens minus predicted", off, 1e-9))
+    return judge(checks, note="all choices on twelve draws, n = 4 to 7, T = 2, d = 2")
+
+
+@claim("d", '"data": {"model": make_faint, "n": 6, "T": 4, "d": dims, "correlation": rhos')
+@refuted("runs end with half the softmax", train=each(series(log_nonopt_score=-0.69)))
+def overparam_plain(e):
+    """At d = 4 nT independent features bring even starts against W_mm home."""
     least = min(_final_scores(e, 0.0))
     return judge([Check("least softmax at the optimal tokens", least, 0.99, ">=")], note=_NOTE)
 
 
-def _correlated(e) -> Finding:
+@claim("d", '"data": {"model": make_faint, "n": 6, "T": 4, "d": dims, "correlation": rhos')
+@refuted("all runs come home", train=each(series(log_nonopt_score=-9.0)))
+def overparam_correlated(e):
+    """With features that share an axis dimension alone is not enough."""
     lost = sum(score < 0.9 for score in _final_scores(e, 0.9))
     check = Check("runs that do not end right, correlation 0.9", lost, 1, ">=")
     return judge([check], note=f"as d grows K has a limit; {_NOTE}")
-
-
-def _claim(key: str, text: str, provenance: str, find, calls: str, *refuted_by) -> Claim:
-    return Claim(key, text, "ours", "chap-overparam", provenance, find, calls, refuted_by)
-
-
-BEYOND_OVERPARAM = (
-    _claim(
-        "feasible-counting",
-        "For two tokens a sequence the W-SVM is feasible for Wendel's share of the choices.",
-        "c",
-        _counting,
-        "data = without_channel(make_faint(n, 2, 2, correlation=rho, seed=n))",
-        Refutation("two choices more are feasible", {"count_feasible": lambda count: count + 2}),
-    ),
-    _claim(
-        "overparam-plain",
-        "At d = 4 nT independent features bring even starts against W_mm home.",
-        "d",
-        _plain,
-        '"data": {"model": make_faint, "n": 6, "T": 4, "d": dims, "correlation": rhos',
-        Refutation(
-            "runs end with half the softmax", {"train": each(series(log_nonopt_score=-0.69))}
-        ),
-    ),
-    _claim(
-        "overparam-correlated",
-        "With features that share an axis dimension alone is not enough.",
-        "d",
-        _correlated,
-        '"data": {"model": make_faint, "n": 6, "T": 4, "d": dims, "correlation": rhos',
-        Refutation("all runs come home", {"train": each(series(log_nonopt_score=-9.0))}),
-    ),
-)

@@ -1,27 +1,26 @@
 """Free queries in the plane and in ten dimensions: ends, exponents and the factors: ours."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np
 import torch
 
-from ..checks import Check
-from ..data.free import free_starts, make_plane_pair
-from ..data.free_queries import make_free_queries
-from ..dynamics.alignment import alignment_error
-from ..dynamics.factors import make_factors, train_factors
-from ..dynamics.matrices import train_matrices
-from ..dynamics.rules import NGD
-from ..dynamics.steepest import MatrixRun
-from ..geometry.factor_modes import factor_modes
-from ..geometry.local import check_locally_optimal, selected_tokens
-from ..geometry.norm_svm import solve_norm_svm
-from ..geometry.settling import settling_rate
-from ..geometry.svm import solve_w_svm
-from .claim import Claim, Finding, Refutation, judge
-from .tamper import altered, aside, swaps
+from attnbias import NGD, Check, solve_w_svm
+from attnbias.beyond.exponents.transient import settling_rate
+from attnbias.beyond.local.geometry import check_locally_optimal, selected_tokens
+from attnbias.beyond.norms.dynamics import MatrixRun
+from attnbias.beyond.norms.geometry import solve_norm_svm
+from attnbias.beyond.norms.matrices import train_matrices
+from attnbias.beyond.plane.data import free_starts, make_plane_pair
+from attnbias.beyond.plane.geometry import factor_modes
+from attnbias.beyond.ranks.factors import make_factors, train_factors
+from attnbias.data.cross_attention import make_free_queries
+from attnbias.dynamics.alignment import alignment_error
+
+from ..claim import Section, judge, refuted
+from ..tamper import altered, aside, swaps
+
+claim = Section("Beyond the paper", 29, source="ours", chapter="chap-plane")
 
 SEEDS = range(100, 130)
 SETTLED = 5.0  # rate x height from which the offset's motion is below exp(-5)
@@ -30,7 +29,31 @@ PAIRS = (3, 5)  # tokens a sequence
 STARTS = range(30, 35)
 
 
-def _local_ends(e) -> Finding:
+@functools.cache
+def _nuclear(tokens: int):
+    data = make_plane_pair(tokens)
+    return data, solve_norm_svm(data, "nuclear")
+
+
+@functools.cache
+def plane_factors(tokens: int, seed: int) -> dict[str, MatrixRun]:
+    """Factors of one start, their gradients divided together or each by its own norm."""
+    data, _ = _nuclear(tokens)
+    return {how: train_factors(data, *make_factors(2, 2, seed=seed), 0.3, 3400, loss="logistic",
+                               record=[350, 700, 1400, 3400], normalise=how)
+            for how in ("together", "each")[:1 + (tokens == 3)]}  # fmt: skip
+
+
+_ASIDE = altered(MatrixRun, W=lambda run: aside(run.W, 0.01))
+
+
+@claim("d", "W = train_matrices(data, NGD(0.1), long, W0=free_starts(seed=seed)[0], **LOGISTIC)")
+@refuted(
+    "W turns aside by 1 - cosine 1e-3", train_matrices=lambda W: torch.as_tensor(aside(W, 1e-3))
+)
+def free_local_ends(e):
+    """With free queries and unequal scores runs of NGD that have settled are at locally optimal
+    tokens, and turn to their SVM like t^-2."""
     checks, settled = [], 0
     for seed in SEEDS:
         data, start = make_free_queries(seed=seed), free_starts(seed=seed)[0]
@@ -49,22 +72,11 @@ def _local_ends(e) -> Finding:
     return judge(checks, show="distance", note=note)
 
 
-@functools.cache
-def _nuclear(tokens: int):
-    data = make_plane_pair(tokens)
-    return data, solve_norm_svm(data, "nuclear")
-
-
-@functools.cache
-def plane_factors(tokens: int, seed: int) -> dict[str, MatrixRun]:
-    """Factors of one start, their gradients divided together or each by its own norm."""
-    data, _ = _nuclear(tokens)
-    return {how: train_factors(data, *make_factors(2, 2, seed=seed), 0.3, 3400, loss="logistic",
-                               record=[350, 700, 1400, 3400], normalise=how)
-            for how in ("together", "each")[:1 + (tokens == 3)]}  # fmt: skip
-
-
-def _factor_exponents(e) -> Finding:
+@claim("d", "factors[tokens] = train_factors(data, K0, Q0")
+@refuted("K Q' stays 1 - cosine 0.01 aside", plane_factors=_ASIDE)
+def factor_exponents(e):
+    """The certificate of the nuclear-norm SVM gives the exponent with which K Q' turns to it once
+    it is near: the median of five starts is within 15% of it, on two pairs in the plane."""
     checks, apart = [], 0
     for tokens in PAIRS:
         data, svm = _nuclear(tokens)
@@ -81,7 +93,11 @@ def _factor_exponents(e) -> Finding:
     return judge(checks, note=f"{note}, limits set on 0 to 24")
 
 
-def _each_turns(e) -> Finding:
+@claim("d", "run = train_factors(pairs[3], *make_factors(2, 2)")
+@refuted("the two change places", plane_factors=swaps("together", "each"))
+def factors_divided_each(e):
+    """On one pair of sequences, dividing the gradients of K and Q each by its own norm leads away
+    from the nuclear SVM; dividing them together does not."""
     checks, (_, svm) = [], _nuclear(3)
     for seed in STARTS:
         runs = e.run(plane_factors, 3, seed)
@@ -93,41 +109,3 @@ def _each_turns(e) -> Finding:
         checks, show="1 - cosine divided each",
         note="the pair with T = 3, five starts, seeds 30 to 34, 3,400 steps of 0.3",
     )  # fmt: skip
-
-
-def _claim(key: str, text: str, find, calls: str, *refuted_by) -> Claim:
-    return Claim(key, text, "ours", "chap-plane", "d", find, calls, refuted_by)
-
-
-_ASIDE = altered(MatrixRun, W=lambda run: aside(run.W, 0.01))
-
-BEYOND_PLANE = (
-    _claim(
-        "free-local-ends",
-        "With free queries and unequal scores runs of NGD that have settled are at locally optimal "
-        "tokens, and turn to their SVM like t^-2.",
-        _local_ends,
-        "W = train_matrices(data, NGD(0.1), long, W0=free_starts(seed=seed)[0], **LOGISTIC)",
-        Refutation(
-            "W turns aside by 1 - cosine 1e-3",
-            {"train_matrices": lambda W: torch.as_tensor(aside(W, 1e-3))},
-        ),
-    ),
-    _claim(
-        "factor-exponents",
-        "The certificate of the nuclear-norm SVM gives the exponent with which K Q' turns to it "
-        "once it is near: the median of five starts is within 15% of it, on two pairs in the "
-        "plane.",
-        _factor_exponents,
-        "factors[tokens] = train_factors(data, K0, Q0",
-        Refutation("K Q' stays 1 - cosine 0.01 aside", {"plane_factors": _ASIDE}),
-    ),
-    _claim(
-        "factors-divided-each",
-        "On one pair of sequences, dividing the gradients of K and Q each by its own norm leads "
-        "away from the nuclear SVM; dividing them together does not.",
-        _each_turns,
-        "run = train_factors(pairs[3], *make_factors(2, 2)",
-        Refutation("the two change places", {"plane_factors": swaps("together", "each")}),
-    ),
-)

@@ -1,7 +1,5 @@
 """Claims of our own on prompt attention."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math
@@ -9,23 +7,21 @@ import math
 import numpy as np
 import torch
 
-from ..checks import Check
-from ..data.prompt import prompt_keys, prompt_of, prompt_queries
-from ..data.prompt_examples import make_joint_prompts, make_prompt_triple, make_score_pair
-from ..data.spread import make_spread
-from ..dynamics.rules import NGD
-from ..dynamics.trace import Trace
-from ..dynamics.train import train
-from ..geometry.local import check_locally_optimal, selected_tokens
-from ..geometry.moving_margin import moving_margin
-from ..geometry.relaxed import solve_relaxed_svm
-from ..geometry.svm import solve_u_svm, solve_w_svm
-from ..tail_losses import linear_loss
-from ..theorems.prompt import check_rows
-from .claim import Claim, Finding, Refutation, judge, starting
-from .tamper import altered, aside, each, retold, series, swaps
+from attnbias import NGD, Check, Trace, solve_u_svm, solve_w_svm, train
+from attnbias.beyond.local.geometry import check_locally_optimal, selected_tokens
+from attnbias.beyond.losses.losses import linear_loss
+from attnbias.beyond.prompt.checks import check_rows
+from attnbias.beyond.prompt.data import prompt_keys, prompt_of, prompt_queries
+from attnbias.beyond.prompt.examples import make_joint_prompts, make_prompt_triple, make_score_pair
+from attnbias.beyond.prompt.geometry import moving_margin
+from attnbias.data.unequal_scores import make_spread
+from attnbias.geometry.relaxed import solve_relaxed_svm
 
-CHAPTER = "chap-prompt"
+from ..claim import Section, judge, refuted, starting
+from ..tamper import altered, aside, each, retold, series, swaps
+
+claim = Section("Beyond the paper", 32, source="ours", chapter="chap-prompt")
+
 HEIGHTS = (1.0, 0.5, 0.0, -0.5, -1.0, -1.5)
 SHAPES = ((3, 4, 12), (2, 5, 12), (4, 3, 15), (5, 2, 12), (2, 3, 8))
 
@@ -53,7 +49,44 @@ def _random(seed: int):
     return data, torch.randn(data.d, generator=generator, dtype=torch.float64)
 
 
-def _trained(e) -> Finding:
+@functools.cache
+def two_ways(seed: int) -> dict[str, Trace]:
+    """Training W with p fixed, and p itself with steps longer by |p|."""
+    data, p = _random(seed)
+    return {"W": train(prompt_queries(data, p), NGD(0.1), 300),
+            "p": train(prompt_keys(data), NGD(0.1 * float(p.norm())), 300)}  # fmt: skip
+
+
+@functools.cache
+def loss_ends(C: float) -> dict[str, Trace]:
+    """The pair with scores 1 and C under both losses."""
+    data = make_score_pair(C)
+    losses = {"linear": linear_loss(C + 1), "logistic": "logistic"}
+    return {name: train(data, NGD(0.1), 400, loss=loss, record=2) for name, loss in losses.items()}
+
+
+@functools.cache
+def joint_run(seed: int):
+    """v and p from zero, each with steps of its own."""
+    data = make_joint_prompts(seed=seed)
+    return data, train(data, NGD(0.1), 20_000, train_u=True, record=2)
+
+
+def _falls(run: Trace, old: np.ndarray) -> np.ndarray:
+    """Every gap a tenth lower at the last record than at the one before."""
+    return np.vstack([old[:-1], old[-2:-1] - 0.1 * np.abs(old[-2:-1])])
+
+
+def _faster(runs: dict[str, Trace]) -> dict[str, Trace]:
+    """p moves one per cent faster."""
+    return {**runs, "p": dataclasses.replace(runs["p"], gaps=1.01 * runs["p"].gaps)}
+
+
+@claim("c", "bold = check_rows(triple, train(triple, NGD(500.0)")
+@refuted("1 - cosine stays at 0.5", train=each(series(W_alignment_error=0.5)))
+@refuted("gaps fall in the end", train=retold(gaps=_falls))
+def prompt_m1(e):
+    """M1 holds for prompt attention with rows in place of tokens, from every start here."""
     checks, triple = [], make_prompt_triple()
     for height in HEIGHTS:
         run = e.run(train, triple, NGD(0.1), 20_000, W0=_on_triple(height))
@@ -71,7 +104,12 @@ def _trained(e) -> Finding:
     )
 
 
-def _local(e) -> Finding:
+@claim("d", "exact = train(trapped, NGD(0.1)")
+@refuted(
+    "runs turn aside by 1 - cosine 1e-4", train=altered(Trace, W=lambda run: aside(run.W, 1e-4))
+)
+def prompt_local(e):
+    """A trained prompt ends at a locally optimal token, in the direction of its SVM."""
     checks, ends = [], set()
     for last in (0.0, 0.5):
         data = make_prompt_triple(last)
@@ -87,15 +125,13 @@ def _local(e) -> Finding:
     return judge(checks, show="1 - cosine", note="two triples of tokens, six starts on each")
 
 
-@functools.cache
-def two_ways(seed: int) -> dict[str, Trace]:
-    """Training W with p fixed, and p itself with steps longer by |p|."""
-    data, p = _random(seed)
-    return {"W": train(prompt_queries(data, p), NGD(0.1), 300),
-            "p": train(prompt_keys(data), NGD(0.1 * float(p.norm())), 300)}  # fmt: skip
-
-
-def _two_ways(e) -> Finding:
+@claim("c", "off = np.abs(train(fixed, for_W")
+@refuted("p moves 1% faster", two_ways=_faster)
+@refuted(
+    "W_mm is 1% longer", solve_w_svm=lambda svm: dataclasses.replace(svm, point=1.01 * svm.point)
+)
+def prompt_two_ways(e):
+    """Training W with p fixed is training p, |p| times faster by NGD; W_mm = p_mm p' / |p|^2."""
     checks = []
     for seed in range(100, 110):
         data, p = _random(seed)
@@ -110,15 +146,10 @@ def _two_ways(e) -> Finding:
     return judge(checks, note="NGD, 300 steps, seeds 100 to 109 of five shapes")
 
 
-@functools.cache
-def loss_ends(C: float) -> dict[str, Trace]:
-    """The pair with scores 1 and C under both losses."""
-    data = make_score_pair(C)
-    losses = {"linear": linear_loss(C + 1), "logistic": "logistic"}
-    return {name: train(data, NGD(0.1), 400, loss=loss, record=2) for name, loss in losses.items()}
-
-
-def _losses(e) -> Finding:
+@claim("c", "run = train(data, NGD(0.1), 1000, loss=loss")
+@refuted("the losses change places", loss_ends=swaps("linear", "logistic"))
+def prompt_losses(e):
+    """Linear and logistic loss share the prompt's direction and differ in a predicted offset."""
     checks = []
     for C in (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0):
         slope = [1 / (1 + math.exp(score)) for score in (C, 1.0)]
@@ -133,14 +164,13 @@ def _losses(e) -> Finding:
     return judge(checks, show="p_2 less", note="scores 1 and C, ten C from 1.5 to 10, 400 steps")
 
 
-@functools.cache
-def joint_run(seed: int):
-    """v and p from zero, each with steps of its own."""
-    data = make_joint_prompts(seed=seed)
-    return data, train(data, NGD(0.1), 20_000, train_u=True, record=2)
-
-
-def _joint(e) -> Finding:
+@claim("d", "run = train(data, rule, 20_000, train_u=True, record=2)")
+@refuted(
+    "p turns aside by 1 - cosine 1e-2", joint_run=altered(Trace, W=lambda run: aside(run.W, 1e-2))
+)
+def prompt_joint(e):
+    """Trained beside v with steps of its own, p goes to the moving margin of the ratio |v| / |p|
+    that the run shows, not to the relaxed SVM, in runs that keep all sequences."""
     checks, kept, differ = [], 0, 0
     for seed in range(300, 345):
         data, run = e.run(joint_run, seed)
@@ -167,73 +197,3 @@ def _joint(e) -> Finding:
         note=f"no decay; {kept} of seeds 300 to 344 keep all sequences, and in {differ} of these "
         "the relaxed SVM is another direction; limit set on seeds below 230",
     )
-
-
-def _claim(key: str, text: str, provenance: str, find, calls: str, *refuted_by) -> Claim:
-    return Claim(key, text, "ours", CHAPTER, provenance, find, calls, refuted_by)
-
-
-def _falls(run: Trace, old: np.ndarray) -> np.ndarray:
-    """Every gap a tenth lower at the last record than at the one before."""
-    return np.vstack([old[:-1], old[-2:-1] - 0.1 * np.abs(old[-2:-1])])
-
-
-def _faster(runs: dict[str, Trace]) -> dict[str, Trace]:
-    """p moves one per cent faster."""
-    return {**runs, "p": dataclasses.replace(runs["p"], gaps=1.01 * runs["p"].gaps)}
-
-
-BEYOND_PROMPT = (
-    _claim(
-        "prompt-m1",
-        "M1 holds for prompt attention with rows in place of tokens, from every start here.",
-        "c",
-        _trained,
-        "bold = check_rows(triple, train(triple, NGD(500.0)",
-        Refutation("1 - cosine stays at 0.5", {"train": each(series(W_alignment_error=0.5))}),
-        Refutation("gaps fall in the end", {"train": retold(gaps=_falls)}),
-    ),
-    _claim(
-        "prompt-local",
-        "A trained prompt ends at a locally optimal token, in the direction of its SVM.",
-        "d",
-        _local,
-        "exact = train(trapped, NGD(0.1)",
-        Refutation(
-            "runs turn aside by 1 - cosine 1e-4",
-            {"train": altered(Trace, W=lambda run: aside(run.W, 1e-4))},
-        ),
-    ),
-    _claim(
-        "prompt-two-ways",
-        "Training W with p fixed is training p, |p| times faster by NGD; W_mm = p_mm p' / |p|^2.",
-        "c",
-        _two_ways,
-        "off = np.abs(train(fixed, for_W",
-        Refutation("p moves 1% faster", {"two_ways": _faster}),
-        Refutation(
-            "W_mm is 1% longer",
-            {"solve_w_svm": lambda svm: dataclasses.replace(svm, point=1.01 * svm.point)},
-        ),
-    ),
-    _claim(
-        "prompt-losses",
-        "Linear and logistic loss share the prompt's direction and differ in a predicted offset.",
-        "c",
-        _losses,
-        "run = train(data, NGD(0.1), 1000, loss=loss",
-        Refutation("the losses change places", {"loss_ends": swaps("linear", "logistic")}),
-    ),
-    _claim(
-        "prompt-joint",
-        "Trained beside v with steps of its own, p goes to the moving margin of the ratio "
-        "|v| / |p| that the run shows, not to the relaxed SVM, in runs that keep all sequences.",
-        "d",
-        _joint,
-        "run = train(data, rule, 20_000, train_u=True, record=2)",
-        Refutation(
-            "p turns aside by 1 - cosine 1e-2",
-            {"joint_run": altered(Trace, W=lambda run: aside(run.W, 1e-2))},
-        ),
-    ),
-)

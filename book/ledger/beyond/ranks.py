@@ -1,49 +1,34 @@
 """Ranks of the two SVM solutions, and what training leaves outside them: ours."""
 
-from __future__ import annotations
-
 import functools
 
 import torch
 
-from ..checks import Check
-from ..data.free_queries import make_free_queries, with_unit_values
-from ..dynamics.factors import make_factors, train_factors
-from ..dynamics.steepest import MatrixRun
-from ..experiments.rank_result import claims, decided
-from ..geometry.nuclear_rank import nuclear_rank
-from .claim import UNDECIDED, Claim, Finding, Refutation, judge, starting
-from .tamper import altered, table
+from attnbias import Check
+from attnbias.beyond.norms.dynamics import MatrixRun
+from attnbias.beyond.ranks.factors import make_factors, train_factors
+from attnbias.beyond.ranks.geometry import nuclear_rank as find_rank
+from attnbias.beyond.ranks.result import claims, decided
+from attnbias.data.cross_attention import make_free_queries, with_unit_values
+
+from ..claim import UNDECIDED, Finding, Section, judge, refuted, starting
+from ..tamper import altered, table
+
+claim = Section("Beyond the paper", 31, source="ours", chapter="chap-ranks")
 
 SIZE = (5, 5, 8)
 SEEDS = range(100, 110)
 NO_RUN = "no recorded run: attnbias run ranks makes one"
 
 
-def _study(*starts: str):
+def _study(e, *starts: str):
     """A finding from the claims of the recorded study that start so."""
-
-    def find(e) -> Finding:
-        result = e.recorded("ranks")
-        if result is None:
-            return Finding(UNDECIDED, note=NO_RUN)
-        solved = [int((result.table[f"{norm}_status"] == "solved").sum()) for norm in "FN"]
-        note = f"{solved[0]:,} instances in the Frobenius norm, {solved[1]:,} in the nuclear"
-        return judge(starting(result.claims, *starts), note=note)
-
-    return find
-
-
-def _far_below(e) -> Finding:
     result = e.recorded("ranks")
     if result is None:
         return Finding(UNDECIDED, note=NO_RUN)
-    wide = decided(result.table.query("n >= 10 and d >= 10"), "N")
-    most = float((wide["N_upper"] / wide[["n", "d"]].min(axis=1)).max())
-    return judge(
-        [Check("largest nuclear rank over min(n, d), n and d at least 10", most, 0.6)],
-        note=f"{len(wide)} instances, T = 5",
-    )
+    solved = [int((result.table[f"{norm}_status"] == "solved").sum()) for norm in "FN"]
+    note = f"{solved[0]:,} instances in the Frobenius norm, {solved[1]:,} in the nuclear"
+    return judge(starting(result.claims, *starts), note=note)
 
 
 def left_over(W: torch.Tensor, rank: int) -> float:
@@ -57,26 +42,12 @@ def thin_run(seed: int) -> tuple[int, MatrixRun]:
     """The nuclear rank of random tokens, and factors trained on them from a small start."""
     data = with_unit_values(make_free_queries(*SIZE, seed, opt=True))
     start = make_factors(8, 8, scale=0.01, seed=seed)
-    return nuclear_rank(data).rank, train_factors(data, *start, 0.3, 1000, record=[100, 1000])
-
-
-def _thin(e) -> Finding:
-    checks = []
-    for seed in SEEDS:
-        rank, run = e.run(thin_run, seed)
-        early, late = (left_over(W, rank) for W in run.W)
-        checks.append(Check("share outside the rank at step 1000", late, 0.05))
-        checks.append(Check("that share over the one at step 100", late / early, 0.8))
-    return judge(checks, note="NGD on K, Q from a small start, seeds 100 to 109, n, T, d = 5, 5, 8")
+    return find_rank(data).rank, train_factors(data, *start, 0.3, 1000, record=[100, 1000])
 
 
 def _stops(run: MatrixRun) -> torch.Tensor:
     """The last W is the first one, longer."""
     return torch.stack([run.W[0], run.W[0] * (run.W[1].norm() / run.W[0].norm())])
-
-
-def _claim(key: str, text: str, provenance: str, find, calls: str, *refuted_by) -> Claim:
-    return Claim(key, text, "ours", "chap-ranks", provenance, find, calls, refuted_by)
 
 
 def _one_less(norm: str):
@@ -91,39 +62,46 @@ def _one_less(norm: str):
 _FULL = table(claims, N_lower=lambda data: data["F_lower"], N_upper=lambda data: data["F_upper"])
 _STUDY = 'study = experiments.load("ranks"'
 
-BEYOND_RANKS = (
-    _claim(
-        "frobenius-rank",
-        "W_mm of random tokens has as its rank the number of sequences with a support row, or d.",
-        "d",
-        _study("Frobenius"),
-        _STUDY,
-        Refutation("ranks of the first seed are one less", {"recorded": _one_less("F")}),
-    ),
-    _claim(
-        "nuclear-rank",
-        "The nuclear solution's rank r obeys r(r + 1)/2 <= active constraints.",
-        "c",
-        _study("nuclear: ranks r", "nuclear: share"),
-        _STUDY,
-        Refutation("nuclear ranks are those of W_mm", {"recorded": _FULL}),
-    ),
-    _claim(
-        "nuclear-rank-low",
-        "For random tokens it is at most six tenths of min(n, d), from ten sequences and features "
-        "on, on all instances of the study.",
-        "d",
-        _far_below,
-        _STUDY,
-        Refutation("nuclear ranks are those of W_mm", {"recorded": _FULL}),
-    ),
-    _claim(
-        "factors-thin-out",
-        "Training K and Q from a small start leaves a falling share outside that rank, below 5% "
-        "after 1,000 steps.",
-        "d",
-        _thin,
-        "run = train_factors(data, *make_factors(8, 8, scale=0.01, seed=seed)",
-        Refutation("W turns no more after step 100", {"thin_run": altered(MatrixRun, W=_stops)}),
-    ),
-)
+
+@claim("d", _STUDY)
+@refuted("ranks of the first seed are one less", recorded=_one_less("F"))
+def frobenius_rank(e):
+    """W_mm of random tokens has as its rank the number of sequences with a support row, or d."""
+    return _study(e, "Frobenius")
+
+
+@claim("c", _STUDY)
+@refuted("nuclear ranks are those of W_mm", recorded=_FULL)
+def nuclear_rank(e):
+    """The nuclear solution's rank r obeys r(r + 1)/2 <= active constraints."""
+    return _study(e, "nuclear: ranks r", "nuclear: share")
+
+
+@claim("d", _STUDY)
+@refuted("nuclear ranks are those of W_mm", recorded=_FULL)
+def nuclear_rank_low(e):
+    """For random tokens it is at most six tenths of min(n, d), from ten sequences and features on,
+    on all instances of the study."""
+    result = e.recorded("ranks")
+    if result is None:
+        return Finding(UNDECIDED, note=NO_RUN)
+    wide = decided(result.table.query("n >= 10 and d >= 10"), "N")
+    most = float((wide["N_upper"] / wide[["n", "d"]].min(axis=1)).max())
+    return judge(
+        [Check("largest nuclear rank over min(n, d), n and d at least 10", most, 0.6)],
+        note=f"{len(wide)} instances, T = 5",
+    )
+
+
+@claim("d", "run = train_factors(data, *make_factors(8, 8, scale=0.01, seed=seed)")
+@refuted("W turns no more after step 100", thin_run=altered(MatrixRun, W=_stops))
+def factors_thin_out(e):
+    """Training K and Q from a small start leaves a falling share outside that rank, below 5% after
+    1,000 steps."""
+    checks = []
+    for seed in SEEDS:
+        rank, run = e.run(thin_run, seed)
+        early, late = (left_over(W, rank) for W in run.W)
+        checks.append(Check("share outside the rank at step 1000", late, 0.05))
+        checks.append(Check("that share over the one at step 100", late / early, 0.8))
+    return judge(checks, note="NGD on K, Q from a small start, seeds 100 to 109, n, T, d = 5, 5, 8")

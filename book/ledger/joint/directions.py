@@ -1,42 +1,35 @@
 """The paper's claims on where W goes in joint training: Theorem 3."""
 
-from __future__ import annotations
+from operator import attrgetter
 
 import numpy as np
 
-from ..checks import Check
-from ..dynamics.rules import GD, NGD
-from ..dynamics.trace import Trace
-from ..dynamics.train import train
-from ..geometry.svm import solve_u_svm
-from ..theorems import check_theorem3
-from .claim import Claim, Finding, Refutation, judge, undecided
-from .evidence import Evidence
-from .joint_instances import DM, LIMIT, MOVING, RUNS, dm_data
-from .joint_loss import falls_like, grows_like, over
-from .order import no_slower
-from .tamper import bent, each, series, stalls, stops
+from attnbias import GD, NGD, Check, Trace, solve_u_svm, train
+from attnbias.theorems import check_theorem3
+
+from ..claim import Section, judge, refuted, undecided
+from ..order import gd_limit_rate, gd_rate, no_slower
+from ..tamper import bent, each, series, stalls, stops
+from .instances import DM, LIMIT, MOVING, RUNS, dm_data
+from .loss import error_of_W, falls_like, grows_like, over
+
+claim = Section("Joint training", 11)
 
 
-def log(t):
-    """log t, as a rate."""
-    return np.log(t)
+def _fast(run: Trace, _) -> np.ndarray:
+    return 1e-2 / np.maximum(run.step, 1.0) ** 2
 
 
-def per_log(t):
-    """1 / log t, as a rate."""
-    return 1 / np.log(t)
-
-
-def error_of_W(run: Trace) -> np.ndarray:
-    return run.W_alignment_error
-
-
-def _theorem3(e: Evidence) -> Finding:
-    turning = falls_like(e.joint_moving, "1 - cosine of W over 1 / log t", error_of_W, per_log)
-    sharper = falls_like(
-        e.joint_moving, "1 - cosine of W over 1 / log^2 t", error_of_W, lambda t: log(t) ** -2
+@claim("c", "check_theorem3(", "Theorem 3 = 9", "chap-joint-w")
+@refuted("W is opposite to W_mm for ever", joint_moving=stalls(2.0))
+@refuted("W stays at 1 - cosine .01", joint_moving=stalls(0.01))
+@refuted("W stops turning", joint_moving=stops("W_alignment_error"))
+def theorem3(e):
+    """W converges to W_mm in direction at rate 1 / log t."""
+    turning = falls_like(
+        e.joint_moving, "1 - cosine of W over 1 / log t", error_of_W, gd_limit_rate
     )
+    sharper = falls_like(e.joint_moving, "1 - cosine of W over 1 / log^2 t", error_of_W, gd_rate)
     return judge(
         [*turning, *over(e.joint_limit(), check_theorem3)],
         sharper=sharper,
@@ -46,7 +39,11 @@ def _theorem3(e: Evidence) -> Finding:
     )
 
 
-def _gd(e: Evidence) -> Finding:
+@claim("a", 'experiments.run("fig3"', "Section 1, contributions", "chap-figure3")
+@refuted("W stays at 1 - cosine .01", train=stalls(0.01))
+@refuted("W stops turning", train=stops("W_alignment_error"))
+def joint_gd(e):
+    """On Gaussian tokens GD on W and u converges to W_mm in direction, globally."""
     runs = []
     for seed in range(RUNS):
         data, _ = dm_data(seed)
@@ -55,27 +52,36 @@ def _gd(e: Evidence) -> Finding:
     ends = [float(run.W_alignment_error[-1]) for _, run in runs]
     words = "1 - cosine of W over 1 / log log t"
     return judge(
-        falls_like(runs, words, error_of_W, lambda t: 1 / np.log(log(t))),
+        falls_like(runs, words, error_of_W, lambda t: 1 / np.log(np.log(t))),
         note=f"1 - cosine {min(ends):.2g} to {max(ends):.2g} at the end; GD, eta = .02 to .1, 10^5 "
         "steps, (DM), d = 300, ten seeds; the theorems of Section 4 are on Eq. 10, and none gives "
         "GD a rate",
     )
 
 
-def _norm_grows_like_log(e: Evidence) -> Finding:
-    def norm(run):
-        return run.W_norm
-
+@claim("b", "check_theorem3(", "Section 4.2, Eq. 55", "chap-joint-w")
+@refuted("it grows like t^.1", joint_moving=bent(0.1, "W_norm"))
+@refuted("it stops growing", joint_dm=stops("W_norm"))
+def norm_log(e):
+    """The norm of W grows like log t."""
     limit = [c for c in over(e.joint_limit(), check_theorem3) if c.statement.startswith("|W_t|")]
     runs = [*e.joint_moving, *e.joint_dm["p = 2/3"]]
     return judge(
-        [*grows_like(runs, "|W| over log t", norm, log), *limit],
+        [*grows_like(runs, "|W| over log t", attrgetter("W_norm"), np.log), *limit],
         show="|W| over log t",
         note=f"{MOVING}; {DM}; Eq. 55 with constants on {LIMIT}",
     )
 
 
-def _slower_than_fixed(e: Evidence) -> Finding:
+@claim("a", "with_decoder(", "Section 4.2", "chap-joint-w")
+@refuted("in joint training 1 - cosine is t^-2 too", joint_dm=each(series(W_alignment_error=_fast)))
+@refuted(
+    "both stay at 1 - cosine .5",
+    joint_dm=each(series(W_alignment_error=0.5)),
+    train=each(series(W_alignment_error=0.5)),
+)
+def slower(e):
+    """Convergence of W is slower than with a fixed decoder."""
     ends, order = [], []
     for seed, (data, joint) in enumerate(e.joint_dm["p = 2/3"]):
         fixed = data.with_decoder(solve_u_svm(data).weights)
@@ -92,80 +98,8 @@ def _slower_than_fixed(e: Evidence) -> Finding:
     )
 
 
-def _fast(run: Trace, _) -> np.ndarray:
-    return 1e-2 / np.maximum(run.step, 1.0) ** 2
-
-
-DIRECTIONS = (
-    Claim(
-        "theorem3",
-        "W converges to W_mm in direction at rate 1 / log t.",
-        "Theorem 3 = 9",
-        "chap-joint-w",
-        "c",
-        _theorem3,
-        "check_theorem3(",
-        (
-            Refutation("W is opposite to W_mm for ever", {"joint_moving": stalls(2.0)}),
-            Refutation("W stays at 1 - cosine .01", {"joint_moving": stalls(0.01)}),
-            Refutation("W stops turning", {"joint_moving": stops("W_alignment_error")}),
-        ),
-    ),
-    Claim(
-        "joint-gd",
-        "On Gaussian tokens GD on W and u converges to W_mm in direction, globally.",
-        "Section 1, contributions",
-        "chap-figure3",
-        "a",
-        _gd,
-        'experiments.run("fig3"',
-        (
-            Refutation("W stays at 1 - cosine .01", {"train": stalls(0.01)}),
-            Refutation("W stops turning", {"train": stops("W_alignment_error")}),
-        ),
-    ),
-    Claim(
-        "norm-log",
-        "The norm of W grows like log t.",
-        "Section 4.2, Eq. 55",
-        "chap-joint-w",
-        "b",
-        _norm_grows_like_log,
-        "check_theorem3(",
-        (
-            Refutation("it grows like t^.1", {"joint_moving": bent(0.1, "W_norm")}),
-            Refutation("it stops growing", {"joint_dm": stops("W_norm")}),
-        ),
-    ),
-    Claim(
-        "slower",
-        "Convergence of W is slower than with a fixed decoder.",
-        "Section 4.2",
-        "chap-joint-w",
-        "a",
-        _slower_than_fixed,
-        "with_decoder(",
-        (
-            Refutation(
-                "in joint training 1 - cosine is t^-2 too",
-                {"joint_dm": each(series(W_alignment_error=_fast))},
-            ),
-            Refutation(
-                "both stay at 1 - cosine .5",
-                {
-                    "joint_dm": each(series(W_alignment_error=0.5)),
-                    "train": each(series(W_alignment_error=0.5)),
-                },
-            ),
-        ),
-    ),
-    Claim(
-        "remark3",
-        "Like properties are known for other models: linear predictors, two-layer networks, "
-        "multi-head attention.",
-        "Remark 3",
-        "chap-joint-loss",
-        "a",
-        undecided("a comment on other work; would be decided by the works that it cites"),
-    ),
-)
+@claim("a", "", "Remark 3", "chap-joint-loss")
+def remark3(e):
+    """Like properties are known for other models: linear predictors, two-layer networks, multi-head
+    attention."""
+    return undecided("a comment on other work; would be decided by the works that it cites")

@@ -1,19 +1,19 @@
 """The sentences on Figure 3: Section 5, read from the experiment."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
 
-from ..checks import Check, CheckTable
-from ..dynamics.trace import SERIES, TABLES, Trace
-from ..experiments import ExperimentResult, fig3
-from ..experiments.claims import JOINT_PANELS, lead
-from .claim import Claim, Finding, Refutation, judge, starting
-from .evidence import Evidence
-from .figure_claims import ahead, of, of_the_first
-from .tamper import each, experiment, series, swaps
+from attnbias import Check, CheckTable, Trace
+from attnbias.dynamics.trace import SERIES, TABLES
+from attnbias.experiments import ExperimentResult, fig3
+from attnbias.experiments.claims import JOINT_PANELS, lead
+
+from ..claim import Section, judge, starting
+from ..paper.figure2 import leads, of_the_first, read, retraced
+from ..tamper import each, series, swaps
+
+claim = Section("Figure 3", 14, chapter="chap-figure3")
 
 _SETTING = "DM, n, T, d = 10, 2, 100, ten seeds, 10^4 steps"
 SHORT = 50
@@ -39,25 +39,49 @@ def short_run(
 def overtaken(result: ExperimentResult, last: int) -> int:
     """Seeds in which NGD is ahead of Polyak steps on some panel at a step."""
     traces, _ = short_run(result, last)
-    leads = [
-        lead(traces["Polyak"], traces["NGD"], panel, 2)[1][:, -1] < 0 for panel in JOINT_PANELS
-    ]
-    return int(np.any(leads, axis=0).sum())
+    pair = traces["Polyak"], traces["NGD"]
+    behind = [lead(*pair, panel, 2)[1][:, -1] < 0 for panel in JOINT_PANELS]
+    return int(np.any(behind, axis=0).sum())
 
 
-def _polyak(e: Evidence) -> Finding:
+altered = retraced("fig3", fig3.claims)
+same = altered("all rules have the same runs", of_the_first)
+
+
+@claim("b", 'experiments.run("fig3"', "Section 5, Fig. 3")
+@altered("it stalls at 1/3", each(series(log_loss=-1.1)))
+def fig3_zero(e):
+    """With u trained the train loss goes to zero."""
+    return read(e.fig3, "the train loss goes", "GD's, the slowest", note=_SETTING)
+
+
+@claim("a", 'experiments.run("fig3"', "Section 5, Fig. 3")
+@altered("GD and joint-NGD are swapped", swaps("GD", "joint-NGD"))
+@same
+def fig3_gd(e):
+    """There all other algorithms are faster than GD."""
+    return judge(leads(e.fig3.claims, "all other algorithms"), note=_SETTING)
+
+
+@claim("a", 'experiments.run("fig3"', "Section 5, Fig. 3")
+@altered("Polyak and NGD are swapped", swaps("Polyak", "NGD"))
+@same
+def fig3_polyak(e):
+    """With u trained Polyak steps are the fastest."""
     words = "Polyak steps are the fastest"
-    checks = ahead(starting(e.fig3.claims, words))
     return judge(
-        checks,
-        only_when=(_SHORT, ahead(starting(short_run(e.fig3)[1], words))),
+        leads(e.fig3.claims, words),
+        only_when=(_SHORT, leads(short_run(e.fig3)[1], words)),
         note=f"{_SETTING}; on the loss and on u to the end, on W NGD is ahead in "
         f"{overtaken(e.fig3, 100)} of the ten by step 100 and in {overtaken(e.fig3, 1000)} by "
         "step 1000",
     )
 
 
-def _similar(e: Evidence) -> Finding:
+@claim("a", 'experiments.run("fig3"', "Section 5, Fig. 3")
+@altered("joint-NGD and Eq. 10 are swapped", swaps("joint-NGD", "NGD, Eq. 10"))
+def fig3_loss(e):
+    """The train loss converges at a similar rate for NGD and joint-NGD."""
     words = "the train loss converges at a similar"
     (early,) = starting(short_run(e.fig3)[1], words)
     return judge(
@@ -66,7 +90,11 @@ def _similar(e: Evidence) -> Finding:
     )
 
 
-def _slightly(e: Evidence) -> Finding:
+@claim("a", 'experiments.run("fig3"', "Section 5, Fig. 3")
+@altered("NGD and joint-NGD are swapped", swaps("NGD", "joint-NGD"))
+@same
+def fig3_ngd(e):
+    """On all metrics but the loss NGD is slightly faster than joint-NGD."""
     faster = "NGD is slightly faster"
     traces, claims = short_run(e.fig3)
     panels = [panel for panel in JOINT_PANELS if panel != "train loss"]
@@ -76,77 +104,8 @@ def _slightly(e: Evidence) -> Finding:
     )
     only = Check("and only slightly: its largest lead on any of these panels, decades", largest, 1)
     return judge(
-        [*ahead(starting(e.fig3.claims, faster)), *starting(e.fig3.claims, "and only slightly")],
-        only_when=(_SHORT, [*ahead(starting(claims, faster)), only]),
+        [*leads(e.fig3.claims, faster), *starting(e.fig3.claims, "and only slightly")],
+        only_when=(_SHORT, [*leads(claims, faster), only]),
         note=f"{_SETTING}; ahead on every seed to the end, slightly, within a decade, on every "
         f"panel up to step {SHORT}, where it is {largest:.2g}; the decade is our threshold",
     )
-
-
-def _others(e: Evidence) -> Finding:
-    return judge(ahead(starting(e.fig3.claims, "all other algorithms")), note=_SETTING)
-
-
-def _altered(alter):
-    """Figure 3 with altered traces, its claims judged anew."""
-    return {"fig3": experiment(alter, fig3.claims)}
-
-
-SAME = Refutation("all rules have the same runs", _altered(of_the_first))
-
-FIGURE3 = (
-    Claim(
-        "fig3-zero",
-        "With u trained the train loss goes to zero.",
-        "Section 5, Fig. 3",
-        "chap-figure3",
-        "b",
-        of("fig3", "the train loss goes", "GD's, the slowest", note=_SETTING),
-        'experiments.run("fig3"',
-        (Refutation("it stalls at 1/3", _altered(each(series(log_loss=-1.1)))),),
-    ),
-    Claim(
-        "fig3-gd",
-        "There all other algorithms are faster than GD.",
-        "Section 5, Fig. 3",
-        "chap-figure3",
-        "a",
-        _others,
-        'experiments.run("fig3"',
-        (Refutation("GD and joint-NGD are swapped", _altered(swaps("GD", "joint-NGD"))), SAME),
-    ),
-    Claim(
-        "fig3-polyak",
-        "With u trained Polyak steps are the fastest.",
-        "Section 5, Fig. 3",
-        "chap-figure3",
-        "a",
-        _polyak,
-        'experiments.run("fig3"',
-        (Refutation("Polyak and NGD are swapped", _altered(swaps("Polyak", "NGD"))), SAME),
-    ),
-    Claim(
-        "fig3-loss",
-        "The train loss converges at a similar rate for NGD and joint-NGD.",
-        "Section 5, Fig. 3",
-        "chap-figure3",
-        "a",
-        _similar,
-        'experiments.run("fig3"',
-        (
-            Refutation(
-                "joint-NGD and Eq. 10 are swapped", _altered(swaps("joint-NGD", "NGD, Eq. 10"))
-            ),
-        ),  # fmt: skip
-    ),
-    Claim(
-        "fig3-ngd",
-        "On all metrics but the loss NGD is slightly faster than joint-NGD.",
-        "Section 5, Fig. 3",
-        "chap-figure3",
-        "a",
-        _slightly,
-        'experiments.run("fig3"',
-        (Refutation("NGD and joint-NGD are swapped", _altered(swaps("NGD", "joint-NGD"))), SAME),
-    ),
-)

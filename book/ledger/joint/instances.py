@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from ..data import Dataset, make_dm
-from ..dynamics.rules import NGD
-from ..dynamics.trace import Trace
-from ..dynamics.train import train
-from ..theorems.joint_constants import joint_constants
+from attnbias import NGD, Dataset, Trace, make_dm, train
+from attnbias.theorems.joint.constants import joint_constants
 
 LIMIT = "ten sets of tokens at the limit of Condition 2, n = 2 to 6, largest step, 10^5 steps"
 MOVING = (

@@ -1,30 +1,29 @@
 """The paper's claims on the joint loss: Lemmas 10 to 13 and Theorem 2."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
+from operator import attrgetter
 
 import numpy as np
 
-from ..checks import Check
-from ..dynamics.rules import NGD
-from ..dynamics.trace import Trace
-from ..dynamics.train import train
-from ..theorems import (
+from attnbias import NGD, Check, Trace, train
+from attnbias.theorems import (
     check_lemma10,
     check_lemma11,
     check_lemma12,
     check_lemma13,
     check_theorem2,
 )
-from ..theorems.joint_constants import power_sum
-from ..theorems.run import Run
-from .claim import Claim, Finding, Refutation, judge
-from .evidence import Evidence
-from .joint_instances import LIMIT, MOVING, RUNS, Runs, dm_data, limit_problems
-from .order import no_slower
-from .tamper import bent, each, series, stops
+from attnbias.theorems.joint.constants import power_sum
+from attnbias.theorems.run import Run
+
+from ..claim import Section, judge, refuted
+from ..evidence import Evidence
+from ..order import no_slower
+from ..tamper import bent, each, series, stops
+from .instances import LIMIT, MOVING, RUNS, Runs, dm_data, limit_problems
+
+claim = Section("Joint training", 9, chapter="chap-joint-loss")
 
 ROOT = "t^(1/3)"
 
@@ -58,41 +57,17 @@ def fall(run: Trace) -> np.ndarray:
     return -run.log_loss
 
 
+error_of_W, error_of_u = attrgetter("W_alignment_error"), attrgetter("u_alignment_error")
+
+
 def _scores(run: Trace, extreme) -> np.ndarray:
     """The extreme over sequences of the score gap between optimal and other token, T = 2."""
     top = run.scores.max(axis=2) - run.scores.min(axis=2)
     return extreme(top, axis=1)
 
 
-def _lemma11(e: Evidence) -> Finding:
-    runs, moving = e.joint_limit(), e.joint_moving
-    kept = "smallest score gap", "largest score gap", "smallest opt score", "log of the largest"
-    checks = [c for c in over(runs, check_lemma11) if c.statement.startswith(kept)]
-    checks += grows_like(
-        [*runs, *moving], "least score gap", lambda r: _scores(r, np.min), path(2 / 3)
-    )
-    worst = 1.0
-    for data, run in moving:
-        apart = np.ptp(Run(data, run).log_loss, axis=1)
-        words = "log of the largest ratio of two losses where attention saturates"
-        checks.append(no_slower(words, run.step, apart, np.ones_like))
-        worst = max(worst, math.exp(apart.max()))
-    return judge(
-        checks,
-        show="log of the largest ratio of two losses, against",
-        note=f"{LIMIT}; on {MOVING}, the ratio of two losses settles, after up to {worst:.0f} in "
-        "the first steps",
-    )
-
-
-def _on_limit(check, show: str = ""):
-    return lambda e: judge(over(e.joint_limit(), check), show=show, note=LIMIT)
-
-
-def _theorem2(e: Evidence) -> Finding:
-    runs = e.joint_limit()
-    order = grows_like(runs, f"log(1 / L) over {ROOT}", fall, path(2 / 3))
-    return judge([*over(runs, check_theorem2), *order], show="log(1 / L), against 1.2", note=LIMIT)
+def _on_limit(e: Evidence, check, show: str = ""):
+    return judge(over(e.joint_limit(), check), show=show, note=LIMIT)
 
 
 def _falls(e: Evidence, problems) -> tuple[int, int]:
@@ -104,19 +79,6 @@ def _falls(e: Evidence, problems) -> tuple[int, int]:
         rises = np.diff(run.gaps, axis=0)
         falls, total = falls + int((rises < 0).sum()), total + rises.size
     return falls, total
-
-
-def _never_falls(e: Evidence) -> Finding:
-    sets = [dm_data(seed)[0] for seed in range(RUNS)]
-    small = [(data, (0.05, 0.1, 0.2)[k % 3]) for k, data in enumerate(sets)]
-    falls, total = _falls(e, [*limit_problems(2 / 3), *small])
-    beyond, _ = _falls(e, [(data, 1.0) for data in sets])
-    words = "iterations of a sequence at which its optimal token's softmax score falls"
-    return judge(
-        [Check(words, falls, 0)],
-        note=f"of {total:,}, all of 3000 steps on ten sets at the limit of Condition 2 and on ten "
-        f"of (DM), d = 300, eta = .05 to .2, T = 2; with eta = 1 there are {beyond} falls on (DM)",
-    )
 
 
 def _dips(run: Trace) -> Trace:
@@ -154,87 +116,79 @@ def _drifting(run: Trace) -> Trace:
     return dataclasses.replace(run, scores=scores)
 
 
-LOSS = (
-    Claim(
-        "lemma10",
-        "The norms of u and W grow at most like t^{1/3} and log t.",
-        "Lemma 10",
-        "chap-joint-loss",
-        "c",
-        _on_limit(check_lemma10, "|u_t|, against eta t"),
-        "check_lemma10(",
-        (
-            Refutation("|W| grows like t^.05 log t", {"joint_limit": bent(0.05, "W_norm")}),
-            Refutation("|u| grows like t^.4", {"joint_limit": bent(0.07, "u_norm")}),
-        ),
-    ),
-    Claim(
-        "lemma11",
-        "Score gaps grow, softmax scores of optimal tokens stay above 1/2, and losses comparable.",
-        "Lemma 11, Eqs. 11 to 13",
-        "chap-joint-loss",
-        "c",
-        _lemma11,
-        "check_lemma11(",
-        (
-            Refutation("scores stop growing", {"joint_limit": stops("scores")}),
-            Refutation("score gaps grow like t^.4", {"joint_limit": bent(0.07, "scores")}),
-            Refutation(
-                "an optimal token's softmax score is .49",
-                {"joint_limit": each(series(least_opt_score=0.49))},
-            ),
-            Refutation("one loss is left behind", {"joint_limit": each(_apart)}),
-            Refutation("two losses drift apart", {"joint_moving": each(_drifting)}),
-        ),
-    ),
-    Claim(
-        "softmax-rises",
-        "The softmax scores of optimal tokens do not fall with time.",
-        "Section 1, contributions (ii); Section 4.3 (iii)",
-        "chap-joint-loss",
-        "a",
-        _never_falls,
-        "np.diff(seen.gaps",
-        (Refutation("one sequence's score falls once", {"train": each(_dips)}),),
-    ),
-    Claim(
-        "lemma12",
-        "The attended tokens stay linearly separable.",
-        "Lemma 12",
-        "chap-joint-loss",
-        "c",
-        _on_limit(check_lemma12),
-        "check_lemma12(",
-        (Refutation("one sequence attends to its other token", {"joint_limit": each(_astray)}),),
-    ),
-    Claim(
-        "lemma13",
-        "The loss is PL-like, controlled along a step, and self-bounded.",
-        "Lemma 13",
-        "chap-joint-loss",
-        "c",
-        _on_limit(check_lemma13, "|grad_u L| / L, against tau"),
-        "check_lemma13(",
-        (
-            Refutation(
-                "all sequences attend to their other tokens",
-                {"joint_limit": each(_all_astray)},
-            ),
-            Refutation("scores outgrow |u|", {"joint_limit": bent(0.5, "scores")}),
-        ),
-    ),
-    Claim(
-        "theorem2",
-        "The train loss falls to zero as exp(-Theta(t^{1/3})).",
-        "Theorem 2 = 8",
-        "chap-joint-loss",
-        "c",
-        _theorem2,
-        "check_theorem2(",
-        (
-            Refutation("the loss stalls", {"joint_limit": stops("log_loss")}),
-            Refutation("it is exp(-t^.28)", {"joint_limit": bent(-0.05, "log_loss")}),
-            Refutation("it is exp(-t^.38)", {"joint_limit": bent(0.05, "log_loss")}),
-        ),
-    ),
-)
+@claim("c", "check_lemma10(", "Lemma 10")
+@refuted("|W| grows like t^.05 log t", joint_limit=bent(0.05, "W_norm"))
+@refuted("|u| grows like t^.4", joint_limit=bent(0.07, "u_norm"))
+def lemma10(e):
+    """The norms of u and W grow at most like t^{1/3} and log t."""
+    return _on_limit(e, check_lemma10, "|u_t|, against eta t")
+
+
+@claim("c", "check_lemma11(", "Lemma 11, Eqs. 11 to 13")
+@refuted("scores stop growing", joint_limit=stops("scores"))
+@refuted("score gaps grow like t^.4", joint_limit=bent(0.07, "scores"))
+@refuted("an optimal token's softmax score is .49", joint_limit=each(series(least_opt_score=0.49)))
+@refuted("one loss is left behind", joint_limit=each(_apart))
+@refuted("two losses drift apart", joint_moving=each(_drifting))
+def lemma11(e):
+    """Score gaps grow, softmax scores of optimal tokens stay above 1/2, and losses comparable."""
+    runs, moving = e.joint_limit(), e.joint_moving
+    kept = "smallest score gap", "largest score gap", "smallest opt score", "log of the largest"
+    checks = [c for c in over(runs, check_lemma11) if c.statement.startswith(kept)]
+    checks += grows_like(
+        [*runs, *moving], "least score gap", lambda r: _scores(r, np.min), path(2 / 3)
+    )
+    worst = 1.0
+    for data, run in moving:
+        apart = np.ptp(Run(data, run).log_loss, axis=1)
+        words = "log of the largest ratio of two losses where attention saturates"
+        checks.append(no_slower(words, run.step, apart, np.ones_like))
+        worst = max(worst, math.exp(apart.max()))
+    return judge(
+        checks,
+        show="log of the largest ratio of two losses, against",
+        note=f"{LIMIT}; on {MOVING}, the ratio of two losses settles, after up to {worst:.0f} in "
+        "the first steps",
+    )
+
+
+@claim("a", "np.diff(seen.gaps", "Section 1, contributions (ii); Section 4.3 (iii)")
+@refuted("one sequence's score falls once", train=each(_dips))
+def softmax_rises(e):
+    """The softmax scores of optimal tokens do not fall with time."""
+    sets = [dm_data(seed)[0] for seed in range(RUNS)]
+    small = [(data, (0.05, 0.1, 0.2)[k % 3]) for k, data in enumerate(sets)]
+    falls, total = _falls(e, [*limit_problems(2 / 3), *small])
+    beyond, _ = _falls(e, [(data, 1.0) for data in sets])
+    words = "iterations of a sequence at which its optimal token's softmax score falls"
+    return judge(
+        [Check(words, falls, 0)],
+        note=f"of {total:,}, all of 3000 steps on ten sets at the limit of Condition 2 and on ten "
+        f"of (DM), d = 300, eta = .05 to .2, T = 2; with eta = 1 there are {beyond} falls on (DM)",
+    )
+
+
+@claim("c", "check_lemma12(", "Lemma 12")
+@refuted("one sequence attends to its other token", joint_limit=each(_astray))
+def lemma12(e):
+    """The attended tokens stay linearly separable."""
+    return _on_limit(e, check_lemma12)
+
+
+@claim("c", "check_lemma13(", "Lemma 13")
+@refuted("all sequences attend to their other tokens", joint_limit=each(_all_astray))
+@refuted("scores outgrow |u|", joint_limit=bent(0.5, "scores"))
+def lemma13(e):
+    """The loss is PL-like, controlled along a step, and self-bounded."""
+    return _on_limit(e, check_lemma13, "|grad_u L| / L, against tau")
+
+
+@claim("c", "check_theorem2(", "Theorem 2 = 8")
+@refuted("the loss stalls", joint_limit=stops("log_loss"))
+@refuted("it is exp(-t^.28)", joint_limit=bent(-0.05, "log_loss"))
+@refuted("it is exp(-t^.38)", joint_limit=bent(0.05, "log_loss"))
+def theorem2(e):
+    """The train loss falls to zero as exp(-Theta(t^{1/3}))."""
+    runs = e.joint_limit()
+    order = grows_like(runs, f"log(1 / L) over {ROOT}", fall, path(2 / 3))
+    return judge([*over(runs, check_theorem2), *order], show="log(1 / L), against 1.2", note=LIMIT)

@@ -1,28 +1,40 @@
 """The paper's claims on the rate of the joint loss and on the exponents of the steps."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 
-from ..checks import Check
-from ..data import Dataset, make_dm
-from ..dynamics.rates import fit_rate
-from ..dynamics.rules import NGD
-from ..dynamics.train import train
-from ..theorems import check_theorem2
-from .claim import Claim, Finding, Refutation, judge
-from .evidence import Evidence
-from .joint_instances import DM, LIMIT, RUNS, Runs, dm_data
-from .joint_loss import ROOT, fall, grows_like, over, path
-from .order import no_slower
-from .tamper import bent, stops
+from attnbias import NGD, Check, Dataset, fit_rate, make_dm, train
+from attnbias.theorems import check_theorem2
+
+from ..claim import Section, judge, refuted
+from ..order import no_slower
+from ..tamper import bent, stops
+from .instances import DM, LIMIT, RUNS, Runs, dm_data
+from .loss import ROOT, fall, grows_like, over, path
+
+claim = Section("Joint training", 10)
 
 SWEPT = 40
 FACTOR_STEPS = 10**4
 
 
-def _rate_seen(e: Evidence) -> Finding:
+def _without_attention(data: Dataset) -> Dataset:
+    """The same sequences with a query too short for any logit: a linear predictor of means."""
+    query = torch.zeros(data.n, 1, data.d, dtype=torch.float64)
+    query[:, 0, 0] = 1e-12
+    return Dataset(torch.cat([query, data.X], dim=1), data.y, opt=data.opt + 1)
+
+
+def _ends(runs: Runs) -> np.ndarray:
+    return np.array([run.log_loss[-1] for _, run in runs])
+
+
+@claim("b", "fit_rate(trace.step, -trace.log_loss, window)", "Theorem 2", "chap-joint-loss")
+@refuted("the loss stalls", joint_dm=stops("log_loss"))
+@refuted("it is exp(-t^.28)", joint_dm=bent(-0.05, "log_loss"))
+@refuted("it is exp(-t^.38)", joint_dm=bent(0.05, "log_loss"))
+def theorem2_rate(e):
+    """Its rate exp(-t^{1/3}) is what runs show."""
     runs = e.joint_dm["p = 2/3"]
     powers = [float(fit_rate(run.step, fall(run), (100, 10**4)).exponent) for _, run in runs]
     return judge(
@@ -32,7 +44,14 @@ def _rate_seen(e: Evidence) -> Finding:
     )
 
 
-def _smaller_step(e: Evidence) -> Finding:
+@claim("a", '"linear predictor": linear', "Section 6", "chap-loss-without-decay")
+@refuted(
+    "with longer steps the loss is exp(-t^(1/3)) too",
+    joint_dm=lambda runs: runs | {"p = 0": runs["p = 2/3"]},
+)
+@refuted("linear predictors' losses stall", train=stops("log_loss"))
+def smaller_step(e):
+    """The joint loss falls more slowly than a linear predictor's because of the smaller step."""
     linear = {p: [] for p in (2 / 3, 0)}
     for data, step_size in map(dm_data, range(RUNS)):
         blind = _without_attention(data)
@@ -50,18 +69,14 @@ def _smaller_step(e: Evidence) -> Finding:
     )
 
 
-def _without_attention(data: Dataset) -> Dataset:
-    """The same sequences with a query too short for any logit: a linear predictor of means."""
-    query = torch.zeros(data.n, 1, data.d, dtype=torch.float64)
-    query[:, 0, 0] = 1e-12
-    return Dataset(torch.cat([query, data.X], dim=1), data.y, opt=data.opt + 1)
-
-
-def _ends(runs: Runs) -> np.ndarray:
-    return np.array([run.log_loss[-1] for _, run in runs])
-
-
-def _fastest_p(e: Evidence) -> Finding:
+@claim("b", "fit_rate(run.step, -run.log_loss", "Section 4.1, Eq. 10", "chap-loss-without-decay")
+@refuted(
+    "p = 2/3 and p = 3/4 are swapped",
+    joint_dm=lambda r: r | {"p = 2/3": r["p = 3/4"], "p = 3/4": r["p = 2/3"]},
+)
+@refuted("every p has the runs of 2/3", joint_dm=lambda runs: dict.fromkeys(runs, runs["p = 2/3"]))
+def fastest_p(e):
+    """Among the exponents p in [2/3, 1) of the step on u, 2/3 gives the fastest rate."""
     dm = e.joint_dm
     best, zero = _ends(dm["p = 2/3"]), _ends(dm["p = 0"])
     checks = []
@@ -82,7 +97,11 @@ def _fastest_p(e: Evidence) -> Finding:
     )
 
 
-def _any_p(e: Evidence) -> Finding:
+@claim("c", "check_theorem2(", "Section 4.1, Eq. 10", "chap-loss-without-decay")
+@refuted("the loss stalls", joint_limit=stops("log_loss"))
+@refuted("its order is off by t^-.05", joint_limit=bent(-0.05, "log_loss"))
+def any_p(e):
+    """Other exponents p in [2/3, 1) do as well."""
     checks = []
     for p in (0.75, 0.9):
         runs = e.joint_limit(p)
@@ -91,7 +110,9 @@ def _any_p(e: Evidence) -> Finding:
     return judge(checks, show="log(1 / L), against 0.4", note=f"p = 0.75 and 0.9; {LIMIT}")
 
 
-def _factors_needed(e: Evidence) -> Finding:
+@claim("a", "", "Section 1, footnote 1; Section 4.2", "chap-loss-without-decay")
+def w_factor(e):
+    """The extra factor in the step of W makes up for the objective that is not smooth."""
     ends = {0: [], 1: []}
     for seed in range(SWEPT):
         data = make_dm(n=2, d=2, alpha=3.0, sigma=0.5, seed=seed)
@@ -109,77 +130,3 @@ def _factors_needed(e: Evidence) -> Finding:
         f"lower without the factor in {better} of {SWEPT}; at p = 0, not the paper's rule, one set "
         "of 150 stalls without it",
     )
-
-
-RATES = (
-    Claim(
-        "theorem2-rate",
-        "Its rate exp(-t^{1/3}) is what runs show.",
-        "Theorem 2",
-        "chap-joint-loss",
-        "b",
-        _rate_seen,
-        "fit_rate(trace.step, -trace.log_loss, window)",
-        (
-            Refutation("the loss stalls", {"joint_dm": stops("log_loss")}),
-            Refutation("it is exp(-t^.28)", {"joint_dm": bent(-0.05, "log_loss")}),
-            Refutation("it is exp(-t^.38)", {"joint_dm": bent(0.05, "log_loss")}),
-        ),
-    ),
-    Claim(
-        "smaller-step",
-        "The joint loss falls more slowly than a linear predictor's because of the smaller step.",
-        "Section 6",
-        "chap-loss-without-decay",
-        "a",
-        _smaller_step,
-        '"linear predictor": linear',
-        (
-            Refutation(
-                "with longer steps the loss is exp(-t^(1/3)) too",
-                {"joint_dm": lambda runs: runs | {"p = 0": runs["p = 2/3"]}},
-            ),
-            Refutation("linear predictors' losses stall", {"train": stops("log_loss")}),
-        ),
-    ),
-    Claim(
-        "fastest-p",
-        "Among the exponents p in [2/3, 1) of the step on u, 2/3 gives the fastest rate.",
-        "Section 4.1, Eq. 10",
-        "chap-loss-without-decay",
-        "b",
-        _fastest_p,
-        "fit_rate(run.step, -run.log_loss",
-        (
-            Refutation(
-                "p = 2/3 and p = 3/4 are swapped",
-                {"joint_dm": lambda r: r | {"p = 2/3": r["p = 3/4"], "p = 3/4": r["p = 2/3"]}},
-            ),
-            Refutation(
-                "every p has the runs of 2/3",
-                {"joint_dm": lambda runs: dict.fromkeys(runs, runs["p = 2/3"])},
-            ),
-        ),
-    ),
-    Claim(
-        "any-p",
-        "Other exponents p in [2/3, 1) do as well.",
-        "Section 4.1, Eq. 10",
-        "chap-loss-without-decay",
-        "c",
-        _any_p,
-        "check_theorem2(",
-        (
-            Refutation("the loss stalls", {"joint_limit": stops("log_loss")}),
-            Refutation("its order is off by t^-.05", {"joint_limit": bent(-0.05, "log_loss")}),
-        ),
-    ),
-    Claim(
-        "w-factor",
-        "The extra factor in the step of W makes up for the objective that is not smooth.",
-        "Section 1, footnote 1; Section 4.2",
-        "chap-loss-without-decay",
-        "a",
-        _factors_needed,
-    ),
-)

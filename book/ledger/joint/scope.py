@@ -1,24 +1,20 @@
 """The paper's claims on what else the joint results cover: more tokens, other starts."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
 import torch
 
-from ..checks import Check
-from ..data import Dataset, make_dm
-from ..dynamics.rules import NGD
-from ..dynamics.trace import Trace
-from ..dynamics.train import train
-from .claim import Claim, Finding, Refutation, judge
-from .evidence import Evidence
-from .joint_decoder import error_of_u
-from .joint_directions import error_of_W, per_log
-from .joint_instances import RUNS, at_the_limit, limit_problems
-from .joint_loss import ROOT, fall, falls_like, grows_like, path
-from .tamper import each, stalls, stops
+from attnbias import NGD, Check, Dataset, Trace, make_dm, train
+
+from ..claim import Section, judge, refuted
+from ..evidence import Evidence
+from ..order import gd_limit_rate
+from ..tamper import each, stalls, stops
+from .instances import RUNS, at_the_limit, limit_problems
+from .loss import ROOT, error_of_u, error_of_W, fall, falls_like, grows_like, path
+
+claim = Section("Joint training", 13)
 
 
 def alike_tokens(n: int, T: int, seed: int) -> Dataset:
@@ -52,7 +48,7 @@ def _several(e: Evidence, make, steps: float, **options) -> tuple[list[Check], l
         rule = NGD(steps, decay=(2 / 3, 1))
         runs.append((data, e.run(train, data, rule, 10**5, train_u=True, record=80)))
     checks += grows_like(runs, f"log(1 / L) over {ROOT}", fall, path(2 / 3))
-    checks += falls_like(runs, "1 - cosine of W over 1 / log t", error_of_W, per_log)
+    checks += falls_like(runs, "1 - cosine of W over 1 / log t", error_of_W, gd_limit_rate)
     checks += falls_like(
         runs, "1 - cosine of u over t^(-1/3)", error_of_u, lambda t: 1 / path(2 / 3)(t)
     )
@@ -69,7 +65,19 @@ def _spread(data: Dataset, run: Trace) -> float:
     return float((np.ptp(others, axis=1) / (top - others.max(axis=1))).max())
 
 
-def _any_T(e: Evidence) -> Finding:
+def _given_up(run: Trace) -> Trace:
+    """The first sequence ends up attending to its other token."""
+    gaps = run.gaps.copy()
+    gaps[-1, 0] = -abs(gaps[-1, 0])
+    return dataclasses.replace(run, gaps=gaps)
+
+
+@claim("a", "for T in (2, 4)", "Section 4.2", "chap-joint-loss")
+@refuted("W stays at 1 - cosine .5", train=stalls(0.5))
+@refuted("u stops turning", train=stops("u_alignment_error"))
+@refuted("the loss stalls", train=stops("log_loss"))
+def any_t(e):
+    """The joint results extend to more than two tokens under Assumption 2 at every iteration."""
     checks, runs = _several(e, alike_tokens, 5.0)
     spread = max(_spread(data, run) for data, run in runs)
     checks.append(Check("Assumption 2 fails at the end by, of the score gap", spread, 1e-9))
@@ -81,7 +89,12 @@ def _any_T(e: Evidence) -> Finding:
     )
 
 
-def _deviation(e: Evidence) -> Finding:
+@claim("a", "for T in (2, 4)", "Section 4.2", "chap-joint-loss")
+@refuted("W stays at 1 - cosine .5", train=stalls(0.5))
+@refuted("u stops turning", train=stops("u_alignment_error"))
+@refuted("the loss stalls", train=stops("log_loss"))
+def small_deviation(e):
+    """They extend to other tokens' scores that deviate a little from Assumption 2."""
     checks, runs = _several(e, make_dm, 10.0, d=200, alpha=4.0, sigma=200**-0.5)
     spread = [_spread(data, run) for data, run in runs]
     return judge(
@@ -93,7 +106,13 @@ def _deviation(e: Evidence) -> Finding:
     )
 
 
-def _small_start(e: Evidence) -> Finding:
+@claim("a", '"random u_0, eta = 0.01"', "Section 4.1, Condition 1", "chap-joint-setup")
+@refuted("one sequence of each run is given up", train=each(_given_up))
+@refuted("W stays at 1 - cosine .01", train=stalls(0.01))
+@refuted("u stops turning", train=stops("u_alignment_error"))
+@refuted("the loss stalls", train=stops("log_loss"))
+def small_start(e):
+    """The joint results extend to a small random start."""
     runs = []
     for k, (data, step_size) in enumerate(limit_problems(2 / 3)):
         generator = torch.Generator().manual_seed(k)
@@ -123,8 +142,8 @@ def _small_start(e: Evidence) -> Finding:
         [
             Check(f"sequences of {total} whose optimal token is given up", lost, 0),
             *grows_like(runs[:RUNS], f"log(1 / L) over {ROOT}", fall, path(2 / 3)),
-            *falls_like(turning, "1 - cosine of W over 1 / log t", error_of_W, per_log),
-            *falls_like(turning, "1 - cosine of u over 1 / log t", error_of_u, per_log),
+            *falls_like(turning, "1 - cosine of W over 1 / log t", error_of_W, gd_limit_rate),
+            *falls_like(turning, "1 - cosine of u over 1 / log t", error_of_u, gd_limit_rate),
         ],
         show="sequences",
         note="ten sets at the limit of Condition 2 with its step, |u_0| and |W_0| up to a tenth of "
@@ -133,57 +152,3 @@ def _small_start(e: Evidence) -> Finding:
         "seeds, eta = .01, u_0 of entries 1e-4, where eta = .1, beyond iv) of Condition 1 by "
         "thousands, loses four of 100",
     )
-
-
-def _given_up(run: Trace) -> Trace:
-    """The first sequence ends up attending to its other token."""
-    gaps = run.gaps.copy()
-    gaps[-1, 0] = -abs(gaps[-1, 0])
-    return dataclasses.replace(run, gaps=gaps)
-
-
-SCOPE = (
-    Claim(
-        "any-t",
-        "The joint results extend to more than two tokens under Assumption 2 at every iteration.",
-        "Section 4.2",
-        "chap-joint-loss",
-        "a",
-        _any_T,
-        "for T in (2, 4)",
-        (
-            Refutation("W stays at 1 - cosine .5", {"train": stalls(0.5)}),
-            Refutation("u stops turning", {"train": stops("u_alignment_error")}),
-            Refutation("the loss stalls", {"train": stops("log_loss")}),
-        ),
-    ),
-    Claim(
-        "small-deviation",
-        "They extend to other tokens' scores that deviate a little from Assumption 2.",
-        "Section 4.2",
-        "chap-joint-loss",
-        "a",
-        _deviation,
-        "for T in (2, 4)",
-        (
-            Refutation("W stays at 1 - cosine .5", {"train": stalls(0.5)}),
-            Refutation("u stops turning", {"train": stops("u_alignment_error")}),
-            Refutation("the loss stalls", {"train": stops("log_loss")}),
-        ),
-    ),
-    Claim(
-        "small-start",
-        "The joint results extend to a small random start.",
-        "Section 4.1, Condition 1",
-        "chap-joint-setup",
-        "a",
-        _small_start,
-        '"random u_0, eta = 0.01"',
-        (
-            Refutation("one sequence of each run is given up", {"train": each(_given_up)}),
-            Refutation("W stays at 1 - cosine .01", {"train": stalls(0.01)}),
-            Refutation("u stops turning", {"train": stops("u_alignment_error")}),
-            Refutation("the loss stalls", {"train": stops("log_loss")}),
-        ),
-    ),
-)

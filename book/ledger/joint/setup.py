@@ -1,28 +1,20 @@
 """The paper's claims on joint training: Section 4 and Appendix B."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
 import torch
 
-from ..checks import Check
-from ..data import Dataset, make_dm
-from ..geometry.assumptions import check_assumption1
-from ..geometry.svm import solve_u_svm
-from ..model import empirical_risk
-from ..theorems import check_lemma9
-from ..theorems.conditions import dm_threshold
-from .claim import UNDECIDED, Claim, Finding, Refutation, judge
-from .evidence import Evidence
-from .joint_decoder import DECODER
-from .joint_directions import DIRECTIONS
-from .joint_instances import LIMIT, RUNS
-from .joint_loss import LOSS
-from .joint_rates import RATES
-from .joint_scope import SCOPE
-from .tamper import each
+from attnbias import Check, Dataset, check_assumption1, make_dm, solve_u_svm
+from attnbias.model import empirical_risk
+from attnbias.theorems import check_lemma9
+from attnbias.theorems.joint.conditions import dm_threshold
+
+from ..claim import UNDECIDED, Finding, Section, judge, refuted
+from ..tamper import each
+from .instances import LIMIT, RUNS
+
+claim = Section("Joint training", 8)
 
 
 def hessian_norms(data: Dataset, u: torch.Tensor, scales) -> list[float]:
@@ -49,7 +41,18 @@ def level_direction(data: Dataset, seed: int) -> torch.Tensor:
     return u / u.norm()
 
 
-def _non_smooth(e: Evidence) -> Finding:
+def _in_common(data: Dataset) -> Dataset:
+    """The same tokens, all moved by a third of the first of them."""
+    moved = data.X + data.X[0, int(data.opt[0])] / 3
+    return dataclasses.replace(data, X=moved)
+
+
+@claim("a", "functional.hessian(", "Section 4", "chap-joint-loss")
+@refuted(
+    "the Hessian's norm grows tenfold less", hessian_norms=lambda norms: [norms[0], norms[1] / 10]
+)
+def non_smooth(e):
+    """When u is trained too the objective is not smooth."""
     growth = []
     for seed in range(RUNS):
         data = make_dm(n=2 + seed % 3, d=5, sigma=0.5, seed=seed)
@@ -62,7 +65,9 @@ def _non_smooth(e: Evidence) -> Finding:
     )
 
 
-def _mild_conditions(e: Evidence) -> Finding:
+@claim("a", "", "Section 4.1, Condition 1", "chap-joint-setup")
+def condition1(e):
+    """The conditions of joint training are mild."""
     ratios = []
     for data, run in e.joint_limit():
         rows = np.arange(data.n)
@@ -78,7 +83,10 @@ def _mild_conditions(e: Evidence) -> Finding:
     )
 
 
-def _lemma9(e: Evidence) -> Finding:
+@claim("c", "check_lemma9(", "Lemma 9", "chap-joint-setup")
+@refuted("tokens have a part in common", make_dm=each(_in_common, Dataset))
+def lemma9(e):
+    """Under DM tokens are nearly orthogonal with high probability."""
     checks = []
     for seed in range(RUNS):
         n, d = 2 + seed % 3, 15_000 + 3000 * seed
@@ -86,7 +94,10 @@ def _lemma9(e: Evidence) -> Finding:
     return judge(checks, note="n = 2 to 4, d = 15000 to 42000, ten seeds")
 
 
-def _like_assumption1(e: Evidence) -> Finding:
+@claim("a", "quotients(vast_data)", "Section 4.1, after Condition 1", "chap-joint-setup")
+@refuted("tokens have a part in common", make_dm=each(_in_common, Dataset))
+def dm_assumption1(e):
+    """They are so in a sense similar to Assumption 1."""
     checks = []
     for seed in range(RUNS):
         n, d = 2 + seed, 10 ** (6 + seed % 6)
@@ -98,58 +109,3 @@ def _like_assumption1(e: Evidence) -> Finding:
         note="our version of Assumption 1 with the decoder u_mm; n = 2 to 11, d = 10^6 to 10^11, "
         "where Condition 1 asks for more",
     )
-
-
-def _in_common(data: Dataset) -> Dataset:
-    """The same tokens, all moved by a third of the first of them."""
-    moved = data.X + data.X[0, int(data.opt[0])] / 3
-    return dataclasses.replace(data, X=moved)
-
-
-SETUP = (
-    Claim(
-        "non-smooth",
-        "When u is trained too the objective is not smooth.",
-        "Section 4",
-        "chap-joint-loss",
-        "a",
-        _non_smooth,
-        "functional.hessian(",
-        (
-            Refutation(
-                "the Hessian's norm grows tenfold less",
-                {"hessian_norms": lambda norms: [norms[0], norms[1] / 10]},
-            ),
-        ),
-    ),
-    Claim(
-        "condition1",
-        "The conditions of joint training are mild.",
-        "Section 4.1, Condition 1",
-        "chap-joint-setup",
-        "a",
-        _mild_conditions,
-    ),
-    Claim(
-        "lemma9",
-        "Under DM tokens are nearly orthogonal with high probability.",
-        "Lemma 9",
-        "chap-joint-setup",
-        "c",
-        _lemma9,
-        "check_lemma9(",
-        (Refutation("tokens have a part in common", {"make_dm": each(_in_common, Dataset)}),),
-    ),
-    Claim(
-        "dm-assumption1",
-        "They are so in a sense similar to Assumption 1.",
-        "Section 4.1, after Condition 1",
-        "chap-joint-setup",
-        "a",
-        _like_assumption1,
-        "quotients(vast_data)",
-        (Refutation("tokens have a part in common", {"make_dm": each(_in_common, Dataset)}),),
-    ),
-)
-
-JOINT = (*SETUP, *LOSS, *RATES, *DIRECTIONS, *DECODER, *SCOPE)

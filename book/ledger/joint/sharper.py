@@ -1,26 +1,35 @@
 """Statements of our own on joint training, sharper than the paper's."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from ..data import make_dm
-from ..dynamics.rules import NGD
-from ..dynamics.trace import Trace
-from ..dynamics.train import train
-from ..theorems import check_decoder_direction, check_loss_without_decay, check_sharper_theorem4
-from .claim import Claim, Finding, Refutation, judge
-from .evidence import Evidence
-from .joint_decoder import error_of_u, margin_part
-from .joint_instances import LIMIT, MOVING, RUNS, at_the_limit
-from .joint_loss import fall, falls_like, grows_like, over, path
-from .order import no_slower
-from .tamper import bent, each, series, stops
+from attnbias import NGD, Trace, make_dm, train
+from attnbias.theorems import (
+    check_decoder_direction,
+    check_loss_without_decay,
+    check_sharper_theorem4,
+)
+
+from ..claim import Section, judge, refuted
+from ..order import no_slower
+from ..tamper import bent, each, series, stops
+from .decoder import margin_part
+from .instances import LIMIT, MOVING, RUNS, at_the_limit
+from .loss import error_of_u, fall, falls_like, grows_like, over, path
+
+claim = Section("Sharper than the paper", 18, source="ours")
 
 POWERS = (0.0, 0.3, 0.5, 2 / 3, 0.9)
 
 
-def _without_decay(e: Evidence) -> Finding:
+def _nine_tenths(run: Trace) -> np.ndarray:
+    return 0.9 * run.scores
+
+
+@claim("c", "check_loss_without_decay(", chapter="chap-loss-without-decay")
+@refuted("the loss stalls", joint_limit=stops("log_loss"))
+@refuted("it is exp(-t^.95)", joint_limit=bent(-0.05, "log_loss"))
+def loss_without_decay(e):
+    """Without the decay on u the joint loss is exp(-Theta(t))."""
     runs = e.joint_limit(0.0)
     return judge(
         [
@@ -32,7 +41,16 @@ def _without_decay(e: Evidence) -> Finding:
     )
 
 
-def _whole_margin(e: Evidence) -> Finding:
+@claim("c", "check_sharper_theorem4(", chapter="chap-joint-u")
+@refuted(
+    "u reaches nine tenths of it",
+    joint_moving=each(series(scores=lambda run, _: _nine_tenths(run))),
+)
+@refuted(
+    "|u| is a hundred times what it was", joint_moving=each(series(u_norm=lambda _, old: 100 * old))
+)
+def u_margin(e):
+    """As attention saturates, u reaches the whole of the largest margin."""
     runs = e.joint_moving
     checks = over(runs, check_sharper_theorem4, assume_conditions=True)
     parts = [margin_part(data, run) for data, run in runs]
@@ -49,7 +67,11 @@ def _whole_margin(e: Evidence) -> Finding:
     )
 
 
-def _decoder_direction(e: Evidence) -> Finding:
+@claim("c", "check_decoder_direction(", chapter="chap-decoder-direction")
+@refuted("u stops turning", train=stops("u_alignment_error"))
+@refuted("u stays at 1 - cosine .01", train=each(series(u_alignment_error=0.01)))
+def u_direction_bound(e):
+    """u tends to u_mm in direction, with an explicit bound, for every p in [0, 1)."""
     checks = []
     for k in range(2 * len(POWERS)):
         p = POWERS[k % len(POWERS)]
@@ -69,58 +91,3 @@ def _decoder_direction(e: Evidence) -> Finding:
         note="p = 0, .3, .5, 2/3 and .9; ten sets, n = 2 to 4, steps 1 or 3, far beyond Condition "
         "2, under which the bound would say nothing before log t = 96",
     )
-
-
-def _nine_tenths(run: Trace) -> np.ndarray:
-    return 0.9 * run.scores
-
-
-OURS_JOINT = (
-    Claim(
-        "loss-without-decay",
-        "Without the decay on u the joint loss is exp(-Theta(t)).",
-        "ours",
-        "chap-loss-without-decay",
-        "c",
-        _without_decay,
-        "check_loss_without_decay(",
-        (
-            Refutation("the loss stalls", {"joint_limit": stops("log_loss")}),
-            Refutation("it is exp(-t^.95)", {"joint_limit": bent(-0.05, "log_loss")}),
-        ),
-    ),
-    Claim(
-        "u-margin",
-        "As attention saturates, u reaches the whole of the largest margin.",
-        "ours",
-        "chap-joint-u",
-        "c",
-        _whole_margin,
-        "check_sharper_theorem4(",
-        (
-            Refutation(
-                "u reaches nine tenths of it",
-                {"joint_moving": each(series(scores=lambda run, _: _nine_tenths(run)))},
-            ),
-            Refutation(
-                "|u| is a hundred times what it was",
-                {"joint_moving": each(series(u_norm=lambda _, old: 100 * old))},
-            ),
-        ),
-    ),
-    Claim(
-        "u-direction-bound",
-        "u tends to u_mm in direction, with an explicit bound, for every p in [0, 1).",
-        "ours",
-        "chap-decoder-direction",
-        "c",
-        _decoder_direction,
-        "check_decoder_direction(",
-        (
-            Refutation("u stops turning", {"train": stops("u_alignment_error")}),
-            Refutation(
-                "u stays at 1 - cosine .01", {"train": each(series(u_alignment_error=0.01))}
-            ),
-        ),
-    ),
-)

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..data import Dataset
-from ..dynamics.trace import Trace
-from ..geometry.constants import token_constants
-from ..geometry.svm import SVMSolution, solve_w_svm
-from ..geometry.tokens import gap_rows, optimal_tokens, token_scores
+from attnbias import Dataset, SVMSolution, Trace, optimal_tokens, solve_w_svm, token_scores
+from attnbias.geometry.constants import token_constants
+from attnbias.geometry.tokens import gap_rows
 
 COUNT = 12  # of random instances; `slack_pair` is one more
 # A little inside the edge, so that rounding of the tokens does not cross it.

@@ -4,12 +4,13 @@ Nothing here decides: other data, smaller models and a few percent of the paper'
 seeds, say neither that a sentence holds nor that it doesn't. Each row gives what was seen.
 """
 
-from __future__ import annotations
+from attnbias.experiments.network_claims import growth, leads
+from attnbias.experiments.networks import HALF
 
-from ..experiments.network_claims import growth, leads
-from ..experiments.networks import HALF
-from .claim import UNDECIDED, Claim, Finding
-from .evidence import Evidence
+from ..claim import UNDECIDED, Finding, Section
+from ..evidence import Evidence
+
+claim = Section("Networks", 16)
 
 _LEAD = "SGD's training loss over that of {}, geometric mean along the run"
 # Which constant the paper's Polyak step has is lost: 2 is recalled [b], 1/2 that of Loizou et al.
@@ -35,52 +36,104 @@ def _logs(e: Evidence, figure: str):
     return result, logs
 
 
-def compared(figure: str, needs: str):
+def compared(e: Evidence, figure: str, needs: str) -> Finding:
     """By how much each optimizer is ahead of SGD, seed by seed."""
-
-    def find(e: Evidence) -> Finding:
-        result, logs = _logs(e, figure)
-        others = [label for label in (*_LABELS, "SNGD", "Adam") if label in logs]
-        seen = [f"{_LABELS.get(x, x)} {span(leads(logs, x, 'SGD'))}" for x in others]
-        seeds = len(logs.get("SGD", ()))
-        words = _LEAD.format("the others") + f", {seeds} seeds: " + ", ".join(seen)
-        return _undecided(result, figure, words, needs)
-
-    return find
+    result, logs = _logs(e, figure)
+    others = [label for label in (*_LABELS, "SNGD", "Adam") if label in logs]
+    seen = [f"{_LABELS.get(x, x)} {span(leads(logs, x, 'SGD'))}" for x in others]
+    seeds = len(logs.get("SGD", ()))
+    words = _LEAD.format("the others") + f", {seeds} seeds: " + ", ".join(seen)
+    return _undecided(result, figure, words, needs)
 
 
-def last_accuracy(figure: str, needs: str):
+def last_accuracy(e: Evidence, figure: str, needs: str) -> Finding:
     """Test accuracy at the end, by optimizer."""
-
-    def find(e: Evidence) -> Finding:
-        result, logs = _logs(e, figure)
-        seen = [
-            f"{_LABELS.get(label, label)} {span([log['test_accuracy'][-1] for log in found])}"
-            for label, found in logs.items()
-        ]
-        words = "test accuracy at the end by seed: " + ", ".join(seen)
-        return _undecided(result, figure, words, needs)
-
-    return find
+    result, logs = _logs(e, figure)
+    seen = [
+        f"{_LABELS.get(label, label)} {span([log['test_accuracy'][-1] for log in found])}"
+        for label, found in logs.items()
+    ]
+    words = "test accuracy at the end by seed: " + ", ".join(seen)
+    return _undecided(result, figure, words, needs)
 
 
-def norms_grow(figure: str, needs: str):
+def norms_grow(e: Evidence, figure: str, needs: str) -> Finding:
     """Least growth of a weight matrix, by optimizer."""
-
-    def find(e: Evidence) -> Finding:
-        result, logs = _logs(e, figure)
-        seen = []
-        for label in logs:
-            found = [x for name, x in growth(logs, label).items() if ".weight" in name]
-            grown = sum(x > 1 for x in found)
-            seen.append(f"{_LABELS.get(label, label)} {min(found):.3g} ({grown} of {len(found)})")
-        words = "last over first norm, least over matrices and seeds (how many grow in every seed)"
-        return _undecided(result, figure, f"{words}: " + ", ".join(seen), needs)
-
-    return find
+    result, logs = _logs(e, figure)
+    seen = []
+    for label in logs:
+        found = [x for name, x in growth(logs, label).items() if ".weight" in name]
+        grown = sum(x > 1 for x in found)
+        seen.append(f"{_LABELS.get(label, label)} {min(found):.3g} ({grown} of {len(found)})")
+    words = "last over first norm, least over matrices and seeds (how many grow in every seed)"
+    return _undecided(result, figure, f"{words}: " + ", ".join(seen), needs)
 
 
-def _cosines(e: Evidence) -> Finding:
+_BERT = "bert-base-uncased on the paper's data over its 10 epochs, with its lost step sizes and "
+_BERT += "caps, beside SGD with clipped gradients, a control that is not run here"
+_VIT = "the paper's ViT over its {} epochs with its step sizes and caps; SNGD has no cap here"
+_MNIST, _CIFAR = _VIT.format(40), _VIT.format(80)
+
+
+@claim("a", 'experiments.load("fig1"', "Section 5, Fig. 1", "chap-figure1")
+def fig1(e):
+    """Fine-tuning BERT on MultiNLI, normalised and Polyak steps train significantly faster than
+    SGD."""
+    return compared(e, "fig1", _BERT)
+
+
+@claim("d", 'experiments.load("fig1"', "Section 5, Fig. 1", "chap-figure1")
+def fig1_test(e):
+    """Fine-tuning BERT on MultiNLI, the optimizers' test dynamics compare like their train
+    dynamics."""
+    return last_accuracy(e, "fig1", _BERT)
+
+
+@claim("a", 'experiments.load("fig4"', "Section 5, Fig. 4", "chap-figure4")
+def fig4(e):
+    """So they do on CivilComments."""
+    return compared(e, "fig4", _BERT)
+
+
+@claim("a", 'experiments.load("fig6"', "Section 5, Appendix C, Fig. 6", "chap-figure6")
+def fig6_sps(e):
+    """On MNIST Polyak steps train faster than SGD."""
+    return compared(e, "fig6", _MNIST)
+
+
+@claim("a", 'experiments.load("fig6"', "Section 5, Appendix C, Fig. 6", "chap-figure6")
+def fig6_sngd(e):
+    """On MNIST normalised steps train slower than SGD."""
+    return compared(e, "fig6", _MNIST)
+
+
+@claim("a", 'experiments.load("fig6"', "Section 5, Appendix C, Fig. 6", "chap-figure6")
+def adam_vision(e):
+    """On vision data there is no significant gap between Adam and SGD."""
+    return compared(e, "fig6", _MNIST)
+
+
+@claim("a", 'experiments.load("fig7"', "Section 5, Appendix C, Fig. 7", "chap-figure7")
+def fig7_sps(e):
+    """On CIFAR-10 Polyak steps train faster than SGD."""
+    return compared(e, "fig7", _CIFAR)
+
+
+@claim("a", 'experiments.load("fig7"', "Section 5, Appendix C, Fig. 7", "chap-figure7")
+def fig7_sngd(e):
+    """On CIFAR-10 normalised steps train slower than SGD."""
+    return compared(e, "fig7", _CIFAR)
+
+
+@claim("a", 'experiments.load("fig7"', "Appendix C, Fig. 7", "chap-figure7")
+def fig7_norms(e):
+    """The norms of the layers of the ViT grow."""
+    return norms_grow(e, "fig7", _CIFAR)
+
+
+@claim("a", 'experiments.load("fig10"', "Appendix C.3, Fig. 10", "chap-figure10")
+def fig10(e):
+    """A significant fraction of the cosines between a sentence's token embeddings is near 0."""
     result = e.recorded("fig10")
     shares = [] if result is None else result.claims
     seen = [
@@ -90,104 +143,3 @@ def _cosines(e: Evidence) -> Finding:
     ]
     needs = "the embeddings of bert-base-uncased on MultiNLI and CivilComments"
     return _undecided(result, "fig10", "; ".join(seen), needs)
-
-
-_BERT = "bert-base-uncased on the paper's data over its 10 epochs, with its lost step sizes and "
-_BERT += "caps, beside SGD with clipped gradients, a control that is not run here"
-_VIT = "the paper's ViT over its {} epochs with its step sizes and caps; SNGD has no cap here"
-_MNIST, _CIFAR = _VIT.format(40), _VIT.format(80)
-
-NETWORKS = (
-    Claim(
-        "fig1",
-        "Fine-tuning BERT on MultiNLI, normalised and Polyak steps train significantly faster "
-        "than SGD.",
-        "Section 5, Fig. 1",
-        "chap-figure1",
-        "a",
-        compared("fig1", _BERT),
-        'experiments.load("fig1"',
-    ),
-    Claim(
-        "fig1-test",
-        "Fine-tuning BERT on MultiNLI, the optimizers' test dynamics compare like their train "
-        "dynamics.",
-        "Section 5, Fig. 1",
-        "chap-figure1",
-        "d",
-        last_accuracy("fig1", _BERT),
-        'experiments.load("fig1"',
-    ),
-    Claim(
-        "fig4",
-        "So they do on CivilComments.",
-        "Section 5, Fig. 4",
-        "chap-figure4",
-        "a",
-        compared("fig4", _BERT),
-        'experiments.load("fig4"',
-    ),
-    Claim(
-        "fig6-sps",
-        "On MNIST Polyak steps train faster than SGD.",
-        "Section 5, Appendix C, Fig. 6",
-        "chap-figure6",
-        "a",
-        compared("fig6", _MNIST),
-        'experiments.load("fig6"',
-    ),
-    Claim(
-        "fig6-sngd",
-        "On MNIST normalised steps train slower than SGD.",
-        "Section 5, Appendix C, Fig. 6",
-        "chap-figure6",
-        "a",
-        compared("fig6", _MNIST),
-        'experiments.load("fig6"',
-    ),
-    Claim(
-        "adam-vision",
-        "On vision data there is no significant gap between Adam and SGD.",
-        "Section 5, Appendix C, Fig. 6",
-        "chap-figure6",
-        "a",
-        compared("fig6", _MNIST),
-        'experiments.load("fig6"',
-    ),
-    Claim(
-        "fig7-sps",
-        "On CIFAR-10 Polyak steps train faster than SGD.",
-        "Section 5, Appendix C, Fig. 7",
-        "chap-figure7",
-        "a",
-        compared("fig7", _CIFAR),
-        'experiments.load("fig7"',
-    ),
-    Claim(
-        "fig7-sngd",
-        "On CIFAR-10 normalised steps train slower than SGD.",
-        "Section 5, Appendix C, Fig. 7",
-        "chap-figure7",
-        "a",
-        compared("fig7", _CIFAR),
-        'experiments.load("fig7"',
-    ),
-    Claim(
-        "fig7-norms",
-        "The norms of the layers of the ViT grow.",
-        "Appendix C, Fig. 7",
-        "chap-figure7",
-        "a",
-        norms_grow("fig7", _CIFAR),
-        'experiments.load("fig7"',
-    ),
-    Claim(
-        "fig10",
-        "A significant fraction of the cosines between a sentence's token embeddings is near 0.",
-        "Appendix C.3, Fig. 10",
-        "chap-figure10",
-        "a",
-        _cosines,
-        'experiments.load("fig10"',
-    ),
-)

@@ -1,31 +1,52 @@
 """The paper's claims on the pair of Section 3.3, on which GD is slow: with Appendices A.4 and D."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import torch
 
-from ..checks import Check
-from ..data import Dataset
-from ..dynamics.trace import Trace
-from ..geometry.assumptions import check_assumption1, check_assumption2
-from ..geometry.svm import solve_w_svm
-from ..theorems import check_gd_lower_bound, check_ngd_separation
-from .claim import Claim, Finding, Refutation, judge
-from .evidence import LONG, Evidence
-from .order import no_slower
-from .tamper import retold
+from attnbias import Check, Dataset, Trace, check_assumption1, check_assumption2, solve_w_svm
+from attnbias.theorems import check_gd_lower_bound, check_ngd_separation
+
+from ..claim import Section, judge, refuted
+from ..evidence import LONG
+from ..order import no_slower
+from ..tamper import retold
+
+claim = Section("A fixed decoder", 4, chapter="chap-gd-vs-ngd")
 
 NOTE = f"the pair of Section 3.3, ten starts and step sizes, {LONG:.0e} steps"
 
 
-def _pair_assumptions(e: Evidence) -> Finding:
+def _late_growth(run) -> float:
+    at = int(np.searchsorted(run.step, run.step[-1] // 10))
+    return float((run.gaps[-1, 0] - run.gaps[at, 0]) / math.log(run.step[-1] / run.step[at]))
+
+
+def quadratic(run: Trace) -> list[Check]:
+    """That 1 - cosine is of the order of 1/t^2, from both sides."""
+    t, error = run.step, run.W_alignment_error
+    return [
+        no_slower("1 - cosine over 1/t^2", t, error, lambda t: t**-2.0),
+        no_slower("1/t^2 over 1 - cosine", t, 1 / error, lambda t: t**2.0),
+    ]
+
+
+@claim("a", "check_assumption1(pair", "Section 3.3")
+@refuted(
+    "a second token near the first",
+    pair=lambda data: Dataset([[[1.0, 0.0], [0.9, 0.1]]], [1], u=[1.0, 0.0]),
+)
+def pair_assumptions(e):
+    """The pair of Section 3.3 satisfies both assumptions."""
     return judge([*check_assumption1(e.pair), *check_assumption2(e.pair)])
 
 
-def _pair_svm(e: Evidence) -> Finding:
+@claim("a", "check_gd_lower_bound(pair, run", "Section 3.3")
+@refuted("W^(1,1) stops at 8", pair_runs=retold(gaps=lambda trace, gaps: np.minimum(gaps, 8.0)))
+def pair_svm(e):
+    """Its max-margin solution is known in closed form, W^(1,1) grows without bound, and the loss is
+    minimised."""
     by_hand = torch.tensor([[1.0, 0.0], [0.0, 0.0]], dtype=torch.float64)
     off = float((solve_w_svm(e.pair).weights - by_hand).norm())
     # 5 is what the entry gains if it grows like half of log t over the last nine decades of e
@@ -44,17 +65,24 @@ def _pair_svm(e: Evidence) -> Finding:
     )
 
 
-def _late_growth(run) -> float:
-    at = int(np.searchsorted(run.step, run.step[-1] // 10))
-    return float((run.gaps[-1, 0] - run.gaps[at, 0]) / math.log(run.step[-1] / run.step[at]))
-
-
-def _gd_slow(e: Evidence) -> Finding:
+@claim("c", "check_gd_lower_bound(pair, run", "Section 3.3, Eq. 3")
+@refuted(
+    "GD's 1 - cosine falls like 1/t",
+    pair_runs=retold(W_alignment_error=lambda run, old: old / (1 + run.step)),
+)
+def gd_slow(e):
+    """On it GD's correlation is at most 1 - Omega(1 / (log t)^2)."""
     checks = [c for run in e.pair_runs("GD") for c in check_gd_lower_bound(e.pair, run)]
     return judge(checks, show="1 - cosine(W_t, W_mm), against", note=NOTE)
 
 
-def _ngd_on_pair(e: Evidence) -> Finding:
+@claim("c", 'check_ngd_separation(pair, runs["NGD"]', "Appendix A.4")
+@refuted(
+    "NGD's 1 - cosine falls like 1/t",
+    pair_runs=retold(W_alignment_error=lambda run, old: old[0] / (1 + run.step)),
+)
+def ngd_quadratic(e):
+    """On it NGD's rate is 1/t^2, so Theorem 1 may not be optimal."""
     runs = e.pair_runs("NGD")
     checks = [c for run in runs for c in check_ngd_separation(e.pair, run)]
     for run in runs:
@@ -62,16 +90,14 @@ def _ngd_on_pair(e: Evidence) -> Finding:
     return judge(checks, show="1 - cosine over 1/t^2", note=NOTE)
 
 
-def quadratic(run: Trace) -> list[Check]:
-    """That 1 - cosine is of the order of 1/t^2, from both sides."""
-    t, error = run.step, run.W_alignment_error
-    return [
-        no_slower("1 - cosine over 1/t^2", t, error, lambda t: t**-2.0),
-        no_slower("1/t^2 over 1 - cosine", t, 1 / error, lambda t: t**2.0),
-    ]
-
-
-def _loss_and_direction(e: Evidence) -> Finding:
+@claim("a", "train(pair, rule, 10**6", "Appendix D")
+@refuted("W stays at 1 - cosine 0.5", pair_runs=retold(W_alignment_error=0.5))
+@refuted(
+    "the loss falls like 1/t^2 as well",
+    pair_runs=retold(log_loss_gap=lambda run, old: old[0] - 2 * np.log1p(run.step)),
+)
+def loss_and_direction(e):
+    """The rate of the direction can differ from that of the loss."""
     checks = []
     for run in e.pair_runs("NGD"):
         t, loss = run.step, run.log_loss_gap
@@ -82,88 +108,3 @@ def _loss_and_direction(e: Evidence) -> Finding:
             no_slower("-1 / log of the loss gap", t[1:], -1 / loss[1:], lambda t: 1 / t),
         ]
     return judge(checks, show="log of 1 - cosine", note=f"exp(-t) beside 1/t^2; {NOTE}")
-
-
-PAIR = (
-    Claim(
-        "pair-assumptions",
-        "The pair of Section 3.3 satisfies both assumptions.",
-        "Section 3.3",
-        "chap-gd-vs-ngd",
-        "a",
-        _pair_assumptions,
-        calls="check_assumption1(pair",
-        refuted_by=(
-            Refutation(
-                "a second token near the first",
-                {"pair": lambda data: Dataset([[[1.0, 0.0], [0.9, 0.1]]], [1], u=[1.0, 0.0])},
-            ),
-        ),
-    ),
-    Claim(
-        "pair-svm",
-        "Its max-margin solution is known in closed form, W^(1,1) grows without bound, and the "
-        "loss is minimised.",
-        "Section 3.3",
-        "chap-gd-vs-ngd",
-        "a",
-        _pair_svm,
-        calls="check_gd_lower_bound(pair, run",
-        refuted_by=(
-            Refutation(
-                "W^(1,1) stops at 8",
-                {"pair_runs": retold(gaps=lambda trace, gaps: np.minimum(gaps, 8.0))},
-            ),
-        ),
-    ),
-    Claim(
-        "gd-slow",
-        "On it GD's correlation is at most 1 - Omega(1 / (log t)^2).",
-        "Section 3.3, Eq. 3",
-        "chap-gd-vs-ngd",
-        "c",
-        _gd_slow,
-        calls="check_gd_lower_bound(pair, run",
-        refuted_by=(
-            Refutation(
-                "GD's 1 - cosine falls like 1/t",
-                {"pair_runs": retold(W_alignment_error=lambda run, old: old / (1 + run.step))},
-            ),
-        ),
-    ),
-    Claim(
-        "ngd-quadratic",
-        "On it NGD's rate is 1/t^2, so Theorem 1 may not be optimal.",
-        "Appendix A.4",
-        "chap-gd-vs-ngd",
-        "c",
-        _ngd_on_pair,
-        calls='check_ngd_separation(pair, runs["NGD"]',
-        refuted_by=(
-            Refutation(
-                "NGD's 1 - cosine falls like 1/t",
-                {"pair_runs": retold(W_alignment_error=lambda run, old: old[0] / (1 + run.step))},
-            ),
-        ),
-    ),
-    Claim(
-        "loss-and-direction",
-        "The rate of the direction can differ from that of the loss.",
-        "Appendix D",
-        "chap-gd-vs-ngd",
-        "a",
-        _loss_and_direction,
-        calls="train(pair, rule, 10**6",
-        refuted_by=(
-            Refutation("W stays at 1 - cosine 0.5", {"pair_runs": retold(W_alignment_error=0.5)}),
-            Refutation(
-                "the loss falls like 1/t^2 as well",
-                {
-                    "pair_runs": retold(
-                        log_loss_gap=lambda run, old: old[0] - 2 * np.log1p(run.step)
-                    )
-                },
-            ),
-        ),
-    ),
-)

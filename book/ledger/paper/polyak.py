@@ -1,33 +1,24 @@
 """The paper's claims on other losses, and on Polyak steps: Sections 3.2, 3.3 and Theorem 7."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 
 import numpy as np
 import torch
 
-from ..checks import Check
-from ..data import make_bad_start
-from ..dynamics.rules import GD, NGD, Polyak
-from ..dynamics.train import train
-from ..geometry.svm import solve_w_svm
-from ..losses import Loss
-from ..tail_losses import polynomial_loss, smooth_hinge
-from ..theorems import (
-    check_lemma3,
-    check_lemma7,
-    check_polyak_sandwich,
-    check_theorem7,
-)
-from .claim import Claim, Finding, Refutation, judge, starting
-from .evidence import EDGE, STEPS, Evidence, on_instances
-from .fixed import STALLED, alignment_order, gd_limit_rate
+from attnbias import GD, NGD, Check, Loss, Polyak, make_bad_start, solve_w_svm, train
+from attnbias.beyond.losses.losses import polynomial_loss, smooth_hinge
+from attnbias.theorems import check_lemma3, check_lemma7, check_polyak_sandwich, check_theorem7
+
+from ..claim import Section, judge, refuted, starting
+from ..evidence import EDGE, STEPS, on_instances
+from ..order import gd_limit_rate, no_slower, saturates_fast, theorem1_rate, turns
+from ..tamper import each, retold
+from .fixed_decoder import STALLED, alignment_order
 from .instances import instances
-from .order import no_slower
-from .setting import UNEVEN, saturates_fast, theorem1_rate
-from .tamper import each, retold
+from .setting import uneven
+
+claim = Section("A fixed decoder", 5)
 
 #: 1 - (z - 0.7)^3: continuously differentiable, strictly decreasing, of slope 0 at 0.7.
 FLAT = Loss(
@@ -47,7 +38,24 @@ def _on_pair(e, loss: Loss, gap: float) -> tuple[Check, float]:
     return order, float(run.opt_score[-1])
 
 
-def _other_losses(e: Evidence) -> Finding:
+SCALES = (9.0, 9.5, 10.0, 10.5, 11.0, 11.5, 12.0, 14.0, 16.0, 20.0)
+
+
+def _diverges(run):
+    return dataclasses.replace(run, status="diverged")
+
+
+#: All gaps fall by 0.3 in each of the first five steps.
+FALLING = {
+    "instance_runs": retold(gaps=lambda run, gaps: gaps - 0.3 * np.minimum(run.step, 5)[:, None])
+}
+
+
+@claim("a", "loss=flat", "Section 3.2", "chap-figure2")
+@refuted("runs with other losses stay at 1 - cosine 0.5", train=retold(W_alignment_error=0.5))
+@uneven
+def other_losses(e):
+    """The results extend to other continuously differentiable decreasing losses."""
     stuck, ends = zip(*(_on_pair(e, FLAT, gap) for gap in (0.1, 0.4)), strict=True)
     others = [_on_pair(e, loss, 0.1)[0] for loss in (polynomial_loss(2), smooth_hinge(2.0))]
     for made in instances():
@@ -58,8 +66,7 @@ def _other_losses(e: Evidence) -> Finding:
             run = e.run(
                 train, made.data, rule, steps, W0=made.W0, svm=made.svm, loss="logistic", record=300
             )
-            error = run.W_alignment_error
-            others.append(no_slower("1 - cosine, logistic", run.step, error, rate, tolerance=room))
+            others.append(turns(run, rate, "1 - cosine, logistic", tolerance=room))
             if rate is theorem1_rate:
                 others.append(saturates_fast(run))
     note = "GD on the pair of Section 3.3 with 1 - (z - 0.7)^3 ends at softmax "
@@ -69,7 +76,10 @@ def _other_losses(e: Evidence) -> Finding:
     return judge(stuck, only_when=(words, others), note=note)
 
 
-def _theorem7(e: Evidence) -> Finding:
+@claim("b", "check_theorem7(data, free", "Theorem 7", "chap-polyak")
+@refuted("Polyak stays at 1 - cosine 0.5", **STALLED)
+def theorem7(e):
+    """Polyak steps have the rate of Theorem 1, (log t)^2 / t."""
     # the other two rows are about a cap, which these runs have not
     rows = starting(
         on_instances(e, check_theorem7, "Polyak"),
@@ -85,27 +95,34 @@ def _theorem7(e: Evidence) -> Finding:
     )
 
 
-def _lemmas_for(*rules: str):
-    def find(e: Evidence) -> Finding:
-        checks = [c for rule in rules for c in on_instances(e, check_lemma3, rule)]
-        return judge(
-            checks, show="least velocity of the logit gaps", note=f"{' and '.join(rules)}; {EDGE}"
-        )
-
-    return find
+@claim("a", "check_lemma3(tilted, run", "Theorems 6 and 7, proofs", "chap-polyak")
+@refuted("attention to the optimal tokens falls in the first steps", **FALLING)
+def lemma3_rules(e):
+    """Lemma 3 holds for GD and for Polyak steps as well."""
+    checks = [c for rule in ("GD", "Polyak") for c in on_instances(e, check_lemma3, rule)]
+    return judge(checks, show="least velocity of the logit gaps", note=f"GD and Polyak; {EDGE}")
 
 
-def _preference(e: Evidence) -> Finding:
+@claim("a", "check_lemma7(tilted, run", "Theorem 6, proof; Theorem 7, Eq. 39", "chap-polyak")
+@refuted(
+    "|W_t| is half of what its gaps say", instance_runs=retold(W_norm=lambda trace, old: old / 2)
+)
+def lemma7_rules(e):
+    """Lemma 7 holds for GD and for Polyak steps as well."""
     checks = []
     for rule in ("GD", "Polyak"):
         checks += starting(on_instances(e, check_lemma7, rule), "least epsilon", "cosine of -grad")
     return judge(checks, show="least epsilon", note=f"GD and Polyak; {EDGE}")
 
 
-SCALES = (9.0, 9.5, 10.0, 10.5, 11.0, 11.5, 12.0, 14.0, 16.0, 20.0)
-
-
-def _cap_stabilises(e: Evidence) -> Finding:
+@claim("a", "train(data, Polyak(10.0)", "Section 3.3", "chap-bad-start")
+@refuted("capped runs diverge as well", train=each(_diverges))
+@refuted(
+    "the loss of capped runs ends above its start",
+    train=retold(log_loss_gap=lambda run, old: old[0] + 0.1),
+)
+def cap_stabilises(e):
+    """A threshold on the step size stabilises Polyak steps."""
     free, capped, rises = [], [], []
     for scale in SCALES:
         data, W0 = make_bad_start(scale)
@@ -128,101 +145,11 @@ def _cap_stabilises(e: Evidence) -> Finding:
     )
 
 
-def _diverges(run):
-    return dataclasses.replace(run, status="diverged")
-
-
-#: All gaps fall by 0.3 in each of the first five steps.
-FALLING = {
-    "instance_runs": retold(gaps=lambda run, gaps: gaps - 0.3 * np.minimum(run.step, 5)[:, None])
-}
-
-POLYAK = (
-    Claim(
-        "other-losses",
-        "The results extend to other continuously differentiable decreasing losses.",
-        "Section 3.2",
-        "chap-figure2",
-        "a",
-        _other_losses,
-        calls="loss=flat",
-        refuted_by=(
-            Refutation(
-                "runs with other losses stay at 1 - cosine 0.5",
-                {"train": retold(W_alignment_error=0.5)},
-            ),
-            UNEVEN,
-        ),
-    ),
-    Claim(
-        "theorem7",
-        "Polyak steps have the rate of Theorem 1, (log t)^2 / t.",
-        "Theorem 7",
-        "chap-polyak",
-        "b",
-        _theorem7,
-        calls="check_theorem7(data, free",
-        refuted_by=(Refutation("Polyak stays at 1 - cosine 0.5", STALLED),),
-    ),
-    Claim(
-        "lemma3-rules",
-        "Lemma 3 holds for GD and for Polyak steps as well.",
-        "Theorems 6 and 7, proofs",
-        "chap-polyak",
-        "a",
-        _lemmas_for("GD", "Polyak"),
-        calls="check_lemma3(tilted, run",
-        refuted_by=(
-            Refutation(
-                "attention to the optimal tokens falls in the first steps",
-                FALLING,
-            ),
-        ),
-    ),
-    Claim(
-        "lemma7-rules",
-        "Lemma 7 holds for GD and for Polyak steps as well.",
-        "Theorem 6, proof; Theorem 7, Eq. 39",
-        "chap-polyak",
-        "a",
-        _preference,
-        calls="check_lemma7(tilted, run",
-        refuted_by=(
-            Refutation(
-                "|W_t| is half of what its gaps say",
-                {"instance_runs": retold(W_norm=lambda trace, old: old / 2)},
-            ),
-        ),
-    ),
-    Claim(
-        "cap-stabilises",
-        "A threshold on the step size stabilises Polyak steps.",
-        "Section 3.3",
-        "chap-bad-start",
-        "a",
-        _cap_stabilises,
-        calls="train(data, Polyak(10.0)",
-        refuted_by=(
-            Refutation("capped runs diverge as well", {"train": each(_diverges)}),
-            Refutation(
-                "the loss of capped runs ends above its start",
-                {"train": retold(log_loss_gap=lambda run, old: old[0] + 0.1)},
-            ),
-        ),
-    ),
-    Claim(
-        "polyak-gradient",
-        "For Polyak steps the gradient's norm is bounded below by the loss gap.",
-        "Section 3.3; Theorem 7, proof",
-        "chap-polyak",
-        "c",
-        lambda e: judge(on_instances(e, check_polyak_sandwich, "Polyak"), note=EDGE),
-        calls="check_polyak_sandwich(data, free",
-        refuted_by=(
-            Refutation(
-                "gradients a thousand times shorter",
-                {"instance_runs": retold(log_grad_norm=lambda run, old: old - math.log(1e3))},
-            ),
-        ),
-    ),
+@claim("c", "check_polyak_sandwich(data, free", "Section 3.3; Theorem 7, proof", "chap-polyak")
+@refuted(
+    "gradients a thousand times shorter",
+    instance_runs=retold(log_grad_norm=lambda run, old: old - math.log(1e3)),
 )
+def polyak_gradient(e):
+    """For Polyak steps the gradient's norm is bounded below by the loss gap."""
+    return judge(on_instances(e, check_polyak_sandwich, "Polyak"), note=EDGE)

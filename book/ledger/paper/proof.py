@@ -1,15 +1,11 @@
 """The paper's claims on the lemmas behind Theorem 1, and its remarks on them: Appendix A."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 
-from ..checks import Check
-from ..data import make_two_sample_trap
-from ..dynamics.rules import NGD
-from ..dynamics.train import train
-from ..theorems import (
+from attnbias import NGD, Check, train
+from attnbias.data import make_two_sample_trap
+from attnbias.theorems import (
     check_gradient_bounds,
     check_lemma2,
     check_lemma3,
@@ -17,15 +13,18 @@ from ..theorems import (
     check_lemma5,
     check_lemma7,
 )
-from ..theorems.gap_sets import GapView, needed_eps
-from ..theorems.run import Run
-from .claim import Claim, Finding, Refutation, judge, undecided
-from .evidence import EDGE, Evidence, on_instances
-from .fixed import alignment_order, gd_limit_rate
+from attnbias.theorems.run import Run
+from attnbias.theorems.w.gap_sets import GapView, needed_eps
+
+from ..claim import Finding, Section, judge, refuted, undecided
+from ..evidence import EDGE, Evidence, on_instances
+from ..order import gd_limit_rate, theorem1_rate
+from ..tamper import each, retold, series, stalls
+from .fixed_decoder import alignment_order
 from .instances import instances, off_selected, uneven_start
-from .rules import FALLING
-from .setting import theorem1_rate
-from .tamper import each, retold, series, stalls
+from .polyak import FALLING
+
+claim = Section("Its proof", 6)
 
 LEVELS = (3.0, 10.0, 30.0, 100.0)  # logit gaps of starts far out
 
@@ -36,34 +35,12 @@ def normal_start(d: int, omega: float, seed: int) -> torch.Tensor:
     return omega * torch.randn(d, d, generator=generator, dtype=torch.float64)
 
 
-def _lemma2(e: Evidence) -> Finding:
-    checks, omega = [], 0.01
-    for seed, made in enumerate(instances()):
-        W0 = e.run(normal_start, made.data.d, omega, seed)
-        checks += check_lemma2(made.data, W0, omega=omega)
-    return judge(checks, note=f"entries of standard deviation {omega}; {EDGE}")
-
-
-def _lemma3(e: Evidence) -> Finding:
-    return judge(on_instances(e, check_lemma3), show="least velocity of the logit gaps", note=EDGE)
-
-
 def _far_runs(e: Evidence):
     """Fifty steps from uneven starts farther and farther out, on every instance."""
     for made in instances():
         for level in LEVELS:
             W0 = uneven_start(made, level)
             yield made, e.run(train, made.data, NGD(made.ngd), 50, W0=W0, svm=made.svm, record=50)
-
-
-def _lemma7(e: Evidence) -> Finding:
-    return _preference([*e.instance_runs("NGD"), *_far_runs(e)], f"{EDGE}, and starts farther out")
-
-
-def _several(e: Evidence) -> Finding:
-    runs = [*e.instance_runs("NGD"), *_far_runs(e)]
-    runs = [(made, run) for made, run in runs if made.data.n > 1]
-    return _preference(runs, "n = 2 to 6, 11 of the instances")
 
 
 def _preference(runs, note: str) -> Finding:
@@ -90,11 +67,95 @@ def _lemma7_rows(made, run) -> list[Check]:
     return [c for c in found if c.applicable or not c.reason.startswith("R_eps")]
 
 
-def _gradient_form(e: Evidence) -> Finding:
+def _shorter(run, old):
+    """Norms that grow like the root of t."""
+    return old[0] + np.sqrt(np.maximum(old - old[0], 0.0))
+
+
+def _dips(run, gaps):
+    """Gaps that start between 0 and 1 fall by 0.02 in each of the first five steps."""
+    early = (run.step[:, None] <= 5) & (gaps[0] > 0) & (gaps[0] < 1)
+    return np.where(early, gaps[0] - 0.02 * run.step[:, None], gaps)
+
+
+def _back(run, gaps):
+    """Gaps that go the other way."""
+    return 2 * gaps[:1] - gaps
+
+
+@claim("c", "check_lemma2(data, W0", "Lemma 2", "chap-theorem1")
+@refuted("a start a thousand times longer", normal_start=lambda W: 1e3 * W)
+def lemma2(e):
+    """A start of small enough scale has near-uniform attention, whatever its direction."""
+    checks, omega = [], 0.01
+    for seed, made in enumerate(instances()):
+        W0 = e.run(normal_start, made.data.d, omega, seed)
+        checks += check_lemma2(made.data, W0, omega=omega)
+    return judge(checks, note=f"entries of standard deviation {omega}; {EDGE}")
+
+
+@claim("a", "check_lemma3(strict, climb", "Lemma 3, Eqs. 15 to 18", "chap-theorem1")
+@refuted("attention falls while constraints are violated", **FALLING)
+@refuted(
+    "attention above one half falls a little while a constraint is violated",
+    instance_runs=retold(gaps=_dips),
+)
+def lemma3(e):
+    """Attention to optimal tokens stays above a constant, and does not fall while a constraint is
+    violated."""
+    return judge(on_instances(e, check_lemma3), show="least velocity of the logit gaps", note=EDGE)
+
+
+@claim("a", "check_gradient_bounds(", "Eqs. 5 and 14", "chap-theorem1")
+@refuted(
+    "the recorded gradients are a tenth longer",
+    instance_runs=retold(log_grad_norm=lambda run, old: old + 0.1),
+)
+def gradient_form(e):
+    """Under Assumption 2 the gradient is a positive combination of the constraint rows."""
     return judge(on_instances(e, check_gradient_bounds), show="|grad L| recorded", note=EDGE)
 
 
-def _global_small_data(e: Evidence) -> Finding:
+@claim("a", "check_lemma4(data, trace", "Lemma 4, Eq. 24", "chap-theorem1")
+@refuted("W goes away from W_mm", instance_runs=retold(gaps=_back))
+def lemma4(e):
+    """The negative gradient always correlates with W_mm."""
+    return judge(on_instances(e, check_lemma4), note=EDGE)
+
+
+@claim("a", "check_lemma5(data, trace", "Lemma 5, Eq. 9", "chap-theorem1")
+@refuted("|W_t| grows like the root of t", instance_runs=retold(W_norm=_shorter))
+def lemma5(e):
+    """The norm of W grows linearly under NGD."""
+    return judge(on_instances(e, check_lemma5), show="|W_t| from t_0", note=EDGE)
+
+
+@claim(
+    "a", "check_lemma7(pair, far", "Lemma 7, Eqs. 4 to 8 and 27 to 36", "chap-gradient-preference"
+)
+@refuted(
+    "|W_t| is half of what its gaps say", instance_runs=retold(W_norm=lambda run, old: old / 2)
+)
+def lemma7(e):
+    """Far out, the negative gradient prefers W_mm to the iterate's own direction."""
+    return _preference([*e.instance_runs("NGD"), *_far_runs(e)], f"{EDGE}, and starts farther out")
+
+
+@claim("a", "check_lemma7(eight, trace", "Remark 1", "chap-gradient-preference")
+@refuted(
+    "|W_t| is half of what its gaps say", instance_runs=retold(W_norm=lambda run, old: old / 2)
+)
+def remark1(e):
+    """Lemma 7 needs no n = 1."""
+    runs = [*e.instance_runs("NGD"), *_far_runs(e)]
+    runs = [(made, run) for made, run in runs if made.data.n > 1]
+    return _preference(runs, "n = 2 to 6, 11 of the instances")
+
+
+@claim("a", "check_theorem1(data, trace", "Remark 2", "chap-theorem1")
+@refuted("runs stay at 1 - cosine 0.5", instance_runs=retold(W_alignment_error=0.5))
+def remark2(e):
+    """Convergence is global and in finite time for more than one sample."""
     several = [made.data.n > 1 for made in instances()]
     checks = [
         check
@@ -105,7 +166,11 @@ def _global_small_data(e: Evidence) -> Finding:
     return judge(checks, note=f"n = 2 to 6, {sum(several)} of the instances")
 
 
-def _trap(e: Evidence) -> Finding:
+@claim("a", "train(trap, rule, 20_000", "Section 3.1", "chap-master")
+@refuted("W turns to W_mm", trap_runs=each(series(W_alignment_error=0.01)))
+@refuted("W ends in no direction of a kind", trap_runs=stalls(0.7))
+def local_elsewhere(e):
+    """Without such conditions GD can converge to another direction."""
     checks, data = [], make_two_sample_trap()
     # GD comes nearer like 1 / log t alone, and was at 0.012
     for name, near in (("GD", 0.05), ("NGD", 1e-6)):
@@ -125,171 +190,20 @@ def _trap(e: Evidence) -> Finding:
     )
 
 
-def _shorter(run, old):
-    """Norms that grow like the root of t."""
-    return old[0] + np.sqrt(np.maximum(old - old[0], 0.0))
+@claim("a", "", "Section 6", "chap-two-rates")
+def linear_models(e):
+    """For linear predictors NGD converges at 1/t in direction, and the loss as exp(-t)."""
+    return undecided("a statement on other work")
 
 
-def _dips(run, gaps):
-    """Gaps that start between 0 and 1 fall by 0.02 in each of the first five steps."""
-    early = (run.step[:, None] <= 5) & (gaps[0] > 0) & (gaps[0] < 1)
-    return np.where(early, gaps[0] - 0.02 * run.step[:, None], gaps)
+@claim("a", "", "Section 6", "chap-momentum")
+def dual_momentum(e):
+    """In linear logistic regression momentum has a faster proved rate; to extend it to attention is
+    open."""
+    return undecided("a statement on other work; the chapter tries it on attention")
 
 
-def _back(run, gaps):
-    """Gaps that go the other way."""
-    return 2 * gaps[:1] - gaps
-
-
-PROOF = (
-    Claim(
-        "lemma2",
-        "A start of small enough scale has near-uniform attention, whatever its direction.",
-        "Lemma 2",
-        "chap-theorem1",
-        "c",
-        _lemma2,
-        calls="check_lemma2(data, W0",
-        refuted_by=(
-            Refutation("a start a thousand times longer", {"normal_start": lambda W: 1e3 * W}),
-        ),
-    ),
-    Claim(
-        "lemma3",
-        "Attention to optimal tokens stays above a constant, and does not fall while a constraint "
-        "is violated.",
-        "Lemma 3, Eqs. 15 to 18",
-        "chap-theorem1",
-        "a",
-        _lemma3,
-        calls="check_lemma3(strict, climb",
-        refuted_by=(
-            Refutation("attention falls while constraints are violated", FALLING),
-            Refutation(
-                "attention above one half falls a little while a constraint is violated",
-                {"instance_runs": retold(gaps=_dips)},
-            ),
-        ),
-    ),
-    Claim(
-        "gradient-form",
-        "Under Assumption 2 the gradient is a positive combination of the constraint rows.",
-        "Eqs. 5 and 14",
-        "chap-theorem1",
-        "a",
-        _gradient_form,
-        calls="check_gradient_bounds(",
-        refuted_by=(
-            Refutation(
-                "the recorded gradients are a tenth longer",
-                {"instance_runs": retold(log_grad_norm=lambda run, old: old + 0.1)},
-            ),
-        ),
-    ),
-    Claim(
-        "lemma4",
-        "The negative gradient always correlates with W_mm.",
-        "Lemma 4, Eq. 24",
-        "chap-theorem1",
-        "a",
-        lambda e: judge(on_instances(e, check_lemma4), note=EDGE),
-        calls="check_lemma4(data, trace",
-        refuted_by=(Refutation("W goes away from W_mm", {"instance_runs": retold(gaps=_back)}),),
-    ),
-    Claim(
-        "lemma5",
-        "The norm of W grows linearly under NGD.",
-        "Lemma 5, Eq. 9",
-        "chap-theorem1",
-        "a",
-        lambda e: judge(on_instances(e, check_lemma5), show="|W_t| from t_0", note=EDGE),
-        calls="check_lemma5(data, trace",
-        refuted_by=(
-            Refutation(
-                "|W_t| grows like the root of t", {"instance_runs": retold(W_norm=_shorter)}
-            ),
-        ),
-    ),
-    Claim(
-        "lemma7",
-        "Far out, the negative gradient prefers W_mm to the iterate's own direction.",
-        "Lemma 7, Eqs. 4 to 8 and 27 to 36",
-        "chap-gradient-preference",
-        "a",
-        _lemma7,
-        calls="check_lemma7(pair, far",
-        refuted_by=(
-            Refutation(
-                "|W_t| is half of what its gaps say",
-                {"instance_runs": retold(W_norm=lambda run, old: old / 2)},
-            ),
-        ),
-    ),
-    Claim(
-        "remark1",
-        "Lemma 7 needs no n = 1.",
-        "Remark 1",
-        "chap-gradient-preference",
-        "a",
-        _several,
-        calls="check_lemma7(eight, trace",
-        refuted_by=(
-            Refutation(
-                "|W_t| is half of what its gaps say",
-                {"instance_runs": retold(W_norm=lambda run, old: old / 2)},
-            ),
-        ),
-    ),
-    Claim(
-        "remark2",
-        "Convergence is global and in finite time for more than one sample.",
-        "Remark 2",
-        "chap-theorem1",
-        "a",
-        _global_small_data,
-        calls="check_theorem1(data, trace",
-        refuted_by=(
-            Refutation(
-                "runs stay at 1 - cosine 0.5", {"instance_runs": retold(W_alignment_error=0.5)}
-            ),
-        ),
-    ),
-    Claim(
-        "local-elsewhere",
-        "Without such conditions GD can converge to another direction.",
-        "Section 3.1",
-        "chap-master",
-        "a",
-        _trap,
-        calls="train(trap, rule, 20_000",
-        refuted_by=(
-            Refutation("W turns to W_mm", {"trap_runs": each(series(W_alignment_error=0.01))}),
-            Refutation("W ends in no direction of a kind", {"trap_runs": stalls(0.7)}),
-        ),
-    ),
-    Claim(
-        "linear-models",
-        "For linear predictors NGD converges at 1/t in direction, and the loss as exp(-t).",
-        "Section 6",
-        "chap-two-rates",
-        "a",
-        undecided("a statement on other work"),
-    ),
-    Claim(
-        "dual-momentum",
-        "In linear logistic regression momentum has a faster proved rate; to extend it to "
-        "attention is open.",
-        "Section 6",
-        "chap-momentum",
-        "a",
-        undecided("a statement on other work; the chapter tries it on attention"),
-    ),
-    Claim(
-        "priority",
-        "These are the first global results with finite-time rates for self-attention.",
-        "Sections 1, 3.2 and 6",
-        "chap-theorem1",
-        "a",
-        undecided("a statement on the literature"),
-    ),
-)
+@claim("a", "", "Sections 1, 3.2 and 6", "chap-theorem1")
+def priority(e):
+    """These are the first global results with finite-time rates for self-attention."""
+    return undecided("a statement on the literature")

@@ -1,36 +1,20 @@
 """The paper's claims on its setting: Section 2 and Appendix A.1."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 
-from ..checks import Check
-from ..data import Dataset
-from ..dynamics.rules import NGD
-from ..dynamics.trace import Trace
-from ..dynamics.train import train
-from ..errors import InfeasibleError
-from ..geometry.svm import solve_w_svm
-from ..geometry.tokens import gap_rows, token_scores
-from ..model import empirical_risk
-from ..theorems import check_theorem1
-from .claim import Claim, Finding, Refutation, judge
-from .evidence import EDGE, STEPS, Evidence
+from attnbias import NGD, Check, Dataset, InfeasibleError, solve_w_svm, token_scores, train
+from attnbias.geometry.tokens import gap_rows
+from attnbias.model import empirical_risk
+from attnbias.theorems import check_theorem1
+
+from ..claim import Section, judge, refuted
+from ..evidence import EDGE, STEPS
+from ..order import saturates_fast, theorem1_rate, turns
+from ..tamper import retold
 from .instances import instances
-from .order import no_slower
-from .tamper import retold
 
-
-def theorem1_rate(t):
-    """(log t)^2 / t."""
-    return np.log(t) ** 2 / t
-
-
-def saturates_fast(run: Trace) -> Check:
-    """That the optimal tokens' softmax tends to 1 exponentially, as Lemma 1 says."""
-    rest = -1 / run.log_nonopt_score
-    return no_slower("-1 / log(1 - softmax)", run.step, rest, lambda t: 1 / t)
+claim = Section("The setting", 1)
 
 
 def other_query(data: Dataset) -> Dataset:
@@ -48,42 +32,11 @@ def other_query(data: Dataset) -> Dataset:
     return Dataset(X, data.y, data.u, lengths=data.lengths, name=f"{data.name}, last query")
 
 
-def _any_query(e: Evidence) -> Finding:
-    checks = []
-    for made in instances()[:-1]:  # the last has a zero token, which no query can be
-        data = other_query(made.data)
-        svm = solve_w_svm(data)
-        run = e.run(train, data, NGD(made.ngd), STEPS, W0=0.1 * made.W0, svm=svm, record=300)
-        order = no_slower("1 - cosine", run.step, run.W_alignment_error, theorem1_rate)
-        checks += [order, check_theorem1(data, run, svm=svm)[0], saturates_fast(run)]
-    return judge(checks, show="1 - cosine, largest", note=f"the last token as the query; {EDGE}")
-
-
 def gaussian_tokens(seed: int) -> Dataset:
     """200 Gaussian sequences of 2 to 7 tokens, of 1 to 10 features, and a Gaussian decoder."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((200, rng.integers(2, 8), rng.integers(1, 11)))
     return Dataset(X, np.ones(200), rng.standard_normal(X.shape[2]))
-
-
-def _unique_optimum(e: Evidence) -> Finding:
-    ties = 0
-    for seed in range(10):
-        top = token_scores(e.run(gaussian_tokens, seed)).topk(2, dim=1).values
-        ties += int((top[:, 0] == top[:, 1]).sum())
-    note = "Gaussian tokens and decoders of ten shapes; that ties are a null set is by definition"
-    return judge([Check("ties in 2000 sequences", ties, 0)], note=note)
-
-
-def _selection_minimises(e: Evidence) -> Finding:
-    checks = []
-    for seed, made in enumerate(instances()):
-        data, generator = made.data, torch.Generator().manual_seed(seed)
-        best = float(torch.exp(-token_scores(data).amax(1)).mean())
-        W = 10 * torch.randn(100, data.d, data.d, generator=generator, dtype=torch.float64)
-        found = min(float(empirical_risk(data, each)) for each in W)
-        checks.append(Check("smallest loss over 100 random W, over L*", found / best, 1.0, ">="))
-    return judge(checks, note="a mean of scores is at most the largest of them")
 
 
 def infeasible(data: Dataset) -> bool:
@@ -123,7 +76,56 @@ def gaussian_queries(seed: int) -> Dataset:
     return Dataset(X, np.ones(n), rng.standard_normal(X.shape[2]))
 
 
-def _feasible(e: Evidence) -> Finding:
+uneven = refuted("one sequence attends to another token", train=retold(log_nonopt_score=-0.3))
+
+
+@claim("a", "train(asked", "Section 2, footnote 2", "chap-attention-layer")
+@refuted("with another query NGD stays at 1 - cosine 0.5", train=retold(W_alignment_error=0.5))
+@uneven
+def any_query(e):
+    """Taking the first token as the query loses no generality."""
+    checks = []
+    for made in instances()[:-1]:  # the last has a zero token, which no query can be
+        data = other_query(made.data)
+        svm = solve_w_svm(data)
+        run = e.run(train, data, NGD(made.ngd), STEPS, W0=0.1 * made.W0, svm=svm, record=300)
+        checks += [turns(run, theorem1_rate), check_theorem1(data, run, svm=svm)[0]]
+        checks.append(saturates_fast(run))
+    return judge(checks, show="1 - cosine, largest", note=f"the last token as the query; {EDGE}")
+
+
+@claim("a", "two_best.topk(2", "Section 2, footnote 3", "chap-tokens")
+@refuted(
+    "tokens and decoders on a grid, where scores tie",
+    gaussian_tokens=lambda data: Dataset(data.X.round(), data.y, data.u.round()),
+)
+def unique_optimum(e):
+    """Almost all data sets have one optimal token in each sequence."""
+    ties = 0
+    for seed in range(10):
+        top = token_scores(e.run(gaussian_tokens, seed)).topk(2, dim=1).values
+        ties += int((top[:, 0] == top[:, 1]).sum())
+    note = "Gaussian tokens and decoders of ten shapes; that ties are a null set is by definition"
+    return judge([Check("ties in 2000 sequences", ties, 0)], note=note)
+
+
+@claim("a", "", "Section 2, after Definition 1", "chap-tokens")
+def selection(e):
+    """Selecting the optimal tokens minimises the loss for a fixed decoder."""
+    checks = []
+    for seed, made in enumerate(instances()):
+        data, generator = made.data, torch.Generator().manual_seed(seed)
+        best = float(torch.exp(-token_scores(data).amax(1)).mean())
+        W = 10 * torch.randn(100, data.d, data.d, generator=generator, dtype=torch.float64)
+        found = min(float(empirical_risk(data, each)) for each in W)
+        checks.append(Check("smallest loss over 100 random W, over L*", found / best, 1.0, ">="))
+    return judge(checks, note="a mean of scores is at most the largest of them")
+
+
+@claim("a", "except InfeasibleError", "Section 2, footnote 4", "chap-attention-svm")
+@refuted("independent queries are infeasible too", infeasible=lambda found: True)
+def feasible(e):
+    """(W-SVM) is feasible once d exceeds the number of samples and of tokens in a sequence."""
     padded = sum(e.run(infeasible, contradictory_pair(d)) for d in (3, 10, 100))
     refused = sum(e.run(infeasible, gaussian_queries(seed)) for seed in range(100))
     words = "the query tokens are linearly independent, and then for sequences of any length"
@@ -138,8 +140,10 @@ def _feasible(e: Evidence) -> Finding:
     )
 
 
-def _saturation(e: Evidence) -> Finding:
-    """Least softmax at an optimal token along W_mm, and along W_mm with one violated gap."""
+@claim("a", "", "Appendix A.1", "chap-attention-svm")
+def saturation(e):
+    """As the norm grows, the optimal token's softmax tends to 1 only if the constraints hold."""
+    # Least softmax at an optimal token along W_mm, and along W_mm with one violated gap.
     met, broken = [], []
     for made in instances():
         rows, one = gap_rows(made.data), torch.ones(len(made.svm.margins), dtype=torch.float64)
@@ -154,72 +158,3 @@ def _saturation(e: Evidence) -> Finding:
         ],
         note=f"a softmax is a function of its gaps; {EDGE}",
     )
-
-
-UNEVEN = Refutation(
-    "one sequence attends to another token", {"train": retold(log_nonopt_score=-0.3)}
-)
-
-SETTING = (
-    Claim(
-        "any-query",
-        "Taking the first token as the query loses no generality.",
-        "Section 2, footnote 2",
-        "chap-attention-layer",
-        "a",
-        _any_query,
-        calls="train(asked",
-        refuted_by=(
-            Refutation(
-                "with another query NGD stays at 1 - cosine 0.5",
-                {"train": retold(W_alignment_error=0.5)},
-            ),
-            UNEVEN,
-        ),
-    ),
-    Claim(
-        "unique-optimum",
-        "Almost all data sets have one optimal token in each sequence.",
-        "Section 2, footnote 3",
-        "chap-tokens",
-        "a",
-        _unique_optimum,
-        calls="two_best.topk(2",
-        refuted_by=(
-            Refutation(
-                "tokens and decoders on a grid, where scores tie",
-                {"gaussian_tokens": lambda data: Dataset(data.X.round(), data.y, data.u.round())},
-            ),
-        ),
-    ),
-    Claim(
-        "selection",
-        "Selecting the optimal tokens minimises the loss for a fixed decoder.",
-        "Section 2, after Definition 1",
-        "chap-tokens",
-        "a",
-        _selection_minimises,
-    ),
-    Claim(
-        "feasible",
-        "(W-SVM) is feasible once d exceeds the number of samples and of tokens in a sequence.",
-        "Section 2, footnote 4",
-        "chap-attention-svm",
-        "a",
-        _feasible,
-        calls="except InfeasibleError",
-        refuted_by=(
-            Refutation(
-                "independent queries are infeasible too", {"infeasible": lambda found: True}
-            ),
-        ),
-    ),
-    Claim(
-        "saturation",
-        "As the norm grows, the optimal token's softmax tends to 1 only if the constraints hold.",
-        "Appendix A.1",
-        "chap-attention-svm",
-        "a",
-        _saturation,
-    ),
-)

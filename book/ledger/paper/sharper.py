@@ -1,16 +1,10 @@
 """Statements of our own, sharper than the paper's, on the same runs."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from ..checks import Check
-from ..data import Dataset
-from ..data.degenerate import make_degenerate, make_two_sample_trap
-from ..dynamics.rules import NGD
-from ..dynamics.train import train
-from ..geometry.svm import solve_w_svm
-from ..theorems import (
+from attnbias import NGD, Check, Dataset, solve_w_svm, train
+from attnbias.data.degenerate import make_degenerate, make_two_sample_trap
+from attnbias.theorems import (
     check_assumption1_feasible,
     check_degenerate_rate,
     check_m1,
@@ -18,26 +12,16 @@ from ..theorems import (
     check_m3,
     check_theorem6,
 )
-from ..theorems.run import Run
-from .claim import Claim, Finding, Refutation, judge, starting, undecided
-from .evidence import EDGE, Evidence, on_instances
-from .fixed import GD_ROOM, M2_ROWS, STALLED, alignment_order, gd_rate
+from attnbias.theorems.run import Run
+
+from ..claim import Section, judge, refuted, starting, undecided
+from ..evidence import EDGE, on_instances
+from ..order import gd_rate, no_slower
+from ..tamper import retold, stops
+from .fixed_decoder import GD_ROOM, M2_ROWS, STALLED, alignment_order
 from .instances import instances
-from .order import no_slower
-from .tamper import retold, stops
 
-
-def _m1_every_rule(e: Evidence) -> Finding:
-    rules = ("GD", "NGD", "Polyak")
-    checks = [check for rule in rules for check in on_instances(e, check_m1, rule)]
-    for rule in rules:
-        for _, run in e.instance_runs(rule):
-            moved, rate = run.path_length > 0, 1 / np.maximum(run.path_length, 1e-300)
-            error = run.W_alignment_error[moved]
-            words = "1 - cosine over 1 / path length"
-            checks.append(no_slower(words, run.step[moved], error, rate[moved]))
-    note = f"{_without_A(e)} of 13 NGD runs break it with A := 0; GD, NGD and Polyak; {EDGE}"
-    return judge(checks, show="|P_t|^2", note=note)
+claim = Section("Sharper than the paper", 17, source="ours")
 
 
 def _without_A(e) -> int:
@@ -52,24 +36,6 @@ def _without_A(e) -> int:
     return broken
 
 
-def _m2(e: Evidence) -> Finding:
-    checks = [check for rule in ("NGD", "Polyak") for check in on_instances(e, check_m2, rule)]
-    checks = starting(checks, *M2_ROWS)
-    return judge(checks, show="relative growth", note=f"NGD and Polyak; {EDGE}")
-
-
-def _m3(e: Evidence) -> Finding:
-    rules = ("GD", "NGD", "Polyak")
-    checks = [check for rule in rules for check in on_instances(e, check_m3, rule)]
-    return judge(checks, show="1 - cosine", note=f"GD, NGD and Polyak; {EDGE}")
-
-
-def _gd_two_sided(e: Evidence) -> Finding:
-    above = alignment_order(e, "GD", gd_rate, tolerance=GD_ROOM)
-    below = starting(on_instances(e, check_theorem6, "GD"), "1 - cosine(W_t, W_mm), against |W_0")
-    return judge([*above, *below], show="1 - cosine, largest", note=EDGE)
-
-
 def gaussian_data(seed: int) -> Dataset:
     """Gaussian tokens of a random shape, d from n T on."""
     rng = np.random.default_rng(seed)
@@ -78,7 +44,72 @@ def gaussian_data(seed: int) -> Dataset:
     return Dataset(X, np.ones(n), opt=rng.integers(T, size=n))
 
 
-def _generic(e: Evidence) -> Finding:
+def margin_of(data: Dataset) -> float:
+    """Xi."""
+    return float(solve_w_svm(data).margin)
+
+
+@claim("c", "check_m1(data, run", chapter="chap-master")
+@refuted("W stays at 1 - cosine 0.5", **STALLED)
+@refuted("W stops turning", instance_runs=stops("W_alignment_error"))
+def m1(e):
+    """M1: 1 - cosine is O(1 / path length) for every rule along the gradient."""
+    rules = ("GD", "NGD", "Polyak")
+    checks = [check for rule in rules for check in on_instances(e, check_m1, rule)]
+    for rule in rules:
+        for _, run in e.instance_runs(rule):
+            moved, rate = run.path_length > 0, 1 / np.maximum(run.path_length, 1e-300)
+            error = run.W_alignment_error[moved]
+            words = "1 - cosine over 1 / path length"
+            checks.append(no_slower(words, run.step[moved], error, rate[moved]))
+    note = f"{_without_A(e)} of 13 NGD runs break it with A := 0; GD, NGD and Polyak; {EDGE}"
+    return judge(checks, show="|P_t|^2", note=note)
+
+
+@claim("c", "check_m2(data, ngd", chapter="chap-two-rates")
+@refuted(
+    "the part across W_mm grows like log t",
+    instance_runs=retold(
+        W_alignment_error=lambda run, old: np.minimum(old * np.log1p(run.step) ** 2, 1)
+    ),
+)
+def m2(e):
+    """M2: under strict complementarity it is O(1 / path length^2)."""
+    checks = [check for rule in ("NGD", "Polyak") for check in on_instances(e, check_m2, rule)]
+    checks = starting(checks, *M2_ROWS)
+    return judge(checks, show="relative growth", note=f"NGD and Polyak; {EDGE}")
+
+
+@claim("c", "check_m3(data, run", chapter="chap-two-rates")
+@refuted(
+    "1 - cosine is half as large", instance_runs=retold(W_alignment_error=lambda run, old: old / 2)
+)
+def m3(e):
+    """M3: and no smaller, unless W_0 lies in the span of the rows."""
+    rules = ("GD", "NGD", "Polyak")
+    checks = [check for rule in rules for check in on_instances(e, check_m3, rule)]
+    return judge(checks, show="1 - cosine", note=f"GD, NGD and Polyak; {EDGE}")
+
+
+@claim("c", "check_theorem6(data, runs", chapter="chap-gd-limit")
+@refuted("GD stays at 1 - cosine 0.9", instance_runs=retold(W_alignment_error=0.9))
+@refuted(
+    "GD's 1 - cosine falls like 1/t",
+    instance_runs=retold(W_alignment_error=lambda run, old: old / (1 + run.step)),
+)
+def gd_two_sided(e):
+    """GD's 1 - cosine is of order 1 / (log t)^2 from both sides."""
+    above = alignment_order(e, "GD", gd_rate, tolerance=GD_ROOM)
+    below = starting(on_instances(e, check_theorem6, "GD"), "1 - cosine(W_t, W_mm), against |W_0")
+    return judge([*above, *below], show="1 - cosine, largest", note=EDGE)
+
+
+@claim("c", ".strictly_complementary", chapter="chap-two-rates")
+@refuted(
+    "solutions of the degenerate triple", solve_w_svm=lambda svm: solve_w_svm(make_degenerate())
+)
+def generic(e):
+    """Strict complementarity holds for almost all tokens if d >= n T."""
     failing = sum(
         not e.run(solve_w_svm, gaussian_data(seed)).strictly_complementary for seed in range(40)
     )
@@ -92,7 +123,13 @@ def _generic(e: Evidence) -> Finding:
     )
 
 
-def _degenerate(e: Evidence) -> Finding:
+@claim("c", "check_degenerate_rate(data, run", chapter="chap-degenerate")
+@refuted(
+    "1 - cosine falls like 1/t^2",
+    train=retold(W_alignment_error=lambda run, old: 1 / (2 + run.step) ** 2),
+)
+def degenerate(e):
+    """Without it 1 - cosine can be (log t)^2 / (2 eta^2 t^2)."""
     checks = []
     for k in range(10):
         data, rule = make_degenerate(), NGD(0.1 * 1.4**k)
@@ -100,7 +137,10 @@ def _degenerate(e: Evidence) -> Finding:
     return judge(checks, show="1 - cosine", note="ten step sizes, 0.1 to 2.1, 1e5 steps")
 
 
-def _trap(e: Evidence) -> Finding:
+@claim("c", "train(trap, rule, 20_000", chapter="chap-master")
+@refuted("W turns to W_mm", trap_runs=retold(W_alignment_error=0.01))
+def trap(e):
+    """Without Assumption 1 convergence is not global, though (W-SVM) is feasible."""
     error = min(float(run.W_alignment_error[-1]) for run in e.trap_runs("NGD"))
     margin = float(solve_w_svm(make_two_sample_trap()).margin)
     return judge(
@@ -114,12 +154,10 @@ def _trap(e: Evidence) -> Finding:
     )
 
 
-def margin_of(data: Dataset) -> float:
-    """Xi."""
-    return float(solve_w_svm(data).margin)
-
-
-def _assumption1_feasible(e: Evidence) -> Finding:
+@claim("c", "check_assumption1_feasible(data", chapter="chap-feasible")
+@refuted("margins a hundred times smaller", margin_of=lambda margin: margin / 100)
+def assumption1_feasible(e):
+    """Assumption 1 implies that (W-SVM) is feasible."""
     checks = []
     for made in instances():
         *rows, margin = check_assumption1_feasible(made.data)
@@ -128,135 +166,7 @@ def _assumption1_feasible(e: Evidence) -> Finding:
     return judge(checks, show="Xi", note=EDGE)
 
 
-OURS = (
-    Claim(
-        "m1",
-        "M1: 1 - cosine is O(1 / path length) for every rule along the gradient.",
-        "ours",
-        "chap-master",
-        "c",
-        _m1_every_rule,
-        calls="check_m1(data, run",
-        refuted_by=(
-            Refutation("W stays at 1 - cosine 0.5", STALLED),
-            Refutation("W stops turning", {"instance_runs": stops("W_alignment_error")}),
-        ),
-    ),
-    Claim(
-        "m2",
-        "M2: under strict complementarity it is O(1 / path length^2).",
-        "ours",
-        "chap-two-rates",
-        "c",
-        _m2,
-        calls="check_m2(data, ngd",
-        refuted_by=(
-            Refutation(
-                "the part across W_mm grows like log t",
-                {
-                    "instance_runs": retold(
-                        W_alignment_error=lambda run, old: np.minimum(
-                            old * np.log1p(run.step) ** 2, 1
-                        )
-                    )
-                },
-            ),
-        ),
-    ),
-    Claim(
-        "m3",
-        "M3: and no smaller, unless W_0 lies in the span of the rows.",
-        "ours",
-        "chap-two-rates",
-        "c",
-        _m3,
-        calls="check_m3(data, run",
-        refuted_by=(
-            Refutation(
-                "1 - cosine is half as large",
-                {"instance_runs": retold(W_alignment_error=lambda run, old: old / 2)},
-            ),
-        ),
-    ),
-    Claim(
-        "gd-two-sided",
-        "GD's 1 - cosine is of order 1 / (log t)^2 from both sides.",
-        "ours",
-        "chap-gd-limit",
-        "c",
-        _gd_two_sided,
-        calls="check_theorem6(data, runs",
-        refuted_by=(
-            Refutation(
-                "GD stays at 1 - cosine 0.9", {"instance_runs": retold(W_alignment_error=0.9)}
-            ),
-            Refutation(
-                "GD's 1 - cosine falls like 1/t",
-                {"instance_runs": retold(W_alignment_error=lambda run, old: old / (1 + run.step))},
-            ),
-        ),
-    ),
-    Claim(
-        "generic",
-        "Strict complementarity holds for almost all tokens if d >= n T.",
-        "ours",
-        "chap-two-rates",
-        "c",
-        _generic,
-        calls=".strictly_complementary",
-        refuted_by=(
-            Refutation(
-                "solutions of the degenerate triple",
-                {"solve_w_svm": lambda svm: solve_w_svm(make_degenerate())},
-            ),
-        ),
-    ),
-    Claim(
-        "degenerate",
-        "Without it 1 - cosine can be (log t)^2 / (2 eta^2 t^2).",
-        "ours",
-        "chap-degenerate",
-        "c",
-        _degenerate,
-        calls="check_degenerate_rate(data, run",
-        refuted_by=(
-            Refutation(
-                "1 - cosine falls like 1/t^2",
-                {"train": retold(W_alignment_error=lambda run, old: 1 / (2 + run.step) ** 2)},
-            ),
-        ),
-    ),
-    Claim(
-        "trap",
-        "Without Assumption 1 convergence is not global, though (W-SVM) is feasible.",
-        "ours",
-        "chap-master",
-        "c",
-        _trap,
-        calls="train(trap, rule, 20_000",
-        refuted_by=(Refutation("W turns to W_mm", {"trap_runs": retold(W_alignment_error=0.01)}),),
-    ),
-    Claim(
-        "assumption1-feasible",
-        "Assumption 1 implies that (W-SVM) is feasible.",
-        "ours",
-        "chap-feasible",
-        "c",
-        _assumption1_feasible,
-        calls="check_assumption1_feasible(data",
-        refuted_by=(
-            Refutation(
-                "margins a hundred times smaller",
-                {"margin_of": lambda margin: margin / 100},
-            ),
-        ),
-    ),
-    Claim(
-        "lemma7-needless",
-        "Lemma 7's three sets are not needed: one maximum of x exp(-x) does it.",
-        "ours",
-        "chap-gradient-preference",
-        "c",
-        undecided("a shorter proof, read line by line in the chapter"),
-    ),
-)
+@claim("c", chapter="chap-gradient-preference")
+def lemma7_needless(e):
+    """Lemma 7's three sets are not needed: one maximum of x exp(-x) does it."""
+    return undecided("a shorter proof, read line by line in the chapter")
