@@ -3,9 +3,9 @@
 import math
 
 import torch
-from attnbias.ledger.joint_instances import from_gram
 
 from attnbias import Dataset
+from book.ledger.joint.instances import from_gram
 
 
 def orthogonal() -> Dataset:

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from attnbias.ledger.joint_instances import at_the_limit, from_gram
 from hypothesis import given
 from hypothesis import strategies as st
 from instances import FEW, seeds
@@ -22,6 +21,7 @@ from attnbias.theorems.joint.conditions import (
     dm_threshold,
 )
 from attnbias.theorems.joint.constants import first_step, joint_constants, power_sum
+from book.ledger.joint.instances import at_the_limit, from_gram
 
 
 def failing(table) -> list[str]:

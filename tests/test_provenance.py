@@ -8,7 +8,7 @@ import pytest
 from docutils import nodes
 from sphinx.errors import ExtensionError
 
-from attnbias.ledger import SECTIONS
+from book.ledger import SECTIONS
 from tools.chapters import ROOT, notebook_sources
 
 sys.path.insert(0, str(ROOT / "book/_ext"))

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from attnbias.ledger import Evidence, beyond_ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import CLOSED_FORM, RANK_SECOND_SOLVER, SVM_EQUIVALENT
@@ -28,6 +27,8 @@ from attnbias.errors import AttnBiasError, InfeasibleError, MissingDecoderError
 from attnbias.figures import plot_left_over, plot_ranks
 from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
+from book.ledger import Evidence
+from book.ledger.beyond.ranks import claim
 
 RESULTS = Path(__file__).parent.parent / "book" / "results"
 
@@ -300,5 +301,5 @@ def evidence():
 
 
 def test_claims_without_a_record_are_open(tmp_path):
-    for claim in beyond_ranks.BEYOND_RANKS[:3]:
-        assert claim.find(Evidence(tmp_path)).verdict == "undecided"
+    for found in claim.claims[:3]:
+        assert found.find(Evidence(tmp_path)).verdict == "undecided"

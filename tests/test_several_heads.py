@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from attnbias.ledger.beyond_heads import two_heads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import ALIGNMENT_FLOOR, ASYMPTOTIC, CLOSED_FORM
@@ -29,6 +28,7 @@ from attnbias.errors import (
     TiedTokensError,
 )
 from attnbias.figures import plot_heads
+from book.ledger.beyond.heads import two_heads
 
 PAIR = make_separation_pair()
 SAME = torch.stack([PAIR.u, PAIR.u])

@@ -9,7 +9,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from attnbias.ledger.joint_instances import at_the_limit, from_gram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import seeds
@@ -38,6 +37,7 @@ from attnbias.theorems.joint.theorem4 import (
     check_theorem10,
     mean_nonopt_score,
 )
+from book.ledger.joint.instances import at_the_limit, from_gram
 
 CONDITIONED = [
     check_lemma11,

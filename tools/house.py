@@ -50,8 +50,7 @@ FLOORS = [
     [Room(("experiments",), "one file a figure of the paper")],
     [Room(("figures",), "plots; trains nothing", (("6", "plot_check(check)"),))],
     [Room(("beyond",), "one room a topic beyond the paper")],
-    [Room(("ledger",), "claims and verdicts", (("7", "judge(checks)"),), 0.5),
-     Room(("cli",), "the program attnbias", share=0.5)],
+    [Room(("cli",), "the program attnbias")],
 ]  # fmt: skip
 LAYERS = [{name for room in floor for name in room.names} for floor in FLOORS]
 

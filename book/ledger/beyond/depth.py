@@ -17,7 +17,7 @@ from attnbias.beyond.heads.dynamics import HeadsTrace, train_heads
 from ..claim import Section, judge, refuted
 from ..tamper import altered
 
-claim = Section("Beyond the paper", 28, source="ours", chapter="chap-depth")
+claim = Section("Beyond the paper", 280, source="ours", chapter="chap-depth")
 
 # length of the second token over the first's, and cosine: A, B > 0, A < 0 and B < 0 all occur
 PAIRS = ((1.3, 0.0), (1.5, 0.8), (0.8, -0.3), (1.1, 0.3), (2.0, 0.2), (0.6, 0.7),

@@ -14,7 +14,7 @@ from attnbias.data.degenerate import make_degenerate
 from ..claim import UNDECIDED, Finding, Section, judge, refuted, starting
 from ..tamper import each, series, table
 
-claim = Section("Beyond the paper", 19, source="ours", chapter="chap-exponents")
+claim = Section("Beyond the paper", 190, source="ours", chapter="chap-exponents")
 
 SLACKS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.2, 0.3, 0.6, 1.0)
 ETAS = (0.1, 0.3, 0.05, 0.2, 0.1, 0.5, 0.05, 0.1, 0.3, 0.2)

@@ -13,7 +13,7 @@ from attnbias.beyond.heads.dynamics import HeadsTrace, train_heads
 from ..claim import Section, judge, refuted
 from ..tamper import altered, aside
 
-claim = Section("Beyond the paper", 27, source="ours", chapter="chap-two-heads")
+claim = Section("Beyond the paper", 270, source="ours", chapter="chap-two-heads")
 
 SEEDS = range(100, 110)
 SHAPES = ((4, 3, 40), (3, 4, 40), (5, 3, 60), (2, 3, 30), (6, 2, 50))  # n, T, d

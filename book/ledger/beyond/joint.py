@@ -26,7 +26,7 @@ from attnbias.dynamics.starts import random_decoder, small_start
 from ..claim import Section, judge, refuted
 from ..tamper import bent, each, stalls
 
-claim = Section("Beyond the paper", 25, source="ours", chapter="chap-joint-open")
+claim = Section("Beyond the paper", 250, source="ours", chapter="chap-joint-open")
 
 STEPS, SEEDS = 20_000, 10
 SHARED = NGD(0.1, normalise="shared")

@@ -13,7 +13,7 @@ from attnbias.dynamics.starts import start_against
 from ..claim import Section, judge, refuted
 from ..tamper import altered, aside, each, retold, series, swaps
 
-claim = Section("Beyond the paper", 23, source="ours", chapter="chap-global")
+claim = Section("Beyond the paper", 230, source="ours", chapter="chap-global")
 
 SCORES = (0.01, 0.03, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 SEEDS = range(100, 120)

@@ -16,7 +16,7 @@ from attnbias.geometry.constants import limit_offset
 from ..claim import Section, judge, refuted
 from ..tamper import altered, each, series, swaps
 
-claim = Section("Beyond the paper", 22, source="ours", chapter="chap-losses")
+claim = Section("Beyond the paper", 220, source="ours", chapter="chap-losses")
 
 SEEDS = range(100, 110)
 LOSSES_TRIED = {"exponential": "exponential", "logistic": "logistic",

@@ -20,7 +20,7 @@ from attnbias.geometry.constants import limit_offset
 from ..claim import Section, judge, refuted
 from ..tamper import each, retold, series, swaps
 
-claim = Section("Beyond the paper", 20, source="ours", chapter="chap-momentum")
+claim = Section("Beyond the paper", 200, source="ours", chapter="chap-momentum")
 
 STEPS = 20_000
 BALL, DUAL = "heavy ball", "dual acceleration"

@@ -21,7 +21,7 @@ from attnbias.beyond.multi_token.mixtures import predict_mixture, predict_settle
 from ..claim import Section, judge, refuted
 from ..tamper import altered, aside
 
-claim = Section("Beyond the paper", 30, source="ours", chapter="chap-several-tokens")
+claim = Section("Beyond the paper", 300, source="ours", chapter="chap-several-tokens")
 
 STRENGTH = 0.3
 NOTE = "ten data sets of three sequences, the first from seed 400 on, head v'o - 0.3 |o|^2"

@@ -15,7 +15,7 @@ from attnbias.beyond.next_token.ties import soft_attention, soft_solution
 from ..claim import Section, judge, refuted
 from ..tamper import altered, aside
 
-claim = Section("Beyond the paper", 26, source="ours", chapter="chap-next-token")
+claim = Section("Beyond the paper", 260, source="ours", chapter="chap-next-token")
 
 CHAPTER, ETA = "chap-next-token", 0.1
 SEEDS = range(100, 110)

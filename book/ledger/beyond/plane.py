@@ -20,7 +20,7 @@ from attnbias.dynamics.alignment import alignment_error
 from ..claim import Section, judge, refuted
 from ..tamper import altered, aside, swaps
 
-claim = Section("Beyond the paper", 29, source="ours", chapter="chap-plane")
+claim = Section("Beyond the paper", 290, source="ours", chapter="chap-plane")
 
 SEEDS = range(100, 130)
 SETTLED = 5.0  # rate x height from which the offset's motion is below exp(-5)

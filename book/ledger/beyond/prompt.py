@@ -20,7 +20,7 @@ from attnbias.geometry.relaxed import solve_relaxed_svm
 from ..claim import Section, judge, refuted, starting
 from ..tamper import altered, aside, each, retold, series, swaps
 
-claim = Section("Beyond the paper", 32, source="ours", chapter="chap-prompt")
+claim = Section("Beyond the paper", 320, source="ours", chapter="chap-prompt")
 
 HEIGHTS = (1.0, 0.5, 0.0, -0.5, -1.0, -1.5)
 SHAPES = ((3, 4, 12), (2, 5, 12), (4, 3, 15), (5, 2, 12), (2, 3, 8))

@@ -14,7 +14,7 @@ from attnbias.data.cross_attention import make_free_queries, with_unit_values
 from ..claim import UNDECIDED, Finding, Section, judge, refuted, starting
 from ..tamper import altered, table
 
-claim = Section("Beyond the paper", 31, source="ours", chapter="chap-ranks")
+claim = Section("Beyond the paper", 310, source="ours", chapter="chap-ranks")
 
 SIZE = (5, 5, 8)
 SEEDS = range(100, 110)

@@ -15,7 +15,7 @@ from ..tamper import bent, each, series
 from .instances import DM, LIMIT, MOVING, Runs
 from .loss import error_of_u, falls_like, over, path
 
-claim = Section("Joint training", 12)
+claim = Section("Joint training", 120)
 
 
 def margin_part(data: Dataset, run: Trace) -> np.ndarray:

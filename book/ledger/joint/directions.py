@@ -13,7 +13,7 @@ from ..tamper import bent, each, series, stalls, stops
 from .instances import DM, LIMIT, MOVING, RUNS, dm_data
 from .loss import error_of_W, falls_like, grows_like, over
 
-claim = Section("Joint training", 11)
+claim = Section("Joint training", 110)
 
 
 def _fast(run: Trace, _) -> np.ndarray:

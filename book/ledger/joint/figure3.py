@@ -13,7 +13,7 @@ from ..claim import Section, judge, starting
 from ..paper.figure2 import leads, of_the_first, read, retraced
 from ..tamper import each, series, swaps
 
-claim = Section("Figure 3", 14, chapter="chap-figure3")
+claim = Section("Figure 3", 140, chapter="chap-figure3")
 
 _SETTING = "DM, n, T, d = 10, 2, 100, ten seeds, 10^4 steps"
 SHORT = 50

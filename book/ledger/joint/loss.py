@@ -23,7 +23,7 @@ from ..order import no_slower
 from ..tamper import bent, each, series, stops
 from .instances import LIMIT, MOVING, RUNS, Runs, dm_data, limit_problems
 
-claim = Section("Joint training", 9, chapter="chap-joint-loss")
+claim = Section("Joint training", 90, chapter="chap-joint-loss")
 
 ROOT = "t^(1/3)"
 

@@ -12,7 +12,7 @@ from ..tamper import bent, stops
 from .instances import DM, LIMIT, RUNS, Runs, dm_data
 from .loss import ROOT, fall, grows_like, over, path
 
-claim = Section("Joint training", 10)
+claim = Section("Joint training", 100)
 
 SWEPT = 40
 FACTOR_STEPS = 10**4

@@ -14,7 +14,7 @@ from ..tamper import each, stalls, stops
 from .instances import RUNS, at_the_limit, limit_problems
 from .loss import ROOT, error_of_u, error_of_W, fall, falls_like, grows_like, path
 
-claim = Section("Joint training", 13)
+claim = Section("Joint training", 130)
 
 
 def alike_tokens(n: int, T: int, seed: int) -> Dataset:

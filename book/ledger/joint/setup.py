@@ -14,7 +14,7 @@ from ..claim import UNDECIDED, Finding, Section, judge, refuted
 from ..tamper import each
 from .instances import LIMIT, RUNS
 
-claim = Section("Joint training", 8)
+claim = Section("Joint training", 80)
 
 
 def hessian_norms(data: Dataset, u: torch.Tensor, scales) -> list[float]:

@@ -16,7 +16,7 @@ from .decoder import margin_part
 from .instances import LIMIT, MOVING, RUNS, at_the_limit
 from .loss import error_of_u, fall, falls_like, grows_like, over, path
 
-claim = Section("Sharper than the paper", 18, source="ours")
+claim = Section("Sharper than the paper", 180, source="ours")
 
 POWERS = (0.0, 0.3, 0.5, 2 / 3, 0.9)
 

@@ -28,7 +28,7 @@ from ..tamper import each, retold
 from .instances import edge_instance, instances
 from .setting import uneven
 
-claim = Section("The assumptions", 2)
+claim = Section("The assumptions", 20)
 
 # n, T, d from Lemma 6's explicit threshold on, and how many draws of each.
 LARGE = (((1, 2, 14_314), 6), ((1, 3, 20_000), 2), ((2, 2, 80_000), 3), ((3, 2, 180_463), 1))

@@ -12,7 +12,7 @@ from ..order import gd_limit_rate, theorem1_rate, turns
 from ..tamper import retold, stops, swaps
 from .figure2 import leads, of_the_first, read, retraced
 
-claim = Section("Figures 8 and 9", 15)
+claim = Section("Figures 8 and 9", 150)
 
 _FIG8 = "ten starts, |W_0| = 0.1 to 10, GD, 10^4 steps"
 _FIG9 = "MNIST digits, n, T = 20, 6, ten seeds"

@@ -10,7 +10,7 @@ from attnbias.experiments.networks import HALF
 from ..claim import UNDECIDED, Finding, Section
 from ..evidence import Evidence
 
-claim = Section("Networks", 16)
+claim = Section("Networks", 160)
 
 _LEAD = "SGD's training loss over that of {}, geometric mean along the run"
 # Which constant the paper's Polyak step has is lost: 2 is recalled [b], 1/2 that of Loizou et al.

@@ -13,7 +13,7 @@ from ..evidence import LONG
 from ..order import no_slower
 from ..tamper import retold
 
-claim = Section("A fixed decoder", 4, chapter="chap-gd-vs-ngd")
+claim = Section("A fixed decoder", 40, chapter="chap-gd-vs-ngd")
 
 NOTE = f"the pair of Section 3.3, ten starts and step sizes, {LONG:.0e} steps"
 

@@ -18,7 +18,7 @@ from .fixed_decoder import STALLED, alignment_order
 from .instances import instances
 from .setting import uneven
 
-claim = Section("A fixed decoder", 5)
+claim = Section("A fixed decoder", 50)
 
 #: 1 - (z - 0.7)^3: continuously differentiable, strictly decreasing, of slope 0 at 0.7.
 FLAT = Loss(

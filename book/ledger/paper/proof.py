@@ -24,7 +24,7 @@ from .fixed_decoder import alignment_order
 from .instances import instances, off_selected, uneven_start
 from .polyak import FALLING
 
-claim = Section("Its proof", 6)
+claim = Section("Its proof", 60)
 
 LEVELS = (3.0, 10.0, 30.0, 100.0)  # logit gaps of starts far out
 
