@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from attnbias.ledger.instances import COUNT, edge_instance, instances, slack_pair, uneven_start
-from attnbias.ledger.order import no_slower
-from attnbias.ledger.rules import FLAT
-from attnbias.ledger.setting import gaussian_queries, infeasible
 
 from attnbias import GD, NGD, check_assumption1, check_assumption2, make_separation_pair, train
 from attnbias.theorems.run import Run
 from attnbias.theorems.w.gap_sets import GapView, lemma7_sets, needed_eps
+from book.ledger.order import no_slower
+from book.ledger.paper.instances import COUNT, edge_instance, instances, slack_pair, uneven_start
+from book.ledger.paper.polyak import FLAT
+from book.ledger.paper.setting import gaussian_queries, infeasible
 
 
 @pytest.mark.parametrize("made", instances(), ids=lambda made: made.data.name)

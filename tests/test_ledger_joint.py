@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from attnbias.ledger.beyond_joint import loud_tokens
-from attnbias.ledger.figure3 import SHORT, until
-from attnbias.ledger.joint import hessian_norms, level_direction
-from attnbias.ledger.joint_instances import limit_problems, moving_runs
-from attnbias.ledger.joint_scope import alike_tokens
-from attnbias.ledger.tamper import bent, stops
 
 from attnbias import NGD, experiments, make_dm, solve_u_svm, train
 from attnbias.model import empirical_risk
 from attnbias.theorems import check_condition2
+from book.ledger.beyond.joint import loud_tokens
+from book.ledger.joint.figure3 import SHORT, until
+from book.ledger.joint.instances import limit_problems, moving_runs
+from book.ledger.joint.scope import alike_tokens
+from book.ledger.joint.setup import hessian_norms, level_direction
+from book.ledger.tamper import bent, stops
 
 EQ10 = NGD(0.1, decay=(2 / 3, 1))
 
