@@ -24,7 +24,7 @@ from attnbias import (
 from attnbias.data.degenerate import make_degenerate, make_two_sample_trap
 from attnbias.errors import DtypeError, NonFiniteError, RangeError
 from attnbias.geometry.constants import token_constants
-from attnbias.theorems.run import Run
+from attnbias.theorems.run import TraceView
 from attnbias.theorems.sharper.degenerate import STATEMENTS, check_degenerate_rate
 
 
@@ -97,7 +97,7 @@ def test_training_in_the_trap_never_turns(rule, scores, cosine):
 
 def test_printed_offsets():
     trace = degenerate_run(record=decades(6))
-    run = Run(make_degenerate(), trace)
+    run = TraceView(make_degenerate(), trace)
     printed = [1.5024, 3.8626, 6.2062, 8.5160, 10.8196, 13.1223]
     np.testing.assert_allclose(run.across[2:], printed, atol=6e-5)
     lag = run.across[2:] - np.log(0.5 * trace.step[2:])
@@ -131,7 +131,7 @@ def test_brackets_hold_for_any_step_in_any_rotation(eta, angle):
 
 def test_first_step_attains_the_lower_side():
     """From P = 0: c_1 = 2 eta / sqrt 5 and P_1 = eta / sqrt 5."""
-    run = Run(make_degenerate(), degenerate_run(1))
+    run = TraceView(make_degenerate(), degenerate_run(1))
     assert run.along[1] == pytest.approx(1 / math.sqrt(5), rel=CLOSED_FORM)
     assert run.across[1] == pytest.approx(0.5 / math.sqrt(5), rel=1e-9)
 

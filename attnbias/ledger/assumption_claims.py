@@ -17,7 +17,7 @@ from ..geometry.svm import solve_w_svm
 from ..geometry.tokens import gap_rows
 from ..rules import NGD
 from ..theorems import check_lemma6, check_theorem1
-from ..theorems.run import Run
+from ..theorems.run import TraceView
 from .claim import Claim, Finding, Refutation, judge
 from .evidence import EDGE, STEPS, Evidence
 from .instances import edge_instance, instances
@@ -144,7 +144,7 @@ def _no_further(e: Evidence) -> Finding:
             W0 = rows.combine(torch.linalg.solve(rows.gram(), gaps))
             run = e.run(train, made.data, NGD(made.ngd), 20, W0=W0, svm=made.svm, record=20)
             near += check_assumption1(made.data, phi=float(run.least_opt_score[0]))
-            log_rest = Run(made.data, run, made.svm).log_nonopt[:, ahead]
+            log_rest = TraceView(made.data, run, made.svm).log_nonopt[:, ahead]
             fallen.append(float(log_rest.max() - log_rest[0]))
         falls.append(max(fallen))
     words = "instances on which the optimal softmax of some sequence falls from its start"

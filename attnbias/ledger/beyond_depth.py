@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ..beyond.depth.checks import check_two_layers
-from ..beyond.depth.data import make_cue_pair, make_kindred, make_token_pairs
+from ..beyond.depth.data import make_cue_pair, make_token_pairs, make_two_hop
 from ..beyond.depth.dynamics import DepthTrace, train_two_layers
 from ..beyond.depth.geometry import predicted_selection
 from ..beyond.depth.queries import contrary_pairs
@@ -86,7 +86,7 @@ def _needs_two(e) -> Finding:
 def _ends(e) -> Finding:
     checks = []
     for seed in range(100, 110):
-        data = make_kindred(seed=seed)
+        data = make_two_hop(seed=seed)
         run = e.run(train_two_layers, data, NGD(1.0), 300, record=5)
         checks += check_two_layers(data, run)
     return judge(

@@ -9,7 +9,7 @@ import torch
 
 from ..beyond.losses.checks import check_any_loss
 from ..beyond.losses.constants import alignment_limit
-from ..beyond.losses.data import stretched, with_scores
+from ..beyond.losses.data import rescale_tokens, set_scores
 from ..beyond.losses.geometry import tail_direction
 from ..beyond.losses.losses import polynomial_loss, smooth_hinge
 from ..checks import Check
@@ -32,7 +32,7 @@ def _uneven(seed: int):
     """Three to five sequences of unequal scores, all of whose rows support W_mm."""
     n = 3 + seed % 3
     tops = torch.linspace(1, 3, n, dtype=torch.float64)
-    data = with_scores(make_dm(n, T=2, d=60, alpha=1.5, seed=seed), tops, 0 * tops)
+    data = set_scores(make_dm(n, T=2, d=60, alpha=1.5, seed=seed), tops, 0 * tops)
     return data, solve_w_svm(data)
 
 
@@ -64,7 +64,7 @@ def _constants(e) -> Finding:
 @functools.cache
 def tail_run(seed: int):
     """Joint training of three sequences of uneven sizes with the tail 1/z."""
-    data = stretched(make_dm(3, d=40, seed=seed), 0.5, 2)
+    data = rescale_tokens(make_dm(3, d=40, seed=seed), 0.5, 2)
     return data, train(data, NGD(0.1), 500, loss=polynomial_loss(1), train_u=True, record=2)
 
 

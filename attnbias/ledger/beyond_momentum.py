@@ -8,7 +8,7 @@ import math
 import numpy as np
 import torch
 
-from ..beyond.exponents.transient import largest_settling_step, offset_parts
+from ..beyond.exponents.transient import max_stable_step, offset_parts
 from ..beyond.momentum.checks import check_momentum_path, check_momentum_triple, check_single_row
 from ..beyond.momentum.dynamics import train_accelerated
 from ..checks import Check
@@ -122,7 +122,7 @@ def _logarithm(e) -> Finding:
 def settling_runs(seed: int) -> dict:
     """Dual acceleration with steps just below and just above the threshold."""
     data, svm = _instance(seed)
-    top = largest_settling_step(svm, DUAL)
+    top = max_stable_step(svm, DUAL)
     return {share: train_accelerated(data, share * top, 5000, svm=svm, record=[5000])
             for share in (0.95, 1.05)}  # fmt: skip
 
@@ -184,7 +184,7 @@ MOMENTUM = (
     ),
     _claim(
         "settling-step", "The offset of dual acceleration settles up to the step size "
-        "4 / (3 kappa) and no further.", "d", _threshold, "largest_settling_step(",
+        "4 / (3 kappa) and no further.", "d", _threshold, "max_stable_step(",
         Refutation("the short and the long steps change places",
                    {"settling_runs": swaps(0.95, 1.05)}),
         Refutation("1 - cosine ends a tenth higher", {"settling_runs": _LONGER}),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import itertools
 
-from ..beyond.overparam.data import make_faint, without_channel
+from ..beyond.overparam.data import drop_signal_feature, make_weak_signal
 from ..beyond.overparam.geometry import wendel_share
 from ..checks import Check
-from ..dynamics.starts import start_against
+from ..dynamics.starts import adversarial_init
 from ..dynamics.train import train
 from ..errors import InfeasibleError
 from ..geometry.svm import solve_w_svm
@@ -24,7 +24,7 @@ STEPS, FAR = 3000, 10.0
 @functools.cache
 def count_feasible(n: int, correlation: float, seed: int) -> int:
     """How many of the choices of optimal tokens of n pairs in the plane are feasible."""
-    data = without_channel(make_faint(n, 2, 2, correlation=correlation, seed=seed))
+    data = drop_signal_feature(make_weak_signal(n, 2, 2, correlation=correlation, seed=seed))
     return sum(_feasible(data, opt) for opt in itertools.product((0, 1), repeat=n))
 
 
@@ -49,9 +49,9 @@ def _final_scores(e, correlation: float) -> list[float]:
     ends = []
     for seed in SEEDS:
         n, T = SHAPES[seed % len(SHAPES)]
-        data = make_faint(n, T, 4 * n * T, correlation=correlation, seed=seed)
+        data = make_weak_signal(n, T, 4 * n * T, correlation=correlation, seed=seed)
         svm = solve_w_svm(data)
-        start = start_against(svm, FAR)
+        start = adversarial_init(svm, FAR)
         run = e.run(train, data, NGD(0.5), STEPS, W0=start, svm=svm, record=[STEPS])
         ends.append(float(run.opt_score[-1]))
     return ends
@@ -81,7 +81,7 @@ BEYOND_OVERPARAM = (
         "For two tokens a sequence the W-SVM is feasible for Wendel's share of the choices.",
         "c",
         _counting,
-        "data = without_channel(make_faint(n, 2, 2, correlation=rho, seed=n))",
+        "data = drop_signal_feature(make_weak_signal(n, 2, 2, correlation=rho, seed=n))",
         Refutation("two choices more are feasible", {"count_feasible": lambda count: count + 2}),
     ),
     _claim(
@@ -89,7 +89,7 @@ BEYOND_OVERPARAM = (
         "At d = 4 nT independent features bring even starts against W_mm home.",
         "d",
         _plain,
-        '"data": {"model": make_faint, "n": 6, "T": 4, "d": dims, "correlation": rhos',
+        '"data": {"model": make_weak_signal, "n": 6, "T": 4, "d": dims, "correlation": rhos',
         Refutation(
             "runs end with half the softmax", {"train": each(series(log_nonopt_score=-0.69))}
         ),
@@ -99,7 +99,7 @@ BEYOND_OVERPARAM = (
         "With features that share an axis dimension alone is not enough.",
         "d",
         _correlated,
-        '"data": {"model": make_faint, "n": 6, "T": 4, "d": dims, "correlation": rhos',
+        '"data": {"model": make_weak_signal, "n": 6, "T": 4, "d": dims, "correlation": rhos',
         Refutation("all runs come home", {"train": each(series(log_nonopt_score=-9.0))}),
     ),
 )

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import torch
 
-from ..beyond.exponents.transient import settling_rate
+from ..beyond.exponents.transient import transient_rate
 from ..beyond.local.geometry import check_locally_optimal, selected_tokens
 from ..beyond.norms.dynamics import MatrixRun
 from ..beyond.norms.geometry import solve_norm_svm
@@ -38,7 +38,7 @@ def _local_ends(e) -> Finding:
         tokens = selected_tokens(data, W[-1])
         svm = solve_w_svm(data, tokens)
         first, last = (float(svm.rows.gaps(each)[svm.dual > 0].min()) for each in W)
-        if settling_rate(data, svm) * first > SETTLED:
+        if transient_rate(data, svm) * first > SETTLED:
             settled += 1
             checks += [*check_locally_optimal(data, tokens, svm=svm)]
             error = alignment_error(W.numpy(), svm.weights)

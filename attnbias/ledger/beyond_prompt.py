@@ -16,7 +16,7 @@ from ..beyond.prompt.data import prompt_keys, prompt_of, prompt_queries
 from ..beyond.prompt.examples import make_joint_prompts, make_prompt_triple, make_score_pair
 from ..beyond.prompt.geometry import moving_margin
 from ..checks import Check
-from ..data.unequal_scores import make_spread
+from ..data.unequal_scores import make_unequal_scores
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
 from ..geometry.relaxed import solve_relaxed_svm
@@ -48,7 +48,7 @@ def _on_triple(height: float) -> torch.Tensor:
 
 def _random(seed: int):
     """Tokens of equal wrong scores, and a prompt."""
-    data = make_spread(*SHAPES[seed % len(SHAPES)], spread=0.0, seed=seed)
+    data = make_unequal_scores(*SHAPES[seed % len(SHAPES)], spread=0.0, seed=seed)
     generator = torch.Generator().manual_seed(seed)
     return data, torch.randn(data.d, generator=generator, dtype=torch.float64)
 

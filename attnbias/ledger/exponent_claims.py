@@ -8,7 +8,7 @@ import numpy as np
 
 from ..beyond.exponents.claims import claims
 from ..beyond.exponents.geometry import triple_bracket
-from ..beyond.exponents.transient import largest_settling_step, settling_rate
+from ..beyond.exponents.transient import max_stable_step, transient_rate
 from ..checks import Check
 from ..data import make_example1
 from ..data.degenerate import make_degenerate
@@ -48,8 +48,8 @@ def fresh_run(seed: int) -> tuple[float, float, Trace]:
     """Settling rate, margin and a run with steps of half the largest that settles."""
     data = make_example1(*SHAPES[seed % len(SHAPES)], sigma=0.3, seed=seed)
     svm = solve_w_svm(data)
-    rule = NGD(largest_settling_step(svm) / 2)
-    return settling_rate(data, svm), svm.margin, train(data, rule, 10**5, svm=svm, record=60)
+    rule = NGD(max_stable_step(svm) / 2)
+    return transient_rate(data, svm), svm.margin, train(data, rule, 10**5, svm=svm, record=60)
 
 
 def _fresh(e) -> tuple[list[Check], str]:

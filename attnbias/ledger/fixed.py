@@ -10,12 +10,12 @@ from ..checks import Check
 from ..data import Dataset
 from ..model import empirical_risk
 from ..theorems import (
+    check_fast_rate,
     check_lemma1,
-    check_m2,
     check_theorem1,
     check_theorem6,
 )
-from ..theorems.run import Run
+from ..theorems.run import TraceView
 from .claim import Claim, Finding, Refutation, judge, starting
 from .evidence import EDGE, Evidence, on_instances
 from .instances import instances
@@ -37,7 +37,7 @@ def _theorem1(e: Evidence) -> Finding:
     squared = alignment_order(e, "NGD", lambda t: t**-2.0)
     return judge(
         [*order, *on_instances(e, check_theorem1)],
-        sharper=[*squared, *starting(on_instances(e, check_m2), *M2_ROWS)],
+        sharper=[*squared, *starting(on_instances(e, check_fast_rate), *M2_ROWS)],
         show="1 - cosine, largest",
         note=f"{EDGE}; 1/t^2 holds as well",
     )
@@ -52,7 +52,7 @@ def _lemma1(e: Evidence) -> Finding:
 def _others_vanish(e: Evidence) -> Finding:
     checks = []
     for made, run in e.instance_runs("NGD"):
-        log_other = Run(made.data, run, made.svm).log_other.max(axis=1)
+        log_other = TraceView(made.data, run, made.svm).log_other.max(axis=1)
         name = "-1 / log of the largest score of another token"
         checks.append(no_slower(name, run.step, -1 / log_other, lambda t: 1 / t))
         checks.append(Check("log of that score at the end", float(log_other[-1]), -100.0))
@@ -115,7 +115,7 @@ def _theorem6(e: Evidence) -> Finding:
     )
 
 
-# Of check_m2, what speaks of every instance: a row on an explicit constant asks for more.
+# Of check_fast_rate, what speaks of every instance: a row on an explicit constant asks for more.
 M2_ROWS = ("relative growth", "1 - cosine(W_t, W_mm), against")
 STALLED = {"instance_runs": retold(W_alignment_error=0.5)}
 

@@ -19,7 +19,7 @@ from ..theorems import (
     check_theorem2,
 )
 from ..theorems.joint.constants import power_sum
-from ..theorems.run import Run
+from ..theorems.run import TraceView
 from .claim import Claim, Finding, Refutation, judge
 from .evidence import Evidence
 from .joint_instances import LIMIT, MOVING, RUNS, Runs, dm_data, limit_problems
@@ -73,7 +73,7 @@ def _lemma11(e: Evidence) -> Finding:
     )
     worst = 1.0
     for data, run in moving:
-        apart = np.ptp(Run(data, run).log_loss, axis=1)
+        apart = np.ptp(TraceView(data, run).log_loss, axis=1)
         words = "log of the largest ratio of two losses where attention saturates"
         checks.append(no_slower(words, run.step, apart, np.ones_like))
         worst = max(worst, math.exp(apart.max()))

@@ -13,12 +13,12 @@ from ..rules import NGD
 from ..theorems import (
     check_assumption1_feasible,
     check_degenerate_rate,
-    check_m1,
-    check_m2,
-    check_m3,
+    check_fast_rate,
+    check_rate,
+    check_rate_lower_bound,
     check_theorem6,
 )
-from ..theorems.run import Run
+from ..theorems.run import TraceView
 from .claim import Claim, Finding, Refutation, judge, starting, undecided
 from .evidence import EDGE, Evidence, on_instances
 from .fixed import GD_ROOM, M2_ROWS, STALLED, alignment_order, gd_rate
@@ -29,7 +29,7 @@ from .tamper import retold, stops
 
 def _m1_every_rule(e: Evidence) -> Finding:
     rules = ("GD", "NGD", "Polyak")
-    checks = [check for rule in rules for check in on_instances(e, check_m1, rule)]
+    checks = [check for rule in rules for check in on_instances(e, check_rate, rule)]
     for rule in rules:
         for _, run in e.instance_runs(rule):
             moved, rate = run.path_length > 0, 1 / np.maximum(run.path_length, 1e-300)
@@ -44,7 +44,7 @@ def _without_A(e) -> int:
     """On how many instances |P_t|^2 exceeds what M1 would allow without its constant A."""
     broken = 0
     for made, run in e.instance_runs("NGD"):
-        r = Run(made.data, run, made.svm)
+        r = TraceView(made.data, run, made.svm)
         turned = np.flatnonzero(r.along >= 0)[0]
         path = r.trace.path_length - r.trace.path_length[turned]
         allowed = r.across[turned] ** 2 + r.trace.longest_step * path
@@ -53,14 +53,16 @@ def _without_A(e) -> int:
 
 
 def _m2(e: Evidence) -> Finding:
-    checks = [check for rule in ("NGD", "Polyak") for check in on_instances(e, check_m2, rule)]
+    checks = [
+        check for rule in ("NGD", "Polyak") for check in on_instances(e, check_fast_rate, rule)
+    ]
     checks = starting(checks, *M2_ROWS)
     return judge(checks, show="relative growth", note=f"NGD and Polyak; {EDGE}")
 
 
 def _m3(e: Evidence) -> Finding:
     rules = ("GD", "NGD", "Polyak")
-    checks = [check for rule in rules for check in on_instances(e, check_m3, rule)]
+    checks = [check for rule in rules for check in on_instances(e, check_rate_lower_bound, rule)]
     return judge(checks, show="1 - cosine", note=f"GD, NGD and Polyak; {EDGE}")
 
 
@@ -136,7 +138,7 @@ OURS = (
         "chap-master",
         "c",
         _m1_every_rule,
-        calls="check_m1(data, run",
+        calls="check_rate(data, run",
         refuted_by=(
             Refutation("W stays at 1 - cosine 0.5", STALLED),
             Refutation("W stops turning", {"instance_runs": stops("W_alignment_error")}),
@@ -149,7 +151,7 @@ OURS = (
         "chap-two-rates",
         "c",
         _m2,
-        calls="check_m2(data, ngd",
+        calls="check_fast_rate(data, ngd",
         refuted_by=(
             Refutation(
                 "the part across W_mm grows like log t",
@@ -170,7 +172,7 @@ OURS = (
         "chap-two-rates",
         "c",
         _m3,
-        calls="check_m3(data, run",
+        calls="check_rate_lower_bound(data, run",
         refuted_by=(
             Refutation(
                 "1 - cosine is half as large",

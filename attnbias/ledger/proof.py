@@ -17,7 +17,7 @@ from ..theorems import (
     check_lemma5,
     check_lemma7,
 )
-from ..theorems.run import Run
+from ..theorems.run import TraceView
 from ..theorems.w.gap_sets import GapView, needed_eps
 from .claim import Claim, Finding, Refutation, judge, undecided
 from .evidence import EDGE, Evidence, on_instances
@@ -72,7 +72,7 @@ def _preference(runs, note: str) -> Finding:
     for made, run in runs:
         found = _lemma7_rows(made, run)
         checks += found
-        least.append(needed_eps(GapView(Run(made.data, run, made.svm))).max())
+        least.append(needed_eps(GapView(TraceView(made.data, run, made.svm))).max())
         middle += any(
             c.statement.endswith("I_2, the largest, against eps") and not c.vacuous for c in found
         )

@@ -12,12 +12,12 @@ from .joint.theorem4 import (
     check_theorem10,
 )
 from .order import check_order
-from .run import Run
+from .run import TraceView
 from .sharper.degenerate import check_degenerate_rate
 from .sharper.feasible import check_assumption1_feasible
-from .sharper.m1 import check_m1
-from .sharper.m2 import check_m2
-from .sharper.m3 import check_m3
+from .sharper.m1 import check_rate
+from .sharper.m2 import check_fast_rate
+from .sharper.m3 import check_rate_lower_bound
 from .sharper.separation import check_gd_lower_bound, check_ngd_separation
 from .w.correlation import check_lemma4, check_lemma5
 from .w.gap_sets import lemma7_sets
@@ -32,7 +32,7 @@ from .w.theorem6 import check_theorem6
 from .w.theorem7 import check_polyak_sandwich, check_theorem7
 
 __all__ = [
-    "Run",
+    "TraceView",
     "check_assumption1_feasible",
     "check_condition1",
     "check_condition2",
@@ -54,9 +54,9 @@ __all__ = [
     "check_lemma12",
     "check_lemma13",
     "check_loss_without_decay",
-    "check_m1",
-    "check_m2",
-    "check_m3",
+    "check_rate",
+    "check_fast_rate",
+    "check_rate_lower_bound",
     "check_ngd_separation",
     "check_order",
     "check_polyak_sandwich",

@@ -15,7 +15,7 @@ MEASURED = 1e-9
 NO_OFFSET = 1e-12
 FLOOR = NO_OFFSET**2
 # Softmax scores under this one are not recorded as numbers that bounds could use.
-SMALLEST_SCORE = 1e-300
+SMALLEST_SOFTMAX = 1e-300
 
 
 class Statement(NamedTuple):
@@ -41,7 +41,7 @@ class Statement(NamedTuple):
 
         Parameters
         ----------
-        run : Run
+        run : TraceView
         values : (R,) array
         bounds, rounding : (R,) arrays or floats
         keep : (R,) bool, optional
@@ -101,11 +101,11 @@ def full_steps(run) -> str:
     return "not every step has the length step_size: the cap on the step size bound"
 
 
-def score_stays_up(run, phi) -> str:
+def softmax_stays_up(run, phi) -> str:
     """'' or why `phi` (None: the smallest score of the run) is no lower bound on the scores."""
     least = float(run.trace.least_opt_score[-1])
-    if not least > SMALLEST_SCORE:
-        return f"an optimal token's softmax score falls below {SMALLEST_SCORE:g}"
+    if not least > SMALLEST_SOFTMAX:
+        return f"an optimal token's softmax score falls below {SMALLEST_SOFTMAX:g}"
     if phi is not None and not least >= phi:
         return f"an optimal token's softmax score falls to {least:.3g}, under phi = {phi:.3g}"
     return ""

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...checks import CheckTable
-from ...theorems.run import Run
+from ...theorems.run import TraceView
 from ...theorems.sharper.degenerate import degenerate_fault
 from ...theorems.statements import FLOOR, MEASURED, Statement, alignment_recorded, refused
 
@@ -21,7 +21,7 @@ ACROSS_BELOW = Statement(
 ACROSS_ABOVE = Statement("|P_t|, against log(1 + eta' e^(eta' + C) t)", "the triple, ours")
 
 
-def path_scale(run: Run) -> np.ndarray:
+def path_scale(run: TraceView) -> np.ndarray:
     """(R,) s_t: how far W would be from W_0 if all unit directions were one.
 
     eta t for NGD; eta / (1 - beta) (t - beta (1 - beta^t) / (1 - beta)) for the heavy ball;
@@ -34,7 +34,7 @@ def path_scale(run: Run) -> np.ndarray:
     return eta / (1 - beta) * (t - beta * (1 - beta**t) / (1 - beta))
 
 
-def accelerated(run: Run) -> bool:
+def accelerated(run: TraceView) -> bool:
     """Whether the run is of `train_accelerated`."""
     return run.rule["name"].startswith("DualAcceleration")
 
@@ -72,7 +72,7 @@ def check_momentum_path(data, trace, *, svm=None) -> CheckTable:
     >>> check_momentum_path(data, train_accelerated(data, 0.1, 1000)).all_hold
     True
     """
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     reason = run.refuse(_unfit(run), run.needs_assumption2(), run.needs_start())
     if reason:
         return refused((BELOW, ABOVE), reason)
@@ -121,7 +121,7 @@ def check_single_row(data, trace, *, svm=None) -> CheckTable:
     >>> check_single_row(data, train(data, NGD(0.5, momentum=0.9), 1000, W0=W0)).all_hold
     True
     """
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     one = "" if run.N == 1 else f"for one constraint, not {run.N}"
     reason = run.refuse(one, _unfit(run), run.needs_start(), alignment_recorded(run))
     if reason:
@@ -180,7 +180,7 @@ def check_momentum_triple(data, trace, *, svm=None) -> CheckTable:
     >>> check_momentum_triple(data, train(data, NGD(0.1, momentum=0.9), 1000)).all_hold
     True
     """
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     other = "for a heavy ball, not dual acceleration" if accelerated(run) else ""
     reason = run.refuse(
         other, _unfit(run), degenerate_fault(run), run.needs_assumption2(),
@@ -203,7 +203,7 @@ def check_momentum_triple(data, trace, *, svm=None) -> CheckTable:
     )
 
 
-def _unfit(run: Run) -> str:
+def _unfit(run: TraceView) -> str:
     """'' or what keeps s_t from being the path's scale."""
     if run.kind != "NGD" or run.joint:
         return "for normalised gradients, with or without momentum, u fixed"

@@ -16,7 +16,7 @@ from ...geometry.tokens import resolve_opt
 from ..statements import MEASURED, Statement, made_by
 from .conditions import log_term
 from .constants import GAP_RATIO, LOSS_RATIO, joint_constants
-from .run import JointRun
+from .run import JointView
 
 _NORMS = Statement(
     "largest |norm^2 / (sigma^2 d) - 1| of a token, with alpha sigma if optimal", "Lemma 9"
@@ -144,7 +144,7 @@ def check_lemma10(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
     >>> [check.verdict for check in check_lemma10(data, trace)]
     ['holds', 'holds', 'holds', 'holds']
     """
-    joint = JointRun(data, trace, svm)
+    joint = JointView(data, trace, svm)
     statements = (_U_NORM, _U_POWER, _W_NORM, _W_LOG)
     reason = joint.refuse_start()
     if reason:
@@ -209,7 +209,7 @@ def check_lemma11(
     >>> [check.verdict for check in check_lemma11(data, trace)]
     ['holds', 'holds', 'holds', 'holds', 'holds', 'holds']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
+    joint = JointView(data, trace, svm, assume=assume_conditions)
     reason = joint.refuse()
     if reason:
         statements = (_GAP, _GAP_TOP, _GAP_RATIO, _SCORE, _GROWS, _RATIO)
@@ -235,7 +235,7 @@ def check_lemma11(
     )
 
 
-def _gap_growth(joint: JointRun) -> Check:
+def _gap_growth(joint: JointView) -> Check:
     """Least <z_k, -grad L> / |grad L| of sequences whose opt score is at most 3/4."""
     run = joint.run
     open_rows = (run.log_opt <= math.log(0.75))[:, run.sequence]

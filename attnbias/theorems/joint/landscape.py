@@ -12,7 +12,7 @@ from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..statements import MEASURED, Statement
-from .run import JointRun
+from .run import JointView
 from .step import Segment
 
 _SEPARATED = Statement(
@@ -70,7 +70,7 @@ def check_lemma12(
     >>> [check.verdict for check in check_lemma12(data, trace)]
     ['holds']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
+    joint = JointView(data, trace, svm, assume=assume_conditions)
     reason = joint.refuse()
     if reason:
         return joint.refused((_SEPARATED,), reason)
@@ -125,7 +125,7 @@ def check_lemma13(
     >>> [check.verdict for check in check_lemma13(data, trace)]
     ['holds', 'holds', 'holds', 'holds', 'holds']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
+    joint = JointView(data, trace, svm, assume=assume_conditions)
     reason = joint.refuse()
     if reason:
         rows = [
@@ -143,14 +143,14 @@ def check_lemma13(
     return CheckTable([*rows, *_hessian(joint)])
 
 
-def _mean_direction(joint: JointRun) -> np.ndarray:
+def _mean_direction(joint: JointView) -> np.ndarray:
     """ubar: the unit vector along the sum of labelled optimal tokens."""
     opt = joint.run.rows.opt.cpu().numpy()
     total = joint.labels @ joint.tokens[np.arange(joint.run.n), opt]
     return total / np.linalg.norm(total)
 
 
-def _segment(joint: JointRun) -> Check:
+def _segment(joint: JointView) -> Check:
     segment = Segment(joint)
     rise = np.max([segment.log_loss(part) for part in np.linspace(0, 1, _POINTS)], axis=0)
     rise = rise - segment.log_loss(0.0)
@@ -161,7 +161,7 @@ def _segment(joint: JointRun) -> Check:
     return joint.along(_SEGMENT, rise, _CONTROL, keep, rounding=rounding, reason=words)
 
 
-def _hessian(joint: JointRun) -> list[Check]:
+def _hessian(joint: JointView) -> list[Check]:
     run = joint.run
     two = not run.data.mask[:, 2:].any()
     statements = [_HESSIAN, _HESSIAN_TWO] if two else [_HESSIAN]
@@ -179,7 +179,7 @@ def _hessian(joint: JointRun) -> list[Check]:
     return checks
 
 
-def hessian_over_loss(joint: JointRun) -> np.ndarray:
+def hessian_over_loss(joint: JointView) -> np.ndarray:
     """(R,) spectral norm of the Hessian of L in (u, W), over L.
 
     With h_i = y_i Phi_i a function of the scores and logits v of a sequence, the Hessian over
@@ -198,7 +198,7 @@ def hessian_over_loss(joint: JointRun) -> np.ndarray:
     )
 
 
-def _roots(joint: JointRun) -> tuple[np.ndarray, np.ndarray]:
+def _roots(joint: JointView) -> tuple[np.ndarray, np.ndarray]:
     """Symmetric roots of the Gram matrices of scores and of logits, (nT, nT) each."""
     flat = joint.tokens.reshape(-1, joint.run.data.d)
     gram, T = flat @ flat.T, joint.tokens.shape[1]
@@ -213,7 +213,7 @@ def _root(gram: np.ndarray) -> np.ndarray:
     return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
 
 
-def _score_spread(joint: JointRun) -> np.ndarray:
+def _score_spread(joint: JointView) -> np.ndarray:
     """(R, n, T) score minus the softmax's mean score; 0 at padding."""
     run = joint.run
     mean = run.top - run.margin  # of top - score

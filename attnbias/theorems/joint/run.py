@@ -10,7 +10,7 @@ import numpy as np
 from ..._validate import require_flag
 from ...checks import Check, CheckTable
 from ...geometry.svm import SVMSolution, solve_u_svm
-from ..run import Run
+from ..run import TraceView
 from ..statements import Statement
 from .conditions import check_condition2
 from .constants import JointConstants, joint_constants, power_sum
@@ -18,26 +18,26 @@ from .constants import JointConstants, joint_constants, power_sum
 NO_STEP = "no step after the start is recorded"
 
 
-class JointRun:
-    """A `Run` in which u was trained too, by Eq. 10.
+class JointView:
+    """A `TraceView` in which u was trained too, by Eq. 10.
 
     Parameters
     ----------
     data, trace, svm
-        As of a Run.
+        As of a TraceView.
     assume : bool
         Leave Condition 2, T = 2 and the exponents p < 1 and q = 1 unchecked; every statement
         then says so.
 
     Attributes
     ----------
-    run : Run
+    run : TraceView
     constants : JointConstants
     """
 
     def __init__(self, data, trace, svm: SVMSolution | None = None, *, assume: bool = False):
         self.assume = require_flag("assume_conditions", assume)
-        self.run = Run(data, trace, svm)
+        self.run = TraceView(data, trace, svm)
 
     # Eq. 10
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .run import JointRun
+from .run import JointView
 
 
 class Segment:
@@ -15,7 +15,7 @@ class Segment:
 
     Parameters
     ----------
-    joint : JointRun
+    joint : JointView
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Segment:
         <z_k, W_{t+1} - W_t>; 0 where W's gradient vanishes, as at u_0 = 0.
     """
 
-    def __init__(self, joint: JointRun):
+    def __init__(self, joint: JointView):
         self.run = run = joint.run
         p, q = joint.decay
         late = run.step[:, None] + 1.0
@@ -50,7 +50,7 @@ class Segment:
         return high[:, 0] + np.log(np.exp(log - high).mean(axis=1))
 
 
-def _score_direction(joint: JointRun) -> tuple[np.ndarray, np.ndarray]:
+def _score_direction(joint: JointView) -> tuple[np.ndarray, np.ndarray]:
     """(R, n) and (R, N): change of top scores and of score gaps for a unit step of u."""
     run, shape = joint.run, joint.softmax.shape
     unit = joint.pull / np.linalg.norm(joint.pull, axis=1, keepdims=True)
@@ -61,7 +61,7 @@ def _score_direction(joint: JointRun) -> tuple[np.ndarray, np.ndarray]:
     return top, top[:, run.sequence] - scores[:, run.sequence, token]
 
 
-def _gap_direction(joint: JointRun) -> np.ndarray:
+def _gap_direction(joint: JointView) -> np.ndarray:
     """(R, N): change of the logit gaps for a unit step of W."""
     run = joint.run
     moving = np.isfinite(run.log_scale)

@@ -11,7 +11,7 @@ from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..statements import MEASURED, Statement
-from .run import NO_STEP, JointRun
+from .run import NO_STEP, JointView
 
 _RATE = Statement(
     "log(1 / L), against 0.4 sqrt(a/n) U_t with U_t = eta sum_{s<=t} s^-p", "Theorem 2/8", ">="
@@ -69,7 +69,7 @@ def check_theorem2(
     >>> [check.verdict for check in check_theorem2(data, trace)]
     ['holds', 'holds', 'holds', 'holds']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
+    joint = JointView(data, trace, svm, assume=assume_conditions)
     pairs = [(_RATE, _CONVERSE)]
     if not joint.refuse_rule() and math.isclose(joint.decay[0], 2 / 3):
         pairs.append((_RATE_ROOT, _CONVERSE_ROOT))
@@ -114,14 +114,14 @@ def check_loss_without_decay(
     >>> [check.verdict for check in check_loss_without_decay(data, trace)]
     ['holds', 'holds']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
+    joint = JointView(data, trace, svm, assume=assume_conditions)
     if not joint.refuse_rule() and joint.decay[0] != 0:
         reason = f"for a step of u without decay, p = 0; here p = {joint.decay[0]:g}"
         return joint.refused((_RATE_LINE, _CONVERSE_LINE), reason)
     return _both_sides(joint, [(_RATE_LINE, _CONVERSE_LINE)])
 
 
-def _both_sides(joint: JointRun, pairs) -> CheckTable:
+def _both_sides(joint: JointView, pairs) -> CheckTable:
     """Each pair: the rate, which asks for all hypotheses, and its converse, for the start alone."""
     reason, start = joint.refuse(), joint.refuse_start()
     fall = -joint.run.trace.log_loss
@@ -141,7 +141,7 @@ def _both_sides(joint: JointRun, pairs) -> CheckTable:
     return CheckTable(rows)
 
 
-def _bounds(joint: JointRun, rate: Statement) -> tuple[np.ndarray, np.ndarray]:
+def _bounds(joint: JointView, rate: Statement) -> tuple[np.ndarray, np.ndarray]:
     """(R,) each: the least and the largest log(1 / L) that are claimed."""
     c, U = joint.constants, joint.u_path()
     if rate is not _RATE_ROOT:

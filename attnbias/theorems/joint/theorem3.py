@@ -13,7 +13,7 @@ from ...geometry.constants import lambert
 from ...geometry.svm import SVMSolution
 from ..statements import MEASURED, NO_OFFSET, Statement
 from .constants import GAP_RATIO, LOSS_RATIO
-from .run import JointRun
+from .run import JointView
 
 _GROWS = Statement(
     "|W_t|, against (eta Xi / (2 B^2)) log((t + 1) / 2)", "Theorem 3/9, Eq. 55", ">="
@@ -73,7 +73,7 @@ def check_theorem3(
     >>> [check.verdict for check in check_theorem3(data, trace)]
     ['holds', 'holds', 'holds, vacuous', 'holds']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
+    joint = JointView(data, trace, svm, assume=assume_conditions)
     reason = joint.refuse()
     if reason:
         return joint.refused((_GROWS, _TOP, _RATE, _CONE), reason)
@@ -101,7 +101,7 @@ def check_theorem3(
     )
 
 
-def _rate(joint: JointRun, path, settings) -> Check:
+def _rate(joint: JointView, path, settings) -> Check:
     run, c = joint.run, joint.constants
     # N' = n (T - 1) rows, four times for softmax scores of at least 1/2
     Lambda = float(lambert(math.log(4 * run.N / math.e * LOSS_RATIO * GAP_RATIO)))

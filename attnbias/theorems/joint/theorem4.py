@@ -12,7 +12,7 @@ from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..statements import Statement
 from .constants import LOSS_RATIO, first_step, power_sum
-from .run import JointRun
+from .run import JointView
 
 _MARGIN = Statement(
     "smallest y_i u_t'x_{i,opt} / |u_t|, against 0.39 gamma_* - log n / U_t", "Theorem 4/10", ">="
@@ -74,7 +74,7 @@ def check_theorem4(
     >>> [check.verdict for check in check_theorem4(data, trace)]
     ['holds, vacuous', 'holds']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
+    joint = JointView(data, trace, svm, assume=assume_conditions)
     reason = joint.refuse()
     if reason:
         return joint.refused((_MARGIN, _POSITIVE), reason)
@@ -124,7 +124,7 @@ def check_sharper_theorem4(
 
     Notes
     -----
-    Source: ours, [c]. avg_t counts unrecorded iterations by `mean_nonopt_score`, never too low.
+    Source: ours, [c]. avg_t counts unrecorded iterations by `mean_nonopt_softmax`, never too low.
 
     Examples
     --------
@@ -134,11 +134,11 @@ def check_sharper_theorem4(
     >>> [check.verdict for check in check_sharper_theorem4(data, trace)]
     ['holds, vacuous']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
+    joint = JointView(data, trace, svm, assume=assume_conditions)
     reason = joint.refuse()
     if reason:
         return joint.refused((_SHARPER,), reason)
-    average, best = mean_nonopt_score(joint), joint.u_svm.margin
+    average, best = mean_nonopt_softmax(joint), joint.u_svm.margin
     bounds = _sharper_bound(joint, average)
     small = best / (best + math.sqrt(joint.constants.a))
     fields = {
@@ -180,7 +180,7 @@ def check_decoder_direction(
 
     Notes
     -----
-    Source: ours, [c]. avg_t counts unrecorded iterations by `mean_nonopt_score`, never too low.
+    Source: ours, [c]. avg_t counts unrecorded iterations by `mean_nonopt_softmax`, never too low.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def check_decoder_direction(
     >>> [check.verdict for check in check_decoder_direction(data, trace)]
     ['not applicable']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
+    joint = JointView(data, trace, svm, assume=assume_conditions)
     reason = joint.refuse()
     if reason:
         return joint.refused((_DIRECTION,), reason)
@@ -198,7 +198,7 @@ def check_decoder_direction(
     needed = 10 * math.log(run.n) / joint.u_svm.margin
     keep = (run.step > 0) & (needed <= U)
     start = first_step(needed / joint.eta, p)
-    average = mean_nonopt_score(joint)
+    average = mean_nonopt_softmax(joint)
     bounds, path = _direction_bound(joint, average)
     small = 1 / (3 * 9.7 * math.sqrt(run.n))
     fields = {
@@ -212,7 +212,7 @@ def check_decoder_direction(
     )
 
 
-def mean_nonopt_score(joint: JointRun) -> np.ndarray:
+def mean_nonopt_softmax(joint: JointView) -> np.ndarray:
     """(R,) upper bound on avg_t, exact where all iterations up to t are recorded.
 
     Between records r and r' a logit gap changes by at most D = |z_k| times the length of W's
@@ -242,13 +242,13 @@ def _nonopt(run, gaps: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(np.minimum(low[:, 0], 700.0)) / rest)  # exp(710) would overflow
 
 
-def _margin(joint: JointRun) -> np.ndarray:
+def _margin(joint: JointView) -> np.ndarray:
     """(R,) smallest y_i u_t'x_{i,opt} / |u_t|; NaN at u_0 = 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return joint.run.top.min(axis=1) / joint.run.trace.u_norm
 
 
-def _sharper_bound(joint: JointRun, average) -> np.ndarray:
+def _sharper_bound(joint: JointView, average) -> np.ndarray:
     c, best, p = joint.constants, joint.u_svm.margin, joint.decay[0]
     root = math.sqrt(c.a)
     squares = joint.eta**2 * power_sum(joint.run.step, 2 * p)
@@ -257,7 +257,7 @@ def _sharper_bound(joint: JointRun, average) -> np.ndarray:
         return best - (best + root) * average - remainder / joint.u_path()
 
 
-def _direction_bound(joint: JointRun, average) -> tuple[np.ndarray, float]:
+def _direction_bound(joint: JointView, average) -> tuple[np.ndarray, float]:
     """(R,) the bound, and the U_t at which its first term alone is 2."""
     c, U = joint.constants, joint.u_path()
     speed = 2 * math.log(LOSS_RATIO) / c.tau + joint.eta
@@ -265,7 +265,7 @@ def _direction_bound(joint: JointRun, average) -> tuple[np.ndarray, float]:
         return 6 * (speed / U + 9.7 * math.sqrt(c.n) * average), 3 * speed
 
 
-def _saturation(joint: JointRun, average, small: float) -> str:
+def _saturation(joint: JointView, average, small: float) -> str:
     """In words: how small avg_t must be, and how late that is at the earliest.
 
     A logit gap is at most |z_k| times the length of W's path, eta log t for q = 1.
@@ -278,7 +278,7 @@ def _saturation(joint: JointRun, average, small: float) -> str:
     return f"{words}, for which log t must exceed {needed:.3g}"
 
 
-def _bite(joint: JointRun, bounds, best: float) -> dict:
+def _bite(joint: JointView, bounds, best: float) -> dict:
     """Fields of a Check: whether Theorem 4's bound is positive anywhere, and from which t."""
     needed = math.log(joint.run.n) / (0.39 * best) / joint.eta
     start = first_step(needed, joint.decay[0])

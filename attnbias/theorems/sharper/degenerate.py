@@ -10,7 +10,7 @@ from ...checks import CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..run import Run
+from ..run import TraceView
 from ..statements import MEASURED, Statement, alignment_recorded, full_steps, refused
 from .separation import EXACT
 
@@ -76,7 +76,7 @@ def check_degenerate_rate(
     >>> check_degenerate_rate(data, train(data, NGD(0.5), 1000)).all_hold
     True
     """
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     reason = run.refuse(
         run.needs_rule("NGD"),
         degenerate_fault(run),
@@ -103,7 +103,7 @@ def check_degenerate_rate(
     )
 
 
-def degenerate_fault(run: Run) -> str:
+def degenerate_fault(run: TraceView) -> str:
     """'' or how the data differ from the degenerate triple, rotations aside."""
     if run.joint or run.n != 1 or run.N != 2 or int(run.rows.opt[0]) != 0:
         return "for one sequence of three tokens with the query optimal, u fixed"
@@ -117,7 +117,7 @@ def degenerate_fault(run: Run) -> str:
     return ""
 
 
-def _rates(run: Run, low_across, high_across, low_along, reach):
+def _rates(run: TraceView, low_across, high_across, low_along, reach):
     """P^2 / (2 (c^2 + P^2)) <= 1 - cosine <= P^2 / (2 c^2), with c and P at their brackets."""
     error = run.trace.W_alignment_error
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -126,7 +126,7 @@ def _rates(run: Run, low_across, high_across, low_along, reach):
     return (error, below), (error, above)
 
 
-def _remarks(run: Run) -> list[dict]:
+def _remarks(run: TraceView) -> list[dict]:
     """What the last record says of the two limits."""
     reach = run.step_size * float(run.step[-1])
     if reach <= 1:

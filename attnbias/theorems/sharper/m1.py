@@ -12,8 +12,8 @@ from ...checks import CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..run import Run
-from ..statements import MEASURED, Statement, alignment_recorded, refused, score_stays_up
+from ..run import TraceView
+from ..statements import MEASURED, Statement, alignment_recorded, refused, softmax_stays_up
 
 # <W, W_mm> > 0 where M1 speaks, so that 1 - cosine is below 1 whatever the bound.
 TRIVIAL = 1.0
@@ -39,7 +39,7 @@ RATE = Statement(
 )
 
 
-def check_m1(
+def check_rate(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, phi: float | None = None
 ) -> CheckTable:
     """M1 and the steps of its proof, at every recorded step.
@@ -81,13 +81,13 @@ def check_m1(
     --------
     >>> from attnbias import NGD, make_separation_pair, train
     >>> data = make_separation_pair()
-    >>> check_m1(data, train(data, NGD(0.5), 1000)).all_hold
+    >>> check_rate(data, train(data, NGD(0.5), 1000)).all_hold
     True
     """
     if phi is not None:
         phi = require_number("phi", phi, low=0, high=1, open_low=True)
-    run = Run(data, trace, svm)
-    reason = m1_hypotheses(run, phi)
+    run = TraceView(data, trace, svm)
+    reason = rate_hypotheses(run, phi)
     if reason:
         return refused((START, GROWTH, OUTWARD, ACROSS, RATE), reason)
     turn = first_turned(run)
@@ -103,7 +103,7 @@ def check_m1(
     )  # fmt: skip
 
 
-def m1_hypotheses(run: Run, phi=None) -> str:
+def rate_hypotheses(run: TraceView, phi=None) -> str:
     """'' or the first hypothesis of M1 that fails."""
     return run.refuse(
         run.needs_fixed_decoder(),
@@ -112,23 +112,23 @@ def m1_hypotheses(run: Run, phi=None) -> str:
         run.needs_plain_steps(),
         run.needs_start(),
         alignment_recorded(run),
-        score_stays_up(run, phi),
+        softmax_stays_up(run, phi),
     )
 
 
-def first_turned(run: Run) -> int | None:
+def first_turned(run: TraceView) -> int | None:
     """Index of the first recorded step with <W, W_mm> >= 0, or None."""
     turned = np.flatnonzero(run.along >= 0)
     return int(turned[0]) if len(turned) else None
 
 
-def after(run: Run, turn: int) -> np.ndarray:
+def after(run: TraceView, turn: int) -> np.ndarray:
     """(R,) bool: recorded steps with <W, W_mm> > 0 and a positive path since `turn`."""
     path = run.trace.path_length
     return (np.arange(len(path)) > turn) & (path > path[turn]) & (run.along > 0)
 
 
-def constants_along(run: Run, phi=None) -> list:
+def constants_along(run: TraceView, phi=None) -> list:
     """The constants with phi_low as it stands at each recorded step.
 
     M1 needs no phi_low <= 1/4, which is Lemma 3's.
@@ -138,7 +138,7 @@ def constants_along(run: Run, phi=None) -> list:
     return [dataclasses.replace(constants, phi_low=float(low)) for low in least]
 
 
-def m1_bounds(constants, path, longest, offset: float) -> np.ndarray:
+def rate_bounds(constants, path, longest, offset: float) -> np.ndarray:
     """(R,) M1's bound; infinite where no path has been covered."""
     triples = zip(constants, path, longest, strict=True)
     return np.array(
@@ -153,7 +153,7 @@ def biting_path(constants, longest: float, offset: float, target: float = TRIVIA
     return (linear + math.hypot(linear, 2 * math.sqrt(factor) * offset)) / 2
 
 
-def bite(run: Run, bounds, path: float, start: int) -> dict:
+def bite(run: TraceView, bounds, path: float, start: int) -> dict:
     """The fields of a Check that say whether, and from where, a bound on 1 - cosine bites."""
     if math.isinf(path):
         return {"vacuous": True, "reason": "below 1 at no path length that float64 can hold"}
@@ -163,7 +163,7 @@ def bite(run: Run, bounds, path: float, start: int) -> dict:
     return {"vacuous": not float(np.min(bounds)) < TRIVIAL, "reason": words}
 
 
-def _start(run: Run, turn: int | None):
+def _start(run: TraceView, turn: int | None):
     c = run.constants()
     before = run.along < 0
     if not before.any():
@@ -178,7 +178,7 @@ def _start(run: Run, turn: int | None):
     )  # fmt: skip
 
 
-def _growth(run: Run):
+def _growth(run: TraceView):
     c, path = run.constants(), run.trace.path_length
     # attained by n = 1, T = 2 with x_2 = -x_1, up to the rounding of both sides
     rounding = MEASURED * (abs(run.along[0]) + path)
@@ -186,7 +186,7 @@ def _growth(run: Run):
     return GROWTH.along(run, run.along, bounds, run.step > 0, empty="no step", rounding=rounding)
 
 
-def _outward(run: Run, turn: int, constants):
+def _outward(run: TraceView, turn: int, constants):
     margins = run.svm.margins.cpu().numpy()
     height = run.Xi * run.along[:, None] * margins
     toward = run.toward(run.gaps - height)
@@ -197,7 +197,7 @@ def _outward(run: Run, turn: int, constants):
     return OUTWARD.along(run, toward, bounds, keep, empty=NEVER_TURNS, rounding=rounding)
 
 
-def _across(run: Run, turn: int, constants):
+def _across(run: TraceView, turn: int, constants):
     path = run.trace.path_length - run.trace.path_length[turn]
     speed = np.array([2 * c.Lambda / c.Xi for c in constants]) + run.trace.longest_step
     bounds = run.across[turn] ** 2 + speed * path
@@ -207,10 +207,10 @@ def _across(run: Run, turn: int, constants):
     )  # fmt: skip
 
 
-def _rate(run: Run, turn: int, constants):
+def _rate(run: TraceView, turn: int, constants):
     longest, offset = run.trace.longest_step, float(run.across[turn])
     path = run.trace.path_length - run.trace.path_length[turn]
-    bounds = m1_bounds(constants, path, longest, offset)
+    bounds = rate_bounds(constants, path, longest, offset)
     keep = after(run, turn)
     if not keep.any():
         return RATE.refused(NEVER_TURNS)

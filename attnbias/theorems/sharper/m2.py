@@ -11,9 +11,9 @@ from ...checks import CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..run import Run
+from ..run import TraceView
 from ..statements import FLOOR, MEASURED, NO_OFFSET, Statement, refused
-from .m1 import biting_path, constants_along, m1_hypotheses
+from .m1 import biting_path, constants_along, rate_hypotheses
 from .m3 import norm_outside
 
 # A constraint outside the support with excess theta moves W across W_mm for as long as
@@ -48,7 +48,7 @@ TIED = "the rows are linearly dependent: the bound is not explicit"
 STATEMENTS = (SETTLED, ALONG_RATE, PATH_RATE, BALL)
 
 
-def check_m2(
+def check_fast_rate(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, growth: float = 0.01
 ) -> CheckTable:
     """What a finite run can show of M2: |P_t| is bounded, and 1 - cosine is O(1 / S_t^2).
@@ -93,12 +93,12 @@ def check_m2(
     --------
     >>> from attnbias import NGD, make_separation_pair, train
     >>> data = make_separation_pair()
-    >>> check_m2(data, train(data, NGD(0.5), 1000)).all_hold
+    >>> check_fast_rate(data, train(data, NGD(0.5), 1000)).all_hold
     True
     """
     growth = require_number("growth", growth, low=0, high=1, open_low=True)
-    run = Run(data, trace, svm)
-    reason = run.refuse(m1_hypotheses(run), needs_strict(run))
+    run = TraceView(data, trace, svm)
+    reason = run.refuse(rate_hypotheses(run), needs_strict(run))
     if reason:
         return refused(STATEMENTS, reason)
     decade = last_decade(run)
@@ -107,21 +107,21 @@ def check_m2(
     return CheckTable([*late, _ball(run)])
 
 
-def needs_strict(run: Run) -> str:
+def needs_strict(run: TraceView) -> str:
     """'' or that strict complementarity fails."""
     if run.svm.strictly_complementary:
         return ""
     return "no strict complementarity: an active constraint has a zero dual variable"
 
 
-def last_decade(run: Run) -> int | None:
+def last_decade(run: TraceView) -> int | None:
     """Index of the last record before a tenth of the final path, with <W, W_mm> > 0."""
     path = run.trace.path_length
     early = np.flatnonzero((path <= path[-1] / 10) & (run.along > 0) & (run.step > 0))
     return int(early[-1]) if len(early) else None
 
 
-def offset_before(run: Run, decade: int) -> float:
+def offset_before(run: TraceView, decade: int) -> float:
     """The largest |P_t| of the decade of path that ends at the record `decade`."""
     path = run.trace.path_length
     before = (path > path[-1] / 100) & (run.along > 0) & (np.arange(len(path)) <= decade)
@@ -129,7 +129,7 @@ def offset_before(run: Run, decade: int) -> float:
     return float(run.across[before].max())
 
 
-def offset_growth(run: Run, decade: int) -> float:
+def offset_growth(run: TraceView, decade: int) -> float:
     """How far |P_t| rises by the end above the decade before, relative to it."""
     early, late = offset_before(run, decade), float(run.across[decade:].max())
     if late <= NO_OFFSET * run.W_norm[-1]:
@@ -137,7 +137,7 @@ def offset_growth(run: Run, decade: int) -> float:
     return max(late / early - 1, 0.0) if early > 0 else np.inf
 
 
-def _undecided(run: Run, decade: int) -> str:
+def _undecided(run: TraceView, decade: int) -> str:
     """'' or why the tokens and the path leave open whether |P_t| should have settled."""
     least = run.trace.least_opt_score
     if least[-1] < least[decade]:
@@ -150,7 +150,7 @@ def _undecided(run: Run, decade: int) -> str:
     return ""
 
 
-def least_lean(run: Run) -> float:
+def least_lean(run: TraceView) -> float:
     """lambda: each offset Q in the span of the rows has a row with -<z_k, Q> >= lambda |Q|.
 
     For independent rows that all support W_mm. Infinite for a single row, which has no such Q.
@@ -167,7 +167,7 @@ def least_lean(run: Run) -> float:
     return run.Xi / math.sqrt(largest) if run.N > 1 else math.inf
 
 
-def _ball(run: Run):
+def _ball(run: TraceView):
     if len(run.svm.support) < run.N:
         return BALL.refused(IDLE)
     try:
@@ -187,7 +187,7 @@ def _ball(run: Run):
     return BALL.along(run, run.across, bounds, rounding=room, reason=f"lambda = {lean:.4g}")
 
 
-def _late(run: Run, decade: int, growth: float):
+def _late(run: TraceView, decade: int, growth: float):
     c, measured = run.constants(), run.trace.W_alignment_error
     late = np.arange(len(run.step)) >= decade
     level, flicker = offset_before(run, decade), FLICKER * float(run.trace.longest_step[-1])

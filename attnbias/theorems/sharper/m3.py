@@ -10,7 +10,7 @@ from ...checks import CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..run import Run
+from ..run import TraceView
 from ..statements import MEASURED, Statement, alignment_recorded, refused
 
 # Less than this share of |W_0|^2 outside the span is what rounding leaves of none: the share
@@ -23,7 +23,9 @@ RATE = Statement(
 )
 
 
-def check_m3(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
+def check_rate_lower_bound(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
+) -> CheckTable:
     """M3, the lower bound that makes M2's rate the right one.
 
     What W_0 has outside the span of the rows z_k is never updated, so
@@ -55,10 +57,11 @@ def check_m3(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> 
     --------
     >>> from attnbias import NGD, make_separation_pair, train
     >>> data = make_separation_pair()
-    >>> check_m3(data, train(data, NGD(0.5), 10, W0=[[0.0, 0.1], [0.0, 0.0]])).all_hold
+    >>> trace = train(data, NGD(0.5), 10, W0=[[0.0, 0.1], [0.0, 0.0]])
+    >>> check_rate_lower_bound(data, trace).all_hold
     True
     """
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     reason = run.refuse(run.needs_plain_steps(), run.needs_start(), alignment_recorded(run))
     if reason:
         return refused((RATE,), reason)
@@ -72,14 +75,14 @@ def check_m3(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> 
     return CheckTable([check])
 
 
-def outside_bound(run: Run, outside: float, path) -> np.ndarray:
+def outside_bound(run: TraceView, outside: float, path) -> np.ndarray:
     """(R,) the lower bound for a path of at most this length; 0 where W is zero."""
     reach = run.W_norm[0] + np.asarray(path, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(reach > 0, (outside / reach) ** 2 / 2, 0.0)
 
 
-def norm_outside(run: Run) -> float:
+def norm_outside(run: TraceView) -> float:
     """Norm of what W_0 has outside the span of the rows, from |W_0| and the gaps at step 0.
 
     Rounding is taken off, so that it is a lower bound; exactly 0 if nothing is left.

@@ -10,7 +10,7 @@ from ...checks import CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..run import Run
+from ..run import TraceView
 from ..statements import FLOOR, MEASURED, Statement, alignment_recorded, full_steps, refused
 from .m3 import OUTSIDE
 
@@ -77,7 +77,7 @@ def check_gd_lower_bound(
     >>> check_gd_lower_bound(data, train(data, GD(1.0), 1000)).all_hold
     True
     """
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     reason = run.refuse(
         run.needs_rule("GD"),
         separation_fault(run),
@@ -139,7 +139,7 @@ def check_ngd_separation(
     >>> check_ngd_separation(data, train(data, NGD(1.0), 1000)).all_hold
     True
     """
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     reason = run.refuse(
         run.needs_rule("NGD"),
         separation_fault(run),
@@ -176,7 +176,7 @@ def check_ngd_separation(
     )
 
 
-def separation_fault(run: Run) -> str:
+def separation_fault(run: TraceView) -> str:
     """'' or how the data differ from the separation pair, rotations aside."""
     if run.joint or run.n != 1 or run.N != 1 or int(run.rows.opt[0]) != 0:
         return "for one sequence of two tokens with the query optimal, u fixed"
@@ -188,14 +188,14 @@ def separation_fault(run: Run) -> str:
     return ""
 
 
-def _rest(run: Run) -> float:
+def _rest(run: TraceView) -> float:
     """c, the norm of all of W_0 but its component along the one row; 0 if that is rounding."""
     total = float(run.W_norm[0]) ** 2
     square = total - float(run.gaps[0, 0]) ** 2
     return math.sqrt(square) if square > OUTSIDE * total else 0.0
 
 
-def _doubt(run: Run, rest: float) -> float:
+def _doubt(run: TraceView, rest: float) -> float:
     """How far c^2, a difference of two squares, may be off."""
     return (EXACT_SQUARE if rest else OUTSIDE) * float(run.W_norm[0]) ** 2
 
@@ -206,7 +206,7 @@ def _log_time(t, log_factor: float) -> np.ndarray:
         return log_factor + np.log(t)
 
 
-def _closed_form(run: Run):
+def _closed_form(run: TraceView):
     """Eq. 3 without cancellation: 1 - w / r = c^2 / (r (r + w)) with r^2 = w^2 + c^2."""
     w, rest = run.gaps[:, 0], _rest(run)
     norm = np.hypot(w, rest)
@@ -218,7 +218,7 @@ def _closed_form(run: Run):
     return CLOSED.along(run, away, allowed, run.W_norm > 0, empty="W stays zero")
 
 
-def _no_faster(run: Run, statement: Statement, height, keep, **settings):
+def _no_faster(run: TraceView, statement: Statement, height, keep, **settings):
     """1 - cosine falls as w grows, and is at least c^2 / (2 (w^2 + c^2))."""
     rest = _rest(run)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -11,7 +11,7 @@ from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..rounding import EPS, gap_rounding, norm_rounding, weight_rounding
-from ..run import Run
+from ..run import TraceView
 from ..statements import MEASURED, Statement, full_steps, refused
 from .gradient_bounds import gradient_hypotheses
 
@@ -63,30 +63,30 @@ def check_lemma4(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None)
     >>> check_lemma4(data, train(data, NGD(0.5), 100)).all_hold
     True
     """
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     reason = gradient_hypotheses(run)
     if reason:
         return refused((COSINE, SPEED), reason)
     return CheckTable((_cosine(run), _speed(run)))
 
 
-def toward_w_mm(run: Run) -> np.ndarray:
+def toward_w_mm(run: TraceView) -> np.ndarray:
     """(R,) cosine of -grad L(W_t) and W_mm."""
     return run.toward(run.svm.margins.cpu().numpy() * run.Xi)
 
 
-def least_cosine(run: Run) -> float:
+def least_cosine(run: TraceView) -> float:
     """Lemma 4's bound Xi / (2 B^2)."""
     return run.Xi / (2 * run.constants().B ** 2)
 
 
-def _cosine(run: Run):
+def _cosine(run: TraceView):
     # at most 1, and both of its factors are right to these shares
     room = weight_rounding(run) + norm_rounding(run)
     return COSINE.along(run, toward_w_mm(run), least_cosine(run), rounding=room)
 
 
-def _speed(run: Run):
+def _speed(run: TraceView):
     reason = run.needs_plain_steps()
     if reason:
         return SPEED.refused(reason)
@@ -139,32 +139,32 @@ def check_lemma5(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None)
     >>> check_lemma5(data, train(data, NGD(0.5), 100)).all_hold
     True
     """
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     reason = ngd_hypotheses(run)
     if reason:
         return refused((UPPER, PROJECTION, LOWER), reason)
     return CheckTable((_upper(run), _projection(run), _lower(run)))
 
 
-def ngd_hypotheses(run: Run) -> str:
+def ngd_hypotheses(run: TraceView) -> str:
     """'' or why Lemma 5 does not speak of the run."""
     reason = gradient_hypotheses(run)
     return reason or run.refuse(run.needs_rule("NGD"), run.needs_start()) or full_steps(run)
 
 
-def lemma5_start(run: Run) -> float:
+def lemma5_start(run: TraceView) -> float:
     """Lemma 5's t_0 = 4 B^2 |W_0| / (eta Xi)."""
     return 4 * run.constants().B ** 2 * float(run.W_norm[0]) / (run.step_size * run.Xi)
 
 
-def _upper(run: Run):
+def _upper(run: TraceView):
     bounds = run.W_norm[0] + run.step_size * run.step
     return UPPER.along(
         run, run.W_norm, bounds, run.step > 0, empty=NO_STEP, rounding=MEASURED * bounds
     )
 
 
-def _projection(run: Run):
+def _projection(run: TraceView):
     start = float(run.W_norm[0])
     grown = run.step_size * least_cosine(run) * run.step
     bites = lemma5_start(run) / 2
@@ -175,7 +175,7 @@ def _projection(run: Run):
     )  # fmt: skip
 
 
-def _lower(run: Run):
+def _lower(run: TraceView):
     t0 = lemma5_start(run)
     bounds = run.step_size * least_cosine(run) / 2 * run.step
     return LOWER.along(

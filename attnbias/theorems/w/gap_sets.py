@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._validate import require_int, require_number
 from ...errors import RangeError
-from ..run import Run
+from ..run import TraceView
 
 # [b] in the limits; that there are three sets is [a]
 CLOSE, WELL = 0.3, 0.8
@@ -49,7 +49,7 @@ class GapView:
 
     Attributes
     ----------
-    run : Run
+    run : TraceView
     keep : (R,) bool
         Where W_t is not zero.
     rho : (R,) float
@@ -60,7 +60,7 @@ class GapView:
         delta_i, the least h of sequence i less 1.
     """
 
-    def __init__(self, run: Run):
+    def __init__(self, run: TraceView):
         self.run = run
         self.keep = run.W_norm > 0
         self.rho = run.Xi * run.W_norm
@@ -95,12 +95,12 @@ def needed_eps(view: GapView) -> np.ndarray:
         return np.where(toward > 0, np.maximum(0.0, ahead / toward), np.inf)
 
 
-def lemma7_sets(run: Run, step: int, eps: float) -> GapSets:
+def lemma7_sets(run: TraceView, step: int, eps: float) -> GapSets:
     """The sets I_1, I_2, I_3 of Lemma 7 at one recorded step.
 
     Parameters
     ----------
-    run : Run
+    run : TraceView
     step : int
         A recorded iteration with W_t not zero.
     eps : float
@@ -122,7 +122,7 @@ def lemma7_sets(run: Run, step: int, eps: float) -> GapSets:
     --------
     >>> from attnbias import NGD, make_example1, train
     >>> data = make_example1()
-    >>> run = Run(data, train(data, NGD(0.1), 1000, record=[10, 1000]))
+    >>> run = TraceView(data, train(data, NGD(0.1), 1000, record=[10, 1000]))
     >>> sum(lemma7_sets(run, 10, 0.1).counts)
     10
     """

@@ -11,7 +11,7 @@ from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..rounding import EPS, norm_rounding, weight_rounding
-from ..run import Run
+from ..run import TraceView
 from ..statements import Statement, refused
 
 EQ14 = Statement(
@@ -68,7 +68,7 @@ def check_gradient_bounds(
     >>> check_gradient_bounds(data, train(data, NGD(0.5), 100)).all_hold
     True
     """
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     reason = gradient_hypotheses(run)
     if reason:
         return refused((EQ14, LEFT, RIGHT, WEIGHT, FLOOR), reason)
@@ -93,6 +93,6 @@ def check_gradient_bounds(
     )
 
 
-def gradient_hypotheses(run: Run) -> str:
+def gradient_hypotheses(run: TraceView) -> str:
     """'' or why Eq. 14 in the form of Assumption 2 does not describe the run."""
     return run.refuse(run.needs_fixed_decoder(), run.needs_exponential(), run.needs_assumption2())

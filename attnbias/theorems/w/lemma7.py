@@ -11,8 +11,8 @@ from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..rounding import norm_rounding, weight_rounding
-from ..run import Run
-from ..statements import Statement, refused, score_stays_up
+from ..run import TraceView
+from ..statements import Statement, refused, softmax_stays_up
 from .gap_sets import GapView, needed_eps
 from .gradient_bounds import gradient_hypotheses
 from .lemma7_proof import PROOF, proof_checks
@@ -96,8 +96,8 @@ def check_lemma7(
     if phi is not None:
         phi = require_number("phi", phi, low=0, high=1, open_low=True)
     chosen = None if eps is None else _require_eps(eps)
-    run = Run(data, trace, svm)
-    reason = run.refuse(gradient_hypotheses(run), score_stays_up(run, phi))
+    run = TraceView(data, trace, svm)
+    reason = run.refuse(gradient_hypotheses(run), softmax_stays_up(run, phi))
     if not reason and not (run.W_norm > 0).any():
         reason = "W is zero at every recorded step"
     if reason:
@@ -167,7 +167,7 @@ def _preferred(view: GapView, constants, eps: float):
     )  # fmt: skip
 
 
-def too_short(run: Run, least: float) -> str:
+def too_short(run: TraceView, least: float) -> str:
     """Why no recorded step is far enough out, and when one may be."""
     words = f"R_eps = {least:.4g}, and |W| reaches {run.W_norm.max():.4g}"
     return words + (

@@ -10,7 +10,7 @@ from ...checks import CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..run import Run
+from ..run import TraceView
 from ..sharper.m1 import (
     NEVER_TURNS,
     TRIVIAL,
@@ -18,8 +18,8 @@ from ..sharper.m1 import (
     biting_path,
     constants_along,
     first_turned,
-    m1_bounds,
-    m1_hypotheses,
+    rate_bounds,
+    rate_hypotheses,
 )
 from ..sharper.m3 import norm_outside, outside_bound
 from ..statements import MEASURED, Statement, refused
@@ -86,8 +86,8 @@ def check_theorem6(data: Dataset, trace: Trace, *, svm: SVMSolution | None = Non
     >>> check_theorem6(data, train(data, GD(0.5), 1000)).all_hold
     True
     """
-    run = Run(data, trace, svm)
-    reason = run.refuse(run.needs_rule("GD"), m1_hypotheses(run))
+    run = TraceView(data, trace, svm)
+    reason = run.refuse(run.needs_rule("GD"), rate_hypotheses(run))
     if reason:
         return refused((STEP, HEIGHT, RATE, CEILING, SLOW), reason)
     turn, log_eta = first_turned(run), run.rule["log_scale"]
@@ -99,7 +99,7 @@ def check_theorem6(data: Dataset, trace: Trace, *, svm: SVMSolution | None = Non
     return CheckTable([*table, _rate(run, turn, log_eta), *_from_above(run, turn, log_eta)])
 
 
-def log_heights(run: Run, start: int, log_step_size: float) -> np.ndarray:
+def log_heights(run: TraceView, start: int, log_step_size: float) -> np.ndarray:
     """(R,) lower bound on Xi c_t for GD from the record `start` on; -inf before it."""
     c, least = run.constants(), run.trace.least_opt_score
     log_speed = log_step_size + 2 * math.log(run.Xi) + c.log_upsilon - math.log(run.n)
@@ -109,7 +109,7 @@ def log_heights(run: Run, start: int, log_step_size: float) -> np.ndarray:
     return np.where(run.step >= run.step[start], grown, -np.inf)
 
 
-def height_check(run: Run, statement: Statement, start: int, log_step_size: float):
+def height_check(run: TraceView, statement: Statement, start: int, log_step_size: float):
     """How far W has come along W_mm, against what GD from the record `start` guarantees."""
     height = run.Xi * run.along
     # the increments of one sequence with two tokens attain it as the steps shrink
@@ -120,7 +120,7 @@ def height_check(run: Run, statement: Statement, start: int, log_step_size: floa
     )  # fmt: skip
 
 
-def _longest(run: Run):
+def _longest(run: TraceView):
     c = run.constants()
     bound = run.step_size * c.B**2 * c.Upsilon / 2
     return STEP.along(
@@ -128,10 +128,12 @@ def _longest(run: Run):
     )
 
 
-def _rate(run: Run, turn: int, log_eta: float):
+def _rate(run: TraceView, turn: int, log_eta: float):
     path = log_heights(run, turn, log_eta) / run.Xi - run.along[turn]
     # what t iterations guarantee, never more than what was covered
-    bounds = m1_bounds(constants_along(run), path, run.trace.longest_step, float(run.across[turn]))
+    bounds = rate_bounds(
+        constants_along(run), path, run.trace.longest_step, float(run.across[turn])
+    )
     keep = after(run, turn) & (path > 0)
     vacuous = bool(keep.any() and not bounds[keep].min() < TRIVIAL)
     return RATE.along(
@@ -140,7 +142,7 @@ def _rate(run: Run, turn: int, log_eta: float):
     )  # fmt: skip
 
 
-def log10_biting_time(run: Run, turn: int, log_eta: float) -> float:
+def log10_biting_time(run: TraceView, turn: int, log_eta: float) -> float:
     """log10 of the t at which the guaranteed path is long enough for M1 to bite."""
     c = constants_along(run)[-1]
     path = biting_path(c, float(run.trace.longest_step[-1]), float(run.across[turn]))
@@ -149,7 +151,7 @@ def log10_biting_time(run: Run, turn: int, log_eta: float) -> float:
     return log_t / math.log(10)
 
 
-def largest_offset(run: Run, turn: int) -> float:
+def largest_offset(run: TraceView, turn: int) -> float:
     """Largest |P_r| of all iterations from `turn` on: between two records, no farther from
     the larger of them than half of the path from one to the other."""
     across, path = run.across[turn:], run.trace.path_length[turn:]
@@ -158,7 +160,7 @@ def largest_offset(run: Run, turn: int) -> float:
     return float((np.maximum(across[1:], across[:-1]) + np.diff(path) / 2).max())
 
 
-def _from_above(run: Run, turn: int, log_eta: float):
+def _from_above(run: TraceView, turn: int, log_eta: float):
     c, height = run.constants(), run.Xi * run.along
     radius, longest = largest_offset(run, turn), float(run.trace.longest_step[-1])
     log_G = math.log(2 * c.B**2 * run.N / run.n) + c.log_Upsilon + 2 * c.B**2 * radius

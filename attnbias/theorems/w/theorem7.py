@@ -10,7 +10,7 @@ from ...checks import CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..run import Run
+from ..run import TraceView
 from ..sharper.m1 import (
     NEVER_TURNS,
     TRIVIAL,
@@ -18,8 +18,8 @@ from ..sharper.m1 import (
     biting_path,
     constants_along,
     first_turned,
-    m1_bounds,
-    m1_hypotheses,
+    rate_bounds,
+    rate_hypotheses,
 )
 from ..statements import MEASURED, Statement, refused
 from .theorem6 import height_check
@@ -101,7 +101,7 @@ def check_polyak_sandwich(
     >>> check_polyak_sandwich(data, train(data, Polyak(), 1000)).all_hold
     True
     """
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     reason = run.refuse(run.needs_fixed_decoder(), run.needs_exponential(), run.needs_assumption2())
     if reason:
         return refused((LOWER, UPPER), reason)
@@ -160,8 +160,8 @@ def check_theorem7(data: Dataset, trace: Trace, *, svm: SVMSolution | None = Non
     >>> check_theorem7(data, train(data, Polyak(max_step=10.0), 1000)).all_hold
     True
     """
-    run = Run(data, trace, svm)
-    reason = run.refuse(run.needs_rule("Polyak"), _own_floor(run), m1_hypotheses(run))
+    run = TraceView(data, trace, svm)
+    reason = run.refuse(run.needs_rule("Polyak"), _own_floor(run), rate_hypotheses(run))
     if reason:
         statements = (SHORTEST, LONGEST, FLOOR, RATE, CAPPED, AS_GD)
         return refused(statements, reason)
@@ -169,7 +169,7 @@ def check_theorem7(data: Dataset, trace: Trace, *, svm: SVMSolution | None = Non
     return CheckTable([*_before(run, capped), *_under_the_cap(run, capped)])
 
 
-def resolved(run: Run) -> tuple[np.ndarray, np.ndarray]:
+def resolved(run: TraceView) -> tuple[np.ndarray, np.ndarray]:
     """Records whose log(L - L*) and log |grad| can be compared, and the rounding of that."""
     logs = np.abs(run.trace.log_loss_gap) + np.abs(run.trace.log_grad_norm)
     keep = np.abs(run.gaps).max(axis=1) <= LARGEST_GAP
@@ -177,17 +177,17 @@ def resolved(run: Run) -> tuple[np.ndarray, np.ndarray]:
     return keep & np.isfinite(logs), 1e-15 * (4 + np.nan_to_num(logs, posinf=0.0))
 
 
-def log_steepest(run: Run) -> float:
+def log_steepest(run: TraceView) -> float:
     """log(2 B^2 e^Delta), the upper side of the sandwich."""
     return math.log(2 * run.constants().B ** 2) + float(run.delta.max())
 
 
-def _own_floor(run: Run) -> str:
+def _own_floor(run: TraceView) -> str:
     floor = run.rule["loss_floor"]
     return "" if floor is None else f"the loss floor is set to {floor:g}, not to the true L*"
 
 
-def _before(run: Run, capped: np.ndarray):
+def _before(run: TraceView, capped: np.ndarray):
     """Everything before the cap first binds, as far as the records can tell."""
     free = np.logical_and.accumulate(~capped)
     end = ""
@@ -213,7 +213,7 @@ def _before(run: Run, capped: np.ndarray):
         yield RATE.refused(NEVER_TURNS)
         return
     path, offset = shortest * (run.step - run.step[turn]), float(run.across[turn])
-    bounds, keep = m1_bounds(constants, path, longest, offset), free & after(run, turn)
+    bounds, keep = rate_bounds(constants, path, longest, offset), free & after(run, turn)
     needed = biting_path(constants[-1], float(longest[-1]), offset) / shortest
     yield RATE.along(
         run, run.trace.W_alignment_error, bounds, keep, empty=NO_FREE_STEP,
@@ -222,7 +222,7 @@ def _before(run: Run, capped: np.ndarray):
     )  # fmt: skip
 
 
-def _under_the_cap(run: Run, capped: np.ndarray):
+def _under_the_cap(run: TraceView, capped: np.ndarray):
     """What is left of the rule where the cap binds, which it may do early, let go, and do again."""
     log_cap = run.rule["log_max_step"]
     known, rounding = resolved(run)
