@@ -53,6 +53,13 @@ class Constants:
     Upsilon = max_i (gamma_{i,opt} - min gamma_i) exp(-min gamma_i) and
     upsilon = min_i (gamma_{i,opt} - max gamma_i) exp(-gamma_{i,opt}), minimum and maximum
     over non-optimal tokens. Under Assumption 2 the two extremes coincide.
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair
+    >>> constants = token_constants(make_separation_pair())
+    >>> constants.n, constants.T, constants.B, constants.phi_low
+    (1, 2, 1.0, 0.25)
     """
 
     n: int

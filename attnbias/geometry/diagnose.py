@@ -48,6 +48,13 @@ class Diagnosis:
     guarantees : tuple of JudgedGuarantee
     limits : tuple of str
         What is not promised, in sentences.
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair
+    >>> report = diagnose(make_separation_pair())
+    >>> report.title, sorted(report.hypotheses)[:2]
+    ('Diagnosis of separation pair', ['assumption1', 'assumption2'])
     """
 
     summary: dict

@@ -23,6 +23,11 @@ class Section:
     title, verdict : str
     lines : tuple of (label, text)
         A line without label is a bullet point.
+
+    Examples
+    --------
+    >>> Section("Data", "holds", (("sequences", "10"),)).title
+    'Data'
     """
 
     title: str

@@ -20,7 +20,7 @@ from .sharper.m2 import check_fast_rate
 from .sharper.m3 import check_rate_lower_bound
 from .sharper.separation import check_gd_lower_bound, check_ngd_separation
 from .w.correlation import check_lemma4, check_lemma5
-from .w.gap_sets import lemma7_sets
+from .w.gap_sets import GapSets, lemma7_sets
 from .w.gradient_bounds import check_gradient_bounds
 from .w.lemma2 import check_lemma2
 from .w.lemma3 import check_lemma3
@@ -32,6 +32,7 @@ from .w.theorem6 import check_theorem6
 from .w.theorem7 import check_polyak_sandwich, check_theorem7
 
 __all__ = [
+    "GapSets",
     "TraceView",
     "check_assumption1_feasible",
     "check_condition1",

@@ -54,6 +54,12 @@ class SlackLaw:
     supporting rows and across W_mm stays bounded, both uniformly in delta, and Xi, a, B and the
     scores stay between positive bounds, then a v tends to log(1/delta) up to a bounded term.
     NGD, exponential loss, W_0 = 0, one idle row.
+
+    Examples
+    --------
+    >>> from attnbias.data.degenerate import make_degenerate
+    >>> round(slack_law(make_degenerate(-0.01)).margin, 4)
+    1.0
     """
 
     slack: float

@@ -28,6 +28,15 @@ class OffsetParts(NamedTuple):
         Coordinates, in an orthonormal basis, of the part in the span of the m supporting rows.
     beyond : (R, N' - m) float64
         The same of the part across that span, within the span of all rows.
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_example1, solve_w_svm, train
+    >>> data = make_example1(2, 3, 6, sigma=0.5, seed=2)
+    >>> trace = train(data, NGD(0.1), 100, record=[50, 100])
+    >>> parts = offset_parts(solve_w_svm(data), trace.gaps)
+    >>> len(parts.within) == len(parts.beyond) == 2
+    True
     """
 
     within: torch.Tensor

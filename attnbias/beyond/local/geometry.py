@@ -160,6 +160,13 @@ class Selection:
     tokens : (n,) long
     svm : SVMSolution
     locally_optimal : bool
+
+    Examples
+    --------
+    >>> from attnbias.data.unequal_scores import make_score_trap
+    >>> trap = wrong_selections(make_score_trap(0.3))[1]
+    >>> trap.tokens.tolist(), trap.svm.is_optimal(), trap.locally_optimal
+    ([2], True, True)
     """
 
     tokens: torch.Tensor

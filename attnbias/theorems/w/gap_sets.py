@@ -30,6 +30,14 @@ class GapSets:
         3 where all constraints are well met.
     weight : (n,) float
         Share of each sequence in the gradient's weights; sums to 1.
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_example1, train
+    >>> data = make_example1()
+    >>> run = TraceView(data, train(data, NGD(0.1), 1000, record=[10, 1000]))
+    >>> lemma7_sets(run, 1000, 0.1).part.shape
+    (10,)
     """
 
     step: int
