@@ -25,7 +25,7 @@ from attnbias.data.degenerate import make_degenerate, make_two_sample_trap
 from attnbias.errors import DtypeError, NonFiniteError, RangeError
 from attnbias.geometry.constants import token_constants
 from attnbias.theorems.run import TraceView
-from attnbias.theorems.sharper.degenerate import STATEMENTS, check_degenerate_rate
+from attnbias.theorems.sharper.fast_rate import STATEMENTS, check_degenerate_rate
 
 
 def degenerate_run(steps=10**6, **settings):

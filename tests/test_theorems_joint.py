@@ -22,9 +22,8 @@ from attnbias.errors import DtypeError, ShapeError
 from attnbias.ledger.joint_instances import at_the_limit, from_gram
 from attnbias.theorems.joint.conditions import dm_threshold
 from attnbias.theorems.joint.growth import check_lemma9, check_lemma10, check_lemma11
-from attnbias.theorems.joint.landscape import check_lemma12, check_lemma13
+from attnbias.theorems.joint.landscape import Segment, check_lemma12, check_lemma13
 from attnbias.theorems.joint.run import JointView
-from attnbias.theorems.joint.step import Segment
 from attnbias.theorems.joint.theorem2 import (
     check_loss_without_decay,
     check_theorem2,

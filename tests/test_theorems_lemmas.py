@@ -44,9 +44,19 @@ from attnbias.geometry.assumptions import check_assumption1, example1_threshold
 from attnbias.geometry.tokens import gap_rows
 from attnbias.model import attention_map, empirical_risk
 from attnbias.theorems.run import TraceView
-from attnbias.theorems.sharper.feasible import check_assumption1_feasible, least_alignment
-from attnbias.theorems.w.correlation import check_lemma4, check_lemma5, least_cosine, toward_w_mm
-from attnbias.theorems.w.gradient_bounds import check_gradient_bounds
+from attnbias.theorems.w.assumption1 import (
+    check_assumption1_feasible,
+    check_lemma6,
+    least_alignment,
+    lemma6_log,
+)
+from attnbias.theorems.w.gradient import (
+    check_gradient_bounds,
+    check_lemma4,
+    check_lemma5,
+    least_cosine,
+    toward_w_mm,
+)
 from attnbias.theorems.w.lemma2 import check_lemma2, lemma2_zeta
 from attnbias.theorems.w.lemma3 import (
     check_lemma3,
@@ -54,7 +64,6 @@ from attnbias.theorems.w.lemma3 import (
     gap_velocity,
     softmax_checks,
 )
-from attnbias.theorems.w.lemma6 import check_lemma6, lemma6_log
 
 DENSE = [0, 1, 2, 3, 10, 11, 100, 101, 300]
 sizes = {"n": st.integers(1, 3), "T": st.integers(2, 4), "seed": seeds}

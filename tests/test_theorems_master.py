@@ -31,7 +31,14 @@ from attnbias.errors import DtypeError, InfeasibleError, NonFiniteError, RangeEr
 from attnbias.geometry.constants import lambert, token_constants
 from attnbias.model import attention_map, empirical_risk, risk_gradient
 from attnbias.theorems.run import TraceView
-from attnbias.theorems.sharper.m1 import (
+from attnbias.theorems.sharper.fast_rate import (
+    check_fast_rate,
+    last_decade,
+    least_lean,
+    offset_growth,
+)
+from attnbias.theorems.sharper.lower_bounds import check_rate_lower_bound, norm_outside
+from attnbias.theorems.sharper.rate import (
     ACROSS,
     GROWTH,
     OUTWARD,
@@ -41,8 +48,6 @@ from attnbias.theorems.sharper.m1 import (
     check_rate,
     rate_bounds,
 )
-from attnbias.theorems.sharper.m2 import check_fast_rate, last_decade, least_lean, offset_growth
-from attnbias.theorems.sharper.m3 import check_rate_lower_bound, norm_outside
 
 O_DATA, O_START = orthonormal_pair(), orthonormal_start()
 CLAIMS = [START, GROWTH, OUTWARD, ACROSS, RATE]

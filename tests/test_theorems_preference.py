@@ -39,15 +39,17 @@ from attnbias import (
 from attnbias.errors import DtypeError, NonFiniteError, RangeError
 from attnbias.geometry.constants import token_constants
 from attnbias.theorems.run import TraceView
-from attnbias.theorems.w.gap_sets import GapView, lemma7_sets, needed_eps
-from attnbias.theorems.w.lemma7 import check_lemma7
-from attnbias.theorems.w.radius import (
+from attnbias.theorems.w.gap_sets import (
+    GapView,
+    lemma7_sets,
+    needed_eps,
     radius,
     radius_eps,
     sharp_radius,
     sharp_radius_eps,
     trivial_eps,
 )
+from attnbias.theorems.w.lemma7 import check_lemma7
 from attnbias.theorems.w.sparsification import (
     check_lemma1,
     check_lemma8,

@@ -28,8 +28,8 @@ from attnbias.data.degenerate import make_degenerate
 from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
 from attnbias.theorems.run import TraceView
 from attnbias.theorems.sharper import separation
-from attnbias.theorems.sharper.m1 import rate_bounds
-from attnbias.theorems.sharper.separation import check_gd_lower_bound, check_ngd_separation
+from attnbias.theorems.sharper.lower_bounds import check_gd_lower_bound, check_ngd_separation
+from attnbias.theorems.sharper.rate import rate_bounds
 from attnbias.theorems.w import theorem6 as gd
 from attnbias.theorems.w import theorem7 as polyak
 from attnbias.theorems.w.theorem1 import (

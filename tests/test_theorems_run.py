@@ -22,8 +22,8 @@ from attnbias.geometry.svm import certify
 from attnbias.model import attention_map, empirical_risk, predict
 from attnbias.rules import Rule
 from attnbias.theorems import check_theorem1, check_theorem6, check_theorem7
-from attnbias.theorems.rounding import norm_rounding
 from attnbias.theorems.run import TraceView
+from attnbias.theorems.statements import norm_rounding
 
 OTHER_SVMS = ("retrieval", "several")  # checks of the graph SVM and of the several-token SVM
 # the closed form against autograd, both in float64 before the softmax saturates

@@ -13,18 +13,14 @@ from .joint.theorem4 import (
 )
 from .order import check_order
 from .run import TraceView
-from .sharper.degenerate import check_degenerate_rate
-from .sharper.feasible import check_assumption1_feasible
-from .sharper.m1 import check_rate
-from .sharper.m2 import check_fast_rate
-from .sharper.m3 import check_rate_lower_bound
-from .sharper.separation import check_gd_lower_bound, check_ngd_separation
-from .w.correlation import check_lemma4, check_lemma5
+from .sharper.fast_rate import check_degenerate_rate, check_fast_rate
+from .sharper.lower_bounds import check_gd_lower_bound, check_ngd_separation, check_rate_lower_bound
+from .sharper.rate import check_rate
+from .w.assumption1 import check_assumption1_feasible, check_lemma6
 from .w.gap_sets import GapSets, lemma7_sets
-from .w.gradient_bounds import check_gradient_bounds
+from .w.gradient import check_gradient_bounds, check_lemma4, check_lemma5
 from .w.lemma2 import check_lemma2
 from .w.lemma3 import check_lemma3
-from .w.lemma6 import check_lemma6
 from .w.lemma7 import check_lemma7
 from .w.sparsification import check_lemma1, check_lemma8
 from .w.theorem1 import check_theorem1, check_theorem5

@@ -11,7 +11,14 @@ from ...checks import CheckTable
 from ...errors import RangeError
 from ...losses import Loss, as_loss
 from ...theorems.run import TraceView
-from ...theorems.sharper.m1 import NEVER_TURNS, after, bite, biting_path, first_turned, rate_bounds
+from ...theorems.sharper.rate import (
+    NEVER_TURNS,
+    after,
+    bite,
+    biting_path,
+    first_turned,
+    rate_bounds,
+)
 from ...theorems.statements import Statement, alignment_recorded, refused, softmax_stays_up
 from .constants import slope_constants
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...checks import CheckTable
 from ...theorems.run import TraceView
-from ...theorems.sharper.degenerate import degenerate_fault
+from ...theorems.sharper.fast_rate import degenerate_fault
 from ...theorems.statements import FLOOR, MEASURED, Statement, alignment_recorded, refused
 
 BELOW = Statement("<W_t, unit W_mm>, against c_0 + Xi s_t / (2 B^2)", "momentum, ours", ">=")

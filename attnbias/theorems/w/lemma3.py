@@ -11,10 +11,9 @@ from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.assumptions import assumption1_table
 from ...geometry.svm import SVMSolution
-from ..rounding import EPS, gap_rounding, norm_rounding, weight_rounding
 from ..run import TraceView
-from ..statements import Statement, refused
-from .gradient_bounds import gradient_hypotheses
+from ..statements import EPS, Statement, gap_rounding, norm_rounding, refused, weight_rounding
+from .gradient import gradient_hypotheses
 
 SCORE = Statement(
     "smallest softmax score of an optimal token so far, against phi_low",

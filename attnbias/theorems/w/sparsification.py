@@ -11,11 +11,10 @@ from ...checks import CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..rounding import EPS
 from ..run import TraceView
-from ..sharper.m1 import biting_path
-from ..statements import MEASURED, Statement, alignment_recorded, refused, softmax_stays_up
-from .correlation import lemma5_start, ngd_hypotheses
+from ..sharper.rate import biting_path
+from ..statements import EPS, MEASURED, Statement, alignment_recorded, refused, softmax_stays_up
+from .gradient import lemma5_start, ngd_hypotheses
 
 GAPS = Statement(
     "least logit gap over |W_t|, against Xi - 2 B^2 |unit W_t - unit W_mm|",

@@ -12,7 +12,7 @@ from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..run import TraceView
-from ..sharper.m1 import TRIVIAL
+from ..sharper.rate import TRIVIAL
 from ..statements import (
     MEASURED,
     Statement,
@@ -21,8 +21,8 @@ from ..statements import (
     refused,
     softmax_stays_up,
 )
-from .correlation import lemma5_start
-from .radius import log_D
+from .gap_sets import log_D
+from .gradient import lemma5_start
 
 RATE = Statement(
     "1 - cosine(W_t, W_mm), against the explicit (log t)^2 / t", "Theorem 1 = 5, our constants"

@@ -11,7 +11,8 @@ from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..run import TraceView
-from ..sharper.m1 import (
+from ..sharper.lower_bounds import norm_outside, outside_bound
+from ..sharper.rate import (
     NEVER_TURNS,
     TRIVIAL,
     after,
@@ -21,7 +22,6 @@ from ..sharper.m1 import (
     rate_bounds,
     rate_hypotheses,
 )
-from ..sharper.m3 import norm_outside, outside_bound
 from ..statements import MEASURED, Statement, refused
 
 STEP = Statement("longest step, against eta B^2 Upsilon / 2", "Theorem 6, the gradient bound")

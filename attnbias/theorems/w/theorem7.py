@@ -11,7 +11,7 @@ from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..run import TraceView
-from ..sharper.m1 import (
+from ..sharper.rate import (
     NEVER_TURNS,
     TRIVIAL,
     after,
