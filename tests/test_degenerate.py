@@ -25,7 +25,7 @@ from attnbias.data.degenerate import make_degenerate, make_two_sample_trap
 from attnbias.errors import DtypeError, NonFiniteError, RangeError
 from attnbias.geometry.constants import token_constants
 from attnbias.theorems.run import TraceView
-from attnbias.theorems.sharper.fast_rate import STATEMENTS, check_degenerate_rate
+from attnbias.theorems.sharper.fast_rate import TRIPLE, check_degenerate_rate
 
 
 def degenerate_run(steps=10**6, **settings):
@@ -106,7 +106,7 @@ def test_printed_offsets():
 
 def test_brackets_hold_over_six_decades(long_run):
     table = check_degenerate_rate(make_degenerate(), long_run)
-    assert table.all_hold and len(table) == len(STATEMENTS)
+    assert table.all_hold and len(table) == len(TRIPLE)
     assert all(check.step[-1] == 10**6 for check in table)
     # the limit (log t)^2 / (2 eta^2 t^2), to the last five digits shown
     assert "at the end 1" in table[4].reason
@@ -164,7 +164,7 @@ def test_tampered_runs_are_refused(long_run):
 def test_hypotheses_come_first(data, settings, words):
     trace = train(data, steps=20, **{"rule": NGD(0.5)} | settings)
     table = check_degenerate_rate(data, trace)
-    assert verdicts(table) == ["not applicable"] * len(STATEMENTS)
+    assert verdicts(table) == ["not applicable"] * len(TRIPLE)
     assert words in table[0].reason
 
 

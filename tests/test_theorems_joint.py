@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import math
 
 import numpy as np
@@ -83,6 +84,22 @@ def named(table, word):
     found = [check for check in table if word in check.source + check.statement]
     assert len(found) == 1, [check.statement for check in found]
     return found[0]
+
+
+SHARED_SECTIONS = [check_theorem2, check_loss_without_decay, check_theorem3, check_theorem4,
+                   check_sharper_theorem4, check_decoder_direction, check_lemma11, check_lemma12,
+                   check_lemma13]  # fmt: skip
+
+
+@pytest.mark.parametrize("check", SHARED_SECTIONS)
+def test_a_docstring_has_its_sections_once_and_in_order(check):
+    titles = ("Parameters", "Returns", "Raises", "Notes", "Examples")
+    lines = inspect.getdoc(check).split("\n")
+    places = [k for k, line in enumerate(lines) if line in titles]
+    assert [lines[k] for k in places] == list(titles)
+    assert all(set(lines[k + 1]) == {"-"} for k in places)
+    said = [line.split(" :")[0] for line in lines[places[0] : places[1]] if " : " in line]
+    assert said == list(inspect.signature(check).parameters)
 
 
 class TestWhereTheyHold:

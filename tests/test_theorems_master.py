@@ -143,9 +143,9 @@ def test_biting_path_is_where_the_bound_is_one():
     constants = TraceView(O_DATA, run_O(NGD(0.5), 1)).constants()
     for longest, offset in ((0.5, 0.0), (2.0, 7.0)):
         path = biting_path(constants, longest, offset)
-        assert rate_bounds([constants], [path], [longest], offset)[0] == pytest.approx(1)
+        assert rate_bounds(constants, path, longest, offset) == pytest.approx(1)
         path = biting_path(constants, longest, offset, 1e-3)
-        assert rate_bounds([constants], [path], [longest], offset)[0] == pytest.approx(1e-3)
+        assert rate_bounds(constants, path, longest, offset) == pytest.approx(1e-3)
 
 
 def test_m1_refuses_runs_that_never_turn(long_ngd):

@@ -27,7 +27,7 @@ from attnbias.data.bad_start import make_bad_start
 from attnbias.data.degenerate import make_degenerate
 from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
 from attnbias.theorems.run import TraceView
-from attnbias.theorems.sharper import separation
+from attnbias.theorems.sharper import lower_bounds as separation
 from attnbias.theorems.sharper.lower_bounds import check_gd_lower_bound, check_ngd_separation
 from attnbias.theorems.sharper.rate import rate_bounds
 from attnbias.theorems.w import theorem6 as gd
@@ -242,7 +242,7 @@ def test_theorem6_bites_where_it_says(descent):
     height = math.log(0.5) - 1 + 2 * math.log(least) - math.log(2) + log_t
     constants = dataclasses.replace(constants, phi_low=least)
     path, longest = height - run.along[0], float(descent.longest_step[-1])
-    bound = rate_bounds([constants], [path], [longest], float(run.across[0]))[0]
+    bound = rate_bounds(constants, path, longest, float(run.across[0]))
     assert bound == pytest.approx(1, rel=1e-9)
 
 

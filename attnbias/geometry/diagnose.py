@@ -93,7 +93,7 @@ class Diagnosis:
 
     @property
     def title(self) -> str:
-        """The report's title."""
+        """The title that the report is printed under."""
         name = self.summary["name"]
         return f"Diagnosis of {name}" if name else "Diagnosis"
 

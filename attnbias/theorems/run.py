@@ -254,7 +254,7 @@ class TraceView:
         return self.W_norm * np.sqrt(np.maximum(error * (2 - error), 0.0))
 
     def constants(self, phi: float | None = None) -> Constants:
-        """Those of a fixed decoder, with phi_low = min(1/4, phi), by default the run's smallest."""
+        """The constants for a fixed decoder, phi_low = min(1/4, phi); by default the run's phi."""
         phi = float(self.trace.least_opt_score[-1]) if phi is None else phi
         phi = max(phi, SMALLEST_SOFTMAX)  # a score that underflowed: every bound is vacuous
         if phi not in self._constants:
@@ -265,12 +265,12 @@ class TraceView:
 
     @property
     def rule(self) -> dict:
-        """Fields of the rule."""
+        """The fields of the rule that `train` kept."""
         return self.trace.meta["rule_parameters"]
 
     @property
     def step_size(self) -> float:
-        """eta of GD and NGD."""
+        """The step size eta of GD and NGD."""
         return math.exp(self.rule["log_scale"])
 
     @property

@@ -40,7 +40,7 @@ def noisy_means(n: int, T: int, d: int, noise: float, seed: int) -> Dataset:
 
 
 def planted(n: int, T: int, d: int, noise: float, slack: float, seed: int) -> Dataset:
-    """The same with one idle constraint of this slack."""
+    """The data set with one constraint made idle, of this slack."""
     return plant_slack(noisy_means(n, T, d, noise, seed), slack, seed=seed)
 
 

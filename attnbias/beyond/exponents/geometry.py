@@ -116,7 +116,7 @@ class SlackLaw:
         return height - self.log_factor + math.log(self.n / step_size)
 
     def _log_growth(self, height) -> np.ndarray:
-        """a v."""
+        """The exponent a v, how far the idle row has moved W along z."""
         height = np.asarray(height, dtype=float)
         time = -np.expm1(-self.slack * height) / self.slack if self.slack else height
         with np.errstate(divide="ignore"):  # height 0

@@ -162,7 +162,7 @@ class Settled:
 
     @property
     def size(self) -> float:
-        """|finite + offset|."""
+        """Norm of the whole: |finite + offset|."""
         return float((self.finite.square().sum() + self.offset.square().sum()).sqrt())
 
 

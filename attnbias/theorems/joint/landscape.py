@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..statements import MEASURED, Statement
-from .run import JointView
+from .run import JointView, joint_check
 
 _SEPARATED = Statement(
     "smallest y_i <X_i' phi_i, unit sum_k y_k x_{k,opt}>, against tau = 0.44 sqrt(a/n)",
@@ -31,6 +32,7 @@ _POINTS = 33
 _LARGEST = 1000  # tokens n T up to which the Hessian's norm is computed
 
 
+@joint_check()
 def check_lemma12(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
 ) -> CheckTable:
@@ -39,23 +41,9 @@ def check_lemma12(
     With ubar the unit vector along sum_k y_k x_{k,opt}, y_i <X_i' phi_i, ubar> >= tau =
     0.44 sqrt(a/n) for every sequence and step.
 
-    Parameters
-    ----------
-    data : Dataset
-    trace : Trace
-        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
-    svm : SVMSolution, optional
-        Of the W-SVM.
-    assume_conditions : bool
-        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
-
     Returns
     -------
     CheckTable
-
-    Raises
-    ------
-    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -70,14 +58,19 @@ def check_lemma12(
     ['holds']
     """
     joint = JointView(data, trace, svm, assume=assume_conditions)
-    reason = joint.refuse()
-    if reason:
-        return joint.refused((_SEPARATED,), reason)
+    return joint.table((_SEPARATED,), _separated)
+
+
+def _separated(joint: JointView) -> Iterator[Check]:
     along = joint.labels[:, None] * (joint.tokens @ _mean_direction(joint))
     least = (joint.softmax * along).sum(axis=2).min(axis=1)
-    return CheckTable((joint.along(_SEPARATED, least, joint.constants.tau, joint.run.step >= 0),))
+    yield joint.along(_SEPARATED, least, joint.constants.tau, joint.run.step >= 0)
 
 
+@joint_check(
+    "Of joint training with the exponential loss; (1) and (2) ask for Eq. 10, NGD(eta, "
+    "decay=(p, 1)), from zero, (3) for nothing."
+)
 def check_lemma13(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
 ) -> CheckTable:
@@ -88,24 +81,9 @@ def check_lemma13(
     (3) |Hessian L| <= (B^2 + B^6 |u|^2 + B^3 + c B^5 |u|) L at every theta = (u, W), with
     c = 2, or 0.77 for two tokens a sequence.
 
-    Parameters
-    ----------
-    data : Dataset
-    trace : Trace
-        Of joint training with the exponential loss; (1) and (2) ask for Eq. 10,
-        NGD(eta, decay=(p, 1)), from zero, (3) for nothing.
-    svm : SVMSolution, optional
-        Of the W-SVM.
-    assume_conditions : bool
-        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
-
     Returns
     -------
     CheckTable
-
-    Raises
-    ------
-    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -125,21 +103,15 @@ def check_lemma13(
     ['holds', 'holds', 'holds', 'holds', 'holds']
     """
     joint = JointView(data, trace, svm, assume=assume_conditions)
-    reason = joint.refuse()
-    if reason:
-        rows = [
-            statement.refused(reason) for statement in map(joint.named, (_PL, _PL_TOP, _SEGMENT))
-        ]
-    else:
-        pull = np.linalg.norm(joint.pull, axis=1)  # |grad_u L| / L
-        start = joint.run.step >= 0
-        top = joint.constants.B
-        rows = [
-            joint.along(_PL, pull, joint.constants.tau, start),
-            joint.along(_PL_TOP, pull, top, start, rounding=MEASURED * top),  # equal for n = 1
-            _segment(joint),
-        ]
+    rows = joint.table((_PL, _PL_TOP, _SEGMENT), _slopes)
     return CheckTable([*rows, *_hessian(joint)])
+
+
+def _slopes(joint: JointView) -> Iterator[Check]:
+    pull, start, top = np.linalg.norm(joint.pull, axis=1), joint.run.step >= 0, joint.constants.B
+    yield joint.along(_PL, pull, joint.constants.tau, start)  # |grad_u L| / L
+    yield joint.along(_PL_TOP, pull, top, start, rounding=MEASURED * top)  # equal for n = 1
+    yield _segment(joint)
 
 
 def _mean_direction(joint: JointView) -> np.ndarray:

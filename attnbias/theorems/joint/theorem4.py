@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..statements import Statement
 from .constants import LOSS_RATIO, first_step, power_sum
-from .run import JointView
+from .run import JointView, joint_check
 
 _MARGIN = Statement(
     "smallest y_i u_t'x_{i,opt} / |u_t|, against 0.39 gamma_* - log n / U_t", "Theorem 4/10", ">="
@@ -31,6 +32,7 @@ _DIRECTION = Statement(
 _LARGEST = 2.0  # 1 - cosine never exceeds it
 
 
+@joint_check()
 def check_theorem4(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
 ) -> CheckTable:
@@ -42,24 +44,10 @@ def check_theorem4(
 
     and it is never negative.
 
-    Parameters
-    ----------
-    data : Dataset
-    trace : Trace
-        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
-    svm : SVMSolution, optional
-        Of the W-SVM.
-    assume_conditions : bool
-        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
-
     Returns
     -------
     CheckTable
         Vacuous, with the t from which it is not, where the bound is nowhere positive.
-
-    Raises
-    ------
-    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -75,21 +63,19 @@ def check_theorem4(
     ['holds, vacuous', 'holds']
     """
     joint = JointView(data, trace, svm, assume=assume_conditions)
-    reason = joint.refuse()
-    if reason:
-        return joint.refused((_MARGIN, _POSITIVE), reason)
+    return joint.table((_MARGIN, _POSITIVE), _margins)
+
+
+def _margins(joint: JointView) -> Iterator[Check]:
     U, best = joint.u_path(), joint.u_svm.margin
     with np.errstate(divide="ignore", invalid="ignore"):
         bounds = 0.39 * best - math.log(joint.run.n) / U
     margin = _margin(joint)
-    return CheckTable(
-        (
-            joint.along(_MARGIN, margin, bounds, **_bite(joint, bounds, best)),
-            joint.along(_POSITIVE, margin, 0.0),
-        )
-    )
+    yield joint.along(_MARGIN, margin, bounds, **_bite(joint, bounds, best))
+    yield joint.along(_POSITIVE, margin, 0.0)
 
 
+@joint_check()
 def check_sharper_theorem4(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
 ) -> CheckTable:
@@ -104,23 +90,9 @@ def check_sharper_theorem4(
     The last term is O(t^-(1-p)) for p > 1/2, O(t^-1/2 log t) for p = 1/2, O(t^-p) for
     0 < p < 1/2, and does not vanish for p = 0.
 
-    Parameters
-    ----------
-    data : Dataset
-    trace : Trace
-        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
-    svm : SVMSolution, optional
-        Of the W-SVM.
-    assume_conditions : bool
-        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
-
     Returns
     -------
     CheckTable
-
-    Raises
-    ------
-    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -135,19 +107,19 @@ def check_sharper_theorem4(
     ['holds, vacuous']
     """
     joint = JointView(data, trace, svm, assume=assume_conditions)
-    reason = joint.refuse()
-    if reason:
-        return joint.refused((_SHARPER,), reason)
+    return joint.table((_SHARPER,), _sharper)
+
+
+def _sharper(joint: JointView) -> Iterator[Check]:
     average, best = mean_nonopt_softmax(joint), joint.u_svm.margin
     bounds = _sharper_bound(joint, average)
     small = best / (best + math.sqrt(joint.constants.a))
-    fields = {
-        "vacuous": not bool((bounds[joint.run.step > 0] > 0).any()),
-        "reason": f"positive only {_saturation(joint, average, small)}",
-    }
-    return CheckTable((joint.along(_SHARPER, _margin(joint), bounds, **fields),))
+    vacuous = not bool((bounds[joint.run.step > 0] > 0).any())
+    reason = f"positive only {_saturation(joint, average, small)}"
+    yield joint.along(_SHARPER, _margin(joint), bounds, vacuous=vacuous, reason=reason)
 
 
+@joint_check()
 def check_decoder_direction(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
 ) -> CheckTable:
@@ -158,25 +130,11 @@ def check_decoder_direction(
 
         1 - cosine(u_t, u_mm) <= 6 ((2 log 11 / tau + eta) / U_t + 9.7 sqrt(n) avg_t).
 
-    Parameters
-    ----------
-    data : Dataset
-    trace : Trace
-        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
-    svm : SVMSolution, optional
-        Of the W-SVM.
-    assume_conditions : bool
-        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
-
     Returns
     -------
     CheckTable
         Not applicable where no recorded step has such a U_t; vacuous where the bound is
         nowhere under 2.
-
-    Raises
-    ------
-    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -191,25 +149,23 @@ def check_decoder_direction(
     ['not applicable']
     """
     joint = JointView(data, trace, svm, assume=assume_conditions)
-    reason = joint.refuse()
-    if reason:
-        return joint.refused((_DIRECTION,), reason)
+    return joint.table((_DIRECTION,), _direction)
+
+
+def _direction(joint: JointView) -> Iterator[Check]:
     run, p, U = joint.run, joint.decay[0], joint.u_path()
     needed = 10 * math.log(run.n) / joint.u_svm.margin
-    keep = (run.step > 0) & (needed <= U)
-    start = first_step(needed / joint.eta, p)
+    keep, start = (run.step > 0) & (needed <= U), first_step(needed / joint.eta, p)
     average = mean_nonopt_softmax(joint)
     bounds, path = _direction_bound(joint, average)
-    small = 1 / (3 * 9.7 * math.sqrt(run.n))
-    fields = {
-        "empty": f"speaks of t >= {start:.4g}, where U_t reaches 10 log n / gamma_*",
-        "vacuous": not bool((bounds[keep] < _LARGEST).any()),
-        "reason": f"below 2 only from t = {first_step(path / joint.eta, p):.3g} on and "
-        + _saturation(joint, average, small),
-    }
-    return CheckTable(
-        (joint.along(_DIRECTION, run.trace.u_alignment_error, bounds, keep, **fields),)
-    )
+    late = first_step(path / joint.eta, p)
+    small = _saturation(joint, average, 1 / (3 * 9.7 * math.sqrt(run.n)))
+    yield joint.along(
+        _DIRECTION, run.trace.u_alignment_error, bounds, keep,
+        empty=f"speaks of t >= {start:.4g}, where U_t reaches 10 log n / gamma_*",
+        vacuous=not bool((bounds[keep] < _LARGEST).any()),
+        reason=f"below 2 only from t = {late:.3g} on and {small}",
+    )  # fmt: skip
 
 
 def mean_nonopt_softmax(joint: JointView) -> np.ndarray:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from ..._validate import require_number
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
@@ -20,6 +21,7 @@ from ..statements import (
     alignment_recorded,
     full_steps,
     refused,
+    table,
 )
 from .lower_bounds import EXACT, norm_outside
 from .rate import biting_path, constants_along, rate_hypotheses
@@ -107,12 +109,14 @@ def check_fast_rate(
     growth = require_number("growth", growth, low=0, high=1, open_low=True)
     run = TraceView(data, trace, svm)
     reason = run.refuse(rate_hypotheses(run), needs_strict(run))
-    if reason:
-        return refused(STATEMENTS, reason)
+    return table(reason, STATEMENTS, _rows, run, growth)
+
+
+def _rows(run: TraceView, growth: float) -> Iterator[Check]:
     decade = last_decade(run)
     reason = TOO_SHORT if decade is None else _undecided(run, decade)
-    late = refused(STATEMENTS[:3], reason) if reason else _late(run, decade, growth)
-    return CheckTable([*late, _ball(run)])
+    yield from refused(STATEMENTS[:3], reason) if reason else _late(run, decade, growth)
+    yield _ball(run)
 
 
 def needs_strict(run: TraceView) -> str:
@@ -185,7 +189,7 @@ def _ball(run: TraceView):
     if pivots.min() < DEPENDENT * pivots.max():
         return BALL.refused(TIED)
     c, longest = run.constants(), run.trace.longest_step
-    log_spread = np.array([1 + each.log_A for each in constants_along(run)])
+    log_spread = 1 + constants_along(run).log_A
     lean = least_lean(run)
     radius = (log_spread + c.B**2 * longest) / lean + longest if math.isfinite(lean) else 0.0
     outside = norm_outside(run)
@@ -290,22 +294,24 @@ def check_degenerate_rate(
         alignment_recorded(run),
         full_steps(run),
     )
-    if reason:
-        return refused(TRIPLE, reason)
-    reach = run.step_size * run.step
-    low_across = np.log1p(reach / math.sqrt(5))
-    with np.errstate(divide="ignore"):  # at step 0, where nothing is compared
-        high_across = np.logaddexp(0.0, run.step_size + np.log(reach))
-    low_along = np.maximum(2 / math.sqrt(5) * reach, reach - run.step_size - math.sqrt(5))
-    pairs = ((run.across, low_across), (run.across, high_across), (run.along, low_along))
-    pairs += ((run.along, reach), *_rates(run, low_across, high_across, low_along, reach))
-    later = run.step > 0
-    return CheckTable(
-        statement.along(
-            run, values, bounds, later, empty="no step", rounding=MEASURED * bounds, **extra
-        )
-        for statement, (values, bounds), extra in zip(TRIPLE, pairs, _remarks(run), strict=True)
-    )
+    return table(reason, TRIPLE, _triple, run)
+
+
+def _triple(run: TraceView) -> Iterator[Check]:
+    reach, error = run.step_size * run.step, run.trace.W_alignment_error
+    low_P = np.log1p(reach / math.sqrt(5))
+    low_c = np.maximum(2 / math.sqrt(5) * reach, reach - run.step_size - math.sqrt(5))
+    with np.errstate(divide="ignore", invalid="ignore"):  # at step 0, where nothing is compared
+        high_P = np.logaddexp(0.0, run.step_size + np.log(reach))
+        # P^2 / (2 (c^2 + P^2)) <= 1 - cosine <= P^2 / (2 c^2), with c and P at their brackets
+        below, above = low_P**2 / (2 * (reach**2 + low_P**2)), high_P**2 / (2 * low_c**2)
+    across, rate = _limits(run, float(reach[-1]))
+    yield ACROSS_BELOW.later(run, run.across, low_P, reason=across)
+    yield ACROSS_ABOVE.later(run, run.across, high_P, reason=across)
+    yield ALONG_BELOW.later(run, run.along, low_c)
+    yield ALONG_ABOVE.later(run, run.along, reach)
+    yield RATE_BELOW.later(run, error, below, reason=rate)
+    yield RATE_ABOVE.later(run, error, above, reason=rate)
 
 
 def degenerate_fault(run: TraceView) -> str:
@@ -322,21 +328,12 @@ def degenerate_fault(run: TraceView) -> str:
     return ""
 
 
-def _rates(run: TraceView, low_across, high_across, low_along, reach):
-    """P^2 / (2 (c^2 + P^2)) <= 1 - cosine <= P^2 / (2 c^2), with c and P at their brackets."""
-    error = run.trace.W_alignment_error
-    with np.errstate(invalid="ignore", divide="ignore"):
-        below = low_across**2 / (2 * (reach**2 + low_across**2))
-        above = high_across**2 / (2 * low_along**2)
-    return (error, below), (error, above)
-
-
-def _remarks(run: TraceView) -> list[dict]:
-    """What the last record says of the two limits."""
-    reach = run.step_size * float(run.step[-1])
+def _limits(run: TraceView, reach: float) -> tuple[str, str]:
+    """What the last record says of the limits of |P| and of the rate."""
     if reach <= 1:
-        return [{}] * len(TRIPLE)
-    across = {"reason": f"|P| - log(eta t) at the end {run.across[-1] - math.log(reach):.3g}"}
+        return "", ""
     ratio = run.trace.W_alignment_error[-1] * 2 * (reach / math.log(reach)) ** 2
-    rate = {"reason": f"over (log(eta t))^2 / (2 eta^2 t^2) at the end {ratio:.5g}"}
-    return [across, across, {}, {}, rate, rate]
+    return (
+        f"|P| - log(eta t) at the end {run.across[-1] - math.log(reach):.3g}",
+        f"over (log(eta t))^2 / (2 eta^2 t^2) at the end {ratio:.5g}",
+    )

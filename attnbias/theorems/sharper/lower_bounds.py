@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..run import TraceView
-from ..statements import FLOOR, MEASURED, Statement, alignment_recorded, full_steps, refused
+from ..statements import FLOOR, MEASURED, NO_STEP, Statement, alignment_recorded, full_steps, table
 
 # Less than this share of |W_0|^2 outside the span is what rounding leaves of none: the share
 # is a difference of two numbers that each are right to a few 1e-16, times the condition
@@ -63,16 +64,17 @@ def check_rate_lower_bound(
     """
     run = TraceView(data, trace, svm)
     reason = run.refuse(run.needs_plain_steps(), run.needs_start(), alignment_recorded(run))
-    if reason:
-        return refused((RATE,), reason)
+    return table(reason, (RATE,), _outside, run)
+
+
+def _outside(run: TraceView) -> Iterator[Check]:
     outside = norm_outside(run)
     bounds = outside_bound(run, outside, run.trace.path_length)
     words = f"|W_0 outside| = {outside:.4g}" if outside else "W_0 lies in the span of the rows"
-    check = RATE.along(
+    yield RATE.along(
         run, run.trace.W_alignment_error, bounds, run.W_norm > 0, empty="W stays zero",
         rounding=MEASURED * bounds, vacuous=outside == 0, reason=words,
     )  # fmt: skip
-    return CheckTable([check])
 
 
 def outside_bound(run: TraceView, outside: float, path) -> np.ndarray:
@@ -170,24 +172,22 @@ def check_gd_lower_bound(
         run.needs_start(),
         alignment_recorded(run),
     )
-    if reason:
-        return refused((CLOSED, BELOW, ABOVE, SLOW), reason)
-    w, eta, t = run.gaps[:, 0], run.step_size, run.step
+    return table(reason, (CLOSED, BELOW, ABOVE, SLOW), _gd_rows, run)
+
+
+def _gd_rows(run: TraceView) -> Iterator[Check]:
+    w, log_eta, t = run.gaps[:, 0], math.log(run.step_size), run.step
     log_phi = run.log_opt[0, 0]
-    below = np.logaddexp(w[0], _log_time(t, math.log(eta) + 2 * log_phi - math.exp(log_phi)))
-    above = np.logaddexp(w[0], _log_time(t, math.log(eta) + eta / 4 - 1))
+    below = np.logaddexp(w[0], _log_time(t, log_eta + 2 * log_phi - math.exp(log_phi)))
+    above = np.logaddexp(w[0], _log_time(t, log_eta + run.step_size / 4 - 1))
     later, rounding = (t > 0) & (run.W_norm > 0), MEASURED * (1 + np.abs(w))
-    lag = w[-1] - math.log(eta * max(t[-1], 1))
-    settings = {"keep": later, "empty": "no step", "rounding": rounding}
+    settings = {"keep": later, "empty": NO_STEP, "rounding": rounding}
+    lag = w[-1] - log_eta - math.log(max(t[-1], 1))
     settings["reason"] = f"w_t - log(eta t) at the end {lag:.4g}, with limit -1"
-    return CheckTable(
-        [
-            _closed_form(run),
-            BELOW.along(run, w, below, **settings),
-            ABOVE.along(run, w, above, **settings),
-            _no_faster(run, SLOW, above, later),
-        ]
-    )
+    yield _closed_form(run)
+    yield BELOW.along(run, w, below, **settings)
+    yield ABOVE.along(run, w, above, **settings)
+    yield _no_faster(run, SLOW, above, later)
 
 
 def check_ngd_separation(
@@ -232,8 +232,10 @@ def check_ngd_separation(
         alignment_recorded(run),
         full_steps(run),
     )
-    if reason:
-        return refused((CLOSED, LINEAR, NGD_BELOW, NGD_ABOVE), reason)
+    return table(reason, (CLOSED, LINEAR, NGD_BELOW, NGD_ABOVE), _ngd_rows, run)
+
+
+def _ngd_rows(run: TraceView) -> Iterator[Check]:
     line, rest = run.gaps[0, 0] + run.step_size * run.step, _rest(run)
     moved = np.abs(run.gaps[0, 0]) + run.step_size * run.step
     error, ahead = run.trace.W_alignment_error, (line > 0) & (run.W_norm > 0)
@@ -245,20 +247,11 @@ def check_ngd_separation(
     measured = f"{limit}; t^2 (1 - cosine) at the end {error[-1] * float(run.step[-1]) ** 2:.6g}"
     settings = {"empty": "w is still negative", "rounding": rounding}
     settings |= {"vacuous": rest == 0, "reason": measured}
-    return CheckTable(
-        [
-            _closed_form(run),
-            LINEAR.along(
-                run,
-                np.abs(run.gaps[:, 0] - line) / np.where(moved > 0, moved, 1.0),
-                MEASURED,
-                run.step > 0,
-                empty="no step",
-            ),
-            _no_faster(run, NGD_BELOW, line, ahead, **settings),
-            NGD_ABOVE.along(run, error, above, ahead, **settings),
-        ]
-    )
+    yield _closed_form(run)
+    away = np.abs(run.gaps[:, 0] - line) / np.where(moved > 0, moved, 1.0)
+    yield LINEAR.later(run, away, MEASURED, rounding=0.0)
+    yield _no_faster(run, NGD_BELOW, line, ahead, **settings)
+    yield NGD_ABOVE.along(run, error, above, ahead, **settings)
 
 
 def separation_fault(run: TraceView) -> str:
@@ -286,7 +279,7 @@ def _doubt(run: TraceView, rest: float) -> float:
 
 
 def _log_time(t, log_factor: float) -> np.ndarray:
-    """log of a factor times t; -inf at t = 0."""
+    """The log of a factor times t, -inf at t = 0."""
     with np.errstate(divide="ignore"):
         return log_factor + np.log(t)
 
@@ -310,7 +303,7 @@ def _no_faster(run: TraceView, statement: Statement, height, keep, **settings):
         square = np.square(height) + rest**2
         bounds = np.where(rest > 0, rest**2 / (2 * square), 0.0)
         rounding = MEASURED * bounds + _doubt(run, rest) / (2 * square)
-    defaults = {"empty": "no step", "rounding": rounding, "vacuous": rest == 0}
+    defaults = {"empty": NO_STEP, "rounding": rounding, "vacuous": rest == 0}
     if rest == 0:
         defaults["reason"] = "W_0 has nothing outside the one row, and the bound is 0"
     return statement.along(run, run.trace.W_alignment_error, bounds, keep, **defaults | settings)

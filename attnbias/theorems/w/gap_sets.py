@@ -78,7 +78,7 @@ class GapView:
         self.gap = np.minimum.reduceat(self.h, run.first_row, axis=1) - 1
 
     def part(self, eps: float) -> np.ndarray:
-        """(R, n) int: 1, 2 or 3."""
+        """The set that each sequence is in, (R, n) int: 1, 2 or 3."""
         return 1 + (self.gap > CLOSE * eps).astype(int) + (self.gap > WELL * eps)
 
     def excess(self) -> np.ndarray:
@@ -208,5 +208,5 @@ def trivial_eps(constants) -> float:
 
 
 def along_norms(function, constants, norms) -> np.ndarray:
-    """(R,) `function(constants, norm)`."""
+    """The values `function(constants, norm)` at each norm, (R,)."""
     return np.array([function(constants, float(norm)) for norm in norms])

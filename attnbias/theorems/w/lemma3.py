@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.assumptions import assumption1_table
 from ...geometry.svm import SVMSolution
 from ..run import TraceView
-from ..statements import EPS, Statement, gap_rounding, norm_rounding, refused, weight_rounding
+from ..statements import EPS, Statement, gap_rounding, norm_rounding, table, weight_rounding
 from .gradient import gradient_hypotheses
 
 SCORE = Statement(
@@ -95,10 +96,13 @@ def check_lemma3(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None)
     True
     """
     run = TraceView(data, trace, svm)
-    reason = lemma3_hypotheses(run)
-    if reason:
-        return refused(STATEMENTS, reason)
-    return CheckTable([*softmax_checks(run), *gap_checks(run), *row_checks(run)])
+    return table(lemma3_hypotheses(run), STATEMENTS, _rows, run)
+
+
+def _rows(run: TraceView) -> Iterator[Check]:
+    yield from softmax_checks(run)
+    yield from gap_checks(run)
+    yield from row_checks(run)
 
 
 def lemma3_hypotheses(run: TraceView) -> str:
@@ -128,7 +132,7 @@ def gap_velocity(run: TraceView) -> np.ndarray:
 
 
 def softmax_checks(run: TraceView) -> list:
-    """Part (i)."""
+    """Part (i): the smallest optimal softmax score at every iteration."""
     low = float(run.log_opt[0].min())
     values = np.minimum(run.trace.least_opt_score, np.exp(run.log_opt.min(axis=1)))
     bound = min(0.25, math.exp(low))
@@ -138,7 +142,7 @@ def softmax_checks(run: TraceView) -> list:
 
 
 def gap_checks(run: TraceView) -> list:
-    """Parts (ii), (iii) and Eq. 18."""
+    """Parts (ii) and (iii), and Eq. 18 itself."""
     c, everywhere = run.constants(), np.ones(len(run.step), dtype=bool)
     velocity, harm = gap_velocity(run), 1.2 * c.mu * c.B**2 / run.Xi
     # no entry of K is above (2 B^2)^2, and p and |grad L| are right to these shares

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from ..._validate import require_number
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..run import TraceView
 from ..sharper.rate import biting_path
-from ..statements import EPS, MEASURED, Statement, alignment_recorded, refused, softmax_stays_up
+from ..statements import EPS, MEASURED, Statement, alignment_recorded, softmax_stays_up, table
 from .gradient import lemma5_start, ngd_hypotheses
 
 GAPS = Statement(
@@ -91,9 +92,7 @@ def check_lemma1(
         t0 = require_number("t0", t0, low=0)
     run = TraceView(data, trace, svm)
     reason = ngd_hypotheses(run) or alignment_recorded(run)
-    if reason:
-        return refused(STATEMENTS, reason)
-    return CheckTable([*_gaps(run), _rate(run, t0), _proved(run, phi)])
+    return table(reason, STATEMENTS, _rows, run, phi, t0)
 
 
 check_lemma8 = check_lemma1
@@ -123,30 +122,21 @@ def proved_start(run: TraceView, phi: float | None = None) -> float:
     return max(lemma5_start(run), (path + late) / eta)
 
 
-def _gaps(run: TraceView) -> list:
-    moved = run.W_norm > 0
-    norm = np.where(moved, run.W_norm, 1.0)
-    least = run.gaps.min(axis=1) / norm
+def _rows(run: TraceView, phi: float | None, t0: float | None) -> Iterator[Check]:
+    moved, B2 = run.W_norm > 0, run.constants().B ** 2
+    least = run.gaps.min(axis=1) / np.where(moved, run.W_norm, 1.0)
     error = np.nan_to_num(run.trace.W_alignment_error, nan=2.0)  # where W = 0
-    B2 = run.constants().B ** 2
-    room = 64 * EPS * B2 + MEASURED * run.Xi
-    near = moved & (error <= near_enough(run))
-    bounds = run.Xi - 2 * B2 * np.sqrt(2 * error)
-    never = f"1 - cosine stays above {near_enough(run):.3g}"
+    room, bounds = 64 * EPS * B2 + MEASURED * run.Xi, run.Xi - 2 * B2 * np.sqrt(2 * error)
     vague = bool((bounds[moved] <= -2 * B2).all())  # no gap is below -2 B^2 |W|
-    return [
-        GAPS.along(
-            run,
-            least,
-            bounds,
-            moved,
-            empty="W is zero throughout",
-            rounding=room,
-            vacuous=vague,
-            reason="says something once 1 - cosine < (1 + Xi / (2 B^2))^2 / 2" if vague else "",
-        ),
-        HALF.along(run, least, run.Xi / 2, near, empty=never, rounding=room),
-    ]
+    yield GAPS.along(
+        run, least, bounds, moved, empty="W is zero throughout", rounding=room, vacuous=vague,
+        reason="says something once 1 - cosine < (1 + Xi / (2 B^2))^2 / 2" if vague else "",
+    )  # fmt: skip
+    near = moved & (error <= near_enough(run))
+    never = f"1 - cosine stays above {near_enough(run):.3g}"
+    yield HALF.along(run, least, run.Xi / 2, near, empty=never, rounding=room)
+    yield _rate(run, t0)
+    yield _proved(run, phi)
 
 
 def _rate(run: TraceView, t0: float | None):

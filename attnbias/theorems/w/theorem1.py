@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from ..._validate import require_number
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
@@ -18,8 +19,8 @@ from ..statements import (
     Statement,
     alignment_recorded,
     full_steps,
-    refused,
     softmax_stays_up,
+    table,
 )
 from .gap_sets import log_D
 from .gradient import lemma5_start
@@ -84,10 +85,7 @@ def check_theorem1(
     if phi is not None:
         phi = require_number("phi", phi, low=0, high=1, open_low=True)
     run = TraceView(data, trace, svm)
-    reason = theorem1_hypotheses(run, phi)
-    if reason:
-        return refused((RATE, TELESCOPED), reason)
-    return CheckTable([_rate(run, phi), _telescoped(run, phi)])
+    return table(theorem1_hypotheses(run, phi), (RATE, TELESCOPED), _rows, run, phi)
 
 
 check_theorem5 = check_theorem1
@@ -142,7 +140,12 @@ def log_biting_time(run: TraceView, constants) -> float:
     return high
 
 
-def _rate(run: TraceView, phi):
+def _rows(run: TraceView, phi) -> Iterator[Check]:
+    yield _rate(run, phi)
+    yield _telescoped(run, phi)
+
+
+def _rate(run: TraceView, phi) -> Check:
     constants = run.constants(phi)
     start = start_time(run)
     keep = run.step >= start

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
@@ -22,7 +23,7 @@ from ..sharper.rate import (
     rate_bounds,
     rate_hypotheses,
 )
-from ..statements import MEASURED, Statement, refused
+from ..statements import MEASURED, Statement, refused, table
 
 STEP = Statement("longest step, against eta B^2 Upsilon / 2", "Theorem 6, the gradient bound")
 HEIGHT = Statement(
@@ -88,15 +89,19 @@ def check_theorem6(data: Dataset, trace: Trace, *, svm: SVMSolution | None = Non
     """
     run = TraceView(data, trace, svm)
     reason = run.refuse(run.needs_rule("GD"), rate_hypotheses(run))
-    if reason:
-        return refused((STEP, HEIGHT, RATE, CEILING, SLOW), reason)
-    turn, log_eta = first_turned(run), run.rule["log_scale"]
-    table = [_longest(run), height_check(run, HEIGHT, 0, log_eta)]
+    return table(reason, (STEP, HEIGHT, RATE, CEILING, SLOW), _rows, run)
+
+
+def _rows(run: TraceView) -> Iterator[Check]:
+    c, turn, log_eta = run.constants(), first_turned(run), run.rule["log_scale"]
+    longest = run.step_size * c.B**2 * c.Upsilon / 2
+    yield STEP.later(run, run.trace.longest_step, longest)
+    yield height_check(run, HEIGHT, 0, log_eta)
     if turn is None:
-        return CheckTable(
-            [*table, *(statement.refused(NEVER_TURNS) for statement in (RATE, CEILING, SLOW))]
-        )
-    return CheckTable([*table, _rate(run, turn, log_eta), *_from_above(run, turn, log_eta)])
+        yield from refused((RATE, CEILING, SLOW), NEVER_TURNS)
+        return
+    yield _rate(run, turn, log_eta)
+    yield from _from_above(run, turn, log_eta)
 
 
 def log_heights(run: TraceView, start: int, log_step_size: float) -> np.ndarray:
@@ -120,20 +125,11 @@ def height_check(run: TraceView, statement: Statement, start: int, log_step_size
     )  # fmt: skip
 
 
-def _longest(run: TraceView):
-    c = run.constants()
-    bound = run.step_size * c.B**2 * c.Upsilon / 2
-    return STEP.along(
-        run, run.trace.longest_step, bound, run.step > 0, empty="no step", rounding=MEASURED * bound
-    )
-
-
 def _rate(run: TraceView, turn: int, log_eta: float):
     path = log_heights(run, turn, log_eta) / run.Xi - run.along[turn]
     # what t iterations guarantee, never more than what was covered
-    bounds = rate_bounds(
-        constants_along(run), path, run.trace.longest_step, float(run.across[turn])
-    )
+    longest, offset = run.trace.longest_step, float(run.across[turn])
+    bounds = rate_bounds(constants_along(run), path, longest, offset)
     keep = after(run, turn) & (path > 0)
     vacuous = bool(keep.any() and not bounds[keep].min() < TRIVIAL)
     return RATE.along(
@@ -144,10 +140,10 @@ def _rate(run: TraceView, turn: int, log_eta: float):
 
 def log10_biting_time(run: TraceView, turn: int, log_eta: float) -> float:
     """log10 of the t at which the guaranteed path is long enough for M1 to bite."""
-    c = constants_along(run)[-1]
+    c, phi = constants_along(run), float(run.trace.least_opt_score[-1])
     path = biting_path(c, float(run.trace.longest_step[-1]), float(run.across[turn]))
     log_speed = log_eta + 2 * math.log(run.Xi) + c.log_upsilon - math.log(run.n)
-    log_t = run.Xi * (run.along[turn] + path) - log_speed - 2 * math.log(c.phi_low)
+    log_t = run.Xi * (run.along[turn] + path) - log_speed - 2 * math.log(phi)
     return log_t / math.log(10)
 
 

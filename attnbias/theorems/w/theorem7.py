@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
@@ -21,7 +22,8 @@ from ..sharper.rate import (
     rate_bounds,
     rate_hypotheses,
 )
-from ..statements import MEASURED, Statement, refused
+from ..statements import MEASURED, Statement, table
+from .gradient import gradient_hypotheses
 from .theorem6 import height_check
 
 # log(L - L*) and log |grad| are both about minus the gap, and each is right to 2e-16 of
@@ -102,20 +104,17 @@ def check_polyak_sandwich(
     True
     """
     run = TraceView(data, trace, svm)
-    reason = run.refuse(run.needs_fixed_decoder(), run.needs_exponential(), run.needs_assumption2())
-    if reason:
-        return refused((LOWER, UPPER), reason)
+    return table(gradient_hypotheses(run), (LOWER, UPPER), _sandwich, run)
+
+
+def _sandwich(run: TraceView) -> Iterator[Check]:
     keep, rounding = resolved(run)
-    ratio = trace.log_grad_norm - trace.log_loss_gap
+    ratio = run.trace.log_grad_norm - run.trace.log_loss_gap
     settings = {"empty": "all logit gaps exceed 1e6", "rounding": rounding}
     settings["reason"] = "" if keep.all() else f"up to t = {run.step[keep].max(initial=0)}"
     lower = math.log(run.Xi) + run.log_opt.min(axis=1)
-    return CheckTable(
-        [
-            LOWER.along(run, ratio, lower, keep, **settings),
-            UPPER.along(run, ratio, log_steepest(run), keep, **settings),
-        ]
-    )
+    yield LOWER.along(run, ratio, lower, keep, **settings)
+    yield UPPER.along(run, ratio, log_steepest(run), keep, **settings)
 
 
 def check_theorem7(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
@@ -162,11 +161,13 @@ def check_theorem7(data: Dataset, trace: Trace, *, svm: SVMSolution | None = Non
     """
     run = TraceView(data, trace, svm)
     reason = run.refuse(run.needs_rule("Polyak"), _own_floor(run), rate_hypotheses(run))
-    if reason:
-        statements = (SHORTEST, LONGEST, FLOOR, RATE, CAPPED, AS_GD)
-        return refused(statements, reason)
-    capped = trace.log_step_size >= run.rule["log_max_step"] - EXACT
-    return CheckTable([*_before(run, capped), *_under_the_cap(run, capped)])
+    return table(reason, (SHORTEST, LONGEST, FLOOR, RATE, CAPPED, AS_GD), _steps, run)
+
+
+def _steps(run: TraceView) -> Iterator[Check]:
+    capped = run.trace.log_step_size >= run.rule["log_max_step"] - EXACT
+    yield from _before(run, capped)
+    yield from _under_the_cap(run, capped)
 
 
 def resolved(run: TraceView) -> tuple[np.ndarray, np.ndarray]:
@@ -199,7 +200,7 @@ def _before(run: TraceView, capped: np.ndarray):
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.exp(run.trace.log_step_size + run.trace.log_grad_norm)
     shortest, constants = math.exp(-log_steepest(run)) / 2, constants_along(run)
-    longest = np.array([1 / (2 * c.Xi * c.phi_low) for c in constants])
+    longest = 1 / (2 * constants.Xi * constants.phi_low)
     settings = {"empty": ALWAYS_CAPPED, "rounding": length * rounding, "reason": end}
     yield SHORTEST.along(run, length, shortest, free & known, **settings)
     yield LONGEST.along(run, length, longest, free & known, **settings)
@@ -214,7 +215,7 @@ def _before(run: TraceView, capped: np.ndarray):
         return
     path, offset = shortest * (run.step - run.step[turn]), float(run.across[turn])
     bounds, keep = rate_bounds(constants, path, longest, offset), free & after(run, turn)
-    needed = biting_path(constants[-1], float(longest[-1]), offset) / shortest
+    needed = biting_path(constants, float(longest[-1]), offset) / shortest
     yield RATE.along(
         run, run.trace.W_alignment_error, bounds, keep, empty=NO_FREE_STEP,
         vacuous=bool(keep.any() and not bounds[keep].min() < TRIVIAL),
