@@ -117,7 +117,7 @@ def as_device(name: str, device) -> torch.device:
 
 
 def require_float_dtype(name: str, dtype) -> torch.dtype:
-    """torch.float32 or torch.float64."""
+    """The dtype, which must be torch.float32 or torch.float64."""
     if not isinstance(dtype, torch.dtype) or dtype not in FLOATS:
         raise DtypeError(
             name,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attnbias import GD, NGD, check_assumption1, check_assumption2, make_separation_pair, train
-from attnbias.theorems.run import Run
+from attnbias.theorems.run import TraceView
 from attnbias.theorems.w.gap_sets import GapView, lemma7_sets, needed_eps
 from book.ledger.order import no_slower
 from book.ledger.paper.instances import COUNT, edge_instance, instances, slack_pair, uneven_start
@@ -40,14 +40,16 @@ def test_some_starts_violate_constraints_and_some_point_outside_the_rows():
 def test_lemma7_needs_an_epsilon_from_uneven_starts():
     made = edge_instance(2)
     W0 = uneven_start(made, 10.0)
-    run = Run(made.data, train(made.data, NGD(0.1), 0, W0=W0, svm=made.svm, record=[0]), made.svm)
+    run = TraceView(
+        made.data, train(made.data, NGD(0.1), 0, W0=W0, svm=made.svm, record=[0]), made.svm
+    )
     assert needed_eps(GapView(run))[0] > 1e-3
 
 
 def test_the_slack_pair_fills_the_sets_of_lemma7():
     made = slack_pair()
     trace = train(made.data, NGD(1.0), 1000, W0=made.W0, svm=made.svm, record=[0, 1000])
-    run = Run(made.data, trace, made.svm)
+    run = TraceView(made.data, trace, made.svm)
     slack = float(made.svm.least_slack)
     assert slack == pytest.approx(1 / 15, rel=0.01)
     assert lemma7_sets(run, 1000, 2 * slack).counts == (1, 1, 0)

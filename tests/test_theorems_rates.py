@@ -26,10 +26,10 @@ from attnbias import (
 from attnbias.data.bad_start import make_bad_start
 from attnbias.data.degenerate import make_degenerate
 from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
-from attnbias.theorems.run import Run
-from attnbias.theorems.sharper import separation
-from attnbias.theorems.sharper.m1 import m1_bounds
-from attnbias.theorems.sharper.separation import check_gd_lower_bound, check_ngd_separation
+from attnbias.theorems.run import TraceView
+from attnbias.theorems.sharper import lower_bounds as separation
+from attnbias.theorems.sharper.lower_bounds import check_gd_lower_bound, check_ngd_separation
+from attnbias.theorems.sharper.rate import rate_bounds
 from attnbias.theorems.w import theorem6 as gd
 from attnbias.theorems.w import theorem7 as polyak
 from attnbias.theorems.w.theorem1 import (
@@ -103,7 +103,7 @@ def test_theorem1_bound_in_its_printed_form(ngd):
 
 
 def test_theorem1_bites_from_where_it_says(ngd):
-    run = Run(O_DATA, ngd)
+    run = TraceView(O_DATA, ngd)
     constants = run.constants()
     log_t = log_biting_time(run, constants)
     assert theorem1_bounds(run, constants, log_t) == pytest.approx(1)
@@ -235,14 +235,14 @@ def test_theorem6_rates_in_log_t(descent):
 
 def test_theorem6_bites_where_it_says(descent):
     """At the stated t the path that Theorem 6 guarantees makes M1's bound 1."""
-    run = Run(O_DATA, descent)
+    run = TraceView(O_DATA, descent)
     constants, least = run.constants(), float(descent.least_opt_score[-1])
     log_t = gd.log10_biting_time(run, 0, math.log(0.5)) * math.log(10)
     # upsilon = 1/e and n = 2; the little that the start adds is left out
     height = math.log(0.5) - 1 + 2 * math.log(least) - math.log(2) + log_t
     constants = dataclasses.replace(constants, phi_low=least)
     path, longest = height - run.along[0], float(descent.longest_step[-1])
-    bound = m1_bounds([constants], [path], [longest], float(run.across[0]))[0]
+    bound = rate_bounds(constants, path, longest, float(run.across[0]))
     assert bound == pytest.approx(1, rel=1e-9)
 
 

@@ -55,7 +55,7 @@ def make_score_trap(score: float = 0.3) -> Dataset:
     )
 
 
-def make_spread(
+def make_unequal_scores(
     n: int = 3,
     T: int = 4,
     d: int = 30,
@@ -97,8 +97,8 @@ def make_spread(
     Examples
     --------
     >>> from attnbias import token_scores
-    >>> from attnbias.data.unequal_scores import make_spread
-    >>> data = make_spread(2, 3, 20, spread=0.4, seed=1)
+    >>> from attnbias.data.unequal_scores import make_unequal_scores
+    >>> data = make_unequal_scores(2, 3, 20, spread=0.4, seed=1)
     >>> token_scores(data)[0].sort().values.round(decimals=6).tolist()
     [-0.2, 0.2, 1.0]
     """
@@ -121,12 +121,17 @@ def make_spread(
     scores = _spread_scores(n, T, spread, generator)
     target = (y[:, None] * scores).reshape(-1, 1)
     u = torch.linalg.lstsq(X.reshape(-1, d), target, driver="gelsd").solution.flatten()
-    meta = {"maker": "make_spread", "spread": spread, "correlation": correlation, "seed": seed}
+    meta = {
+        "maker": "make_unequal_scores",
+        "spread": spread,
+        "correlation": correlation,
+        "seed": seed,
+    }
     return Dataset(X, y, u, name="spread scores", meta=meta)
 
 
 def correlated_tokens(n: int, T: int, d: int, correlation: float, generator) -> torch.Tensor:
-    """(n, T, d) Gaussian tokens with one common axis; see `make_spread`."""
+    """(n, T, d) Gaussian tokens with one common axis; see `make_unequal_scores`."""
 
     def normal(*shape):
         return torch.randn(*shape, generator=generator, dtype=torch.float64)

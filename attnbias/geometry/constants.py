@@ -53,6 +53,13 @@ class Constants:
     Upsilon = max_i (gamma_{i,opt} - min gamma_i) exp(-min gamma_i) and
     upsilon = min_i (gamma_{i,opt} - max gamma_i) exp(-gamma_{i,opt}), minimum and maximum
     over non-optimal tokens. Under Assumption 2 the two extremes coincide.
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair
+    >>> constants = token_constants(make_separation_pair())
+    >>> constants.n, constants.T, constants.B, constants.phi_low
+    (1, 2, 1.0, 0.25)
     """
 
     n: int
@@ -92,7 +99,7 @@ class Constants:
     @property
     def log_A(self) -> float:
         """log of A = N' kappa / (e phi_low^2), of which M1 has the Lambert function."""
-        return math.log(self.rows) + self.log_kappa - 1 - 2 * math.log(self.phi_low)
+        return math.log(self.rows) + self.log_kappa - 1 - 2 * np.log(self.phi_low)
 
     @property
     def A(self) -> float:
@@ -102,7 +109,8 @@ class Constants:
     @property
     def Lambda(self) -> float:
         """Lambert's function of A, the constant of M1: Lambda exp(Lambda) = A."""
-        return float(lambert(self.log_A))
+        value = lambert(self.log_A)
+        return value if np.ndim(value) else float(value)
 
     @property
     def largest_step(self) -> float:
@@ -124,9 +132,9 @@ class Constants:
 
         Parameters
         ----------
-        path : float
+        path : float or array
             Sum S > 0 of step lengths since <W, W_mm> was first non-negative.
-        largest_step : float
+        largest_step : float or array
             The longest of these steps.
         offset : float
             Norm of the part of W orthogonal to W_mm at that time; 0 if W_0 = 0.

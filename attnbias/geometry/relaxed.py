@@ -49,7 +49,7 @@ class RelaxedSVM:
 
     @property
     def norm(self) -> float:
-        """Of the weights."""
+        """Frobenius norm of the weights."""
         return float(self.weights.norm())
 
     @property

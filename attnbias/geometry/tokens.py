@@ -277,5 +277,5 @@ class LabelRows:
         return vector_norm(self.rows, dim=1)
 
     def thin(self) -> tuple[LabelRows, None]:
-        """Themselves: their sums are vectors."""
+        """The rows themselves, since their sums are vectors."""
         return self, None

@@ -17,7 +17,7 @@ HOME = "book/provenance"  # the page that lists the entries
 LEGEND = "legend-a"  # the letter alone, where a legend explains it
 BADGE = re.compile(r"\{prov\}`([^`\n]*)`")
 KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-MAKERS = ("Check", "Statement", "Promise", "along", "not_applicable", "check_lead")
+MAKERS = ("Check", "Statement", "Guarantee", "along", "not_applicable", "check_lead")
 PARTS = ("Abstract", "Section", "Appendix")
 
 

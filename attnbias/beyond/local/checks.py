@@ -9,7 +9,7 @@ import numpy as np
 from ..._validate import require_number
 from ...checks import CheckTable
 from ...errors import RangeError
-from ...theorems.run import Run
+from ...theorems.run import TraceView
 from ...theorems.statements import MEASURED, Statement, made_by, refused
 
 _SOURCE = "the score trap, ours"
@@ -156,7 +156,7 @@ def check_score_trap(data, trace, *, svm=None) -> CheckTable:
     >>> check_score_trap(data, trace).all_hold, len(check_score_trap(data, trace))
     (True, 2)
     """
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     score = data.meta.get("score", 0)
     made = made_by(data, "make_score_trap", "score")
     reason = run.refuse(

@@ -15,7 +15,7 @@ from ...geometry.svm import solve_w_svm
 from ...geometry.tokens import gap_rows, token_scores
 from ...losses import as_loss
 from ...theorems.statements import Statement, refused
-from ...theorems.trace_validation import require_own_numbers, require_own_shapes, require_trace
+from ...theorems.trace_validation import require_same_data, require_same_shapes, require_trace
 from ..losses.constants import slope_range
 
 RISE = Statement(
@@ -75,8 +75,8 @@ def check_rows(data: Dataset, trace, loss="exponential", *, svm=None) -> CheckTa
     require_dataset(data, cross=True)
     require_trace(trace)
     loss, rows = as_loss(loss), gap_rows(data)
-    require_own_shapes(data, trace, len(rows.sequence))
-    require_own_numbers(data, trace, rows)
+    require_same_shapes(data, trace, len(rows.sequence))
+    require_same_data(data, trace, rows)
     reason = _refusal(data, trace, rows, loss)
     if reason:
         return refused((RISE, RATE), reason)

@@ -51,6 +51,13 @@ class ImageSet:
     Raises
     ------
     DtypeError, ShapeError, LabelError
+
+    Examples
+    --------
+    >>> grey = np.zeros((2, 28, 28, 1), dtype=np.uint8)
+    >>> images = ImageSet(grey, np.array([0, 1]), ("zero", "one"))
+    >>> len(images), images.classes
+    (2, ('zero', 'one'))
     """
 
     images: np.ndarray

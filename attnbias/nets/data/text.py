@@ -45,6 +45,12 @@ class TextSet:
     Raises
     ------
     DtypeError, ShapeError, LabelError
+
+    Examples
+    --------
+    >>> texts = TextSet(("kind", "rude"), None, np.array([0, 1]), ("fine", "toxic"))
+    >>> len(texts), texts.classes
+    (2, ('fine', 'toxic'))
     """
 
     first: tuple[str, ...]

@@ -11,8 +11,7 @@ from ..._validate import as_float_tensor, require_finite, require_number, requir
 from ...checks import CheckTable
 from ...data import Dataset
 from ...dataset import require_dataset
-from ..rounding import EPS
-from ..statements import Statement, refused
+from ..statements import EPS, Statement, refused
 
 LOGITS = Statement("largest |x' W_0 x_1|, against zeta", "Lemma 2")
 LOW = Statement("smallest T times softmax score, against exp(-2 zeta)", "Lemma 2", ">=")

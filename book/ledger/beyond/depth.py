@@ -8,7 +8,7 @@ import torch
 
 from attnbias import NGD, Check
 from attnbias.beyond.depth.checks import check_two_layers
-from attnbias.beyond.depth.data import make_cue_pair, make_kindred, make_token_pairs
+from attnbias.beyond.depth.data import make_cue_pair, make_token_pairs, make_two_hop
 from attnbias.beyond.depth.dynamics import DepthTrace, train_two_layers
 from attnbias.beyond.depth.geometry import predicted_selection
 from attnbias.beyond.depth.queries import contrary_pairs
@@ -120,7 +120,7 @@ def depth_selects_stationary(e):
     """Layer one ends at queries that no single token would better, and layer two at their SVM."""
     checks = []
     for seed in range(100, 110):
-        data = make_kindred(seed=seed)
+        data = make_two_hop(seed=seed)
         run = e.run(train_two_layers, data, NGD(1.0), 300, record=5)
         checks += check_two_layers(data, run)
     return judge(

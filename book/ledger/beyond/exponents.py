@@ -7,8 +7,8 @@ import numpy as np
 from attnbias import NGD, Check, Trace, make_example1, solve_w_svm, train
 from attnbias.beyond.exponents.claims import claims
 from attnbias.beyond.exponents.geometry import triple_bracket
-from attnbias.beyond.exponents.transient import largest_settling_step
-from attnbias.beyond.exponents.transient import settling_rate as rate_of
+from attnbias.beyond.exponents.transient import max_stable_step
+from attnbias.beyond.exponents.transient import transient_rate as rate_of
 from attnbias.data.degenerate import make_degenerate
 
 from ..claim import UNDECIDED, Finding, Section, judge, refuted, starting
@@ -41,7 +41,7 @@ def fresh_run(seed: int) -> tuple[float, float, Trace]:
     """Settling rate, margin and a run with steps of half the largest that settles."""
     data = make_example1(*SHAPES[seed % len(SHAPES)], sigma=0.3, seed=seed)
     svm = solve_w_svm(data)
-    rule = NGD(largest_settling_step(svm) / 2)
+    rule = NGD(max_stable_step(svm) / 2)
     return rate_of(data, svm), svm.margin, train(data, rule, 10**5, svm=svm, record=60)
 
 
@@ -74,7 +74,7 @@ def _longer(factor: float):
 @claim("d", _STUDY)
 @refuted("exponents come a decade later", recorded=table(claims, **_SHIFTED))
 @refuted("1 - cosine of fresh runs stays at 1e-4", fresh_run=each(series(W_alignment_error=1e-4)))
-def settling_rate(e):
+def transient_rate(e):
     """NGD, momentum and Polyak steps, below the step size at which the offset stops settling, show
     the exponent -2 within 0.05 once settling rate, margin and |W| multiply to 10."""
     return _study(e, "NGD: where rate |W| Xi >", "NGD with momentum", "Polyak", fresh=_fresh)

@@ -17,9 +17,9 @@ from attnbias import (
     solve_w_svm,
     train,
 )
-from attnbias.beyond.joint.checks import check_common_step, check_own_step
-from attnbias.beyond.joint.data import make_even_tokens
-from attnbias.beyond.joint.geometry import with_attended
+from attnbias.beyond.joint.checks import check_separate_step_size, check_shared_step_size
+from attnbias.beyond.joint.data import make_orthogonal_two_norms
+from attnbias.beyond.joint.geometry import with_selected_tokens
 from attnbias.beyond.prompt.geometry import moving_margin
 from attnbias.dynamics.starts import random_decoder, small_start
 
@@ -56,10 +56,10 @@ def joint_common_step(e):
     checks = []
     for k in range(12):
         norms = {"opt_norm": generator.uniform(0.7, 2.0), "other_norm": generator.uniform(0.1, 0.5)}
-        data = make_even_tokens(2 + k % 3, 2 + k % 4, **norms)
+        data = make_orthogonal_two_norms(2 + k % 3, 2 + k % 4, **norms)
         eta = generator.uniform(0.05, 0.3)
         rule = (NGD(eta, normalise="shared"), GD(eta), Polyak(), NGD(eta))[k % 4]
-        check = check_own_step if k % 4 == 3 else check_common_step
+        check = check_separate_step_size if k % 4 == 3 else check_shared_step_size
         checks += check(data, e.run(train, data, rule, STEPS, train_u=True))
     return judge(
         checks, note="orthogonal tokens of two sizes, n = 2 to 4, T = 2 to 5, twelve random sets"
@@ -98,7 +98,7 @@ def joint_chosen(e):
         data = make_dm(3 + seed % 3, T=2 + seed % 3, d=60, seed=seed)
         u0 = random_decoder(60, 10.0, seed)
         run = e.run(train, data, NGD(0.1), STEPS, train_u=True, u0=u0, record=2)
-        seen = with_attended(data, run.W)
+        seen = with_selected_tokens(data, run.W)
         moved += int((seen.opt != data.opt).any())
         for now, svm in ((run.W, solve_w_svm(seen)), (run.u, solve_u_svm(seen))):
             cosine = float((now * svm.weights).sum()) / float(now.norm()) / svm.norm

@@ -7,8 +7,8 @@ import torch
 from attnbias import NGD, Check, Trace, solve_w_svm, train
 from attnbias.beyond.local.checks import check_score_trap, lock_threshold, trap_threshold
 from attnbias.beyond.local.geometry import check_locally_optimal, selected_tokens
-from attnbias.data.unequal_scores import make_score_trap, make_spread
-from attnbias.dynamics.starts import start_against
+from attnbias.data.unequal_scores import make_score_trap, make_unequal_scores
+from attnbias.dynamics.starts import adversarial_init
 
 from ..claim import Section, judge, refuted
 from ..tamper import altered, aside, each, retold, series, swaps
@@ -26,7 +26,7 @@ def trap_runs(score: float) -> dict[str, Trace]:
     data = make_score_trap(score)
     svm = solve_w_svm(data)
     starts = {"near": 0.95 * trap_threshold(score), "far": 1.05 * lock_threshold(score)}
-    return {name: train(data, NGD(0.2), 2000, W0=start_against(svm, R / svm.margin), svm=svm)
+    return {name: train(data, NGD(0.2), 2000, W0=adversarial_init(svm, R / svm.margin), svm=svm)
             for name, R in starts.items()}  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def equal_scores_free(e):
     svm = solve_w_svm(data)
     for k in range(10):
         W0 = torch.randn(2, 2, generator=torch.Generator().manual_seed(k), dtype=torch.float64)
-        W0 = start_against(svm, FAR / svm.margin) if k == 0 else W0 * (10 * k / W0.norm())
+        W0 = adversarial_init(svm, FAR / svm.margin) if k == 0 else W0 * (10 * k / W0.norm())
         run = e.run(train, data, NGD(0.2), 20_000, W0=W0, svm=svm)
         checks += [
             Check("1 - cosine at the end", float(run.W_alignment_error[-1]), 1e-2),
@@ -81,9 +81,9 @@ def locks_are_local(e):
     """A run that locks does so at locally optimal tokens, in the direction of their SVM."""
     checks, locked = [], 0
     for seed in SEEDS:
-        data = make_spread(3, 4, 30, spread=0.3, correlation=0.9, seed=seed)
+        data = make_unequal_scores(3, 4, 30, spread=0.3, correlation=0.9, seed=seed)
         svm = solve_w_svm(data)
-        start = start_against(svm, FAR)
+        start = adversarial_init(svm, FAR)
         W = e.run(train, data, NGD(0.5), 20_000, W0=start, svm=svm, record=[0]).W
         tokens = selected_tokens(data, W)
         if (tokens != svm.rows.opt).any():

@@ -8,7 +8,7 @@ import torch
 from attnbias import NGD, Check, Trace, make_dm, solve_w_svm, train
 from attnbias.beyond.losses.checks import check_any_loss
 from attnbias.beyond.losses.constants import alignment_limit
-from attnbias.beyond.losses.data import stretched, with_scores
+from attnbias.beyond.losses.data import rescale_tokens, set_scores
 from attnbias.beyond.losses.geometry import tail_direction
 from attnbias.beyond.losses.losses import polynomial_loss, smooth_hinge
 from attnbias.geometry.constants import limit_offset
@@ -28,7 +28,7 @@ def _uneven(seed: int):
     """Three to five sequences of unequal scores, all of whose rows support W_mm."""
     n = 3 + seed % 3
     tops = torch.linspace(1, 3, n, dtype=torch.float64)
-    data = with_scores(make_dm(n, T=2, d=60, alpha=1.5, seed=seed), tops, 0 * tops)
+    data = set_scores(make_dm(n, T=2, d=60, alpha=1.5, seed=seed), tops, 0 * tops)
     return data, solve_w_svm(data)
 
 
@@ -43,7 +43,7 @@ def loss_runs(seed: int) -> dict:
 @functools.cache
 def tail_run(seed: int):
     """Joint training of three sequences of uneven sizes with the tail 1/z."""
-    data = stretched(make_dm(3, d=40, seed=seed), 0.5, 2)
+    data = rescale_tokens(make_dm(3, d=40, seed=seed), 0.5, 2)
     return data, train(data, NGD(0.1), 500, loss=polynomial_loss(1), train_u=True, record=2)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from attnbias import NGD, Check, make_example1, make_separation_pair, solve_w_svm, train
-from attnbias.beyond.exponents.transient import largest_settling_step, offset_parts
+from attnbias.beyond.exponents.transient import max_stable_step, offset_parts
 from attnbias.beyond.momentum.checks import (
     check_momentum_path,
     check_momentum_triple,
@@ -75,7 +75,7 @@ def _off(seed: int, run) -> float:
 def settling_runs(seed: int) -> dict:
     """Dual acceleration with steps just below and just above the threshold."""
     data, svm = _instance(seed)
-    top = largest_settling_step(svm, DUAL)
+    top = max_stable_step(svm, DUAL)
     return {share: train_accelerated(data, share * top, 5000, svm=svm, record=[5000])
             for share in (0.95, 1.05)}  # fmt: skip
 

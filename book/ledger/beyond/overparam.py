@@ -4,9 +4,9 @@ import functools
 import itertools
 
 from attnbias import NGD, Check, InfeasibleError, solve_w_svm, train
-from attnbias.beyond.overparam.data import make_faint, without_channel
+from attnbias.beyond.overparam.data import drop_signal_feature, make_weak_signal
 from attnbias.beyond.overparam.geometry import wendel_share
-from attnbias.dynamics.starts import start_against
+from attnbias.dynamics.starts import adversarial_init
 
 from ..claim import Section, judge, refuted
 from ..tamper import each, series
@@ -21,7 +21,7 @@ STEPS, FAR = 3000, 10.0
 @functools.cache
 def count_feasible(n: int, correlation: float, seed: int) -> int:
     """How many of the choices of optimal tokens of n pairs in the plane are feasible."""
-    data = without_channel(make_faint(n, 2, 2, correlation=correlation, seed=seed))
+    data = drop_signal_feature(make_weak_signal(n, 2, 2, correlation=correlation, seed=seed))
     return sum(_feasible(data, opt) for opt in itertools.product((0, 1), repeat=n))
 
 
@@ -37,9 +37,9 @@ def _final_scores(e, correlation: float) -> list[float]:
     ends = []
     for seed in SEEDS:
         n, T = SHAPES[seed % len(SHAPES)]
-        data = make_faint(n, T, 4 * n * T, correlation=correlation, seed=seed)
+        data = make_weak_signal(n, T, 4 * n * T, correlation=correlation, seed=seed)
         svm = solve_w_svm(data)
-        start = start_against(svm, FAR)
+        start = adversarial_init(svm, FAR)
         run = e.run(train, data, NGD(0.5), STEPS, W0=start, svm=svm, record=[STEPS])
         ends.append(float(run.opt_score[-1]))
     return ends
@@ -48,7 +48,7 @@ def _final_scores(e, correlation: float) -> list[float]:
 _NOTE = f"five shapes n, T to 8, 2 and 2, 5, d = 4 nT, seeds 100 to 119, norm {FAR:g} against W_mm"
 
 
-@claim("c", "data = without_channel(make_faint(n, 2, 2, correlation=rho, seed=n))")
+@claim("c", "data = drop_signal_feature(make_weak_signal(n, 2, 2, correlation=rho, seed=n))")
 @refuted("two choices more are feasible", count_feasible=lambda count: count + 2)
 def feasible_counting(e):
     """For two tokens a sequence the W-SVM is feasible for Wendel's share of the choices."""
@@ -60,7 +60,7 @@ def feasible_counting(e):
     return judge(checks, note="all choices on twelve draws, n = 4 to 7, T = 2, d = 2")
 
 
-@claim("d", '"data": {"model": make_faint, "n": 6, "T": 4, "d": dims, "correlation": rhos')
+@claim("d", '"data": {"model": make_weak_signal, "n": 6, "T": 4, "d": dims, "correlation": rhos')
 @refuted("runs end with half the softmax", train=each(series(log_nonopt_score=-0.69)))
 def overparam_plain(e):
     """At d = 4 nT independent features bring even starts against W_mm home."""
@@ -68,7 +68,7 @@ def overparam_plain(e):
     return judge([Check("least softmax at the optimal tokens", least, 0.99, ">=")], note=_NOTE)
 
 
-@claim("d", '"data": {"model": make_faint, "n": 6, "T": 4, "d": dims, "correlation": rhos')
+@claim("d", '"data": {"model": make_weak_signal, "n": 6, "T": 4, "d": dims, "correlation": rhos')
 @refuted("all runs come home", train=each(series(log_nonopt_score=-9.0)))
 def overparam_correlated(e):
     """With features that share an axis dimension alone is not enough."""

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from attnbias import NGD, Check, solve_w_svm
-from attnbias.beyond.exponents.transient import settling_rate
+from attnbias.beyond.exponents.transient import transient_rate
 from attnbias.beyond.local.geometry import check_locally_optimal, selected_tokens
 from attnbias.beyond.norms.dynamics import MatrixRun
 from attnbias.beyond.norms.geometry import solve_norm_svm
@@ -61,7 +61,7 @@ def free_local_ends(e):
         tokens = selected_tokens(data, W[-1])
         svm = solve_w_svm(data, tokens)
         first, last = (float(svm.rows.gaps(each)[svm.dual > 0].min()) for each in W)
-        if settling_rate(data, svm) * first > SETTLED:
+        if transient_rate(data, svm) * first > SETTLED:
             settled += 1
             checks += [*check_locally_optimal(data, tokens, svm=svm)]
             error = alignment_error(W.numpy(), svm.weights)

@@ -14,7 +14,7 @@ from attnbias.beyond.prompt.checks import check_rows
 from attnbias.beyond.prompt.data import prompt_keys, prompt_of, prompt_queries
 from attnbias.beyond.prompt.examples import make_joint_prompts, make_prompt_triple, make_score_pair
 from attnbias.beyond.prompt.geometry import moving_margin
-from attnbias.data.unequal_scores import make_spread
+from attnbias.data.unequal_scores import make_unequal_scores
 from attnbias.geometry.relaxed import solve_relaxed_svm
 
 from ..claim import Section, judge, refuted, starting
@@ -44,7 +44,7 @@ def _on_triple(height: float) -> torch.Tensor:
 
 def _random(seed: int):
     """Tokens of equal wrong scores, and a prompt."""
-    data = make_spread(*SHAPES[seed % len(SHAPES)], spread=0.0, seed=seed)
+    data = make_unequal_scores(*SHAPES[seed % len(SHAPES)], spread=0.0, seed=seed)
     generator = torch.Generator().manual_seed(seed)
     return data, torch.randn(data.d, generator=generator, dtype=torch.float64)
 

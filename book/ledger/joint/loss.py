@@ -15,7 +15,7 @@ from attnbias.theorems import (
     check_theorem2,
 )
 from attnbias.theorems.joint.constants import power_sum
-from attnbias.theorems.run import Run
+from attnbias.theorems.run import TraceView
 
 from ..claim import Section, judge, refuted
 from ..evidence import Evidence
@@ -140,7 +140,7 @@ def lemma11(e):
     )
     worst = 1.0
     for data, run in moving:
-        apart = np.ptp(Run(data, run).log_loss, axis=1)
+        apart = np.ptp(TraceView(data, run).log_loss, axis=1)
         words = "log of the largest ratio of two losses where attention saturates"
         checks.append(no_slower(words, run.step, apart, np.ones_like))
         worst = max(worst, math.exp(apart.max()))

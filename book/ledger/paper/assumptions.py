@@ -19,7 +19,7 @@ from attnbias import (
 from attnbias.geometry.constants import token_constants
 from attnbias.geometry.tokens import gap_rows
 from attnbias.theorems import check_lemma6, check_theorem1
-from attnbias.theorems.run import Run
+from attnbias.theorems.run import TraceView
 
 from ..claim import Section, judge, refuted
 from ..evidence import EDGE, STEPS, Evidence
@@ -142,7 +142,7 @@ def assumption1_alone(e):
             W0 = rows.combine(torch.linalg.solve(rows.gram(), gaps))
             run = e.run(train, made.data, NGD(made.ngd), 20, W0=W0, svm=made.svm, record=20)
             near += check_assumption1(made.data, phi=float(run.least_opt_score[0]))
-            log_rest = Run(made.data, run, made.svm).log_nonopt[:, ahead]
+            log_rest = TraceView(made.data, run, made.svm).log_nonopt[:, ahead]
             fallen.append(float(log_rest.max() - log_rest[0]))
         falls.append(max(fallen))
     words = "instances on which the optimal softmax of some sequence falls from its start"

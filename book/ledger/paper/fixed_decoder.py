@@ -6,8 +6,8 @@ import torch
 from attnbias import Check, Dataset
 from attnbias.beyond.norms.geometry import solve_norm_svm
 from attnbias.model import empirical_risk
-from attnbias.theorems import check_lemma1, check_m2, check_theorem1, check_theorem6
-from attnbias.theorems.run import Run
+from attnbias.theorems import check_fast_rate, check_lemma1, check_theorem1, check_theorem6
+from attnbias.theorems.run import TraceView
 
 from ..claim import Section, judge, refuted, starting
 from ..evidence import EDGE, on_instances
@@ -41,7 +41,7 @@ def _best(data: Dataset) -> torch.Tensor:
 # its limiting order by 1 but for |P_t|, which may still grow: half of that, in logarithms.
 GD_ROOM = 0.23
 
-# Of check_m2, what speaks of every instance: a row on an explicit constant asks for more.
+# Of check_fast_rate, what speaks of every instance: a row on an explicit constant asks for more.
 M2_ROWS = ("relative growth", "1 - cosine(W_t, W_mm), against")
 STALLED = {"instance_runs": retold(W_alignment_error=0.5)}
 
@@ -67,7 +67,7 @@ def theorem1(e):
     squared = alignment_order(e, "NGD", lambda t: t**-2.0)
     return judge(
         [*order, *on_instances(e, check_theorem1)],
-        sharper=[*squared, *starting(on_instances(e, check_m2), *M2_ROWS)],
+        sharper=[*squared, *starting(on_instances(e, check_fast_rate), *M2_ROWS)],
         show="1 - cosine, largest",
         note=f"{EDGE}; 1/t^2 holds as well",
     )
@@ -88,7 +88,7 @@ def others_vanish(e):
     """The softmax scores of all other tokens tend to 0."""
     checks = []
     for made, run in e.instance_runs("NGD"):
-        log_other = Run(made.data, run, made.svm).log_other.max(axis=1)
+        log_other = TraceView(made.data, run, made.svm).log_other.max(axis=1)
         name = "-1 / log of the largest score of another token"
         checks.append(no_slower(name, run.step, -1 / log_other, lambda t: 1 / t))
         checks.append(Check("log of that score at the end", float(log_other[-1]), -100.0))

@@ -13,7 +13,7 @@ from attnbias.theorems import (
     check_lemma5,
     check_lemma7,
 )
-from attnbias.theorems.run import Run
+from attnbias.theorems.run import TraceView
 from attnbias.theorems.w.gap_sets import GapView, needed_eps
 
 from ..claim import Finding, Section, judge, refuted, undecided
@@ -49,7 +49,7 @@ def _preference(runs, note: str) -> Finding:
     for made, run in runs:
         found = _lemma7_rows(made, run)
         checks += found
-        least.append(needed_eps(GapView(Run(made.data, run, made.svm))).max())
+        least.append(needed_eps(GapView(TraceView(made.data, run, made.svm))).max())
         middle += any(
             c.statement.endswith("I_2, the largest, against eps") and not c.vacuous for c in found
         )

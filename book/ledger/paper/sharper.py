@@ -7,12 +7,12 @@ from attnbias.data.degenerate import make_degenerate, make_two_sample_trap
 from attnbias.theorems import (
     check_assumption1_feasible,
     check_degenerate_rate,
-    check_m1,
-    check_m2,
-    check_m3,
+    check_fast_rate,
+    check_rate,
+    check_rate_lower_bound,
     check_theorem6,
 )
-from attnbias.theorems.run import Run
+from attnbias.theorems.run import TraceView
 
 from ..claim import Section, judge, refuted, starting, undecided
 from ..evidence import EDGE, on_instances
@@ -28,7 +28,7 @@ def _without_A(e) -> int:
     """On how many instances |P_t|^2 exceeds what M1 would allow without its constant A."""
     broken = 0
     for made, run in e.instance_runs("NGD"):
-        r = Run(made.data, run, made.svm)
+        r = TraceView(made.data, run, made.svm)
         turned = np.flatnonzero(r.along >= 0)[0]
         path = r.trace.path_length - r.trace.path_length[turned]
         allowed = r.across[turned] ** 2 + r.trace.longest_step * path
@@ -55,7 +55,7 @@ def margin_of(data: Dataset) -> float:
 def m1(e):
     """M1: 1 - cosine is O(1 / path length) for every rule along the gradient."""
     rules = ("GD", "NGD", "Polyak")
-    checks = [check for rule in rules for check in on_instances(e, check_m1, rule)]
+    checks = [check for rule in rules for check in on_instances(e, check_rate, rule)]
     for rule in rules:
         for _, run in e.instance_runs(rule):
             moved, rate = run.path_length > 0, 1 / np.maximum(run.path_length, 1e-300)
@@ -75,7 +75,9 @@ def m1(e):
 )
 def m2(e):
     """M2: under strict complementarity it is O(1 / path length^2)."""
-    checks = [check for rule in ("NGD", "Polyak") for check in on_instances(e, check_m2, rule)]
+    checks = [
+        check for rule in ("NGD", "Polyak") for check in on_instances(e, check_fast_rate, rule)
+    ]
     checks = starting(checks, *M2_ROWS)
     return judge(checks, show="relative growth", note=f"NGD and Polyak; {EDGE}")
 
@@ -87,7 +89,7 @@ def m2(e):
 def m3(e):
     """M3: and no smaller, unless W_0 lies in the span of the rows."""
     rules = ("GD", "NGD", "Polyak")
-    checks = [check for rule in rules for check in on_instances(e, check_m3, rule)]
+    checks = [check for rule in rules for check in on_instances(e, check_rate_lower_bound, rule)]
     return judge(checks, show="1 - cosine", note=f"GD, NGD and Polyak; {EDGE}")
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from ..._validate import require_number
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
+from ...geometry.constants import Constants
 from ...geometry.svm import SVMSolution
-from ..run import Run
-from ..statements import MEASURED, Statement, alignment_recorded, refused, score_stays_up
+from ..run import TraceView
+from ..statements import MEASURED, Statement, alignment_recorded, refused, softmax_stays_up, table
 
 # <W, W_mm> > 0 where M1 speaks, so that 1 - cosine is below 1 whatever the bound.
 TRIVIAL = 1.0
@@ -39,7 +41,7 @@ RATE = Statement(
 )
 
 
-def check_m1(
+def check_rate(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, phi: float | None = None
 ) -> CheckTable:
     """M1 and the steps of its proof, at every recorded step.
@@ -81,29 +83,40 @@ def check_m1(
     --------
     >>> from attnbias import NGD, make_separation_pair, train
     >>> data = make_separation_pair()
-    >>> check_m1(data, train(data, NGD(0.5), 1000)).all_hold
+    >>> check_rate(data, train(data, NGD(0.5), 1000)).all_hold
     True
     """
     if phi is not None:
         phi = require_number("phi", phi, low=0, high=1, open_low=True)
-    run = Run(data, trace, svm)
-    reason = m1_hypotheses(run, phi)
-    if reason:
-        return refused((START, GROWTH, OUTWARD, ACROSS, RATE), reason)
-    turn = first_turned(run)
-    rows = [_start(run, turn), _growth(run)]
+    run = TraceView(data, trace, svm)
+    statements = (START, GROWTH, OUTWARD, ACROSS, RATE)
+    return table(rate_hypotheses(run, phi), statements, _rows, run, phi)
+
+
+def _rows(run: TraceView, phi) -> Iterator[Check]:
+    c, S, turn = run.constants(), run.trace.path_length, first_turned(run)
+    yield _start(run, turn)
+    # attained by n = 1, T = 2 with x_2 = -x_1, up to the rounding of both sides
+    rounding = MEASURED * (abs(run.along[0]) + S)
+    grown = run.along[0] + c.Xi / (2 * c.B**2) * S
+    yield GROWTH.later(run, run.along, grown, rounding=rounding)
     if turn is None:
-        return CheckTable(
-            [*rows, *(statement.refused(NEVER_TURNS) for statement in (OUTWARD, ACROSS, RATE))]
-        )
-    constants = constants_along(run, phi)
-    return CheckTable(
-        [*rows, _outward(run, turn, constants), _across(run, turn, constants),
-         _rate(run, turn, constants)]
-    )  # fmt: skip
+        yield from refused((OUTWARD, ACROSS, RATE), NEVER_TURNS)
+        return
+    along, step = constants_along(run, phi), np.arange(len(S))
+    toward = run.toward(run.gaps - run.Xi * run.along[:, None] * run.svm.margins.cpu().numpy())
+    # <P, z_k> is a difference of gaps, each right to 2e-16 of itself
+    rounding = 1e-14 * np.abs(run.gaps).max(axis=1) / run.Xi
+    yield OUTWARD.along(run, toward, along.Lambda / c.Xi, step >= turn, rounding=rounding)
+    speed = 2 * along.Lambda / c.Xi + run.trace.longest_step
+    bounds = run.across[turn] ** 2 + speed * (S - S[turn])
+    yield ACROSS.along(
+        run, run.across**2, bounds, step > turn, empty=NEVER_TURNS, rounding=MEASURED * bounds
+    )
+    yield rate_check(RATE, run, along)
 
 
-def m1_hypotheses(run: Run, phi=None) -> str:
+def rate_hypotheses(run: TraceView, phi=None) -> str:
     """'' or the first hypothesis of M1 that fails."""
     return run.refuse(
         run.needs_fixed_decoder(),
@@ -112,48 +125,50 @@ def m1_hypotheses(run: Run, phi=None) -> str:
         run.needs_plain_steps(),
         run.needs_start(),
         alignment_recorded(run),
-        score_stays_up(run, phi),
+        softmax_stays_up(run, phi),
     )
 
 
-def first_turned(run: Run) -> int | None:
+def first_turned(run: TraceView) -> int | None:
     """Index of the first recorded step with <W, W_mm> >= 0, or None."""
     turned = np.flatnonzero(run.along >= 0)
     return int(turned[0]) if len(turned) else None
 
 
-def after(run: Run, turn: int) -> np.ndarray:
+def after(run: TraceView, turn: int) -> np.ndarray:
     """(R,) bool: recorded steps with <W, W_mm> > 0 and a positive path since `turn`."""
     path = run.trace.path_length
     return (np.arange(len(path)) > turn) & (path > path[turn]) & (run.along > 0)
 
 
-def constants_along(run: Run, phi=None) -> list:
-    """The constants with phi_low as it stands at each recorded step.
+def constants_along(run: TraceView, phi=None) -> Constants:
+    """The constants with phi_low as it stands at each recorded step, an (R,) array.
 
     M1 needs no phi_low <= 1/4, which is Lemma 3's.
     """
-    constants = run.constants()
     least = run.trace.least_opt_score if phi is None else np.full(len(run.step), phi)
-    return [dataclasses.replace(constants, phi_low=float(low)) for low in least]
+    return dataclasses.replace(run.constants(), phi_low=least)
 
 
-def m1_bounds(constants, path, longest, offset: float) -> np.ndarray:
+def rate_bounds(constants: Constants, path, longest, offset: float) -> np.ndarray:
     """(R,) M1's bound; infinite where no path has been covered."""
-    triples = zip(constants, path, longest, strict=True)
-    return np.array(
-        [c.m1_bound(float(s), float(long), offset) if s > 0 else math.inf for c, s, long in triples]
-    )
+    covered = np.where(path > 0, path, 1.0)
+    return np.where(path > 0, constants.m1_bound(covered, longest, offset), math.inf)
 
 
 def biting_path(constants, longest: float, offset: float, target: float = TRIVIAL) -> float:
-    """Path length from which M1's bound stays below `target`; infinite beyond float range."""
+    """Path length from which M1's bound stays below `target`; infinite beyond float range.
+
+    For constants along a run those of its last record count.
+    """
+    last = float(np.ravel(constants.phi_low)[-1])
+    constants = dataclasses.replace(constants, phi_low=last)
     factor = 2 * constants.B**4 / constants.Xi**2 / target
     linear = factor * (2 * constants.Lambda / constants.Xi + longest)
     return (linear + math.hypot(linear, 2 * math.sqrt(factor) * offset)) / 2
 
 
-def bite(run: Run, bounds, path: float, start: int) -> dict:
+def bite(run: TraceView, bounds, path: float, start: int) -> dict:
     """The fields of a Check that say whether, and from where, a bound on 1 - cosine bites."""
     if math.isinf(path):
         return {"vacuous": True, "reason": "below 1 at no path length that float64 can hold"}
@@ -163,7 +178,7 @@ def bite(run: Run, bounds, path: float, start: int) -> dict:
     return {"vacuous": not float(np.min(bounds)) < TRIVIAL, "reason": words}
 
 
-def _start(run: Run, turn: int | None):
+def _start(run: TraceView, turn: int | None):
     c = run.constants()
     before = run.along < 0
     if not before.any():
@@ -178,44 +193,14 @@ def _start(run: Run, turn: int | None):
     )  # fmt: skip
 
 
-def _growth(run: Run):
-    c, path = run.constants(), run.trace.path_length
-    # attained by n = 1, T = 2 with x_2 = -x_1, up to the rounding of both sides
-    rounding = MEASURED * (abs(run.along[0]) + path)
-    bounds = run.along[0] + c.Xi / (2 * c.B**2) * path
-    return GROWTH.along(run, run.along, bounds, run.step > 0, empty="no step", rounding=rounding)
-
-
-def _outward(run: Run, turn: int, constants):
-    margins = run.svm.margins.cpu().numpy()
-    height = run.Xi * run.along[:, None] * margins
-    toward = run.toward(run.gaps - height)
-    bounds = np.array([c.Lambda / c.Xi for c in constants])
-    # <P, z_k> is a difference of gaps, each right to 2e-16 of itself
-    rounding = 1e-14 * np.abs(run.gaps).max(axis=1) / run.Xi
-    keep = np.arange(len(run.step)) >= turn
-    return OUTWARD.along(run, toward, bounds, keep, empty=NEVER_TURNS, rounding=rounding)
-
-
-def _across(run: Run, turn: int, constants):
-    path = run.trace.path_length - run.trace.path_length[turn]
-    speed = np.array([2 * c.Lambda / c.Xi for c in constants]) + run.trace.longest_step
-    bounds = run.across[turn] ** 2 + speed * path
-    keep = np.arange(len(run.step)) > turn
-    return ACROSS.along(
-        run, run.across**2, bounds, keep, empty=NEVER_TURNS, rounding=MEASURED * bounds
-    )  # fmt: skip
-
-
-def _rate(run: Run, turn: int, constants):
+def rate_check(statement: Statement, run: TraceView, constants: Constants) -> Check:
+    """1 - cosine against M1's bound since W first pointed to W_mm, for constants along the run."""
+    turn = first_turned(run)
+    keep = np.zeros(len(run.step), bool) if turn is None else after(run, turn)
+    if not keep.any():
+        return statement.refused(NEVER_TURNS)
     longest, offset = run.trace.longest_step, float(run.across[turn])
     path = run.trace.path_length - run.trace.path_length[turn]
-    bounds = m1_bounds(constants, path, longest, offset)
-    keep = after(run, turn)
-    if not keep.any():
-        return RATE.refused(NEVER_TURNS)
-    needed = biting_path(constants[-1], float(longest[-1]), offset)
-    return RATE.along(
-        run, run.trace.W_alignment_error, bounds, keep, empty="",
-        **bite(run, bounds[keep], needed, turn),
-    )  # fmt: skip
+    bounds = rate_bounds(constants, path, longest, offset)
+    words = bite(run, bounds[keep], biting_path(constants, float(longest[-1]), offset), turn)
+    return statement.along(run, run.trace.W_alignment_error, bounds, keep, **words)
