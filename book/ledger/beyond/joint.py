@@ -47,7 +47,7 @@ def _other_u(run: Trace) -> Trace:
     return dataclasses.replace(run, u=u)
 
 
-@claim("c", "check_common_step(")
+@claim("c", "check_shared_step_size(")
 @refuted("|W| grows like t^1.01", train=bent(0.01, "W_norm"))
 @refuted("|u| grows t^.3 times as fast", train=bent(0.3, "scores"))
 def joint_common_step(e):
@@ -88,7 +88,7 @@ def joint_log_slope(e):
     )
 
 
-@claim("d", "with_attended(")
+@claim("d", "with_selected_tokens(")
 @refuted("W is at 1 - cosine .01 from there", train=stalls(0.01))
 @refuted("u goes elsewhere", train=each(_other_u))
 def joint_chosen(e):

@@ -153,7 +153,7 @@ def idle_logarithm(e):
     return judge(checks, note=f"the first ten seeds from 200 on with idle rows; {FRESH}")
 
 
-@claim("d", "largest_settling_step(")
+@claim("d", "max_stable_step(")
 @refuted("the short and the long steps change places", settling_runs=swaps(0.95, 1.05))
 @refuted("1 - cosine ends a tenth higher", settling_runs=_LONGER)
 def settling_step(e):

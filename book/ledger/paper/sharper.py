@@ -49,7 +49,7 @@ def margin_of(data: Dataset) -> float:
     return float(solve_w_svm(data).margin)
 
 
-@claim("c", "check_m1(data, run", chapter="chap-master")
+@claim("c", "check_rate(data, run", chapter="chap-master")
 @refuted("W stays at 1 - cosine 0.5", **STALLED)
 @refuted("W stops turning", instance_runs=stops("W_alignment_error"))
 def m1(e):
@@ -66,7 +66,7 @@ def m1(e):
     return judge(checks, show="|P_t|^2", note=note)
 
 
-@claim("c", "check_m2(data, ngd", chapter="chap-two-rates")
+@claim("c", "check_fast_rate(data, ngd", chapter="chap-two-rates")
 @refuted(
     "the part across W_mm grows like log t",
     instance_runs=retold(
@@ -82,7 +82,7 @@ def m2(e):
     return judge(checks, show="relative growth", note=f"NGD and Polyak; {EDGE}")
 
 
-@claim("c", "check_m3(data, run", chapter="chap-two-rates")
+@claim("c", "check_rate_lower_bound(data, run", chapter="chap-two-rates")
 @refuted(
     "1 - cosine is half as large", instance_runs=retold(W_alignment_error=lambda run, old: old / 2)
 )
