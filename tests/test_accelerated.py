@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from attnbias.figures import plot_momentum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
@@ -29,7 +30,6 @@ from attnbias.beyond.momentum.checks import (
 from attnbias.beyond.momentum.dynamics import train_accelerated
 from attnbias.data.degenerate import make_degenerate
 from attnbias.errors import AttnBiasError
-from attnbias.figures import plot_momentum
 from attnbias.geometry.constants import limit_offset
 from attnbias.model import empirical_risk
 from attnbias.theorems import check_m2

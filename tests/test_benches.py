@@ -8,6 +8,7 @@ import numpy as np
 import pandas
 import pytest
 import torch
+from attnbias.figures.benches import margin
 from hypothesis import given
 from hypothesis import strategies as st
 from tolerances import CLOSED_FORM
@@ -16,7 +17,6 @@ import benchmarks.__main__ as bench
 from attnbias import figures, sweeps
 from attnbias.dynamics.lanes import pack_lower
 from attnbias.errors import FileFormatError, MissingFileError, RangeError
-from attnbias.figures.benches import margin
 from benchmarks import batched
 from benchmarks.record import Row, all_rows, read, write_group
 

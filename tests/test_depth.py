@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from attnbias.figures import plot_depth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import ASYMPTOTIC, CLOSED_FORM, INTERPOLATION, SVM_CLOSED_FORM
@@ -49,7 +50,6 @@ from attnbias.errors import (
     RangeError,
     ShapeError,
 )
-from attnbias.figures import plot_depth
 
 SHARED = {"normalise": "shared"}
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pytest
+from attnbias.figures.looks import OTHER_STYLES, RULE_STYLES, label_styles
+from attnbias.figures.numbers import SERIES, band, scientific
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
@@ -28,8 +30,6 @@ from attnbias import (
     train,
 )
 from attnbias.errors import DtypeError, RangeError, ShapeError
-from attnbias.figures.looks import OTHER_STYLES, RULE_STYLES, label_styles
-from attnbias.figures.numbers import SERIES, band, scientific
 
 
 @pytest.fixture(scope="module")

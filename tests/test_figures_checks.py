@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from attnbias.figures.axes import POINTS
 
 from attnbias import (
     GD,
@@ -23,7 +24,6 @@ from attnbias import (
     train,
 )
 from attnbias.errors import DtypeError, RangeError, ShapeError
-from attnbias.figures.axes import POINTS
 from tests.test_figures import Tags
 
 STEP = np.array([0, 1, 2, 5, 10, 20, 50, 100])

@@ -7,6 +7,8 @@ import warnings
 import matplotlib as mpl
 import numpy as np
 import pytest
+from attnbias.figures.network_lines import OPTIMIZER_STYLES, PART_STYLES, network_styles
+from attnbias.figures.networks import PARTS
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
@@ -14,8 +16,6 @@ from attnbias import figures
 from attnbias.checks import CheckTable
 from attnbias.errors import DtypeError, RangeError
 from attnbias.experiments import NetworkResult
-from attnbias.figures.network_lines import OPTIMIZER_STYLES, PART_STYLES, network_styles
-from attnbias.figures.networks import PARTS
 from attnbias.nets import TrainingLog
 from attnbias.nets.log import CURVES
 

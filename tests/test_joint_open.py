@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from attnbias.figures import plot_levels
 from tolerances import ASYMPTOTIC, FITTED_EXPONENT
 
 import attnbias
@@ -16,7 +17,6 @@ from attnbias.beyond.joint.geometry import with_attended
 from attnbias.beyond.prompt.geometry import moving_margin
 from attnbias.dynamics.starts import random_decoder, small_start
 from attnbias.errors import AttnBiasError
-from attnbias.figures import plot_levels
 from attnbias.geometry.tokens import gap_rows
 
 SHARED = NGD(0.1, normalise="shared")

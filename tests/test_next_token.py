@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 import torch
+from attnbias.figures import plot_hard_and_soft
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import ALIGNMENT_FLOOR, ASYMPTOTIC, CLOSED_FORM, INTERIOR_POINT, SVM_CLOSED_FORM
@@ -29,7 +30,6 @@ from attnbias.errors import (
     RangeError,
     ShapeError,
 )
-from attnbias.figures import plot_hard_and_soft
 
 EYE = torch.eye(3).double()
 ORDER = NextTokenData(EYE, [[0, 1, 2], [1, 0, 2]], [0, 0])

@@ -5,10 +5,10 @@ import re
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
-
 from attnbias.figures import explore, slider_html
 from attnbias.figures.looks import COLOURS, NIGHT, by_page
+from matplotlib.colors import to_rgb
+
 from tools import figures_by_page
 from tools.chapters import ROOT
 

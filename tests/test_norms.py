@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from attnbias.figures import plot_margin_matrix
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import AUTOGRAD, CLOSED_FORM, FORMS, MULTIPRECISION_LOG, OTHER_BATCH
@@ -20,7 +21,6 @@ from attnbias.beyond.norms.geometry import (
 )
 from attnbias.beyond.ranks.factors import make_factors, train_factors
 from attnbias.errors import AttnBiasError, InfeasibleError
-from attnbias.figures import plot_margin_matrix
 from attnbias.geometry.tokens import gap_rows
 from attnbias.model import empirical_risk
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas
 import pytest
 import torch
+from attnbias.figures import plot_feasible_share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import FEW, seeds
@@ -30,7 +31,6 @@ from attnbias.beyond.overparam.geometry import (
     wendel_share,
 )
 from attnbias.errors import DtypeError, NonFiniteError, RangeError
-from attnbias.figures import plot_feasible_share
 from attnbias.geometry.tokens import gap_rows
 
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from attnbias.figures.images import plot_query_images
 from hypothesis import given
 from hypothesis import strategies as st
 from instances import FEW
@@ -20,7 +21,6 @@ from attnbias.beyond.plane.geometry import factor_modes
 from attnbias.beyond.ranks.factors import make_factors, train_factors
 from attnbias.data.cross_attention import make_free_queries
 from attnbias.errors import DtypeError, RangeError
-from attnbias.figures.images import plot_query_images
 
 # data
 

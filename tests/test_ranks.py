@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from attnbias.figures import plot_left_over, plot_ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import CLOSED_FORM, RANK_SECOND_SOLVER, SVM_EQUIVALENT
@@ -24,7 +25,6 @@ from attnbias.beyond.ranks.bounds import frobenius_rank
 from attnbias.beyond.ranks.geometry import nuclear_bounds, nuclear_rank
 from attnbias.data.cross_attention import make_free_queries, with_unit_values
 from attnbias.errors import AttnBiasError, InfeasibleError, MissingDecoderError
-from attnbias.figures import plot_left_over, plot_ranks
 from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
 from attnbias.ledger import Evidence, beyond_ranks

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from attnbias.figures import plot_several
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import (
@@ -45,7 +46,6 @@ from attnbias.errors import (
     RangeError,
     ShapeError,
 )
-from attnbias.figures import plot_several
 from attnbias.geometry.projected import project_rows
 
 EYE = torch.eye(3).double()

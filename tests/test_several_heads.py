@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from attnbias.figures import plot_heads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import ALIGNMENT_FLOOR, ASYMPTOTIC, CLOSED_FORM
@@ -27,7 +28,6 @@ from attnbias.errors import (
     ShapeError,
     TiedTokensError,
 )
-from attnbias.figures import plot_heads
 from attnbias.ledger.beyond_heads import two_heads
 
 PAIR = make_separation_pair()

@@ -6,6 +6,9 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from attnbias.figures.explore import Control, Picture
+from attnbias.figures.panel import Panel, decades
+from attnbias.figures.slider_window import windows_of
 
 from attnbias import (
     GD,
@@ -21,9 +24,6 @@ from attnbias import (
     train,
 )
 from attnbias.errors import DtypeError, RangeError, ShapeError
-from attnbias.figures.explore import Control, Picture
-from attnbias.figures.panel import Panel, decades
-from attnbias.figures.slider_window import windows_of
 
 PLACES = (-1.0, 0.0, 1.5)
 TOKENS = [[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0], [0.0, 0.0]]

@@ -109,11 +109,11 @@ def serve() -> None:
     sys.path.pop(0)  # the folder of this file, which a kernel does not search
     # pandas asks on import whether it is in a kernel, and shows as many columns as fit if not
     builtins.get_ipython = lambda: SimpleNamespace(kernel=None)
+    import attnbias.figures
     import ipykernel.kernelapp  # noqa: F401
     import matplotlib.pyplot  # noqa: F401
     import pandas  # noqa: F401
 
-    import attnbias.figures
     import attnbias.ledger
     import attnbias.theorems  # noqa: F401
 
