@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from attnbias.figures import plot_momentum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
@@ -28,6 +27,7 @@ from attnbias.beyond.momentum.checks import (
     check_single_row,
 )
 from attnbias.beyond.momentum.dynamics import train_accelerated
+from attnbias.beyond.momentum.plots import plot_momentum
 from attnbias.data.degenerate import make_degenerate
 from attnbias.errors import AttnBiasError
 from attnbias.geometry.constants import limit_offset

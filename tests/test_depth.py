@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from attnbias.figures import plot_depth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import ASYMPTOTIC, CLOSED_FORM, INTERPOLATION, SVM_CLOSED_FORM
@@ -34,6 +33,7 @@ from attnbias.beyond.depth.geometry import (
     predicted_selection,
     separatrix,
 )
+from attnbias.beyond.depth.plots import plot_depth
 from attnbias.beyond.depth.queries import (
     contrary_pairs,
     query_leads,

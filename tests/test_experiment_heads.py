@@ -8,11 +8,11 @@ import json
 import numpy as np
 import pytest
 import torch
-from attnbias.figures import plot_head_table
 
 from attnbias import experiments
 from attnbias.beyond.heads import experiments as heads
 from attnbias.beyond.heads.experiments import describe, random_head
+from attnbias.beyond.heads.plots import plot_head_table
 from attnbias.errors import DtypeError, FileFormatError, MissingFileError, RangeError
 from attnbias.nets.bundled_head import load_bundled_head
 

@@ -6,7 +6,6 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from attnbias.figures import plot_lock_map, plot_trap
 from hypothesis import given
 from hypothesis import strategies as st
 from instances import FEW, random_data, seeds
@@ -38,10 +37,12 @@ from attnbias.beyond.local.geometry import (
     selected_tokens,
     wrong_selections,
 )
+from attnbias.beyond.local.plots import plot_trap
 from attnbias.data.degenerate import make_two_sample_trap
 from attnbias.data.unequal_scores import make_score_trap, make_spread
 from attnbias.dynamics.starts import start_against
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
+from attnbias.plots import plot_lock_map
 
 inner = st.floats(0.01, 0.95)
 

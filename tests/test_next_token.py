@@ -6,7 +6,6 @@ import mpmath
 import numpy as np
 import pytest
 import torch
-from attnbias.figures import plot_hard_and_soft
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import ALIGNMENT_FLOOR, ASYMPTOTIC, CLOSED_FORM, INTERIOR_POINT, SVM_CLOSED_FORM
@@ -22,6 +21,7 @@ from attnbias.beyond.next_token.geometry import (
     solve_graph_svm,
     strong_components,
 )
+from attnbias.beyond.next_token.plots import plot_hard_and_soft
 from attnbias.beyond.next_token.ties import soft_attention, soft_solution, soft_threshold
 from attnbias.errors import (
     AttnBiasError,

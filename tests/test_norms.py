@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from attnbias.figures import plot_margin_matrix
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import AUTOGRAD, CLOSED_FORM, FORMS, MULTIPRECISION_LOG, OTHER_BATCH
@@ -19,6 +18,7 @@ from attnbias.beyond.norms.geometry import (
     norm_margin,
     solve_norm_svm,
 )
+from attnbias.beyond.norms.plots import plot_margin_matrix
 from attnbias.beyond.ranks.factors import make_factors, train_factors
 from attnbias.errors import AttnBiasError, InfeasibleError
 from attnbias.geometry.tokens import gap_rows

@@ -7,7 +7,6 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from attnbias.figures import plot_feasible_share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import FEW, seeds
@@ -30,6 +29,7 @@ from attnbias.beyond.overparam.geometry import (
     most_feasible_sequences,
     wendel_share,
 )
+from attnbias.beyond.overparam.plots import plot_feasible_share
 from attnbias.errors import DtypeError, NonFiniteError, RangeError
 from attnbias.geometry.tokens import gap_rows
 

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from attnbias.figures.prompt import plot_prompt_paths
 from edge_instances import FAMILIES
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,6 +36,7 @@ from attnbias.beyond.prompt.examples import (
     make_score_pair,
 )
 from attnbias.beyond.prompt.geometry import moving_margin
+from attnbias.beyond.prompt.plots import plot_prompt_paths
 from attnbias.data.unequal_scores import make_spread
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.geometry.relaxed import certify_relaxed, smallest_above, solve_relaxed_svm

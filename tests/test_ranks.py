@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from attnbias.figures import plot_left_over, plot_ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import CLOSED_FORM, RANK_SECOND_SOLVER, SVM_EQUIVALENT
@@ -23,6 +22,7 @@ from attnbias.beyond.ranks import experiments as ranks
 from attnbias.beyond.ranks import result as rank_result
 from attnbias.beyond.ranks.bounds import frobenius_rank
 from attnbias.beyond.ranks.geometry import nuclear_bounds, nuclear_rank
+from attnbias.beyond.ranks.plots import plot_left_over, plot_ranks
 from attnbias.data.cross_attention import make_free_queries, with_unit_values
 from attnbias.errors import AttnBiasError, InfeasibleError, MissingDecoderError
 from attnbias.geometry.solution import certify

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from attnbias.figures import plot_heads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import ALIGNMENT_FLOOR, ASYMPTOTIC, CLOSED_FORM
@@ -19,6 +18,7 @@ from attnbias.beyond.heads.checks import (
 )
 from attnbias.beyond.heads.decoders import interpolating_decoder
 from attnbias.beyond.heads.dynamics import train_heads
+from attnbias.beyond.heads.plots import plot_heads
 from attnbias.data.degenerate import make_two_sample_trap
 from attnbias.errors import (
     AttnBiasError,

@@ -109,12 +109,12 @@ def serve() -> None:
     sys.path.pop(0)  # the folder of this file, which a kernel does not search
     # pandas asks on import whether it is in a kernel, and shows as many columns as fit if not
     builtins.get_ipython = lambda: SimpleNamespace(kernel=None)
-    import attnbias.figures
     import ipykernel.kernelapp  # noqa: F401
     import matplotlib.pyplot  # noqa: F401
     import pandas  # noqa: F401
 
     import attnbias.ledger
+    import attnbias.plots
     import attnbias.theorems  # noqa: F401
 
     del builtins.get_ipython

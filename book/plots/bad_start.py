@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.patches import Polygon
 
 from attnbias._validate import require_number
-from attnbias.data import Dataset
+from attnbias.dataset import Dataset
 from attnbias.dynamics.trace import Trace
 from attnbias.errors import RangeError
 from attnbias.experiments.paths import query_images, sequence_scores

@@ -7,7 +7,7 @@ import torch
 from matplotlib.collections import LineCollection
 from matplotlib.ticker import MaxNLocator
 
-from attnbias.data import Dataset
+from attnbias.dataset import Dataset
 from attnbias.geometry.tokens import resolve_opt
 from attnbias.plots.theme import COLOURS, FAINT, INK, WIDTH, new_figure, styled
 

@@ -8,7 +8,6 @@ import re
 
 import numpy as np
 import pytest
-from attnbias.figures import row_plane, slider_html
 from browser import Page, or_skip
 
 from attnbias import (
@@ -22,6 +21,7 @@ from attnbias import (
     train,
 )
 from attnbias.experiments import attention_snapshots, fig2, fig3
+from book.widgets import row_plane, slider_html
 from tools.browser import find_browser
 from tools.chapters import ROOT
 

@@ -16,6 +16,7 @@ from ...plots.theme import (
     styled,
 )
 from .claims import heights
+from .result import ExponentResult
 
 
 @styled
@@ -150,3 +151,8 @@ def plot_settled_steps(table):
     axis.set_ylabel("steps until the exponent is -2")
     fig.legend(loc="outside upper center", ncols=2)
     return fig
+
+
+def plot_result(result: ExponentResult):
+    """What `attnbias figure exponents` draws: the map over the fourth decade."""
+    return plot_exponent_map(result.table[result.table["part"] == "map"], 3)

@@ -106,3 +106,6 @@ def plot_head_table(result: HeadResult):
         axis.set_ylabel(words)
     shared_legend(fig, [axis], columns=2)
     return fig
+
+
+plot_result = plot_head_table  # what `attnbias figure heads` draws

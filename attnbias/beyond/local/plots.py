@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...data import Dataset
+from ...dataset import Dataset
 from ...errors import RangeError
 from ...geometry.tokens import token_scores
 from ...plots.series import require_columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._validate import as_float_tensor
-from ...data import Dataset
+from ...dataset import Dataset
 from ...errors import DtypeError, RangeError
 from ...plots.theme import COLOURS, FAINT, HALO, INK, WIDTH, new_figure, styled
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...plots.series import require_columns, require_dict
 from ...plots.theme import COLOURS, INK, MARKS, WIDTH, new_figure, styled
+from .result import RankResult
 
 
 @styled
@@ -91,3 +92,8 @@ def plot_left_over(runs):
     axis.set_ylabel("share outside the rank")
     axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return fig
+
+
+def plot_result(result: RankResult):
+    """What `attnbias figure ranks` draws: the mean ranks of both norms."""
+    return plot_ranks(result.means())

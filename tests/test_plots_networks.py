@@ -7,17 +7,17 @@ import warnings
 import matplotlib as mpl
 import numpy as np
 import pytest
-from attnbias.figures.network_lines import OPTIMIZER_STYLES, PART_STYLES, network_styles
-from attnbias.figures.networks import PARTS
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from attnbias import figures
+from attnbias import plots
 from attnbias.checks import CheckTable
 from attnbias.errors import DtypeError, RangeError
 from attnbias.experiments import NetworkResult
 from attnbias.nets import TrainingLog
 from attnbias.nets.log import CURVES
+from attnbias.plots.network_lines import OPTIMIZER_STYLES, PART_STYLES, network_styles
+from attnbias.plots.networks import PARTS
 
 STEPS = np.arange(0, 110, 10)
 LABELS = ("SGD", "SNGD", "SPS", "Adam")
@@ -57,15 +57,15 @@ def make_result(seeds=(0, 1, 2), **settings) -> NetworkResult:
 RESULT = make_result()
 EPOCHS = {"train_examples": 400, "batch_size": 10}
 FIGURES = {
-    "training": lambda: figures.plot_training(RESULT),
-    "all curves": lambda: figures.plot_training(RESULT, (*CURVES, "train_error", "test_error")),
-    "one panel": lambda: figures.plot_training(RESULT, "train_loss", title="title"),
-    "logs": lambda: figures.plot_training({f"SNGD, lr {k}": make_log(k) for k in range(7)}),
-    "step sizes": lambda: figures.plot_step_sizes(RESULT),
-    "norms": lambda: figures.plot_weight_norms(RESULT),
-    "norms of one": lambda: figures.plot_weight_norms(RESULT, "SNGD"),
-    "norms of BERT": lambda: figures.plot_weight_norms(make_result(names=BERT), ["SGD", "SPS"]),
-    "grid": lambda: figures.plot_grid(RESULT),
+    "training": lambda: plots.plot_training(RESULT),
+    "all curves": lambda: plots.plot_training(RESULT, (*CURVES, "train_error", "test_error")),
+    "one panel": lambda: plots.plot_training(RESULT, "train_loss", title="title"),
+    "logs": lambda: plots.plot_training({f"SNGD, lr {k}": make_log(k) for k in range(7)}),
+    "step sizes": lambda: plots.plot_step_sizes(RESULT),
+    "norms": lambda: plots.plot_weight_norms(RESULT),
+    "norms of one": lambda: plots.plot_weight_norms(RESULT, "SNGD"),
+    "norms of BERT": lambda: plots.plot_weight_norms(make_result(names=BERT), ["SGD", "SPS"]),
+    "grid": lambda: plots.plot_grid(RESULT),
 }
 
 
@@ -91,14 +91,14 @@ def test_legible_and_without_warnings(name):
 
 def test_every_plot_is_tried():
     tried = {name for make in FIGURES.values() for name in make.__code__.co_names}
-    ours = {name for name in figures.__all__ if getattr(figures, name).__module__.endswith(
-        "figures.networks")}  # fmt: skip
+    ours = {name for name in plots.__all__ if getattr(plots, name).__module__.endswith(
+        "plots.networks")}  # fmt: skip
     assert len(ours) == 4 and ours <= tried
 
 
 def test_same_bytes_twice():
     def render():
-        figures.plot_training(RESULT).savefig(out := io.StringIO(), format="svg",
+        plots.plot_training(RESULT).savefig(out := io.StringIO(), format="svg",
                                               metadata={"Date": None})  # fmt: skip
         return out.getvalue()
 
@@ -114,7 +114,7 @@ def lines_of(axis) -> dict:
 
 
 def test_lines_are_medians_and_bands_go_from_end_to_end():
-    axis = figures.plot_training(RESULT, "train_loss").axes[0]
+    axis = plots.plot_training(RESULT, "train_loss").axes[0]
     assert [*lines_of(axis)] == [*LABELS]
     losses = np.log10(RESULT.curves("SPS", "train_loss"))
     assert np.allclose(lines_of(axis)["SPS"].get_ydata(), np.median(losses, axis=0), atol=1e-12)
@@ -124,7 +124,7 @@ def test_lines_are_medians_and_bands_go_from_end_to_end():
 
 def test_accuracies_are_linear_and_errors_are_logarithms():
     panels = ("test_accuracy", "test_error")
-    accuracy, error = (lines_of(a)["SGD"] for a in figures.plot_training(RESULT, panels).axes)
+    accuracy, error = (lines_of(a)["SGD"] for a in plots.plot_training(RESULT, panels).axes)
     expected = np.median(RESULT.curves("SGD", "test_accuracy"), axis=0)
     assert np.array_equal(accuracy.get_ydata(), expected)
     assert np.allclose(error.get_ydata(), np.log10(1 - expected), atol=1e-12)
@@ -140,33 +140,33 @@ def test_accuracies_are_linear_and_errors_are_logarithms():
     ],
 )
 def test_epochs_are_counted_from_two_on(meta, last, words):
-    axis = figures.plot_training(make_result(meta=meta), "train_loss").axes[0]
+    axis = plots.plot_training(make_result(meta=meta), "train_loss").axes[0]
     assert lines_of(axis)["SGD"].get_xdata()[-1] == pytest.approx(last)
     assert axis.get_xlabel() == words
 
 
 def test_what_was_not_recorded_is_left_out():
-    axis = figures.plot_training(RESULT, "batch_loss").axes[0]
+    axis = plots.plot_training(RESULT, "batch_loss").axes[0]
     assert lines_of(axis)["SGD"].get_xdata()[0] == STEPS[1]
     perfect = make_log(0)
     perfect.curves["test_accuracy"][-1] = 1.0  # an error of 0 has no logarithm
-    axis = figures.plot_training({"SGD": perfect}, "test_error").axes[0]
+    axis = plots.plot_training({"SGD": perfect}, "test_error").axes[0]
     assert lines_of(axis)["SGD"].get_xdata()[-1] == STEPS[-2]
 
 
 def test_adam_has_no_step_size_and_the_cap_is_drawn():
-    sizes, norms = figures.plot_step_sizes(RESULT).axes
+    sizes, norms = plots.plot_step_sizes(RESULT).axes
     assert [*lines_of(sizes)] == ["SGD", "SNGD", "SPS"] and [*lines_of(norms)] == [*LABELS]
     assert "cap of SPS" in [text.get_text() for text in sizes.texts]
-    assert not figures.plot_step_sizes(RESULT.logs).axes[0].texts
+    assert not plots.plot_step_sizes(RESULT.logs).axes[0].texts
     bound = make_result(seeds=(0,))
     bound.logs["SPS"][0].curves["step_size"][1:] = 1.0
-    axis = figures.plot_step_sizes(bound).axes[0]  # SPS runs along its cap, named by its line
+    axis = plots.plot_step_sizes(bound).axes[0]  # SPS runs along its cap, named by its line
     assert not axis.texts and any(line.get_ydata()[0] == 0 for line in axis.lines)
 
 
 def test_growth_is_by_part():
-    fig = figures.plot_weight_norms(RESULT)
+    fig = plots.plot_weight_norms(RESULT)
     assert [axis.get_title(loc="left") for axis in fig.axes] == [*LABELS]
     lines = lines_of(fig.axes[0])
     assert [*lines] == [*PARTS]
@@ -176,7 +176,7 @@ def test_growth_is_by_part():
 
 
 def test_each_matrix_of_a_bert_has_a_part():
-    lines = lines_of(figures.plot_weight_norms(make_result(names=BERT), "SGD").axes[0])
+    lines = lines_of(plots.plot_weight_norms(make_result(names=BERT), "SGD").axes[0])
     assert [*lines] == [*PARTS]
     # matrix k of seed s grows to 1 + (k + 1) (1 + s): three seeds, one matrix
     for part, k in (("embedding", 0), ("query, key, value", 1), ("attention out", 2)):
@@ -185,19 +185,19 @@ def test_each_matrix_of_a_bert_has_a_part():
 
 def test_positions_are_no_layer():
     log = make_log(0, names=("positions", "first_token", "head.1.weight"))
-    assert [*lines_of(figures.plot_weight_norms({"SGD": log}).axes[0])] == ["head"]
+    assert [*lines_of(plots.plot_weight_norms({"SGD": log}).axes[0])] == ["head"]
 
 
 def test_own_parts_and_matrices_that_start_at_zero():
     log = make_log(0)
     log.norms["blocks.0.mlp.1.weight"][0] = 0.0
-    axis = figures.plot_weight_norms({"SGD": log}, parts={"all": ("blocks",), "no": ("x",)}).axes[0]
+    axis = plots.plot_weight_norms({"SGD": log}, parts={"all": ("blocks",), "no": ("x",)}).axes[0]
     assert [*lines_of(axis)] == ["all"]
     assert lines_of(axis)["all"].get_ydata()[-1] == pytest.approx(np.median([3, 4, 6]))
 
 
 def test_the_grid_marks_what_was_chosen_and_what_diverged():
-    axis = figures.plot_grid(RESULT).axes[0]
+    axis = plots.plot_grid(RESULT).axes[0]
     assert [*lines_of(axis)] == [*LABELS]
     rings = [line for line in axis.lines if line.get_markerfacecolor() == "none"]
     assert [(ring.get_xdata()[0], ring.get_ydata()[0]) for ring in rings] == [
@@ -229,13 +229,13 @@ def test_looks_differ_in_colour_line_and_marker(own):
 def test_an_optimizer_looks_like_its_rule():
     looks = network_styles(LABELS)
     for label, rule in (("SGD", "GD"), ("SNGD", "NGD"), ("SPS", "Polyak, capped")):
-        assert looks[label] == figures.rule_style(rule)
+        assert looks[label] == plots.rule_style(rule)
 
 
 def test_two_of_a_kind_look_different():
     looks = network_styles([f"SNGD, lr {k}" for k in range(20)])
     assert len({str(look) for look in looks.values()}) == 20
-    assert looks["SNGD, lr 0"] == figures.rule_style("NGD")
+    assert looks["SNGD, lr 0"] == plots.rule_style("NGD")
 
 
 # Bad input
@@ -249,22 +249,22 @@ def shorter() -> TrainingLog:
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        (lambda: figures.plot_training(RESULT, "speed"), RangeError),
-        (lambda: figures.plot_training(RESULT, ()), RangeError),
-        (lambda: figures.plot_training({}), DtypeError),
-        (lambda: figures.plot_training([make_log(0)]), DtypeError),
-        (lambda: figures.plot_training({"SGD": []}), DtypeError),
-        (lambda: figures.plot_training({"SGD": [1]}), DtypeError),
-        (lambda: figures.plot_training({"SGD": 1}), DtypeError),
-        (lambda: figures.plot_training({"SGD": [make_log(0), shorter()]}), RangeError),
-        (lambda: figures.plot_training({"Adam": make_log(0)}, "step_size"), RangeError),
-        (lambda: figures.plot_step_sizes({"Adam": make_log(0)}), RangeError),
-        (lambda: figures.plot_weight_norms(RESULT, "adam"), RangeError),
-        (lambda: figures.plot_weight_norms(RESULT, []), RangeError),
-        (lambda: figures.plot_weight_norms(RESULT, parts={"none": ("x",)}), RangeError),
-        (lambda: figures.plot_grid({"SGD": make_log(0)}), DtypeError),
+        (lambda: plots.plot_training(RESULT, "speed"), RangeError),
+        (lambda: plots.plot_training(RESULT, ()), RangeError),
+        (lambda: plots.plot_training({}), DtypeError),
+        (lambda: plots.plot_training([make_log(0)]), DtypeError),
+        (lambda: plots.plot_training({"SGD": []}), DtypeError),
+        (lambda: plots.plot_training({"SGD": [1]}), DtypeError),
+        (lambda: plots.plot_training({"SGD": 1}), DtypeError),
+        (lambda: plots.plot_training({"SGD": [make_log(0), shorter()]}), RangeError),
+        (lambda: plots.plot_training({"Adam": make_log(0)}, "step_size"), RangeError),
+        (lambda: plots.plot_step_sizes({"Adam": make_log(0)}), RangeError),
+        (lambda: plots.plot_weight_norms(RESULT, "adam"), RangeError),
+        (lambda: plots.plot_weight_norms(RESULT, []), RangeError),
+        (lambda: plots.plot_weight_norms(RESULT, parts={"none": ("x",)}), RangeError),
+        (lambda: plots.plot_grid({"SGD": make_log(0)}), DtypeError),
         (
-            lambda: figures.plot_grid(
+            lambda: plots.plot_grid(
                 NetworkResult("fig6", "", RESULT.logs, (0,), {}, {}, {}, (), CheckTable(()))
             ),
             RangeError,
