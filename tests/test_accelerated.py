@@ -27,9 +27,9 @@ from attnbias.beyond.momentum.checks import (
     check_single_row,
 )
 from attnbias.beyond.momentum.dynamics import train_accelerated
+from attnbias.beyond.momentum.plots import plot_momentum
 from attnbias.data.degenerate import make_degenerate
 from attnbias.errors import AttnBiasError
-from attnbias.figures import plot_momentum
 from attnbias.geometry.constants import limit_offset
 from attnbias.model import empirical_risk
 from attnbias.theorems import check_fast_rate

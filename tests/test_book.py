@@ -148,7 +148,7 @@ def test_new_prose_is_taken_over_and_new_code_is_not(tmp_path):
     assert copy_text(copy) is None
     assert differences(copy) == []
     assert code_cells(copy) == code_cells(source)
-    copy.write_text(text.replace("figures.style()", "figures.style() "), encoding="utf8")
+    copy.write_text(text.replace("plots.style()", "plots.style() "), encoding="utf8")
     assert "execute it" in copy_text(copy)
 
 

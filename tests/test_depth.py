@@ -33,6 +33,7 @@ from attnbias.beyond.depth.geometry import (
     predicted_selection,
     separatrix,
 )
+from attnbias.beyond.depth.plots import plot_depth
 from attnbias.beyond.depth.queries import (
     contrary_pairs,
     query_margins,
@@ -49,7 +50,6 @@ from attnbias.errors import (
     RangeError,
     ShapeError,
 )
-from attnbias.figures import plot_depth
 
 SHARED = {"normalise": "shared"}
 

@@ -37,11 +37,12 @@ from attnbias.beyond.local.geometry import (
     selected_tokens,
     wrong_selections,
 )
+from attnbias.beyond.local.plots import plot_trap
 from attnbias.data.degenerate import make_two_sample_trap
 from attnbias.data.unequal_scores import make_score_trap, make_unequal_scores
 from attnbias.dynamics.starts import adversarial_init
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
-from attnbias.figures import plot_lock_map, plot_trap
+from attnbias.plots import plot_lock_map
 
 inner = st.floats(0.01, 0.95)
 

@@ -16,8 +16,8 @@ from attnbias.beyond.joint.geometry import with_selected_tokens
 from attnbias.beyond.prompt.geometry import moving_margin
 from attnbias.dynamics.starts import random_decoder, small_start
 from attnbias.errors import AttnBiasError
-from attnbias.figures import plot_levels
 from attnbias.geometry.tokens import gap_rows
+from attnbias.plots import plot_levels
 
 SHARED = NGD(0.1, normalise="shared")
 

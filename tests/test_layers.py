@@ -18,12 +18,12 @@ def test_imports_go_down(path):
 
 def test_an_upward_import_is_found():
     path = PACKAGE / "geometry" / "svm.py"
-    upward = imported_parts(path, "from ..dynamics.train import train\nfrom .. import figures\n")
-    assert upward == {"dynamics", "figures"}
+    upward = imported_parts(path, "from ..dynamics.train import train\nfrom .. import plots\n")
+    assert upward == {"dynamics", "plots"}
     assert all(layer(part) > layer("geometry") for part in upward)
 
 
-def test_cli_and_figures_are_not_needed_by_the_library():
+def test_cli_and_plots_are_not_needed_by_the_library():
     for path in MODULES:
         if own_part(path) not in {"cli", "ledger"}:
             assert not imported_parts(path, path.read_text()) & {"cli", "ledger"}

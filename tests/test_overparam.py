@@ -29,8 +29,8 @@ from attnbias.beyond.overparam.geometry import (
     most_feasible_sequences,
     wendel_share,
 )
+from attnbias.beyond.overparam.plots import plot_feasible_share
 from attnbias.errors import DtypeError, NonFiniteError, RangeError
-from attnbias.figures import plot_feasible_share
 from attnbias.geometry.tokens import gap_rows
 
 

@@ -36,9 +36,9 @@ from attnbias.beyond.prompt.examples import (
     make_score_pair,
 )
 from attnbias.beyond.prompt.geometry import moving_margin
+from attnbias.beyond.prompt.plots import plot_prompt_paths
 from attnbias.data.unequal_scores import make_unequal_scores
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
-from attnbias.figures.prompt import plot_prompt_paths
 from attnbias.geometry.relaxed import certify_relaxed, smallest_above, solve_relaxed_svm
 from attnbias.geometry.tokens import gap_rows
 

@@ -48,7 +48,7 @@ FLOORS = [
     [Room(("theorems",), "one check a statement", (("5", "check_rate(data, trace)"),), 0.66),
      Room(("sweeps",), "many runs", share=0.34)],
     [Room(("experiments",), "one file a figure of the paper")],
-    [Room(("figures",), "plots; trains nothing", (("6", "plot_check(check)"),))],
+    [Room(("plots",), "draws; trains nothing", (("6", "plot_check(check)"),))],
     [Room(("beyond",), "one room a topic beyond the paper")],
     [Room(("cli",), "the program attnbias")],
 ]  # fmt: skip
