@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from attnbias.data._idx import FILES
+from attnbias.data.packages import PACKAGES, cache_folder
 from registry import package
 from test_digits import drawn, idx, write_archive
 
-from attnbias.data._idx import FILES
-from attnbias.data.packages import PACKAGES, cache_folder
 from attnbias.errors import (
     ChecksumError,
     DtypeError,

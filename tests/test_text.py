@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from attnbias.data.packages import PACKAGES, cache_folder
+from attnbias.nets.data.sources import bundled
 from registry import package
 
-from attnbias.data.packages import PACKAGES, cache_folder
 from attnbias.errors import (
     ChecksumError,
     DtypeError,
@@ -27,7 +28,6 @@ from attnbias.errors import (
     ShapeError,
 )
 from attnbias.nets.data import text as module
-from attnbias.nets.data.sources import bundled
 from attnbias.nets.data.text import NLI, SPLITS, TOXIC, TextSet, load_nli, load_toxic
 
 LOADERS = {"snli": load_nli, "toxic": load_toxic}

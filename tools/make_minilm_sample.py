@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from attnbias.nets.data.sources import BUNDLED_SHA256, FOLDER
 
 from attnbias.nets.data.minilm import CLS, FILE, HEADS
-from attnbias.nets.data.sources import BUNDLED_SHA256, FOLDER
 from attnbias.nets.data.text import load_nli, load_toxic
 from attnbias.nets.heads import attention_head
 from attnbias.nets.text import load_encoder, load_tokenizer

@@ -17,10 +17,10 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
-
 from attnbias.data.packages import fetch
-from attnbias.nets.data.images import ImageSet, load_cifar10, load_mnist
 from attnbias.nets.data.sources import BUNDLED_SHA256, FOLDER
+
+from attnbias.nets.data.images import ImageSet, load_cifar10, load_mnist
 from attnbias.nets.data.text import TextSet, load_nli, load_toxic
 from tools.make_mnist_subset import pack
 
