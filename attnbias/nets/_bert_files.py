@@ -38,7 +38,7 @@ def name_or_folder(source, wanted) -> tuple[str, bool]:
             str(folder),
             expected="the folder that scripts/fetch_packages.py makes",
             got="no such folder",
-            remedy="run python scripts/fetch_packages.py minilm in a clone of the repository, or "
+            remedy="run python -m scripts.fetch_packages minilm in a clone of the repository, or "
             "use another source",
         )
     if not folder.is_dir():
