@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from ..errors import DtypeError
-from ..experiments.fig8_claims import scale_label
+from ..experiments.fig8 import scale_label
 from ..experiments.result import ExperimentResult
 from .looks import COLOURS, FAINT, INK, WIDTH, new_figure, rule_style, styled
 from .slider import slider_html

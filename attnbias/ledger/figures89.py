@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from ..experiments.fig8_claims import claims as fig8_claims
+from ..experiments.fig8 import claims as fig8_claims
 from ..experiments.fig9 import claims as fig9_claims
 from .claim import Claim, Finding, Refutation, judge, starting
 from .evidence import Evidence

@@ -6,8 +6,7 @@ seeds, say neither that a sentence holds nor that it doesn't. Each row gives wha
 
 from __future__ import annotations
 
-from ..experiments.network_claims import growth, leads
-from ..experiments.networks import HALF
+from ..experiments.networks import HALF, growth, leads
 from .claim import UNDECIDED, Claim, Finding
 from .evidence import Evidence
 
