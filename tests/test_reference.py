@@ -301,5 +301,5 @@ def no_entry(extension):
 
 def test_every_subcommand_is_shown(extension):
     page = "\n".join(extension.Commands.lines(None, None))
-    for name in ("diagnose", "run", "sweep", "fetch", "completion"):
+    for name in ("diagnose", "run", "sweep", "completion"):
         assert f".. rubric:: attnbias {name}" in page and f"usage: attnbias {name}" in page

@@ -14,7 +14,6 @@ from ..geometry.diagnose import diagnose
 from ..geometry.render import html_page
 from .base import Command, Parser, add_json, print_json
 from .completion import completion_arguments, run_completion
-from .fetch import fetch_arguments, run_fetch
 from .figure import figure_arguments, run_figure
 from .run import list_arguments, run_arguments, run_experiment, run_list
 from .sweep import GRID, run_sweep, sweep_arguments
@@ -29,7 +28,7 @@ attnbias COMMAND --help has the examples of one command.
 Progress bars show on a terminal and not in a pipe. With --json the answer is for a program.
 
 exit status: 0 when the command did its work, 2 for bad input, 130 when it was interrupted;
-after an interruption the same command goes on with run, sweep and fetch.
+after an interruption the same command goes on with run and sweep.
 """
 
 
@@ -82,9 +81,6 @@ COMMANDS = (
     Command("sweep", "train over a grid of data, rules and settings, or go on with it",
             sweep_arguments, run_sweep,
             ("sweep grid.toml --plan", "sweep grid.toml --workers 2"), GRID),
-    Command("fetch", "bring real data and weights into the cache",
-            fetch_arguments, run_fetch,
-            ("fetch --list", "fetch mnist")),
     Command("completion", "print what a shell needs to complete these commands",
             completion_arguments, lambda arguments: run_completion(arguments, build_parser),
             ("completion bash > attnbias.sh",),
@@ -151,7 +147,7 @@ def main(argv=None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        goes_on = "; the same command goes on" * (arguments.command in ("run", "sweep", "fetch"))
+        goes_on = "; the same command goes on" * (arguments.command in ("run", "sweep"))
         print(f"attnbias: stopped{goes_on}", file=sys.stderr)
         return 130
     except AttnBiasError as error:

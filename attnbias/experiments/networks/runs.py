@@ -17,17 +17,17 @@ from pathlib import Path
 
 import torch
 
-from .._files import read_text, write_text
-from .._provenance import provenance
-from .._validate import require_flag, require_int, require_number, short
-from ..checks import CheckTable
-from ..errors import DivergedError, FileFormatError, NonFiniteError, RangeError
-from ..nets.log import TrainingLog
-from ..nets.loop import fit
-from ..nets.optim import SNGD, SPS
-from .network_claims import judged
-from .network_result import NetworkResult
-from .runs import seed_list
+from ..._files import read_text, write_text
+from ..._provenance import provenance
+from ..._validate import require_flag, require_int, require_number, short
+from ...checks import CheckTable
+from ...errors import DivergedError, FileFormatError, NonFiniteError, RangeError
+from ...nets.log import TrainingLog
+from ...nets.loop import fit
+from ...nets.optim import SNGD, SPS
+from ..runs import seed_list
+from .claims import judged
+from .result import NetworkResult
 
 GRID_SEED = 10_000  # of the short runs that choose the step size, none of the runs' own
 HALF = "SPS, c=1/2"  # the constant of Loizou et al. in place of the paper's 2 [b]
