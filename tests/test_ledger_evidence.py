@@ -1,15 +1,12 @@
 """Evidence of the claims on a fixed decoder: different instances, and checks of orders."""
 
-import numpy as np
 import pytest
 
 from attnbias import GD, NGD, check_assumption1, check_assumption2, make_separation_pair, train
 from attnbias.theorems.run import TraceView
 from attnbias.theorems.w.gap_sets import GapView, lemma7_sets, needed_eps
-from book.ledger.order import no_slower
 from book.ledger.paper.instances import COUNT, edge_instance, instances, slack_pair, uneven_start
 from book.ledger.paper.polyak import FLAT
-from book.ledger.paper.setting import gaussian_queries, infeasible
 
 
 @pytest.mark.parametrize("made", instances(), ids=lambda made: made.data.name)
@@ -56,18 +53,6 @@ def test_the_slack_pair_fills_the_sets_of_lemma7():
     assert lemma7_sets(run, 1000, slack / 2).counts == (1, 0, 1)
 
 
-def test_an_order_is_refused_to_what_stalls_or_is_slower():
-    step = np.geomspace(1, 10**6, 100)
-    rate = lambda t: np.log(t) ** 2 / t  # noqa: E731
-    assert no_slower("", step, step**-1.0, rate).holds
-    assert not no_slower("", step, step**-0.8, rate).holds
-    assert not no_slower("", step, np.full(100, 0.5), rate).holds
-
-
 def test_a_flat_point_of_a_decreasing_loss_traps_gd():
     run = train(make_separation_pair(), GD(10.0), 300, loss=FLAT, record=[30, 300])
     assert 0.69 < run.opt_score[-1] < 0.7 and run.opt_score[0] < run.opt_score[-1]
-
-
-def test_independent_queries_make_any_lengths_feasible():
-    assert not any(infeasible(gaussian_queries(seed)) for seed in range(20))

@@ -7,7 +7,6 @@ import math
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from attnbias import (
     GD,
@@ -23,7 +22,8 @@ from attnbias import (
 from attnbias.data import make_two_sample_trap
 from attnbias.errors import MissingFileError
 
-from .joint.instances import Runs, dm_runs, limit_runs, moving_runs
+from .draws import normal
+from .joint.instances import Runs, dm_problems, eq10_runs, limit_problems, moving_problems
 from .paper.instances import Instance, instances
 
 #: Where the claims on a fixed decoder are tried.
@@ -37,11 +37,6 @@ ON_INSTANCES = 200_000
 def _records(steps: int) -> np.ndarray:
     """Every iteration to 100, then geometric."""
     return np.concatenate([np.arange(101), np.geomspace(110, steps, 100).astype(int)])
-
-
-def _normal(d: int, seed: int) -> torch.Tensor:
-    """A Gaussian d x d matrix."""
-    return torch.randn(d, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def _train_on(made: Instance, name: str) -> Trace:
@@ -117,60 +112,48 @@ class Evidence:
         """Figure 9 on ten seeds."""
         return experiments.run("fig9", seeds=2 * SEEDS, steps=STEPS)
 
-    def instance_runs(self, name: str) -> list[tuple[Instance, Trace]]:
+    @staticmethod
+    @functools.cache
+    def instance_runs(name: str) -> list[tuple[Instance, Trace]]:
         """The instances trained by "GD", "NGD" or "Polyak", 200,000 steps."""
-        if name not in self._instance_runs:
-            self._instance_runs[name] = [(made, _train_on(made, name)) for made in instances()]
-        return self._instance_runs[name]
-
-    @functools.cached_property
-    def _instance_runs(self) -> dict[str, list]:
-        return {}
+        return [(made, _train_on(made, name)) for made in instances()]
 
     @functools.cached_property
     def pair(self) -> Dataset:
         """The separation pair of Section 3.3."""
         return make_separation_pair()
 
-    def pair_runs(self, name: str) -> list[Trace]:
+    @staticmethod
+    @functools.cache
+    def pair_runs(name: str) -> list[Trace]:
         """The pair trained by "GD" or "NGD" over a million steps, ten starts and step sizes."""
-        if name not in self._pair_runs:
-            rule = {"GD": GD, "NGD": NGD}[name]
-            self._pair_runs[name] = [
-                train(self.pair, rule(0.2 * (1 + seed)), LONG, W0=_normal(2, seed))
-                for seed in range(10)
-            ]
-        return self._pair_runs[name]
-
-    @functools.cached_property
-    def _pair_runs(self) -> dict[str, list]:
-        return {}
+        data, rule = make_separation_pair(), {"GD": GD, "NGD": NGD}[name]
+        return [
+            train(data, rule(0.2 * (1 + seed)), LONG, W0=normal(seed, 2, 2)) for seed in range(10)
+        ]
 
     def trap_runs(self, name: str) -> list[Trace]:
         """The data on which convergence is not global, from W_0 = 0 and nine small starts."""
         data, rule = make_two_sample_trap(), {"GD": GD, "NGD": NGD}[name]
         return [
-            train(data, rule(0.1), 2 * STEPS, W0=0.005 * seed * _normal(2, seed), record=60)
+            train(data, rule(0.1), 2 * STEPS, W0=0.005 * seed * normal(seed, 2, 2), record=60)
             for seed in range(10)
         ]
 
-    def joint_limit(self, p: float = 2 / 3) -> Runs:
+    @staticmethod
+    @functools.cache
+    def joint_limit(p: float = 2 / 3) -> Runs:
         """Eq. 10 with exponents p and 1 at the limit of Condition 2: attention hardly moves."""
-        if p not in self._joint_limit:
-            self._joint_limit[p] = limit_runs(p)
-        return self._joint_limit[p]
-
-    @functools.cached_property
-    def _joint_limit(self) -> dict[float, Runs]:
-        return {}
+        return eq10_runs(limit_problems(p), p=p)
 
     @functools.cached_property
     def joint_moving(self) -> Runs:
         """Eq. 10 with steps far beyond Condition 2: attention saturates and W turns."""
-        return moving_runs()
+        return eq10_runs(moving_problems())
 
     @functools.cached_property
     def joint_dm(self) -> dict[str, Runs]:
         """Eq. 10 on (DM) by its exponents: "p = 2/3", "p = 3/4", "p = 9/10" and "p = 0"."""
         powers = {"p = 2/3": 2 / 3, "p = 3/4": 0.75, "p = 9/10": 0.9, "p = 0": 0.0}
-        return {name: dm_runs((p, 1)) for name, p in powers.items()}
+        more = {"steps": 10**4, "record": 200}
+        return {name: eq10_runs(dm_problems(), p=p, **more) for name, p in powers.items()}

@@ -15,6 +15,7 @@ from attnbias.beyond.depth.queries import contrary_pairs
 from attnbias.beyond.heads.dynamics import HeadsTrace, train_heads
 
 from ..claim import Section, judge, refuted
+from ..draws import normal
 from ..tamper import altered
 
 claim = Section("Beyond the paper", 280, source="ours", chapter="chap-depth")
@@ -26,9 +27,7 @@ CUES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4, 1.7, 2.0)
 
 
 def _start(d: int, seed: int, *sizes: float) -> torch.Tensor:
-    g = torch.Generator().manual_seed(seed)
-    W0 = torch.randn(2, d, d, generator=g, dtype=torch.float64)
-    return W0 * torch.tensor(sizes, dtype=torch.float64)[:, None, None]
+    return normal(seed, 2, d, d) * torch.tensor(sizes, dtype=torch.float64)[:, None, None]
 
 
 @functools.cache

@@ -2,8 +2,6 @@
 
 import functools
 
-import torch
-
 from attnbias import NGD, Check, Trace, solve_w_svm, train
 from attnbias.beyond.local.checks import check_score_trap, lock_threshold, trap_threshold
 from attnbias.beyond.local.geometry import check_locally_optimal, selected_tokens
@@ -11,6 +9,7 @@ from attnbias.data.unequal_scores import make_score_trap, make_unequal_scores
 from attnbias.dynamics.starts import adversarial_init
 
 from ..claim import Section, judge, refuted
+from ..draws import normal
 from ..tamper import altered, aside, each, retold, series, swaps
 
 claim = Section("Beyond the paper", 230, source="ours", chapter="chap-global")
@@ -58,7 +57,7 @@ def equal_scores_free(e):
     data, checks = make_score_trap(0.0), []
     svm = solve_w_svm(data)
     for k in range(10):
-        W0 = torch.randn(2, 2, generator=torch.Generator().manual_seed(k), dtype=torch.float64)
+        W0 = normal(k, 2, 2)
         W0 = adversarial_init(svm, FAR / svm.margin) if k == 0 else W0 * (10 * k / W0.norm())
         run = e.run(train, data, NGD(0.2), 20_000, W0=W0, svm=svm)
         checks += [

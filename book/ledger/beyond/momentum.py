@@ -4,7 +4,6 @@ import functools
 import math
 
 import numpy as np
-import torch
 
 from attnbias import NGD, Check, make_example1, make_separation_pair, solve_w_svm, train
 from attnbias.beyond.exponents.transient import max_stable_step, offset_parts
@@ -18,6 +17,7 @@ from attnbias.data.degenerate import make_degenerate
 from attnbias.geometry.constants import limit_offset
 
 from ..claim import Section, judge, refuted
+from ..draws import normal
 from ..tamper import each, retold, series, swaps
 
 claim = Section("Beyond the paper", 200, source="ours", chapter="chap-momentum")
@@ -48,7 +48,7 @@ def _seeds(full: bool) -> list[int]:
 def pair_runs(k: int) -> dict:
     """Both methods on the pair of Section 3.3, the k-th step size and a random start."""
     data = make_separation_pair()
-    W0 = torch.randn(2, 2, generator=torch.Generator().manual_seed(k), dtype=torch.float64) / 2
+    W0 = normal(k, 2, 2) / 2
     return {
         BALL: train(data, NGD(ETAS[k], momentum=BETAS[k]), STEPS, W0=W0),
         DUAL: train_accelerated(data, ETAS[k], STEPS, W0=W0),

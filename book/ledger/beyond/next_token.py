@@ -13,11 +13,12 @@ from attnbias.beyond.next_token.geometry import priority_rows, solve_graph_svm
 from attnbias.beyond.next_token.ties import soft_attention, soft_solution
 
 from ..claim import Section, judge, refuted
+from ..draws import normal
 from ..tamper import altered, aside
 
 claim = Section("Beyond the paper", 260, source="ours", chapter="chap-next-token")
 
-CHAPTER, ETA = "chap-next-token", 0.1
+ETA = 0.1
 SEEDS = range(100, 110)
 SHARES = range(10, 20)  # of 20 sequences, with the more frequent label
 BETAS = ((2.0, 3, 12), (2.0, 8, 14), (3.0, 3, 13), (3.0, 8, 14), (3.0, 8, 18),
@@ -73,9 +74,8 @@ def next_token_retrieval(e):
     checks = []
     for seed in SEEDS:
         data = make_priorities(4 + seed % 3, n=6 + seed % 4, T=3, noise=0.3, seed=seed)
-        d, generator = data.embeddings.shape[1], torch.Generator().manual_seed(seed)
-        W0 = torch.randn(d, d, generator=generator, dtype=torch.float64)
-        run = e.run(train_next_token, data, NGD(200.0), 400, W0=W0)
+        d = data.embeddings.shape[1]
+        run = e.run(train_next_token, data, NGD(200.0), 400, W0=normal(seed, d, d))
         svm = solve_graph_svm(data)
         error = run.alignment_error(svm.weights.numpy())
         early = float(error[run.step >= 40][0])

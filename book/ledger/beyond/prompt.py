@@ -18,6 +18,7 @@ from attnbias.data.unequal_scores import make_unequal_scores
 from attnbias.geometry.relaxed import solve_relaxed_svm
 
 from ..claim import Section, judge, refuted, starting
+from ..draws import normal
 from ..tamper import altered, aside, each, retold, series, swaps
 
 claim = Section("Beyond the paper", 320, source="ours", chapter="chap-prompt")
@@ -45,8 +46,7 @@ def _on_triple(height: float) -> torch.Tensor:
 def _random(seed: int):
     """Tokens of equal wrong scores, and a prompt."""
     data = make_unequal_scores(*SHAPES[seed % len(SHAPES)], spread=0.0, seed=seed)
-    generator = torch.Generator().manual_seed(seed)
-    return data, torch.randn(data.d, generator=generator, dtype=torch.float64)
+    return data, normal(seed, data.d)
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from attnbias.theorems import check_theorem3
 from ..claim import Section, judge, refuted, undecided
 from ..order import gd_limit_rate, gd_rate, no_slower
 from ..tamper import bent, each, series, stalls, stops
-from .instances import DM, LIMIT, MOVING, RUNS, dm_data
+from .instances import DM, LIMIT, MOVING, dm_problems
 from .loss import error_of_W, falls_like, grows_like, over
 
 claim = Section("Joint training", 110)
@@ -45,8 +45,7 @@ def theorem3(e):
 def joint_gd(e):
     """On Gaussian tokens GD on W and u converges to W_mm in direction, globally."""
     runs = []
-    for seed in range(RUNS):
-        data, _ = dm_data(seed)
+    for seed, (data, _) in enumerate(dm_problems()):
         rule = GD((0.02, 0.05, 0.1)[seed % 3])
         runs.append((data, e.run(train, data, rule, 10**5, train_u=True, record=80)))
     ends = [float(run.W_alignment_error[-1]) for _, run in runs]
@@ -83,9 +82,10 @@ def norm_log(e):
 def slower(e):
     """Convergence of W is slower than with a fixed decoder."""
     ends, order = [], []
-    for seed, (data, joint) in enumerate(e.joint_dm["p = 2/3"]):
+    steps = [step_size for _, step_size in dm_problems()]
+    for step_size, (data, joint) in zip(steps, e.joint_dm["p = 2/3"], strict=True):
         fixed = data.with_decoder(solve_u_svm(data).weights)
-        rule, step = NGD(dm_data(seed)[1]), joint.step
+        rule, step = NGD(step_size), joint.step
         alone = e.run(train, fixed, rule, int(step[-1]), record=step)
         part = alone.W_alignment_error[2:] / joint.W_alignment_error[2:]
         ends.append(1 / float(part[-1]))

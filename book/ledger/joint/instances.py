@@ -14,6 +14,7 @@ MOVING = (
 )
 DM = "(DM), d = 300, ten seeds, n = 4 to 13, eta = .2 to 1, 10^4 steps"
 RUNS = 10
+Problems = list[tuple[Dataset, float]]  # step sizes
 Runs = list[tuple[Dataset, Trace]]
 
 
@@ -54,44 +55,33 @@ def at_the_limit(n: int, *, seed: int = 0, coupling: float = 0.005, a: float = 1
     return from_gram(a * gram, y, flips(n))
 
 
-def limit_runs(p: float, steps: int = 10**5) -> Runs:
-    """Ten such sets by Eq. 10 with exponents p and 1, at the largest step of Condition 2."""
-    found = []
-    for data, step_size in limit_problems(p):
-        rule = NGD(step_size, decay=(p, 1))
-        found.append((data, train(data, rule, steps, train_u=True, record=80)))
-    return found
+def eq10_run(
+    data: Dataset, step_size: float, p: float = 2 / 3, steps: int = 10**5, record=80, **options
+) -> Trace:
+    """Eq. 10 with exponents p and 1."""
+    rule = NGD(step_size, decay=(p, 1))
+    return train(data, rule, steps, train_u=True, record=record, **options)
 
 
-def limit_problems(p: float) -> list[tuple[Dataset, float]]:
-    """The tokens and the step size of each of `limit_runs`."""
-    found = []
-    for k in range(RUNS):
-        data = at_the_limit(2 + k % 5, seed=k + round(1000 * p), a=10.0 ** -(k % 4))
-        # the limit itself is missed by the rounding of the tokens' norms
-        found.append((data, joint_constants(data).largest_step_size(p) * (1 - 1e-9)))
-    return found
+def eq10_runs(problems: Problems, **options) -> Runs:
+    """Eq. 10 on each of the data sets, with its step size."""
+    return [(data, eq10_run(data, step_size, **options)) for data, step_size in problems]
 
 
-def moving_runs(p: float = 2 / 3, steps: int = 10**5) -> Runs:
-    """Ten runs of Eq. 10 in which attention saturates and W turns: steps without Condition 2."""
-    found = []
-    for k in range(RUNS):
-        data = at_the_limit(2 + k, seed=k) if k < 5 else make_dm(n=4 + k, seed=k)
-        step_size = ((3.0, 10.0) if k < 5 else (1.0, 4.0))[k % 2]
-        rule = NGD(step_size, decay=(p, 1))
-        found.append((data, train(data, rule, steps, train_u=True, record=80)))
-    return found
+def limit_problems(p: float) -> Problems:
+    """Ten sets of tokens at the limit of Condition 2, and its largest step sizes."""
+    sets = [at_the_limit(2 + k % 5, seed=k + round(1000 * p), a=10.0 ** -(k % 4))
+            for k in range(RUNS)]  # fmt: skip
+    # the limit itself is missed by the rounding of the tokens' norms
+    return [(data, joint_constants(data).largest_step_size(p) * (1 - 1e-9)) for data in sets]
 
 
-def dm_data(seed: int) -> tuple[Dataset, float]:
-    """(DM) of one seed, and a step size."""
-    return make_dm(4 + seed, d=300, seed=seed), (0.2, 0.5, 1.0)[seed % 3]
+def moving_problems() -> Problems:
+    """Ten sets in which attention saturates and W turns: step sizes without Condition 2."""
+    near = [(at_the_limit(2 + k, seed=k), (3.0, 10.0)[k % 2]) for k in range(5)]
+    return near + [(make_dm(n=4 + k, seed=k), (1.0, 4.0)[k % 2]) for k in range(5, RUNS)]
 
 
-def dm_runs(decay: tuple[float, float], steps: int = 10**4) -> Runs:
-    """Eq. 10 with exponents `decay` on ten sets of (DM)."""
-    found = []
-    for data, step_size in map(dm_data, range(RUNS)):
-        found.append((data, train(data, NGD(step_size, decay=decay), steps, train_u=True)))
-    return found
+def dm_problems() -> Problems:
+    """Ten sets of (DM), and step sizes."""
+    return [(make_dm(4 + k, d=300, seed=k), (0.2, 0.5, 1.0)[k % 3]) for k in range(RUNS)]

@@ -21,7 +21,7 @@ from ..claim import Section, judge, refuted
 from ..evidence import Evidence
 from ..order import no_slower
 from ..tamper import bent, each, series, stops
-from .instances import LIMIT, MOVING, RUNS, Runs, dm_data, limit_problems
+from .instances import LIMIT, MOVING, Runs, dm_problems, limit_problems
 
 claim = Section("Joint training", 90, chapter="chap-joint-loss")
 
@@ -156,7 +156,7 @@ def lemma11(e):
 @refuted("one sequence's score falls once", train=each(_dips))
 def softmax_rises(e):
     """The softmax scores of optimal tokens do not fall with time."""
-    sets = [dm_data(seed)[0] for seed in range(RUNS)]
+    sets = [data for data, _ in dm_problems()]
     small = [(data, (0.05, 0.1, 0.2)[k % 3]) for k, data in enumerate(sets)]
     falls, total = _falls(e, [*limit_problems(2 / 3), *small])
     beyond, _ = _falls(e, [(data, 1.0) for data in sets])

@@ -9,7 +9,7 @@ from attnbias.theorems import check_theorem2
 from ..claim import Section, judge, refuted
 from ..order import no_slower
 from ..tamper import bent, stops
-from .instances import DM, LIMIT, RUNS, Runs, dm_data
+from .instances import DM, LIMIT, Runs, dm_problems
 from .loss import ROOT, fall, grows_like, over, path
 
 claim = Section("Joint training", 100)
@@ -53,7 +53,7 @@ def theorem2_rate(e):
 def smaller_step(e):
     """The joint loss falls more slowly than a linear predictor's because of the smaller step."""
     linear = {p: [] for p in (2 / 3, 0)}
-    for data, step_size in map(dm_data, range(RUNS)):
+    for data, step_size in dm_problems():
         blind = _without_attention(data)
         for p, runs in linear.items():
             rule = NGD(step_size, decay=(p, 1))

@@ -11,6 +11,7 @@ from attnbias.theorems import check_lemma9
 from attnbias.theorems.joint.conditions import dm_threshold
 
 from ..claim import UNDECIDED, Finding, Section, judge, refuted
+from ..draws import normal
 from ..tamper import each
 from .instances import LIMIT, RUNS
 
@@ -34,8 +35,7 @@ def hessian_norms(data: Dataset, u: torch.Tensor, scales) -> list[float]:
 
 def level_direction(data: Dataset, seed: int) -> torch.Tensor:
     """A unit vector u that scores every token average 0, so that L = 1 at W = 0."""
-    generator = torch.Generator().manual_seed(seed)
-    u = torch.randn(data.d, generator=generator, dtype=torch.float64)
+    u = normal(seed, data.d)
     mean = data.X.mean(dim=1)
     u = u - torch.linalg.pinv(mean) @ (mean @ u)
     return u / u.norm()

@@ -22,6 +22,7 @@ from attnbias.theorems import check_lemma6, check_theorem1
 from attnbias.theorems.run import TraceView
 
 from ..claim import Section, judge, refuted
+from ..draws import normal
 from ..evidence import EDGE, STEPS, Evidence
 from ..order import saturates_fast, theorem1_rate, turns
 from ..tamper import each, retold
@@ -65,8 +66,7 @@ def _correlated(data: Dataset) -> Dataset:
 
 def _unequal(data: Dataset) -> Dataset:
     """With a decoder off by a thousandth."""
-    generator = torch.Generator().manual_seed(0)
-    noise = torch.randn(data.u.shape, generator=generator, dtype=torch.float64)
+    noise = normal(0, *data.u.shape)
     return dataclasses.replace(data, u=data.u + 1e-3 * data.u.norm() * noise / noise.norm())
 
 

@@ -17,6 +17,7 @@ from attnbias.theorems.run import TraceView
 from attnbias.theorems.w.gap_sets import GapView, needed_eps
 
 from ..claim import Finding, Section, judge, refuted, undecided
+from ..draws import normal
 from ..evidence import EDGE, Evidence, on_instances
 from ..order import gd_limit_rate, theorem1_rate
 from ..tamper import each, retold, series, stalls
@@ -31,8 +32,7 @@ LEVELS = (3.0, 10.0, 30.0, 100.0)  # logit gaps of starts far out
 
 def normal_start(d: int, omega: float, seed: int) -> torch.Tensor:
     """W_0 with entries N(0, omega^2)."""
-    generator = torch.Generator().manual_seed(seed)
-    return omega * torch.randn(d, d, generator=generator, dtype=torch.float64)
+    return omega * normal(seed, d, d)
 
 
 def _far_runs(e: Evidence):
