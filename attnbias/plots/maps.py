@@ -37,7 +37,7 @@ def plot_attention(maps, steps=None, opt=None):
     Examples
     --------
     >>> import numpy as np
-    >>> from book.plots import plot_attention
+    >>> from attnbias.plots import plot_attention
     >>> fig = plot_attention(np.full((2, 4, 3), 1 / 3), steps=[0, 10], opt=[0, 1, 2, 0])
     >>> [axis.get_title(loc="left") for axis in fig.axes[:2]]
     ['step 0', 'step 10']
@@ -111,7 +111,7 @@ def plot_lock_map(table, rows: str, columns: str, panels: str, value: str, *, na
     Examples
     --------
     >>> import pandas
-    >>> from attnbias.beyond.local.plots import plot_lock_map
+    >>> from attnbias.plots import plot_lock_map
     >>> runs = pandas.DataFrame({"W0_norm": [1, 1, 2, 2], "spread": [0, 1, 0, 1], "rho": 0,
     ...                          "locked": [False, False, False, True]})
     >>> len(plot_lock_map(runs, "W0_norm", "spread", "rho", "locked").axes)

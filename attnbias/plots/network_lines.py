@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import cycle
-
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
@@ -11,7 +9,7 @@ from .._validate import require_choice
 from ..errors import DtypeError, RangeError
 from ..nets.log import TrainingLog
 from .axes import exponent_axis, shared_legend
-from .theme import COLOURS, RULE_STYLES, WIDTH, new_figure
+from .theme import RULE_STYLES, WIDTH, new_figure, styles_of
 
 # The look of the rule that each optimizer carries over to mini-batches; Adam has one of its own.
 OPTIMIZER_STYLES = {
@@ -24,7 +22,6 @@ SPARE_STYLES = (
     ("orange", (0, (7, 2)), "P"),
     ("green", "-.", "^"),
     ("sky", "-", "X"),
-    *((colour, line, "") for line in ("-", "--", ":") for colour in COLOURS),
 )
 PART_STYLES = {
     "query, key, value": ("blue", "-", "o"),
@@ -74,14 +71,10 @@ def wrong_result(got, expected: str) -> DtypeError:
 
 def network_styles(labels, own=OPTIMIZER_STYLES) -> dict[str, dict]:
     """A look for each label: its own for the first of a kind, then spare ones."""
-    spare, used, styles = cycle(SPARE_STYLES), set(), {}
-    for label in labels:
-        family = next((name for name in own if label.startswith(name)), None)
-        entry = own[family] if family and family not in used else next(spare)
-        used.add(family)
-        styles[label] = dict(zip(("color", "linestyle", "marker"), entry, strict=True))
-        styles[label]["color"] = COLOURS[entry[0]]
-    return styles
+    return styles_of(
+        labels, lambda label: next((name for name in own if label.startswith(name)), None),
+        own, SPARE_STYLES,
+    )  # fmt: skip
 
 
 def clock(log: TrainingLog) -> tuple[float, str]:

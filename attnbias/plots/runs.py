@@ -177,7 +177,7 @@ def plot_escape_steps(result: ExperimentResult):
     Examples
     --------
     >>> from attnbias import experiments
-    >>> from book.widgets import plot_escape_steps
+    >>> from attnbias.plots import plot_escape_steps
     >>> len(plot_escape_steps(experiments.run("fig8", scales=[1, 2, 4], steps=1000)).axes)
     2
     """
@@ -240,7 +240,7 @@ def plot_levels(panels, *, names, log=(True, True), height=3.9):
 
     Examples
     --------
-    >>> from attnbias.figures import plot_levels
+    >>> from attnbias.plots import plot_levels
     >>> fig = plot_levels([{"a": ([1, 10], [3, 2], 2.0)}], names=[("step", "value")])
     >>> len(fig.axes)
     1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from itertools import cycle
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -41,6 +42,7 @@ JOINT_STYLES = {
 MARKS = (("blue", "o"), ("vermillion", "s"), ("green", "^"), ("purple", "D"), ("black", "v"),
          ("orange", "P"), ("sky", "X"))  # fmt: skip
 OTHER_STYLES = (("orange", (0, (7, 2)), "P"), ("sky", "-", "X"))
+PLAIN_STYLES = tuple((colour, line, "") for line in ("-", "--", ":") for colour in COLOURS)
 _STYLES = RULE_STYLES | JOINT_STYLES
 HALO = [withStroke(linewidth=3, foreground="white")]  # under text that crosses a line
 
@@ -159,16 +161,16 @@ def rule_style(label: str) -> dict:
 
 def label_styles(labels) -> dict[str, dict]:
     """A style for each label: its rule's own for the first of a kind, then spare ones."""
-    spare = [*OTHER_STYLES]
-    spare += [(colour, line, "") for line in ("-", "--", ":") for colour in COLOURS]
-    used, styles = set(), {}
+    return styles_of(labels, rule_family, _STYLES, OTHER_STYLES)
+
+
+def styles_of(labels, family, own, spare) -> dict[str, dict]:
+    """The style in `own` for the first label of a family, else the next of `spare` and plain."""
+    left, used, styles = cycle((*spare, *PLAIN_STYLES)), set(), {}
     for label in labels:
-        family = rule_family(label)
-        if family is None or family in used:
-            styles[label] = _fields(spare.pop(0))
-        else:
-            styles[label] = _fields(_STYLES[family])
-        used.add(family)
+        kind = family(label)
+        styles[label] = _fields(own[kind] if kind and kind not in used else next(left))
+        used.add(kind)
     return styles
 
 

@@ -53,7 +53,7 @@ def exponent_windows(trace: Trace, series: str = "alignment", width: float = 1.0
     Examples
     --------
     >>> from attnbias import NGD, make_separation_pair, train
-    >>> from book.plots import exponent_windows
+    >>> from book.plots.runs import exponent_windows
     >>> trace = train(make_separation_pair(), NGD(0.1), 10_000, W0=[[0.0, 0.3], [0.0, 0.0]])
     >>> round(float(exponent_windows(trace)[1][-1]), 2)
     -2.0
@@ -244,7 +244,7 @@ def plot_groups(table, x: str, y: str, by: str, *, log=(True, True), names=("", 
     Examples
     --------
     >>> import attnbias
-    >>> from attnbias.beyond.exponents.plots import plot_groups
+    >>> from book.plots import plot_groups
     >>> table = attnbias.sweep({"data": {"model": "example1", "n": 4, "T": 3, "d": [20, 40],
     ...                                  "seed": "0:3"}, "rule": "NGD(0.1)", "steps": 10})
     >>> len(plot_groups(table, "d", "margin", "T").axes)
