@@ -115,10 +115,7 @@ def _assumption1(data, log_term: float, delta: float, phi) -> list:
     if d < needed:
         return [coupling, *refused(TOKENS[1:], f"proved from d = {needed} on, not at d = {d}")]
     found = assumption1_table(c, exact=True)
-    return [
-        coupling,
-        *(x.once(y.value, y.bound) for x, y in zip(TOKENS[1:], found, strict=True)),
-    ]
+    return [coupling, *(x.once(y.value, y.bound) for x, y in zip(TOKENS[1:], found, strict=True))]
 
 
 ROWS = Statement(
