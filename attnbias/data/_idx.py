@@ -76,7 +76,7 @@ def _wanted(member: tarfile.TarInfo) -> bool:
 
 
 def folder_files(folder: Path) -> dict[str, bytes]:
-    """The MNIST files, of four, that a folder holds, plain or gzipped, '-idx' or '.idx'.
+    """Those of the four MNIST files in a folder, plain or gzipped, '-idx' or '.idx'.
 
     Raises
     ------

@@ -92,7 +92,7 @@ def _no_such_source(source) -> Exception:
 
 
 def sha256(blob: bytes) -> str:
-    """The sha256 of the bytes, in hexadecimal."""
+    """Hexadecimal sha256."""
     return hashlib.sha256(blob).hexdigest()
 
 
