@@ -69,7 +69,7 @@ def check_lemma6(data: Dataset, *, delta: float = 0.1, phi: float | None = None)
     ['holds', 'holds', 'holds', 'holds', 'holds']
     """
     require_dataset(data)
-    delta = require_number("delta", delta, low=0, high=0.999999, open_low=True)
+    delta = require_number("delta", delta, low=0, high=1, open_low=True, open_high=True)
     if not made_by(data, "make_example1", "sigma", "signal"):
         return refused((*DRAW, *TOKENS), "for data of make_example1, whose sigma and U are known")
     log_term = lemma6_log(data.n, data.T, delta)
