@@ -45,7 +45,7 @@ FLOORS = [
           (("2", "diagnose(data): the report"), ("3", "solve_w_svm(data): W_mm")))],
     [Room(("dynamics",), "what training does", (("4", "train(data, rule): Trace"),), 0.66),
      Room(("nets",), "real networks", share=0.34)],
-    [Room(("theorems",), "one check a statement", (("5", "check_rate(data, trace)"),), 0.66),
+    [Room(("theorems",), "one check a statement", (("5", "check_m1(data, trace)"),), 0.66),
      Room(("sweeps",), "many runs", share=0.34)],
     [Room(("experiments",), "one file a figure of the paper")],
     [Room(("plots",), "draws; trains nothing", (("6", "plot_check(check)"),))],

@@ -42,10 +42,7 @@ def make_score_trap(score: float = 0.3) -> Dataset:
     >>> token_scores(make_score_trap(0.3)).tolist()
     [[1.0, 0.0, 0.3]]
     """
-    score = require_number("score", score, low=-1, high=1, open_low=True)
-    if score == 1:
-        raise RangeError("score", expected="less than 1, the score of the optimal token",
-                         got="1", remedy="choose a smaller one")  # fmt: skip
+    score = require_number("score", score, low=-1, high=1, open_low=True, open_high=True)
     return Dataset(
         [[[1.0, 1.0], [0.0, 0.0], [-1.0, score]]],
         [1.0],
@@ -105,8 +102,8 @@ def make_unequal_scores(
     n = require_int("n", n, low=1)
     T = require_int("T", T, low=2)
     d = require_int("d", d, low=2)
-    spread = _below("spread", spread, 2)
-    correlation = _below("correlation", correlation, 1)
+    spread = require_number("spread", spread, low=0, high=2, open_high=True)
+    correlation = require_number("correlation", correlation, low=0, high=1, open_high=True)
     seed = require_int("seed", seed, low=0, high=2**63 - 1)
     if d < n * T:
         raise RangeError(
@@ -151,12 +148,3 @@ def _spread_scores(n: int, T: int, spread: float, generator) -> torch.Tensor:
     scores[:, 0] = 1.0
     turn = torch.randint(T, (n, 1), generator=generator)
     return scores.gather(1, (torch.arange(T) + turn) % T)
-
-
-def _below(name: str, value, high: float) -> float:
-    """A number in [0, high)."""
-    value = require_number(name, value, low=0, high=high)
-    if value == high:
-        raise RangeError(name, expected=f"a number in [0, {high:g})", got=f"{value:g}",
-                         remedy="choose a smaller one")  # fmt: skip
-    return value

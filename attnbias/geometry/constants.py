@@ -144,14 +144,37 @@ class Constants:
         Source: M1, [c], with the factor 2 B^4. Needs Assumption 2, a feasible W-SVM and
         softmax scores of optimal tokens of at least phi_low throughout.
         """
-        growth = (offset**2 + (2 * self.Lambda / self.Xi + largest_step) * path) / path**2
-        return 2 * self.B**4 / self.Xi**2 * growth
+        return row_bound(2 * self.B**2, self.Xi, self.log_A, largest_step, offset, path)
 
     def log_m1_iterations(self, step_size: float, target: float) -> float:
         """log of the NGD iterations after which M1 forces 1 - cosine <= target, from W_0 = 0."""
         log_speed = _log(2 * self.Lambda / self.Xi + step_size)
         log_factor = math.log(2) + 4 * _log(self.B) - 2 * _log(self.Xi)
         return max(0.0, log_factor + log_speed - math.log(target) - math.log(step_size))
+
+
+def row_bound(size: float, margin: float, log_A, largest_step, offset, path):
+    """M1's bound on 1 - cosine for rows z_k of norm at most `size`, whatever they are made of.
+
+    Parameters
+    ----------
+    size : float
+        Largest |z_k|; 2 B^2 in self-attention.
+    margin : float
+        Xi.
+    log_A : float or array
+        Lambda exp(Lambda) = A.
+    largest_step, offset, path : float or array
+        As in `Constants.m1_bound`.
+
+    Returns
+    -------
+    float or array
+        size^2 / (2 Xi^2) (offset^2 + (2 Lambda / Xi + largest_step) path) / path^2.
+    """
+    speed = 2 * lambert(log_A) / margin + largest_step
+    bound = size**2 / (2 * margin**2) * (offset**2 + speed * path) / path**2
+    return bound if np.ndim(bound) else float(bound)
 
 
 def token_constants(data: Dataset, u=None, *, svm=None, phi: float | None = None) -> Constants:

@@ -52,7 +52,7 @@ class ProjectedRows:
         return vector_norm(self.rows, dim=1)
 
     def thin(self) -> tuple[ProjectedRows, None]:
-        """The rows themselves, since d is small here."""
+        """Themselves: d is small here."""
         return self, None
 
     def soft_part(self, W: torch.Tensor) -> torch.Tensor:

@@ -49,7 +49,7 @@ class RelaxedSVM:
 
     @property
     def norm(self) -> float:
-        """Frobenius norm of the weights."""
+        """Of the weights."""
         return float(self.weights.norm())
 
     @property

@@ -277,5 +277,5 @@ class LabelRows:
         return vector_norm(self.rows, dim=1)
 
     def thin(self) -> tuple[LabelRows, None]:
-        """The rows themselves, since their sums are vectors."""
+        """Themselves: their sums are vectors."""
         return self, None

@@ -67,6 +67,13 @@ class Statement(NamedTuple):
         rest = {"rounding": MEASURED * np.abs(bounds), "empty": NO_STEP} | rest
         return self.along(run, values, bounds, run.step > 0, **rest)
 
+    def where(self, run, values, bounds, keep, *, never: str, rounding=0.0) -> Check:
+        """The statement where `values` are finite; vacuous, saying `never`, if they never are."""
+        some = keep & np.isfinite(values)
+        if some.any():
+            return self.along(run, values, bounds, some, rounding=rounding)
+        return self.along(run, values, bounds, keep, vacuous=True, reason=never)
+
     def once(self, value, bound, *, rounding=0.0, **rest) -> Check:
         """The statement about data or a start alone: a single value beside its bound."""
         return Check(

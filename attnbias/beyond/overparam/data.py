@@ -60,12 +60,9 @@ def make_weak_signal(
     n = require_int("n", n, low=1)
     T = require_int("T", T, low=2)
     d = require_int("d", d, low=1)
-    correlation = require_number("correlation", correlation, low=0, high=1)
+    correlation = require_number("correlation", correlation, low=0, high=1, open_high=True)
     channel = require_number("channel", channel, low=1e-8, high=1)
     seed = require_int("seed", seed, low=0, high=2**63 - 1)
-    if correlation == 1:
-        raise RangeError("correlation", expected="a number in [0, 1)", got="1",
-                         remedy="choose a smaller one")  # fmt: skip
     generator = torch.Generator().manual_seed(seed)
     tokens = correlated_tokens(n, T, d, correlation, generator)
     y = 1.0 - 2.0 * (torch.arange(n) % 2).double()

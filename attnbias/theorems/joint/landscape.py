@@ -146,7 +146,7 @@ def _hessian(joint: JointView) -> list[Check]:
     checks = []
     for statement, factor in zip(statements, (2.0, 0.77), strict=False):
         bound = B**2 + B**6 * u**2 + B**3 + factor * B**5 * u
-        checks.append(statement.along(run, norm, bound, keep, empty=""))
+        checks.append(statement.along(run, norm, bound, keep))
     return checks
 
 

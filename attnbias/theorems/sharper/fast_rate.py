@@ -40,8 +40,7 @@ DEPENDENT = 1e-7
 SETTLED = Statement("relative growth of |P_t| over the last decade of path", "M2")
 ALONG_RATE = Statement("1 - cosine(W_t, W_mm), against P^2 / (2 <W_t, unit W_mm>^2)", "M2")
 PATH_RATE = Statement(
-    "1 - cosine(W_t, W_mm), against 2 B^4 P^2 / (Xi S_t - 2 B^2 |W_0|)^2 in the last decade",
-    "M2",
+    "1 - cosine(W_t, W_mm), against 2 B^4 P^2 / (Xi S_t - 2 B^2 |W_0|)^2 in the last decade", "M2"
 )
 BALL = Statement(
     "|P_t|, against the root of |W_0 outside|^2 + max(|Q_0|, rho + sbar)^2, "
@@ -211,7 +210,7 @@ def _late(run: TraceView, decade: int, growth: float):
     height = run.along
     with np.errstate(divide="ignore", invalid="ignore"):
         bounds = (bound / height) ** 2 / 2
-    yield ALONG_RATE.along(run, measured, bounds, late, empty="", rounding=allowance)
+    yield ALONG_RATE.along(run, measured, bounds, late, rounding=allowance)
     # <W_t, unit W_mm> >= -|W_0| + Xi S_t / (2 B^2), by Lemma 4
     path = run.Xi * run.trace.path_length - 2 * c.B**2 * run.W_norm[0]
     with np.errstate(divide="ignore", invalid="ignore"):

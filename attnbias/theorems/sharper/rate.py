@@ -22,8 +22,7 @@ TRIVIAL = 1.0
 NEVER_TURNS = "<W, W_mm> is negative at every recorded step but perhaps the last"
 
 START = Statement(
-    "path length while <W, W_mm> < 0, against 2 B^2 |W_0| / Xi",
-    "M1, the estimate of t_0",
+    "path length while <W, W_mm> < 0, against 2 B^2 |W_0| / Xi", "M1, the estimate of t_0"
 )
 GROWTH = Statement(
     "<W_t, unit W_mm>, against <W_0, unit W_mm> + Xi S_t / (2 B^2)", "M1, step 1 of the proof", ">="
@@ -183,12 +182,12 @@ def _start(run: TraceView, turn: int | None):
     before = run.along < 0
     if not before.any():
         return START.along(
-            run, np.zeros(len(run.step)), 0.0, run.step == run.step[0], empty="",
+            run, np.zeros(len(run.step)), 0.0, run.step == run.step[0],
             reason="<W_0, W_mm> >= 0, so t_0 = 0", vacuous=True,
         )  # fmt: skip
     bound = 2 * c.B**2 * run.W_norm[0] / c.Xi
     return START.along(
-        run, run.trace.path_length, bound, before, empty="", rounding=MEASURED * bound,
+        run, run.trace.path_length, bound, before, rounding=MEASURED * bound,
         reason="" if turn is None else f"t_0 is at most {run.step[turn]}",
     )  # fmt: skip
 

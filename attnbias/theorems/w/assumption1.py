@@ -69,7 +69,7 @@ def check_lemma6(data: Dataset, *, delta: float = 0.1, phi: float | None = None)
     ['holds', 'holds', 'holds', 'holds', 'holds']
     """
     require_dataset(data)
-    delta = require_number("delta", delta, low=0, high=0.999999, open_low=True)
+    delta = require_number("delta", delta, low=0, high=1, open_low=True, open_high=True)
     if not made_by(data, "make_example1", "sigma", "signal"):
         return refused((*DRAW, *TOKENS), "for data of make_example1, whose sigma and U are known")
     log_term = lemma6_log(data.n, data.T, delta)
@@ -115,10 +115,7 @@ def _assumption1(data, log_term: float, delta: float, phi) -> list:
     if d < needed:
         return [coupling, *refused(TOKENS[1:], f"proved from d = {needed} on, not at d = {d}")]
     found = assumption1_table(c, exact=True)
-    return [
-        coupling,
-        *(x.once(y.value, y.bound) for x, y in zip(TOKENS[1:], found, strict=True)),
-    ]
+    return [coupling, *(x.once(y.value, y.bound) for x, y in zip(TOKENS[1:], found, strict=True))]
 
 
 ROWS = Statement(

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._validate import require_int, require_number
 from ...errors import RangeError
+from ...geometry.constants import lambert
 from ..run import TraceView
 
 # [b] in the limits; that there are three sets is [a]
@@ -188,13 +189,9 @@ def radius_eps(constants, norm: float) -> float:
     """The smallest eps with `radius` <= norm."""
     if norm <= 0:
         return math.inf
-    # with y = eps Xi norm / 5 it is y + log y = log(D Xi norm / 5); log y by Newton
+    # with y = eps Xi norm / 5 it is y + log y = log(D Xi norm / 5), Lambert's equation
     target = log_D(constants) + math.log(constants.Xi * norm / 5)
-    log_y = math.log(target) if target > 1 else target - 1
-    for _ in range(50):
-        y = math.exp(log_y)
-        log_y -= (y + log_y - target) / (1 + y)
-    return 5 * math.exp(log_y) / (constants.Xi * norm)
+    return 5 * float(lambert(target)) / (constants.Xi * norm)
 
 
 def sharp_radius_eps(constants, norm: float) -> float:

@@ -37,9 +37,7 @@ FALL_STEP = Statement(
     ">=",
 )
 CHANGE = Statement(
-    "change of a gap over one step less that of Eq. 18: largest, against rounding",
-    "Eq. 18",
-    "<=",
+    "change of a gap over one step less that of Eq. 18: largest, against rounding", "Eq. 18", "<="
 )
 OWN = Statement(
     "least <z_k, z_k'> of one sequence, against (b_o^2 - 3 mu) b_1^2", "Lemma 3, own terms", ">="
@@ -47,6 +45,7 @@ OWN = Statement(
 CROSS = Statement(
     "least <z_k, z_k'> of two sequences, against -1.2 mu B^2", "Lemma 3, Cases 1 and 2", ">="
 )
+ABOVE = "every optimal score is above that level at such a step"
 NOT_CONSECUTIVE = "no two consecutive steps are recorded"
 STATEMENTS = (SCORE, RISING, RISING_STEP, FALL, FALL_STEP, CHANGE, OWN, CROSS)
 
@@ -148,8 +147,9 @@ def gap_checks(run: TraceView) -> list:
     # no entry of K is above (2 B^2)^2, and p and |grad L| are right to these shares
     room = (weight_rounding(run) + norm_rounding(run)) * (2 * c.B**2) ** 2 / run.Xi
     low = (run.log_nonopt >= _log_far(run))[:, run.sequence]
+    least = _least(velocity, low)
     return [
-        _over(RISING, run, _least(velocity, low), everywhere, room),
+        RISING.where(run, least, 0.0, everywhere, never=ABOVE, rounding=room),
         _rising_step(run, low),
         FALL.along(run, velocity.min(axis=1), -harm, rounding=room),
         *_changes(run, velocity, harm, room),
@@ -168,16 +168,8 @@ def _rising_step(run: TraceView, low):
     before[1:] = low[:-1]
     if not single.any():
         return RISING_STEP.refused(NOT_CONSECUTIVE)
-    return _over(RISING_STEP, run, _least(change, before), single, room)
-
-
-def _over(statement: Statement, run: TraceView, values, keep, room):
-    """Against 0 where some score is below the level; vacuous, with infinity, if none ever is."""
-    some = keep & np.isfinite(values)
-    if some.any():
-        return statement.along(run, values, 0.0, some, empty="", rounding=room)
-    words = "every optimal score is above that level at such a step"
-    return statement.along(run, values, 0.0, keep, empty="", vacuous=True, reason=words)
+    least = _least(change, before)
+    return RISING_STEP.where(run, least, 0.0, single, never=ABOVE, rounding=room)
 
 
 def _changes(run: TraceView, velocity, harm: float, velocity_room) -> list:

@@ -145,7 +145,7 @@ def _needed(view: GapView, constants) -> list:
             words = f"beyond Lemma 4 from |W| = {at(constants, limit):.4g} on"
         found.append(
             statement.along(
-                run, needed, bounds, view.keep, empty="", rounding=room, reason=words,
+                run, needed, bounds, view.keep, rounding=room, reason=words,
                 vacuous=bool(bounds[view.keep].min() >= limit),
             )
         )  # fmt: skip
@@ -156,7 +156,7 @@ def _violated(view: GapView):
     run = view.run
     # W_mm is known to its duality gap, and gaps to a few roundings
     room = norm_rounding(run) + 1e-12
-    return VIOLATED.along(run, view.h.min(axis=1), 1.0, view.keep, empty="", rounding=room)
+    return VIOLATED.along(run, view.h.min(axis=1), 1.0, view.keep, rounding=room)
 
 
 def _preferred(view: GapView, constants, eps: float):
@@ -228,12 +228,12 @@ def _sets(view: GapView, constants, eps: float, keep) -> list:
     # h is at most 2 B^2 / Xi
     room = (weight_rounding(run) + norm_rounding(run)) * 2 * constants.B**2 / run.Xi
     total = (run.p * (view.h - 1)).sum(axis=1) / run.p.sum(axis=1)
-    found = [SUFFICES.along(run, total, eps, keep, empty="", rounding=room)]
+    found = [SUFFICES.along(run, total, eps, keep, rounding=room)]
     for statement, which, bound in ((FIRST, 1, eps / 2), (SECOND, 2, eps)):
         inside = part == which
         values = np.where(inside, excess, -np.inf).max(axis=1)
         words = f"I_{which} is empty at every such step"
-        found.append(_over(statement, run, values, bound, keep, words, room))
+        found.append(statement.where(run, values, bound, keep, never=words, rounding=room))
     return found
 
 
@@ -250,18 +250,10 @@ def _residual(view: GapView, constants, eps: float, keep) -> list:
     floor = c.log_upsilon + 2 * math.log(c.phi_low) - view.rho
     words = "no token of I_3 has <z_k, W~> above 1 + eps"
     return [
-        _over(BEATEN, run, adds, math.log(eps / 2) + spare, keep, words, room),
-        RESIDUAL.along(run, residual, floor, keep, empty="", rounding=room),
-        _over(TAIL, run, adds, tail, keep, words, room),
+        BEATEN.where(run, adds, math.log(eps / 2) + spare, keep, never=words, rounding=room),
+        RESIDUAL.along(run, residual, floor, keep, rounding=room),
+        TAIL.where(run, adds, tail, keep, never=words, rounding=room),
     ]
-
-
-def _over(statement: Statement, run, values, bounds, keep, words: str, room):
-    """The statement where the set it is about is not empty; vacuous, with -inf, if it always is."""
-    some = keep & np.isfinite(values)
-    if some.any():
-        return statement.along(run, values, bounds, some, empty="", rounding=room)
-    return statement.along(run, values, bounds, keep, empty="", vacuous=True, reason=words)
 
 
 def _sizes(view: GapView, constants, eps: float, keep) -> list:
@@ -271,9 +263,7 @@ def _sizes(view: GapView, constants, eps: float, keep) -> list:
     outweighs = log_ratio - 2 * math.log(c.phi_low)
     split = math.log(10 * c.T * c.B**2 / (eps * c.Xi))
     return [
-        statement.along(
-            run, factor * eps * view.rho, bound, keep, empty="", rounding=64 * EPS * abs(bound)
-        )
+        statement.along(run, factor * eps * view.rho, bound, keep, rounding=64 * EPS * abs(bound))
         for statement, factor, bound in ((OUTWEIGHS, 0.8, outweighs), (SPLIT, 0.2, split))
     ]
 

@@ -159,7 +159,7 @@ def _compare(statement: Statement, run: TraceView, keep, **words):
 
 def _misread(run: TraceView, start: float, proved: float, keep) -> str:
     words = f"t_0 = {start:.4g} is before 4 B^2 |W_0| / (eta Xi) = {proved:.4g}"
-    check = _compare(RATE, run, keep & (run.step < proved), empty="")
+    check = _compare(RATE, run, keep & (run.step < proved))
     if check.applicable and not check.holds:
         score, least = -math.expm1(-check.value), -math.expm1(-check.bound)
         words += f", where it fails: score {score:.4g}, not at least {least:.4g}"

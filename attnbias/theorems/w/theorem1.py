@@ -13,13 +13,11 @@ from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..run import TraceView
-from ..sharper.rate import TRIVIAL
+from ..sharper.rate import TRIVIAL, rate_hypotheses
 from ..statements import (
     MEASURED,
     Statement,
-    alignment_recorded,
     full_steps,
-    softmax_stays_up,
     table,
 )
 from .gap_sets import log_D
@@ -93,15 +91,7 @@ check_theorem5 = check_theorem1
 
 def theorem1_hypotheses(run: TraceView, phi) -> str:
     """'' or the first hypothesis of Theorem 1 that fails."""
-    reason = run.refuse(
-        run.needs_rule("NGD"),
-        run.needs_fixed_decoder(),
-        run.needs_exponential(),
-        run.needs_assumption2(),
-        run.needs_start(),
-        alignment_recorded(run),
-        softmax_stays_up(run, phi),
-    )
+    reason = run.refuse(run.needs_rule("NGD"), rate_hypotheses(run, phi))
     if reason:
         return reason
     speed = run.step_size * run.constants(phi).B ** 2
@@ -180,6 +170,6 @@ def _telescoped(run: TraceView, phi):
     bounds[first + 1 : last + 1] = run.W_norm[first + 1 : last + 1] - norm[0] - lost
     keep = (run.step > run.step[first]) & (run.step <= run.step[last])
     return TELESCOPED.along(
-        run, values, bounds, keep, empty="", rounding=MEASURED * run.W_norm,
+        run, values, bounds, keep, rounding=MEASURED * run.W_norm,
         reason=f"s = {run.step[first]}",
     )  # fmt: skip

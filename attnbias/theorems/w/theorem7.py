@@ -45,8 +45,7 @@ SHORTEST = Statement("step length before the cap, against 1 / (4 B^2 e^Delta)", 
 LONGEST = Statement("step length before the cap, against 1 / (2 Xi phi_low)", "Theorem 7")
 FLOOR = Statement("path length before the cap, against t / (4 B^2 e^Delta)", "Theorem 7", ">=")
 RATE = Statement(
-    "1 - cosine before the cap, against M1 with the path that t steps guarantee",
-    "Theorem 7, by M1",
+    "1 - cosine before the cap, against M1 with the path that t steps guarantee", "Theorem 7, by M1"
 )
 CAPPED = Statement(
     "|log(step size / max_step)| where |grad L| <= 1 / (4 B^2 e^Delta max_step)",
