@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..errors import RangeError
-from ..experiments.networks import NetworkResult
+from ..experiments.networks.result import NetworkResult
 from ..nets.log import CURVES
 from .looks import FAINT, HALO, WIDTH, new_figure, styled
 from .network_lines import (

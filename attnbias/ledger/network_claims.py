@@ -6,7 +6,8 @@ seeds, say neither that a sentence holds nor that it doesn't. Each row gives wha
 
 from __future__ import annotations
 
-from ..experiments.networks import HALF, growth, leads
+from ..experiments.networks.claims import growth, leads
+from ..experiments.networks.runs import HALF
 from .claim import UNDECIDED, Claim, Finding
 from .evidence import Evidence
 
