@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import FileFormatError, MissingFileError
-from ._source import as_source, bundled, huggingface, reading, require_sha256
+from ._source import as_source, bundled, hub_images, require_sha256
 
-REPOSITORY, SAMPLE = "ylecun/mnist", "mnist01.npz"
+HUB, SAMPLE = ("ylecun/mnist", "image"), "mnist01.npz"
 # sha256 of the sorted images of digit 0, then of digit 1: the same for every complete
 # copy of MNIST, whatever its container and its order.
 CONTENT_SHA256 = {
@@ -49,9 +49,10 @@ def read_digits(source="bundled", *, verify: bool = True) -> dict[str, Digits]:
     place = as_source(source, "mnist")
     if place == "bundled":
         return _read_bundled()
-    read = _read_hub if place == "huggingface" else _read_folder
-    splits = {split: _zeros_and_ones(f"{place}: {split} split", *read(place, split))
-              for split in STEMS}  # fmt: skip
+    splits = {}
+    for split in STEMS:
+        found = hub_images(*HUB, split) if place == "huggingface" else read_folder(place, split)
+        splits[split] = _zeros_and_ones(f"{place}: {split} split", *found)
     if verify:
         for name, digits in splits.items():
             require_sha256(
@@ -81,17 +82,19 @@ def _read_bundled() -> dict[str, Digits]:
     }
 
 
-def _read_hub(_place, split: str) -> tuple[np.ndarray, np.ndarray]:
-    table = huggingface(REPOSITORY, split)
-    with reading(REPOSITORY, "images in 'image' and integers in 'label'"):
-        images = np.stack([np.asarray(image, dtype=np.uint8) for image in table["image"]])
-        return images, np.asarray(table["label"], dtype=np.uint8)
+def read_folder(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
+    """Images and labels of all ten digits in the IDX files of a folder.
 
-
-def _read_folder(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
-    return read_idx(folder, f"{STEMS[split]}-{IMAGES}", 3), read_idx(
-        folder, f"{STEMS[split]}-{LABELS}", 1
+    Raises
+    ------
+    MissingFileError, FileFormatError
+    """
+    stem = STEMS[split]
+    images, labels = (
+        read_idx(folder, f"{stem}-{IMAGES}", 3),
+        read_idx(folder, f"{stem}-{LABELS}", 1),
     )
+    return images.copy(), labels.astype(np.int64)
 
 
 def _zeros_and_ones(what: str, images: np.ndarray, labels: np.ndarray) -> Digits:

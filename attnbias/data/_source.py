@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from .._extras import need
 from ..errors import (
     ChecksumError,
@@ -41,6 +43,25 @@ def packages_folder(name: str) -> Path:
     return Path(os.environ.get("ATTNBIAS_CACHE") or Path.home() / ".cache" / "attnbias") / name
 
 
+def fetched(name: str) -> Path:
+    """The folder of a data set that the script has made.
+
+    Raises
+    ------
+    MissingFileError
+    """
+    folder = packages_folder(name)
+    if not folder.is_dir():
+        raise MissingFileError(
+            str(folder),
+            expected="the folder that scripts/fetch_packages.py makes",
+            got="no such folder",
+            remedy=f"run python -m scripts.fetch_packages {name} in a clone of the repository, or "
+            "use another source",
+        )
+    return folder
+
+
 def as_source(source, name: str) -> str | Path:
     """ "huggingface", "bundled", or the existing folder of a data set.
 
@@ -65,17 +86,9 @@ def as_source(source, name: str) -> str | Path:
         )
     if source in ("huggingface", "bundled"):
         return source
-    folder = packages_folder(name) if source == "packages" else Path(source)
+    folder = fetched(name) if source == "packages" else Path(source)
     if folder.is_dir():
         return folder
-    if source == "packages":
-        raise MissingFileError(
-            str(folder),
-            expected="the folder that scripts/fetch_packages.py makes",
-            got="no such folder",
-            remedy=f"run python -m scripts.fetch_packages {name} in a clone of the repository, or "
-            "use another source",
-        )
     if isinstance(source, str) and folder.name == source and not folder.suffix:
         raise RangeError(  # a bare word is taken for a misspelt choice
             "source",
@@ -142,6 +155,19 @@ def huggingface(repository: str, split: str):
             got=f"{type(error).__name__}: {error}",
             remedy="check the network, or use source='bundled' or a folder of your own",
         ) from error
+
+
+def hub_images(repository: str, column: str, split: str) -> tuple[np.ndarray, np.ndarray]:
+    """Images uint8 and labels int64 of a data set on the hub.
+
+    Raises
+    ------
+    MissingExtraError, MissingFileError, FileFormatError
+    """
+    table = huggingface(repository, split)
+    with reading(repository, f"images in {column!r} and integers in 'label'"):
+        images = np.stack([np.asarray(picture, np.uint8) for picture in table[column]])
+        return images, np.asarray(table["label"], np.int64)
 
 
 def damaged(what, expected: str, got: str) -> FileFormatError:

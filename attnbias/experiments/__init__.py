@@ -14,7 +14,9 @@ from .._validate import require_choice
 from ..errors import RangeError
 from . import fig2, fig3, fig8, fig9, fig10
 from .cosine_result import CosineResult
-from .networks import NetworkResult, fig1, fig4, fig6, fig7, train_all
+from .networks.figures import fig1, fig4, fig6, fig7
+from .networks.result import NetworkResult
+from .networks.runs import train_all
 from .paths import query_images, sequence_scores
 from .result import ExperimentResult
 from .snapshots import Snapshots, attention_snapshots

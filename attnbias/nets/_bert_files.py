@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .._extras import need
 from .._validate import short
-from ..data._source import packages_folder
+from ..data._source import fetched
 from ..errors import DtypeError, FileFormatError, MissingFileError, RangeError
 
 SOURCES = ("huggingface", "packages", "tiny")
@@ -32,15 +32,7 @@ def name_or_folder(source, wanted) -> tuple[str, bool]:
         )
     if source == "huggingface":
         return HUB_NAME, False
-    folder = packages_folder("minilm") if source == "packages" else Path(source)
-    if source == "packages" and not folder.is_dir():
-        raise MissingFileError(
-            str(folder),
-            expected="the folder that scripts/fetch_packages.py makes",
-            got="no such folder",
-            remedy="run python -m scripts.fetch_packages minilm in a clone of the repository, or "
-            "use another source",
-        )
+    folder = fetched("minilm") if source == "packages" else Path(source)
     if not folder.is_dir():
         raise RangeError(
             "source",

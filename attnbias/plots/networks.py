@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..errors import RangeError
-from ..experiments.networks import NetworkResult
+from ..experiments.networks.result import NetworkResult
 from ..nets.log import CURVES
 from .network_lines import (
     PART_STYLES,

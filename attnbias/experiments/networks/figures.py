@@ -74,7 +74,7 @@ class LanguageFigure(NetworkFigure):
 
     Examples
     --------
-    >>> from attnbias.experiments.networks import fig1, fig4
+    >>> from attnbias.experiments.networks.figures import fig1, fig4
     >>> result = fig1.run(1, steps=2, source="bundled", grid_steps=1, batch_size=4,
     ...                   eval_examples=8, records=1)
     >>> sorted(result.logs)
@@ -111,7 +111,7 @@ class LanguageFigure(NetworkFigure):
         batch_size : int
             Examples of an iteration.
         **training
-            The rest as in `attnbias.experiments.networks.train_all`: epochs or steps, records,
+            The rest as in `attnbias.experiments.networks.runs.train_all`: epochs or steps, records,
             eval_examples, grid_steps, step_sizes, device, precision, out, progress.
 
         Returns
@@ -183,7 +183,7 @@ class VisionFigure(NetworkFigure):
 
     Examples
     --------
-    >>> from attnbias.experiments.networks import fig6, fig7
+    >>> from attnbias.experiments.networks.figures import fig6, fig7
     >>> result = fig6.run(1, steps=2, source="bundled", size="small", grid_steps=1,
     ...                   eval_examples=20, records=1)
     >>> sorted(result.logs)
@@ -217,7 +217,7 @@ class VisionFigure(NetworkFigure):
         batch_size : int
             Examples of an iteration.
         **training
-            The rest as in `attnbias.experiments.networks.train_all`: epochs or steps, records,
+            The rest as in `attnbias.experiments.networks.runs.train_all`: epochs or steps, records,
             eval_examples, grid_steps, step_sizes, device, precision, out, progress.
 
         Returns

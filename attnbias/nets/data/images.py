@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from ..._validate import require_choice
-from ...data._mnist import IMAGES, LABELS, STEMS, read_idx
-from ...data._source import as_source, bundled, damaged, huggingface, reading
+from ...data import _mnist
+from ...data._source import as_source, bundled, damaged, hub_images, reading
 from ...errors import DtypeError, LabelError, ShapeError
 
 SPLITS = ("train", "test")
@@ -170,7 +170,7 @@ def _load(name: str, split, source) -> ImageSet:
     if place == "bundled":
         images, labels = _read_sample(where.sample, split)
     elif place == "huggingface":
-        images, labels = _read_hub(where.repository, where.column, split)
+        images, labels = hub_images(where.repository, where.column, split)
     else:
         images, labels = where.read(place, split)
     if place != "bundled":
@@ -190,11 +190,6 @@ def _require_whole(what: str, split: str, labels: np.ndarray, counts: tuple[int,
         )
 
 
-def _read_mnist(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
-    images = read_idx(folder, f"{STEMS[split]}-{IMAGES}", 3)
-    return images.copy(), read_idx(folder, f"{STEMS[split]}-{LABELS}", 1).astype(np.int64)
-
-
 def _read_cifar10(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     """Of each image one byte for the label, then 32 x 32 pixels of red, of green and of blue."""
     batches = [f"data_batch_{i}" for i in range(1, 6)] if split == "train" else ["test_batch"]
@@ -203,13 +198,6 @@ def _read_cifar10(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
         rows = np.frombuffer(b"".join(blobs), np.uint8).reshape(-1, 1 + 3 * 32 * 32)
         images = rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
         return np.ascontiguousarray(images), rows[:, 0].astype(np.int64)
-
-
-def _read_hub(repository: str, image: str, split: str) -> tuple[np.ndarray, np.ndarray]:
-    table = huggingface(repository, split)
-    with reading(repository, f"images in {image!r} and integers in 'label'"):
-        images = np.stack([np.asarray(picture, np.uint8) for picture in table[image]])
-        return images, np.asarray(table["label"], np.int64)
 
 
 def _read_sample(filename: str, split: str) -> tuple[np.ndarray, np.ndarray]:
@@ -232,6 +220,6 @@ class _Places:
 
 
 PLACES = {
-    "MNIST": _Places(DIGITS, "ylecun/mnist", "image", "mnist", _read_mnist, "digits10.npz"),
+    "MNIST": _Places(DIGITS, *_mnist.HUB, "mnist", _mnist.read_folder, "digits10.npz"),
     "CIFAR-10": _Places(THINGS, "uoft-cs/cifar10", "img", "cifar10", _read_cifar10, "cifar10.npz"),
 }
