@@ -27,14 +27,12 @@ from attnbias.theorems.joint.run import JointView
 from attnbias.theorems.joint.theorem2 import (
     check_loss_without_decay,
     check_theorem2,
-    check_theorem8,
 )
-from attnbias.theorems.joint.theorem3 import check_theorem3, check_theorem9
+from attnbias.theorems.joint.theorem3 import check_theorem3
 from attnbias.theorems.joint.theorem4 import (
     check_decoder_direction,
     check_sharper_theorem4,
     check_theorem4,
-    check_theorem10,
     mean_nonopt_softmax,
 )
 from book.ledger.joint.instances import at_the_limit, from_gram
@@ -203,11 +201,6 @@ class TestWhereTheyHold:
         error = np.where(trace.W_norm > 0, level, np.nan)
         table = check_theorem3(data, changed(trace, W_alignment_error=error))
         assert table[3].verdict == "fails"
-
-    def test_aliases(self):
-        assert check_theorem8 is check_theorem2
-        assert check_theorem9 is check_theorem3
-        assert check_theorem10 is check_theorem4
 
 
 class TestLemma9:

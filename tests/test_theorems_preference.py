@@ -52,7 +52,6 @@ from attnbias.theorems.w.gap_sets import (
 from attnbias.theorems.w.lemma7 import check_lemma7
 from attnbias.theorems.w.sparsification import (
     check_lemma1,
-    check_lemma8,
     near_enough,
     proved_start,
     rate_bound,
@@ -421,8 +420,7 @@ class TestLemma1:
         assert "stays above" in table[1].reason
         assert "softmax score falls" in table[3].reason
 
-    def test_appendix_name_and_refusals(self):
-        assert check_lemma8 is check_lemma1
+    def test_refusals(self):
         data = orthonormal()
         assert_refused(check_lemma1(data, train(data, GD(0.5), 20)), "for NGD")
         with pytest.raises(RangeError):

@@ -34,7 +34,6 @@ from attnbias.theorems.w import theorem6 as gd
 from attnbias.theorems.w import theorem7 as polyak
 from attnbias.theorems.w.theorem1 import (
     check_theorem1,
-    check_theorem5,
     log_biting_time,
     theorem1_bounds,
 )
@@ -80,7 +79,6 @@ def capped():
 def test_theorem1_over_six_decades(ngd):
     table = check_theorem1(O_DATA, ngd)
     assert table.all_hold and verdicts(table) == ["holds", "holds"]
-    assert check_theorem5 is check_theorem1
 
 
 def test_theorem1_refuses_a_run_that_never_turns(ngd):

@@ -3,14 +3,9 @@
 from .joint.conditions import check_condition1, check_condition2
 from .joint.growth import check_lemma9, check_lemma10, check_lemma11
 from .joint.landscape import check_lemma12, check_lemma13
-from .joint.theorem2 import check_loss_without_decay, check_theorem2, check_theorem8
-from .joint.theorem3 import check_theorem3, check_theorem9
-from .joint.theorem4 import (
-    check_decoder_direction,
-    check_sharper_theorem4,
-    check_theorem4,
-    check_theorem10,
-)
+from .joint.theorem2 import check_loss_without_decay, check_theorem2
+from .joint.theorem3 import check_theorem3
+from .joint.theorem4 import check_decoder_direction, check_sharper_theorem4, check_theorem4
 from .order import check_order
 from .run import TraceView
 from .sharper.fast_rate import check_degenerate_rate, check_fast_rate
@@ -22,10 +17,17 @@ from .w.gradient import check_gradient_bounds, check_lemma4, check_lemma5
 from .w.lemma2 import check_lemma2
 from .w.lemma3 import check_lemma3
 from .w.lemma7 import check_lemma7
-from .w.sparsification import check_lemma1, check_lemma8
-from .w.theorem1 import check_theorem1, check_theorem5
+from .w.sparsification import check_lemma1
+from .w.theorem1 import check_theorem1
 from .w.theorem6 import check_theorem6
 from .w.theorem7 import check_polyak_sandwich, check_theorem7
+
+# The appendix restates what the main text says: other names of the same checks.
+check_lemma8 = check_lemma1
+check_theorem5 = check_theorem1
+check_theorem8 = check_theorem2
+check_theorem9 = check_theorem3
+check_theorem10 = check_theorem4
 
 __all__ = [
     "GapSets",

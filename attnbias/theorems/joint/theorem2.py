@@ -125,6 +125,3 @@ def _bounds(joint: JointView, rate: Statement) -> tuple[np.ndarray, np.ndarray]:
     t = joint.run.step
     low = 1.2 * joint.eta * c.speed * (np.cbrt(t + 1.0) - 1)
     return low, 3 * joint.eta * c.B * np.cbrt(t)
-
-
-check_theorem8 = check_theorem2

@@ -95,6 +95,3 @@ def _rate(joint: JointView, path, settings) -> Check:
         reason=f"below 2 only where log t exceeds {needed + math.log(2):.3g}",
         **settings,
     )
-
-
-check_theorem9 = check_theorem3

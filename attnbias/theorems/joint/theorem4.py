@@ -243,6 +243,3 @@ def _bite(joint: JointView, bounds, best: float) -> dict:
         "vacuous": not bool((bounds[keep] > 0).any()),
         "reason": f"positive from t = {start:.4g} on",
     }
-
-
-check_theorem10 = check_theorem4

@@ -95,9 +95,6 @@ def check_lemma1(
     return table(reason, STATEMENTS, _rows, run, phi, t0)
 
 
-check_lemma8 = check_lemma1
-
-
 def near_enough(run: TraceView) -> float:
     """Xi^2 / (32 B^4): with 1 - cosine at most this all gaps are at least Xi |W| / 2."""
     return run.Xi**2 / (32 * run.constants().B ** 4)

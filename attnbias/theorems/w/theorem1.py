@@ -86,9 +86,6 @@ def check_theorem1(
     return table(theorem1_hypotheses(run, phi), (RATE, TELESCOPED), _rows, run, phi)
 
 
-check_theorem5 = check_theorem1
-
-
 def theorem1_hypotheses(run: TraceView, phi) -> str:
     """'' or the first hypothesis of Theorem 1 that fails."""
     reason = run.refuse(run.needs_rule("NGD"), rate_hypotheses(run, phi))
