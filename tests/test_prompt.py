@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from attnbias.geometry.relaxed import certify_relaxed, smallest_above, solve_relaxed_svm
 from edge_instances import FAMILIES
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,7 +40,6 @@ from attnbias.beyond.prompt.geometry import moving_margin
 from attnbias.data.unequal_scores import make_spread
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.figures.prompt import plot_prompt_paths
-from attnbias.geometry.relaxed import certify_relaxed, smallest_above, solve_relaxed_svm
 from attnbias.geometry.tokens import gap_rows
 
 

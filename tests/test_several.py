@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from attnbias.geometry.projected import project_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import (
@@ -46,7 +47,6 @@ from attnbias.errors import (
     ShapeError,
 )
 from attnbias.figures import plot_several
-from attnbias.geometry.projected import project_rows
 
 EYE = torch.eye(3).double()
 ONE = Dataset(EYE[None], [1])

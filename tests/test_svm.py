@@ -22,8 +22,8 @@ from attnbias import (
 )
 from attnbias.errors import AttnBiasError, DtypeError, NonFiniteError, RangeError, SolverError
 from attnbias.geometry import svm, tokens
-from attnbias.geometry.svm import LOOSE, LabelRows, certify, solve_rows
-from attnbias.geometry.tokens import GapRows, gap_rows
+from attnbias.geometry.svm import LOOSE, certify, solve
+from attnbias.geometry.tokens import GapRows, VectorRows, gap_rows
 from tests import tolerances
 from tests.edge_instances import FAMILIES, cancelling, simplex_tokens
 
@@ -446,15 +446,15 @@ def test_neither_provable(monkeypatch):
         solve_u_svm(near)
 
 
-@pytest.mark.parametrize("kind", [GapRows, LabelRows])
+@pytest.mark.parametrize("kind", [GapRows, VectorRows])
 def test_a_problem_of_any_name_is_refused_with_its_certificate(kind):
     """It was a KeyError."""
     data, opt = contradicting()
     rows = gap_rows(data, opt)
-    if kind is LabelRows:
-        rows = LabelRows(torch.tensor([[1.0], [-1.0]]).double(), torch.zeros(2).long())
+    if kind is VectorRows:
+        rows = torch.tensor([[1.0], [-1.0]]).double()
     with pytest.raises(InfeasibleError, match="layer-two SVM: expected rows with a common"):
-        solve_rows(rows, "layer-two SVM")
+        solve(rows, problem="layer-two SVM")
 
 
 # --- broken cases -------------------------------------------------------------------------
@@ -495,10 +495,10 @@ def test_weights_of_another_problem_are_not_optimal():
     assert not off.is_optimal()
 
 
-def test_label_rows_behave_like_gap_rows():
+def test_vector_rows_behave_like_gap_rows():
     data, opt = normal_data(5, 3, 9)
     chosen = data.y[:, None] * data.X[torch.arange(5), opt]
-    rows = LabelRows(chosen, opt)
+    rows = VectorRows(chosen, torch.arange(5), opt, (9,))
     solution = solve_u_svm(data, opt)
     assert torch.equal(solution.constraints, torch.stack([torch.arange(5), opt], 1))
     assert certify(rows, solution.dual, problem="u-SVM").is_optimal()
