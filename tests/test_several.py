@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from attnbias.geometry.projected import project_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import (
@@ -47,6 +46,7 @@ from attnbias.errors import (
     ShapeError,
 )
 from attnbias.figures import plot_several
+from attnbias.geometry.tokens import project_rows
 
 EYE = torch.eye(3).double()
 ONE = Dataset(EYE[None], [1])

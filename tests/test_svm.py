@@ -173,8 +173,8 @@ def test_duplicated_sequences_leave_the_weights(n, T, d, seed):
     data, opt = normal_data(n, T, d, seed)
     double = Dataset(torch.cat([data.X, data.X]), torch.cat([data.y, data.y]))
     opt2 = torch.cat([opt, opt])
-    for solve in (solve_w_svm, solve_u_svm):
-        once, twice = solve(data, opt), solve(double, opt2)
+    for find in (solve_w_svm, solve_u_svm):
+        once, twice = find(data, opt), find(double, opt2)
         close(twice.weights, once.weights, tolerances.SVM_EQUIVALENT)
         assert twice.is_optimal(tolerances.SVM_GAP)
         # Half the weight on each copy is positive wherever it was.

@@ -14,12 +14,11 @@ from ..beyond.losses.losses import linear_loss
 from ..beyond.prompt.checks import check_rows
 from ..beyond.prompt.data import prompt_keys, prompt_of, prompt_queries
 from ..beyond.prompt.examples import make_joint_prompts, make_prompt_triple, make_score_pair
-from ..beyond.prompt.geometry import moving_margin
+from ..beyond.prompt.geometry import moving_margin, solve_relaxed_svm
 from ..checks import Check
 from ..data.unequal_scores import make_spread
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
-from ..geometry.relaxed import solve_relaxed_svm
 from ..geometry.svm import solve_u_svm, solve_w_svm
 from ..rules import NGD
 from .claim import Claim, Finding, Refutation, judge, starting

@@ -156,7 +156,8 @@ def solve_several_svm(data: Dataset, sets) -> SVMSolution:
 
     Notes
     -----
-    Source: the generalised SVM of Tarzanagh et al. 2023 [b]; its equalities cost nothing: `project_rows`.
+    Source: the generalised SVM of Tarzanagh et al. 2023 [b]; how its
+    equalities are met: `project_rows`.
 
     Examples
     --------

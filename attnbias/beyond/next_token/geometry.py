@@ -64,7 +64,9 @@ def label_components(data: NextTokenData) -> torch.Tensor:
     """
     inside = torch.zeros(data.n, data.V, dtype=torch.bool)
     for query in data.queries.unique().tolist():
-        _, component = connected_components(priority_graph(data, query), connection="strong")
+        _, component = connected_components(
+            priority_graph(data, query).numpy(), connection="strong"
+        )
         component = torch.from_numpy(component)
         mine = data.queries == query
         inside[mine] = component[None, :] == component[data.labels[mine]][:, None]
@@ -155,7 +157,7 @@ def _split_edges(data: NextTokenData) -> tuple[torch.Tensor, torch.Tensor]:
     across, ties = [], []
     for query in data.queries.unique().tolist():
         edges = priority_graph(data, query)
-        _, component = connected_components(edges, connection="strong")
+        _, component = connected_components(edges.numpy(), connection="strong")
         for i, j in edges.nonzero().tolist():
             (ties if component[i] == component[j] else across).append((query, i, j))
     return tuple(torch.tensor(found, dtype=torch.long).reshape(-1, 3) for found in (across, ties))
