@@ -1,69 +1,61 @@
-"""Small problems on one thread: idle threads that spin cost more than they save."""
+"""Small problems on one thread: threads that wait for a busy core cost more than they save."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import ParamSpec, TypeVar
 
+import scipy.linalg  # noqa: F401  so that its BLAS is there to be found
 import torch
 from threadpoolctl import ThreadpoolController
 
-# Entries of X up to which one thread is at least as fast as two with an idle core, and up to
-# 60 times faster than two that wait for a core which is busy.
-SMALL = 200_000
+P, R = ParamSpec("P"), TypeVar("R")
 
-_LOCK = threading.Lock()
-_inside = 0  # blocks that are open, in whatever threads
-_before: tuple[int, list[int]] = (1, [])
+# Entries of X up to which problems run on one thread.
+SMALL = 100_000
+
+
+_held = threading.Lock()
 
 
 @functools.cache
-def _blas() -> list:
-    """The BLAS libraries of numpy and scipy: finding them takes milliseconds, asking them none."""
-    return ThreadpoolController().select(user_api="blas").lib_controllers
+def _blas() -> ThreadpoolController:
+    """That of numpy's and scipy's BLAS, made once: to find them takes milliseconds."""
+    return ThreadpoolController().select(user_api="blas")
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread for torch and for BLAS inside the block; 5 microseconds.
+    """One thread for torch and for BLAS inside the block, at 15 microseconds.
 
-    The setting belongs to the process. Where blocks overlap, in threads of the caller's, the last
-    to end puts back what the first found.
+    The numbers are the process's. A block inside another, or beside one of another Python thread,
+    leaves them to that one.
     """
-    global _inside, _before
-    with _LOCK:
-        if not _inside:
-            _before = torch.get_num_threads(), [each.get_num_threads() for each in _blas()]
-        _inside += 1
-        _set(1, [1] * len(_before[1]))
-    try:
+    if not _held.acquire(blocking=False):
         yield
+        return
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with _blas().limit(limits=1):
+            yield
     finally:
-        with _LOCK:
-            _inside -= 1
-            if not _inside:
-                _set(*_before)
-            else:
-                torch.set_num_threads(_before[0])
+        torch.set_num_threads(threads)
+        _held.release()
 
 
-def _set(threads: int, each: list[int]) -> None:
-    torch.set_num_threads(threads)
-    for library, count in zip(_blas(), each, strict=True):
-        library.set_num_threads(count)
-
-
-def spare_threads(function):
-    """Let a function whose first argument is a data set run small ones on one thread."""
+def spare_threads(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function whose first argument is a data set run those of few tokens on one thread."""
 
     @functools.wraps(function)
-    def wrapped(data, *args, **options):
-        X = getattr(data, "X", None)
+    def wrapped(*args: P.args, **options: P.kwargs) -> R:
+        X = getattr(args[0] if args else options.get("data"), "X", None)
         if not torch.is_tensor(X) or X.numel() > SMALL:
-            return function(data, *args, **options)
+            return function(*args, **options)
         with one_thread():
-            return function(data, *args, **options)
+            return function(*args, **options)
 
     return wrapped
