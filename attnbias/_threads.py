@@ -12,7 +12,8 @@ import scipy.linalg  # noqa: F401  so that its BLAS is there to be found
 import torch
 from threadpoolctl import ThreadpoolController
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # Entries of X up to which problems run on one thread.
 SMALL = 100_000

@@ -524,3 +524,73 @@ def test_malformed_input_is_refused_by_name(solve, bad):
     data, _ = normal_data(3, 3, 6)
     with pytest.raises(AttnBiasError, match="expected"):
         solve(*bad(data))
+
+
+# --- right sides, equalities and norms of `solve` --------------------------------------------
+
+
+def test_equalities_are_met_and_cost_nothing_elsewhere():
+    """min |w| with w_1 + w_2 >= 1 and w_1 = 3 w_2: (3/4, 1/4)."""
+    found = solve([[1.0, 1.0, 0.0]], equalities=[[1.0, -3.0, 0.0]])
+    close(found.weights, [0.75, 0.25, 0.0], tolerances.SVM_CLOSED_FORM)
+    assert found.is_optimal(tolerances.SVM_GAP)
+    assert float(found.rows.soft_part(found.weights).norm()) < tolerances.SVM_CLOSED_FORM
+    with pytest.raises(InfeasibleError, match="1 in the span"):
+        solve([[1.0, -3.0, 0.0]], equalities=[[1.0, -3.0, 0.0]])
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_right_sides_scale_the_weights(scale):
+    rows = normal_data(6, 4, 12)[0].X[:, 0]
+    right = torch.tensor([1.0, 2, 0, 1, 3, 0.5]).double()
+    plain, scaled = solve(rows, right), solve(rows, scale * right)
+    assert plain.is_optimal(tolerances.SVM_GAP) and scaled.is_optimal(tolerances.SVM_GAP)
+    close(scaled.weights / scale, plain.weights, tolerances.SVM_EQUIVALENT)
+    assert float((plain.margins - right).min()) > -tolerances.SVM_EQUIVALENT
+
+
+def test_a_zero_row_of_right_side_zero_is_no_constraint():
+    rows = torch.tensor([[1.0, 0.0], [0.0, 0.0]]).double()
+    assert solve(rows, [1.0, 0.0]).weights.tolist() == [1.0, 0.0]
+    with pytest.raises(InfeasibleError):
+        solve(rows)
+
+
+def test_opposite_rows_of_right_side_zero_leave_the_others():
+    """Equalities by two inequalities: the rows that cancel have b'a = 0 and prove nothing."""
+    rows = torch.tensor([[1.0, 1.0, 0], [1, -3, 0], [-1, 3, 0]]).double()
+    found = solve(rows, [1.0, 0.0, 0.0])
+    close(found.weights, [0.75, 0.25, 0.0], tolerances.SVM_CLOSED_FORM)
+    assert found.is_optimal(tolerances.SVM_GAP)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: solve([[1.0, 0.0]], right=-1.0),
+        lambda: solve([[1.0, 0.0]], right=[1.0, 1.0]),
+        lambda: solve([[1.0, 0.0]], norm="l7"),
+        lambda: solve([[1.0, 0.0]], norm="nuclear"),
+        lambda: solve([[1.0, 0.0]], equalities=[[1.0]]),
+        lambda: solve([[1.0, math.nan]]),
+        lambda: solve([1.0, 2.0]),
+        lambda: solve(gap_rows(make_separation_pair()), equalities=[[1.0, 0, 0, 0]]),
+    ],
+)
+def test_malformed_problems_are_refused(call):
+    with pytest.raises(AttnBiasError, match="expected"):
+        call()
+
+
+def test_two_decisions_of_50_digits_are_asked_for_in_turn(monkeypatch):
+    """Where the first finds no weights there is nothing to ask the second for."""
+    asked = []
+
+    def none(rows, right, start):
+        asked.append(right)
+        return torch.tensor([1.0, 0.0]).double(), None
+
+    monkeypatch.setattr(svm, "decide", none)
+    with pytest.raises(SolverError, match="float64 does not hold"):
+        solve([[1.0, 1e-9], [-1.0, 1e-9]])
+    assert len(asked) == 1

@@ -9,12 +9,12 @@ import torch
 from .._extras import need
 from ..errors import DtypeError, SolverError
 from .solution import SVMSolution, certify
-from .tokens import GapRows
+from .tokens import GapRows, VectorRows
 
 WIDEST = 1e-3  # a relative gap that no interior-point solve of these sizes leaves open
 
 
-def least_norm(rows: GapRows, right: torch.Tensor, norm: str) -> SVMSolution:
+def least_norm(rows: GapRows | VectorRows, right: torch.Tensor, norm: str) -> SVMSolution:
     """The matrix of least max, spectral or nuclear norm with margins of at least `right`.
 
     In the last two W may be taken between the span of the differences and that of the queries,

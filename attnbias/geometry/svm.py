@@ -10,7 +10,7 @@ from .._threads import spare_threads
 from .._types import TensorLike
 from .._validate import as_float_tensor, require_choice, require_finite, require_shape
 from ..data import Dataset
-from ..errors import InfeasibleError, RangeError
+from ..errors import DtypeError, InfeasibleError, RangeError
 from .active_set import EPS, DualSolution, solve_dual
 from .certificate import NORMS, infeasible, undecided
 from .edge import LARGEST, decide
@@ -190,15 +190,25 @@ def _as_right(right, count: int) -> torch.Tensor:
     return right
 
 
-def across(rows: VectorRows, ties: torch.Tensor, problem: str) -> VectorRows:
+def across(rows: GapRows | VectorRows, ties: TensorLike, problem: str) -> VectorRows:
     """The rows less their part in the span of the equalities' rows `ties` (N0, D).
 
     Raises
     ------
     InfeasibleError
         Where there is no row, or one lies in that span.
+    DtypeError, ShapeError, NonFiniteError
     """
-    left, basis, lost = project_rows(rows.rows, torch.as_tensor(ties).double())
+    if isinstance(rows, GapRows):
+        raise DtypeError(
+            "rows", expected="rows written out, beside equalities", got="GapRows",
+            remedy="pass VectorRows, or a tensor of the products flattened",
+        )  # fmt: skip
+    F = as_float_tensor("equalities", ties).detach().double()
+    if len(F):
+        require_shape("equalities", F, (None, rows.rows.shape[1]), "(N0, D), as the rows")
+    require_finite("equalities", F)
+    left, basis, lost = project_rows(rows.rows, F)
     if len(left) == 0 or bool(lost.any()):
         raise InfeasibleError(
             problem,
@@ -240,7 +250,7 @@ def _at_the_edge(rows, right: torch.Tensor | None, problem: str, start) -> SVMSo
     if refusal is not None:
         raise refusal
     dual, point = (shares, None) if even is None else decide(thin, b, shares)
-    if point is None:
+    if even is None or point is None:
         raise undecided(problem, "rows that cancel by weights which float64 does not hold")
     # Rounding takes 2e-16 |z| |W| of a margin; a share of the even margins makes up for that.
     total, spare = thin.combine(dual), float(point.norm() / even.norm()) * even

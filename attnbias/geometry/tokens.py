@@ -240,9 +240,11 @@ def gap_rows(data: Dataset, opt=None) -> GapRows:
     keep, each = data.mask.cpu().numpy(), np.arange(data.n)
     keep[each, best] = False
     sequence, token = keep.nonzero()
-    parts = keys[each, best][sequence] - keys[keep], sequence, token
-    differences, sequence, token = (torch.from_numpy(part).to(device) for part in parts)
-    return GapRows(differences, data.queries.double().contiguous(), sequence, token, opt)
+    differences, *places = (
+        torch.from_numpy(part).to(device)
+        for part in (keys[each, best][sequence] - keys[keep], sequence, token)
+    )
+    return GapRows(differences, data.queries.double().contiguous(), places[0], places[1], opt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +295,9 @@ class VectorRows:
         return self, None
 
     def soft_part(self, weights: torch.Tensor) -> torch.Tensor:
-        """The projection of weights on F, in which the equalities are settled."""
+        """The projection of weights on F, in which the equalities are settled; 0 without any."""
+        if self.basis is None:
+            return torch.zeros_like(weights)
         return (self.basis @ (self.basis.T @ weights.reshape(-1))).reshape(self.shape)
 
 
