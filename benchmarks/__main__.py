@@ -63,6 +63,10 @@ def svm_rows() -> Iterator[Row]:
     yield Row("relative duality gap, n,T,d=(20, 10, 50)", gap, 1e-12, False)
     time, gap = svm.large()
     yield Row("solve at N' = 3000", time, 1, False, " s", {"gap": gap})
+    found = svm.beside_a_busy_core()
+    ratio = found["2 mean ms"] / found["1 mean ms"]
+    name = "beside a busy core, two threads over one, n,T,d=(20, 10, 50)"
+    yield Row(name, ratio, 2, False, "x", found)
 
 
 def optimizer_rows() -> Iterator[Row]:

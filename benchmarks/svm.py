@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
+import statistics
+import time
+
 import cvxpy
+import torch
 
 from attnbias import optimal_tokens, solve_w_svm
 
@@ -35,3 +41,43 @@ def large(n: int = 300, T: int = 11, d: int = 500) -> tuple[float, float]:
     data = make_data(n, T, d)
     time = interleave({"ours": lambda: solve_w_svm(data)}, rounds=3)["ours"]
     return time, solve_w_svm(data).duality_gap
+
+
+def spin() -> None:
+    """A neighbour who needs a core."""
+    while True:
+        pass
+
+
+@contextlib.contextmanager
+def busy_core():
+    """One core taken by another process, until the block ends."""
+    neighbour = multiprocessing.get_context("spawn").Process(target=spin, daemon=True)
+    neighbour.start()
+    time.sleep(1.0)  # until it spins
+    try:
+        yield
+    finally:
+        neighbour.terminate()
+        neighbour.join()
+
+
+def beside_a_busy_core(n: int = 20, T: int = 10, d: int = 50, rounds: int = 100) -> dict:
+    """Wall seconds of `solve_w_svm` for a user with two threads, and for one with one thread.
+
+    A median and a mean each: the mean is what threads that wait for a busy core spoil.
+    """
+    data, times, threads = make_data(n, T, d), {2: [], 1: []}, torch.get_num_threads()
+    with busy_core():
+        for _ in range(rounds):
+            for count, each in times.items():
+                torch.set_num_threads(count)
+                began = time.perf_counter()
+                solve_w_svm(data)
+                each.append(time.perf_counter() - began)
+    torch.set_num_threads(threads)
+    return {
+        f"{count} {word} ms": 1e3 * average(each)
+        for count, each in times.items()
+        for word, average in (("median", statistics.median), ("mean", statistics.mean))
+    }

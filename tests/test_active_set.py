@@ -1,5 +1,6 @@
 """The dual solver on Gram matrices alone."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -9,9 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from attnbias.geometry.active_set import solve_dual
+from attnbias.geometry import active_set
 from attnbias.geometry.certificate import Bounds, bounds, certificate
 from tests import tolerances
+
+
+def solve_dual(gram, **options):
+    """Of a tensor, with the weights as one."""
+    found = active_set.solve_dual(gram.numpy(), **options)
+    return dataclasses.replace(found, dual=torch.from_numpy(found.dual))
 
 
 def normal(*shape, seed=0):
@@ -105,8 +112,8 @@ def test_smallest_infeasible_rows(rows):
     Z = torch.tensor(rows, dtype=torch.float64)
     solution = solve_dual(Z @ Z.T)
     assert solution.status == "infeasible"
-    assert float((Z.T @ solution.dual).norm()) == 0
-    assert float(solution.dual.sum()) == 1
+    assert float((Z.T @ solution.dual).norm()) < tolerances.SVM_CLOSED_FORM
+    assert float(solution.dual.sum()) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(("m", "d"), [(60, 4), (200, 30), (300, 100)])
@@ -159,7 +166,7 @@ def test_correction_adds_to_the_active_margins():
     gram = Z @ Z.T
     solution = solve_dual(gram)
     wanted = normal(15, seed=8)
-    got = gram @ solution.correct(wanted)
+    got = gram @ torch.from_numpy(solution.correct(wanted.numpy()))
     torch.testing.assert_close(
         got[solution.active], wanted[solution.active], rtol=0, atol=tolerances.SVM_EQUIVALENT
     )

@@ -19,7 +19,6 @@ from attnbias.beyond.next_token.geometry import (
     priority_graph,
     priority_rows,
     solve_graph_svm,
-    strong_components,
 )
 from attnbias.beyond.next_token.plots import plot_hard_and_soft
 from attnbias.beyond.next_token.ties import soft_attention, soft_solution, soft_threshold
@@ -37,23 +36,6 @@ TIE = NextTokenData(EYE, [[0, 1, 2]] * 4, [0, 0, 0, 1])
 MIDDLE = NextTokenData(
     torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]).double(), [[0, 1, 2]], [2]
 )
-
-
-def test_components_against_reachability_by_walking():
-    generator = torch.Generator().manual_seed(0)
-    for _ in range(20):
-        edges = torch.rand(7, 7, generator=generator) < 0.2
-        reach = []
-        for start in range(7):
-            seen, todo = {start}, [start]
-            while todo:
-                new = set(edges[todo.pop()].nonzero().flatten().tolist()) - seen
-                seen |= new
-                todo += new
-            reach.append(seen)
-        same = [[j in reach[i] and i in reach[j] for j in range(7)] for i in range(7)]
-        component = strong_components(edges)
-        assert (component[:, None] == component[None, :]).tolist() == same
 
 
 def test_graph_of_a_query_and_of_none():

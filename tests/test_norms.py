@@ -13,7 +13,6 @@ from attnbias import NGD, Dataset, make_example1, make_separation_pair, solve_w_
 from attnbias.beyond.norms.dynamics import Pull, steepest_direction, train_adam, train_steepest
 from attnbias.beyond.norms.geometry import (
     NORMS,
-    certify_norm,
     matrix_norm,
     norm_margin,
     solve_norm_svm,
@@ -21,6 +20,7 @@ from attnbias.beyond.norms.geometry import (
 from attnbias.beyond.norms.plots import plot_margin_matrix
 from attnbias.beyond.ranks.factors import make_factors, train_factors
 from attnbias.errors import AttnBiasError, InfeasibleError
+from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
 from attnbias.model import empirical_risk
 
@@ -70,10 +70,10 @@ def test_bounds_are_tight_and_no_other_matrix_beats_them(norm, seed):
 def test_broken_certificates_prove_nothing():
     rows = gap_rows(two_orthogonal())
     good, dual = torch.diag(torch.tensor([1.0, 1, 0]).double()), torch.ones(2).double()
-    assert certify_norm(rows, good, dual, "nuclear").duality_gap < CLOSED_FORM
-    assert certify_norm(rows, -good, dual, "nuclear").duality_gap == math.inf
-    assert certify_norm(rows, good, -dual, "nuclear").duality_gap == math.inf
-    wide = certify_norm(rows, torch.ones(3, 3).double(), dual, "nuclear")
+    assert certify(rows, dual, good, norm="nuclear").duality_gap < CLOSED_FORM
+    assert certify(rows, dual, -good, norm="nuclear").duality_gap == math.inf
+    assert certify(rows, -dual, good, norm="nuclear").duality_gap == math.inf
+    wide = certify(rows, dual, torch.ones(3, 3).double(), norm="nuclear")
     assert wide.duality_gap > 0.4 and wide.bounds.lower <= 2 <= wide.bounds.upper
 
 

@@ -35,11 +35,12 @@ from attnbias.beyond.prompt.examples import (
     make_prompt_triple,
     make_score_pair,
 )
-from attnbias.beyond.prompt.geometry import moving_margin
+from attnbias.beyond.prompt.geometry import moving_margin, solve_relaxed_svm
 from attnbias.beyond.prompt.plots import plot_prompt_paths
 from attnbias.data.unequal_scores import make_unequal_scores
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
-from attnbias.geometry.relaxed import certify_relaxed, smallest_above, solve_relaxed_svm
+from attnbias.geometry.active_set import least_distance
+from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
 
 
@@ -93,13 +94,13 @@ def test_relaxing_nothing_is_the_w_svm():
 
 def test_broken_certificates_prove_nothing():
     svm = solve_relaxed_svm(make_joint_triple(), [1.0, 1, 0])
-    off = certify_relaxed(svm.rows, svm.right, svm.dual + torch.tensor([0.1, 0, 0]))
+    off = certify(svm.rows, svm.dual + torch.tensor([0.1, 0, 0]), right=svm.right)
     assert off.duality_gap > 0.01 and float((off.margins - off.right).min()) > -SVM_GAP
-    half = certify_relaxed(svm.rows, svm.right, svm.dual / 2)  # the same direction, scaled back
-    assert half.duality_gap < SVM_GAP and half.norm == pytest.approx(svm.norm)
-    assert certify_relaxed(svm.rows, svm.right, -svm.dual).duality_gap == math.inf
+    half = certify(svm.rows, svm.dual / 2, right=svm.right)  # the same direction, too short
+    assert half.duality_gap < SVM_GAP and half.primal_residual == pytest.approx(0.5)
+    assert certify(svm.rows, -svm.dual, right=svm.right).duality_gap == math.inf
     behind = torch.tensor([1.0, 0, 0]).double()  # the second sequence's token is not ahead
-    assert certify_relaxed(svm.rows, svm.right, behind).duality_gap == math.inf
+    assert certify(svm.rows, behind, right=svm.right).duality_gap == math.inf
 
 
 def opposed():
@@ -112,8 +113,9 @@ def test_infeasible_with_a_certificate():
         solve_relaxed_svm(opposed(), [1.0, 0.0])
     rows, weights = gap_rows(opposed()), caught.value.certificate
     assert float(rows.combine(weights).norm()) < SVM_GAP and float(weights.min()) >= 0
-    size, _ = smallest_above(np.array([[1.0], [-1.0]]), np.array([1.0, -2.0]))
-    assert size == pytest.approx(1.0)  # a negative right side is met
+    Z = np.array([[1.0], [-1.0]])
+    left, a = least_distance(Z, np.array([1.0, -2.0]))
+    assert Z.T @ a / left == pytest.approx([1.0])  # a negative right side is met
 
 
 # rows of any origin

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tolerances import CLOSED_FORM, RANK_SECOND_SOLVER, SVM_EQUIVALENT
 
 from attnbias import NGD, Dataset, check_assumption2, experiments, solve_w_svm, token_scores, train
-from attnbias.beyond.norms.geometry import certify_norm, matrix_norm, solve_norm_svm
+from attnbias.beyond.norms.geometry import matrix_norm, solve_norm_svm
 from attnbias.beyond.norms.nuclear import polish_nuclear
 from attnbias.beyond.ranks import bounds as rank_bounds
 from attnbias.beyond.ranks import experiments as ranks
@@ -61,7 +61,7 @@ def test_two_orthogonal_rows():
     for c in (-1.0, 0.0, 1.0):
         W = torch.zeros(3, 3).double()
         W[:2, :2] = torch.tensor([[1.0, c], [c, 1.0]])
-        assert certify_norm(rows, W, torch.ones(2).double(), "nuclear").duality_gap < CLOSED_FORM
+        assert certify(rows, torch.ones(2).double(), W, norm="nuclear").duality_gap < CLOSED_FORM
 
 
 def test_queries_that_depend_bound_the_rank():
@@ -131,7 +131,7 @@ def test_bounds_cover_the_distance_from_the_solution(seed, size):
     draw = torch.Generator().manual_seed(seed)
     noise = 10**size * torch.randn(6, 6, generator=draw, dtype=torch.float64)
     factors = 1 + 10**size * torch.randn(len(fine.dual), generator=draw).double()
-    spoilt = certify_norm(rows, fine.weights + noise, fine.dual * factors.abs(), "nuclear")
+    spoilt = certify(rows, fine.dual * factors.abs(), fine.weights + noise, norm="nuclear")
     found = nuclear_bounds(rows, spoilt)
     assert found.error >= float((spoilt.weights - fine.weights).norm()) - truth.error
     G, H = (rows.combine(each.dual) for each in (spoilt, fine))

@@ -22,8 +22,8 @@ from attnbias import (
 )
 from attnbias.errors import AttnBiasError, DtypeError, NonFiniteError, RangeError, SolverError
 from attnbias.geometry import svm, tokens
-from attnbias.geometry.svm import LOOSE, LabelRows, certify, solve_rows
-from attnbias.geometry.tokens import GapRows, gap_rows
+from attnbias.geometry.svm import LOOSE, certify, solve
+from attnbias.geometry.tokens import GapRows, VectorRows, gap_rows
 from tests import tolerances
 from tests.edge_instances import FAMILIES, cancelling, simplex_tokens
 
@@ -173,8 +173,8 @@ def test_duplicated_sequences_leave_the_weights(n, T, d, seed):
     data, opt = normal_data(n, T, d, seed)
     double = Dataset(torch.cat([data.X, data.X]), torch.cat([data.y, data.y]))
     opt2 = torch.cat([opt, opt])
-    for solve in (solve_w_svm, solve_u_svm):
-        once, twice = solve(data, opt), solve(double, opt2)
+    for find in (solve_w_svm, solve_u_svm):
+        once, twice = find(data, opt), find(double, opt2)
         close(twice.weights, once.weights, tolerances.SVM_EQUIVALENT)
         assert twice.is_optimal(tolerances.SVM_GAP)
         # Half the weight on each copy is positive wherever it was.
@@ -446,15 +446,15 @@ def test_neither_provable(monkeypatch):
         solve_u_svm(near)
 
 
-@pytest.mark.parametrize("kind", [GapRows, LabelRows])
+@pytest.mark.parametrize("kind", [GapRows, VectorRows])
 def test_a_problem_of_any_name_is_refused_with_its_certificate(kind):
     """It was a KeyError."""
     data, opt = contradicting()
     rows = gap_rows(data, opt)
-    if kind is LabelRows:
-        rows = LabelRows(torch.tensor([[1.0], [-1.0]]).double(), torch.zeros(2).long())
+    if kind is VectorRows:
+        rows = torch.tensor([[1.0], [-1.0]]).double()
     with pytest.raises(InfeasibleError, match="layer-two SVM: expected rows with a common"):
-        solve_rows(rows, "layer-two SVM")
+        solve(rows, problem="layer-two SVM")
 
 
 # --- broken cases -------------------------------------------------------------------------
@@ -495,10 +495,10 @@ def test_weights_of_another_problem_are_not_optimal():
     assert not off.is_optimal()
 
 
-def test_label_rows_behave_like_gap_rows():
+def test_vector_rows_behave_like_gap_rows():
     data, opt = normal_data(5, 3, 9)
     chosen = data.y[:, None] * data.X[torch.arange(5), opt]
-    rows = LabelRows(chosen, opt)
+    rows = VectorRows(chosen, torch.arange(5), opt, (9,))
     solution = solve_u_svm(data, opt)
     assert torch.equal(solution.constraints, torch.stack([torch.arange(5), opt], 1))
     assert certify(rows, solution.dual, problem="u-SVM").is_optimal()
@@ -524,3 +524,73 @@ def test_malformed_input_is_refused_by_name(solve, bad):
     data, _ = normal_data(3, 3, 6)
     with pytest.raises(AttnBiasError, match="expected"):
         solve(*bad(data))
+
+
+# --- right sides, equalities and norms of `solve` --------------------------------------------
+
+
+def test_equalities_are_met_and_cost_nothing_elsewhere():
+    """min |w| with w_1 + w_2 >= 1 and w_1 = 3 w_2: (3/4, 1/4)."""
+    found = solve([[1.0, 1.0, 0.0]], equalities=[[1.0, -3.0, 0.0]])
+    close(found.weights, [0.75, 0.25, 0.0], tolerances.SVM_CLOSED_FORM)
+    assert found.is_optimal(tolerances.SVM_GAP)
+    assert float(found.rows.soft_part(found.weights).norm()) < tolerances.SVM_CLOSED_FORM
+    with pytest.raises(InfeasibleError, match="1 in the span"):
+        solve([[1.0, -3.0, 0.0]], equalities=[[1.0, -3.0, 0.0]])
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_right_sides_scale_the_weights(scale):
+    rows = normal_data(6, 4, 12)[0].X[:, 0]
+    right = torch.tensor([1.0, 2, 0, 1, 3, 0.5]).double()
+    plain, scaled = solve(rows, right), solve(rows, scale * right)
+    assert plain.is_optimal(tolerances.SVM_GAP) and scaled.is_optimal(tolerances.SVM_GAP)
+    close(scaled.weights / scale, plain.weights, tolerances.SVM_EQUIVALENT)
+    assert float((plain.margins - right).min()) > -tolerances.SVM_EQUIVALENT
+
+
+def test_a_zero_row_of_right_side_zero_is_no_constraint():
+    rows = torch.tensor([[1.0, 0.0], [0.0, 0.0]]).double()
+    assert solve(rows, [1.0, 0.0]).weights.tolist() == [1.0, 0.0]
+    with pytest.raises(InfeasibleError):
+        solve(rows)
+
+
+def test_opposite_rows_of_right_side_zero_leave_the_others():
+    """Equalities by two inequalities: the rows that cancel have b'a = 0 and prove nothing."""
+    rows = torch.tensor([[1.0, 1.0, 0], [1, -3, 0], [-1, 3, 0]]).double()
+    found = solve(rows, [1.0, 0.0, 0.0])
+    close(found.weights, [0.75, 0.25, 0.0], tolerances.SVM_CLOSED_FORM)
+    assert found.is_optimal(tolerances.SVM_GAP)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: solve([[1.0, 0.0]], right=-1.0),
+        lambda: solve([[1.0, 0.0]], right=[1.0, 1.0]),
+        lambda: solve([[1.0, 0.0]], norm="l7"),
+        lambda: solve([[1.0, 0.0]], norm="nuclear"),
+        lambda: solve([[1.0, 0.0]], equalities=[[1.0]]),
+        lambda: solve([[1.0, math.nan]]),
+        lambda: solve([1.0, 2.0]),
+        lambda: solve(gap_rows(make_separation_pair()), equalities=[[1.0, 0, 0, 0]]),
+    ],
+)
+def test_malformed_problems_are_refused(call):
+    with pytest.raises(AttnBiasError, match="expected"):
+        call()
+
+
+def test_two_decisions_of_50_digits_are_asked_for_in_turn(monkeypatch):
+    """Where the first finds no weights there is nothing to ask the second for."""
+    asked = []
+
+    def none(rows, right, start):
+        asked.append(right)
+        return torch.tensor([1.0, 0.0]).double(), None
+
+    monkeypatch.setattr(svm, "decide", none)
+    with pytest.raises(SolverError, match="float64 does not hold"):
+        solve([[1.0, 1e-9], [-1.0, 1e-9]])
+    assert len(asked) == 1

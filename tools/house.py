@@ -36,7 +36,8 @@ class Room:
 
 # A module may import from its own floor and from those below it.
 FLOORS = [
-    [Room(("errors", "_files", "_validate", "_provenance", "_extras", "_types"),
+    [Room(("errors", "_files", "_validate", "_provenance", "_extras", "_threads",
+           "_types"),
           "refusals by name, files, where a result is from")],
     [Room(("dataset", "losses", "rules", "model", "checks"), "the nouns, one file each",
           (("1", "Dataset(X, y, u)"),), 0.6),

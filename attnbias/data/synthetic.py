@@ -88,7 +88,17 @@ def make_example1(
     settings |= {"opt_score": opt_score, "other_score": other_score, "maker": "make_example1"}
     generator = torch.Generator().manual_seed(seed)
     X, y, opt = _example1_tokens(n, T, d, sigma, signal, position, generator)
-    u = interpolating_decoder(X, y, opt, opt_score, other_score)
+    scores = torch.full((n, T), other_score, dtype=X.dtype)
+    scores[torch.arange(n), opt] = opt_score
+    u, error = least_decoder(X, y, scores)
+    if not error <= 1e-6 * (opt_score - other_score):
+        raise RangeError(
+            "signal, opt_score",
+            expected="tokens and scores that float64 can tell apart",
+            got=f"scores off by {error:.1e} where opt_score - other_score is "
+            f"{opt_score - other_score:.1e}",
+            remedy="bring signal nearer to sigma sqrt(d), or the two scores farther apart",
+        )
     return Dataset(X, y, u, name="example 1", meta=settings)
 
 
@@ -109,24 +119,12 @@ def _example1_tokens(n, T, d, sigma, signal, position, generator):
     return X, y, opt
 
 
-def interpolating_decoder(X, y, opt, opt_score, other_score):
-    """The smallest u with y u'x = opt_score at optimal tokens and other_score elsewhere."""
-    n, T, d = X.shape
-    target = torch.full((n, T), other_score, dtype=X.dtype)
-    target[torch.arange(n), opt] = opt_score
+def least_decoder(X, y, scores) -> tuple[torch.Tensor, float]:
+    """The smallest u whose scores y u'x are nearest to given ones (n, T), and the largest error."""
     # gelsd returns the minimum-norm solution; repeated means make the rows rank deficient
-    rows, values = X.reshape(n * T, d), (y[:, None] * target).reshape(n * T, 1)
+    rows, values = X.reshape(-1, X.shape[2]), (y[:, None] * scores).reshape(-1, 1)
     u = torch.linalg.lstsq(rows, values, driver="gelsd").solution
-    error = float((rows @ u - values).abs().max())
-    if not error <= 1e-6 * (opt_score - other_score):
-        raise RangeError(
-            "signal, opt_score",
-            expected="tokens and scores that float64 can tell apart",
-            got=f"scores off by {error:.1e} where opt_score - other_score is "
-            f"{opt_score - other_score:.1e}",
-            remedy="bring signal nearer to sigma sqrt(d), or the two scores farther apart",
-        )
-    return u.flatten()
+    return u.flatten(), float((rows @ u - values).abs().max())
 
 
 def make_separation_pair() -> Dataset:

@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from .._files import target_path
 from .._provenance import provenance
+from .._threads import spare_threads
 from .._types import PathLike, TensorLike
 from .._validate import require_flag, require_int, require_number
 from ..data import Dataset
@@ -48,6 +49,7 @@ STATUS = {
 _CHUNK_SECONDS = 0.2  # between looks at the clock, the keyboard and the checkpoint
 
 
+@spare_threads
 def train(
     data: Dataset,
     rule: Rule,

@@ -1,11 +1,37 @@
-"""Bounds on a hard-margin solution's norm, proved by a primal and by a dual point."""
+"""What primal and dual weights prove about a hard margin: bounds on its norm, or that none is."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import torch
+from torch.linalg import vector_norm
+
+from .._validate import require_choice
+from ..errors import InfeasibleError, SolverError
+
+# Relative norm of a vanishing sum of rows: the rounding of the sum, with room for 1e5 rows. It is
+# a bound on the margin that rows of unit norm can have, so margins below it count as none.
+VANISHING = 1e-10
+
+# What to do where a problem of that name is infeasible.
+REMEDIES = {
+    "W-SVM": "add features, or drop sequences whose tokens repeat, contradict each other, or "
+    "have a zero query or a token equal to the optimal one",
+    "u-SVM": "no decoder separates these optimal tokens: add features, or drop sequences",
+}
+
+NORMS = ("frobenius", "max", "spectral", "nuclear")
+_SIZES = {
+    "frobenius": vector_norm,
+    "max": partial(vector_norm, ord=math.inf),
+    "sum": partial(vector_norm, ord=1),
+    "spectral": partial(torch.linalg.matrix_norm, ord=2),
+    "nuclear": partial(torch.linalg.matrix_norm, ord="nuc"),
+}
+_DUAL = {"frobenius": "frobenius", "max": "sum", "spectral": "nuclear", "nuclear": "spectral"}
 
 
 class Bounds(NamedTuple):
@@ -59,3 +85,77 @@ def bounds(norm: float, least_margin: float, dual_sum: float, dual_norm: float) 
     upper = norm / least_margin if least_margin > 0 and math.isfinite(norm) else math.inf
     lower = dual_sum / dual_norm if dual_norm > 0 and math.isfinite(dual_sum) else 0.0
     return Bounds(upper, lower)
+
+
+def matrix_norm(W: torch.Tensor, norm: str) -> float:
+    """Norm of a matrix: one of `NORMS`, or "sum", the sum of all absolute entries.
+
+    Raises
+    ------
+    RangeError
+
+    Examples
+    --------
+    >>> import torch
+    >>> W = torch.tensor([[3.0, 0.0], [0.0, 4.0]])
+    >>> [matrix_norm(W, norm) for norm in ("frobenius", "max", "spectral", "nuclear", "sum")]
+    [5.0, 4.0, 4.0, 7.0, 7.0]
+    """
+    return float(_SIZES[require_choice("norm", norm, tuple(_SIZES))](W))
+
+
+def dual_norm(G: torch.Tensor, norm: str) -> float:
+    """The norm that is dual to one of `NORMS`: the largest <G, W> over W of norm 1."""
+    return matrix_norm(G, _DUAL[norm])
+
+
+def infeasible(dual, rows, right, problem: str, correct=None) -> InfeasibleError | None:
+    """The error with Gordan's certificate, if weights a >= 0 make the rows cancel and b'a > 0.
+
+    Parameters
+    ----------
+    dual : (N',) float64
+        a, not all 0.
+    rows : GapRows or VectorRows
+    right : (N',) float64 or None
+        b; None for ones.
+    problem : str
+    correct : function, optional
+        Of margins (N',): the weights that add them to the active rows'. It refines a twice.
+    """
+    sizes, dual = rows.norms(), torch.as_tensor(dual)
+    best, residual = dual, math.inf
+    for _ in range(3 if correct else 1):
+        if not float(dual.sum()) > 0:
+            break
+        dual = dual / dual.sum()
+        total = rows.combine(dual)
+        length = float(total.norm()) / max(float(dual @ sizes), math.ulp(0.0))
+        if length < residual:
+            best, residual = dual, length
+        if correct:
+            change = correct((-rows.gaps(total)).numpy())
+            dual = (dual + torch.from_numpy(change)).clamp(min=0)
+    if not (residual <= VANISHING and (right is None or float(right @ best) > 0)):
+        return None
+    worst = int((best * sizes).argmax()) if residual > 0 else int(best.argmax())
+    return InfeasibleError(
+        problem,
+        expected="rows with a common positive margin",
+        got=f"{int((best > 0).sum())} of {len(best)} rows that cancel when weighted by the "
+        f"certificate (relative norm {residual:.1e}), the heaviest from sequence "
+        f"{int(rows.sequence[worst])}, token {int(rows.token[worst])}",
+        remedy=REMEDIES.get(problem, "add features, or drop rows that contradict each other"),
+        certificate=best,
+        residual=residual,
+    )
+
+
+def undecided(problem: str, got: str) -> SolverError:
+    """The error at the edge of infeasibility, where there is no proof of either in float64."""
+    return SolverError(
+        problem,
+        expected=f"a margin above 1e-9 of the row norms, or none, which is below {VANISHING:g}",
+        got=got,
+        remedy="center or rescale the features, or drop nearly repeated tokens",
+    )

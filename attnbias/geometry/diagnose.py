@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from .._threads import spare_threads
 from .._validate import require_number, short
 from ..checks import CheckTable
 from ..data import Dataset
@@ -129,6 +130,7 @@ class Diagnosis:
         return as_html(self.title, self.sections())
 
 
+@spare_threads
 def diagnose(
     data: Dataset,
     *,

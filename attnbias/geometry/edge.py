@@ -45,8 +45,8 @@ def decide(
 
     Parameters
     ----------
-    rows : GapRows, LabelRows or ProjectedRows
-        None zero.
+    rows : GapRows or VectorRows
+        Zero ones have right side 0.
     right : (N',) float64
         b >= 0, not all 0.
     start : (N',) float64
@@ -61,10 +61,11 @@ def decide(
 
     Examples
     --------
-    >>> from attnbias.geometry.tokens import LabelRows
+    >>> from attnbias.geometry.tokens import VectorRows
     >>> pair = torch.tensor([[1.0, 1e-9], [-1.0, 1e-9]], dtype=torch.float64)
     >>> ones = torch.ones(2, dtype=torch.float64)
-    >>> dual, u = decide(LabelRows(pair, torch.zeros(2).long()), ones, start=ones)
+    >>> each = torch.arange(2)
+    >>> dual, u = decide(VectorRows(pair, each, each, (2,)), ones, start=ones)
     >>> [abs(round(x, 3)) for x in u.tolist()]
     [0.0, 1000000000.0]
     """
@@ -73,6 +74,8 @@ def decide(
     with localcontext(_DIGITS):
         factors = [_decimals(part) for part in rows.factors]
         H = np.prod([part @ part.T for part in factors], axis=0)
+        zero = np.flatnonzero(H.diagonal() == 0)
+        H[zero, zero] = Decimal(1)  # apart from all others, where a right side of 0 is met
         search = _Search(H, _decimals(right), _decimals(start))
         active, weights = search.run()
         if weights is None:

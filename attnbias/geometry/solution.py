@@ -1,4 +1,4 @@
-"""A hard-margin solution with the certificates that prove it."""
+"""A hard-margin solution with the certificates that prove it, whoever solved for it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from torch.linalg import vector_norm
 
 from .._validate import require_number
 from ..errors import DtypeError, RangeError
-from .certificate import Bounds, bounds
-from .complementarity import can_all_be_positive
-from .tokens import GapRows, LabelRows
+from .active_set import solve_dual
+from .certificate import Bounds, bounds, dual_norm, matrix_norm
+from .tokens import GapRows, VectorRows
 
 # Weights below this share of the largest count as zero, slacks below it as none: weights
 # are right to EPS times the condition number of the active rows, which is far below 1e7.
@@ -21,6 +21,8 @@ ZERO = 1e-9
 # The largest residual and relative duality gap of a solution. Only margins below about 1e-8 of
 # the row norms, or rows whose norms differ by 1e8, come near it.
 LOOSE = 1e-6
+# How far below 0 a margin of right side 0 may be, relative to |z_k| |W|: rounding.
+BELOW = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,27 +34,35 @@ class SVMSolution:
     weights : (d, d) or (d,) float64
         W_mm of (W-SVM) or u_mm of (u-SVM). For d above 2048 formed at the first use alone.
     dual : (N',) float64
-        alpha >= 0, one a constraint: weights = sum_k alpha_k z_k.
+        alpha >= 0, one a constraint: weights = sum_k alpha_k z_k in the Frobenius norm.
     margins : (N',) float64
         <z_k, weights>, evaluated on the weights, or on `point` for d above 2048; all at
-        least 1.
+        least `right`.
+    right : (N',) float64
+        The right sides of the constraints: all 1, unless others were asked for.
     norm : float
-        Frobenius norm of the weights.
+        Of the weights, in the norm that is minimised.
     primal_residual : float
-        How far the smallest margin falls short of 1.
+        The largest share of its right side by which a margin falls short; infinite where a
+        margin of right side 0 is negative.
     dual_residual : float
-        |weights - sum_k alpha_k z_k| / norm.
+        |weights - G| / norm, with G = sum_k alpha_k z_k; in other norms than Frobenius'
+        1 - <weights, G> / (norm |G|_dual), which is 0 where G is the dual of the weights.
     bounds : Bounds
         On the optimal norm, proved by the margins and by the dual weights.
     solver : str
-        Method, iterations and factorisations.
-    problem : {"W-SVM", "u-SVM"}
-    rows : GapRows or LabelRows
+        The method.
+    problem : str
+        "W-SVM", "u-SVM", or another's name.
+    rows : GapRows or VectorRows
         The constraints.
     point : (d, d), (d, r) or (d,) float64
         The weights, or their coordinates in `basis`.
     basis : (r, d) float64, optional
         An orthonormal basis of the queries' span: weights = point @ basis.
+    norm_name : {"frobenius", "max", "spectral", "nuclear"}
+        The norm that is minimised. In no other than Frobenius' need the weights be the only
+        ones.
 
     Notes
     -----
@@ -71,15 +81,17 @@ class SVMSolution:
 
     dual: torch.Tensor
     margins: torch.Tensor
+    right: torch.Tensor
     norm: float
     primal_residual: float
     dual_residual: float
     bounds: Bounds
     solver: str
     problem: str
-    rows: GapRows | LabelRows
+    rows: GapRows | VectorRows
     point: torch.Tensor
     basis: torch.Tensor | None = None
+    norm_name: str = "frobenius"
 
     @cached_property
     def weights(self) -> torch.Tensor:
@@ -98,8 +110,11 @@ class SVMSolution:
 
     @property
     def direction_error(self) -> float:
-        """Bound on |weights/norm - unit optimum|; 1 - cosine is at most half its square."""
-        return self.bounds.direction_error
+        """Bound on |weights/norm - unit optimum|; 1 - cosine is at most half its square.
+
+        Infinite in other norms than Frobenius', where optima need not be alone.
+        """
+        return self.bounds.direction_error if self.norm_name == "frobenius" else math.inf
 
     @cached_property
     def constraints(self) -> torch.Tensor:
@@ -118,14 +133,14 @@ class SVMSolution:
 
     @property
     def least_slack(self) -> float:
-        """Smallest margin minus 1 among the constraints that aren't active, or infinity."""
-        return float((self.margins - 1).masked_fill(self._active, torch.inf).min())
+        """Least surplus of a margin over its right side where it isn't active, or infinity."""
+        return float((self.margins - self.right).masked_fill(self._active, torch.inf).min())
 
     @cached_property
     def strictly_complementary(self) -> bool:
         """Whether some dual solution is positive on every active constraint."""
         zero = self._active & ~self._positive
-        return not bool(zero.any()) or can_all_be_positive(self.rows, self._positive, zero, ZERO)
+        return not bool(zero.any()) or _can_all_be_positive(self.rows, self._positive, zero)
 
     def is_optimal(self, tol: float = 1e-9) -> bool:
         """Whether both residuals and the relative duality gap are at most `tol`.
@@ -150,7 +165,7 @@ class SVMSolution:
 
     @property
     def _active(self) -> torch.Tensor:
-        return self._positive | (self.margins <= 1 + ZERO)
+        return self._positive | (self.margins <= self.right + ZERO)
 
     def __repr__(self) -> str:
         return (
@@ -161,10 +176,12 @@ class SVMSolution:
 
 
 def certify(
-    rows: GapRows | LabelRows,
+    rows: GapRows | VectorRows,
     dual: torch.Tensor,
     weights: torch.Tensor | None = None,
     *,
+    right: torch.Tensor | None = None,
+    norm: str = "frobenius",
     solver: str = "given",
     problem: str = "W-SVM",
 ) -> SVMSolution:
@@ -172,44 +189,97 @@ def certify(
 
     Parameters
     ----------
-    rows : GapRows or LabelRows
+    rows : GapRows or VectorRows
     dual : (N',) float64
     weights : optional
         A primal point close to the rows' sum, by default the sum itself.
+    right : (N',) float64, optional
+        The right sides b >= 0; ones by default.
+    norm : {"frobenius", "max", "spectral", "nuclear"}
 
     Returns
     -------
     SVMSolution
         Its `is_optimal` is True only if the weights are optimal; undefined is infinite.
+
+    Notes
+    -----
+    Source: weak duality [c]. For a >= 0 and any feasible W,
+    b'a <= sum_k a_k <z_k, W> <= |sum_k a_k z_k|_dual |W|. Weights of either sign bound nothing
+    from below; weights with a margin of 0 or less bound nothing from above.
     """
     thin, basis = rows.thin() if weights is None else (rows, None)
     total = thin.combine(dual)
     point = total if weights is None else weights
-    margins = thin.gaps(point)
-    return proved(rows, dual, total, point, margins, basis, solver=solver, problem=problem)
+    names = {"norm": norm, "solver": solver, "problem": problem}
+    return proved(rows, right, dual, total, point, thin.gaps(point), basis, **names)
 
 
-def proved(rows, dual, total, point, margins, basis, *, solver, problem) -> SVMSolution:
+def proved(rows, right, dual, total, point, margins, basis, *, norm, solver, problem):
     """The solution `point` with `margins`, where the dual weights' sum of rows is `total`."""
-    norm, total_norm = float(vector_norm(point)), float(vector_norm(total))
-    least, signed = float(margins.min()), float(dual.min())
-    # Weights of either sign bound nothing from below; a margin above 1 earns no lower norm,
-    # because these weights are judged, not their best multiple.
-    both = bounds(norm, min(least, 1.0), float(dual.sum()) if signed >= 0 else 0.0, total_norm)
-    off = 0.0 if point is total else float(vector_norm(point - total))
+    size, dual_size = matrix_norm(point, norm), dual_norm(total, norm)
+    if right is None:
+        right = torch.ones_like(margins)
+        least, lower = float(margins.min()), float(dual.sum())
+    else:
+        least, lower = _least_share(rows, right, margins, size), float(right @ dual)
+    # A margin above 1 earns no lower norm, because these weights are judged, not their best
+    # multiple.
+    both = bounds(size, min(least, 1.0), lower if float(dual.min()) >= 0 else 0.0, dual_size)
+    if point is total and norm == "frobenius":
+        off = 0.0
+    elif norm == "frobenius":
+        off = float(vector_norm(point - total)) / size if size else math.inf
+    else:
+        off = (
+            1 - float((point * total).sum()) / (size * dual_size) if size * dual_size else math.inf
+        )
     return SVMSolution(
         dual=dual,
         margins=margins,
-        norm=norm,
+        right=right,
+        norm=size,
         primal_residual=max(1 - least, 0.0) if math.isfinite(least) else math.inf,
-        dual_residual=off / norm if 0 < norm < math.inf else math.inf,
+        dual_residual=off if 0 < size < math.inf else math.inf,
         bounds=both,
         solver=solver,
         problem=problem,
         rows=rows,
         point=point,
         basis=basis,
+        norm_name=norm,
     )
+
+
+def _least_share(rows, right: torch.Tensor, margins: torch.Tensor, size: float) -> float:
+    """The least margin over its right side; -inf where one of right side 0 is negative."""
+    asked = right > 0
+    slack = margins + BELOW * rows.norms() * size
+    if bool((slack[~asked] < 0).any()):
+        return -math.inf
+    return float((margins[asked] / right[asked]).min())
+
+
+def _can_all_be_positive(rows, positive: torch.Tensor, zero: torch.Tensor) -> bool:
+    """Whether weights can move, their sum of rows fixed, until those at `zero` are positive.
+
+    `positive` and `zero` say where the dual weights are positive, and where they are zero at an
+    active constraint. With S the Gram matrix of the rows at `zero`, less their projections on
+    the supporting rows, that asks for c > 0 with Sc = 0. By Stiemke's lemma it is one more hard
+    margin: the rows of a basis of S's null space, with a vector that has a positive product with
+    all.
+    """
+    H, norms = rows.gram(), rows.norms()
+    H = H / norms / norms[:, None]
+    L, info = torch.linalg.cholesky_ex(H[positive][:, positive])
+    if int(info):
+        return False
+    cross = H[positive][:, zero]
+    S = H[zero][:, zero] - cross.T @ torch.cholesky_solve(cross, L)
+    values, vectors = torch.linalg.eigh(S)
+    basis = vectors[:, values < ZERO].cpu()  # lengths below ZERO count as 0
+    movable = basis.shape[1] > 0 and float(basis.norm(dim=1).min()) > ZERO
+    return movable and solve_dual((basis @ basis.T).numpy()).status == "optimal"
 
 
 def require_w_svm(name: str, value) -> SVMSolution:

@@ -1,4 +1,4 @@
-"""The two hard-margin SVMs of the paper, solved through their duals, with certificates."""
+"""The hard-margin SVM: one solver for the paper's two and for all that are like them."""
 
 from __future__ import annotations
 
@@ -6,25 +6,29 @@ import math
 
 import torch
 
+from .._threads import spare_threads
 from .._types import TensorLike
+from .._validate import as_float_tensor, require_choice, require_finite, require_shape
 from ..data import Dataset
-from ..errors import RangeError
+from ..errors import DtypeError, InfeasibleError, RangeError
 from .active_set import EPS, DualSolution, solve_dual
+from .certificate import NORMS, infeasible, undecided
 from .edge import LARGEST, decide
-from .infeasible import infeasible, undecided
+from .interior import least_norm
 from .solution import LOOSE, SVMSolution, certify, proved
-from .tokens import GapRows, LabelRows, gap_rows, resolve_opt
+from .tokens import GapRows, VectorRows, gap_rows, moved, project_rows, resolve_opt
 
-__all__ = ["LabelRows", "SVMSolution", "certify", "solve_u_svm", "solve_w_svm"]
+__all__ = ["SVMSolution", "certify", "solve", "solve_u_svm", "solve_w_svm"]
 
 
+@spare_threads
 def solve_w_svm(data: Dataset, opt: TensorLike | None = None) -> SVMSolution:
     """W_mm: the smallest W with (x_{i,opt} - x_{i,t})' W x_{i,1} >= 1 for all i and t != opt_i.
 
     Parameters
     ----------
     data : Dataset
-        float32 tokens are lifted to float64.
+        float32 tokens are lifted to float64. Queries and keys of its own are taken.
     opt : (n,) integers, optional
         Optimal tokens; those of the data's decoder by default.
 
@@ -55,9 +59,10 @@ def solve_w_svm(data: Dataset, opt: TensorLike | None = None) -> SVMSolution:
     >>> solve_w_svm(make_separation_pair()).weights.tolist()
     [[1.0, 0.0], [0.0, 0.0]]
     """
-    return solve_rows(gap_rows(data, opt), "W-SVM")
+    return solve(gap_rows(data, opt), problem="W-SVM")
 
 
+@spare_threads
 def solve_u_svm(data: Dataset, opt: TensorLike | None = None) -> SVMSolution:
     """u_mm: the smallest u with y_i u' x_{i,opt} >= 1 for all i.
 
@@ -90,48 +95,168 @@ def solve_u_svm(data: Dataset, opt: TensorLike | None = None) -> SVMSolution:
     [1.0, 0.0]
     """
     opt = resolve_opt(data, opt)
-    chosen = data.X[torch.arange(data.n, device=opt.device), opt].double()
-    return solve_rows(LabelRows(data.y.double()[:, None] * chosen, opt), "u-SVM")
+    each = torch.arange(data.n, device=opt.device)
+    rows = data.y.double()[:, None] * data.X[each, opt].double()
+    return solve(VectorRows(rows, each, opt, (data.d,)), problem="u-SVM")
 
 
-def solve_rows(rows: GapRows | LabelRows, problem: str) -> SVMSolution:
-    """The smallest weights with margins of at least 1 on given rows, as `solve_w_svm`.
+def solve(
+    rows: GapRows | VectorRows | TensorLike,
+    right: TensorLike | float = 1,
+    equalities: TensorLike | None = None,
+    norm: str = "frobenius",
+    *,
+    problem: str = "SVM",
+) -> SVMSolution:
+    """The smallest weights W with <z_k, W> >= b_k on all rows, and the proof that they are.
 
-    On the Gram matrix in float64, or with 50 digits where that leaves it undecided.
+    Parameters
+    ----------
+    rows : GapRows, VectorRows or (N', D) tensor
+        z_k.
+    right : float or (N',) tensor
+        b_k >= 0, not all 0: 1 for a margin, 0 for a row that need only not be negative.
+    equalities : (N0, D) tensor, optional
+        Rows that must give 0; for VectorRows alone.
+    norm : {"frobenius", "max", "spectral", "nuclear"}
+        What is minimised. "frobenius" is exact; the others take `GapRows` and the package
+        cvxpy, whose interior point is certified like everything else.
+    problem : str
+        The name under which it is refused.
+
+    Returns
+    -------
+    SVMSolution
+
+    Raises
+    ------
+    InfeasibleError
+        With Gordan's certificate, or Farkas': weights a >= 0 of sum 1 for which the rows add up
+        to zero and b'a > 0. Feasibility is the same in all norms.
+    SolverError
+        As for `solve_w_svm`, and where an interior point leaves a gap.
+    MissingExtraError, ShapeError, DtypeError, NonFiniteError, RangeError
+
+    Notes
+    -----
+    Source: ours [c]. On the Gram matrix in float64, or with 50 digits where that leaves it
+    undecided. CUDA tensors are solved for on the CPU.
+
+    Examples
+    --------
+    >>> from attnbias.geometry.svm import solve
+    >>> rows = [[1.0, 1.0], [1.0, -1.0], [0.5, 1.5]]
+    >>> for right in (1, [1.0, 1.0, 0.0]):
+    ...     print([round(x, 6) + 0.0 for x in solve(rows, right).weights.tolist()])
+    [1.25, 0.25]
+    [1.0, 0.0]
     """
+    require_choice("norm", norm, NORMS)
+    rows = _as_rows(rows)
+    device = rows.sequence.device
+    if device.type != "cpu":
+        right = right.cpu() if torch.is_tensor(right) else right
+        ties = None if equalities is None else torch.as_tensor(equalities).cpu()
+        found = solve(moved(rows, "cpu"), right, ties, norm, problem=problem)
+        return moved(found, device)
+    if equalities is not None:
+        rows = across(rows, equalities, problem)
+    right = None if isinstance(right, int) and right == 1 else _as_right(right, len(rows.sequence))
+    found = _solve(rows, right, problem)
+    return found if norm == "frobenius" else least_norm(rows, found.right, norm)
+
+
+def _as_rows(rows) -> GapRows | VectorRows:
+    if isinstance(rows, GapRows | VectorRows):
+        return rows
+    Z = as_float_tensor("rows", rows).detach().double()
+    require_shape("rows", Z, (None, None), "(N', D)")
+    require_finite("rows", Z)
+    each = torch.arange(len(Z), device=Z.device)
+    return VectorRows(Z, each, torch.zeros_like(each), tuple(Z.shape[1:]))
+
+
+def _as_right(right, count: int) -> torch.Tensor:
+    right = as_float_tensor("right", right).detach().double()
+    right = right.expand(count) if right.ndim == 0 else right
+    require_shape("right", right, (count,), "(N',), one a row")
+    require_finite("right", right)
+    if not (float(right.min()) >= 0 and float(right.max()) > 0):
+        raise RangeError(
+            "right", expected="right sides of at least 0, not all 0",
+            got=f"from {float(right.min()):g} to {float(right.max()):g}",
+            remedy="1 for a margin, 0 for a row that need only not be behind",
+        )  # fmt: skip
+    return right
+
+
+def across(rows: GapRows | VectorRows, ties: TensorLike, problem: str) -> VectorRows:
+    """The rows less their part in the span of the equalities' rows `ties` (N0, D).
+
+    Raises
+    ------
+    InfeasibleError
+        Where there is no row, or one lies in that span.
+    DtypeError, ShapeError, NonFiniteError
+    """
+    if isinstance(rows, GapRows):
+        raise DtypeError(
+            "rows", expected="rows written out, beside equalities", got="GapRows",
+            remedy="pass VectorRows, or a tensor of the products flattened",
+        )  # fmt: skip
+    F = as_float_tensor("equalities", ties).detach().double()
+    if len(F):
+        require_shape("equalities", F, (None, rows.rows.shape[1]), "(N0, D), as the rows")
+    require_finite("equalities", F)
+    left, basis, lost = project_rows(rows.rows, F)
+    if len(left) == 0 or bool(lost.any()):
+        raise InfeasibleError(
+            problem,
+            expected="rows beside the equalities, none in their span",
+            got="no such row" if len(left) == 0 else f"{int(lost.sum())} in the span",
+            remedy="ask for fewer equalities, or add features",
+        )
+    return VectorRows(left, rows.sequence, rows.token, rows.shape, basis)
+
+
+def _solve(rows, right: torch.Tensor | None, problem: str) -> SVMSolution:
     gram = rows.gram()
     _require_range(gram, rows, problem)
     thin, basis = rows.thin()
-    core = solve_dual(gram)
-    dual = core.dual
-    if core.status != "infeasible":
-        dual, total, point, margins = _polish(core, thin)
-        by = f"{core.method}: {core.iterations} iterations, {core.factorisations} factorisations"
-        found = proved(rows, dual, total, point, margins, basis, solver=by, problem=problem)
+    core = solve_dual(gram.numpy(), None if right is None else right.numpy())
+    if core.status == "infeasible":
+        refusal = infeasible(core.dual, thin, right, problem, core.correct)
+        if refusal is not None:
+            raise refusal
+        start = torch.from_numpy(core.dual)
+    else:
+        start, total, point, margins = _polish(core, thin, 1.0 if right is None else right)
+        names = {"norm": "frobenius", "solver": core.method, "problem": problem}
+        found = proved(rows, right, start, total, point, margins, basis, **names)
         if found.is_optimal(LOOSE):
             return found
-    elif (refusal := infeasible(dual, thin, problem, core.correct)) is not None:
-        raise refusal
-    return _at_the_edge(rows, thin, basis, problem, dual)
+    return _at_the_edge(rows, right, problem, start)
 
 
-def _at_the_edge(rows, thin, basis, problem: str, start: torch.Tensor) -> SVMSolution:
-    """`solve_rows` with 50 digits: the solution, or the error with Gordan's certificate."""
+def _at_the_edge(rows, right: torch.Tensor | None, problem: str, start) -> SVMSolution:
+    """`solve` with 50 digits: the solution, or the error with Gordan's certificate."""
+    thin, basis = rows.thin()
     sizes = thin.norms()
+    b = torch.ones_like(sizes) if right is None else right
     if len(sizes) > LARGEST:
         raise undecided(problem, f"{len(sizes)} rows whose Gram matrix proves neither")
-    shares, even = decide(thin, sizes, start)  # margins |z_k| are the same task in any units
-    refusal = infeasible(shares, thin, problem)
+    shares, even = decide(thin, b * sizes, start)  # margins |z_k| are the same task in any units
+    refusal = infeasible(shares, thin, right, problem)
     if refusal is not None:
         raise refusal
-    dual, point = decide(thin, torch.ones_like(sizes), shares)
+    dual, point = (shares, None) if even is None else decide(thin, b, shares)
     if even is None or point is None:
         raise undecided(problem, "rows that cancel by weights which float64 does not hold")
     # Rounding takes 2e-16 |z| |W| of a margin; a share of the even margins makes up for that.
     total, spare = thin.combine(dual), float(point.norm() / even.norm()) * even
+    names = {"norm": "frobenius", "solver": "50 digits", "problem": problem}
     for at in (point, point + LOOSE / 2 * spare):
-        margins = thin.gaps(at)
-        found = proved(rows, dual, total, at, margins, basis, solver="50 digits", problem=problem)
+        found = proved(rows, right, dual, total, at, thin.gaps(at), basis, **names)
         if found.is_optimal(LOOSE):
             return found
     margin, gap = 1 / float(even.norm()), found.duality_gap
@@ -156,19 +281,20 @@ def _require_range(gram, rows, problem: str) -> None:
         )
 
 
-def _polish(core: DualSolution, rows) -> tuple[torch.Tensor, ...]:
+def _polish(core: DualSolution, rows, right) -> tuple[torch.Tensor, ...]:
     """Iterative refinement with the residual on the rows, more exact than on their products.
 
     The error of the margins falls from EPS |z|^2 norm^2 to EPS |z| norm. Returns the dual
     weights, their sum of rows, and a point close to it with its margins.
     """
-    dual, point = core.dual, rows.combine(core.dual)
-    total, margins = point, rows.gaps(point)
+    dual = torch.from_numpy(core.dual)
+    total = point = rows.combine(dual)
+    margins = rows.gaps(point)
     for _ in range(2):
-        residual = 1 - margins
-        if float(residual.index_select(0, core.active).abs().max()) < 32 * EPS:
+        residual = (right - margins).numpy()
+        if len(core.active) == 0 or abs(residual[core.active]).max() < 32 * EPS:
             break
-        change = core.correct(residual)
+        change = torch.from_numpy(core.correct(residual))
         dual, point = (dual + change).clamp_(min=0), point + rows.combine(change)
         total, margins = rows.combine(dual), rows.gaps(point)
     return dual, total, point, margins

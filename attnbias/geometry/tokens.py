@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch.linalg import vector_norm
 
@@ -22,6 +23,8 @@ from ..errors import MissingDecoderError, RangeError, TiedTokensError
 
 # Features above which d x d matrices are formed only when they are asked for: 34 MB each.
 WIDE = 2048
+# A row whose part outside the span of the equalities is smaller than this share: only rounding.
+TIED = 1e-10
 
 
 def token_scores(data: Dataset, u: TensorLike | None = None) -> torch.Tensor:
@@ -95,19 +98,22 @@ def _decoder(data: Dataset, u) -> torch.Tensor:
 
 def _equalise(scores: torch.Tensor, tolerance: torch.Tensor) -> torch.Tensor:
     """Replace each run of sorted scores with steps within tolerance by the run's mean."""
-    ordered, order = scores.sort(dim=1)
-    new = ordered.diff(dim=1) > tolerance[:, None]  # -inf minus -inf is NaN: not a new run
-    if bool(new.all()):
+    # in numpy, whose calls cost a third of torch's on arrays of this size
+    values, within = scores.cpu().numpy(), tolerance.cpu().numpy()[:, None]
+    order = values.argsort(axis=1, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=1)
+    finite = np.isfinite(ordered)  # those at padding are -inf, and come first
+    known = np.where(finite, ordered, 0.0)
+    new = (np.diff(known, axis=1) > within) | ~finite[:, :-1]
+    if new.all():
         return scores
-    run = torch.cat([torch.zeros_like(new[:, :1]), new], dim=1).cumsum(dim=1)
-    finite = torch.isfinite(ordered)
-    known = ordered.where(finite, ordered.new_zeros(()))
-    total = torch.zeros_like(scores).scatter_add(1, run, known)
-    count = torch.zeros_like(scores).scatter_add(1, run, finite.to(scores.dtype))
-    mean = (total / count.clamp(min=1)).gather(1, run)
-    single = count.gather(1, run) == 1
-    mean = torch.where(finite & ~single, mean, ordered)
-    return torch.empty_like(scores).scatter(1, order, mean)
+    first = np.ones((len(new), 1), dtype=bool)
+    run = np.concatenate([first, new], axis=1).cumsum() - 1  # through all sequences
+    count = np.bincount(run)
+    mean = (np.bincount(run, known.ravel()) / count)[run].reshape(known.shape)
+    alone = (count == 1)[run].reshape(known.shape)
+    np.put_along_axis(out := np.empty_like(values), order, np.where(alone, ordered, mean), axis=1)
+    return torch.from_numpy(out).to(scores.device)
 
 
 def optimal_tokens(data: Dataset, u: TensorLike | None = None) -> torch.Tensor:
@@ -229,53 +235,113 @@ def gap_rows(data: Dataset, opt=None) -> GapRows:
     From the keys and queries where the data have their own.
     """
     opt = resolve_opt(data, opt)
-    keys = data.keys.double()
-    place = data.mask.scatter_(1, opt[:, None], False).flatten().nonzero().flatten()
-    sequence, token = place // data.T, place % data.T
-    flat = keys.reshape(-1, data.d)
-    best = flat.index_select(0, sequence * data.T + opt[sequence])
-    differences = best - flat.index_select(0, place)
-    return GapRows(differences, data.queries.double().contiguous(), sequence, token, opt)
+    device = data.X.device
+    keys, best = data.keys.detach().double().cpu().numpy(), opt.cpu().numpy()
+    keep, each = data.mask.cpu().numpy(), np.arange(data.n)
+    keep[each, best] = False
+    sequence, token = keep.nonzero()
+    differences, *places = (
+        torch.from_numpy(part).to(device)
+        for part in (keys[each, best][sequence] - keys[keep], sequence, token)
+    )
+    return GapRows(differences, data.queries.double().contiguous(), places[0], places[1], opt)
 
 
 @dataclass(frozen=True, eq=False)
-class LabelRows:
-    """The rows y_i x_{i,opt} of (u-SVM), with the methods of `GapRows`."""
+class VectorRows:
+    """Rows written out as vectors, with the methods of `GapRows`.
+
+    Attributes
+    ----------
+    rows : (N', D) float64
+        Without their part in F where there are equalities.
+    sequence, token : (N',) long
+        Where each row comes from.
+    shape : tuple of int
+        That of the weights: (D,), or (d, d) for matrices that are flattened by rows.
+    basis : (D, r) float64, optional
+        An orthonormal basis of F, the span of the equalities' rows, which must give 0.
+    """
 
     rows: torch.Tensor
-    opt: torch.Tensor
-
-    @property
-    def sequence(self) -> torch.Tensor:
-        """(n,) which sequence each row comes from: its own."""
-        return torch.arange(len(self.opt), device=self.opt.device)
-
-    @property
-    def token(self) -> torch.Tensor:
-        """(n,) the optimal token."""
-        return self.opt
+    sequence: torch.Tensor
+    token: torch.Tensor
+    shape: tuple[int, ...]
+    basis: torch.Tensor | None = None
 
     def gram(self) -> torch.Tensor:
-        """(n, n) inner products."""
+        """(N', N') inner products."""
         return self.rows @ self.rows.T
 
     @property
     def factors(self) -> tuple[torch.Tensor]:
-        """(n, d), the rows themselves."""
+        """(N', D), the rows themselves."""
         return (self.rows,)
 
-    def gaps(self, u: torch.Tensor) -> torch.Tensor:
-        """(n,) y_i <u, x_{i,opt}>."""
-        return self.rows @ u
+    def gaps(self, weights: torch.Tensor) -> torch.Tensor:
+        """(N',) <row, weights>."""
+        return self.rows @ weights.reshape(-1)
 
     def combine(self, weights: torch.Tensor) -> torch.Tensor:
-        """(d,) weighted sum of the rows."""
-        return self.rows.T @ weights
+        """The weighted sum of the rows, in the shape of the SVM's weights."""
+        return (self.rows.T @ weights).reshape(self.shape)
 
     def norms(self) -> torch.Tensor:
-        """(n,) norms of the rows."""
+        """(N',) norms of the rows."""
         return vector_norm(self.rows, dim=1)
 
-    def thin(self) -> tuple[LabelRows, None]:
-        """Themselves: their sums are vectors."""
+    def thin(self) -> tuple[VectorRows, None]:
+        """The rows themselves, which have no factors, and no basis."""
         return self, None
+
+    def soft_part(self, weights: torch.Tensor) -> torch.Tensor:
+        """The projection of weights on F, in which the equalities are settled; 0 without any."""
+        if self.basis is None:
+            return torch.zeros_like(weights)
+        return (self.basis @ (self.basis.T @ weights.reshape(-1))).reshape(self.shape)
+
+
+def project_rows(raw: torch.Tensor, ties: torch.Tensor):
+    """Rows less their part in the span F of `ties`, a basis of F, and which rows lie in F.
+
+    Parameters
+    ----------
+    raw : (N, D) float64
+    ties : (N0, D) float64
+        N0 may be 0.
+
+    Returns
+    -------
+    rows : (N, D) float64
+    basis : (D, r) float64
+    lost : (N,) bool
+        Rows of which nothing but rounding is left.
+
+    Notes
+    -----
+    Source: ours [c]. Equalities cost an SVM nothing: its solution is in the complement of F, and
+    there <z, W> = <Pz, W> with P the projection along F. The certificate of the rows Pz is that
+    of the problem with equalities: weak duality with free multipliers on F.
+
+    Examples
+    --------
+    >>> raw, tie = torch.eye(2).double(), torch.tensor([[1.0, 1.0]]).double()
+    >>> rows, basis, lost = project_rows(raw, tie)
+    >>> [round(x, 3) for x in rows[0].tolist()], lost.tolist()
+    ([0.5, -0.5], [False, False])
+    """
+    left, sizes, _ = torch.linalg.svd(ties.T, full_matrices=False)
+    basis = left[:, sizes > TIED * sizes.max()] if len(ties) else raw.new_zeros(raw.shape[1], 0)
+    rows = raw - (raw @ basis) @ basis.T
+    rows = rows - (rows @ basis) @ basis.T  # twice, so that rounding in F is gone
+    return rows, basis, vector_norm(rows, dim=1) <= TIED * vector_norm(raw, dim=1)
+
+
+def moved(holder, device):
+    """A frozen dataclass with its tensors, and those of the rows in it, on another device."""
+    kinds = (torch.Tensor, GapRows, VectorRows)
+    parts = ((field.name, getattr(holder, field.name)) for field in dataclasses.fields(holder))
+    there = {name: value for name, value in parts if isinstance(value, kinds)}
+    for name, value in there.items():
+        there[name] = value.to(device) if torch.is_tensor(value) else moved(value, device)
+    return dataclasses.replace(holder, **there)

@@ -10,6 +10,7 @@ import joblib
 from tqdm import tqdm
 
 from .._provenance import provenance
+from .._threads import one_thread
 from .._types import DeviceLike, PathLike
 from .._validate import as_device, require_flag, require_int
 from .device import require_batched, run_batch
@@ -18,7 +19,7 @@ from .models import Point
 from .planning import plan
 from .store import Store
 from .table import columns, part
-from .task import one_thread, run_point
+from .task import run_point
 
 if TYPE_CHECKING:
     import pandas
@@ -144,14 +145,16 @@ def _finished(
         return
     for batch in _batched(left):
         points = [grid.points[number] for number in batch]
-        results = one_thread(run_batch, grid.training, points, device)
+        with one_thread():
+            results = run_batch(grid.training, points, device)
         for number, point, (facts, outcomes) in zip(batch, points, results, strict=True):
             yield number, part(grid.training, number, point, facts, outcomes, dtypes)
 
 
 def work(training: Training, number: int, point: Point, dtypes) -> tuple[int, pandas.DataFrame]:
     """One data set, in whatever process."""
-    facts, outcomes = one_thread(run_point, training, point)
+    with one_thread():  # no number depends on how many are free
+        facts, outcomes = run_point(training, point)
     return number, part(training, number, point, facts, outcomes, dtypes)
 
 

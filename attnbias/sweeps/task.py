@@ -6,7 +6,6 @@ import dataclasses
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_limits
 
 from ..data import Dataset
 from ..dynamics import recording
@@ -44,24 +43,6 @@ class Outcome:
 def failed(error: AttnBiasError) -> Outcome:
     """That of a run that could not start."""
     return Outcome(None, f"{type(error).__name__}: {error}")
-
-
-def one_thread(work, *arguments):
-    """Call with one thread for torch and for BLAS, so that no number depends on how many are free.
-
-    Parameters
-    ----------
-    work : callable
-    *arguments
-        Its own.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            return work(*arguments)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def run_point(training: Training, point: Point) -> tuple[dict, list[Outcome]]:

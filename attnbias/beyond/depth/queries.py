@@ -8,19 +8,12 @@ from dataclasses import dataclass
 
 import torch
 
-from ..._validate import (
-    as_float_tensor,
-    as_token_indices,
-    require_device,
-    require_finite,
-    require_int,
-    require_shape,
-)
+from ..._validate import as_token_indices, require_int
 from ...data import Dataset
 from ...dataset import require_dataset
 from ...errors import InfeasibleError, RangeError, ShapeError
-from ...geometry.svm import SVMSolution, solve_rows, solve_w_svm
-from ...geometry.tokens import gap_rows, resolve_opt
+from ...geometry.svm import SVMSolution, solve_w_svm
+from ...geometry.tokens import resolve_opt
 
 LEVEL = 1e-9  # leads below this share of the sum of dual weights are rounding
 
@@ -49,44 +42,28 @@ def selected_queries(data: Dataset, tokens) -> torch.Tensor:
     return data.X.double()[torch.arange(data.n, device=data.X.device), tokens]
 
 
-def solve_query_svm(data: Dataset, queries, opt=None) -> SVMSolution:
-    """The smallest W with (x_{i,opt} - x_{i,t})' W q_i >= 1 for all i and t != opt_i.
+def with_queries(data: Dataset, tokens) -> Dataset:
+    """The same sequences, each asking with the chosen token: `solve_w_svm` of them is layer two's.
 
     Parameters
     ----------
     data : Dataset
-    queries : (n, d) tensor
-        q_i, for instance `selected_queries`. With q_i = x_{i,1} this is `solve_w_svm`.
-    opt : (n,) integers, optional
-        Optimal tokens; those of the data's decoder by default.
-
-    Returns
-    -------
-    SVMSolution
+    tokens : (n,) integers
 
     Raises
     ------
-    InfeasibleError, SolverError, MissingDecoderError, TiedTokensError, ShapeError, DtypeError,
-    NonFiniteError, DeviceError, RangeError
-
-    Notes
-    -----
-    Source: ours [c]: (W-SVM) of the paper with other queries.
+    RangeError, ShapeError, DtypeError
 
     Examples
     --------
+    >>> from attnbias import solve_w_svm
     >>> from attnbias.beyond.depth.data import make_cue_pair
-    >>> from attnbias.beyond.depth.queries import selected_queries, solve_query_svm
+    >>> from attnbias.beyond.depth.queries import with_queries
     >>> data = make_cue_pair()  # no W serves both first tokens
-    >>> round(solve_query_svm(data, selected_queries(data, [2, 2])).margin ** 2, 9)
+    >>> round(solve_w_svm(with_queries(data, [2, 2])).margin ** 2, 9)
     0.75
     """
-    require_dataset(data)
-    queries = as_float_tensor("queries", queries).detach().double()
-    require_shape("queries", queries, (data.n, data.d), "(n, d)")
-    require_device("queries", queries, data.X.device)
-    require_finite("queries", queries)
-    return solve_rows(dataclasses.replace(gap_rows(data, opt), queries=queries), "W-SVM")
+    return dataclasses.replace(data, query=selected_queries(data, tokens).to(data.X.dtype))
 
 
 def query_margins(data: Dataset, svm: SVMSolution, tokens) -> torch.Tensor:
@@ -96,7 +73,7 @@ def query_margins(data: Dataset, svm: SVMSolution, tokens) -> torch.Tensor:
     ----------
     data : Dataset
     svm : SVMSolution
-        Of `solve_query_svm` with the queries that `tokens` selects.
+        `solve_w_svm(with_queries(data, tokens))`.
     tokens : (n,) integers
 
     Returns
@@ -117,9 +94,10 @@ def query_margins(data: Dataset, svm: SVMSolution, tokens) -> torch.Tensor:
     Examples
     --------
     >>> from attnbias.beyond.depth.data import make_cue_pair
-    >>> from attnbias.beyond.depth.queries import query_margins, selected_queries, solve_query_svm
+    >>> from attnbias import solve_w_svm
+    >>> from attnbias.beyond.depth.queries import query_margins, with_queries
     >>> data = make_cue_pair()
-    >>> svm = solve_query_svm(data, selected_queries(data, [2, 2]))
+    >>> svm = solve_w_svm(with_queries(data, [2, 2]))
     >>> bool((query_margins(data, svm, [2, 2])[:, :2] < 0).all())
     True
     """
@@ -128,7 +106,7 @@ def query_margins(data: Dataset, svm: SVMSolution, tokens) -> torch.Tensor:
     if rows.queries.shape != chosen.shape or not torch.equal(rows.queries, chosen):
         raise ShapeError(
             "svm", expected="the SVM of the queries that these tokens select",
-            got="another one", remedy="solve_query_svm(data, selected_queries(data, tokens))",
+            got="another one", remedy="solve_w_svm(with_queries(data, tokens))",
         )  # fmt: skip
     c = torch.zeros_like(chosen)
     c.index_add_(0, rows.sequence, svm.dual[:, None] * rows.differences)
@@ -260,7 +238,7 @@ def query_selections(data: Dataset, *, most: int = 4096) -> list[QuerySelection]
 
 def _selection(data: Dataset, tokens: torch.Tensor) -> QuerySelection | None:
     try:
-        second = solve_query_svm(data, selected_queries(data, tokens))
+        second = solve_w_svm(with_queries(data, tokens))
     except InfeasibleError:
         return None
     try:

@@ -6,6 +6,7 @@ import torch
 
 from ..._validate import as_token_indices, require_number
 from ...data import Dataset
+from ...data.synthetic import least_decoder
 from ...dataset import require_dataset
 from ...errors import InfeasibleError
 
@@ -45,12 +46,9 @@ def interpolating_decoder(data: Dataset, opt, gap: float = 1.0) -> torch.Tensor:
     require_dataset(data)
     opt = as_token_indices("opt", opt, data.lengths)
     gap = require_number("gap", gap, low=0, high=1e6, open_low=True)
-    tokens = data.X.double()[data.mask]
-    wanted = torch.zeros(data.n, data.T, dtype=torch.float64)
-    wanted[torch.arange(data.n), opt] = gap * data.y.double()
-    wanted = wanted[data.mask]
-    u = torch.linalg.pinv(tokens) @ wanted
-    off = float((tokens @ u - wanted).abs().max())
+    scores = torch.zeros(data.n, data.T, dtype=torch.float64)
+    scores[torch.arange(data.n), opt] = gap
+    u, off = least_decoder(data.X.double(), data.y.double(), scores)
     if not off <= 1e-10 * gap:
         raise InfeasibleError(
             "opt", expected="tokens whose scores can be chosen", got=f"scores off by {off:.1e}",

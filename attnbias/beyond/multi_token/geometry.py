@@ -11,15 +11,16 @@ from ..._validate import as_float_tensor, as_tensor, require_number, require_sha
 from ...data import Dataset
 from ...dataset import require_dataset
 from ...errors import DtypeError, InfeasibleError, RangeError
-from ...geometry.projected import ProjectedRows, project_rows, solve_projected
 from ...geometry.solution import SVMSolution
+from ...geometry.svm import across, solve
+from ...geometry.tokens import VectorRows
 
 PROBLEM = "several-token SVM"
 _CONSISTENT = 1e-9  # relative residual of log-ratio equations that only rounding leaves
 
 
 @dataclass(frozen=True, eq=False)
-class SeveralRows(ProjectedRows):
+class SeveralRows(VectorRows):
     """Rows (k_ref - k_t) q' of tokens t outside the sets, less their part in the ties' span F.
 
     F is the span of (k_s - k_t) q' with s, t in one set, so that the rows do not depend on which
@@ -27,21 +28,19 @@ class SeveralRows(ProjectedRows):
 
     Attributes
     ----------
-    rows : (N, d^2) float64
-    basis : (d^2, r) float64
-    d : int
     sets : (n, T) bool
         The selected tokens of each sequence.
-    sequence, token : (N,) long
-        Where each row comes from.
     raw : (N, d^2) float64
         The rows before the projection, with the first member of the set as k_ref.
     """
 
-    sets: torch.Tensor
-    sequence: torch.Tensor
-    token: torch.Tensor
-    raw: torch.Tensor
+    sets: torch.Tensor | None = None
+    raw: torch.Tensor | None = None
+
+    @property
+    def d(self) -> int:
+        """Features of a token."""
+        return self.shape[0]
 
 
 def selected_sets(log_attention, threshold: float = 1e-3, clear: float = 1e3) -> torch.Tensor:
@@ -130,15 +129,8 @@ def several_rows(data: Dataset, sets) -> SeveralRows:
     kept, member = _others(sets)
     raw = _outer(data, sequence, sets.long().argmax(dim=1)[sequence], token)
     ties = _outer(data, kept, sets.long().argmax(dim=1)[kept], member)
-    rows, basis, lost = project_rows(raw, ties)
-    if len(raw) == 0 or bool(lost.any()):
-        raise InfeasibleError(
-            PROBLEM,
-            expected="tokens outside the sets, none in the span of the ties",
-            got="no such token" if len(raw) == 0 else f"{int(lost.sum())} in the span",
-            remedy="leave tokens out of the sets; or add features",
-        )
-    return SeveralRows(rows, basis, data.d, sets, sequence, token, raw)
+    rows = across(VectorRows(raw, sequence, token, (data.d, data.d)), ties, PROBLEM)
+    return SeveralRows(**vars(rows), sets=sets, raw=raw)
 
 
 def solve_several_svm(data: Dataset, sets) -> SVMSolution:
@@ -164,7 +156,8 @@ def solve_several_svm(data: Dataset, sets) -> SVMSolution:
 
     Notes
     -----
-    Source: the generalised SVM of Tarzanagh et al. 2023 [b]; how it is solved: `solve_projected`.
+    Source: the generalised SVM of Tarzanagh et al. 2023 [b]; how its
+    equalities are met: `project_rows`.
 
     Examples
     --------
@@ -173,7 +166,7 @@ def solve_several_svm(data: Dataset, sets) -> SVMSolution:
     >>> [round(x, 4) for x in svm.weights[:, 0].tolist()], svm.is_optimal(1e-12)
     ([0.3333, 0.3333, -0.6667], True)
     """
-    return solve_projected(several_rows(data, sets), PROBLEM)
+    return solve(several_rows(data, sets), problem=PROBLEM)
 
 
 def finite_part(data: Dataset, log_attention, sets) -> torch.Tensor:

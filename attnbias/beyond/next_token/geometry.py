@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from scipy.sparse.csgraph import connected_components
 
 from ..._validate import require_int
-from ...errors import InfeasibleError
-from ...geometry.projected import ProjectedRows, project_rows, solve_projected
 from ...geometry.solution import SVMSolution
+from ...geometry.svm import across, solve
+from ...geometry.tokens import VectorRows
 from .data import NextTokenData, require_next_tokens
 
 
@@ -50,36 +51,6 @@ def priority_graph(data: NextTokenData, query: int) -> torch.Tensor:
     return edges.fill_diagonal_(False)
 
 
-def strong_components(edges: torch.Tensor) -> torch.Tensor:
-    """Number of each vertex's strongly connected component.
-
-    Parameters
-    ----------
-    edges : (V, V) bool
-
-    Returns
-    -------
-    (V,) long
-        The smallest vertex of its component, so that two vertices reach each other if and only
-        if their entries are equal.
-
-    Notes
-    -----
-    Source: textbook. The closure is by squaring, log2 V products; V is small here.
-
-    Examples
-    --------
-    >>> edges = torch.zeros(3, 3, dtype=torch.bool)
-    >>> edges[0, 1] = edges[1, 0] = edges[1, 2] = True
-    >>> strong_components(edges).tolist()
-    [0, 0, 2]
-    """
-    reach = edges | torch.eye(len(edges), dtype=torch.bool)
-    for _ in range(max(len(edges) - 1, 1).bit_length()):
-        reach = (reach.double() @ reach.double()) > 0
-    return (reach & reach.T).double().argmax(dim=1)
-
-
 def label_components(data: NextTokenData) -> torch.Tensor:
     """(n, V) bool: which tokens are in the component of each sequence's label.
 
@@ -93,40 +64,29 @@ def label_components(data: NextTokenData) -> torch.Tensor:
     """
     inside = torch.zeros(data.n, data.V, dtype=torch.bool)
     for query in data.queries.unique().tolist():
-        component = strong_components(priority_graph(data, query))
+        _, component = connected_components(
+            priority_graph(data, query).numpy(), connection="strong"
+        )
+        component = torch.from_numpy(component)
         mine = data.queries == query
         inside[mine] = component[None, :] == component[data.labels[mine]][:, None]
     return inside
 
 
 @dataclass(frozen=True, eq=False)
-class PriorityRows(ProjectedRows):
+class PriorityRows(VectorRows):
     """Rows (e_i - e_j) e_q' of edges across components, less their part in the ties' span.
 
     Attributes
     ----------
-    rows : (N, d^2) float64
-    basis : (d^2, r) float64
-        Orthonormal basis of F, the span of the ties' rows.
-    d : int
     edges : (N, 3) long
-        q, i, j of each.
+        q, i, j of each; `sequence` and `token` are q and j.
     ties : (N0, 3) long
         q, i, j of the edges within components.
     """
 
-    edges: torch.Tensor
-    ties: torch.Tensor
-
-    @property
-    def sequence(self) -> torch.Tensor:
-        """(N,) the query token of each row."""
-        return self.edges[:, 0]
-
-    @property
-    def token(self) -> torch.Tensor:
-        """(N,) the token that comes after."""
-        return self.edges[:, 2]
+    edges: torch.Tensor | None = None
+    ties: torch.Tensor | None = None
 
 
 def priority_rows(data: NextTokenData) -> PriorityRows:
@@ -147,16 +107,10 @@ def priority_rows(data: NextTokenData) -> PriorityRows:
         When an edge across components lies in the span of the ties, or there is none.
     """
     require_next_tokens(data)
-    across, ties = _split_edges(data)
-    rows, basis, lost = project_rows(_outer(data, across), _outer(data, ties))
-    if len(across) == 0 or bool(lost.any()):
-        raise InfeasibleError(
-            "graph SVM",
-            expected="edges across components, none in the span of the ties",
-            got="no edge" if len(across) == 0 else f"{int(lost.sum())} in the span",
-            remedy="give labels an order, or use at least V features",
-        )
-    return PriorityRows(rows, basis, data.d, across, ties)
+    edges, ties = _split_edges(data)
+    raw = VectorRows(_outer(data, edges), edges[:, 0], edges[:, 2], (data.d, data.d))
+    rows = across(raw, _outer(data, ties), "graph SVM")
+    return PriorityRows(**vars(rows), edges=edges, ties=ties)
 
 
 def solve_graph_svm(data: NextTokenData) -> SVMSolution:
@@ -183,7 +137,7 @@ def solve_graph_svm(data: NextTokenData) -> SVMSolution:
     -----
     Source: the graph SVM of Li et al. 2024 [b]. Theirs asks a margin of 1 of every pair joined
     by a path; edges are enough [c], because margins add up along a path, and none is negative.
-    Equalities cost nothing: `solve_projected`.
+    Equalities cost nothing: `project_rows`.
 
     With linearly independent embeddings it is feasible [c]: number the components of each query
     so that edges go down, and let e_i' W e_q be the number of i's component.
@@ -195,7 +149,7 @@ def solve_graph_svm(data: NextTokenData) -> SVMSolution:
     >>> [round(x, 4) for x in svm.weights[:, 2].tolist()], round(svm.norm**2, 4)
     ([0.3333, 0.3333, -0.6667], 0.6667)
     """
-    return solve_projected(priority_rows(data), "graph SVM")
+    return solve(priority_rows(data), problem="graph SVM")
 
 
 def _split_edges(data: NextTokenData) -> tuple[torch.Tensor, torch.Tensor]:
@@ -203,7 +157,7 @@ def _split_edges(data: NextTokenData) -> tuple[torch.Tensor, torch.Tensor]:
     across, ties = [], []
     for query in data.queries.unique().tolist():
         edges = priority_graph(data, query)
-        component = strong_components(edges)
+        _, component = connected_components(edges.numpy(), connection="strong")
         for i, j in edges.nonzero().tolist():
             (ties if component[i] == component[j] else across).append((query, i, j))
     return tuple(torch.tensor(found, dtype=torch.long).reshape(-1, 3) for found in (across, ties))

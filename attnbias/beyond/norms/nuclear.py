@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import torch
 
+from ...geometry.interior import certify_scaled, span_basis
+from ...geometry.solution import SVMSolution
 from ...geometry.tokens import GapRows
-from .geometry import NormSVMSolution, certify_norm, span_basis
 
 _STEPS = 8
 _SMALL = 1e-12  # a residual below it is left alone
 
 
-def polish_nuclear(rows: GapRows, solution: NormSVMSolution) -> NormSVMSolution:
+def polish_nuclear(rows: GapRows, solution: SVMSolution) -> SVMSolution:
     """The same solution to machine precision, where its rank and active set can be guessed.
 
     Parameters
     ----------
     rows : GapRows
-    solution : NormSVMSolution
+    solution : SVMSolution
         Of the nuclear norm, from an interior-point method.
 
     Returns
     -------
-    NormSVMSolution
+    SVMSolution
         That with the smaller duality gap: the polished one, or the one given.
 
     Notes
@@ -51,7 +52,7 @@ def polish_nuclear(rows: GapRows, solution: NormSVMSolution) -> NormSVMSolution:
     return best
 
 
-def guess(rows: GapRows, solution: NormSVMSolution) -> tuple[int, torch.Tensor]:
+def guess(rows: GapRows, solution: SVMSolution) -> tuple[int, torch.Tensor]:
     """Rank and active rows, by which of two complementary numbers is larger."""
     total = rows.combine(solution.dual)
     size = torch.linalg.svdvals(total)[0]
@@ -62,7 +63,7 @@ def guess(rows: GapRows, solution: NormSVMSolution) -> tuple[int, torch.Tensor]:
     return rank, active.nonzero().flatten()
 
 
-def _polished(rows: GapRows, solution: NormSVMSolution) -> NormSVMSolution | None:
+def _polished(rows: GapRows, solution: SVMSolution) -> SVMSolution | None:
     rank, active = guess(rows, solution)
     left, right = span_basis(rows.differences), span_basis(rows.queries)
     D = (rows.differences @ left)[active]
@@ -80,7 +81,8 @@ def _polished(rows: GapRows, solution: NormSVMSolution) -> NormSVMSolution | Non
     if not bool(torch.isfinite(K).all() and torch.isfinite(a).all()) or float(a.min()) < 0:
         return None
     dual = torch.zeros_like(solution.dual).index_put_((active,), a)
-    return certify_norm(rows, left @ (K @ Q.T) @ right.T, dual, "nuclear")
+    W = left @ (K @ Q.T) @ right.T
+    return certify_scaled(rows, dual, W, solution.right, "nuclear", solution.problem)
 
 
 def _system(D, Z, K, Q, a) -> tuple[torch.Tensor, torch.Tensor]:

@@ -9,8 +9,8 @@ import torch
 
 from ...data import Dataset
 from ...errors import RangeError
+from ...geometry.solution import SVMSolution
 from ...geometry.tokens import GapRows, gap_rows
-from ..norms.geometry import NormSVMSolution
 
 RANK = 1e-5  # of the largest: singular values, and dual weights, that an interior point calls 0
 
@@ -56,13 +56,13 @@ class FactorModes:
         return min(inside, 4 * (1 - self.outside), 2.0)
 
 
-def factor_modes(data: Dataset, solution: NormSVMSolution, opt=None) -> FactorModes:
+def factor_modes(data: Dataset, solution: SVMSolution, opt=None) -> FactorModes:
     """Modes of (K, Q) about the factors of a solution of the nuclear-norm W-SVM.
 
     Parameters
     ----------
     data : Dataset
-    solution : NormSVMSolution
+    solution : SVMSolution
         `solve_norm_svm(data, "nuclear", opt)`.
     opt : (n,) integers, optional
         The tokens it selects.
@@ -112,7 +112,7 @@ def factor_modes(data: Dataset, solution: NormSVMSolution, opt=None) -> FactorMo
 
 
 def _require_nuclear(solution, rows: GapRows) -> None:
-    fits = isinstance(solution, NormSVMSolution) and solution.norm == "nuclear"
+    fits = isinstance(solution, SVMSolution) and solution.norm_name == "nuclear"
     if not fits or len(solution.dual) != len(rows.differences):
         raise RangeError(
             "solution", expected="the nuclear-norm W-SVM of these data and tokens",

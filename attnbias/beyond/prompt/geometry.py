@@ -1,4 +1,4 @@
-"""Where W goes when sequences' margins grow at different speeds beside it."""
+"""Where W goes when sequences need no margin, or their margins grow beside it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,62 @@ from ..._validate import as_float_tensor, require_finite, require_flag, require_
 from ...data import Dataset
 from ...dataset import require_dataset
 from ...errors import RangeError
-from ...geometry.relaxed import row_coordinates, smallest_above
+from ...geometry.active_set import coordinates, least_distance
+from ...geometry.solution import SVMSolution
+from ...geometry.svm import solve
 from ...geometry.tokens import gap_rows
 
 _HALVINGS = 60
+
+
+def solve_relaxed_svm(data: Dataset, right, opt=None) -> SVMSolution:
+    """The smallest W with (x_{i,opt} - x_{i,t})' W x_{i,1} >= b_i for all i and t != opt_i.
+
+    Parameters
+    ----------
+    data : Dataset
+        Queries and keys of its own are taken.
+    right : (n,) tensor
+        b_i >= 0, one a sequence, not all 0: ones are the W-SVM, and a 0 asks of a sequence
+        only that its optimal token is not behind.
+    opt : (n,) integers, optional
+        Optimal tokens; those of the data by default.
+
+    Returns
+    -------
+    SVMSolution
+        Its `right` has one entry a constraint.
+
+    Raises
+    ------
+    InfeasibleError
+        With Farkas' certificate: weights a >= 0, 1'a = 1, for which the rows cancel and
+        b'a > 0.
+    SolverError
+        At the edge of infeasibility.
+    RangeError, ShapeError, DtypeError, NonFiniteError, MissingDecoderError, TiedTokensError
+
+    Notes
+    -----
+    Source: right sides 0 and 1 are the relaxed problem of Tarzanagh et al. (2023) for joint
+    training [b]; certificate and solver are ours [c].
+
+    Examples
+    --------
+    >>> from attnbias import Dataset
+    >>> from attnbias.beyond.prompt.data import prompt_keys, prompt_of
+    >>> X = [[[0.0, 0], [1, 1]], [[0, 0], [1, -1]], [[0, 0], [0.5, 1.5]]]
+    >>> data = prompt_keys(Dataset(X, [1, -1, 1], opt=[1, 1, 1]))
+    >>> for right in ([1.0, 1, 1], [1.0, 1, 0]):
+    ...     p = prompt_of(solve_relaxed_svm(data, right).weights)
+    ...     print([abs(round(x, 6)) for x in p.tolist()])
+    [1.25, 0.25]
+    [1.0, 0.0]
+    """
+    rows = gap_rows(data, opt)
+    b = as_float_tensor("right", right).double()
+    require_shape("right", b, (data.n,), "(n,)")
+    return solve(rows, b.to(rows.sequence.device)[rows.sequence], problem="relaxed W-SVM")
 
 
 def moving_margin(data: Dataset, speed, *, attended: bool = False) -> torch.Tensor:
@@ -66,15 +118,19 @@ def moving_margin(data: Dataset, speed, *, attended: bool = False) -> torch.Tens
     require_shape("speed", speed, (data.n,), "(n,)")
     require_finite("speed", speed)
     rows = gap_rows(data)
-    Z = row_coordinates(rows)
+    Z = coordinates(rows.gram().cpu().numpy())
     offsets = speed[rows.sequence].cpu().numpy()
     low, high = float(offsets.min()), float(offsets.max() + np.linalg.norm(Z, axis=1).max())
     dual = np.zeros(len(Z))
     for _ in range(_HALVINGS):
         level = (low + high) / 2
         right = level - offsets
-        size, weights = smallest_above(Z, right.clip(min=0) if attended else right)
-        if size <= 1:
+        right = right.clip(min=0) if attended else right
+        met, weights = bool((right <= 0).all()), np.zeros(len(Z))
+        if not met:
+            left, weights = least_distance(Z, right)
+            met = np.linalg.norm(Z.T @ weights) <= left  # the smallest V has a norm of at most 1
+        if met:
             low, dual = level, weights
         else:
             high = level

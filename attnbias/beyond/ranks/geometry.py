@@ -11,8 +11,9 @@ from ..._validate import short
 from ...data import Dataset
 from ...errors import DtypeError
 from ...geometry.active_set import EPS
+from ...geometry.solution import SVMSolution
 from ...geometry.tokens import GapRows, gap_rows
-from ..norms.geometry import NormSVMSolution, solve_norm_svm
+from ..norms.geometry import solve_norm_svm
 from ..norms.nuclear import guess, polish_nuclear
 from .bounds import ROUNDING, RankBounds
 
@@ -30,7 +31,7 @@ class _Parts(NamedTuple):
     gap: float  # |W|_nuc - 1'a, at least rounding
 
 
-def nuclear_rank(data: Dataset, opt=None, *, solution: NormSVMSolution | None = None) -> RankBounds:
+def nuclear_rank(data: Dataset, opt=None, *, solution: SVMSolution | None = None) -> RankBounds:
     """Bounds on the rank of every solution of the W-SVM in the nuclear norm.
 
     Parameters
@@ -38,7 +39,7 @@ def nuclear_rank(data: Dataset, opt=None, *, solution: NormSVMSolution | None = 
     data : Dataset
         With queries of its own or without.
     opt : (n,) integers, optional
-    solution : NormSVMSolution, optional
+    solution : SVMSolution, optional
         From `solve_norm_svm(data, "nuclear")`, if it is at hand; it is polished first.
 
     Returns
@@ -68,9 +69,9 @@ def nuclear_rank(data: Dataset, opt=None, *, solution: NormSVMSolution | None = 
     >>> [nuclear_rank(make_free_queries(5, 5, d, opt=True)).rank for d in (4, 20)]
     [3, 2]
     """
-    if solution is not None and getattr(solution, "norm", None) != "nuclear":
+    if solution is not None and getattr(solution, "norm_name", None) != "nuclear":
         raise DtypeError(
-            "solution", expected="a NormSVMSolution of the nuclear norm", got=short(solution),
+            "solution", expected="the SVMSolution of the nuclear norm", got=short(solution),
             remedy='pass solve_norm_svm(data, "nuclear"), or leave it out',
         )  # fmt: skip
     rows = gap_rows(data, opt)
@@ -78,7 +79,7 @@ def nuclear_rank(data: Dataset, opt=None, *, solution: NormSVMSolution | None = 
     return nuclear_bounds(rows, polish_nuclear(rows, given))
 
 
-def nuclear_bounds(rows: GapRows, solution: NormSVMSolution) -> RankBounds:
+def nuclear_bounds(rows: GapRows, solution: SVMSolution) -> RankBounds:
     """What a computed pair proves about the rank of every solution, whoever found it.
 
     Examples
@@ -106,7 +107,7 @@ def nuclear_bounds(rows: GapRows, solution: NormSVMSolution) -> RankBounds:
     )  # fmt: skip
 
 
-def _parts(rows: GapRows, solution: NormSVMSolution, active: torch.Tensor) -> _Parts:
+def _parts(rows: GapRows, solution: SVMSolution, active: torch.Tensor) -> _Parts:
     total, weights = rows.combine(solution.dual), solution.weights
     # a product of length d is off by at most about d EPS times the sizes multiplied
     unit = 2 * weights.shape[0] * EPS

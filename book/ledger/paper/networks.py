@@ -4,8 +4,8 @@ Nothing here decides: other data, smaller models and a few percent of the paper'
 seeds, say neither that a sentence holds nor that it doesn't. Each row gives what was seen.
 """
 
-from attnbias.experiments.networks import HALF
 from attnbias.experiments.networks.claims import growth, leads
+from attnbias.experiments.networks.runs import HALF
 
 from ..claim import UNDECIDED, Finding, Section
 from ..evidence import Evidence

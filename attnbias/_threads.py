@@ -1,0 +1,63 @@
+"""Small problems on one thread: threads that wait for a busy core cost more than they save."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import ParamSpec, TypeVar
+
+import scipy.linalg  # noqa: F401  so that its BLAS is there to be found
+import torch
+from threadpoolctl import ThreadpoolController
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Entries of X up to which problems run on one thread.
+SMALL = 100_000
+
+
+_held = threading.Lock()
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    """That of numpy's and scipy's BLAS, made once: to find them takes milliseconds."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for torch and for BLAS inside the block, at 15 microseconds.
+
+    The numbers are the process's. A block inside another, or beside one of another Python thread,
+    leaves them to that one.
+    """
+    if not _held.acquire(blocking=False):
+        yield
+        return
+    threads = torch.get_num_threads()
+    alone = all(each.get_num_threads() == 1 for each in _blas().lib_controllers)
+    torch.set_num_threads(1)
+    try:
+        with contextlib.nullcontext() if alone else _blas().limit(limits=1):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+        _held.release()
+
+
+def spare_threads(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function whose first argument is a data set run those of few tokens on one thread."""
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **options: P.kwargs) -> R:
+        X = getattr(args[0] if args else options.get("data"), "X", None)
+        if not torch.is_tensor(X) or X.numel() > SMALL:
+            return function(*args, **options)
+        with one_thread():
+            return function(*args, **options)
+
+    return wrapped

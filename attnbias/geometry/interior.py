@@ -1,0 +1,84 @@
+"""The W-SVM in other norms than Frobenius': an interior point, scaled until it is feasible."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+
+from .._extras import need
+from ..errors import DtypeError, SolverError
+from .solution import SVMSolution, certify
+from .tokens import GapRows, VectorRows
+
+WIDEST = 1e-3  # a relative gap that no interior-point solve of these sizes leaves open
+
+
+def least_norm(rows: GapRows | VectorRows, right: torch.Tensor, norm: str) -> SVMSolution:
+    """The matrix of least max, spectral or nuclear norm with margins of at least `right`.
+
+    In the last two W may be taken between the span of the differences and that of the queries,
+    since a projection raises neither norm; the solver sees that small matrix.
+    """
+    problem = f"{norm}-norm W-SVM"
+    if not isinstance(rows, GapRows):
+        raise DtypeError(
+            "rows", expected=f"GapRows, whose weights are a matrix, for the {norm} norm",
+            got=type(rows).__name__, remedy="pass gap_rows(data, opt), or take the Frobenius norm",
+        )  # fmt: skip
+    cvxpy = need("cvxpy", "chapters")
+    left, queries = frames(rows, norm)
+    D = (rows.differences @ left).numpy()
+    Z = (rows.queries @ queries)[rows.sequence].numpy()
+    M = cvxpy.Variable((D.shape[1], Z.shape[1]))
+    size = {
+        "max": lambda: cvxpy.max(cvxpy.abs(M)),
+        "spectral": lambda: cvxpy.sigma_max(M),
+        "nuclear": lambda: cvxpy.normNuc(M),
+    }[norm]()
+    margins = cvxpy.sum(cvxpy.multiply(D @ M, Z), axis=1) >= right.numpy()
+    try:
+        with warnings.catch_warnings():  # of inaccurate solutions: the bounds will tell
+            warnings.simplefilter("ignore", UserWarning)
+            cvxpy.Problem(cvxpy.Minimize(size), [margins]).solve(solver=cvxpy.CLARABEL)
+    except cvxpy.error.SolverError as error:
+        raise SolverError(
+            problem,
+            expected="a solution",
+            got=str(error)[:60],
+            remedy="rescale the tokens to norms near 1",
+        ) from None
+    dual = torch.from_numpy(margins.dual_value).double().clamp(min=0)
+    W = left @ torch.from_numpy(M.value).double() @ queries.T
+    solution = certify_scaled(rows, dual, W, right, norm, problem)
+    if not solution.duality_gap < WIDEST:
+        raise SolverError(
+            problem,
+            expected=f"a relative duality gap below {WIDEST:g}",
+            got=f"{solution.duality_gap:.2g}",
+            remedy="rescale the tokens to norms near 1, or take fewer",
+        )
+    return solution
+
+
+def certify_scaled(rows: GapRows, dual, W, right, norm: str, problem: str) -> SVMSolution:
+    """What the multiple of W proves whose least margin equals its right side."""
+    asked = right > 0
+    share = float((rows.gaps(W)[asked] / right[asked]).min())
+    W = W / share if share > 0 else W
+    right = None if bool((right == 1).all()) else right
+    return certify(rows, dual, W, right=right, norm=norm, solver="interior point", problem=problem)
+
+
+def frames(rows: GapRows, norm: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Orthonormal bases of the differences and of the queries; all of R^d for the max norm."""
+    if norm == "max":
+        eye = torch.eye(rows.queries.shape[1], dtype=torch.float64)
+        return eye, eye
+    return span_basis(rows.differences), span_basis(rows.queries)
+
+
+def span_basis(vectors: torch.Tensor) -> torch.Tensor:
+    """(d, r) orthonormal basis of the span of (m, d) vectors."""
+    U, s, _ = torch.linalg.svd(vectors.T, full_matrices=False)
+    return U[:, s > 1e-12 * s[0]]
