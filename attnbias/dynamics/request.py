@@ -23,8 +23,9 @@ from ..geometry.solution import require_optimal
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss
 from ..rules import Rule
-from .engines import CompiledEngine, TorchEngine
-from .joint_engines import JointCompiledEngine, JointTorchEngine
+from .compiled import CompiledEngine
+from .engines import TorchEngine
+from .joint_engines import JointTorchEngine
 from .problem import Parameter, Problem
 
 COORDINATES = ("auto", "dense", "factored", "span")
@@ -205,7 +206,7 @@ def choose_engine(engine: str, data: Dataset, loss: Loss, joint: bool):
             remedy="use engine='auto'",
         )
     if possible and engine != "torch":
-        return JointCompiledEngine if joint else CompiledEngine
+        return CompiledEngine
     return JointTorchEngine if joint else TorchEngine
 
 

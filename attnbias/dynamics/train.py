@@ -18,13 +18,14 @@ from ..data import Dataset
 from ..geometry.svm import SVMSolution, solve_u_svm
 from ..losses import Loss, as_loss
 from ..rules import Rule
-from . import kernels, recording
+from . import recording
 from .checkpoint import Checkpoint
 from .collect import finished, fixed_series, joint_series, matrix_series
 from .cost import choose_coordinates, choose_joint_coordinates
 from .engines import TorchEngine
 from .joint_problem import JointProblem
 from .problem import Problem
+from .recording import RUNNING, STATUS
 from .request import (
     choose_engine,
     initial_decoder,
@@ -40,11 +41,6 @@ from .request import (
 from .subnormal import subnormals_as_zero
 from .trace import Trace
 
-STATUS = {
-    kernels.RUNNING: "completed",
-    kernels.ZERO_GRADIENT: "zero gradient",
-    kernels.DIVERGED: "diverged",
-}
 _CHUNK_SECONDS = 0.2  # between looks at the clock, the keyboard and the checkpoint
 
 
@@ -194,13 +190,13 @@ def chunks(step: int, steps: int) -> Iterator[int]:
 
 def advance(run, steps: int, keeper, progress: bool) -> tuple[int, int]:
     """Run in chunks; a chunk's end changes no number."""
-    status, step = kernels.RUNNING, keeper.resume(steps)
+    status, step = RUNNING, keeper.resume(steps)
     with tqdm(total=steps, initial=step, disable=not progress, unit="step") as bar:
         for last in chunks(step, steps):
             status, reached = run.run(step, last)
             bar.update(reached - step)
             step = reached
-            finished = status != kernels.RUNNING or step == steps
+            finished = status != RUNNING or step == steps
             keeper.save(step, force=finished)
             if finished:
                 break
