@@ -16,9 +16,7 @@ from .compiled_numbers import OPTIONS, inline, inline_sum, log_add
 from .compiled_products import Step
 from .compiled_softmax import (
     decoder_weights,
-    log_loss,
-    log_loss_gap,
-    log_nonopt,
+    log_means,
     scale_weights,
     softmax,
 )
@@ -103,28 +101,30 @@ def log_hypot(a, b):
 
 
 @inline
-def fixed_step(law, scores, s, Q, norm2, records, row):
-    """The factor of p in the next step of W alone, and the record of the logs.
+def fixed_step(law, t, scores, s, scale, norm2, log):
+    """The factor of p in step t of W alone, and the record of the logs.
 
-    norm2 is the squared norm of the scaled gradient; row < 0 records nothing.
+    scale = (Q, H) of `scale_weights`; norm2 is the squared norm of the scaled gradient.
     Returns (status, factor).
     """
-    if not (np.isfinite(norm2) and np.isfinite(Q)):
+    Q, H = scale
+    if not (np.isfinite(norm2) and np.isfinite(Q + H)):
         return DIVERGED, 0.0
     if norm2 <= 0.0:
         return ZERO_GRADIENT, 0.0
-    norm, gap = half_log(norm2), 0.0
+    row, records, norm = log.wanted[t], log.records, H + half_log(norm2)
+    loss = gap = nonopt = 0.0
     if row >= 0 or law.gap_power != 0.0:
-        gap = log_loss_gap(law.loss, scores, s, Q)
+        loss, gap, nonopt = log_means(law.loss, scores, s, 0.0, Q)
     size = min(power_law(law, gap, norm, Q), law.log_max_step + Q)
     if row >= 0:
-        records[row, LOG_LOSS] = log_loss(law.loss, scores, s, 0.0)
-        records[row, LOG_NONOPT] = log_nonopt(scores.top.shape[0], s)
+        records[row, LOG_LOSS] = loss
+        records[row, LOG_NONOPT] = nonopt
         records[row, LOG_GAP] = gap + Q
         records[row, LOG_NORM] = norm + Q
         # not size - Q: what the rule itself gives keeps its digits however large Q is
         records[row, LOG_STEP] = min(power_law(law, gap + Q, norm + Q, 0.0), law.log_max_step)
-    return RUNNING, math.exp(size)
+    return RUNNING, math.exp(size + H)
 
 
 @inline
@@ -147,28 +147,29 @@ def joint_sizes(law, t, gap, norms, Q, H):
 
 
 @inline
-def joint_step(law, t, scores, s, exponents, norms2, log):
+def joint_step(law, t, scores, s, scales, norms2, log):
     """Factors of both scaled gradients in step t, and the record of the logs.
 
-    exponents = (Q, Q + H) of the gradients of u and of W, norms2 the squared norms of what is
-    left of them. Returns (status, factor of w, factor of p).
+    scales = (Q, Q + H), the logs taken out of the gradients of u and of W; norms2 the squared
+    norms of what is left of them. Returns (status, factor of w, factor of p).
     """
-    Q, H = exponents[0], exponents[1] - exponents[0]
-    if exponents[1] == -np.inf:  # tied scores: attention is worth nothing
+    Q, H = scales[0], scales[1] - scales[0]
+    if H == -np.inf:  # tied scores: attention is worth nothing
         H = 0.0
     if not (np.isfinite(norms2[0]) and np.isfinite(norms2[1]) and np.isfinite(Q)):
         return DIVERGED, 0.0, 0.0
     u, W = half_log(norms2[0]), half_log(norms2[1])
     if u == -np.inf and W == -np.inf:
         return ZERO_GRADIENT, 0.0, 0.0
-    row, gap = log.wanted[t], 0.0
+    row = log.wanted[t]
+    gap = nonopt = 0.0
     if row >= 0 or law.gap_power != 0.0:
-        gap = log_loss(law.loss, scores, s, Q)  # L* = 0
+        gap, _, nonopt = log_means(law.loss, scores, s, Q, 0.0)  # L* = 0: the gap is the loss
     sizes = joint_sizes(law, t, gap, (u, W), Q, H)
     if row >= 0:
         records = log.records
         records[row, LOG_LOSS] = records[row, LOG_GAP] = gap + Q
-        records[row, LOG_NONOPT] = log_nonopt(scores.top.shape[0], s)
+        records[row, LOG_NONOPT] = nonopt
         records[row, LOG_NORM] = log_hypot(u, W + H) + Q
         # not sizes - Q: what the rule itself gives keeps its digits however large Q is
         eta_u, eta_W = joint_sizes(law, t, gap + Q, (u + Q, W + Q + H), 0.0, 0.0)
@@ -228,20 +229,19 @@ def _make(sources: str):
                 fill(W, step, start, a, b)
                 softmax(law.loss, scores, W.x, s, a, b)
                 combine(W, s.p, start, a, b)
-            Q = scale_weights(scores, s)
+            Q, H = scale_weights(scores, s)
             norm2 = direction(W, s.weight, t % 2 == 1)
             update_least_softmax(log.progress, s, n)
-            row = log.wanted[t]
             if u is None:
-                status, f = fixed_step(law, scores, s, Q, norm2, log.records, row)
+                status, f = fixed_step(law, t, scores, s, (Q, H), norm2, log)
             else:
-                exponents = (decoder_weights(scores, s, u.weights), Q)
+                scales = (decoder_weights(scores, s, u.weights), Q + H)
                 norms2 = (direction(u, s.weight, t % 2 == 1), norm2)
-                status, f_u, f = joint_step(law, t, scores, s, exponents, norms2, log)
+                status, f_u, f = joint_step(law, t, scores, s, scales, norms2, log)
             if status != RUNNING:
                 return status, t
-            if row >= 0:
-                record_forms(W, u, log, row)
+            if log.wanted[t] >= 0:
+                record_forms(W, u, log, log.wanted[t])
             if t == last:
                 return RUNNING, t
             length = f * math.sqrt(max(norm2, 0.0))
