@@ -22,9 +22,8 @@ from ...dynamics.request import (
     require_room,
     resolve_svm,
 )
-from ...dynamics.subnormal import subnormals_as_zero
 from ...dynamics.trace import Trace
-from ...dynamics.train import advance, make_trace
+from ...dynamics.train import advance, make_trace, subnormals_as_zero
 from ...errors import RangeError
 from ...geometry.svm import SVMSolution
 from ...losses import Loss, as_loss

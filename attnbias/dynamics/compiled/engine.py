@@ -1,17 +1,17 @@
-"""The compiled engine: a problem on the CPU as arrays for `compiled_loop`."""
+"""The compiled engine: a problem on the CPU as arrays for `loop`."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 
-from ..rules import Rule
-from . import recording
-from .compiled_forms import STATE, Decoder, Dense, Factored, Span
-from .compiled_loop import Law, Log, loop
-from .compiled_softmax import Scores, Softmax
-from .joint_problem import JointProblem
-from .problem import Parameter, Problem
+from ...rules import Rule
+from .. import recording
+from ..joint_problem import JointProblem
+from ..problem import Parameter, Problem
+from .forms import STATE, Decoder, Dense, Factored, Span
+from .loop import Law, Log, loop
+from .softmax import Scores, Softmax
 
 BLOCK = 24576  # numbers of a block's tokens, 200 kB
 
@@ -75,7 +75,7 @@ def decoder(part: Parameter, weights: np.ndarray) -> Decoder:
 
 
 class CompiledEngine:
-    """`compiled_loop` on numpy views of CPU tensors, for W alone or with u.
+    """`loop` on numpy views of CPU tensors, for W alone or with u.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class CompiledEngine:
     rule : Rule
     coordinates : {"span", "factored", "dense"}
     wanted, records : arrays
-        As in `compiled_loop.Log`.
+        As in `loop.Log`.
     """
 
     name = "compiled"

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from .compiled_numbers import INLINE_SUM
-from .compiled_products import (
+from .arithmetic import (
+    INLINE_SUM,
     add_compensated,
     advance,
     dot,

@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .compiled_numbers import (
+from .arithmetic import (
     exponentials,
-    inline,
     inline_sum,
     jit,
     jit_sum,
@@ -76,7 +75,11 @@ class Softmax(NamedTuple):
     def of(cls, rows: int, sequences: int) -> Softmax:
         """Room for the softmax of so many rows."""
         N, n = (8 * (-(-size // 8)) for size in (rows, sequences))
-        return cls(*(np.zeros(N) for _ in range(4)), *(np.zeros(n) for _ in range(9)), *(np.zeros((3, n)) for _ in range(2)))
+        return cls(
+            *(np.zeros(N) for _ in range(4)),
+            *(np.zeros(n) for _ in range(9)),
+            *(np.zeros((3, n)) for _ in range(2)),
+        )
 
 
 @inline_sum
@@ -200,7 +203,7 @@ def scale_weights(scores, s):
         s.x[0, i] = s.base[i] + s.slope[i] - Q + s.log_rest[i]
         H = max(H, s.x[0, i])
     for i in range(n):
-        s.x[0, i] = s.x[0, i] - H if H > -np.inf else 0.0
+        s.x[0, i] = s.x[0, i] - H if -np.inf < H else 0.0
     exponentials(s.x[0], s.y[0])
     for i in range(n):
         s.weight[i] *= s.y[0, i] / n

@@ -10,17 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from . import recording
-from .compiled_forms import combine, direction, fill, measure, move
-from .compiled_numbers import OPTIONS, inline, inline_sum, log_add
-from .compiled_products import Step
-from .compiled_softmax import (
-    decoder_weights,
-    log_means,
-    scale_weights,
-    softmax,
-)
-from .recording import (
+from .. import recording
+from ..recording import (
     DIVERGED,
     LEAST_SO_FAR,
     LOG_GAP,
@@ -37,6 +28,14 @@ from .recording import (
     U_PATH,
     U_RECORDS,
     ZERO_GRADIENT,
+)
+from .arithmetic import OPTIONS, Step, inline, inline_sum, log_add
+from .forms import combine, direction, fill, measure, move
+from .softmax import (
+    decoder_weights,
+    log_means,
+    scale_weights,
+    softmax,
 )
 
 take_length, record_progress = inline(recording.take_length), inline(recording.record_progress)
@@ -138,7 +137,7 @@ def joint_sizes(law, t, gap, norms, Q, H):
     later = math.log(t + 1.0)
     if law.separate:
         u = -np.inf if u == -np.inf else power_law(law, gap, u, Q)
-        W = -np.inf if W == -np.inf else power_law(law, gap, W, Q + H)
+        W = -np.inf if -np.inf == W else power_law(law, gap, W, Q + H)
     else:
         u = power_law(law, gap, log_hypot(u, W + H), Q)
         W = u + H
@@ -154,12 +153,12 @@ def joint_step(law, t, scores, s, scales, norms2, log):
     norms of what is left of them. Returns (status, factor of w, factor of p).
     """
     Q, H = scales[0], scales[1] - scales[0]
-    if H == -np.inf:  # tied scores: attention is worth nothing
+    if -np.inf == H:  # tied scores: attention is worth nothing
         H = 0.0
     if not (np.isfinite(norms2[0]) and np.isfinite(norms2[1]) and np.isfinite(Q)):
         return DIVERGED, 0.0, 0.0
     u, W = half_log(norms2[0]), half_log(norms2[1])
-    if u == -np.inf and W == -np.inf:
+    if u == -np.inf and -np.inf == W:
         return ZERO_GRADIENT, 0.0, 0.0
     row = log.wanted[t]
     gap = nonopt = 0.0
@@ -177,7 +176,7 @@ def joint_step(law, t, scores, s, scales, norms2, log):
         records[row, RECORDS + scores.delta.shape[0] + LOG_U_STEP] = eta_u
     # a factor may be infinite; a gradient of zero moves nothing all the same
     f_u = math.exp(sizes[0]) if u > -np.inf else 0.0
-    f_W = math.exp(sizes[1]) if W > -np.inf else 0.0
+    f_W = math.exp(sizes[1]) if -np.inf < W else 0.0
     return RUNNING, f_u, f_W
 
 
@@ -249,7 +248,7 @@ def _make(sources: str):
                 length *= t + 1.0
             if not take_length(log.progress, length):
                 return DIVERGED, t
-            if u is not None:
+            if u is not None:  # noqa: SIM102 (by this alone numba leaves out what follows)
                 if not take_length(log.u_progress, f_u * math.sqrt(max(norms2[0], 0.0))):
                     return DIVERGED, t
             if law.averaging:
@@ -264,8 +263,7 @@ def _make(sources: str):
 
 def _digest() -> str:
     """Of all that the loop is compiled from; numba itself looks at the loop's own file alone."""
-    folder = Path(__file__).parent
-    files = [*sorted(folder.glob("compiled_*.py")), folder / "recording.py"]
+    files = [*sorted(Path(__file__).parent.glob("*.py")), Path(recording.__file__)]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
