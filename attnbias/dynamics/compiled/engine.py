@@ -155,10 +155,19 @@ def _iterate(part: Parameter, form) -> torch.Tensor:
 
 def law_of(problem: Problem | JointProblem, rule: Rule) -> Law:
     """`rule` as the loop has it."""
-    powers = (rule.log_scale, rule.gap_power, rule.norm_power, rule.log_max_step)
-    own = {"separate": not rule.common_step, "u_decay": rule.decay[0], "W_decay": rule.decay[1]}
-    floor = problem.log_floor_gap(rule)
-    return Law(problem.loss.compiled, *powers, floor, momentum=rule.momentum, **own)
+    return Law(
+        loss=problem.loss.compiled,
+        log_scale=rule.log_scale,
+        gap_power=rule.gap_power,
+        norm_power=rule.norm_power,
+        log_max_step=rule.log_max_step,
+        log_floor_gap=problem.log_floor_gap(rule),
+        momentum=float(rule.momentum),
+        averaging=False,
+        separate=not rule.common_step,
+        u_decay=float(rule.decay[0]),
+        W_decay=float(rule.decay[1]),
+    )
 
 
 def fixed_scores(problem: Problem) -> Scores:

@@ -38,14 +38,16 @@ from .softmax import (
     softmax,
 )
 
-take_length, record_progress = inline(recording.take_length), inline(recording.record_progress)
+take_length = inline(recording.take_length)
+record_accumulated = inline(recording.record_accumulated)
 
 
 class Law(NamedTuple):
     """A rule as the loop has it: step sizes from logs, by the power law of `Rule`.
 
-    loss : `EXPONENTIAL` or `LOGISTIC`; log_floor_gap : log(L* - loss floor); separate : whether
-    each gradient of joint training has its own norm; u_decay, W_decay : (p, q) of Eq. 10.
+    loss : `EXPONENTIAL` or `LOGISTIC`; log_floor_gap : log(L* - loss floor); averaging : whether
+    the speed is the mean of past directions, as in dual acceleration; separate : whether each
+    gradient of joint training has its own norm; u_decay, W_decay : (p, q) of Eq. 10.
     """
 
     loss: int
@@ -54,11 +56,11 @@ class Law(NamedTuple):
     norm_power: float
     log_max_step: float
     log_floor_gap: float
-    momentum: float = 0.0
-    averaging: bool = False
-    separate: bool = False
-    u_decay: float = 0.0
-    W_decay: float = 0.0
+    momentum: float
+    averaging: bool
+    separate: bool
+    u_decay: float
+    W_decay: float
 
 
 class Log(NamedTuple):
@@ -185,7 +187,9 @@ def record_forms(W, u, log, row):
     """Norms and alignment, what has accumulated, gaps and scores."""
     records, first = log.records, RECORDS + W.x.shape[0]
     records[row, NORM2], records[row, NORM2 + 1], records[row, NORM2 + 2] = measure(W)
-    record_progress(log.progress, W.x, records, row)
+    record_accumulated(log.progress, records, row)
+    for k in range(W.x.shape[0]):
+        records[row, RECORDS + k] = W.x[k]
     if u is not None:
         at = first + U_NORM2
         records[row, at], records[row, at + 1], records[row, at + 2] = measure(u)
@@ -261,13 +265,16 @@ def _make(sources: str):
     return loop
 
 
+def _sources() -> list[Path]:
+    return [*sorted(Path(__file__).parent.glob("*.py")), Path(recording.__file__)]
+
+
 def _digest() -> str:
     """Of all that the loop is compiled from; numba itself looks at the loop's own file alone."""
-    files = [*sorted(Path(__file__).parent.glob("*.py")), Path(recording.__file__)]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return hashlib.sha256(b"".join(file.read_bytes() for file in _sources())).hexdigest()
 
 
 try:
     loop = njit(**OPTIONS, cache=True)(_make(_digest()))
-except RuntimeError:  # nowhere to keep it
+except RuntimeError:  # numba found no place to keep it
     loop = njit(**OPTIONS)(_make(_digest()))
