@@ -11,8 +11,8 @@ import math
 import numpy as np
 from numba import njit
 
+from attnbias.dynamics.compiled.arithmetic import dot, symmetric_product
 from attnbias.dynamics.problem import Problem
-from attnbias.dynamics.products import dot, symmetric_product
 
 _FAST = {"reassoc", "contract", "nsz"}
 

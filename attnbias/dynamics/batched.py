@@ -10,7 +10,7 @@ import torch
 
 from .._validate import as_device
 from ..rules import Rule
-from . import batched_step, kernels, recording
+from . import batched_step, recording
 from .batched_setup import (
     fixed_of,
     places,
@@ -78,7 +78,7 @@ class BatchedRuns:
     Attributes
     ----------
     statuses : (S, R) array
-        RUNNING, ZERO_GRADIENT or DIVERGED of `kernels`; a stopped run stays as it is.
+        RUNNING, ZERO_GRADIENT or DIVERGED of `recording`; a stopped run stays as it is.
     steps : (S, R) array
         Iteration reached.
 
@@ -122,10 +122,10 @@ class BatchedRuns:
 
         At `last` the gradient is taken and recorded, but no step follows.
         """
-        if not (self.statuses == kernels.RUNNING).any():
+        if not (self.statuses == recording.RUNNING).any():
             return
         state = self.state
-        running = state.status == kernels.RUNNING
+        running = state.status == recording.RUNNING
         state.steps.copy_(state.steps.masked_fill(running, step))
         state.cursor.fill_(int((self.wanted[:step] >= 0).sum()))
         for plain, recorded in _stretches(self.wanted, step, last):

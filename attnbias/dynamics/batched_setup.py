@@ -9,11 +9,11 @@ import torch
 
 from .._validate import short
 from ..errors import DtypeError, MemoryLimitError, RangeError, ShapeError
+from ..losses import LOGISTIC
 from ..rules import Rule
-from . import elementary, kernels, recording
+from . import recording
 from .batched_softmax import Fixed
 from .batched_step import State
-from .engines import log_floor_gap
 from .problem import Problem
 from .request import require_floor
 
@@ -46,7 +46,7 @@ def _require_member(problem, rule) -> None:
             got=f"{type(problem).__name__} and {type(rule).__name__}",
             remedy="Problem.of(data, loss, W0), and GD, NGD or Polyak",
         )
-    if problem.loss.compiled not in (elementary.EXPONENTIAL, elementary.LOGISTIC):
+    if problem.loss.compiled is None:
         raise RangeError(
             "loss",
             expected="'exponential' or 'logistic' in batched runs",
@@ -167,9 +167,9 @@ def fixed_of(problems, rules, wanted: np.ndarray, device: torch.device) -> Fixed
         return table([getattr(rule, name) for rule in laws], S, R)
 
     ones = [_padded(problem, torch.ones_like(problem.initial_gaps)) for problem in first]
-    logistic = [problem.loss.compiled == elementary.LOGISTIC for problem in flat]
+    logistic = [problem.loss.compiled == LOGISTIC.compiled for problem in flat]
     spans = table([_padded(p, torch.stack(p.target_span)) for p in flat], S, R)
-    floors = [log_floor_gap(p, rule) for p, rule in zip(flat, laws, strict=True)]
+    floors = [p.log_floor_gap(rule) for p, rule in zip(flat, laws, strict=True)]
     return Fixed(
         gram=_grams(first, device),
         valid=table(ones, S, 1).unflatten(-1, first[0].scores.delta.shape) > 0,
@@ -208,7 +208,7 @@ def state_of(fixed: Fixed, records: np.ndarray) -> State:
         speed_g=speed.clone(),
         speed_beta=speed.clone(),
         **progress,
-        status=scalar(kernels.RUNNING, torch.int32),
+        status=scalar(recording.RUNNING, torch.int32),
         steps=scalar(0, torch.int64),
         records=torch.from_numpy(records).permute(2, 0, 1, 3).to(device, copy=True).contiguous(),
         cursor=torch.zeros(1, dtype=torch.int64, device=device),

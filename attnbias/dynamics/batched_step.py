@@ -14,8 +14,7 @@ from typing import NamedTuple
 import torch
 
 from .batched_softmax import Fixed, Softmax, log_mean, log_value, loss_gap, softmax_of
-from .kernels import DIVERGED, RUNNING, ZERO_GRADIENT
-from .recording import LONGEST_STEP
+from .recording import DIVERGED, LONGEST_STEP, RUNNING, ZERO_GRADIENT
 
 
 class State(NamedTuple):

@@ -1,4 +1,4 @@
-"""The two engines of joint training: compiled (CPU) and torch (any device, any loss)."""
+"""The torch engine of joint training (any device, any loss)."""
 
 from __future__ import annotations
 
@@ -8,83 +8,16 @@ import numpy as np
 import torch
 
 from ..rules import Rule
-from . import joint_loops, kernels, recording
+from . import recording
 from .coordinates import Dense, Span
-from .engines import Compiled, aligned, aligned_square, first_rows, see_softmax
+from .engines import see_softmax
 from .joint_problem import JointProblem
-from .problem import Parameter
+from .recording import DIVERGED, RUNNING, ZERO_GRADIENT
 from .softmax import JointState, joint_state, log_mean_nonopt, log_mean_of
-
-
-def log_below(rule: Rule) -> float:
-    """log of how far the rule's loss floor lies below L* = 0; -inf at 0 itself."""
-    return math.log(-rule.loss_floor) if rule.loss_floor else -math.inf
-
-
-class JointCompiledEngine(Compiled):
-    """The numba loops on numpy views of CPU tensors."""
-
-    def __init__(self, problem: JointProblem, rule: Rule, coordinates: str, wanted, records):
-        self.problem, self.coordinates = problem, coordinates
-        self.wanted, self.records = wanted, records
-        self.kind = problem.loss.compiled
-        law = [rule.log_scale, rule.gap_power, rule.norm_power, rule.log_max_step, 0.0]
-        self.rule = np.array([*law, log_below(rule), not rule.common_step, *rule.decay])
-        N, n = problem.N, problem.n
-        start, rows = first_rows(problem.W.rows), problem.W.rows
-        if coordinates == "dense":
-            self.loop = joint_loops.joint_dense_loop
-            tokens = (rows.differences, rows.queries, problem.u.rows.rows)
-            self.tokens = (start, *(aligned(part) for part in tokens))
-            unit_u = _padded(problem.u.unit_target)
-            self.target = (aligned_square(problem.W.unit_target), unit_u)
-            u = _padded(problem.u.start)
-            W = aligned_square(problem.W.start)
-            self.state = (W, _nothing(), u, np.zeros_like(u), _nothing())
-        else:
-            self.loop = joint_loops.joint_span_loop
-            self.tokens = (start, aligned(problem.W.gram), aligned(problem.u.gram))
-            self.target = (_span_target(problem.W), _span_target(problem.u))
-            self.state = (*_span_state(problem.W), *_span_state(problem.u))
-        bits = np.empty(max(N, n), np.int64)
-        rows_work = [np.empty(size) for size in (N, N, N, n + N, n + N)]
-        per_sequence = np.ones(kernels.ROWS * n + 3)
-        self.work = (*rows_work, per_sequence, bits, bits.view(np.float64))
-
-    def matrix(self) -> torch.Tensor:
-        """W."""
-        if self.coordinates == "dense":
-            d = self.problem.d
-            return torch.from_numpy(self.state[0][:d, :d].copy())
-        return _from_span(self.problem.W, self.state[2])
-
-    def decoder(self) -> torch.Tensor:
-        """u."""
-        if self.coordinates == "dense":
-            return torch.from_numpy(self.state[2][: self.problem.d].copy())
-        return _from_span(self.problem.u, self.state[8])
 
 
 def _nothing() -> np.ndarray:
     return np.array(recording.NOTHING_SO_FAR)
-
-
-def _padded(vector: torch.Tensor) -> np.ndarray:
-    return aligned(vector[None])[0]
-
-
-def _span_target(part: Parameter) -> tuple[np.ndarray, ...]:
-    values = (*part.target_span, part.start_scalars)
-    return tuple(value.contiguous().numpy() for value in values)
-
-
-def _span_state(part: Parameter) -> tuple[np.ndarray, ...]:
-    start = part.initial_gaps.numpy()
-    return (start.copy(), *(np.zeros_like(start) for _ in range(3)), start, _nothing())
-
-
-def _from_span(part: Parameter, coefficients: np.ndarray) -> torch.Tensor:
-    return part.start + part.rows.combine(torch.from_numpy(coefficients.copy()))
 
 
 class JointTorchEngine:
@@ -107,25 +40,25 @@ class JointTorchEngine:
             log_u, size_u, Q = self._decoder_gradient(state)
             log_W, size_W, H = self._matrix_gradient(state)
             if not (math.isfinite(Q) and math.isfinite(size_u) and math.isfinite(size_W)):
-                return kernels.DIVERGED, step
+                return DIVERGED, step
             if log_u == log_W == -math.inf:
-                return kernels.ZERO_GRADIENT, step
+                return ZERO_GRADIENT, step
             log_loss = float(log_mean_of(self.problem.loss.log_value(state.margin)))
-            gap = float(np.logaddexp(log_loss, log_below(self.rule)))
+            gap = float(np.logaddexp(log_loss, self.problem.log_floor_gap(self.rule)))
             eta_u, eta_W = self.rule.joint_log_step_sizes(step, gap, log_u, log_W)
             row = self.wanted[step]
             if row >= 0:
                 self._record(row, state, log_loss, np.logaddexp(2 * log_u, 2 * log_W) / 2, eta_W)
                 self._record_decoder(row, eta_u)
             if step == last:
-                return kernels.RUNNING, step
+                return RUNNING, step
             f_u = _exp(eta_u + Q) if size_u else 0.0
             f_W = _exp(eta_W + H) if size_W else 0.0
             if not (
                 recording.take_length(self.progress, f_W * size_W)
                 and recording.take_length(self.u_progress, f_u * size_u)
             ):
-                return kernels.DIVERGED, step
+                return DIVERGED, step
             self.W.move(f_W, 0.0)
             self.u.move(f_u, 0.0)
             step += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +12,8 @@ from ..data import Dataset
 from ..geometry.svm import SVMSolution
 from ..geometry.tokens import GapRows, gap_rows
 from ..losses import Loss
-from .problem import Parameter, padded_column
+from ..rules import Rule
+from .problem import Parameter, log_or_none, padded_column
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,3 +106,7 @@ class JointProblem:
         tokens = (self.u.rows.rows, self.W.rows.queries, self.W.rows.sequence)
         targets = (self.W.unit_target, self.u.unit_target)
         return (*tokens, self.W.start, self.u.start, *targets)
+
+    def log_floor_gap(self, rule: Rule) -> float:
+        """log of how far the rule's loss floor lies below L* = 0; -inf at 0 itself."""
+        return log_or_none(-rule.loss_floor) if rule.loss_floor else -math.inf

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from tqdm import tqdm
 
 from .._files import target_path
@@ -19,14 +21,21 @@ from ..data import Dataset
 from ..geometry.svm import SVMSolution, solve_u_svm
 from ..losses import Loss, as_loss
 from ..rules import Rule
-from . import kernels, recording
+from . import recording
 from .checkpoint import Checkpoint
-from .collect import finished, fixed_series, joint_series, matrix_series
-from .cost import choose_coordinates, choose_joint_coordinates
 from .engines import TorchEngine
 from .joint_problem import JointProblem
 from .problem import Problem
+from .recording import (
+    RUNNING,
+    STATUS,
+    finished,
+    fixed_series,
+    joint_series,
+    matrix_series,
+)
 from .request import (
+    choose_coordinates,
     choose_engine,
     initial_decoder,
     initial_matrix,
@@ -38,14 +47,8 @@ from .request import (
     require_room,
     resolve_svm,
 )
-from .subnormal import subnormals_as_zero
 from .trace import Trace
 
-STATUS = {
-    kernels.RUNNING: "completed",
-    kernels.ZERO_GRADIENT: "zero gradient",
-    kernels.DIVERGED: "diverged",
-}
 _CHUNK_SECONDS = 0.2  # between looks at the clock, the keyboard and the checkpoint
 
 
@@ -152,10 +155,8 @@ def train(
         problem = _fixed_problem(data, loss, start, rule, svm)
         columns = recording.RECORDS + problem.N
     require_room(len(recorded), columns)
-    if coordinates == "auto" and joint:
-        coordinates = choose_joint_coordinates(problem, steps)
-    elif coordinates == "auto":
-        coordinates = choose_coordinates(problem, steps, torch_only=loops is TorchEngine)
+    if coordinates == "auto":
+        coordinates = choose_coordinates(problem, steps, joint, factored=loops is not TorchEngine)
     records = np.full((len(recorded), columns), np.nan)
     run = loops(problem, rule, coordinates, record_rows(recorded, steps), records)
     keeper = Checkpoint(path, seconds, run, problem, rule, recorded)
@@ -196,13 +197,13 @@ def chunks(step: int, steps: int) -> Iterator[int]:
 
 def advance(run, steps: int, keeper, progress: bool) -> tuple[int, int]:
     """Run in chunks; a chunk's end changes no number."""
-    status, step = kernels.RUNNING, keeper.resume(steps)
+    status, step = RUNNING, keeper.resume(steps)
     with tqdm(total=steps, initial=step, disable=not progress, unit="step") as bar:
         for last in chunks(step, steps):
             status, reached = run.run(step, last)
             bar.update(reached - step)
             step = reached
-            finished = status != kernels.RUNNING or step == steps
+            finished = status != RUNNING or step == steps
             keeper.save(step, force=finished)
             if finished:
                 break
@@ -227,3 +228,20 @@ def make_trace(run, problem, data, rule, recorded, status, step, settings) -> Tr
         status=STATUS[status],
         meta={**settings, "provenance": provenance(data.X.device)},
     )
+
+
+@contextlib.contextmanager
+def subnormals_as_zero() -> Iterator[None]:
+    """Take subnormal results and operands as zero in this thread, until the block ends.
+
+    Late in a run the weight of an idle constraint falls through this range. Weights are held
+    relative to the largest of their sequence and logarithms beside them, so that what is lost
+    lies 290 digits below anything that is recorded.
+    """
+    tiny = torch.tensor(1e-310, dtype=torch.float64)
+    already = bool(tiny * 1.0 == 0.0)
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(already)

@@ -11,7 +11,7 @@ from ..._validate import require_flag, require_int
 from ...data import Dataset
 from ...dynamics import recording
 from ...dynamics.checkpoint import Checkpoint
-from ...dynamics.engines import CompiledEngine
+from ...dynamics.compiled import CompiledEngine
 from ...dynamics.problem import Problem
 from ...dynamics.request import (
     choose_engine,
@@ -22,14 +22,12 @@ from ...dynamics.request import (
     require_room,
     resolve_svm,
 )
-from ...dynamics.subnormal import subnormals_as_zero
 from ...dynamics.trace import Trace
-from ...dynamics.train import advance, make_trace
+from ...dynamics.train import advance, make_trace, subnormals_as_zero
 from ...errors import RangeError
 from ...geometry.svm import SVMSolution
 from ...losses import Loss, as_loss
 from ...rules import NGD, Rule
-from .loop import accelerated_loop
 
 
 def train_accelerated(
@@ -122,7 +120,7 @@ class AcceleratedEngine(CompiledEngine):
 
     def __init__(self, problem: Problem, rule: Rule, wanted, records):
         super().__init__(problem, rule, "span", wanted, records)
-        self.loop = accelerated_loop
+        self.law = self.law._replace(averaging=True)
 
 
 def _rule(step_size, max_step) -> Rule:

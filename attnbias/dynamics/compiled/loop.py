@@ -1,0 +1,280 @@
+"""The compiled training loop of the linear head: W alone or with u, in any coordinates."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from .. import recording
+from ..recording import (
+    DIVERGED,
+    LEAST_SO_FAR,
+    LOG_GAP,
+    LOG_LOSS,
+    LOG_NONOPT,
+    LOG_NORM,
+    LOG_STEP,
+    LOG_U_STEP,
+    NORM2,
+    PATH_SUM,
+    RECORDS,
+    RUNNING,
+    U_NORM2,
+    U_PATH,
+    U_RECORDS,
+    ZERO_GRADIENT,
+)
+from .arithmetic import OPTIONS, Step, inline, inline_sum, log_add
+from .forms import combine, direction, fill, measure, move
+from .softmax import (
+    decoder_weights,
+    log_means,
+    scale_weights,
+    softmax,
+)
+
+take_length = inline(recording.take_length)
+record_accumulated = inline(recording.record_accumulated)
+
+
+class Law(NamedTuple):
+    """A rule as the loop has it: step sizes from logs, by the power law of `Rule`.
+
+    loss : `EXPONENTIAL` or `LOGISTIC`; log_floor_gap : log(L* - loss floor); averaging : whether
+    the speed is the mean of past directions, as in dual acceleration; separate : whether each
+    gradient of joint training has its own norm; u_decay, W_decay : (p, q) of Eq. 10.
+    """
+
+    loss: int
+    log_scale: float
+    gap_power: float
+    norm_power: float
+    log_max_step: float
+    log_floor_gap: float
+    momentum: float
+    averaging: bool
+    separate: bool
+    u_decay: float
+    W_decay: float
+
+
+class Log(NamedTuple):
+    """What is kept of a run: records[wanted[t]] takes iteration t where wanted[t] >= 0."""
+
+    wanted: np.ndarray
+    records: np.ndarray
+    progress: np.ndarray
+    u_progress: np.ndarray
+
+
+@inline
+def power_law(law, gap, norm, Q):
+    """log eta_t + Q before the cap, from the logs of L - L* and the gradient's norm less Q.
+
+    The powers of NGD and Polyak sum to -1 with the gradient's own, so Q drops out exactly.
+    """
+    value = law.log_scale + (1.0 + law.gap_power + law.norm_power) * Q
+    if law.gap_power != 0.0:
+        value += law.gap_power * log_add(gap, law.log_floor_gap - Q)
+    if law.norm_power != 0.0:
+        value += law.norm_power * norm
+    return value
+
+
+@inline
+def half_log(norm2):
+    """log of the root, -inf for 0 and for what rounding left below it."""
+    return 0.5 * math.log(norm2) if norm2 > 0.0 else -np.inf
+
+
+@inline
+def log_hypot(a, b):
+    """log of the root of exp(2 a) + exp(2 b)."""
+    top = max(a, b)
+    if not np.isfinite(top):
+        return top
+    return top + 0.5 * math.log(math.exp(2 * (a - top)) + math.exp(2 * (b - top)))
+
+
+@inline
+def fixed_step(law, t, scores, s, scale, norm2, log):
+    """The factor of p in step t of W alone, and the record of the logs.
+
+    scale = (Q, H) of `scale_weights`; norm2 is the squared norm of the scaled gradient.
+    Returns (status, factor).
+    """
+    Q, H = scale
+    if not (np.isfinite(norm2) and np.isfinite(Q + H)):
+        return DIVERGED, 0.0
+    if norm2 <= 0.0:
+        return ZERO_GRADIENT, 0.0
+    row, records, norm = log.wanted[t], log.records, H + half_log(norm2)
+    loss = gap = nonopt = 0.0
+    if row >= 0 or law.gap_power != 0.0:
+        loss, gap, nonopt = log_means(law.loss, scores, s, 0.0, Q)
+    size = min(power_law(law, gap, norm, Q), law.log_max_step + Q)
+    if row >= 0:
+        records[row, LOG_LOSS] = loss
+        records[row, LOG_NONOPT] = nonopt
+        records[row, LOG_GAP] = gap + Q
+        records[row, LOG_NORM] = norm + Q
+        # not size - Q: what the rule itself gives keeps its digits however large Q is
+        records[row, LOG_STEP] = min(power_law(law, gap + Q, norm + Q, 0.0), law.log_max_step)
+    return RUNNING, math.exp(size + H)
+
+
+@inline
+def joint_sizes(law, t, gap, norms, Q, H):
+    """log eta_u + Q and log eta_W + Q + H: the factors of the scaled gradients, capped.
+
+    norms = (log|grad_u| - Q, log|grad_W| - Q - H). A gradient of zero that is to be divided by
+    its own norm gives no step: 0/0 = 0.
+    """
+    u, W = norms
+    later = math.log(t + 1.0)
+    if law.separate:
+        u = -np.inf if u == -np.inf else power_law(law, gap, u, Q)
+        W = -np.inf if -np.inf == W else power_law(law, gap, W, Q + H)
+    else:
+        u = power_law(law, gap, log_hypot(u, W + H), Q)
+        W = u + H
+    u, W = u - law.u_decay * later, W - law.W_decay * later
+    return min(u, law.log_max_step + Q), min(W, law.log_max_step + Q + H)
+
+
+@inline
+def joint_step(law, t, scores, s, scales, norms2, log):
+    """Factors of both scaled gradients in step t, and the record of the logs.
+
+    scales = (Q, Q + H), the logs taken out of the gradients of u and of W; norms2 the squared
+    norms of what is left of them. Returns (status, factor of w, factor of p).
+    """
+    Q, H = scales[0], scales[1] - scales[0]
+    if -np.inf == H:  # tied scores: attention is worth nothing
+        H = 0.0
+    if not (np.isfinite(norms2[0]) and np.isfinite(norms2[1]) and np.isfinite(Q)):
+        return DIVERGED, 0.0, 0.0
+    u, W = half_log(norms2[0]), half_log(norms2[1])
+    if u == -np.inf and -np.inf == W:
+        return ZERO_GRADIENT, 0.0, 0.0
+    row = log.wanted[t]
+    gap = nonopt = 0.0
+    if row >= 0 or law.gap_power != 0.0:
+        gap, _, nonopt = log_means(law.loss, scores, s, Q, 0.0)  # L* = 0: the gap is the loss
+    sizes = joint_sizes(law, t, gap, (u, W), Q, H)
+    if row >= 0:
+        records = log.records
+        records[row, LOG_LOSS] = records[row, LOG_GAP] = gap + Q
+        records[row, LOG_NONOPT] = nonopt
+        records[row, LOG_NORM] = log_hypot(u, W + H) + Q
+        # not sizes - Q: what the rule itself gives keeps its digits however large Q is
+        eta_u, eta_W = joint_sizes(law, t, gap + Q, (u + Q, W + Q + H), 0.0, 0.0)
+        records[row, LOG_STEP] = eta_W
+        records[row, RECORDS + scores.delta.shape[0] + LOG_U_STEP] = eta_u
+    # a factor may be infinite; a gradient of zero moves nothing all the same
+    f_u = math.exp(sizes[0]) if u > -np.inf else 0.0
+    f_W = math.exp(sizes[1]) if -np.inf < W else 0.0
+    return RUNNING, f_u, f_W
+
+
+@inline
+def record_forms(W, u, log, row):
+    """Norms and alignment, what has accumulated, gaps and scores."""
+    records, first = log.records, RECORDS + W.x.shape[0]
+    records[row, NORM2], records[row, NORM2 + 1], records[row, NORM2 + 2] = measure(W)
+    record_accumulated(log.progress, records, row)
+    for k in range(W.x.shape[0]):
+        records[row, RECORDS + k] = W.x[k]
+    if u is not None:
+        at = first + U_NORM2
+        records[row, at], records[row, at + 1], records[row, at + 2] = measure(u)
+        records[row, first + U_PATH] = log.u_progress[PATH_SUM]
+        for j in range(u.x.shape[0]):
+            records[row, first + U_RECORDS + j] = u.x[j]
+
+
+@inline_sum
+def update_least_softmax(progress, s, n):
+    """Keep the least softmax of an optimal token so far."""
+    least = progress[LEAST_SO_FAR]
+    for i in range(n):
+        least = min(least, s.opt[i])
+    progress[LEAST_SO_FAR] = least
+
+
+def _make(sources: str):
+    """The loop; a variable that it holds is part of the name under which numba keeps it."""
+
+    def loop(law, scores, s, W, u, log, stretch):
+        """Run iterations stretch[0] to stretch[1]; u is None where the decoder is fixed.
+
+        At the last one the gradient is taken and recorded, but no step follows.
+        Returns (status, step reached).
+        """
+        sources  # noqa: B018
+        t, last = stretch
+        n, start = scores.top.shape[0], scores.start
+        blocks = W.blocks
+        step = Step(False, 0.0, 0.0, 0.0)
+        f_u = 0.0
+        while True:
+            if u is not None:
+                move(u, Step(step.moving, 0.0, f_u, 0.0))
+            move(W, step)
+            for j in range(blocks):
+                block = blocks - 1 - j if t % 2 else j  # the cache holds the latest ones
+                a, b = block * n // blocks, (block + 1) * n // blocks
+                fill(W, step, start, a, b)
+                softmax(law.loss, scores, W.x, s, a, b)
+                combine(W, s.p, start, a, b)
+            Q, H = scale_weights(scores, s)
+            norm2 = direction(W, s.weight, t % 2 == 1)
+            update_least_softmax(log.progress, s, n)
+            if u is None:
+                status, f = fixed_step(law, t, scores, s, (Q, H), norm2, log)
+            else:
+                scales = (decoder_weights(scores, s, u.weights), Q + H)
+                norms2 = (direction(u, s.weight, t % 2 == 1), norm2)
+                status, f_u, f = joint_step(law, t, scores, s, scales, norms2, log)
+            if status != RUNNING:
+                return status, t
+            if log.wanted[t] >= 0:
+                record_forms(W, u, log, log.wanted[t])
+            if t == last:
+                return RUNNING, t
+            length = f * math.sqrt(max(norm2, 0.0))
+            if law.averaging:
+                length *= t + 1.0
+            if not take_length(log.progress, length):
+                return DIVERGED, t
+            if u is not None:  # noqa: SIM102 (by this alone numba leaves out what follows)
+                if not take_length(log.u_progress, f_u * math.sqrt(max(norms2[0], 0.0))):
+                    return DIVERGED, t
+            if law.averaging:
+                share = t / (t + 1.0)
+                step = Step(True, share, share * f, f)
+            else:
+                step = Step(True, law.momentum, f, 0.0)
+            t += 1
+
+    return loop
+
+
+def _sources() -> list[Path]:
+    return [*sorted(Path(__file__).parent.glob("*.py")), Path(recording.__file__)]
+
+
+def _digest() -> str:
+    """Of all that the loop is compiled from; numba itself looks at the loop's own file alone."""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in _sources())).hexdigest()
+
+
+try:
+    loop = njit(**OPTIONS, cache=True)(_make(_digest()))
+except RuntimeError:  # numba found no place to keep it
+    loop = njit(**OPTIONS)(_make(_digest()))
