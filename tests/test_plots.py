@@ -10,7 +10,6 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from attnbias import (
@@ -37,6 +36,7 @@ from book.plots import (
     plot_tokens_2d,
     plot_wall,
 )
+from tests.test_night import contrast
 from tools.chapters import ROOT
 
 
@@ -188,11 +188,6 @@ def test_deep_exponents_get_an_axis_of_their_own(result):
 # Looks
 
 
-def luminance(colour) -> float:
-    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
-    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-
 def test_rules_differ_in_colour_line_and_marker():
     looks = [plots.rule_style(label) for label in RULE_STYLES]
     for key in ("color", "linestyle", "marker"):
@@ -203,8 +198,7 @@ def test_rules_differ_in_colour_line_and_marker():
 
 def test_rules_stand_out_on_white():
     for label in RULE_STYLES:
-        contrast = 1.05 / (luminance(plots.rule_style(label)["color"]) + 0.05)
-        assert contrast > 2.9, label
+        assert contrast(plots.rule_style(label)["color"], "#ffffff") > 2.9, label
 
 
 @pytest.mark.parametrize(
@@ -228,7 +222,7 @@ def test_rules_of_joint_training_differ_and_stand_out():
         assert len({str(look[key]) for look in looks.values()}) == len(labels), key
     for label in labels:
         assert looks[label] == plots.rule_style(label)
-        assert 1.05 / (luminance(looks[label]["color"]) + 0.05) > 2.9, label
+        assert contrast(looks[label]["color"], "#ffffff") > 2.9, label
 
 
 def test_two_of_a_kind_look_different():

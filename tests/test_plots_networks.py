@@ -7,7 +7,6 @@ import warnings
 import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from attnbias import plots
@@ -18,6 +17,7 @@ from attnbias.nets import TrainingLog
 from attnbias.nets.log import CURVES
 from attnbias.plots.network_lines import OPTIMIZER_STYLES, PART_STYLES, network_styles
 from attnbias.plots.networks import PARTS
+from tests.test_night import contrast
 
 STEPS = np.arange(0, 110, 10)
 LABELS = ("SGD", "SNGD", "SPS", "Adam")
@@ -210,11 +210,6 @@ def test_the_grid_marks_what_was_chosen_and_what_diverged():
 # Looks
 
 
-def luminance(colour) -> float:
-    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
-    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-
 @pytest.mark.parametrize("own", [OPTIMIZER_STYLES, PART_STYLES])
 def test_looks_differ_in_colour_line_and_marker(own):
     assert PART_STYLES.keys() == PARTS.keys()
@@ -223,7 +218,7 @@ def test_looks_differ_in_colour_line_and_marker(own):
         assert len({str(look[key]) for look in looks.values()}) == len(looks), key
     for label, look in looks.items():
         least = 2.1 if label == "MLP" else 2.9  # orange, on a thick dashed line with crosses
-        assert 1.05 / (luminance(look["color"]) + 0.05) > least, label
+        assert contrast(look["color"], "#ffffff") > least, label
 
 
 def test_an_optimizer_looks_like_its_rule():
