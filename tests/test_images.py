@@ -83,7 +83,7 @@ def test_each_sample_has_its_note_and_its_checksum(filename, tmp_path, monkeypat
     blob, note = _sources.bundled(filename), _sources.FOLDER / f"{filename.split('.')[0]}.md"
     text = note.read_text()
     assert _sources.BUNDLED_SHA256[filename] in text and f"{len(blob):,} bytes" in text
-    assert "Licence" in text and "tools.make_samples" in text
+    assert "Licence" in text and "scripts.make_samples" in text
     assert any(entry.sha256 in text for entry in PACKAGES.values())
     monkeypatch.setattr(_sources, "FOLDER", tmp_path)
     with pytest.raises(MissingFileError, match="(?i)install attnbias again"):

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def clean_copy(target: Path, root: Path = ROOT) -> Path:
     """What a package is built from, without what an earlier build has left in the folder."""
     ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    for folder in ("attnbias", "tests", "tools"):
+    for folder in ("attnbias", "scripts", "tests", "tools"):
         shutil.copytree(root / folder, target / folder, ignore=ignore)
     for file in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(root / file, target / file)
@@ -65,7 +65,11 @@ def library_files(root: Path = ROOT) -> set[str]:
 def file_faults(found: list[str], wanted: set[str], wheel: bool) -> list[str]:
     """Files of the library that are not there, and files that have no business in a package."""
     faults = [f"missing: {name}" for name in sorted(wanted - set(found))]
-    foreign = [name for name in found if name.split("/")[0] in ("book", "tests", "tools", "_build")]
+    foreign = [
+        name
+        for name in found
+        if name.split("/")[0] in ("book", "scripts", "tests", "tools", "_build")
+    ]
     if wheel:
         own = [name for name in found if name.split("/")[0].endswith(".dist-info")]
         foreign += [name for name in found if name not in wanted and name not in own]

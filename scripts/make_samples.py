@@ -1,7 +1,7 @@
 """Make the small real samples in attnbias/data/files from the full data sets.
 
     attnbias fetch mnist cifar10 snli toxic minilm
-    python -m tools.make_samples
+    python -m scripts.make_samples
 
 Evenly spaced through each class in the order of the source, contents untouched. The result is the
 same, byte for byte, every time. `--check` compares with what is there and writes nothing.
@@ -22,7 +22,7 @@ from attnbias.data.packages import fetch
 from attnbias.nets.data.images import ImageSet, load_cifar10, load_mnist
 from attnbias.nets.data.sources import BUNDLED_SHA256, FOLDER
 from attnbias.nets.data.text import TextSet, load_nli, load_toxic
-from tools.make_mnist_subset import pack
+from scripts.make_mnist_subset import pack
 
 IMAGE_SPLITS = ("train", "test")
 TEXT_SPLITS = {"train": 1200, "validation": 300, "test": 500}

