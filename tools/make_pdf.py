@@ -35,8 +35,6 @@ from tools.browser import PATIENCE, open_browser  # noqa: E402
 from tools.chapters import toc_parts  # noqa: E402
 
 WIDTH = 635  # of the text in CSS pixels: 210 mm less two margins of 21 mm
-FEW = 600  # letters: a sixth of a full sheet
-SMALLER = "html { font-size: 13.6px; }"  # 14 in the print sheet: nobody sees the difference
 FONTS = Path(matplotlib.get_data_path(), "fonts", "ttf")  # letters that come with matplotlib
 FACES = {
     ("Book", "normal", "normal"): "STIXGeneral",
@@ -167,16 +165,6 @@ def print_page(tab: Page, file: Path, style: str) -> Printed:
     return Printed(file, printed, headings(file.read_text(encoding="utf8")), wide)
 
 
-def print_well(tab: Page, file: Path, style: str) -> Printed:
-    """Print a page, and smaller by a hair where little would be left for its last sheet."""
-    page = print_page(tab, file, style)
-    sheets = page.reader.pages
-    if len(sheets) == 1 or len(sheets[-1].extract_text()) > FEW:
-        return page
-    smaller = print_page(tab, file, style + SMALLER)
-    return smaller if len(smaller.reader.pages) < len(sheets) else page
-
-
 @contextmanager
 def paper() -> Iterator[Page]:
     """A tab of a browser that shows pages as paper does."""
@@ -194,7 +182,7 @@ def print_book(pages: list[tuple[str, list[Path]]], folder: Path) -> list:
             parts.append((caption, []))
             for file in files:
                 title = headings(file.read_text(encoding="utf8"))[0][1]
-                page = print_well(tab, file, paper_style(title, number))
+                page = print_page(tab, file, paper_style(title, number))
                 number += len(page.reader.pages)
                 parts[-1][1].append(page)
                 print(f"{file.stem}: to page {number - 1}", flush=True)
