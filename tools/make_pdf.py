@@ -12,7 +12,6 @@ import html
 import io
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import tomllib
@@ -33,6 +32,7 @@ from attnbias.errors import AttnBiasError, MissingFileError  # noqa: E402
 from tools.bind_pdf import Printed, bind, first_pages  # noqa: E402
 from tools.browser import PATIENCE, open_browser  # noqa: E402
 from tools.chapters import toc_parts  # noqa: E402
+from tools.origin import ask_git  # noqa: E402
 
 WIDTH = 635  # of the text in CSS pixels: 210 mm less two margins of 21 mm
 FONTS = Path(matplotlib.get_data_path(), "fonts", "ttf")  # letters that come with matplotlib
@@ -106,17 +106,9 @@ def edition(root: Path = ROOT) -> dict[str, str]:
     words = {"subtitle": "An executable book", "commit": "not from a git clone"}
     words |= {"title": config["title"], "author": config["author"], "version": project["version"]}
 
-    def git(*command: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(root), *command], capture_output=True, text=True, check=True
-        ).stdout.strip()
-
-    try:
-        changed = " with changes" if git("status", "--porcelain", "--untracked-files=no") else ""
-        date = git("log", "-1", "--date=format:%-d %B %Y", "--format=%cd")
-        words["commit"] = f"Commit {git('rev-parse', '--short=10', 'HEAD')}{changed}, {date}"
-    except (OSError, subprocess.CalledProcessError):
-        pass
+    if commit := ask_git(root, "log", "-1", "--date=format:%-d %B %Y", "--format=%h, %cd"):
+        changed = ask_git(root, "status", "--porcelain", "--untracked-files=no")
+        words["commit"] = f"Commit {commit}{', with changes' if changed else ''}"
     return {key: html.escape(value) for key, value in words.items()}
 
 

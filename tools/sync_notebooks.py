@@ -43,11 +43,7 @@ if "matplotlib.pyplot" in sys.modules:
 TAKE_OVER = "`python tools/sync_notebooks.py --text` puts it in"
 METADATA = {
     "jupytext": {"formats": "ipynb,md:myst"},
-    "kernelspec": {
-        "display_name": "Python 3 (ipykernel)",
-        "language": "python",
-        "name": "python3",
-    },
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
 
