@@ -8,8 +8,9 @@ import textwrap
 
 import nbformat
 import pytest
+from jupyter_cache import get_cache
 
-from tools import first_cell
+from tools import build_book, first_cell
 from tools.chapters import ROOT, is_notebook, notebook_sources, toc_files
 from tools.sync_notebooks import copy_text, differences, execute
 
@@ -166,6 +167,19 @@ def test_a_figure_is_recorded_as_a_small_picture_with_the_same_bytes(tmp_path):
     (picture,) = code_cells(source)[1].outputs
     assert set(picture.data) == {"image/png", "text/plain"}
     assert [cell.execution_count for cell in code_cells(source)] == [1, 2]
+
+
+@pytest.mark.slow
+def test_chapters_are_executed_into_the_cache_and_one_that_fails_is_left(tmp_path, monkeypatch):
+    sources = [tmp_path / name for name in ("a.md", "b.md")]
+    head = FIGURE.partition("```")[0]
+    for source, code in zip(sources, ("print(1)", "1 / 0"), strict=True):
+        source.write_text(f"{head}```{{code-cell}} ipython3\n{code}\n```\n", encoding="utf8")
+    monkeypatch.setattr(build_book, "EXECUTED", [tmp_path / "cache"])
+    monkeypatch.setattr(build_book, "notebook_sources", lambda: sources)
+    build_book.execute()
+    left = get_cache(str(tmp_path / "cache")).list_unexecuted()
+    assert [record.uri for record in left] == [str(sources[1])]
 
 
 def test_no_page_shows_the_first_cell():
