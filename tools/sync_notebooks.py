@@ -117,11 +117,8 @@ def copy_text(source: Path) -> str | None:
     if not stored or [c.source for c in code[0]] != [c.source for c in code[1]]:
         return f"{target.name}: code differs from {source.name}; execute it"
     for new, old in zip(*code, strict=True):
-        new.outputs, new.execution_count, new.metadata = (
-            old.outputs,
-            old.execution_count,
-            old.metadata,
-        )
+        new.update(outputs=old.outputs, metadata=old.metadata)
+        new.execution_count = old.execution_count
     write(notebook, target)
     return None
 
