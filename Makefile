@@ -60,12 +60,13 @@ lab: $(READY)  ## the chapters in JupyterLab; saving a notebook writes its .md a
 	$(VENV)/bin/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/book \
 		$(if $(filter 0,$(shell id -u)),--allow-root)  # in a container one is often root
 
-links: $(READY)  ## try every link that leads out, and list them in _build/links.txt (needs the network)
-	$(RUN) tools/check_links.py
+links: $(READY)  ## try every link of the built book that leads out (needs the network)
+	$(VENV)/bin/jupyter-book build . --builder linkcheck
 
-lint: $(READY)  ## style of the Python files, and the types of the public names
+lint: $(READY)  ## style of the Python files, which way imports go, and the types of the public names
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/lint-imports --no-cache
 	$(VENV)/bin/mypy
 
 format: $(READY)  ## put the Python files in that style

@@ -19,7 +19,7 @@ from ._validate import (
     require_int,
     require_shape,
 )
-from .data import Dataset
+from .dataset import Dataset
 from .errors import DtypeError, MissingDecoderError
 from .losses import Loss, as_loss
 

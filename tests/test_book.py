@@ -8,10 +8,11 @@ import textwrap
 
 import nbformat
 import pytest
+from jupyter_cache import get_cache
 
-from tools import first_cell
+from tools import build_book, first_cell
 from tools.chapters import ROOT, is_notebook, notebook_sources, toc_files
-from tools.sync_notebooks import copy_text, differences
+from tools.sync_notebooks import copy_text, differences, execute
 
 SOURCES = notebook_sources()
 IDS = [source.stem for source in SOURCES]
@@ -130,6 +131,54 @@ def test_a_missing_or_edited_first_cell_is_noticed_and_put_back(tmp_path):
         assert differences(copy) == []
     assert copy_text(copy) is None
     assert len(committed(copy).cells) == len(nbformat.reads(whole.decode(), as_version=4).cells)
+
+
+FIGURE = """---
+jupytext:
+  formats: ipynb,md:myst
+kernelspec:
+  display_name: Python 3 (ipykernel)
+  language: python
+  name: python3
+---
+
+```{code-cell} ipython3
+from attnbias import figures
+import matplotlib.pyplot as plt
+
+figures.style()
+```
+
+```{code-cell} ipython3
+plt.plot([1, 2]);
+```
+"""
+
+
+@pytest.mark.slow
+def test_a_figure_is_recorded_as_a_small_picture_with_the_same_bytes(tmp_path):
+    source, recorded = tmp_path / "a.md", []
+    source.write_text(FIGURE, encoding="utf8")
+    for _ in range(2):
+        execute(source)
+        recorded.append(source.with_suffix(".ipynb").read_bytes())
+    assert recorded[0] == recorded[1] and len(recorded[0]) < 20_000
+    (picture,) = code_cells(source)[1].outputs
+    assert set(picture.data) == {"image/png", "text/plain"}
+    assert [cell.execution_count for cell in code_cells(source)] == [1, 2]
+
+
+@pytest.mark.slow
+def test_chapters_are_executed_into_the_cache_and_one_that_fails_is_left(tmp_path, monkeypatch):
+    sources = [tmp_path / name for name in ("a.md", "b.md")]
+    head = FIGURE.partition("```")[0]
+    for source, code in zip(sources, ("print(1)", "1 / 0"), strict=True):
+        source.write_text(f"{head}```{{code-cell}} ipython3\n{code}\n```\n", encoding="utf8")
+    monkeypatch.setattr(build_book, "EXECUTED", [tmp_path / "cache"])
+    monkeypatch.setattr(build_book, "notebook_sources", lambda: sources)
+    build_book.execute()
+    left = get_cache(str(tmp_path / "cache")).list_unexecuted()
+    assert [record.uri for record in left] == [str(sources[1])]
 
 
 def test_no_page_shows_the_first_cell():

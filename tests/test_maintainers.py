@@ -101,7 +101,7 @@ def test_the_chapter_says_what_it_should_and_a_broken_one_is_noticed(chapter, tm
 
 def named_files(page: str = PAGE) -> set[str]:
     """Paths of the repository that the page names."""
-    found = set(re.findall(r"`((?:attnbias|book|tests|tools)/[\w./-]+)`", page))
+    found = set(re.findall(r"`((?:attnbias|book|scripts|tests|tools)/[\w./-]+)`", page))
     return found | set(re.findall(r"`((?:[A-Z]+|pyproject|_toc)\.\w+)`", page))
 
 

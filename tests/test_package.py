@@ -1,15 +1,19 @@
 """What is built holds the library, its data and its types, and nothing of the book."""
 
+import email
+import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
 import tomllib
 import zipfile
 from email.message import Message
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
-from tools import check_package
 from tools.chapters import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
@@ -25,31 +29,103 @@ HEAVY = (
 )
 
 
+def clean_copy(target: Path, root: Path = ROOT) -> Path:
+    """What a package is built from, without what an earlier build has left in the folder."""
+    ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for folder in ("attnbias", "scripts", "tests", "tools"):
+        shutil.copytree(root / folder, target / folder, ignore=ignore)
+    for file in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
+        shutil.copy(root / file, target / file)
+    return target
+
+
+def build(kind: str, target: Path) -> Path:
+    """Build an "sdist" or a "wheel" with the installed setuptools; returns the file."""
+    call = f"import sys, setuptools.build_meta as b; print(b.build_{kind}(sys.argv[1]))"
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", call, str(target.resolve())],
+            cwd=clean_copy(Path(folder, "clone")), capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    return target / done.stdout.splitlines()[-1]
+
+
+def names(package: Path) -> list[str]:
+    """The files inside, relative to the project."""
+    if package.suffix == ".whl":
+        return sorted(zipfile.ZipFile(package).namelist())
+    with tarfile.open(package) as archive:
+        inside = [member.name for member in archive.getmembers() if member.isfile()]
+    return sorted(name.split("/", 1)[1] for name in inside)
+
+
+def library_files(root: Path = ROOT) -> set[str]:
+    """What the library consists of: its modules, its type marker and its data."""
+    package = root / "attnbias"
+    files = [*package.rglob("*.py"), package / "py.typed", *package.glob("data/files/*")]
+    return {path.relative_to(root).as_posix() for path in files}
+
+
+def file_faults(found: list[str], wanted: set[str], wheel: bool) -> list[str]:
+    """Files of the library that are not there, and files that have no business in a package."""
+    faults = [f"missing: {name}" for name in sorted(wanted - set(found))]
+    foreign = [
+        name
+        for name in found
+        if name.split("/")[0] in ("book", "scripts", "tests", "tools", "_build")
+    ]
+    if wheel:
+        own = [name for name in found if name.split("/")[0].endswith(".dist-info")]
+        foreign += [name for name in found if name not in wanted and name not in own]
+    return faults + [f"foreign: {name}" for name in sorted(set(foreign))]
+
+
+def metadata(wheel: Path) -> Message:
+    """The METADATA of a wheel."""
+    archive = zipfile.ZipFile(wheel)
+    (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+    return email.message_from_bytes(archive.read(name))
+
+
+def metadata_faults(found: Message, project: dict) -> list[str]:
+    """Where the metadata say something else than pyproject.toml, or ask for too much."""
+    required = found.get_all("Requires-Dist", [])
+    plain = {str(Requirement(line)) for line in required if "extra ==" not in line}
+    wanted = {str(Requirement(line)) for line in project["dependencies"]}
+    faults = [f"version {found['Version']}"] if found["Version"] != project["version"] else []
+    if found["Requires-Python"] != project["requires-python"]:
+        faults.append(f"Python {found['Requires-Python']}")
+    if plain != wanted:
+        faults.append(f"a plain install asks for {sorted(plain)}")
+    return faults
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    return check_package.build("wheel", tmp_path_factory.mktemp("wheel"))
+    return build("wheel", tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory):
-    return check_package.build("sdist", tmp_path_factory.mktemp("sdist"))
+    return build("sdist", tmp_path_factory.mktemp("sdist"))
 
 
 def test_the_wheel_holds_the_library_and_nothing_else(wheel):
-    names = check_package.names(wheel)
-    assert check_package.file_faults(names, check_package.library_files(), wheel=True) == []
-    assert {"attnbias/py.typed", "attnbias/data/files/mnist01.npz"} <= set(names)
+    found = names(wheel)
+    assert file_faults(found, library_files(), wheel=True) == []
+    assert {"attnbias/py.typed", "attnbias/data/files/mnist01.npz"} <= set(found)
 
 
 def test_the_sdist_holds_the_library_without_tests_and_book(sdist):
-    names = check_package.names(sdist)
-    assert check_package.file_faults(names, check_package.library_files(), wheel=False) == []
-    assert {"pyproject.toml", "README.md", "LICENSE"} <= set(names)
+    found = names(sdist)
+    assert file_faults(found, library_files(), wheel=False) == []
+    assert {"pyproject.toml", "README.md", "LICENSE"} <= set(found)
 
 
 def test_the_wheel_asks_for_what_the_library_needs(wheel):
-    found = check_package.metadata(wheel)
-    assert check_package.metadata_faults(found, PROJECT) == []
+    found = metadata(wheel)
+    assert metadata_faults(found, PROJECT) == []
     assert set(found.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
 
 
@@ -61,11 +137,11 @@ def test_the_command_is_installed(wheel):
 
 def test_missing_and_foreign_files_are_noticed():
     wanted = {"attnbias/a.py", "attnbias/py.typed"}
-    names = ["attnbias/a.py", "tests/test_a.py", "attnbias/left_over.py"]
-    faults = check_package.file_faults(names, wanted, wheel=True)
+    found = ["attnbias/a.py", "tests/test_a.py", "attnbias/left_over.py"]
+    faults = file_faults(found, wanted, wheel=True)
     assert faults[0] == "missing: attnbias/py.typed"
     assert set(faults[1:]) == {"foreign: tests/test_a.py", "foreign: attnbias/left_over.py"}
-    assert "foreign: tests/test_a.py" in check_package.file_faults(names, wanted, wheel=False)
+    assert "foreign: tests/test_a.py" in file_faults(found, wanted, wheel=False)
 
 
 @pytest.mark.parametrize(
@@ -77,11 +153,11 @@ def test_other_metadata_are_noticed(field, value):
     found["Version"], found["Requires-Python"] = PROJECT["version"], PROJECT["requires-python"]
     for line in PROJECT["dependencies"]:
         found["Requires-Dist"] = line
-    assert check_package.metadata_faults(found, PROJECT) == []
+    assert metadata_faults(found, PROJECT) == []
     if field != "Requires-Dist":
         del found[field]
     found[field] = value
-    assert len(check_package.metadata_faults(found, PROJECT)) == 1
+    assert len(metadata_faults(found, PROJECT)) == 1
 
 
 def run_without(modules, code):

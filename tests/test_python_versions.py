@@ -10,7 +10,7 @@ import pytest
 
 from tools.chapters import ROOT, notebook_sources
 
-FOLDERS = ("attnbias", "tools", "tests", "benchmarks", "book/_ext")
+FOLDERS = ("attnbias", "scripts", "tools", "tests", "benchmarks", "book/_ext")
 OLDEST = (3, 11)
 # Modules that later versions no longer have (PEP 594, PEP 632, setuptools).
 GONE = {

@@ -61,8 +61,8 @@ def read(source: str):
     return publish_doctree(source, settings_overrides=strict | {"syntax_highlight": "none"})
 
 
-def rst(docstring: str, defaults=None) -> str:
-    return "\n".join(text.to_rst(inspect.cleandoc(docstring).split("\n"), SHORT, defaults))
+def rst(docstring: str) -> str:
+    return "\n".join(text.to_rst(inspect.cleandoc(docstring).split("\n"), SHORT))
 
 
 def test_the_reference_lists_every_name_of_the_packages():
@@ -173,32 +173,14 @@ def test_a_docstring_keeps_its_formulas_its_fields_and_its_examples():
         --------
         >>> 1 + 1
         2
-        """,
-        {"eta": "0.5"},
+        """
     )
     assert ":py:obj:`train <attnbias.train>`" in source and r"\|W\|" in source
     document = read(source)
     assert [block.astext() for block in document.findall(nodes.literal_block)] == ["a <= b * c"]
     assert [block.astext() for block in document.findall(nodes.doctest_block)]
     items = [item.astext() for item in document.findall(nodes.definition_list_item)]
-    assert items[1].startswith("eta") and "0.5" in items[1] and "How far." in items[1]
-
-
-@pytest.mark.parametrize(
-    ("defaults", "said"),
-    [
-        ({"n": "10", "T": "6", "d": "200"}, "int, defaults n=10, T=6, d=200"),
-        ({"n": "10", "T": "10", "d": "10"}, "int, default 10"),
-        ({"d": "200"}, "int, defaults d=200"),
-        ({}, "int"),
-    ],
-)
-def test_each_argument_has_its_own_default(defaults, said):
-    document = read(rst("Short.\n\nParameters\n----------\nn, T, d : int\n    Sizes.\n", defaults))
-    assert document.next_node(nodes.classifier).astext() == said
-    untyped = read(rst("Short.\n\nParameters\n----------\nn, T, d\n    As there.\n", defaults))
-    classifier = untyped.next_node(nodes.classifier)
-    assert (classifier.astext() if classifier else "int") == said.removeprefix("int, ")
+    assert items[1].startswith("eta") and "How far." in items[1]
 
 
 def test_fields_in_words_and_blocks_after_two_colons():

@@ -65,30 +65,25 @@ def mend_links(writer: PdfWriter, pages: list[Printed]) -> list[str]:
     known, lost = places(pages), []
     for page, start in zip(pages, first_pages(pages, 0), strict=True):
         for sheet in writer.pages[start : start + len(page.reader.pages)]:
-            kept = ArrayObject()
-            for reference in sheet.get("/Annots", []):
-                link = reference.get_object()
-                target = target_of(link, page.file) if link.get("/Subtype") == "/Link" else None
-                if target is not None:
-                    place = known.get(target) or known.get((target[0], ""))
-                    if place is None:
-                        lost.append(f"{page.file.name}: {target[0].name}#{target[1]}")
-                        continue
-                    lead(link, writer, place)
-                kept.append(reference)
-            if "/Annots" in sheet:
-                sheet[NameObject("/Annots")] = kept
+            links = [one.get_object() for one in sheet.get("/Annots", [])]
+            for link in [one for one in links if one.get("/Subtype") == "/Link"]:
+                target = target_of(link, page.file)
+                place = target and (known.get(target) or known.get((target[0], "")))
+                if place:
+                    link.pop("/A", None)
+                    link[NameObject("/Dest")] = destination(writer, place)
+                elif target:
+                    lost.append(f"{page.file.name}: {target[0].name}#{target[1]}")
+                    sheet["/Annots"].remove(link.indirect_reference)
     return lost
 
 
-def lead(link: DictionaryObject, writer: PdfWriter, place: Place) -> None:
-    """Let one link lead to a place of the bound book."""
+def destination(writer: PdfWriter, place: Place) -> ArrayObject:
+    """A place of the bound book, as a link names it."""
     sheet, top = place
-    height = NullObject() if top is None else FloatObject(top)
-    link.pop("/A", None)
-    link[NameObject("/Dest")] = ArrayObject(
-        [writer.pages[sheet].indirect_reference, NameObject("/XYZ"), NullObject(), height]
-        + [NullObject()]
+    height, null = NullObject() if top is None else FloatObject(top), NullObject()
+    return ArrayObject(
+        [writer.pages[sheet].indirect_reference, NameObject("/XYZ"), null, height, null]
     )
 
 

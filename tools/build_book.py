@@ -14,14 +14,16 @@ import sys
 from pathlib import Path
 
 import yaml
+from jupyter_cache import get_cache
+from jupyter_cache.executors import load_executor
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools.execute_chapters import fill  # noqa: E402
+from tools.chapters import notebook_sources  # noqa: E402
 from tools.figures_by_page import follow_pages  # noqa: E402
+from tools.finish_pages import finish_pages  # noqa: E402
 from tools.first_cell import version  # noqa: E402
-from tools.light_pages import light_pages  # noqa: E402
 from tools.origin import github_address, launch_ref  # noqa: E402
 from tools.set_formulas import set_formulas  # noqa: E402
 
@@ -58,16 +60,29 @@ def drop_if_moved(stamp: Path, now: str, folders: list[Path], reason: str) -> No
     stamp.write_text(now, encoding="utf8")
 
 
+def execute() -> None:
+    """Execute side by side the chapters that the cache lacks; jupyter-book takes one at a time.
+
+    It executes one that failed here again, and reports it as it always does.
+    """
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
+    cache, sources = get_cache(str(EXECUTED[0])), [str(path) for path in notebook_sources()]
+    for source in sources:
+        cache.add_nb_to_project(source, read_data={"name": "myst_nb_md", "type": "plugin"})
+    left = [record.uri for record in cache.list_unexecuted(filter_uris=sources)]
+    if left:
+        print(f"executing {len(left)} chapters", flush=True)
+        runner = load_executor("local-parallel", cache)
+        runner.run_and_cache(filter_uris=left, timeout=config["execute"]["timeout"])
+
+
 def main() -> int:
     library = digest("attnbias/**/*", "requirements/*.txt", "book/results/**/*")
     settings = digest("_config.yml", "_toc.yml", "book/_ext/*", "book/_static/*")
     settings += f" {github_address(ROOT)} {launch_ref(ROOT, version(ROOT))}"  # launch buttons
     drop_if_moved(BUILD / ".library", library, EXECUTED + READ, "the library has changed")
     drop_if_moved(BUILD / ".settings", settings, READ, "the book's settings have changed")
-    timeout = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))["execute"][
-        "timeout"
-    ]
-    fill(BUILD / ".jupyter_cache", timeout)
+    execute()
     jupyter_book = Path(sys.executable).with_name("jupyter-book")
     command = [str(jupyter_book), "build", ".", "-W", "-n", "--keep-going"]
     status = subprocess.run(command, cwd=ROOT, check=False).returncode
@@ -76,7 +91,7 @@ def main() -> int:
         return status
     follow_pages()
     set_formulas()
-    light_pages()
+    finish_pages()
     return 0
 
 

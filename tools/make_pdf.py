@@ -8,19 +8,20 @@ pages are then bound into one file, behind a title page and the contents.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import html
 import io
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib
 import yaml
+from playwright.sync_api import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -29,12 +30,11 @@ from pypdf import PdfReader  # noqa: E402
 
 from attnbias.errors import AttnBiasError, MissingFileError  # noqa: E402
 from tools.bind_pdf import Printed, bind, first_pages  # noqa: E402
-from tools.browser import Browser  # noqa: E402
+from tools.browser import PATIENCE, open_browser  # noqa: E402
 from tools.chapters import toc_parts  # noqa: E402
+from tools.origin import ask_git  # noqa: E402
 
 WIDTH = 635  # of the text in CSS pixels: 210 mm less two margins of 21 mm
-FEW = 600  # letters: a sixth of a full sheet
-SMALLER = "html { font-size: 13.6px; }"  # 14 in the print sheet: nobody sees the difference
 FONTS = Path(matplotlib.get_data_path(), "fonts", "ttf")  # letters that come with matplotlib
 FACES = {
     ("Book", "normal", "normal"): "STIXGeneral",
@@ -106,17 +106,9 @@ def edition(root: Path = ROOT) -> dict[str, str]:
     words = {"subtitle": "An executable book", "commit": "not from a git clone"}
     words |= {"title": config["title"], "author": config["author"], "version": project["version"]}
 
-    def git(*command: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(root), *command], capture_output=True, text=True, check=True
-        ).stdout.strip()
-
-    try:
-        changed = " with changes" if git("status", "--porcelain", "--untracked-files=no") else ""
-        date = git("log", "-1", "--date=format:%-d %B %Y", "--format=%cd")
-        words["commit"] = f"Commit {git('rev-parse', '--short=10', 'HEAD')}{changed}, {date}"
-    except (OSError, subprocess.CalledProcessError):
-        pass
+    if commit := ask_git(root, "log", "-1", "--date=format:%-d %B %Y", "--format=%h, %cd"):
+        changed = ask_git(root, "status", "--porcelain", "--untracked-files=no")
+        words["commit"] = f"Commit {commit}{', with changes' if changed else ''}"
     return {key: html.escape(value) for key, value in words.items()}
 
 
@@ -154,36 +146,35 @@ pre, code {{ font-family: Code; }} svg text {{ font-family: Rest; }}
 """
 
 
-async def print_page(browser: Browser, file: Path, style: str) -> Printed:
+def print_page(tab: Page, file: Path, style: str) -> Printed:
     """Open a page, make it ready for paper in this style, and print it."""
-    await browser.open(file, WIDTH)
+    tab.goto(file.resolve().as_uri(), timeout=PATIENCE)
     prepare = (ROOT / "tools/print_page.js").read_text(encoding="utf8")
-    wide = await browser.run(f"({prepare})({json.dumps(style)})")
+    wide = tab.evaluate(f"({prepare})({json.dumps(style)})")
     for what in wide:
         print(f"{file.name}: does not fit the page: {what}", flush=True)
-    printed = PdfReader(io.BytesIO(await browser.print()))
+    printed = PdfReader(io.BytesIO(tab.pdf(print_background=True, prefer_css_page_size=True)))
     return Printed(file, printed, headings(file.read_text(encoding="utf8")), wide)
 
 
-async def print_well(browser: Browser, file: Path, style: str) -> Printed:
-    """Print a page, and smaller by a hair where little would be left for its last sheet."""
-    page = await print_page(browser, file, style)
-    sheets = page.reader.pages
-    if len(sheets) == 1 or len(sheets[-1].extract_text()) > FEW:
-        return page
-    smaller = await print_page(browser, file, style + SMALLER)
-    return smaller if len(smaller.reader.pages) < len(sheets) else page
+@contextmanager
+def paper() -> Iterator[Page]:
+    """A tab of a browser that shows pages as paper does."""
+    with open_browser() as browser:
+        tab = browser.new_page(viewport={"width": WIDTH, "height": 1000})
+        tab.emulate_media(media="print")
+        yield tab
 
 
-async def print_book(pages: list[tuple[str, list[Path]]], folder: Path) -> list:
+def print_book(pages: list[tuple[str, list[Path]]], folder: Path) -> list:
     """Print every page, then the title and the contents: ``[(caption, printed pages), ...]``."""
     parts, number = [], 1
-    async with Browser() as browser:
+    with paper() as tab:
         for caption, files in pages:
             parts.append((caption, []))
             for file in files:
                 title = headings(file.read_text(encoding="utf8"))[0][1]
-                page = await print_well(browser, file, paper_style(title, number))
+                page = print_page(tab, file, paper_style(title, number))
                 number += len(page.reader.pages)
                 parts[-1][1].append(page)
                 print(f"{file.stem}: to page {number - 1}", flush=True)
@@ -191,7 +182,7 @@ async def print_book(pages: list[tuple[str, list[Path]]], folder: Path) -> list:
         front.write_text(FRONT.format(lines=contents(parts), **edition()), encoding="utf8")
         style = paper_style("Contents", numbers="lower-roman")
         style += "@page :first { @bottom-center { content: none; } }"
-        cover = await print_page(browser, front, style)
+        cover = print_page(tab, front, style)
     return [("", [cover]), *parts]
 
 
@@ -203,7 +194,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         pages = built_pages(chosen.site, toc_parts())
         with tempfile.TemporaryDirectory() as folder:
-            parts = asyncio.run(print_book(pages, Path(folder)))
+            parts = print_book(pages, Path(folder))
             writer = bind(parts, {key: html.unescape(word) for key, word in edition().items()})
         part = chosen.out.with_suffix(".part")
         writer.write(part)

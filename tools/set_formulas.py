@@ -8,7 +8,6 @@ keep their TeX, and MathJax sets it at the reader's.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import sys
@@ -21,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from attnbias.errors import AttnBiasError, MissingFileError  # noqa: E402
-from tools.browser import Browser  # noqa: E402
+from tools.browser import PATIENCE, open_browser  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
 KEPT = ROOT / "_build" / ".formulas.json"
@@ -41,15 +40,16 @@ LOADER = re.compile(
     r'\s*<script defer="defer" src="[^"]*tex-chtml\.js[^"]*"></script>'
 )
 CARDS = re.compile(r"(attnbiasCards\(.*?, )(\{.*\})(\)\n)", re.DOTALL)
-SET = """(async function (formulas, setting) {
+SET = """async ([formulas, setting]) => {
   const done = [];
+  await MathJax.startup.promise;
   for (const tex of formulas) {
     const display = tex.startsWith("\\\\["), inner = tex.slice(2, -2);
     const node = await MathJax.tex2chtmlPromise(inner, {display, ...setting});
     done.push(MathJax.startup.adaptor.outerHTML(node));
   }
   return done;
-})(%s, %s)"""
+}"""
 
 
 class FormulaError(AttnBiasError, ValueError):
@@ -76,7 +76,7 @@ def rewritten(text: str, change: Callable[[str], str]) -> str:
     return script[1] + json.dumps(cards, ensure_ascii=False, sort_keys=True) + script[3]
 
 
-async def set_all(formulas: list[str], site: Path) -> dict:
+def set_all(formulas: list[str], site: Path) -> dict:
     """Each formula in HTML, and the style sheet for all of them."""
     config = "{startup: {typeset: false}, options: {enableMenu: false}}"
     with tempfile.TemporaryDirectory() as folder:
@@ -86,11 +86,11 @@ async def set_all(formulas: list[str], site: Path) -> dict:
             f'<script src="{(site / MATHJAX).resolve().as_uri()}"></script>',
             encoding="utf8",
         )
-        async with Browser() as browser:
-            await browser.open(empty, 1280)
-            await browser.run("MathJax.startup.promise.then(() => 0)")
-            done = await browser.run(SET % (json.dumps(formulas), json.dumps(SETTING)))
-            style = await browser.run("MathJax.chtmlStylesheet().textContent")
+        with open_browser() as browser:
+            tab = browser.new_page()
+            tab.goto(empty.as_uri(), timeout=PATIENCE)
+            done = tab.evaluate(SET, [formulas, SETTING])
+            style = tab.evaluate("MathJax.chtmlStylesheet().textContent")
     for tex, html in zip(formulas, done, strict=True):
         if "merror" in html:
             raise FormulaError(
@@ -115,7 +115,7 @@ def set_formulas(site: Path = SITE, kept: Path = KEPT) -> int:
     missing = [tex for tex in wanted if tex not in known["set"]]
     if missing:
         try:
-            known = asyncio.run(set_all(sorted(set(wanted) | set(known["set"])), site))
+            known = set_all(sorted(set(wanted) | set(known["set"])), site)
         except MissingFileError:
             return 0
         kept.write_text(json.dumps(known), encoding="utf8")

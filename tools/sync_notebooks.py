@@ -32,14 +32,18 @@ TIMEOUT_S = 120
 # A kernel warns at its start that it talks to this process in the clear, which is so by design.
 QUIET = ["--IPKernelApp.log_level=ERROR"]
 MAKE_CELL = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}
+# Run behind each cell: a figure is recorded as a small picture, for Binder and readers of the
+# repository; the pages draw their own. So a change of the file is one that can be read.
+SMALL_PICTURES = """exec('''
+import sys
+if "matplotlib.pyplot" in sys.modules:
+    from matplotlib_inline.backend_inline import set_matplotlib_formats
+    set_matplotlib_formats("png", dpi=50, bbox_inches="tight", metadata={"Software": None})
+''', {})"""
 TAKE_OVER = "`python tools/sync_notebooks.py --text` puts it in"
 METADATA = {
     "jupytext": {"formats": "ipynb,md:myst"},
-    "kernelspec": {
-        "display_name": "Python 3 (ipykernel)",
-        "language": "python",
-        "name": "python3",
-    },
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
 
@@ -67,6 +71,11 @@ def execute(source: Path) -> str:
         resources={"metadata": {"path": str(source.parent)}},
         extra_arguments=QUIET,
     )
+
+    def shrink(cell, cell_index, execute_reply) -> None:
+        client.kc.execute(SMALL_PICTURES, silent=True, store_history=False)
+
+    client.on_cell_executed = shrink
     client.execute()
     target = source.with_suffix(".ipynb")
     write(notebook, target)
@@ -108,11 +117,8 @@ def copy_text(source: Path) -> str | None:
     if not stored or [c.source for c in code[0]] != [c.source for c in code[1]]:
         return f"{target.name}: code differs from {source.name}; execute it"
     for new, old in zip(*code, strict=True):
-        new.outputs, new.execution_count, new.metadata = (
-            old.outputs,
-            old.execution_count,
-            old.metadata,
-        )
+        new.update(outputs=old.outputs, metadata=old.metadata)
+        new.execution_count = old.execution_count
     write(notebook, target)
     return None
 

@@ -9,75 +9,32 @@ from __future__ import annotations
 
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
+from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
 
-WHOLE = {"math", "proof", "exercise", "citation"}  # classes of what is shown as a whole
+WHOLE = "div.math[id], div.proof[id], div.exercise[id], div.citation[id], figure[id]"
 LONGEST = 20_000  # characters: a card is a glance, not a page
-HEADING = re.compile(
-    r'<section[^>]* id="([^"]+)">\s*((?:<span id="[^"]+"></span>)*)<h\d>(.*?)</h\d>'
-    r"\s*(<p>.*?</p>)?",
-    re.DOTALL,
-)
-SIGNATURE = re.compile(r'<dt class="sig[^>]* id="([^"]+)">(.*?)</dt>\s*<dd>(<p>.*?</p>)', re.DOTALL)
-HEADERLINK = re.compile(r'<a class="headerlink".*?</a>', re.DOTALL)
-
-
-def is_card(tag: str, attributes: dict[str, str]) -> bool:
-    """Whether an element is shown as a whole: a formula, a box, an exercise, a figure, a work."""
-    classes = set((attributes.get("class") or "").split())
-    shown = tag == "figure" or (tag == "div" and bool(classes & WHOLE))
-    return shown and bool(attributes.get("id"))
-
-
-class Cutter(HTMLParser):
-    """Cuts the elements that are cards out of a page, as they are written there."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=False)
-        self.lines = [0]
-        for line in text.split("\n"):  # as HTMLParser counts
-            self.lines.append(self.lines[-1] + len(line) + 1)
-        self.open: list[list] = []  # of each card that is open: anchor, tag, start, depth
-        self.cards: dict[str, str] = {}
-        self.text = text
-        self.feed(text)
-
-    def reached(self) -> int:
-        line, column = self.getpos()
-        return self.lines[line - 1] + column
-
-    def handle_starttag(self, tag: str, attributes: list) -> None:
-        for card in self.open:
-            card[3] += tag == card[1]
-        named = dict(attributes)
-        if is_card(tag, named):
-            self.open.append([named["id"], tag, self.reached(), 1])
-
-    def handle_startendtag(self, tag: str, attributes: list) -> None:
-        """An element without an end opens nothing."""
-
-    def handle_endtag(self, tag: str) -> None:
-        for card in self.open:
-            card[3] -= tag == card[1]
-        for anchor, _, start, depth in self.open:
-            if depth == 0:
-                self.cards[anchor] = self.text[start : self.reached()] + f"</{tag}>"
-        self.open = [card for card in self.open if card[3]]
 
 
 def cut(body: str) -> dict[str, str]:
-    """The cards of a page by their anchors."""
-    cards = Cutter(body).cards
-    for section, spans, title, first in HEADING.findall(body):
-        for anchor in (section, *re.findall(r'id="([^"]+)"', spans)):
-            cards.setdefault(anchor, f"<p><strong>{title}</strong></p>{first}")
-    for anchor, signature, first in SIGNATURE.findall(body):
-        cards[anchor] = f"<p><code>{signature.strip()}</code></p>{first}"
-    short = {anchor: HEADERLINK.sub("", card) for anchor, card in cards.items()}
-    return {anchor: card for anchor, card in short.items() if len(card) <= LONGEST}
+    """The cards of a page by their anchors: headings, names, and what is shown as a whole."""
+    soup, cards = BeautifulSoup(body, "html.parser"), {}
+    for link in soup.select("a.headerlink"):
+        link.decompose()
+    for section in soup.select("section[id]"):
+        heading = section.find(re.compile("^h[1-6]$"), recursive=False)
+        first = heading and heading.find_next_sibling()
+        text = str(first) if first and first.name == "p" and not first.attrs else ""
+        for each in (section, *section.find_all("span", id=True, recursive=False)):
+            if heading:
+                cards[each["id"]] = f"<p><strong>{heading.decode_contents()}</strong></p>{text}"
+    for name in soup.select("dt.sig[id]"):
+        if first := name.find_next_sibling("dd").find("p", recursive=False):
+            cards[name["id"]] = f"<p><code>{name.decode_contents().strip()}</code></p>{first}"
+    cards |= {each["id"]: str(each) for each in soup.select(WHOLE)}
+    return {anchor: card for anchor, card in cards.items() if len(card) <= LONGEST}
 
 
 def write_cards(app: Sphinx, page: str, cards: dict[str, str]) -> None:

@@ -17,15 +17,7 @@ from html import escape
 from attnbias_cards import write_cards
 from docutils import nodes
 from docutils.statemachine import StringList
-from notation_source import (
-    HOME,
-    SOURCE,
-    Entry,
-    Notation,
-    NotationError,
-    read_notation,
-    to_html,
-)
+from notation_source import HOME, SOURCE, Entry, Notation, NotationError, read_notation, to_html
 from notation_tex import symbols_in, tokens
 from sphinx import addnodes
 from sphinx.application import Sphinx

@@ -50,18 +50,14 @@ class PredictError(AttnBiasError, ValueError):
 
 
 class Choice(NamedTuple):
-    """A range of numbers and the words for it."""
+    """A range of numbers, both ends counted, and the words for it."""
 
     low: float
     high: float
-    low_counts: bool
-    high_counts: bool
     words: str
 
     def holds(self, number: float) -> bool:
-        above = self.low <= number if self.low_counts else self.low < number
-        below = number <= self.high if self.high_counts else number < self.high
-        return above and below
+        return self.low <= number <= self.high
 
 
 def parse_choice(line: str) -> Choice:
@@ -70,13 +66,13 @@ def parse_choice(line: str) -> Choice:
     if match := BETWEEN.fullmatch(text):
         low, high = (float(end) for end in match.groups())
         if low < high:
-            return Choice(low, high, True, True, words or text)
+            return Choice(low, high, words or text)
     elif match := BEYOND.fullmatch(text):
         sign, end = match[1], float(match[2])
-        low = end if sign in {">", ">=", "="} else -math.inf
-        high = end if sign in {"<", "<=", "="} else math.inf
-        ends = sign in {">=", "="}, sign in {"<=", "="}
-        return Choice(low, high, *ends, words or f"{SAID[sign]} {match[2]}")
+        above, below = math.nextafter(end, math.inf), math.nextafter(end, -math.inf)
+        low = {">": above, "<": -math.inf, "<=": -math.inf}.get(sign, end)
+        high = {"<": below, ">": math.inf, ">=": math.inf}.get(sign, end)
+        return Choice(low, high, words or f"{SAID[sign]} {match[2]}")
     remedy = "write the range first, then ` | ` and its words"
     raise PredictError("a choice", expected=f"a range: {FORMS}", got=repr(line), remedy=remedy)
 
@@ -136,7 +132,7 @@ class Question(nodes.TextElement):
 
 
 class ChoiceNode(nodes.TextElement):
-    """One choice, with the name of its box, its place, and whether the run says it."""
+    """One choice, with the name of its box, its place, and a mark where the run says it."""
 
 
 class Answer(nodes.General, nodes.Element):
@@ -164,7 +160,8 @@ class Predict(SphinxDirective):
         box = Box(ids=[f"predict-{self.env.new_serialno('predict')}"])
         box += Question("", "", *self.inline(self.arguments[0]))
         for k, choice in enumerate(choices):
-            place = {"box": box["ids"][0], "place": k, "right": k == right}
+            mark = ' class="right"' if k == right else ""
+            place = {"box": box["ids"][0], "place": k, "mark": mark}
             box += ChoiceNode("", "", *self.inline(choice.words), **place)
         answer = Answer()
         answer += nodes.paragraph("", "", nodes.Text("The run gives "))
@@ -193,40 +190,21 @@ class Predict(SphinxDirective):
         return [*found, *messages]
 
 
-def visit_box(translator, node: Box) -> None:
-    translator.body.append(f'<fieldset class="predict" id="{node["ids"][0]}">')
+HTML = {  # what stands before and behind each part
+    Box: ('<fieldset class="predict" id="{0[ids][0]}">', "</fieldset>\n"),
+    Question: ('<legend><span class="title">Your prediction</span> ', "</legend>\n"),
+    ChoiceNode: (
+        '<label{0[mark]}><input type="radio" name="{0[box]}" value="{0[place]}" '
+        'autocomplete="off"><span>',
+        "</span></label>\n",
+    ),
+    Answer: ('<div role="status"><div class="answer">', "</div></div>\n"),
+}
 
 
-def depart_box(translator, node: Box) -> None:
-    translator.body.append("</fieldset>\n")
-
-
-def visit_question(translator, node: Question) -> None:
-    translator.body.append('<legend><span class="title">Your prediction</span> ')
-
-
-def depart_question(translator, node: Question) -> None:
-    translator.body.append("</legend>\n")
-
-
-def visit_choice(translator, node: ChoiceNode) -> None:
-    kind = ' class="right"' if node["right"] else ""
-    translator.body.append(
-        f'<label{kind}><input type="radio" name="{node["box"]}" value="{node["place"]}" '
-        'autocomplete="off"><span>'
-    )
-
-
-def depart_choice(translator, node: ChoiceNode) -> None:
-    translator.body.append("</span></label>\n")
-
-
-def visit_answer(translator, node: Answer) -> None:
-    translator.body.append('<div role="status"><div class="answer">')
-
-
-def depart_answer(translator, node: Answer) -> None:
-    translator.body.append("</div></div>\n")
+def writes(markup: str):
+    """A visitor that writes this, filled from the node."""
+    return lambda translator, node: translator.body.append(markup.format(node))
 
 
 def plainly(translator, node: nodes.Node) -> None:
@@ -235,13 +213,8 @@ def plainly(translator, node: nodes.Node) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("predict", Predict)
-    for node, *visitors in (
-        (Box, visit_box, depart_box),
-        (Question, visit_question, depart_question),
-        (ChoiceNode, visit_choice, depart_choice),
-        (Answer, visit_answer, depart_answer),
-    ):
+    for node, markup in HTML.items():
         plain = (plainly, plainly)
-        app.add_node(node, html=tuple(visitors), latex=plain, text=plain)
+        app.add_node(node, html=tuple(map(writes, markup)), latex=plain, text=plain)
     app.add_css_file("predict.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

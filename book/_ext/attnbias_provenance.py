@@ -20,11 +20,11 @@ from docutils.statemachine import StringList
 from provenance_source import (
     BOOK,
     HOME,
+    KEY,
     SOURCE,
     ProvenanceError,
     Words,
     claim_keys,
-    printed_sources,
     read_badge,
     read_words,
     used_on,
@@ -48,8 +48,8 @@ class Provenance:
 
     def __init__(self) -> None:
         self.entries = read_words()
-        self.pages, self.printed, self.claims = used_on(), printed_sources(), claim_keys()
-        validate(self.entries, self.pages, self.printed, self.claims)
+        self.pages, self.claims = used_on(), claim_keys()
+        validate(self.entries, self.pages, self.claims)
 
 
 def read_source(app: Sphinx) -> None:
@@ -130,7 +130,7 @@ class WordsTable(SphinxDirective):
         out = ["| entry | place in the paper | its words | stands behind |", "|---|---|---|---|"]
         for entry in sorted(state.entries.values(), key=lambda entry: entry.in_order):
             users = [anchor_of(page) for page in state.pages.get(entry.key, [])]
-            users += ["printed checks"] if entry.key in state.printed else []
+            users += [] if KEY.fullmatch(entry.key) else ["printed checks"]
             users += ["{ref}`chap-ledger`"] if entry.key in state.claims else []
             words = re.sub(r"([\\|*_$<\[{`])", r"\\\1", entry.words)
             name = f"[`{entry.key}`]{{#{entry.id}}}"

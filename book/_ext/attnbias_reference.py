@@ -178,20 +178,10 @@ class Commands(Generated):
         return out
 
 
-def defaults_of(obj) -> dict[str, str]:
-    """The default of each argument as the signature writes it."""
-    try:
-        parameters = inspect.signature(obj).parameters.values()
-    except (TypeError, ValueError):
-        return {}
-    plain = (p for p in parameters if p.default is not p.empty and p.default is not None)
-    return {p.name: repr(p.default) for p in plain if "<" not in repr(p.default)}
-
-
 def read_docstring(app: Sphinx, what: str, name: str, obj, options, lines: list[str]) -> None:
     """Autodoc's docstring as reStructuredText, with the statements before its first section."""
     reference = getattr(app, STATE)
-    text = to_rst(lines, reference.short, defaults_of(obj))
+    text = to_rst(lines, reference.short)
     said = reference.said(name)
     if said:
         first = next((k for k, line in enumerate(text) if line.startswith(".. rubric")), len(text))

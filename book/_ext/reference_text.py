@@ -107,7 +107,7 @@ def prose(lines: list[str], names: dict[str, str]) -> list[str]:
         elif NUMBERED.match(block[0]):
             out += numbered(block, names)
         elif any(indentation(line) for line in block) and not block[0].startswith(("* ", "- ")):
-            out += field_list("", block, names, {})
+            out += field_list("", block, names)
         else:
             bullet = re.match(r"[*-] ", block[0])
             text = inline("\n".join(block), names)
@@ -128,19 +128,8 @@ def fields(lines: list[str]) -> list[tuple[str, list[str]]]:
     return found
 
 
-def default_text(arguments: list[str], defaults: dict[str, str]) -> str:
-    """The default that all arguments of a field share, else each one's own."""
-    given = [defaults.get(argument) for argument in arguments]
-    if not any(given):
-        return ""
-    if len(set(given)) == 1:
-        return f"default ``{given[0]}``"
-    own = (f"``{key}={value}``" for key, value in zip(arguments, given, strict=True) if value)
-    return f"defaults {', '.join(own)}"
-
-
-def field_list(title: str, lines: list[str], names, defaults: dict[str, str]) -> list[str]:
-    """A definition list: name, type and default, and what it is."""
+def field_list(title: str, lines: list[str], names: dict[str, str]) -> list[str]:
+    """A definition list: name and type, and what it is."""
     out = []
     for head, description in fields(lines):
         name, colon, kind = head.partition(" : ")
@@ -148,8 +137,7 @@ def field_list(title: str, lines: list[str], names, defaults: dict[str, str]) ->
             name, kind = "", head
         terms = [f"**{escape(name)}**"] if name else []
         terms += [inline(kind, names) if "`" in kind else type_text(kind, names)] if kind else []
-        given = default_text(name.split(", "), defaults)
-        said = " : ".join(terms) + (", " if kind else " : ") * bool(given) + given
+        said = " : ".join(terms)
         body = prose(description, names)
         if any(line.strip() for line in body):
             out += [said, *("    " + line if line else "" for line in body)]
@@ -159,7 +147,7 @@ def field_list(title: str, lines: list[str], names, defaults: dict[str, str]) ->
     return out
 
 
-def to_rst(lines: list[str], names: dict[str, str], defaults: dict[str, str] | None = None):
+def to_rst(lines: list[str], names: dict[str, str]) -> list[str]:
     """A numpydoc docstring as reStructuredText.
 
     Parameters
@@ -168,15 +156,13 @@ def to_rst(lines: list[str], names: dict[str, str], defaults: dict[str, str] | N
         The docstring, dedented.
     names : dict
         Public names, by their last part and in full, to what they are documented as.
-    defaults : dict, optional
-        The default of each argument, as it is written.
     """
     out: list[str] = []
     for title, body in split_sections(lines):
         if title:
             out += [f".. rubric:: {title}", ""]
         if title in FIELDS:
-            out += field_list(title, body, names, defaults or {})
+            out += field_list(title, body, names)
         else:
             out += prose(body, names)
     return out

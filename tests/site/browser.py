@@ -1,22 +1,16 @@
-"""One page in the headless browser of `tools.browser`, step by step: keys, fingers, and waiting."""
+"""One page in the browser of `tools.browser`: keys, fingers, and waiting."""
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from attnbias.errors import MissingExtraError, MissingFileError
-from tools.browser import Browser
+from tools.browser import open_browser
 
-KEYS = {
-    "ArrowLeft": 37, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35, " ": 32,
-    "Tab": 9, "Escape": 27,
-}  # fmt: skip
-WAIT_S = 30
+WAIT_MS = 30_000
 
 
 def or_skip(find: Callable[[], str]) -> str:
@@ -31,61 +25,64 @@ class Page:
     """``with Page() as page``: a tab that shows one page of the built book."""
 
     def __enter__(self) -> Page:
-        self.loop, self.browser = asyncio.new_event_loop(), Browser()
-        try:
-            self._run(self.browser.__aenter__())
-        except BaseException:
-            self.loop.close()
-            raise
-        self.send("Page.enable")
+        self.opened = open_browser()
+        self.tab = self.opened.__enter__().new_page()
+        self.tab.set_default_timeout(WAIT_MS)
+        self.send = self.tab.context.new_cdp_session(self.tab).send
         return self
 
     def __exit__(self, *error) -> None:
-        self._run(self.browser.__aexit__(*error))
-        self.loop.close()
-
-    def send(self, method: str, **params) -> dict:
-        """Call a method of the protocol and wait for its answer."""
-        return self._run(self.browser.call(method, **params))
+        self.opened.__exit__(*error)
 
     def open(self, page: Path, width: int = 390, height: int = 844) -> None:
-        """Load a file and wait until it is complete."""
-        self.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
-        )  # fmt: skip
-        light = {"name": "prefers-color-scheme", "value": "light"}
-        self.send("Emulation.setEmulatedMedia", media="", features=[light])
-        self.send("Page.navigate", url=page.resolve().as_uri())
-        self.wait_for("document.readyState === 'complete' && location.protocol === 'file:'")
+        """Load a file and wait until it is complete; a narrow window is a phone's."""
+        self.send("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600,
+        })  # fmt: skip
+        self.paper(False)
+        self.tab.goto(page.resolve().as_uri())
+
+    def paper(self, printed: bool = True) -> None:
+        """Show the page as on paper, or on a screen."""
+        self.tab.emulate_media(media="print" if printed else "screen", color_scheme="light")
+
+    def scripts(self, run: bool) -> None:
+        """Whether pages run their scripts."""
+        self.send("Emulation.setScriptExecutionDisabled", {"value": not run})
 
     def evaluate(self, expression: str):
-        """The value of an expression on the page."""
-        return self._run(self.browser.run(expression))
+        """The value of an expression on the page; a promise is waited for."""
+        return self.tab.evaluate(expression)
 
     def wait_for(self, expression: str) -> None:
-        end = time.monotonic() + WAIT_S
-        while not self.evaluate(expression):
-            assert time.monotonic() < end, f"never true: {expression}"
-            time.sleep(0.02)
+        """Wait until an expression is true, also where another page is being loaded."""
+        self.tab.wait_for_function(expression, polling=20)
 
     def press(self, key: str, times: int = 1) -> None:
         """A key of the keyboard, on whatever has the focus."""
-        name = {"key": key, "code": key, "windowsVirtualKeyCode": KEYS[key]}
         for _ in range(times):
-            self.send("Input.dispatchKeyEvent", type="keyDown", **name)
-            self.send("Input.dispatchKeyEvent", type="keyUp", **name)
+            self.tab.keyboard.press(key)
 
     def point(self, x: float, y: float) -> None:
         """The mouse moved to a place."""
-        self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        self.tab.mouse.move(x, y)
+
+    def click(self, x: float, y: float) -> None:
+        """The mouse pressed at a place."""
+        self.tab.mouse.click(x, y)
 
     def touch(self, x: float, y: float) -> None:
         """A finger put down and lifted."""
-        self.send("Emulation.setTouchEmulationEnabled", enabled=True)
-        point = [{"x": x, "y": y}]
-        self.send("Input.dispatchTouchEvent", type="touchStart", touchPoints=point)
-        self.send("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        self.fingers(True)
+        self.send(
+            "Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]}
+        )
+        self.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
-    def _run(self, work):
-        return self.loop.run_until_complete(work)
+    def fingers(self, there: bool) -> None:
+        """Whether the screen can be touched."""
+        self.send("Emulation.setTouchEmulationEnabled", {"enabled": there})
+
+    def offline(self) -> None:
+        """Cut the network."""
+        self.tab.context.set_offline(True)

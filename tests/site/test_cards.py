@@ -31,11 +31,7 @@ pytestmark = pytest.mark.site
 def browser():
     or_skip(find_browser)
     with Page() as browser:
-        browser.send("Network.enable")
-        browser.send(
-            "Network.emulateNetworkConditions",
-            offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1,
-        )  # fmt: skip
+        browser.offline()
         yield browser
 
 
@@ -43,7 +39,7 @@ def browser():
 def chapter(browser):
     """The chapter on a desk, its formulas set."""
     assert CHAPTER.is_file(), f"{CHAPTER} is missing: run `make book`"
-    browser.send("Emulation.setTouchEmulationEnabled", enabled=False)
+    browser.fingers(False)
     browser.open(CHAPTER, width=1200, height=900)
     browser.wait_for("document.querySelector('a.symbol mjx-container') !== null")
     return browser
@@ -209,7 +205,7 @@ def test_nothing_of_it_is_printed(chapter):
     point_at(chapter, SYMBOL)
     chapter.evaluate("document.querySelector('.btn-notation-button').click()")
     chapter.wait_for(f"{SHEET}.matches(':popover-open')")
-    chapter.send("Emulation.setEmulatedMedia", media="print")
+    chapter.paper()
     for selector in ("#hover-card", "#notation-card"):
         shown = f"getComputedStyle(document.querySelector('{selector}')).display"
         assert chapter.evaluate(shown) == "none"
@@ -218,18 +214,19 @@ def test_nothing_of_it_is_printed(chapter):
 
 
 def test_without_scripts_a_symbol_is_a_link(chapter):
-    chapter.send("Emulation.setScriptExecutionDisabled", value=True)
+    chapter.scripts(False)
     try:
         chapter.open(CHAPTER)
         assert chapter.evaluate(f"getComputedStyle({SHEET}).display") == "none"
         href = chapter.evaluate(f'document.querySelector("{SYMBOL}").href')
         assert href == (SITE / "book/notation.html").as_uri() + "#sym-w-mm"
     finally:
-        chapter.send("Emulation.setScriptExecutionDisabled", value=False)
+        chapter.scripts(True)
 
 
 def test_a_missing_entry_would_be_noticed(chapter):
-    chapter.evaluate("(say => window.attnbiasCards = page => say(page, {}))(window.attnbiasCards)")
+    silent = "(say => { window.attnbiasCards = page => say(page, {}); })(window.attnbiasCards)"
+    chapter.evaluate(silent)
     chapter.point(*where(chapter, SYMBOL))
     chapter.evaluate("new Promise(done => setTimeout(done, 800))")
     assert not chapter.evaluate(OPEN)

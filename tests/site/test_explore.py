@@ -44,11 +44,7 @@ pytestmark = pytest.mark.site
 def browser():
     or_skip(find_browser)
     with Page() as browser:
-        browser.send("Network.enable")
-        browser.send(
-            "Network.emulateNetworkConditions",
-            offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1,
-        )  # fmt: skip
+        browser.offline()
         yield browser
 
 
@@ -227,7 +223,7 @@ def test_fits_a_phone_follows_a_finger_and_prints_its_first_picture(browser, nam
 
     moved = slider.move(1)
     assert moved != first[0]
-    browser.send("Emulation.setEmulatedMedia", media="print")
+    browser.paper()
     slider.ask("window.dispatchEvent(new Event('beforeprint'))")
     assert (slider.text, slider.ask("figure.querySelector('svg').outerHTML")) == first
     assert slider.ask("getComputedStyle(figure.querySelector('.control')).display") == "none"
@@ -247,14 +243,14 @@ def test_lines_take_the_colours_of_the_page(browser):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_without_scripts_a_picture_stands(browser, name):
-    browser.send("Emulation.setScriptExecutionDisabled", value=True)
+    browser.scripts(False)
     try:
         slider = Slider(browser, name)
         assert slider.ask("figure.querySelector('.control').hidden")
         assert slider.ask("figure.querySelector('svg').getBoundingClientRect().height") > 100
         assert NUMBER.search(slider.text)
     finally:
-        browser.send("Emulation.setScriptExecutionDisabled", value=False)
+        browser.scripts(True)
 
 
 @pytest.mark.parametrize("name", FIGURES)

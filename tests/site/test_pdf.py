@@ -1,6 +1,5 @@
 """Pages of the built book on paper: words, numbers, every glyph, figures as vectors."""
 
-import asyncio
 import json
 import re
 
@@ -34,7 +33,7 @@ def book(tmp_path_factory):
     or_skip(find_browser)
     folder = tmp_path_factory.mktemp("pdf")
     pages = make_pdf.built_pages(SITE, PAGES)
-    parts = asyncio.run(make_pdf.print_book(pages, folder))
+    parts = make_pdf.print_book(pages, folder)
     writer = make_pdf.bind(parts, make_pdf.edition())
     writer.write(folder / "book.pdf")
     return parts, PdfReader(folder / "book.pdf")
@@ -46,12 +45,8 @@ def broken(tmp_path_factory):
     or_skip(find_browser)
     file = tmp_path_factory.mktemp("broken") / "broken.html"
     file.write_text(BROKEN, encoding="utf8")
-
-    async def printed():
-        async with make_pdf.Browser() as browser:
-            return await make_pdf.print_page(browser, file, make_pdf.paper_style("Broken"))
-
-    return asyncio.run(printed())
+    with make_pdf.paper() as tab:
+        return make_pdf.print_page(tab, file, make_pdf.paper_style("Broken"))
 
 
 def text_of(reader):
@@ -132,10 +127,5 @@ def test_a_page_that_fails_is_named(tmp_path):
     or_skip(find_browser)
     file = tmp_path / "empty.html"
     file.write_text("<p>no article", encoding="utf8")
-
-    async def printed():
-        async with make_pdf.Browser() as browser:
-            await make_pdf.print_page(browser, file, json.dumps(""))
-
-    with pytest.raises(make_pdf.AttnBiasError, match="no error on it"):
-        asyncio.run(printed())
+    with pytest.raises(make_pdf.AttnBiasError, match="no error"), make_pdf.paper() as tab:
+        make_pdf.print_page(tab, file, json.dumps(""))

@@ -55,9 +55,7 @@ def middle(page, place):
 
 
 def click(page, place):
-    x, y = middle(page, place)
-    for kind in ("mousePressed", "mouseReleased"):
-        page.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+    page.click(*middle(page, place))
 
 
 def recorded_number():
@@ -113,18 +111,18 @@ def test_each_box_fits_and_is_named(page):
 
 
 def test_without_scripts_it_works_and_on_paper_the_answer_ends_the_box(browser):
-    browser.send("Emulation.setScriptExecutionDisabled", value=True)
+    browser.scripts(False)
     try:
         browser.open(PAGE, width=PHONE)
         assert not visible(browser)
         click(browser, 0)
         check_answer(browser, 0)
         browser.open(PAGE, width=DESK)
-        browser.send("Emulation.setEmulatedMedia", media="print")
+        browser.paper()
         assert visible(browser)
         assert ask(browser, "box.querySelector(':checked')") is None
     finally:
-        browser.send("Emulation.setScriptExecutionDisabled", value=False)
+        browser.scripts(True)
 
 
 def test_a_style_sheet_that_shows_the_answer_too_early_would_be_noticed(page):

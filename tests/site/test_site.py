@@ -31,7 +31,7 @@ LOADED = {
     "use": ["href", "xlink:href"],
 }
 NOT_LOADED_RELATIONS = {"canonical", "next", "prev", "search", "index", "author", "license", "up"}
-ELSEWHERE = {"http", "https", "mailto"}  # tools/check_links.py asks whether those live
+ELSEWHERE = {"http", "https", "mailto"}  # `make links` asks whether those live
 
 pytestmark = pytest.mark.site
 

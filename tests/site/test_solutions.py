@@ -8,7 +8,7 @@ from browser import Page, or_skip
 from tools.browser import find_browser
 from tools.chapters import ROOT
 
-CHAPTER = ROOT / "_build" / "html" / "book" / "chapters" / "one_picture.html"
+CHAPTER = ROOT / "_build" / "html" / "book" / "paper" / "one_picture.html"
 TITLE = "document.querySelector('.solution > .admonition-title')"
 CLOSED = f"{TITLE}.parentElement.classList.contains('toggle-hidden')"
 pytestmark = pytest.mark.site

@@ -1,34 +1,115 @@
-"""Pages of the built book are under 1 MB over the line, and its text stands still.
+"""Pages of the built book are under 1 MB over the line, and their text stands still.
 
-`make book` runs this after each build. `tools/measure_pages.py` prints the same numbers, and times
-on a slow phone, which no test holds to a bound: they depend on the machine.
+`make book` runs this after each build. The site is served with gzip, as any host of a book does.
 """
 
-import asyncio
+import gzip
 import random
 import re
+import threading
+from contextlib import contextmanager
+from functools import cache, partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from browser import or_skip
 
-from tools import measure_pages
-from tools.browser import find_browser
-from tools.chapters import toc_files
+from tools.browser import DRAWN, find_browser, open_browser
+from tools.chapters import ROOT, toc_files
 
+SITE = ROOT / "_build/html"
 HEAVIEST = 1_000_000  # bytes, unpacked files included: gzip only makes it better
 MOST_SHIFT = 0.02  # a fifth of what browsers call good; nearly all pages are below 0.002
 JUMPY = """<!doctype html><meta name="viewport" content="width=device-width"><p>above</p>
 <div id="late"></div><p style="height: 60vh">below</p><script src="big.js"></script>
 <script>addEventListener("load", () => requestAnimationFrame(() => setTimeout(() => {
 late.style.height = "200px"; }, 50)));</script>"""
+PACKED = {".html", ".css", ".js", ".svg", ".json", ".txt"}
+WATCH = """window.shifts = [];
+new PerformanceObserver(list => list.getEntries().forEach(e => e.hadRecentInput ||
+  shifts.push([e.startTime, e.value]))).observe({type: "layout-shift", buffered: true});"""
+SETTLED = """performance.now() - Math.max(...performance.getEntries().map(
+  each => each.startTime + each.duration)) > 100"""
+SCROLL = f"""(async () => {{
+  document.documentElement.style.scrollBehavior = "auto";
+  for (let y = 0; y < document.documentElement.scrollHeight; y += innerHeight) {{
+    scrollTo(0, y); await {DRAWN}; await {DRAWN};
+  }}
+  await new Promise(done => setTimeout(done, 200)); // observers are told late
+  const loaded = performance.getEntriesByType("navigation").concat(
+    performance.getEntriesByType("resource").filter(e => e.name.startsWith(origin)));
+  const sent = loaded.reduce((total, each) => total + each.encodedBodySize, 0);
+  return {{sent, files: loaded.length, shifts}};
+}})()"""
 
 pytestmark = pytest.mark.site
 
 
-def measured(names, site=measure_pages.SITE):
+class Packed(SimpleHTTPRequestHandler):
+    """Files of a folder, text as gzip, kept by the browser for an hour."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        path = Path(self.translate_path(self.path))
+        if not path.is_file():
+            return self.send_error(404)
+        packed = path.suffix in PACKED
+        body = _gzipped(path) if packed else path.read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Type", self.guess_type(str(path)))
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "max-age=3600")
+        if packed:
+            self.send_header("Content-Encoding", "gzip")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+@cache
+def _gzipped(path):
+    return gzip.compress(path.read_bytes(), 9)
+
+
+@contextmanager
+def served(site):
+    """The address of `site`, served from a thread."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Packed, directory=str(site))) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def layout_shift(shifts):
+    """The largest sum of shifts in a window of at most 5 s without a gap of 1 s, as CLS has it."""
+    worst = total = 0.0
+    begin = last = float("-inf")
+    for at, value in shifts:
+        if at - last > 1000 or at - begin > 5000:
+            begin, total = at, 0.0
+        total, last = total + value, at
+        worst = max(worst, total)
+    return worst
+
+
+def measured(names, site=SITE):
+    """Bytes sent, files and shift of each page, opened in a narrow window and scrolled through."""
     or_skip(find_browser)
-    found = asyncio.run(measure_pages.measure(names, site, slow=False))
-    return {name: each["first"] for name, each in found.items()}
+    found = {}
+    with open_browser() as browser, served(site) as address:
+        tab = browser.new_page(viewport={"width": 390, "height": 844})
+        tab.add_init_script(WATCH)
+        for name in names:
+            tab.goto(f"{address}/{name}.html")
+            tab.wait_for_function(SETTLED, polling=50)
+            each = tab.evaluate(SCROLL)
+            found[name] = each | {"shift": layout_shift(each["shifts"])}
+    return found
 
 
 def faults(found):
@@ -43,7 +124,7 @@ def faults(found):
 def book():
     """The ten largest pages, and every fourth of the others: all of them would take minutes."""
     names = toc_files()
-    by_size = sorted(names, key=lambda name: (measure_pages.SITE / f"{name}.html").stat().st_size)
+    by_size = sorted(names, key=lambda name: (SITE / f"{name}.html").stat().st_size)
     return measured(by_size[-10:] + by_size[:-10:4])
 
 
@@ -55,7 +136,7 @@ def test_no_page_is_heavy_and_none_jumps(book):
 def test_formulas_are_set_and_need_no_script():
     """With a browser at hand the build sets them, so no page brings MathJax."""
     or_skip(find_browser)
-    texts = {name: (measure_pages.SITE / f"{name}.html").read_text("utf8") for name in toc_files()}
+    texts = {name: (SITE / f"{name}.html").read_text("utf8") for name in toc_files()}
     assert [name for name, text in texts.items() if "tex-chtml.js" in text] == []
     assert sum(text.count("<mjx-container") for text in texts.values()) > 1000
     assert [name for name, text in texts.items() if "<mjx-merror" in text] == []
@@ -63,7 +144,7 @@ def test_formulas_are_set_and_need_no_script():
 
 def test_a_page_asks_for_one_style_sheet_and_few_scripts():
     for name in toc_files():
-        head = (measure_pages.SITE / f"{name}.html").read_text("utf8").partition("<body")[0]
+        head = (SITE / f"{name}.html").read_text("utf8").partition("<body")[0]
         assert len(re.findall(r'<link[^>]*rel="stylesheet"', head)) == 1, name
         assert re.findall(r"<script(?![^>]*defer)[^>]*src=[^>]*>", head) == [], name
 
@@ -75,3 +156,11 @@ def test_a_heavy_page_that_jumps_would_be_noticed(tmp_path):
     found = measured(["jumpy", "calm"], tmp_path)
     assert list(faults(found)) == ["jumpy"]
     assert found["jumpy"]["sent"] > HEAVIEST and found["jumpy"]["shift"] > MOST_SHIFT
+
+
+def test_shifts_are_summed_in_windows():
+    assert layout_shift([]) == 0
+    assert layout_shift([[0, 0.1], [500, 0.2]]) == pytest.approx(0.3)
+    assert layout_shift([[0, 0.1], [1600, 0.2]]) == pytest.approx(0.2)
+    steady = [[900 * k, 0.1] for k in range(8)]  # cut after 5 s
+    assert layout_shift(steady) == pytest.approx(0.6)

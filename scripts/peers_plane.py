@@ -1,6 +1,6 @@
 """Numbers of another repository's plane and local-convergence runs, beside which chapter 49 stands.
 
-python tools/peers_plane.py --checkout DIR --write book/results/peers_plane.json
+python scripts/peers_plane.py --checkout DIR --write book/results/peers_plane.json
 
 DIR is a checkout of umich-sota/TF-as-SVM. Its cells are run as they stand there, for fewer
 seeds and, in the plane, for more steps; nothing of them is kept here.
@@ -104,7 +104,7 @@ def main() -> None:
         "commit": commit,
         "what": (
             "the cells of visualization1, visualization2 and local_converge, run by"
-            " 'python tools/peers_plane.py --checkout DIR --write FILE'; in the plane"
+            " 'python scripts/peers_plane.py --checkout DIR --write FILE'; in the plane"
             f" {LONGER} steps in place of 2000, torch.manual_seed(0) before;"
             f" of the 100 seeds {len(SEEDS)}, torch.manual_seed(seed) before each"
         ),

@@ -1,6 +1,6 @@
 r"""Numbers of prompt attention from its authors' own code, for chapter 53 to set beside ours.
 
-    PYTHONPATH=SITE python tools/peers_prompt.py --checkout DIR \
+    PYTHONPATH=SITE python scripts/peers_prompt.py --checkout DIR \
         --write book/results/peers_prompt.json
 
 DIR is a checkout of ucr-optml/max_margin_attention; SITE holds cvxopt. Its module `base` imports
@@ -138,7 +138,7 @@ def main() -> None:
         "starts, losses and steps of its four notebooks: float32, 1000 steps of torch's SGD with "
         "each gradient divided by its norm. 'still_from' is the first step that moves p by less "
         "than a hundredth of the step size. Command: PYTHONPATH=SITE python "
-        "tools/peers_prompt.py --checkout DIR --write book/results/peers_prompt.json",
+        "scripts/peers_prompt.py --checkout DIR --write book/results/peers_prompt.json",
         "versions": {name: importlib.metadata.version(name) for name in ("torch", "numpy")}
         | {"cvxopt": __import__("cvxopt").__version__},
         "date": datetime.date.today().isoformat(),

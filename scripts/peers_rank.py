@@ -1,6 +1,6 @@
 """Ranks from the peers' own SVM code, for the chapter on ranks to set beside ours.
 
-    python tools/peers_rank.py --checkout DIR --write book/results/peers_rank.json
+    python scripts/peers_rank.py --checkout DIR --write book/results/peers_rank.json
 
 DIR is a checkout of umich-sota/TF-as-SVM. Its `W_svm_solver` is called as in its notebook svm_rank,
 with the solvers that cvxpy chooses, and once more in the nuclear norm with Clarabel, an
@@ -75,7 +75,7 @@ def main() -> None:
         "seeds; 'rank' is numpy's matrix_rank with the notebook's tolerance of 1e-7, also where "
         "the solver returns None; 'values' are singular values to two digits. "
         "'nuclear_clarabel' is the same with another solver than cvxpy's choice, SCS. Command: "
-        "python tools/peers_rank.py --checkout DIR --write book/results/peers_rank.json",
+        "python scripts/peers_rank.py --checkout DIR --write book/results/peers_rank.json",
         "versions": {name: importlib.metadata.version(name)
                      for name in ("cvxpy", "scs", "clarabel", "numpy", "torch")},
         "date": datetime.date.today().isoformat(),

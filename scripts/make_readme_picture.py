@@ -1,6 +1,6 @@
 """Draw the README's picture: Figure 2's alignment panel, five seeds.
 
-python tools/make_readme_picture.py
+python scripts/make_readme_picture.py
 """
 
 from __future__ import annotations

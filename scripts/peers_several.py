@@ -1,6 +1,6 @@
 """Run the several-token code of umich-sota/TF-as-SVM on the tokens of `make_relu_tokens`.
 
-    python -m tools.peers_several --checkout DIR --write book/results/peers_several.json
+    python -m scripts.peers_several --checkout DIR --write book/results/peers_several.json
 
 DIR is a checkout of that repository; its modules base.py and base_nonlinear.py are imported from
 there. They need cvxpy. The loop and the thresholds are those that its notebook describes.
@@ -108,7 +108,7 @@ def described(options, numbers) -> dict:
         "which draws as their notebook does; the start is that function's. Selected: softmax "
         "above 1e-3, left out: at most 1e-6. one, hard, fitted: 1 - cosine of W with their "
         "one-token SVM, with W_dir, and with W_fin + R W_dir. svm_norm: |W_dir|. Command: "
-        "python -m tools.peers_several --checkout DIR --write book/results/peers_several.json"
+        "python -m scripts.peers_several --checkout DIR --write book/results/peers_several.json"
         + (f" --seeds {options.seeds}" if options.seeds != 10 else ""),
         "versions": provenance()["versions"] | {"cvxpy": cvxpy.__version__},
         "date": datetime.date.today().isoformat(),

@@ -1,0 +1,1 @@
+"""What made recorded files: samples, other repositories' runs, pictures; not in the library."""
