@@ -1,4 +1,4 @@
-"""Two engines for one loop: compiled (CPU) and torch (any device, any loss).
+"""The compiled engine; the one in torch is in `coordinates`.
 
 An engine runs iterations `step` to `last`, fills its record rows, and can hand out and take
 back its whole state, which is what makes a resumed run equal to an unbroken one.
@@ -6,30 +6,13 @@ back its whole state, which is what makes a resumed run equal to an unbroken one
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import torch
 
 from ..rules import Rule
 from . import elementary, kernels, loops, recording
-from .coordinates import Dense, Span
+from .iteration import log_floor_gap
 from .problem import Problem
-from .softmax import log_loss_gap, log_mean_loss, log_mean_nonopt, softmax_state
-
-
-def log_floor_gap(problem: Problem, rule: Rule) -> float:
-    """log(L* - floor), -inf when the rule uses L* itself."""
-    if rule.loss_floor is None:
-        return -math.inf
-    if rule.loss_floor <= 0:
-        return float(np.logaddexp(problem.log_floor, _log(-rule.loss_floor)))
-    ratio = math.log(rule.loss_floor) - problem.log_floor
-    return problem.log_floor + _log(-math.expm1(ratio))
-
-
-def _log(value: float) -> float:
-    return math.log(value) if value > 0 else -math.inf
 
 
 def common_factor(problem: Problem) -> float:
@@ -47,19 +30,15 @@ def moderate(problem: Problem) -> bool:
 def rule_array(problem: Problem, rule: Rule, common: float) -> np.ndarray:
     """`rule` as `loops` has it."""
     law = [rule.log_scale, rule.gap_power, rule.norm_power, rule.log_max_step, rule.momentum]
-    return np.array([*law, log_floor_gap(problem, rule), moderate(problem), common])
+    return np.array(
+        [*law, log_floor_gap(problem.log_floor, rule.loss_floor), moderate(problem), common]
+    )
 
 
 def first_rows(rows) -> np.ndarray:
     """(n + 1,) where each sequence's rows begin, and the end."""
     counts = torch.bincount(rows.sequence, minlength=len(rows.queries))
     return np.concatenate([[0], counts.cumsum(0).numpy()])
-
-
-def see_softmax(progress: np.ndarray, state) -> None:
-    """Keep the least softmax of an optimal token so far."""
-    least = float(state.log_opt.amin().exp())
-    progress[recording.LEAST_SO_FAR] = min(least, progress[recording.LEAST_SO_FAR])
 
 
 def aligned(matrix: torch.Tensor) -> np.ndarray:
@@ -165,71 +144,3 @@ def span_arrays(problem: Problem) -> tuple[tuple, tuple]:
     zeros = (np.zeros(problem.N) for _ in range(5))
     state = (g0.copy(), *zeros, g0, np.array(recording.NOTHING_SO_FAR))
     return tuple(part.contiguous().numpy() for part in target), state
-
-
-class TorchEngine:
-    """The same iteration written with `logdomain`, on the device of the data."""
-
-    name = "torch"
-
-    def __init__(self, problem: Problem, rule: Rule, coordinates: str, wanted, records):
-        self.problem, self.rule, self.coordinates = problem, rule, coordinates
-        self.wanted, self.records = wanted, records
-        self.iterate = (Dense if coordinates == "dense" else Span)(problem)
-        self.log_floor_gap = torch.tensor(log_floor_gap(problem, rule), dtype=torch.float64)
-        self.progress = np.array(recording.NOTHING_SO_FAR)
-
-    def run(self, step: int, last: int) -> tuple[int, int]:
-        """Iterate; returns (status, step reached)."""
-        problem, rule = self.problem, self.rule
-        floor = self.log_floor_gap.to(problem.start.device)
-        while True:
-            gaps = torch.full_like(problem.scores.delta, torch.inf)
-            gaps[problem.rows.sequence, problem.column] = self.iterate.gaps()
-            state = softmax_state(gaps, problem.scores, problem.loss)
-            see_softmax(self.progress, state)
-            log_weight = state.log_weight[problem.rows.sequence, problem.column]
-            sign = state.sign[problem.rows.sequence, problem.column]
-            peak = log_weight.amax()
-            norm2 = self.iterate.set_direction(sign * (log_weight - peak).exp() / problem.n)
-            if not bool(torch.isfinite(norm2)):
-                zero = bool(peak == -torch.inf)
-                return (kernels.ZERO_GRADIENT if zero else kernels.DIVERGED), step
-            if bool(norm2 <= 0):
-                return kernels.ZERO_GRADIENT, step
-            log_norm = peak + 0.5 * norm2.log()
-            log_gap = log_loss_gap(state, problem.scores, problem.loss)
-            log_step = rule.log_step_size(torch.logaddexp(log_gap, floor), log_norm)
-            log_step = torch.as_tensor(log_step, dtype=torch.float64, device=gaps.device)
-            if self.wanted[step] >= 0:
-                self._record(self.wanted[step], state, log_gap, log_norm, log_step)
-            if step == last:
-                return kernels.RUNNING, step
-            factor = (log_step + peak).exp()
-            if not recording.take_length(self.progress, float(factor * norm2.sqrt())):
-                return kernels.DIVERGED, step
-            self.iterate.move(factor, rule.momentum)
-            step += 1
-
-    def _record(self, row, state, log_gap, log_norm, log_step) -> None:
-        problem = self.problem
-        mean = log_mean_nonopt(state)
-        loss = log_mean_loss(state, problem.scores, problem.loss)
-        softmax = torch.stack([loss, log_gap, log_norm, log_step, mean])
-        scalars = torch.cat([softmax, self.iterate.measure()]).cpu().numpy()
-        self.records[row, : len(scalars)] = scalars
-        gaps = self.iterate.gaps().cpu().numpy()
-        recording.record_progress(self.progress, gaps, self.records, row)
-
-    def state_arrays(self) -> dict:
-        tensors = {name: getattr(self.iterate, name).cpu().numpy() for name in self.iterate.STATE}
-        return tensors | {"progress": self.progress}
-
-    def restore(self, arrays: dict) -> None:
-        self.progress[...] = arrays["progress"]
-        for name in self.iterate.STATE:
-            like = getattr(self.iterate, name)
-            setattr(self.iterate, name, torch.from_numpy(arrays[name]).to(like))
-
-    def matrix(self) -> torch.Tensor:
-        return self.iterate.matrix()

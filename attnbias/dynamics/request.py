@@ -23,8 +23,9 @@ from ..geometry.solution import require_optimal
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss
 from ..rules import Rule
-from .engines import CompiledEngine, TorchEngine
-from .joint_engines import JointCompiledEngine, JointTorchEngine
+from .coordinates import JointTorchEngine, TorchEngine
+from .engines import CompiledEngine
+from .joint_engines import JointCompiledEngine
 from .problem import Parameter, Problem
 
 COORDINATES = ("auto", "dense", "factored", "span")

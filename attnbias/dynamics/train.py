@@ -21,8 +21,8 @@ from ..rules import Rule
 from . import kernels, recording
 from .checkpoint import Checkpoint
 from .collect import finished, fixed_series, joint_series, matrix_series
+from .coordinates import TorchEngine
 from .cost import choose_coordinates, choose_joint_coordinates
-from .engines import TorchEngine
 from .joint_problem import JointProblem
 from .problem import Problem
 from .request import (
