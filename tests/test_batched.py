@@ -31,7 +31,7 @@ from attnbias.dynamics.problem import Problem
 from attnbias.dynamics.recording import LOG_NONOPT, LOG_NORM, RECORDS
 from attnbias.dynamics.request import record_steps
 from attnbias.dynamics.softmax import Scores, softmax_state
-from attnbias.dynamics.train import STATUS
+from attnbias.dynamics.loop import STATUS
 from attnbias.errors import DtypeError, MemoryLimitError, RangeError, ShapeError
 from attnbias.geometry.tokens import GapRows
 from attnbias.losses import EXPONENTIAL, LOGISTIC, as_loss

@@ -16,7 +16,7 @@ from attnbias.dynamics.collect import finished, matrix_series
 from attnbias.dynamics.problem import Problem
 from attnbias.dynamics.recording import RECORDS
 from attnbias.dynamics.shared import SharedRuns
-from attnbias.dynamics.train import STATUS
+from attnbias.dynamics.loop import STATUS
 from attnbias.errors import RangeError, ShapeError
 from attnbias.losses import EXPONENTIAL, LOGISTIC
 

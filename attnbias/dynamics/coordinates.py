@@ -107,6 +107,7 @@ class Alone:
 
     name = "W alone"
     stops = True
+    least = "log_least_opt_score"
 
     def __init__(self, data: Problem, coordinates: str = "dense"):
         self.data, self.coordinates, self.loss = data, coordinates, data.loss
@@ -153,6 +154,7 @@ class Joint:
 
     name = "joint"
     stops = True
+    least = "log_least_opt_score"
 
     def __init__(self, data: JointProblem, coordinates: str = "dense"):
         self.data, self.coordinates, self.loss = data, coordinates, data.loss

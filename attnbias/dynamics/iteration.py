@@ -98,8 +98,9 @@ def _logaddexp(logs: torch.Tensor, other: float) -> torch.Tensor:
 class Differentiable(Protocol):
     """What the iteration asks of a problem.
 
-    start : the first iterate. loss : a Loss, or its name. stops : whether a gradient of zero ends
-    a run, with its status, or the iterate rests there. identity : tensors that tell the problem
+    name : in words. start : the first iterate. loss : a Loss, or its name. stops : whether a
+    gradient of zero ends a run, with its status, or the iterate rests there. least : the name
+    of what `Gradient.least` keeps. identity : tensors that tell the problem
     from another. coordinates : how an iterate is held, in words.
     """
 
@@ -190,11 +191,11 @@ class Iteration:
         """The problem's own names, and what a rule and its steps are known by."""
         steps = {"log_grad_norm": gradient.log_norm, "log_step_size": log_size}
         steps |= {"path_length": self.path, "longest_step": self.longest}
-        if len(self.path) == 1:
+        if len(self.path) == 1 and self.x.ndim == 2:  # one matrix, not a stack of one
             steps = {name: value[0] for name, value in steps.items()}
         values = steps | self.problem.record(self.x, gradient)
         if self.least is not None:
-            values["least"] = self.least
+            values[self.problem.least] = self.least
         return {name: np.array(_on_host(value)) for name, value in values.items()}
 
     def _record(self, row: int, gradient: Gradient, log_size: torch.Tensor) -> None:

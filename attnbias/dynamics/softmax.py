@@ -63,8 +63,15 @@ class SoftmaxState:
         """(n,) log(-l') at the margin."""
         return self.loss.log_slope(self.margin)
 
+    def part(self, chosen: slice) -> SoftmaxState:
+        """The state of some of the runs or records along the first axis."""
+        logs = (self.log_nonopt[chosen], self.log_opt[chosen], self.log_others[chosen])
+        scores = Scores(self.scores.top[chosen], self.scores.delta[chosen])
+        return SoftmaxState(*logs, scores, self.loss)
+
     @functools.cached_property
-    def _excess(self) -> tuple[torch.Tensor, torch.Tensor]:
+    def excess(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """(n, m) sign and log of c_k, the mean score minus the score of token k."""
         log_phi = torch.cat([self.log_opt[..., None], self.log_others], dim=-1)
         delta = self.scores.delta.expand(self.log_others.shape)
         lost = torch.cat([torch.zeros_like(delta[..., :1]), delta], dim=-1)  # top - score
@@ -74,12 +81,12 @@ class SoftmaxState:
     @property
     def sign(self) -> torch.Tensor:
         """(n, m) sign of p."""
-        return self._excess[0]
+        return self.excess[0]
 
     @functools.cached_property
     def log_weight(self) -> torch.Tensor:
         """(n, m) log |p|, with -grad L = mean over sequences of sum p z; -inf where scores tie."""
-        return self.log_slope[..., None] + self.log_others + self._excess[1]
+        return self.log_slope[..., None] + self.log_others + self.excess[1]
 
 
 def softmax_state(gaps: torch.Tensor, scores: Scores, loss: Loss) -> SoftmaxState:

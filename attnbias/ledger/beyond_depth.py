@@ -10,11 +10,12 @@ import torch
 
 from ..beyond.depth.checks import check_two_layers
 from ..beyond.depth.data import make_cue_pair, make_kindred, make_token_pairs
-from ..beyond.depth.dynamics import DepthTrace, train_two_layers
+from ..beyond.depth.dynamics import train_two_layers
 from ..beyond.depth.geometry import predicted_selection
 from ..beyond.depth.queries import contrary_pairs
-from ..beyond.heads.dynamics import HeadsTrace, train_heads
+from ..beyond.heads.dynamics import train_heads
 from ..checks import Check
+from ..dynamics.trace import Trace
 from ..rules import NGD
 from .claim import Claim, Finding, Refutation, judge
 from .tamper import altered
@@ -69,8 +70,8 @@ def _needs_two(e) -> Finding:
         data = make_cue_pair(length)
         best = (1 + math.exp(-1)) / 2
         W0 = _start(data.d, seed, 1.0, 1.0)
-        two = e.run(train_two_layers, data, NGD(0.5), 100, W0=W0, record=5)
-        one = e.run(train_heads, data, data.u[None], NGD(0.5), 100, W0=W0[:1], record=20)
+        two = e.run(train_two_layers, data, NGD(0.5), 100, W0=W0, record=6)
+        one = e.run(train_heads, data, data.u[None], NGD(0.5), 100, W0=W0[:1], record=21)
         checks += [
             Check("pairs that no single layer serves", len(contrary_pairs(data)), 1, ">="),
             Check("loss of two layers over its infimum", float(two.loss[-1]) / best, 1.01),
@@ -87,7 +88,7 @@ def _ends(e) -> Finding:
     checks = []
     for seed in range(100, 110):
         data = make_kindred(seed=seed)
-        run = e.run(train_two_layers, data, NGD(1.0), 300, record=5)
+        run = e.run(train_two_layers, data, NGD(1.0), 300, record=6)
         checks += check_two_layers(data, run)
     return judge(
         checks,
@@ -96,13 +97,13 @@ def _ends(e) -> Finding:
     )
 
 
-def _other_token(run: DepthTrace) -> np.ndarray:
+def _other_token(run: Trace) -> np.ndarray:
     """Layer one's attention on each token given to the next one."""
     return np.where((run.step > 0)[:, None, None], np.roll(run.log_attention, 1, axis=2),
                     run.log_attention)  # fmt: skip
 
 
-def _slower(run: DepthTrace) -> np.ndarray:
+def _slower(run: Trace) -> np.ndarray:
     """Layer one with half its logit gaps."""
     half = run.log_attention / 2
     return half - np.logaddexp.reduce(half, axis=2)[:, :, None]
@@ -121,11 +122,11 @@ BEYOND_DEPTH = (
         refuted_by=(
             Refutation(
                 "layer one selects the other token",
-                {"pair_runs": altered(DepthTrace, log_attention=_other_token)},
+                {"pair_runs": altered(Trace, log_attention=_other_token)},
             ),
             Refutation(
                 "layer one's gap grows half as fast",
-                {"pair_runs": altered(DepthTrace, log_attention=_slower)},
+                {"pair_runs": altered(Trace, log_attention=_slower)},
             ),
         ),
     ),
@@ -142,13 +143,13 @@ BEYOND_DEPTH = (
                 "two layers end at 0.9 of their loss at zero",
                 {
                     "train_two_layers": altered(
-                        DepthTrace, loss=lambda run: np.maximum(run.loss, 0.9)
+                        Trace, loss=lambda run: np.maximum(run.loss, 0.9)
                     )
                 },
             ),
             Refutation(
                 "one layer's loss falls below its value at zero",
-                {"train_heads": altered(HeadsTrace, loss=lambda run: 0.9 * run.loss)},
+                {"train_heads": altered(Trace, loss=lambda run: 0.9 * run.loss)},
             ),
         ),
     ),
@@ -163,7 +164,7 @@ BEYOND_DEPTH = (
         refuted_by=(
             Refutation(
                 "layer one selects another token in each sequence",
-                {"train_two_layers": altered(DepthTrace, log_attention=_other_token)},
+                {"train_two_layers": altered(Trace, log_attention=_other_token)},
             ),
         ),
     ),

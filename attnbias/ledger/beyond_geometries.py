@@ -8,11 +8,12 @@ import math
 
 import numpy as np
 
-from ..beyond.norms.dynamics import MatrixRun, train_adam, train_steepest
+from ..beyond.norms.dynamics import train_adam, train_steepest
 from ..beyond.norms.geometry import NORMS, norm_margin, solve_norm_svm
 from ..beyond.ranks.factors import make_factors, train_factors
 from ..checks import Check
 from ..data import make_example1
+from ..dynamics.trace import Trace
 from .claim import Claim, Finding, Refutation, judge
 from .tamper import altered, aside, each, swaps
 
@@ -32,7 +33,7 @@ def _instance(seed: int):
 
 
 @functools.cache
-def steepest_runs(seed: int) -> dict[str, MatrixRun]:
+def steepest_runs(seed: int) -> dict[str, Trace]:
     """A thousand short steps in each norm."""
     data, _ = _instance(seed)
     step_size = {norm: 0.05 if norm == "max" else 0.1 for norm in NORMS}
@@ -41,7 +42,7 @@ def steepest_runs(seed: int) -> dict[str, MatrixRun]:
 
 
 @functools.cache
-def factor_run(seed: int) -> MatrixRun:
+def factor_run(seed: int) -> Trace:
     """Factors of full width from a small start."""
     data, _ = _instance(seed)
     start = make_factors(data.d, data.d, seed=seed)
@@ -49,14 +50,14 @@ def factor_run(seed: int) -> MatrixRun:
 
 
 @functools.cache
-def adam_runs(seed: int) -> dict[float, MatrixRun]:
+def adam_runs(seed: int) -> dict[float, Trace]:
     """Adam at two multiples of the limiting speed."""
     data, best = _instance(seed)
     return {speed: train_adam(data, speed * SPEED / best["max"], 2000, betas=(0.9, 0.95),
                               record=[1000, 2000]) for speed in (0.9, 8.0)}  # fmt: skip
 
 
-def _shares(seed: int, run: MatrixRun, norm: str) -> list[float]:
+def _shares(seed: int, run: Trace, norm: str) -> list[float]:
     data, best = _instance(seed)
     return [norm_margin(data, W, norm) / best[norm] for W in run.W]
 
@@ -95,14 +96,14 @@ def _adam(e) -> Finding:
     return judge(checks, show="share at 0.9", note=f"beta_2 = 0.95, 2000 steps, {NOTE}")
 
 
-def _stalled(run: MatrixRun) -> MatrixRun:
+def _stalled(run: Trace) -> Trace:
     """The direction at the last record is that at the one before."""
     W = run.W.clone()
     W[-1] = W[-2] * (W[-1].norm() / W[-2].norm())
     return dataclasses.replace(run, W=W)
 
 
-_ASIDE = altered(MatrixRun, W=lambda run: aside(run.W, 0.1))
+_ASIDE = altered(Trace, W=lambda run: aside(run.W, 0.1))
 
 GEOMETRIES = (
     Claim(
@@ -119,7 +120,7 @@ GEOMETRIES = (
                        {"steepest_runs": swaps("max", "frobenius")}),
             Refutation("runs turn aside by 1 - cosine 0.1", {"steepest_runs": _ASIDE}),
             Refutation("runs stop turning after 500 steps",
-                       {"steepest_runs": each(_stalled, MatrixRun)}),
+                       {"steepest_runs": each(_stalled, Trace)}),
         ),
     ),
     Claim(
@@ -146,7 +147,7 @@ GEOMETRIES = (
         refuted_by=(
             Refutation("the slow and the fast run change places", {"adam_runs": swaps(0.9, 8.0)}),
             Refutation("gaps grow twice as fast",
-                       {"adam_runs": altered(MatrixRun, gaps=lambda run: 2 * run.gaps)}),
+                       {"adam_runs": altered(Trace, gaps=lambda run: 2 * run.gaps)}),
         ),
     ),
 )  # fmt: skip

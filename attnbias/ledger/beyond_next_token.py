@@ -9,10 +9,11 @@ import torch
 
 from ..beyond.next_token.checks import check_retrieval
 from ..beyond.next_token.data import NextTokenData, make_priorities
-from ..beyond.next_token.dynamics import NextTokenTrace, train_next_token
+from ..beyond.next_token.dynamics import train_next_token
 from ..beyond.next_token.geometry import priority_rows, solve_graph_svm
 from ..beyond.next_token.ties import soft_attention, soft_solution
 from ..checks import Check
+from ..dynamics.trace import Trace
 from ..rules import GD, NGD
 from .claim import Claim, Finding, Refutation, judge
 from .tamper import altered, aside
@@ -54,17 +55,17 @@ def tie(share_of_20: int, V: int = 3) -> NextTokenData:
 
 
 @functools.cache
-def tied_run(count: int, split: bool) -> NextTokenTrace:
+def tied_run(count: int, split: bool) -> Trace:
     """NGD on a tie, from off the balance where shares are equal."""
     data = tie(count)
     W0 = torch.zeros(3, 3).double()
     if count == 10:
         W0[0, 2], W0[1, 2] = 0.3, -0.3
     rows = priority_rows(data) if split else None
-    return train_next_token(data, NGD(ETA), 2000, split=rows, record=200, W0=W0)
+    return train_next_token(data, NGD(ETA), 2000, split=rows, record=201, W0=W0)
 
 
-def _late(e, count: int, split: bool = False) -> np.ndarray:
+def _late(e, count: int, split: bool = False) -> torch.Tensor:
     """Distances of the finite part from its target at the last twenty records."""
     data = tie(count)
     parts = e.run(tied_run, count, split).soft_parts(priority_rows(data))[-20:]
@@ -97,16 +98,16 @@ def _threshold(e) -> Finding:
     )  # fmt: skip
 
 
-def _settled(run: NextTokenTrace) -> np.ndarray:
+def _settled(run: Trace) -> torch.Tensor:
     """Late records without what they swing by: each its distance from the target shrunk."""
-    W = run.W.copy()
-    W[-40:, :2, 2] = W[-40:, :2, 2].mean(axis=0) + 0.1 * (W[-40:] - W[-40:].mean(axis=0))[:, :2, 2]
+    W = run.W.clone()
+    W[-40:, :2, 2] = W[-40:, :2, 2].mean(dim=0) + 0.1 * (W[-40:] - W[-40:].mean(dim=0))[:, :2, 2]
     return W
 
 
-def _swinging(run: NextTokenTrace) -> np.ndarray:
+def _swinging(run: Trace) -> torch.Tensor:
     """The two tied tokens half a step apart from where they are."""
-    W = run.W.copy()
+    W = run.W.clone()
     W[1:, 0, 2] += ETA / 2
     W[1:, 1, 2] -= ETA / 2
     return W
@@ -125,7 +126,7 @@ BEYOND_NEXT_TOKEN = (
         "check_retrieval(data, log, svm)",
         Refutation(
             "W turns aside by 1 - cosine 0.5",
-            {"train_next_token": altered(NextTokenTrace, W=lambda run: aside(run.W, 0.5))},
+            {"train_next_token": altered(Trace, W=lambda run: aside(run.W, 0.5))},
         ),
     ),
     _claim(
@@ -135,7 +136,7 @@ BEYOND_NEXT_TOKEN = (
         _swing,
         "run = runs[name] = train_next_token(tie, rule, steps, split=split)",
         Refutation("late swings are a tenth",
-                   {"tied_run": altered(NextTokenTrace, W=_settled)}),
+                   {"tied_run": altered(Trace, W=_settled)}),
     ),
     _claim(
         "next-token-split",
@@ -144,7 +145,7 @@ BEYOND_NEXT_TOKEN = (
         _split,
         "run = runs[name] = train_next_token(tie, rule, steps, split=split)",
         Refutation("the finite part stays half a step off",
-                   {"tied_run": altered(NextTokenTrace, W=_swinging)}),
+                   {"tied_run": altered(Trace, W=_swinging)}),
     ),
     _claim(
         "next-token-threshold",
@@ -155,7 +156,7 @@ BEYOND_NEXT_TOKEN = (
         Refutation(
             "the rarer label keeps a hundredth of the attention",
             {"train_next_token": altered(
-                NextTokenTrace, retrieved=lambda run: np.minimum(run.retrieved, 0.99))},
+                Trace, retrieved=lambda run: np.minimum(run.retrieved, 0.99))},
         ),
     ),
 )  # fmt: skip

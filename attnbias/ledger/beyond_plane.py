@@ -9,7 +9,6 @@ import torch
 
 from ..beyond.exponents.transient import settling_rate
 from ..beyond.local.geometry import check_locally_optimal, selected_tokens
-from ..beyond.norms.dynamics import MatrixRun
 from ..beyond.norms.geometry import solve_norm_svm
 from ..beyond.norms.matrices import train_matrices
 from ..beyond.plane.data import free_starts, make_plane_pair
@@ -18,6 +17,7 @@ from ..beyond.ranks.factors import make_factors, train_factors
 from ..checks import Check
 from ..data.cross_attention import make_free_queries
 from ..dynamics.alignment import alignment_error
+from ..dynamics.trace import Trace
 from ..geometry.svm import solve_w_svm
 from ..rules import NGD
 from .claim import Claim, Finding, Refutation, judge
@@ -56,12 +56,12 @@ def _nuclear(tokens: int):
 
 
 @functools.cache
-def plane_factors(tokens: int, seed: int) -> dict[str, MatrixRun]:
+def plane_factors(tokens: int, seed: int) -> dict[str, Trace]:
     """Factors of one start, their gradients divided together or each by its own norm."""
     data, _ = _nuclear(tokens)
     return {how: train_factors(data, *make_factors(2, 2, seed=seed), 0.3, 3400, loss="logistic",
                                record=[350, 700, 1400, 3400], normalise=how)
-            for how in ("together", "each")[:1 + (tokens == 3)]}  # fmt: skip
+            for how in ("shared", "separate")[:1 + (tokens == 3)]}  # fmt: skip
 
 
 def _factor_exponents(e) -> Finding:
@@ -70,7 +70,7 @@ def _factor_exponents(e) -> Finding:
         data, svm = _nuclear(tokens)
         expected, ratios = factor_modes(data, svm).exponent, []
         for seed in STARTS:
-            W = e.run(plane_factors, tokens, seed)["together"].W.numpy()
+            W = e.run(plane_factors, tokens, seed)["shared"].W.numpy()
             error, size = alignment_error(W, svm.weights), np.linalg.norm(W, axis=(1, 2)) ** 0.5
             exponent = -np.log(error[-1] / error[-2]) / np.log(size[-1] / size[-2])
             ratios.append(float(exponent) / expected)
@@ -86,7 +86,7 @@ def _each_turns(e) -> Finding:
     for seed in STARTS:
         runs = e.run(plane_factors, 3, seed)
         ends = {how: alignment_error(run.W.numpy(), svm.weights) for how, run in runs.items()}
-        for how, bound, sense in (("together", 1.0, "<="), ("each", 1.5, ">=")):
+        for how, bound, sense in (("shared", 1.0, "<="), ("separate", 1.5, ">=")):
             rise = float(ends[how][-1] / ends[how].min())
             checks.append(Check(f"1 - cosine divided {how}, last over least", rise, bound, sense))
     return judge(
@@ -99,7 +99,7 @@ def _claim(key: str, text: str, find, calls: str, *refuted_by) -> Claim:
     return Claim(key, text, "ours", "chap-plane", "d", find, calls, refuted_by)
 
 
-_ASIDE = altered(MatrixRun, W=lambda run: aside(run.W, 0.01))
+_ASIDE = altered(Trace, W=lambda run: aside(run.W, 0.01))
 
 BEYOND_PLANE = (
     _claim(
@@ -128,6 +128,6 @@ BEYOND_PLANE = (
         "away from the nuclear SVM; dividing them together does not.",
         _each_turns,
         "run = train_factors(pairs[3], *make_factors(2, 2)",
-        Refutation("the two change places", {"plane_factors": swaps("together", "each")}),
+        Refutation("the two change places", {"plane_factors": swaps("shared", "separate")}),
     ),
 )

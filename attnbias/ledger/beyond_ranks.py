@@ -6,12 +6,12 @@ import functools
 
 import torch
 
-from ..beyond.norms.dynamics import MatrixRun
 from ..beyond.ranks.factors import make_factors, train_factors
 from ..beyond.ranks.geometry import nuclear_rank
 from ..beyond.ranks.result import claims, decided
 from ..checks import Check
 from ..data.cross_attention import make_free_queries, with_unit_values
+from ..dynamics.trace import Trace
 from .claim import UNDECIDED, Claim, Finding, Refutation, judge, starting
 from .tamper import altered, table
 
@@ -53,7 +53,7 @@ def left_over(W: torch.Tensor, rank: int) -> float:
 
 
 @functools.cache
-def thin_run(seed: int) -> tuple[int, MatrixRun]:
+def thin_run(seed: int) -> tuple[int, Trace]:
     """The nuclear rank of random tokens, and factors trained on them from a small start."""
     data = with_unit_values(make_free_queries(*SIZE, seed, opt=True))
     start = make_factors(8, 8, scale=0.01, seed=seed)
@@ -70,7 +70,7 @@ def _thin(e) -> Finding:
     return judge(checks, note="NGD on K, Q from a small start, seeds 100 to 109, n, T, d = 5, 5, 8")
 
 
-def _stops(run: MatrixRun) -> torch.Tensor:
+def _stops(run: Trace) -> torch.Tensor:
     """The last W is the first one, longer."""
     return torch.stack([run.W[0], run.W[0] * (run.W[1].norm() / run.W[0].norm())])
 
@@ -124,6 +124,6 @@ BEYOND_RANKS = (
         "d",
         _thin,
         "run = train_factors(data, *make_factors(8, 8, scale=0.01, seed=seed)",
-        Refutation("W turns no more after step 100", {"thin_run": altered(MatrixRun, W=_stops)}),
+        Refutation("W turns no more after step 100", {"thin_run": altered(Trace, W=_stops)}),
     ),
 )

@@ -9,7 +9,7 @@ import torch
 
 from ..beyond.multi_token.checks import check_several
 from ..beyond.multi_token.data import make_orthogonal
-from ..beyond.multi_token.dynamics import NonlinearTrace, train_nonlinear, train_nonlinear_many
+from ..beyond.multi_token.dynamics import train_nonlinear, train_nonlinear_many
 from ..beyond.multi_token.experiments import describe_run, flat_sequences, train_relu
 from ..beyond.multi_token.geometry import selected_sets, solve_several_svm
 from ..beyond.multi_token.head_functions import QuadraticHead
@@ -17,6 +17,7 @@ from ..beyond.multi_token.mixtures import predict_mixture, predict_settled
 from ..checks import Check
 from ..data import Dataset
 from ..dynamics.rates import fit_rate
+from ..dynamics.trace import Trace
 from ..rules import GD, NGD
 from .claim import Claim, Finding, Refutation, judge
 from .tamper import altered, aside
@@ -44,7 +45,7 @@ def _cases() -> list:
 
 
 @functools.cache
-def split_runs(step_size: float, steps: int) -> list[NonlinearTrace]:
+def split_runs(step_size: float, steps: int) -> list[Trace]:
     """Steps normalised across the ties alone."""
     datas, _, svms = zip(*_cases(), strict=True)
     head, rows = QuadraticHead(make_orthogonal(3, 4, 6).u, STRENGTH), [svm.rows for svm in svms]
@@ -52,7 +53,7 @@ def split_runs(step_size: float, steps: int) -> list[NonlinearTrace]:
 
 
 @functools.cache
-def plain_runs() -> list[NonlinearTrace]:
+def plain_runs() -> list[Trace]:
     """NGD with one norm and steps of 0.1."""
     datas, _, _ = zip(*_cases(), strict=True)
     head = QuadraticHead(make_orthogonal(3, 4, 6).u, STRENGTH)
@@ -129,7 +130,7 @@ def _flat(e) -> Finding:
 
 
 @functools.cache
-def tie_run(k: int) -> NonlinearTrace:
+def tie_run(k: int) -> Trace:
     """GD on one sequence whose third score equals the price of the best mixture."""
     first, second, last = TIES[k]
     eye = torch.eye(4).double()
@@ -153,7 +154,7 @@ def _tie(e) -> Finding:
     return judge(checks, note="one sequence of four tokens, ten heads, 1500 steps of GD")
 
 
-def _one_more(run: NonlinearTrace) -> np.ndarray:
+def _one_more(run: Trace) -> np.ndarray:
     """The weakest token of each sequence as strong as the strongest."""
     log_p = run.log_attention.copy()
     weakest = log_p[-1].argmin(axis=1)
@@ -161,20 +162,20 @@ def _one_more(run: NonlinearTrace) -> np.ndarray:
     return log_p - np.logaddexp.reduce(log_p, axis=2)[:, :, None]
 
 
-def _other_shares(run: NonlinearTrace) -> np.ndarray:
+def _other_shares(run: Trace) -> np.ndarray:
     """Shares nearer to equal ones: logits at 0.99 of what they were."""
     log_p = 0.99 * run.log_attention
     return log_p - np.logaddexp.reduce(log_p, axis=2)[:, :, None]
 
 
-def _calm(run: NonlinearTrace) -> np.ndarray:
+def _calm(run: Trace) -> torch.Tensor:
     """The last fifteen records are their mean."""
-    W = run.W.copy()
-    W[-15:] = W[-30:].mean(axis=0)
+    W = run.W.clone()
+    W[-15:] = W[-30:].mean(dim=0)
     return W
 
 
-def _alike(run: NonlinearTrace) -> np.ndarray:
+def _alike(run: Trace) -> np.ndarray:
     """The tied token falls like the other one."""
     log_p = run.log_attention.copy()
     log_p[:, :, 2] = log_p[:, :, 3]
@@ -186,7 +187,7 @@ def _claim(key: str, text: str, provenance: str, find, calls: str, *refuted_by) 
 
 
 def _aside(error: float):
-    return altered(NonlinearTrace, W=lambda run: aside(run.W, error))
+    return altered(Trace, W=lambda run: aside(run.W, error))
 
 
 _SPLIT = "split = train_nonlinear_many(datas, head, NGD(eta), steps, split=rows)"
@@ -200,9 +201,9 @@ BEYOND_SEVERAL = (
         _mixture,
         "found = selected_sets(torch.from_numpy(run.log_attention[-1]))",
         Refutation("one token more is kept",
-                   {"split_runs": altered(NonlinearTrace, log_attention=_one_more)}),
+                   {"split_runs": altered(Trace, log_attention=_one_more)}),
         Refutation("shares are nearer to equal ones",
-                   {"split_runs": altered(NonlinearTrace, log_attention=_other_shares)}),
+                   {"split_runs": altered(Trace, log_attention=_other_shares)}),
     ),
     _claim(
         "several-rate",
@@ -228,7 +229,7 @@ BEYOND_SEVERAL = (
         "d",
         _swing,
         "plain = train_nonlinear_many(datas, head, NGD(0.1), steps)",
-        Refutation("the swing is averaged away", {"plain_runs": altered(NonlinearTrace, W=_calm)}),
+        Refutation("the swing is averaged away", {"plain_runs": altered(Trace, W=_calm)}),
     ),
     _claim(
         "several-flat",
@@ -247,6 +248,6 @@ BEYOND_SEVERAL = (
         _tie,
         "run = train_nonlinear(one, QuadraticHead(scores, 0.5), GD(8.0)",
         Refutation("the tied token falls like another",
-                   {"tie_run": altered(NonlinearTrace, log_attention=_alike)}),
+                   {"tie_run": altered(Trace, log_attention=_alike)}),
     ),
 )  # fmt: skip

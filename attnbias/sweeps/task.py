@@ -17,7 +17,8 @@ from ..dynamics.shared import SharedRuns
 from ..dynamics.starts import small_start, start_against
 from ..dynamics.subnormal import subnormals_as_zero
 from ..dynamics.trace import Trace
-from ..dynamics.train import STATUS, chunks, train
+from ..dynamics.loop import STATUS, chunks
+from ..dynamics.train import train
 from ..errors import AttnBiasError
 from ..geometry.constants import support_mask
 from ..geometry.slack import least_slack
