@@ -83,13 +83,17 @@ class Descent:
         """What json holds of the rule: no powers, which tells it from a `Rule`."""
         own = {name: value for name, value in vars(self).items() if _plain(value)}
         none = {"log_scale": None, "gap_power": None, "norm_power": None, "log_max_step": math.inf}
-        return own | none | {
-            "name": self.name,
-            "momentum": self.momentum,
-            "normalise": self.normalise,
-            "decay": list(self.decay),
-            "loss_floor": self.loss_floor,
-        }
+        return (
+            own
+            | none
+            | {
+                "name": self.name,
+                "momentum": self.momentum,
+                "normalise": self.normalise,
+                "decay": list(self.decay),
+                "loss_floor": self.loss_floor,
+            }
+        )
 
     def __repr__(self) -> str:
         return self.name

@@ -10,50 +10,37 @@ import torch
 
 from .._validate import as_device
 from ..rules import Rule
-from . import batched_step, kernels, recording
-from .batched_setup import (
-    fixed_of,
-    places,
-    require_grid,
-    require_memory,
-    require_records,
-    state_of,
-)
-from .batched_softmax import Fixed
-from .batched_step import State
+from . import recording
+from .batched_setup import fixed_of, places, require_grid, require_memory, require_records, state_of
+from .batched_step import iteration
+from .kernels import RUNNING
 from .problem import Problem
 
 CHUNK = 64  # plain iterations in one CUDA graph
-_ROWS = 44  # arrays of (S, R, N) alive at once in an eager iteration, most for T = 2
-# each object its own compiled forms: shapes of other objects must not use up torch's limit
-_ISOLATED = {
-    name: True
-    for name in inspect.signature(torch.compile).parameters
-    if name == "isolate_recompiles"  # of newer torch
-}
 
 
-def batched_bytes(S: int, R: int, N: int, count: int) -> int:
+def batched_bytes(S: int, R: int, n: int, T: int, count: int) -> int:
     """Memory that `BatchedRuns` takes on its device, at most.
 
     Parameters
     ----------
     S, R : int
         Data sets, and runs on each.
-    N : int
-        Rows of one data set with padding, n (T - 1).
+    n, T : int
+        Sequences and tokens of one data set.
     count : int
         Recorded iterations.
 
     Examples
     --------
     >>> from attnbias.dynamics.batched import batched_bytes
-    >>> round(batched_bytes(256, 4, 180, 200) / 2**20)  # MB, 63 of them Gram matrices
-    161
+    >>> batched_bytes(256, 4, 20, 10, 200) < 2**28  # 63 MB of them Gram matrices
+    True
     """
-    rows = N * N + 4 * N + R * N * _ROWS + R * 64
-    records = 2 * R * count * recording.RECORDS  # and a copy while graphs are captured
-    return 8 * S * (rows + records)
+    N = n * (T - 1)
+    # what is alive at once in an eager iteration: arrays of (S, R, N), of pairs of tokens, of runs
+    rows = N * N + 4 * N + R * (30 * N + 5 * n * T * T + 12 * n + 40) + n * T * T
+    return 8 * S * (rows + 2 * R * count * recording.RECORDS)
 
 
 class BatchedRuns:
@@ -77,10 +64,9 @@ class BatchedRuns:
 
     Attributes
     ----------
-    statuses : (S, R) array
-        RUNNING, ZERO_GRADIENT or DIVERGED of `kernels`; a stopped run stays as it is.
-    steps : (S, R) array
-        Iteration reached.
+    statuses, steps : (S, R) arrays
+        RUNNING, ZERO_GRADIENT or DIVERGED of `kernels`, and the iteration reached; a stopped run
+        stays as it is.
 
     Raises
     ------
@@ -89,9 +75,8 @@ class BatchedRuns:
 
     Notes
     -----
-    Semantics of each run are those of `TorchEngine`, with compensated sums. All arithmetic is
-    float64, which TF32 does not touch. On CUDA, iterations are replayed from graphs and the
-    host waits once a call of `run`.
+    Semantics of each run are those of `TorchEngine`, with compensated sums, all in float64. On
+    CUDA, iterations are replayed from graphs and the host waits once a call of `run`.
     """
 
     def __init__(
@@ -103,18 +88,19 @@ class BatchedRuns:
         device=None,
         compile: bool | None = None,
     ):
-        self.S, self.R = require_grid(problems, rules)
-        require_records(self.S, self.R, wanted, records)
+        require_grid(problems, rules)
+        require_records((len(problems), len(problems[0])), wanted, records)
         first = problems[0][0]
         self.device = as_device("device", first.start.device if device is None else device)
-        N = first.scores.delta.numel()
-        require_memory(batched_bytes(self.S, self.R, N, records.shape[2]), self.device)
+        n, m = first.scores.delta.shape
+        require_memory(batched_bytes(*records.shape[:2], n, m + 1, records.shape[2]), self.device)
         self.problems, self.wanted, self.records = problems, wanted, records
         self.fixed = fixed_of(problems, rules, wanted, self.device)
         self.state = state_of(self.fixed, records)
-        self.pieces: _Pieces | _Graphs = _Pieces(self.fixed, self.state, compile)
-        if self.device.type == "cuda":
-            self.pieces = _Graphs(self.pieces, self.state)
+        cuda = self.device.type == "cuda"
+        compile = cuda if compile is None else compile
+        self.iteration = _compiled(iteration) if compile else iteration
+        self.graphs = self._capture() if cuda else None
         self._publish()
 
     def run(self, step: int, last: int) -> None:
@@ -122,18 +108,55 @@ class BatchedRuns:
 
         At `last` the gradient is taken and recorded, but no step follows.
         """
-        if not (self.statuses == kernels.RUNNING).any():
+        if not (self.statuses == RUNNING).any():
             return
         state = self.state
-        running = state.status == kernels.RUNNING
-        state.steps.copy_(state.steps.masked_fill(running, step))
+        state.steps.copy_(state.steps.masked_fill(state.status == RUNNING, step))
         state.cursor.fill_(int((self.wanted[:step] >= 0).sum()))
         for plain, recorded in _stretches(self.wanted, step, last):
-            self.pieces.plain(plain)
-            if recorded:
-                self.pieces.recorded()
-        self.pieces.look(bool(self.wanted[last] >= 0))
+            self.advance(plain, recorded)
+        self.iteration(self.fixed, state, bool(self.wanted[last] >= 0), False)
         self._publish()
+
+    def advance(self, plain: int, recorded: bool = False) -> None:
+        """So many iterations without a record, and perhaps one with it; from graphs on CUDA."""
+        if self.graphs is None:
+            for k in range(plain + recorded):
+                self.iteration(self.fixed, self.state, k == plain, True)
+            return
+        one, chunk, record_one = self.graphs
+        for graph in [chunk] * (plain // CHUNK) + [one] * (plain % CHUNK) + [record_one] * recorded:
+            graph.replay()
+
+    def _capture(self) -> list[torch.cuda.CUDAGraph]:
+        """An iteration, `CHUNK` of them, and a recorded one as CUDA graphs, of one scratch.
+
+        Warm-up on a side stream compiles and allocates; it runs real iterations, so the state is
+        put back after each.
+        """
+        saved = [part.clone() for part in self.state]
+        forms = [(1, False), (CHUNK, False)] + [(1, True)] * bool(len(self.fixed.order))
+
+        def repeat(count: int, recorded: bool) -> None:
+            for _ in range(count):
+                self.iteration(self.fixed, self.state, recorded, True)
+
+        graphs = []
+        with torch.cuda.device(self.device):
+            pool, side = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
+            for form in forms:
+                side.wait_stream(torch.cuda.current_stream())
+                with torch.cuda.stream(side):
+                    for _ in range(3):
+                        repeat(*form)
+                        for part, old in zip(self.state, saved, strict=True):
+                            part.copy_(old)
+                torch.cuda.current_stream().wait_stream(side)
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph, pool=pool):
+                    repeat(*form)
+                graphs.append(graph)
+        return [*graphs, None][:3]
 
     def _publish(self) -> None:
         """Copy to the host what a caller sees; the one wait for the device."""
@@ -156,71 +179,9 @@ def _stretches(wanted: np.ndarray, step: int, last: int) -> Iterator[tuple[int, 
     yield last - step, False
 
 
-class _Pieces:
-    """An iteration in its variants, eager or compiled."""
-
-    def __init__(self, fixed: Fixed, state: State, compile: bool | None):
-        self.arguments = fixed, state
-        if compile is None:
-            compile = state.g.is_cuda
-        self.make = _compiled if compile else lambda function: function
-        self.plain_one = self.make(batched_step.plain_iteration)
-        self.recorded_one = self.make(batched_step.recorded_iteration)
-        self.plain_look = self.make(batched_step.plain_look)
-        self.recorded_look = self.make(batched_step.recorded_look)
-
-    def plain(self, count: int) -> None:
-        for _ in range(count):
-            self.plain_one(*self.arguments)
-
-    def recorded(self) -> None:
-        self.recorded_one(*self.arguments)
-
-    def look(self, recorded: bool) -> None:
-        (self.recorded_look if recorded else self.plain_look)(*self.arguments)
-
-
 def _compiled(function: Callable) -> Callable:
-    return torch.compile(function, fullgraph=True, dynamic=False, **_ISOLATED)
-
-
-class _Graphs:
-    """`_Pieces` captured as CUDA graphs: one iteration, `CHUNK` of them, and a recorded one.
-
-    Warm-up on a side stream compiles and allocates; it runs real iterations, so the state is
-    put back after each. A look happens once a call of `run` and is launched as it is.
-    """
-
-    def __init__(self, pieces: _Pieces, state: State):
-        self.look = pieces.look
-        with torch.cuda.device(state.g.device):
-            saved = [part.clone() for part in state]
-            pieces_of = [lambda: pieces.plain(1), lambda: pieces.plain(CHUNK)]
-            pieces_of += [pieces.recorded] if len(pieces.arguments[0].order) else []
-            pool = torch.cuda.graph_pool_handle()  # one scratch: they never run side by side
-            graphs = [self._capture(piece, state, saved, pool) for piece in pieces_of]
-        self.one, self.chunk, self.record = (*graphs, None)[:3]
-
-    @staticmethod
-    def _capture(piece: Callable, state: State, saved: list, pool) -> torch.cuda.CUDAGraph:
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                piece()
-                for part, old in zip(state, saved, strict=True):
-                    part.copy_(old)
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool):
-            piece()
-        return graph
-
-    def plain(self, count: int) -> None:
-        for _ in range(count // CHUNK):
-            self.chunk.replay()
-        for _ in range(count % CHUNK):
-            self.one.replay()
-
-    def recorded(self) -> None:
-        self.record.replay()
+    # each object its own compiled forms: shapes of others must not use up torch's limit
+    isolated = {"isolate_recompiles": True}  # of newer torch
+    if not isolated.keys() <= inspect.signature(torch.compile).parameters.keys():
+        isolated = {}
+    return torch.compile(function, fullgraph=True, dynamic=False, **isolated)

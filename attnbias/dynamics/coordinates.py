@@ -45,7 +45,7 @@ class Dense:
 
     def norm(self, x: torch.Tensor) -> torch.Tensor:
         """Of a vector."""
-        return x.square().sum().sqrt()
+        return torch.linalg.vector_norm(x)
 
     def measure(self, x: torch.Tensor) -> torch.Tensor:
         """(3,): |W|^2, <W, unit W_mm>, squared norm of the rest."""
@@ -122,8 +122,8 @@ class Alone:
         gaps = torch.full_like(data.scores.delta, torch.inf)
         gaps[self.place] = self.form.gaps(x)
         state = softmax_state(gaps, data.scores, data.loss)
-        weights, shift = relative(state.sign[self.place], state.log_weight[self.place])
-        parts = self.form.vector(weights / data.n)
+        weights, shift = relative(state.sign, state.log_weight, (0, 1))
+        parts = self.form.vector(weights[self.place] / data.n)
         return Gradient(
             Vector(parts, shift[None], self.norms(parts)), self.norms,
             lambda: log_loss_gap(state), data.log_floor, state.log_opt.amin(), state=state,
@@ -183,7 +183,8 @@ class Joint:
         # -grad_u L is the mean of exp(log_slope) y (x_opt - sum softmax (x_opt - x))
         slope, Q = relative(torch.ones_like(scores[:n]), state.log_slope)
         others = (slope[:, None] * state.log_others.exp())[self.place]
-        weights, H = relative(state.sign[self.place], state.log_weight[self.place])
+        weights, H = relative(state.sign, state.log_weight, (0, 1))
+        weights = weights[self.place]
         vectors = in_u.vector(torch.cat([slope, -others]) / n), in_W.vector(weights / n)
         parts = torch.cat(vectors, dim=self.axis)
         return Gradient(
@@ -243,7 +244,7 @@ class JointTorchEngine(Iteration):
         log_loss = log_mean_of(problem.loss.log_value(state.margin))
         whole = torch.logsumexp(2 * gradient.log_norm, dim=0) / 2
         scalars = [log_loss, log_loss, whole, log_size[1], log_mean_nonopt(state)]
-        line, N, first = self.records[row], problem.data.N, recording.RECORDS + problem.data.N
+        line, first = self.records[row], recording.RECORDS + problem.data.N
         fill(line, [*scalars, *in_W.measure(W)], self.path[1], self.longest[1], self.least)
         line[recording.RECORDS : first] = in_W.gaps(W).cpu().numpy()
         line[first : first + 3] = in_u.measure(u).cpu().numpy()

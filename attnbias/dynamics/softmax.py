@@ -121,7 +121,7 @@ def relative(sign: torch.Tensor, log_weight: torch.Tensor, dim: int | tuple[int,
 
 def finite_or_zero(values: torch.Tensor) -> torch.Tensor:
     """Infinite logarithms replaced by 0, so that a difference to them is none of infinities."""
-    return torch.where(values.abs() == torch.inf, torch.zeros_like(values), values)
+    return values.nan_to_num(nan=math.nan, posinf=0.0, neginf=0.0)
 
 
 def log_loss_gap(state: SoftmaxState) -> torch.Tensor:

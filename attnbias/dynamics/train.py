@@ -39,6 +39,7 @@ from .request import (
 from .subnormal import subnormals_as_zero
 from .trace import Trace
 
+
 def train(
     data: Dataset,
     rule: Descent,

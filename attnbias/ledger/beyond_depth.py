@@ -141,11 +141,7 @@ BEYOND_DEPTH = (
         refuted_by=(
             Refutation(
                 "two layers end at 0.9 of their loss at zero",
-                {
-                    "train_two_layers": altered(
-                        Trace, loss=lambda run: np.maximum(run.loss, 0.9)
-                    )
-                },
+                {"train_two_layers": altered(Trace, loss=lambda run: np.maximum(run.loss, 0.9))},
             ),
             Refutation(
                 "one layer's loss falls below its value at zero",

@@ -65,7 +65,8 @@ def run_batch(training: Training, points: list[Point], device) -> list[tuple[dic
 def _group(training: Training, group: list, device) -> Iterator[list[Outcome]]:
     """The outcomes of data sets of one shape, as many at a time as the device holds."""
     rules = [setting.rule for setting in training.settings]
-    most = _fitting(len(rules), group[0][3][0].N, len(training.record), device)
+    _, _, data, _ = group[0]
+    most = _fitting(batched_bytes(1, len(rules), data.n, data.T, len(training.record)), device)
     for first in range(0, len(group), most):
         some = group[first : first + most]
         size = (len(some), len(rules), len(training.record), recording.RECORDS)
@@ -82,16 +83,16 @@ def _outcomes(training, data: Dataset, problems, records, statuses, steps) -> li
     return [Outcome(trace_of(training, data, *end)) for end in ends]
 
 
-def _fitting(R: int, N: int, count: int, device) -> int:
-    """How many data sets fit on the device at a time."""
+def _fitting(each: int, device) -> int:
+    """How many data sets of so many bytes fit on the device at a time."""
     free = psutil.virtual_memory().available
     if device.type == "cuda":
         free = torch.cuda.mem_get_info(device)[0]
-    most = int(SHARE * free // batched_bytes(1, R, N, count))
+    most = int(SHARE * free // each)
     if most < 1:
         raise MemoryLimitError(
             str(device),
-            expected=f"room for {R} runs of {N} rows: {batched_bytes(1, R, N, count)} bytes",
+            expected=f"room for the runs of one data set: {each} bytes",
             got=f"{free} bytes free",
             remedy="take smaller data sets or fewer settings, or device='cpu'",
         )

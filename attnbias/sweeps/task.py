@@ -12,12 +12,12 @@ from ..data import Dataset
 from ..dynamics import recording
 from ..dynamics.collect import finished, fixed_series, matrix_series
 from ..dynamics.cost import iteration_cost
+from ..dynamics.loop import STATUS, chunks
 from ..dynamics.problem import Problem
 from ..dynamics.shared import SharedRuns
 from ..dynamics.starts import small_start, start_against
 from ..dynamics.subnormal import subnormals_as_zero
 from ..dynamics.trace import Trace
-from ..dynamics.loop import STATUS, chunks
 from ..dynamics.train import train
 from ..errors import AttnBiasError
 from ..geometry.constants import support_mask

@@ -34,7 +34,8 @@ def train_two_layers(
     data : Dataset
         With a decoder; all sequences of one length.
     rule : Rule
-        `GD`, `NGD` without momentum, or a `Descent` of your own. NGD(eta) divides each layer's gradient by its own norm,
+        `GD`, `NGD` without momentum, or a `Descent` of your own. NGD(eta) divides each
+        layer's gradient by its own norm,
         NGD(eta, normalise="shared") both by the norm of the whole.
     steps : int
     W0 : (2, d, d), optional

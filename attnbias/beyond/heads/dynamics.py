@@ -30,7 +30,8 @@ def train_heads(
     decoders : (H, d)
         u_h, fixed, with a unique optimal token in each sequence.
     rule : Rule
-        `GD`, `NGD` without momentum, or a `Descent` of your own. NGD(eta) divides each head's gradient by its own norm,
+        `GD`, `NGD` without momentum, or a `Descent` of your own. NGD(eta) divides each
+        head's gradient by its own norm,
         NGD(eta, normalise="shared") all of them by the norm of the whole.
     steps : int
     W0 : (H, d, d), optional

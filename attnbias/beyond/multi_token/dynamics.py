@@ -159,7 +159,8 @@ class Nonlinear:
         self.identity = (self.X, self.K, self.q, self.y, self.start)
         if split is not None:
             self.sets = torch.stack([rows.sets for rows in split])
-            self.basis = torch.zeros(self.B, self.d**2, max(s.basis.shape[1] for s in split)).double()
+            width = max(rows.basis.shape[1] for rows in split)
+            self.basis = torch.zeros(self.B, self.d**2, width, dtype=torch.float64)
             for b, rows in enumerate(split):
                 self.basis[b, :, : rows.basis.shape[1]] = rows.basis
             self.identity += (self.sets, self.basis)
@@ -281,7 +282,5 @@ def _starts(W0, B: int, d: int) -> torch.Tensor:
         require_finite("W0", start)
         found.append(start)
     if len(found) != B:
-        raise ShapeError(
-            "W0", expected=f"{B} starts", got=str(len(found)), remedy="one a data set"
-        )
+        raise ShapeError("W0", expected=f"{B} starts", got=str(len(found)), remedy="one a data set")
     return torch.stack(found)

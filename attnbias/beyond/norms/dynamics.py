@@ -67,9 +67,7 @@ class Adam(Descent):
         self.betas = tuple(require_number("betas", value, low=0, high=1) for value in betas)
         if max(self.betas) >= 1:
             got = "({:g}, {:g})".format(*self.betas)
-            raise RangeError(
-                "betas", expected="numbers in [0, 1)", got=got, remedy="(0.9, 0.999)"
-            )
+            raise RangeError("betas", expected="numbers in [0, 1)", got=got, remedy="(0.9, 0.999)")
         self.name = f"Adam({self.step_size:g})"
 
     def memory(self, start: torch.Tensor) -> Memory:
@@ -136,8 +134,8 @@ def train_steepest(
     >>> run.W[-1].tolist()
     [[5.0, 0.0], [0.0, 0.0]]
     """
-    options = {"record": record, "progress": progress, "checkpoint": checkpoint}
-    return iterate(matrix_problem(data, loss, W0), Steepest(norm, step_size, decay), steps, **options)
+    rule, options = Steepest(norm, step_size, decay), {"record": record, "progress": progress}
+    return iterate(matrix_problem(data, loss, W0), rule, steps, checkpoint=checkpoint, **options)
 
 
 def train_adam(
@@ -176,8 +174,8 @@ def train_adam(
     >>> round(run.W[-1, 0, 0].item(), 12)
     0.5
     """
-    options = {"record": record, "progress": progress, "checkpoint": checkpoint}
-    return iterate(matrix_problem(data, loss, W0), Adam(step_size, betas, decay), steps, **options)
+    rule, options = Adam(step_size, betas, decay), {"record": record, "progress": progress}
+    return iterate(matrix_problem(data, loss, W0), rule, steps, checkpoint=checkpoint, **options)
 
 
 def matrix_problem(data: Dataset, loss: str | Loss, W0) -> Alone:
