@@ -105,7 +105,7 @@ def evaluate(fixed: Fixed, state: State) -> Seen:
     n, m = fixed.delta.shape[-2:]
     gaps = state.g.unflatten(-1, (n, m)).masked_fill(~fixed.valid, torch.inf)
     softmax = softmax_state(gaps, Scores(fixed.top, fixed.delta), fixed.loss)
-    weights, peak = relative(softmax.sign, softmax.log_weight, (-2, -1))
+    weights, peak = relative(*softmax.weights(), (-2, -1))
     weights = weights.flatten(-2) / n
     product = torch.bmm(weights, fixed.gram)
     norm2 = (weights * product).sum(-1)

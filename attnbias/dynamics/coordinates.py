@@ -122,7 +122,7 @@ class Alone:
         gaps = torch.full_like(data.scores.delta, torch.inf)
         gaps[self.place] = self.form.gaps(x)
         state = softmax_state(gaps, data.scores, data.loss)
-        weights, shift = relative(state.sign, state.log_weight, (0, 1))
+        weights, shift = relative(*state.weights(), (0, 1))
         parts = self.form.vector(weights[self.place] / data.n)
         return Gradient(
             Vector(parts, shift[None], self.norms(parts)), self.norms,
@@ -183,7 +183,7 @@ class Joint:
         # -grad_u L is the mean of exp(log_slope) y (x_opt - sum softmax (x_opt - x))
         slope, Q = relative(torch.ones_like(scores[:n]), state.log_slope)
         others = (slope[:, None] * state.log_others.exp())[self.place]
-        weights, H = relative(state.sign, state.log_weight, (0, 1))
+        weights, H = relative(*state.weights(), (0, 1))
         weights = weights[self.place]
         vectors = in_u.vector(torch.cat([slope, -others]) / n), in_W.vector(weights / n)
         parts = torch.cat(vectors, dim=self.axis)

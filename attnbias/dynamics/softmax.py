@@ -9,7 +9,6 @@ Source: theory of the gradient, Eq. 14, in the general form that needs no Assump
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 
@@ -34,59 +33,44 @@ class Scores:
 
 @dataclass(frozen=True)
 class SoftmaxState:
-    """Everything one iterate's softmax determines, in logs; what is not asked for costs nothing.
+    """Everything one iterate's softmax determines, in logs.
 
     Attributes
     ----------
     log_nonopt, log_opt : (n,) logs of 1 - softmax at the optimal token, and of the softmax.
     log_others : (n, m) log of the softmax at the other tokens.
+    margin : (n,) the softmax's mean score, y Phi(X) = top - S.
     """
 
     log_nonopt: torch.Tensor
     log_opt: torch.Tensor
     log_others: torch.Tensor
+    margin: torch.Tensor
     scores: Scores
     loss: Loss
 
-    @functools.cached_property
+    @property
     def log_S(self) -> torch.Tensor:
         """(n,) log of the score lost to the other tokens, for scores below the top."""
         return torch.logsumexp(self.log_others + self.scores.delta.log(), dim=-1)
 
-    @functools.cached_property
-    def margin(self) -> torch.Tensor:
-        """(n,) the softmax's mean score, y Phi(X) = top - S."""
-        return self.scores.top - (self.log_others.exp() * self.scores.delta).sum(dim=-1)
-
-    @functools.cached_property
+    @property
     def log_slope(self) -> torch.Tensor:
         """(n,) log(-l') at the margin."""
         return self.loss.log_slope(self.margin)
 
-    def part(self, chosen: slice) -> SoftmaxState:
-        """The state of some of the runs or records along the first axis."""
-        logs = (self.log_nonopt[chosen], self.log_opt[chosen], self.log_others[chosen])
-        scores = Scores(self.scores.top[chosen], self.scores.delta[chosen])
-        return SoftmaxState(*logs, scores, self.loss)
+    def weights(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """(n, m) sign and log of p, with -grad L = mean over sequences of sum p z."""
+        sign, log_c = self.excess()
+        return sign, self.log_slope[..., None] + self.log_others + log_c
 
-    @functools.cached_property
     def excess(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """(n, m) sign and log of c_k, the mean score minus the score of token k."""
+        """(n, m) sign and log of c, the mean score minus a token's; -inf where scores tie."""
         log_phi = torch.cat([self.log_opt[..., None], self.log_others], dim=-1)
-        delta = self.scores.delta.expand(self.log_others.shape)
+        delta = self.scores.delta
         lost = torch.cat([torch.zeros_like(delta[..., :1]), delta], dim=-1)  # top - score
         sign, log_c = signed_excess(log_phi, lost)
         return sign[..., 1:], log_c[..., 1:]
-
-    @property
-    def sign(self) -> torch.Tensor:
-        """(n, m) sign of p."""
-        return self.excess[0]
-
-    @functools.cached_property
-    def log_weight(self) -> torch.Tensor:
-        """(n, m) log |p|, with -grad L = mean over sequences of sum p z; -inf where scores tie."""
-        return self.log_slope[..., None] + self.log_others + self.excess[1]
 
 
 def softmax_state(gaps: torch.Tensor, scores: Scores, loss: Loss) -> SoftmaxState:
@@ -94,7 +78,9 @@ def softmax_state(gaps: torch.Tensor, scores: Scores, loss: Loss) -> SoftmaxStat
     log_rest = torch.logsumexp(-gaps, dim=-1)
     log_opt = -torch.nn.functional.softplus(log_rest, threshold=1e9)
     log_opt = torch.where(log_rest > 700, -log_rest, log_opt)  # softplus(x) = x there
-    return SoftmaxState(log_rest + log_opt, log_opt, log_opt[..., None] - gaps, scores, loss)
+    log_others = log_opt[..., None] - gaps
+    margin = scores.top - (log_others.exp() * scores.delta).sum(dim=-1)
+    return SoftmaxState(log_rest + log_opt, log_opt, log_others, margin, scores, loss)
 
 
 def signed_excess(log_phi: torch.Tensor, values: torch.Tensor):

@@ -146,10 +146,15 @@ class Run:
         """(R, N) from (R, n, m)."""
         return table.numpy()[:, self._place[0], self._place[1]]
 
+    def _softmax_of(self, records: slice) -> SoftmaxState:
+        scores = Scores(
+            torch.from_numpy(np.array(self.top[records])), self._padded(self.delta[records], 0.0)
+        )
+        return softmax_state(self._padded(self.gaps[records], np.inf), scores, EXPONENTIAL)
+
     @functools.cached_property
     def _softmax(self) -> SoftmaxState:
-        scores = Scores(torch.from_numpy(np.array(self.top)), self._padded(self.delta, 0.0))
-        return softmax_state(self._padded(self.gaps, np.inf), scores, EXPONENTIAL)
+        return self._softmax_of(slice(None))
 
     @functools.cached_property
     def log_opt(self) -> np.ndarray:
@@ -193,9 +198,10 @@ class Run:
 
     def _general_excess(self) -> tuple[np.ndarray, np.ndarray]:
         """In blocks of records: every two tokens of a sequence are compared."""
-        state, (n, m) = self._softmax, self._softmax.log_others.shape[1:]
+        n, m = self._softmax.log_others.shape[1:]
         each = max(1, _BLOCK // (n * (m + 1) ** 2))
-        parts = [state.part(slice(lo, lo + each)).excess for lo in range(0, len(self.step), each)]
+        starts = range(0, len(self.step), each)
+        parts = [self._softmax_of(slice(lo, lo + each)).excess() for lo in starts]
         sign, size = (self._rows(torch.cat(part)) for part in zip(*parts, strict=True))
         return sign, size
 

@@ -113,7 +113,7 @@ class Layers:
         q = _mixed(log_a.exp(), X)
         gaps = _each(self.differences, q @ W[1].T)
         state = softmax_state(gaps, self.scores, self.loss)
-        p, own = relative(state.sign, state.log_weight)
+        p, own = relative(*state.weights())
         c = _mixed(p, self.differences)
         second, high = _folded(c, q, own)
         gains = _each(X, c @ W[1])

@@ -103,9 +103,10 @@ class Heads:
         state = softmax_state(gaps, self.scores, self.loss)
         whole = state.margin.sum(dim=0)
         reweighting = self.loss.log_slope(whole) - state.log_slope
-        logs = state.log_weight + reweighting[..., None]
+        sign, logs = state.weights()
+        logs = logs + reweighting[..., None]
         shift = finite_or_zero(logs.amax(dim=(1, 2)))
-        weights = state.sign * (logs - shift[:, None, None]).exp()
+        weights = sign * (logs - shift[:, None, None]).exp()
         folded = torch.einsum("hnm,hnmd->hnd", weights, self.differences)
         G = torch.einsum("hna,nb->hab", folded, self.queries) / self.n
         least = state.log_opt.amin(dim=1)
