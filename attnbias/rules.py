@@ -39,6 +39,8 @@ class Descent:
     name : str
     momentum : float
         Not 0 where a step is not `length` times `direction`: the path is then not measured.
+    averaging : bool
+        Whether steps average all past ones; see `beyond.momentum`.
     decay, normalise, loss_floor
         As in `Rule`, for rules with one step size for each part.
 
@@ -59,6 +61,7 @@ class Descent:
 
     name: str = "a rule of one's own"
     momentum: float = 0.0
+    averaging = False
     normalise: str = "separate"
     decay: tuple[float, float] = (0.0, 0.0)
     loss_floor: float | None = None

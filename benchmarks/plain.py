@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from attnbias.dynamics.products import dot, symmetric_product
 from numba import njit
 
 from attnbias.dynamics.problem import Problem
-from attnbias.dynamics.products import dot, symmetric_product
 
 _FAST = {"reassoc", "contract", "nsz"}
 

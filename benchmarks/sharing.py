@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from attnbias.dynamics.products import symmetric_product
+from attnbias.dynamics.shared import SharedRuns
 from numba import njit
 
 from attnbias import NGD
 from attnbias.dynamics.engines import CompiledEngine, aligned
 from attnbias.dynamics.problem import Problem
-from attnbias.dynamics.products import symmetric_product
 from attnbias.dynamics.recording import RECORDS
-from attnbias.dynamics.shared import SharedRuns
 
 from .dynamics import make_data, problem_of
 from .timing import relative, steps_for

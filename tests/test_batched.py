@@ -21,12 +21,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from attnbias import GD, NGD, Dataset, Loss, Polyak, solve_w_svm, train
-from attnbias.dynamics import batched_setup, batched_step, kernels
+from attnbias.dynamics import batched_setup, batched_step, recording
 from attnbias.dynamics.batched import CHUNK, BatchedRuns, batched_bytes
 from attnbias.dynamics.collect import finished, matrix_series
-from attnbias.dynamics.loop import STATUS
 from attnbias.dynamics.problem import Problem
-from attnbias.dynamics.recording import LOG_NONOPT, LOG_NORM, RECORDS
+from attnbias.dynamics.recording import LOG_NONOPT, LOG_NORM, RECORDS, STATUS
 from attnbias.dynamics.request import record_steps
 from attnbias.errors import DtypeError, MemoryLimitError, RangeError, ShapeError
 from attnbias.geometry.tokens import GapRows
@@ -173,7 +172,7 @@ def with_stops():
 def test_stopped_runs_stand_still_beside_healthy_ones():
     runs, datas, rules = with_stops()
     runs.run(0, 50)
-    zero, diverged, running = kernels.ZERO_GRADIENT, kernels.DIVERGED, kernels.RUNNING
+    zero, diverged, running = recording.ZERO_GRADIENT, recording.DIVERGED, recording.RUNNING
     assert runs.statuses.tolist() == [[running, diverged, running], [zero] * 3]
     assert runs.steps.tolist() == [[50, 0, 50], [0, 0, 0]]
     before = [part.clone() for part in runs.state[:12]]
@@ -190,7 +189,7 @@ def test_nothing_runs_when_all_have_stopped(monkeypatch):
     data = random_data(2, 3, 6, seed=0)
     runs = batch([[problem_of(data)]], [[GD(1e200)]], 100)
     runs.run(0, 10)
-    assert runs.statuses.tolist() == [[kernels.DIVERGED]]
+    assert runs.statuses.tolist() == [[recording.DIVERGED]]
     monkeypatch.setattr(runs, "iteration", None)
     runs.run(10, 100)
     assert runs.steps.tolist() == [[0]]

@@ -8,13 +8,13 @@ import numpy as np
 import pandas
 import pytest
 import torch
+from attnbias.dynamics.lanes import pack_lower
 from hypothesis import given
 from hypothesis import strategies as st
 from tolerances import CLOSED_FORM
 
 import benchmarks.__main__ as bench
 from attnbias import figures, sweeps
-from attnbias.dynamics.lanes import pack_lower
 from attnbias.errors import FileFormatError, MissingFileError, RangeError
 from attnbias.figures.benches import margin
 from benchmarks import batched

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from attnbias.dynamics.shared import SharedRuns
 from hypothesis import given
 from hypothesis import strategies as st
 from instances import FEW, assert_same_run, dyadic_data, problems, random_data, random_start
@@ -13,10 +14,9 @@ from tolerances import FORMS
 from attnbias import GD, NGD, Dataset, Loss, Polyak, make_example1, solve_w_svm, train
 from attnbias.dynamics import kernels, lanes
 from attnbias.dynamics.collect import finished, matrix_series
-from attnbias.dynamics.loop import STATUS
 from attnbias.dynamics.problem import Problem
 from attnbias.dynamics.recording import RECORDS
-from attnbias.dynamics.shared import SharedRuns
+from attnbias.dynamics.train import STATUS
 from attnbias.errors import RangeError, ShapeError
 from attnbias.losses import EXPONENTIAL, LOGISTIC
 

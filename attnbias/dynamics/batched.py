@@ -13,8 +13,8 @@ from ..rules import Rule
 from . import recording
 from .batched_setup import fixed_of, places, require_grid, require_memory, require_records, state_of
 from .batched_step import iteration
-from .kernels import RUNNING
 from .problem import Problem
+from .recording import RUNNING
 
 CHUNK = 64  # plain iterations in one CUDA graph
 
@@ -65,7 +65,7 @@ class BatchedRuns:
     Attributes
     ----------
     statuses, steps : (S, R) arrays
-        RUNNING, ZERO_GRADIENT or DIVERGED of `kernels`, and the iteration reached; a stopped run
+        RUNNING, ZERO_GRADIENT or DIVERGED of `recording`, and the iteration reached; a stopped run
         stays as it is.
 
     Raises

@@ -13,9 +13,8 @@ from ..losses import EXPONENTIAL, LOGISTIC
 from ..rules import Rule
 from . import recording
 from .batched_step import Fixed, Mixed, State
-from .iteration import log_floor_gap
-from .kernels import RUNNING
 from .problem import Problem
+from .recording import RUNNING
 from .request import require_floor
 
 
@@ -43,7 +42,7 @@ def _require_member(problem, rule) -> None:
             got=f"{type(problem).__name__} and {type(rule).__name__}",
             remedy="Problem.of(data, loss, W0), and GD, NGD or Polyak",
         )  # fmt: skip
-    if problem.loss not in (EXPONENTIAL, LOGISTIC) or any(rule.decay) or rule.normalise == "shared":
+    if problem.loss.compiled is None or any(rule.decay) or rule.normalise == "shared":
         raise RangeError(
             "problems and rules",
             expected="the exponential or logistic loss, and no rule of joint training",
@@ -139,11 +138,11 @@ def fixed_of(problems, rules, wanted: np.ndarray, device: torch.device) -> Fixed
 
     laws = [
         (r.log_scale, r.gap_power, r.norm_power, r.log_max_step,
-         log_floor_gap(p.log_floor, r.loss_floor), r.momentum) for p, r in pairs
+         p.log_floor_gap(r), r.momentum) for p, r in pairs
     ]  # fmt: skip
     ones = [_padded(problem, torch.ones_like(problem.initial_gaps)) for problem in first]
     spans = table([_padded(p, torch.stack(p.target_span)) for p, _ in pairs], S, R)
-    logistic = table([p.loss is LOGISTIC for p, _ in pairs], S, R, 1) > 0
+    logistic = table([p.loss.compiled == LOGISTIC.compiled for p, _ in pairs], S, R, 1) > 0
     return Fixed(
         gram=_grams(first, device),
         valid=table(ones, S, 1).unflatten(-1, first[0].scores.delta.shape) > 0,

@@ -14,7 +14,7 @@ import torch
 
 from ..losses import EXPONENTIAL, LOGISTIC
 from . import recording
-from .kernels import DIVERGED, RUNNING, ZERO_GRADIENT
+from .recording import DIVERGED, RUNNING, ZERO_GRADIENT
 from .softmax import (
     Scores,
     SoftmaxState,

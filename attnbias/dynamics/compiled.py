@@ -1,33 +1,178 @@
-"""How the loops are compiled, and when a compiled copy on disk is out of date."""
+"""The compiled engine: a problem on the CPU as arrays for `compiled_loop`."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import numpy as np
+import torch
 
-from numba import njit
+from ..rules import Rule
+from . import recording
+from .compiled_forms import STATE, Decoder, Dense, Factored, Span
+from .compiled_loop import Law, Log, loop
+from .compiled_softmax import Scores, Softmax
+from .joint_problem import JointProblem
+from .problem import Parameter, Problem
 
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
-# reassociation lets sums use the vector units; NaN and infinity keep their meaning
-_SUM = {"reassoc", "contract", "nsz"}
-jit = njit(**_OPTIONS)
-jit_sum = njit(**_OPTIONS, fastmath=_SUM)
-# a call passes each array in seven words, which at small sizes costs more than the work
-jit_inline = njit(**_OPTIONS, forceinline=True)
-jit_sum_inline = njit(**_OPTIONS, fastmath=_SUM, forceinline=True)
-# no reassociation in the exponential: it would undo the two-part reduction
-jit_exp = njit(**_OPTIONS, fastmath={"contract"}, forceinline=True)
-
-_SOURCES = ("compiled", "elementary", "products", "recording", "kernels", "joint_kernels")
-_SOURCES += ("lanes", "loops")  # whose functions `shared` calls
+BLOCK = 24576  # numbers of a block's tokens, 200 kB
 
 
-def drop_stale_cache() -> None:
-    """numba's cache sees an edit of a file, not of those whose functions it calls."""
-    folder = Path(__file__).parent
-    edited = max((folder / f"{name}.py").stat().st_mtime for name in _SOURCES)
-    for index in folder.glob("__pycache__/*.nbi"):
-        if index.stat().st_mtime < edited:
-            index.unlink(missing_ok=True)
+def aligned(matrix: torch.Tensor) -> np.ndarray:
+    """A copy on 64-byte boundaries, rows padded with zeros to whole cache lines."""
+    rows, columns = matrix.shape
+    width = -(-columns // 8) * 8
+    raw = np.zeros(rows * width + 8)
+    skip = -(raw.ctypes.data // 8) % 8
+    copy = raw[skip : skip + rows * width].reshape(rows, width)
+    copy[:, :columns] = matrix.numpy()
+    return copy
 
 
-drop_stale_cache()
+def aligned_square(matrix: torch.Tensor) -> np.ndarray:
+    """`aligned`, with the rows padded as the columns are."""
+    extra = -len(matrix) % 8
+    return aligned(torch.nn.functional.pad(matrix, (0, extra, 0, extra)))
+
+
+def first_rows(rows) -> np.ndarray:
+    """(n + 1,) where each sequence's rows begin, and the end."""
+    counts = torch.bincount(rows.sequence, minlength=len(rows.queries))
+    return np.concatenate([[0], counts.cumsum(0).numpy()])
+
+
+def span(part: Parameter, matrix: np.ndarray, weights: np.ndarray) -> Span:
+    """W or u in span coordinates, at its start."""
+    x = part.initial_gaps.numpy()
+    held = (x.copy(), *(np.zeros_like(x) for _ in range(5)), x)
+    target = (*part.target_span, part.start_scalars)
+    return Span(matrix, weights, np.zeros_like(x), *held, *(t.contiguous().numpy() for t in target))
+
+
+def factored(part: Parameter, weights: np.ndarray, blocks: int) -> Factored:
+    """W in span coordinates, without its Gram matrix."""
+    queries = part.rows.queries
+    form = span(part, (queries @ queries.T).numpy(), weights)._replace(blocks=blocks)
+    rows = aligned(part.rows.differences)
+    R = np.zeros((len(queries), rows.shape[1]))
+    return Factored(*form, rows, R, np.zeros_like(R))
+
+
+def dense(part: Parameter, blocks: int) -> Dense:
+    """W itself, at its start."""
+    rows, queries = aligned(part.rows.differences), aligned(part.rows.queries)
+    W, target = aligned_square(part.start), aligned_square(part.unit_target)
+    G, Y, R = np.zeros_like(W), np.zeros_like(queries), np.zeros_like(queries)
+    speed, x = np.zeros(W.size), np.zeros(len(rows))
+    moved = (W, W.reshape(-1), speed, G, G.reshape(-1))
+    return Dense(rows, queries, *moved, Y, R, x, target.reshape(-1), blocks)
+
+
+def decoder(part: Parameter, weights: np.ndarray) -> Decoder:
+    """u itself, at its start."""
+    rows = aligned(part.rows.rows)
+    u, target = aligned(part.start[None])[0], aligned(part.unit_target[None])[0]
+    x = np.zeros(len(rows))
+    return Decoder(rows, weights, u, np.zeros_like(u), np.zeros_like(u), x, target)
+
+
+class CompiledEngine:
+    """`compiled_loop` on numpy views of CPU tensors, for W alone or with u.
+
+    Parameters
+    ----------
+    problem : Problem or JointProblem
+    rule : Rule
+    coordinates : {"span", "factored", "dense"}
+    wanted, records : arrays
+        As in `compiled_loop.Log`.
+    """
+
+    name = "compiled"
+
+    def __init__(self, problem, rule: Rule, coordinates: str, wanted, records):
+        self.problem, self.coordinates, self.records = problem, coordinates, records
+        nothing = (np.array(recording.NOTHING_SO_FAR) for _ in range(2))
+        self.log = Log(wanted, records, *nothing)
+        self.law, self.softmax = law_of(problem, rule), Softmax.of(problem.N, problem.n)
+        if isinstance(problem, JointProblem):
+            matrix, self.u = problem.W, self._decoder(problem.u)
+            self.scores = joint_scores(problem, self.u.x)
+        else:
+            matrix, self.u = problem, None
+            self.scores = fixed_scores(problem)
+        self.W = self._matrix(matrix)
+
+    def _matrix(self, part: Parameter):
+        p, rows = self.softmax.p[: self.problem.N], part.rows.differences
+        blocks = max(1, min(self.problem.n, rows.numel() // BLOCK))
+        if self.coordinates == "dense":
+            return dense(part, blocks)
+        if self.coordinates == "factored":
+            return factored(part, p, blocks)
+        return span(part, aligned(part.gram), p)
+
+    def _decoder(self, part: Parameter):
+        weights = np.zeros(len(part.rows.rows))
+        if self.coordinates == "dense":
+            return decoder(part, weights)
+        return span(part, aligned(part.gram), weights)
+
+    def run(self, step: int, last: int) -> tuple[int, int]:
+        """Iterate; returns (status, step reached)."""
+        moved = (self.W, self.u, self.log, (step, last))
+        return loop(self.law, self.scores, self.softmax, *moved)
+
+    def state_arrays(self) -> dict:
+        forms = {"W": self.W} if self.u is None else {"W": self.W, "u": self.u}
+        arrays = {
+            f"{name}.{field}": getattr(form, field)
+            for name, form in forms.items()
+            for field in STATE[type(form)]
+        }
+        return arrays | {"progress": self.log.progress, "u_progress": self.log.u_progress}
+
+    def restore(self, arrays: dict) -> None:
+        for name, array in self.state_arrays().items():
+            array[...] = arrays[name]
+
+    def matrix(self) -> torch.Tensor:
+        """W."""
+        joint = self.u is not None
+        return _iterate(self.problem.W if joint else self.problem, self.W)
+
+    def decoder(self) -> torch.Tensor:
+        """u."""
+        return _iterate(self.problem.u, self.u)
+
+
+def _iterate(part: Parameter, form) -> torch.Tensor:
+    if isinstance(form, Dense):
+        d = len(part.start)
+        return torch.from_numpy(form.W[:d, :d].copy())
+    if isinstance(form, Decoder):
+        return torch.from_numpy(form.u[: len(part.start)].copy())
+    return part.start + part.rows.combine(torch.from_numpy(form.beta.copy()))
+
+
+def law_of(problem: Problem | JointProblem, rule: Rule) -> Law:
+    """`rule` as the loop has it."""
+    powers = (rule.log_scale, rule.gap_power, rule.norm_power, rule.log_max_step)
+    own = {"averaging": rule.averaging, "separate": not rule.common_step} | {
+        "u_decay": rule.decay[0],
+        "W_decay": rule.decay[1],
+    }
+    floor = problem.log_floor_gap(rule)
+    return Law(problem.loss.compiled, *powers, floor, momentum=rule.momentum, **own)
+
+
+def fixed_scores(problem: Problem) -> Scores:
+    """Scores of a decoder that stays."""
+    start = first_rows(problem.rows)
+    delta = problem.scores.delta[problem.rows.sequence, problem.column].numpy()
+    uniform = np.array([len(set(part)) == 1 for part in np.split(delta, start[1:-1])])
+    return Scores(start, problem.scores.top.numpy(), delta, uniform)
+
+
+def joint_scores(problem: JointProblem, x: np.ndarray) -> Scores:
+    """Scores that are u's products x with its rows, and move with them."""
+    n = problem.n
+    return Scores(first_rows(problem.W.rows), x[:n], x[n:], np.zeros(n, bool))

@@ -2,7 +2,7 @@
 
 Every iterate of GD, NGD, momentum and Polyak steps is W_t = W_0 + sum_k beta_k z_k. `Dense`
 keeps the d x d matrix, `Span` the N' gaps and coefficients; both run on any device, and the
-compiled loops of `kernels` are checked against them.
+compiled loop is checked against them.
 """
 
 from __future__ import annotations

@@ -15,8 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import torch
 
-from .kernels import DIVERGED, RUNNING, ZERO_GRADIENT
-from .recording import LONGEST_STEP
+from .recording import DIVERGED, LONGEST_STEP, RUNNING, ZERO_GRADIENT
 
 Memory = dict[str, torch.Tensor]
 

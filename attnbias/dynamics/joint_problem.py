@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +12,8 @@ from ..data import Dataset
 from ..geometry.svm import SVMSolution
 from ..geometry.tokens import GapRows, gap_rows
 from ..losses import Loss
+from ..rules import Descent
+from .iteration import log_floor_gap
 from .problem import Parameter, padded_column
 
 
@@ -104,3 +107,7 @@ class JointProblem:
         tokens = (self.u.rows.rows, self.W.rows.queries, self.W.rows.sequence)
         targets = (self.W.unit_target, self.u.unit_target)
         return (*tokens, self.W.start, self.u.start, *targets)
+
+    def log_floor_gap(self, rule: Descent) -> float:
+        """log of how far the rule's loss floor lies below L* = 0; -inf at 0 itself."""
+        return log_floor_gap(-math.inf, rule.loss_floor)

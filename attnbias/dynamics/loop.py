@@ -15,18 +15,13 @@ from .._types import PathLike
 from .._validate import require_flag, require_int, require_number
 from ..errors import DivergedError, DtypeError, RangeError
 from ..rules import Descent, Rule
-from . import kernels
 from .checkpoint import Checkpoint
 from .iteration import Iteration
+from .recording import RUNNING, STATUS
 from .request import record_rows, record_steps
 from .subnormal import subnormals_as_zero
 from .trace import Trace
 
-STATUS = {
-    kernels.RUNNING: "completed",
-    kernels.ZERO_GRADIENT: "zero gradient",
-    kernels.DIVERGED: "diverged",
-}
 _CHUNK_SECONDS = 0.2  # between looks at the clock, the keyboard and the checkpoint
 
 
@@ -149,13 +144,13 @@ def chunks(step: int, steps: int) -> Iterator[int]:
 
 def advance(run, steps: int, keeper, progress: bool) -> tuple[int, int]:
     """Run in chunks; a chunk's end changes no number."""
-    status, step = kernels.RUNNING, keeper.resume(steps)
+    status, step = RUNNING, keeper.resume(steps)
     with tqdm(total=steps, initial=step, disable=not progress, unit="step") as bar:
         for last in chunks(step, steps):
             status, reached = run.run(step, last)
             bar.update(reached - step)
             step = reached
-            finished = status != kernels.RUNNING or step == steps
+            finished = status != RUNNING or step == steps
             keeper.save(step, force=finished)
             if finished:
                 break

@@ -11,6 +11,8 @@ from ..data import Dataset
 from ..geometry.svm import SVMSolution
 from ..geometry.tokens import GapRows, gap_rows, token_scores
 from ..losses import Loss
+from ..rules import Descent
+from .iteration import log_floor_gap
 from .softmax import Scores
 
 
@@ -123,3 +125,7 @@ class Problem(Parameter):
         """log L*, the loss when every softmax sits on its optimal token."""
         values = self.loss.log_value(self.scores.top)
         return float(torch.logsumexp(values, 0) - torch.tensor(float(self.n)).double().log())
+
+    def log_floor_gap(self, rule: Descent) -> float:
+        """log(L* - floor), -inf where the rule uses L* itself."""
+        return log_floor_gap(self.log_floor, rule.loss_floor)

@@ -23,9 +23,8 @@ from ..geometry.solution import require_optimal
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss
 from ..rules import Descent, Rule
+from .compiled import CompiledEngine
 from .coordinates import JointTorchEngine, TorchEngine
-from .engines import CompiledEngine
-from .joint_engines import JointCompiledEngine
 from .problem import Parameter, Problem
 
 COORDINATES = ("auto", "dense", "factored", "span")
@@ -207,7 +206,7 @@ def choose_engine(engine: str, data: Dataset, loss: Loss, joint: bool, rule: Des
             remedy="use engine='auto'",
         )
     if possible and engine != "torch":
-        return JointCompiledEngine if joint else CompiledEngine
+        return CompiledEngine
     return JointTorchEngine if joint else TorchEngine
 
 

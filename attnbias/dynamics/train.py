@@ -22,8 +22,9 @@ from .collect import finished, fixed_series, joint_series, matrix_series
 from .coordinates import TorchEngine
 from .cost import choose_coordinates, choose_joint_coordinates
 from .joint_problem import JointProblem
-from .loop import STATUS, advance
+from .loop import advance
 from .problem import Problem
+from .recording import STATUS
 from .request import (
     choose_engine,
     initial_decoder,

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
 from ..data import Dataset
-from ..dynamics import recording
 from ..dynamics.collect import finished, fixed_series, matrix_series
-from ..dynamics.cost import iteration_cost
-from ..dynamics.loop import STATUS, chunks
 from ..dynamics.problem import Problem
-from ..dynamics.shared import SharedRuns
+from ..dynamics.recording import STATUS
 from ..dynamics.starts import small_start, start_against
-from ..dynamics.subnormal import subnormals_as_zero
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
 from ..errors import AttnBiasError
@@ -26,8 +21,6 @@ from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import as_loss
 from .grid import Setting, Training
 from .models import Point
-
-SHARING = 1.5  # how much faster a run is for sharing K, at least, with three others
 
 
 @dataclasses.dataclass
@@ -81,15 +74,7 @@ def run_point(training: Training, point: Point) -> tuple[dict, list[Outcome]]:
         facts = token_facts(data, svm)
     except AttnBiasError as error:
         return {}, [failed(error)] * len(training.settings)
-    outcomes: list[Outcome | None] = [None] * len(training.settings)
-    shared = [s for s, setting in enumerate(training.settings) if _shares(data, setting)]
-    shared = shared if len(shared) > 1 else []
-    for s, trace in zip(shared, _together(training, data, svm, shared, point.seed), strict=True):
-        outcomes[s] = Outcome(trace)
-    for s, setting in enumerate(training.settings):
-        if outcomes[s] is None:
-            outcomes[s] = _alone(training, point, data, svm, setting)
-    return facts, outcomes
+    return facts, [_run(training, point, data, svm, setting) for setting in training.settings]
 
 
 def token_facts(data: Dataset, svm: SVMSolution) -> dict:
@@ -113,15 +98,6 @@ def start_of(data: Dataset, svm: SVMSolution, setting: Setting, seed: int) -> to
     return small_start(data.d, setting.W0_norm, seed)
 
 
-def _shares(data: Dataset, setting: Setting) -> bool:
-    """Whether span coordinates, with one Gram matrix for all runs, suit a run best."""
-    if setting.train_u:
-        return False
-    N = int(data.lengths.sum()) - data.n
-    cost = iteration_cost(data.n, N, data.d)
-    return cost["span"] / SHARING <= min(cost["factored"], cost["dense"])
-
-
 def prepare(data: Dataset, svm: SVMSolution, settings, seed: int) -> list[Problem]:
     """One problem a setting; settings that start alike share one."""
     base, made = Problem.of(data, as_loss("exponential"), torch.empty(0)), {}
@@ -131,23 +107,6 @@ def prepare(data: Dataset, svm: SVMSolution, settings, seed: int) -> list[Proble
             start = start_of(data, svm, setting, seed)
             made[key] = dataclasses.replace(base, svm=svm, start=start, loss=as_loss(setting.loss))
     return [made[setting.loss, setting.W0_norm, setting.start] for setting in settings]
-
-
-def _together(training: Training, data, svm, chosen: list[int], seed: int) -> list[Trace]:
-    """The chosen settings in one pass over K an iteration."""
-    if not chosen:
-        return []
-    settings = [training.settings[s] for s in chosen]
-    problems = prepare(data, svm, settings, seed)
-    records = np.full((len(chosen), len(training.record), recording.RECORDS), np.nan)
-    runs = SharedRuns(problems, [each.rule for each in settings], training.wanted, records)
-    step = 0
-    with subnormals_as_zero():
-        for last in chunks(step, training.steps):
-            runs.run(step, last)
-            step = last
-    ends = zip(problems, settings, records, runs.statuses, runs.steps, strict=True)
-    return [trace_of(training, data, *end) for end in ends]
 
 
 def trace_of(
@@ -162,7 +121,7 @@ def trace_of(
     )
 
 
-def _alone(
+def _run(
     training: Training, point: Point, data: Dataset, svm: SVMSolution, setting: Setting
 ) -> Outcome:
     """One run through `train`, which chooses its coordinates."""

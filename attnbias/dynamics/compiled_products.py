@@ -1,32 +1,27 @@
-"""Sums and products of arrays, compiled: what the loops spend their time on."""
+"""Sums and products of arrays, compiled: what the loop spends its time on."""
 
 from __future__ import annotations
 
-from numba.core import cgutils
-from numba.extending import intrinsic
+from typing import NamedTuple
 
-from .compiled import jit, jit_inline, jit_sum, jit_sum_inline
+import numpy as np
+from numba import njit
 
-
-@intrinsic
-def borrow(_typing, a):
-    """The same memory as an array that carries no reference count.
-
-    Counting is atomic and happens at each call; over a hundred of them would cost more than
-    the arithmetic of a small problem. The caller of the loops keeps the memory alive.
-    """
-
-    def codegen(context, builder, signature, args):
-        array = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0])
-        array.meminfo = cgutils.get_null_value(array.meminfo.type)
-        return array._getvalue()
-
-    return a(a), codegen
+from .compiled_numbers import OPTIONS, inline, inline_sum, jit_sum
 
 
-@jit_inline
+class Step(NamedTuple):
+    """speed <- keep speed + own gradient, iterate <- iterate + speed + extra gradient."""
+
+    moving: bool  # else there is no step yet
+    keep: float
+    own: float
+    extra: float
+
+
+@inline
 def add_compensated(total, low, f, x, lo, hi):
-    """total += f x over rows lo to hi, with the rounding of each sum kept in low (two-sum)."""
+    """total += f x from lo to hi, with the rounding of each sum kept in low (two-sum)."""
     for k in range(lo, hi):
         y = f * x[k] + low[k]
         new = total[k] + y
@@ -35,15 +30,28 @@ def add_compensated(total, low, f, x, lo, hi):
         total[k] = new
 
 
-@jit_inline
-def advance(total, low, speed, momentum, f, x, lo, hi):
-    """speed <- momentum speed + f x, total <- total + speed; without momentum at once."""
-    if momentum == 0.0:
-        add_compensated(total, low, f, x, lo, hi)
+@inline
+def advance(total, low, speed, step, x, lo, hi):
+    """Take `step` from lo to hi; without momentum at once."""
+    if step.keep == 0.0 and step.extra == 0.0:
+        add_compensated(total, low, step.own, x, lo, hi)
         return
     for k in range(lo, hi):
-        speed[k] = momentum * speed[k] + f * x[k]
-    add_compensated(total, low, 1.0, speed, lo, hi)
+        speed[k] = step.keep * speed[k] + step.own * x[k]
+        y = speed[k] + step.extra * x[k] + low[k]
+        new = total[k] + y
+        part = new - total[k]
+        low[k] = (total[k] - (new - part)) + (y - part)
+        total[k] = new
+
+
+@inline_sum
+def dot(a, b):
+    """a . b"""
+    total = 0.0
+    for k in range(a.shape[0]):
+        total += a[k] * b[k]
+    return total
 
 
 @jit_sum
@@ -94,32 +102,19 @@ def symmetric_product(K, r, q, backwards):
         q[i] += s + K[i, i] * r[i]
 
 
-@jit_sum_inline
-def dot(a, b):
-    """a . b"""
-    total = 0.0
-    for k in range(a.shape[0]):
-        total += a[k] * b[k]
-    return total
-
-
 @jit_sum
 def rows_dot(D, lo, hi, q, out):
     """out[k] = D_k . q for rows lo to hi, four rows at a time."""
-    d = D.shape[1]
     k = lo
     while k + 4 <= hi:
         s0 = s1 = s2 = s3 = 0.0
-        for j in range(d):
+        for j in range(D.shape[1]):
             x = q[j]
             s0 += D[k, j] * x
             s1 += D[k + 1, j] * x
             s2 += D[k + 2, j] * x
             s3 += D[k + 3, j] * x
-        out[k] = s0
-        out[k + 1] = s1
-        out[k + 2] = s2
-        out[k + 3] = s3
+        out[k], out[k + 1], out[k + 2], out[k + 3] = s0, s1, s2, s3
         k += 4
     while k < hi:
         out[k] = dot(D[k], q)
@@ -129,42 +124,43 @@ def rows_dot(D, lo, hi, q, out):
 @jit_sum
 def rows_combine(D, lo, hi, v, out):
     """out = sum_k v_k D_k over rows lo to hi, four rows at a time."""
-    d = D.shape[1]
-    for j in range(d):
+    for j in range(D.shape[1]):
         out[j] = 0.0
     k = lo
     while k + 4 <= hi:
         a, b, c, e = v[k], v[k + 1], v[k + 2], v[k + 3]
-        for j in range(d):
+        for j in range(D.shape[1]):
             out[j] += a * D[k, j] + b * D[k + 1, j] + c * D[k + 2, j] + e * D[k + 3, j]
         k += 4
     while k < hi:
         a = v[k]
-        for j in range(d):
+        for j in range(D.shape[1]):
             out[j] += a * D[k, j]
         k += 1
 
 
-@jit
-def number_of_blocks(n, D):
-    """Blocks of sequences of about 200 kB, so that two passes over one stay in cache."""
-    return max(1, min(n, D.size // 24576))
+@inline
+def scale_rows(R, scale):
+    """R_i *= scale_i."""
+    for i in range(R.shape[0]):
+        for j in range(R.shape[1]):
+            R[i, j] *= scale[i]
 
 
-@jit
-def block_range(block, blocks, n):
-    """First sequence of a block and of the next."""
-    return block * n // blocks, (block + 1) * n // blocks
+@njit(**(OPTIONS | {"_nrt": True}))
+def matrix_product(A, B, out):
+    """out = A B; numba's call of BLAS counts its arrays."""
+    np.dot(A, B, out)
 
 
-@jit_sum
-def move_dense(W, speed, momentum, f, G):
-    """One step of the matrix."""
-    w, s, g = W.ravel(), speed.ravel(), G.ravel()
-    if momentum == 0.0:
-        for j in range(w.shape[0]):
-            w[j] += f * g[j]
-    else:
-        for j in range(w.shape[0]):
-            s[j] = momentum * s[j] + f * g[j]
-            w[j] += s[j]
+@inline_sum
+def measure_flat(w, m):
+    """|w|^2, <w, m> and the squared norm of w - <w, m> m, for a unit m."""
+    norm2 = along = across2 = 0.0
+    for j in range(w.shape[0]):
+        norm2 += w[j] * w[j]
+        along += w[j] * m[j]
+    for j in range(w.shape[0]):
+        rest = w[j] - along * m[j]
+        across2 += rest * rest
+    return norm2, along, across2

@@ -1,0 +1,247 @@
+"""Coordinates of an iterate, compiled: how it gives its gaps, how a gradient moves it.
+
+Every form has a function for each of these, and numba takes the one of the form's type:
+
+    move        the part of a step that needs the whole gradient
+    fill        the gaps x of the rows of some sequences, and the part of a step that lies in them
+    combine     R_i = sum_k p_k (x_opt - x_k) of these sequences
+    direction   the gradient, from its scaled weights; returns its squared norm
+    measure     the iterate's squared norm, its part along the target, the rest's squared norm
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import NamedTuple
+
+import numpy as np
+from numba.extending import overload
+
+from .compiled_numbers import INLINE_SUM
+from .compiled_products import (
+    add_compensated,
+    advance,
+    dot,
+    matrix_product,
+    measure_flat,
+    rows_combine,
+    rows_dot,
+    scale_rows,
+    symmetric_product,
+)
+
+
+class Span(NamedTuple):
+    """W = W_0 + sum_k beta_k z_k, or u alike, through its gaps x = x_0 + K beta.
+
+    matrix : K; x_low, beta_low : what rounding left of x and of beta; weights : p, scaled;
+    q : K p; alpha, margin : coefficients and gaps of the unit target; scalars : |W_0|^2,
+    <W_0, target> and the squared norm of the rest of W_0; blocks : of sequences, each of which
+    stays in cache while the loop passes over its rows twice.
+    """
+
+    matrix: np.ndarray
+    weights: np.ndarray
+    q: np.ndarray
+    x: np.ndarray
+    x_low: np.ndarray
+    beta: np.ndarray
+    beta_low: np.ndarray
+    speed_x: np.ndarray
+    speed_beta: np.ndarray
+    x_0: np.ndarray
+    alpha: np.ndarray
+    margin: np.ndarray
+    scalars: np.ndarray
+    blocks: int = 1
+
+
+# Span without K: its gaps move by D_i (M R)_i, with the rows D = x_opt - x_tau, R_i = D_i' p_i
+# and matrix = M = Z Z'. The gradient's norm is known before the second product, so that a step,
+# its softmax and the next R_i share one pass over D_i.
+Factored = namedtuple("Factored", (*Span._fields, "rows", "R", "MR"))
+
+
+class Dense(NamedTuple):
+    """W itself, d x d, beside its flat view; its gaps D Y with Y = Z W' are computed afresh."""
+
+    rows: np.ndarray
+    queries: np.ndarray
+    W: np.ndarray
+    flat: np.ndarray
+    speed: np.ndarray
+    gradient: np.ndarray
+    flat_gradient: np.ndarray
+    Y: np.ndarray
+    R: np.ndarray
+    x: np.ndarray
+    target: np.ndarray
+    blocks: int
+
+
+class Decoder(NamedTuple):
+    """u itself, and its scores x = B u; low : what rounding left of u."""
+
+    rows: np.ndarray
+    weights: np.ndarray
+    u: np.ndarray
+    low: np.ndarray
+    gradient: np.ndarray
+    x: np.ndarray
+    target: np.ndarray
+
+
+STATE = {
+    Span: ("x", "x_low", "beta", "beta_low", "speed_x", "speed_beta"),
+    Factored: ("x", "x_low", "beta", "beta_low", "speed_x", "speed_beta"),
+    Dense: ("W", "speed"),
+    Decoder: ("u", "low"),
+}
+
+
+# --- of each form ----------------------------------------------------------------------------
+
+
+def _move_span(form, step):
+    if step.moving:
+        advance(form.x, form.x_low, form.speed_x, step, form.q, 0, form.x.shape[0])
+        advance(form.beta, form.beta_low, form.speed_beta, step, form.weights, 0, form.x.shape[0])
+
+
+def _move_nothing(form, step):
+    pass
+
+
+def _move_dense(form, step):
+    if step.moving:
+        w, speed, g = form.flat, form.speed, form.flat_gradient
+        if step.keep == 0.0 and step.extra == 0.0:
+            for j in range(w.shape[0]):
+                w[j] += step.own * g[j]
+        else:
+            for j in range(w.shape[0]):
+                speed[j] = step.keep * speed[j] + step.own * g[j]
+                w[j] += speed[j] + step.extra * g[j]
+    matrix_product(form.queries, form.W.T, form.Y)
+
+
+def _move_decoder(form, step):
+    if step.moving:
+        add_compensated(form.u, form.low, step.own, form.gradient, 0, form.u.shape[0])
+    rows_dot(form.rows, 0, form.rows.shape[0], form.u, form.x)
+
+
+def _fill_nothing(form, step, start, a, b):
+    pass
+
+
+def _fill_factored(form, step, start, a, b):
+    if step.moving:
+        for i in range(a, b):
+            rows_dot(form.rows, start[i], start[i + 1], form.MR[i], form.q)
+        lo, hi = start[a], start[b]
+        advance(form.x, form.x_low, form.speed_x, step, form.q, lo, hi)
+        advance(form.beta, form.beta_low, form.speed_beta, step, form.weights, lo, hi)
+
+
+def _fill_dense(form, step, start, a, b):
+    for i in range(a, b):
+        rows_dot(form.rows, start[i], start[i + 1], form.Y[i], form.x)
+
+
+def _combine_nothing(form, p, start, a, b):
+    pass
+
+
+def _combine_rows(form, p, start, a, b):
+    for i in range(a, b):
+        rows_combine(form.rows, start[i], start[i + 1], p, form.R[i])
+
+
+def _direction_span(form, scale, backwards):
+    symmetric_product(form.matrix, form.weights, form.q, backwards)
+    return dot(form.weights, form.q)
+
+
+def _direction_factored(form, scale, backwards):
+    norm2 = 0.0
+    scale_rows(form.R, scale)
+    matrix_product(form.matrix, form.R, form.MR)
+    for i in range(form.R.shape[0]):
+        norm2 += dot(form.R[i], form.MR[i])
+    return norm2
+
+
+def _direction_dense(form, scale, backwards):
+    scale_rows(form.R, scale)
+    matrix_product(form.R.T, form.queries, form.gradient)
+    return dot(form.flat_gradient, form.flat_gradient)
+
+
+def _direction_decoder(form, scale, backwards):
+    rows_combine(form.rows, 0, form.rows.shape[0], form.weights, form.gradient)
+    return dot(form.gradient, form.gradient)
+
+
+def _measure_span(form):
+    # the sum for the rest has a zero derivative in `along`, so that its rounding enters squared
+    g, beta, g_0, m = form.x, form.beta, form.x_0, form.margin
+    norm2, along, along_0, across2 = form.scalars[0], 0.0, form.scalars[1], form.scalars[2]
+    for k in range(g.shape[0]):
+        norm2 += beta[k] * (g[k] + g_0[k])
+        along += form.alpha[k] * g[k]
+    for k in range(g.shape[0]):
+        rest = (g[k] - along * m[k]) + (g_0[k] - along_0 * m[k])
+        across2 += (beta[k] - (along - along_0) * form.alpha[k]) * rest
+    return norm2, along, across2
+
+
+def _measure_dense(form):
+    return measure_flat(form.flat, form.target)
+
+
+def _measure_decoder(form):
+    return measure_flat(form.u, form.target)
+
+
+# --- the generic ones ------------------------------------------------------------------------
+
+
+def move(form, step): ...
+def fill(form, step, start, a, b): ...
+def combine(form, p, start, a, b): ...
+def direction(form, scale, backwards): ...
+def measure(form): ...
+
+
+def _by_type(task, functions: dict) -> None:
+    """Let compiled calls of `task` be calls of the function of its first argument's type."""
+
+    @overload(task, jit_options=INLINE_SUM, strict=False)
+    def choose(form, *others):
+        return functions[form.instance_class]
+
+
+_by_type(
+    move, {Span: _move_span, Factored: _move_nothing, Dense: _move_dense, Decoder: _move_decoder}
+)
+_by_type(fill, {Span: _fill_nothing, Factored: _fill_factored, Dense: _fill_dense})
+_by_type(combine, {Span: _combine_nothing, Factored: _combine_rows, Dense: _combine_rows})
+_by_type(
+    direction,
+    {
+        Span: _direction_span,
+        Factored: _direction_factored,
+        Dense: _direction_dense,
+        Decoder: _direction_decoder,
+    },
+)
+_by_type(
+    measure,
+    {
+        Span: _measure_span,
+        Factored: _measure_span,
+        Dense: _measure_dense,
+        Decoder: _measure_decoder,
+    },
+)

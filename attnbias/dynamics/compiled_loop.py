@@ -1,0 +1,275 @@
+"""The compiled training loop of the linear head: W alone or with u, in any coordinates."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from . import recording
+from .compiled_forms import combine, direction, fill, measure, move
+from .compiled_numbers import OPTIONS, inline, inline_sum, log_add
+from .compiled_products import Step
+from .compiled_softmax import (
+    decoder_weights,
+    log_loss,
+    log_loss_gap,
+    log_nonopt,
+    scale_weights,
+    softmax,
+)
+from .recording import (
+    DIVERGED,
+    LEAST_SO_FAR,
+    LOG_GAP,
+    LOG_LOSS,
+    LOG_NONOPT,
+    LOG_NORM,
+    LOG_STEP,
+    LOG_U_STEP,
+    NORM2,
+    PATH_SUM,
+    RECORDS,
+    RUNNING,
+    U_NORM2,
+    U_PATH,
+    U_RECORDS,
+    ZERO_GRADIENT,
+)
+
+take_length, record_progress = inline(recording.take_length), inline(recording.record_progress)
+
+
+class Law(NamedTuple):
+    """A rule as the loop has it: step sizes from logs, by the power law of `Rule`.
+
+    loss : `EXPONENTIAL` or `LOGISTIC`; log_floor_gap : log(L* - loss floor); separate : whether
+    each gradient of joint training has its own norm; u_decay, W_decay : (p, q) of Eq. 10.
+    """
+
+    loss: int
+    log_scale: float
+    gap_power: float
+    norm_power: float
+    log_max_step: float
+    log_floor_gap: float
+    momentum: float = 0.0
+    averaging: bool = False
+    separate: bool = False
+    u_decay: float = 0.0
+    W_decay: float = 0.0
+
+
+class Log(NamedTuple):
+    """What is kept of a run: records[wanted[t]] takes iteration t where wanted[t] >= 0."""
+
+    wanted: np.ndarray
+    records: np.ndarray
+    progress: np.ndarray
+    u_progress: np.ndarray
+
+
+@inline
+def power_law(law, gap, norm, Q):
+    """log eta_t + Q before the cap, from the logs of L - L* and the gradient's norm less Q.
+
+    The powers of NGD and Polyak sum to -1 with the gradient's own, so Q drops out exactly.
+    """
+    value = law.log_scale + (1.0 + law.gap_power + law.norm_power) * Q
+    if law.gap_power != 0.0:
+        value += law.gap_power * log_add(gap, law.log_floor_gap - Q)
+    if law.norm_power != 0.0:
+        value += law.norm_power * norm
+    return value
+
+
+@inline
+def half_log(norm2):
+    """log of the root, -inf for 0 and for what rounding left below it."""
+    return 0.5 * math.log(norm2) if norm2 > 0.0 else -np.inf
+
+
+@inline
+def log_hypot(a, b):
+    """log of the root of exp(2 a) + exp(2 b)."""
+    top = max(a, b)
+    if not np.isfinite(top):
+        return top
+    return top + 0.5 * math.log(math.exp(2 * (a - top)) + math.exp(2 * (b - top)))
+
+
+@inline
+def fixed_step(law, scores, s, Q, norm2, records, row):
+    """The factor of p in the next step of W alone, and the record of the logs.
+
+    norm2 is the squared norm of the scaled gradient; row < 0 records nothing.
+    Returns (status, factor).
+    """
+    if not (np.isfinite(norm2) and np.isfinite(Q)):
+        return DIVERGED, 0.0
+    if norm2 <= 0.0:
+        return ZERO_GRADIENT, 0.0
+    norm, gap = half_log(norm2), 0.0
+    if row >= 0 or law.gap_power != 0.0:
+        gap = log_loss_gap(law.loss, scores, s, Q)
+    size = min(power_law(law, gap, norm, Q), law.log_max_step + Q)
+    if row >= 0:
+        records[row, LOG_LOSS] = log_loss(law.loss, scores, s, 0.0)
+        records[row, LOG_NONOPT] = log_nonopt(scores.top.shape[0], s)
+        records[row, LOG_GAP] = gap + Q
+        records[row, LOG_NORM] = norm + Q
+        # not size - Q: what the rule itself gives keeps its digits however large Q is
+        records[row, LOG_STEP] = min(power_law(law, gap + Q, norm + Q, 0.0), law.log_max_step)
+    return RUNNING, math.exp(size)
+
+
+@inline
+def joint_sizes(law, t, gap, norms, Q, H):
+    """log eta_u + Q and log eta_W + Q + H: the factors of the scaled gradients, capped.
+
+    norms = (log|grad_u| - Q, log|grad_W| - Q - H). A gradient of zero that is to be divided by
+    its own norm gives no step: 0/0 = 0.
+    """
+    u, W = norms
+    later = math.log(t + 1.0)
+    if law.separate:
+        u = -np.inf if u == -np.inf else power_law(law, gap, u, Q)
+        W = -np.inf if W == -np.inf else power_law(law, gap, W, Q + H)
+    else:
+        u = power_law(law, gap, log_hypot(u, W + H), Q)
+        W = u + H
+    u, W = u - law.u_decay * later, W - law.W_decay * later
+    return min(u, law.log_max_step + Q), min(W, law.log_max_step + Q + H)
+
+
+@inline
+def joint_step(law, t, scores, s, exponents, norms2, log):
+    """Factors of both scaled gradients in step t, and the record of the logs.
+
+    exponents = (Q, Q + H) of the gradients of u and of W, norms2 the squared norms of what is
+    left of them. Returns (status, factor of w, factor of p).
+    """
+    Q, H = exponents[0], exponents[1] - exponents[0]
+    if exponents[1] == -np.inf:  # tied scores: attention is worth nothing
+        H = 0.0
+    if not (np.isfinite(norms2[0]) and np.isfinite(norms2[1]) and np.isfinite(Q)):
+        return DIVERGED, 0.0, 0.0
+    u, W = half_log(norms2[0]), half_log(norms2[1])
+    if u == -np.inf and W == -np.inf:
+        return ZERO_GRADIENT, 0.0, 0.0
+    row, gap = log.wanted[t], 0.0
+    if row >= 0 or law.gap_power != 0.0:
+        gap = log_loss(law.loss, scores, s, Q)  # L* = 0
+    sizes = joint_sizes(law, t, gap, (u, W), Q, H)
+    if row >= 0:
+        records = log.records
+        records[row, LOG_LOSS] = records[row, LOG_GAP] = gap + Q
+        records[row, LOG_NONOPT] = log_nonopt(scores.top.shape[0], s)
+        records[row, LOG_NORM] = log_hypot(u, W + H) + Q
+        # not sizes - Q: what the rule itself gives keeps its digits however large Q is
+        eta_u, eta_W = joint_sizes(law, t, gap + Q, (u + Q, W + Q + H), 0.0, 0.0)
+        records[row, LOG_STEP] = eta_W
+        records[row, RECORDS + scores.delta.shape[0] + LOG_U_STEP] = eta_u
+    # a factor may be infinite; a gradient of zero moves nothing all the same
+    f_u = math.exp(sizes[0]) if u > -np.inf else 0.0
+    f_W = math.exp(sizes[1]) if W > -np.inf else 0.0
+    return RUNNING, f_u, f_W
+
+
+@inline
+def record_forms(W, u, log, row):
+    """Norms and alignment, what has accumulated, gaps and scores."""
+    records, first = log.records, RECORDS + W.x.shape[0]
+    records[row, NORM2], records[row, NORM2 + 1], records[row, NORM2 + 2] = measure(W)
+    record_progress(log.progress, W.x, records, row)
+    if u is not None:
+        at = first + U_NORM2
+        records[row, at], records[row, at + 1], records[row, at + 2] = measure(u)
+        records[row, first + U_PATH] = log.u_progress[PATH_SUM]
+        for j in range(u.x.shape[0]):
+            records[row, first + U_RECORDS + j] = u.x[j]
+
+
+@inline_sum
+def update_least_softmax(progress, s, n):
+    """Keep the least softmax of an optimal token so far."""
+    least = progress[LEAST_SO_FAR]
+    for i in range(n):
+        least = min(least, s.opt[i])
+    progress[LEAST_SO_FAR] = least
+
+
+def _make(sources: str):
+    """The loop; a variable that it holds is part of the name under which numba keeps it."""
+
+    def loop(law, scores, s, W, u, log, stretch):
+        """Run iterations stretch[0] to stretch[1]; u is None where the decoder is fixed.
+
+        At the last one the gradient is taken and recorded, but no step follows.
+        Returns (status, step reached).
+        """
+        sources  # noqa: B018
+        t, last = stretch
+        n, start = scores.top.shape[0], scores.start
+        blocks = W.blocks
+        step = Step(False, 0.0, 0.0, 0.0)
+        f_u = 0.0
+        while True:
+            if u is not None:
+                move(u, Step(step.moving, 0.0, f_u, 0.0))
+            move(W, step)
+            for j in range(blocks):
+                block = blocks - 1 - j if t % 2 else j  # the cache holds the latest ones
+                a, b = block * n // blocks, (block + 1) * n // blocks
+                fill(W, step, start, a, b)
+                softmax(law.loss, scores, W.x, s, a, b)
+                combine(W, s.p, start, a, b)
+            Q = scale_weights(scores, s)
+            norm2 = direction(W, s.weight, t % 2 == 1)
+            update_least_softmax(log.progress, s, n)
+            row = log.wanted[t]
+            if u is None:
+                status, f = fixed_step(law, scores, s, Q, norm2, log.records, row)
+            else:
+                exponents = (decoder_weights(scores, s, u.weights), Q)
+                norms2 = (direction(u, s.weight, t % 2 == 1), norm2)
+                status, f_u, f = joint_step(law, t, scores, s, exponents, norms2, log)
+            if status != RUNNING:
+                return status, t
+            if row >= 0:
+                record_forms(W, u, log, row)
+            if t == last:
+                return RUNNING, t
+            length = f * math.sqrt(max(norm2, 0.0))
+            if law.averaging:
+                length *= t + 1.0
+            if not take_length(log.progress, length):
+                return DIVERGED, t
+            if u is not None:
+                if not take_length(log.u_progress, f_u * math.sqrt(max(norms2[0], 0.0))):
+                    return DIVERGED, t
+            if law.averaging:
+                share = t / (t + 1.0)
+                step = Step(True, share, share * f, f)
+            else:
+                step = Step(True, law.momentum, f, 0.0)
+            t += 1
+
+    return loop
+
+
+def _digest() -> str:
+    """Of all that the loop is compiled from; numba itself looks at the loop's own file alone."""
+    folder = Path(__file__).parent
+    files = [*sorted(folder.glob("compiled_*.py")), folder / "recording.py"]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+try:
+    loop = njit(**OPTIONS, cache=True)(_make(_digest()))
+except RuntimeError:  # nowhere to keep it
+    loop = njit(**OPTIONS)(_make(_digest()))

@@ -1,0 +1,267 @@
+"""The log-domain softmax of `softmax`, compiled: one for W alone and for joint training.
+
+Rows are the gap rows of (W-SVM), flat; sequence i has rows start[i] to start[i + 1]. With low
+the least gap of a sequence, v_k = exp(low - g_k), base = log of the softmax of the best
+non-optimal token, and c_k the mean score under the softmax less that of row k,
+
+    -grad_W L = mean over sequences of exp(base + slope) sum_k v_k c_k z_k,   slope = log(-l').
+
+base runs to -infinity with training while v, c and slope stay moderate, so that one common
+exponent is taken out before the two large parts could cancel.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .compiled_numbers import (
+    exponentials,
+    inline,
+    inline_sum,
+    jit,
+    jit_sum,
+    log_mean_slope,
+    log_slope,
+    log_value,
+)
+
+LEAST_SIZE = 1e-100  # of a factor kept as a float: its square is still one
+
+
+class Scores(NamedTuple):
+    """What the decoder makes of the tokens.
+
+    start : (n + 1,) first row of each sequence, and the end; top : (n,) optimal tokens' scores;
+    delta : (N',) score gaps; uniform : (n,) whether a sequence's gaps are equal and positive.
+    """
+
+    start: np.ndarray
+    top: np.ndarray
+    delta: np.ndarray
+    uniform: np.ndarray
+
+
+class Softmax(NamedTuple):
+    """What one iterate's softmax determines; arrays are padded to a multiple of eight.
+
+    Per row: v as above; p, the weights of -grad_W; fall and logs are scratch.
+    Per sequence: base as above; opt and best, the softmax of the optimal and the best other
+    token; others = sum of v; excess = sum of v delta; lost = best excess, the score lost to the
+    others; slope; exponent and weight, of which `softmax` speaks; x, y and ones are scratch.
+    """
+
+    v: np.ndarray
+    p: np.ndarray
+    fall: np.ndarray
+    logs: np.ndarray
+    base: np.ndarray
+    opt: np.ndarray
+    best: np.ndarray
+    others: np.ndarray
+    excess: np.ndarray
+    lost: np.ndarray
+    slope: np.ndarray
+    exponent: np.ndarray
+    weight: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    ones: np.ndarray
+
+    @classmethod
+    def of(cls, rows: int, sequences: int) -> Softmax:
+        """Room for the softmax of so many rows."""
+        N, n = (8 * (-(-size // 8)) for size in (rows, sequences))
+        return cls(*(np.zeros(N) for _ in range(4)), *(np.zeros(n) for _ in range(11)), np.ones(n))
+
+
+@inline_sum
+def softmax(kind, scores, g, s, a, b):
+    """Softmax and gradient weights of sequences a to b, from the gaps g.
+
+    The weight of row k is exp(exponent) weight p_k, the last two of moderate size.
+    """
+    start, delta = scores.start, scores.delta
+    for i in range(a, b):
+        low = g[start[i]]
+        for k in range(start[i] + 1, start[i + 1]):
+            low = min(low, g[k])
+        s.base[i] = low
+        s.x[i] = -abs(low)
+        for k in range(start[i], start[i + 1]):
+            s.fall[k] = low - g[k]
+    whole = b == scores.top.shape[0]  # with the padding
+    lo, hi = start[a], s.fall.shape[0] if whole else start[b]
+    exponentials(s.fall[lo:hi], s.v[lo:hi])
+    end = s.x.shape[0] if whole else b
+    exponentials(s.x[a:end], s.y[a:end])
+    for i in range(a, b):
+        lo, hi = start[i], start[i + 1]
+        E = ED = 0.0
+        for k in range(lo, hi):
+            E += s.v[k]
+            ED += s.v[k] * delta[k]
+            s.p[k] = s.v[k]
+        low, least = s.base[i], s.y[i]
+        if low >= 0.0:
+            ratio = E * least
+            opt = 1.0 / (1.0 + ratio)
+            best = least * opt
+            base = -low - (math.log1p(ratio) if ratio > 1e-17 else 0.0)
+        else:
+            best = 1.0 / (least + E)
+            opt = least * best
+            base = math.log(best)
+        S = best * ED
+        slope = log_slope(kind, scores.top[i] - S)
+        s.base[i], s.opt[i], s.best[i], s.slope[i] = base, opt, best, slope
+        s.others[i], s.excess[i], s.lost[i] = E, ED, S
+        size = delta[lo] * opt
+        if not scores.uniform[i]:
+            size = general_weights(delta[lo:hi], s.v[lo:hi], s.p[lo:hi], opt, best, S)
+        s.exponent[i], s.weight[i] = base + slope, size
+        if size < LEAST_SIZE:  # a wrong token holds the softmax
+            s.weight[i] = 1.0
+            log_opt = low + base
+            if scores.uniform[i]:
+                s.exponent[i] += math.log(delta[lo]) + log_opt
+            else:
+                part, fall, logs = delta[lo:hi], s.fall[lo:hi], s.logs[lo:hi]
+                s.exponent[i] += log_domain_weights(part, fall, s.p[lo:hi], logs, base, log_opt)
+
+
+@jit_sum
+def general_weights(delta, v, p, opt, best, S):
+    """p = v c / peak of one sequence, and peak = max |v c|, without Assumption 2.
+
+    c_k = sum_t softmax_t (score_t - score_k) over all tokens t, opt among them. It equals
+    delta_k - S, which is used unless that difference cancels. Score gaps delta_k may be of
+    either sign. Close to underflow, because a wrong token holds the softmax, 0 comes back.
+    """
+    peak = 0.0
+    for k in range(delta.shape[0]):
+        c = delta[k] - S
+        if abs(c) < 0.5 * abs(delta[k]):
+            total = 0.0
+            for t in range(delta.shape[0]):
+                total += v[t] * (delta[k] - delta[t])
+            c = opt * delta[k] + best * total
+        p[k] = v[k] * c
+        peak = max(peak, abs(p[k]))
+    if peak < LEAST_SIZE:
+        return 0.0
+    for k in range(delta.shape[0]):
+        p[k] /= peak
+    return peak
+
+
+@jit
+def log_domain_weights(delta, fall, p, logs, base, log_opt):
+    """`general_weights` with every term in logs; returns log peak, -inf if all c_k are 0."""
+    peak = -np.inf
+    for k in range(delta.shape[0]):
+        own = -np.inf if delta[k] == 0.0 else log_opt + math.log(abs(delta[k]))
+        shift = own
+        for t in range(delta.shape[0]):
+            if delta[t] != delta[k]:
+                shift = max(shift, base + fall[t] + math.log(abs(delta[k] - delta[t])))
+        if shift == -np.inf:
+            p[k], logs[k] = 0.0, -np.inf
+            continue
+        total = math.copysign(math.exp(own - shift), delta[k])
+        for t in range(delta.shape[0]):
+            if delta[t] != delta[k]:
+                term = base + fall[t] + math.log(abs(delta[k] - delta[t]))
+                total += math.copysign(math.exp(term - shift), delta[k] - delta[t])
+        p[k] = total
+        logs[k] = -np.inf if total == 0.0 else fall[k] + shift + math.log(abs(total))
+        peak = max(peak, logs[k])
+    for k in range(delta.shape[0]):
+        p[k] = 0.0 if p[k] == 0.0 else math.copysign(math.exp(logs[k] - peak), p[k])
+    return peak
+
+
+@inline_sum
+def scale_weights(scores, s):
+    """Bring p to one scale: -grad_W L = exp(Q) sum_k p_k z_k. Returns Q, -inf where p is zero."""
+    n = scores.top.shape[0]
+    Q = -np.inf
+    for i in range(n):
+        Q = max(Q, s.exponent[i])
+    for i in range(n):
+        s.x[i] = s.exponent[i] - (Q if Q > -np.inf else 0.0)
+    exponentials(s.x, s.y)
+    for i in range(n):
+        s.weight[i] *= s.y[i] / n
+        for k in range(scores.start[i], scores.start[i + 1]):
+            s.p[k] *= s.weight[i]
+    return Q
+
+
+@inline_sum
+def decoder_weights(scores, s, w):
+    """w of the rows b_j with -grad_u L = exp(Q) sum_j w_j b_j; returns Q.
+
+    The rows are y_i x_{i,opt}, then y_i (x_opt - x_tau) in the order of the gap rows.
+    """
+    n = scores.top.shape[0]
+    Q = -np.inf
+    for i in range(n):
+        Q = max(Q, s.slope[i])
+    for i in range(n):
+        s.x[i] = s.slope[i] - Q
+    exponentials(s.x, s.y)
+    for i in range(n):
+        w[i] = s.y[i] / n
+        for k in range(scores.start[i], scores.start[i + 1]):
+            w[n + k] = -w[i] * s.best[i] * s.v[k]
+    return Q
+
+
+@inline_sum
+def log_mean(n, s, factor):
+    """log of the mean of exp(x) factor over sequences; x is overwritten."""
+    shift = -np.inf
+    for i in range(n):
+        shift = max(shift, s.x[i])
+    for i in range(n):
+        s.x[i] -= shift
+    exponentials(s.x, s.y)
+    total = 0.0
+    for i in range(n):
+        total += s.y[i] * factor[i]
+    return shift + math.log(total / n)
+
+
+@inline
+def log_loss(kind, scores, s, Q):
+    """log L - Q."""
+    n = scores.top.shape[0]
+    for i in range(n):
+        s.x[i] = log_value(kind, scores.top[i] - s.lost[i]) - Q
+    return log_mean(n, s, s.ones)
+
+
+@inline
+def log_loss_gap(kind, scores, s, Q):
+    """log(L - L*) - Q, with L* the loss when every softmax sits on its optimal token."""
+    n = scores.top.shape[0]
+    for i in range(n):
+        s.x[i] = s.base[i] - Q + log_mean_slope(kind, scores.top[i], s.lost[i])
+    return log_mean(n, s, s.excess)
+
+
+@inline_sum
+def log_nonopt(n, s):
+    """log of the mean of 1 - softmax(opt), from the smaller of the two sides."""
+    for i in range(n):
+        s.x[i] = s.base[i]
+    value = log_mean(n, s, s.others)
+    if value < -0.7:
+        return value
+    opt = 0.0
+    for i in range(n):
+        opt += s.opt[i]
+    return math.log1p(-opt / n)
