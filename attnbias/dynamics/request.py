@@ -73,10 +73,10 @@ def record_rows(recorded: np.ndarray, steps: int) -> np.ndarray:
 def require_inputs(data, rule: Descent, u0, train_u) -> bool:
     """A data set with optimal tokens and a rule that fit together; whether u is trained."""
     require_dataset(data, cross=True)
-    if not isinstance(rule, Descent) or not isinstance(getattr(rule, "name", None), str):
+    if not isinstance(rule, Descent) or type(rule).length is Descent.length:
         raise DtypeError(
             "rule",
-            expected="GD(...), NGD(...), Polyak(...), or a Descent of your own with a name",
+            expected="GD(...), NGD(...), Polyak(...), or a Descent of your own with a `length`",
             got=type(rule).__name__,
             remedy="torch optimizers don't fit the exact dynamics; use a Rule",
         )
