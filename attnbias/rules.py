@@ -120,7 +120,7 @@ class Rule(Descent):
     decay: tuple[float, float] = (0.0, 0.0)
     loss_floor: float | None = None
 
-    def power_law(self, log_gap: float, log_norm: float) -> float:
+    def power_law(self, log_gap, log_norm):
         """log eta_t before the cap, from log(L - L*) and log |grad L|."""
         # a power of zero must not meet an infinite logarithm: 0 * inf is NaN
         value = self.log_scale
@@ -128,7 +128,7 @@ class Rule(Descent):
         value += self.norm_power * log_norm if self.norm_power else 0.0
         return value
 
-    def log_step_size(self, log_gap: float, log_norm: float) -> float:
+    def log_step_size(self, log_gap, log_norm):
         """log eta_t from log(L - L*) and log |grad L|, as floats or as tensors."""
         value = self.power_law(log_gap, log_norm)
         if isinstance(value, torch.Tensor):
