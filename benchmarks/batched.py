@@ -21,7 +21,6 @@ from attnbias import GD, NGD, Polyak, make_example1
 from attnbias.dynamics.batched import BatchedRuns
 from attnbias.dynamics.batched_step import iteration
 from attnbias.dynamics.problem import Problem
-from attnbias.dynamics.recording import RECORDS
 from attnbias.losses import EXPONENTIAL
 
 RULES = [GD(0.1), NGD(0.1), NGD(0.1, momentum=0.9), Polyak()]
@@ -67,7 +66,7 @@ def make_runs(device, S, R, n, T, d, steps, compile=None) -> BatchedRuns:
     rules = [[RULES[r % len(RULES)] for r in range(R)]] * S
     wanted = np.full(steps + 1, -1, np.int32)
     wanted[steps] = 0
-    return BatchedRuns(problems, rules, wanted, np.empty((S, R, 1, RECORDS)), device, compile)
+    return BatchedRuns(problems, rules, wanted, device, compile)
 
 
 def measure(device, S, R, n, T, d, steps, compile=None) -> dict[str, float]:

@@ -21,14 +21,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from attnbias import GD, NGD, Dataset, Loss, Polyak, solve_w_svm, train
-from attnbias.dynamics import batched_setup, batched_step, recording
+from attnbias.dynamics import batched_step, recording
 from attnbias.dynamics.batched import CHUNK, BatchedRuns, batched_bytes
 from attnbias.dynamics.collect import finished, matrix_series
 from attnbias.dynamics.problem import Problem
-from attnbias.dynamics.recording import LOG_NONOPT, LOG_NORM, RECORDS, STATUS
+from attnbias.dynamics.recording import LOG_NONOPT, LOG_NORM, STATUS
 from attnbias.dynamics.request import record_steps
-from attnbias.errors import DtypeError, MemoryLimitError, RangeError, ShapeError
-from attnbias.geometry.tokens import GapRows
+from attnbias.errors import DtypeError, RangeError, ShapeError
 from attnbias.losses import as_loss
 
 RULES = [
@@ -63,8 +62,7 @@ def batch(problems, rules, steps, record=12, **options) -> BatchedRuns:
     recorded = record_steps(record, steps)
     wanted = np.full(steps + 1, -1, np.int32)
     wanted[recorded] = np.arange(len(recorded))
-    shape = (len(problems), len(problems[0]), len(recorded), RECORDS)
-    runs = BatchedRuns(problems, rules, wanted, np.full(shape, np.nan), **options)
+    runs = BatchedRuns(problems, rules, wanted, **options)
     runs.recorded = recorded
     return runs
 
@@ -230,10 +228,10 @@ def test_record_rows_as_wanted():
     data = random_data(2, 3, 6, seed=0)
     problems, every = [[problem_of(data)]], batch([[problem_of(data)]], [[NGD(0.1)]], 5, range(6))
     every.run(0, 5)
-    records = np.full((1, 1, 3, RECORDS), np.nan)
     wanted = np.array([2, 0, -1, 0, 2, -1])
-    runs = BatchedRuns(problems, [[NGD(0.1)]], wanted, records)
+    runs = BatchedRuns(problems, [[NGD(0.1)]], wanted)
     runs.run(0, 5)
+    records = runs.records
     assert np.array_equal(records[0, 0, [0, 2]], every.records[0, 0, [3, 4]])
     assert np.isnan(records[0, 0, 1]).all()
 
@@ -362,17 +360,6 @@ def test_memory_is_known_before(size, piece):
     assert needed / 2 < used <= needed
 
 
-def test_what_does_not_fit_is_refused_before_any_work(monkeypatch):
-    data = random_data(2, 3, 6, seed=0)
-    needed = batched_bytes(1, 1, 2, 3, 12)
-    monkeypatch.setattr(batched_setup, "_room", lambda device: needed)
-    batch([[problem_of(data)]], [[NGD(0.1)]], 11, range(12))
-    monkeypatch.setattr(batched_setup, "_room", lambda device: needed - 1)
-    monkeypatch.setattr(GapRows, "gram", None)
-    with pytest.raises(MemoryLimitError, match="expected .* GiB for these runs; got"):
-        batch([[problem_of(data)]], [[NGD(0.1)]], 11, range(12))
-
-
 PAIR = [problem_of(random_data(2, 3, 6, seed=s)) for s in range(2)]
 WIDE = problem_of(random_data(2, 4, 6, seed=0))
 OWN = Loss("mine", log_value=lambda z: -z, log_slope=lambda z: -z)
@@ -392,11 +379,7 @@ BAD = {
         RangeError,
         {"problems": [[dataclasses.replace(problem, loss=OWN)] for problem in PAIR]},
     ),
-    "records of another shape": (ShapeError, {"records": np.zeros((2, 1, 3, RECORDS + 4))}),
-    "records in float32": (ShapeError, {"records": np.zeros((2, 1, 3, RECORDS), np.float32)}),
-    "records in a list": (ShapeError, {"records": []}),
-    "more rows than records": (RangeError, {"wanted": np.arange(4)}),
-    "wanted in floats": (RangeError, {"wanted": np.zeros(3)}),
+    "wanted in floats": (DtypeError, {"wanted": np.zeros(3)}),
 }
 
 
@@ -407,7 +390,6 @@ def test_bad_arguments_are_refused(name):
         "problems": [[problem] for problem in PAIR],
         "rules": [[NGD(0.1)]] * 2,
         "wanted": np.arange(3),
-        "records": np.full((2, 1, 3, RECORDS), np.nan),
     }
     BatchedRuns(**good)
     with pytest.raises(error, match="expected .*; got "):

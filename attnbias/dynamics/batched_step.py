@@ -13,17 +13,8 @@ from typing import NamedTuple
 import torch
 
 from ..losses import EXPONENTIAL, LOGISTIC
-from . import recording
+from . import recording, softmax
 from .recording import DIVERGED, RUNNING, ZERO_GRADIENT
-from .softmax import (
-    Scores,
-    SoftmaxState,
-    log_loss_gap,
-    log_mean_loss,
-    log_mean_nonopt,
-    relative,
-    softmax_state,
-)
 
 
 class Fixed(NamedTuple):
@@ -69,7 +60,7 @@ class State(NamedTuple):
 class Seen(NamedTuple):
     """-grad L = exp(peak) sum_k weights_k z_k; product is K weights, norm2 their inner product."""
 
-    softmax: SoftmaxState
+    at: softmax.SoftmaxState
     peak: torch.Tensor
     weights: torch.Tensor
     product: torch.Tensor
@@ -104,23 +95,23 @@ def evaluate(fixed: Fixed, state: State) -> Seen:
     """The gradient of every iterate; stops runs whose gradient is zero or not finite."""
     n, m = fixed.delta.shape[-2:]
     gaps = state.g.unflatten(-1, (n, m)).masked_fill(~fixed.valid, torch.inf)
-    softmax = softmax_state(gaps, Scores(fixed.top, fixed.delta), fixed.loss)
-    weights, peak = relative(*softmax.weights(), (-2, -1))
+    at = softmax.softmax_state(gaps, softmax.Scores(fixed.top, fixed.delta), fixed.loss)
+    weights, peak = softmax.relative(*at.weights(), (-2, -1))
     weights = weights.flatten(-2) / n
     product = torch.bmm(weights, fixed.gram)
     norm2 = (weights * product).sum(-1)
     finite, running = torch.isfinite(norm2), state.status == RUNNING
     ended = state.status.masked_fill(running & ~finite, DIVERGED)
     state.status.copy_(ended.masked_fill(running & finite & (norm2 <= 0), ZERO_GRADIENT))
-    least = torch.minimum(state.least, softmax.log_opt.amin(-1).exp())
+    least = torch.minimum(state.least, at.log_opt.amin(-1).exp())
     state.least.copy_(torch.where(running, least, state.least))
-    return Seen(softmax, peak, weights, product, norm2)
+    return Seen(at, peak, weights, product, norm2)
 
 
 def log_step(fixed: Fixed, seen: Seen) -> torch.Tensor:
     """log eta_t; a power of zero must not meet an infinite logarithm."""
     log_scale, gap_power, norm_power, log_max_step, log_floor_gap, _ = fixed.law.unbind(0)
-    gap = gap_power * torch.logaddexp(log_loss_gap(seen.softmax), log_floor_gap)
+    gap = gap_power * torch.logaddexp(softmax.log_loss_gap(seen.at), log_floor_gap)
     norm = norm_power * seen.log_norm
     value = log_scale + gap.masked_fill(gap_power == 0, 0.0)
     return torch.minimum(value + norm.masked_fill(norm_power == 0, 0.0), log_max_step)
@@ -157,9 +148,8 @@ def _add(total, low, step, go) -> None:
 
 def record(fixed: Fixed, state: State, seen: Seen) -> None:
     """Fill the record row that is next in order, for the runs that go on."""
-    softmax = seen.softmax
-    columns = [log_mean_loss(softmax), log_loss_gap(softmax), seen.log_norm, log_step(fixed, seen)]
-    columns += [log_mean_nonopt(softmax), *measure(fixed, state)]
+    columns = [softmax.log_mean_loss(seen.at), softmax.log_loss_gap(seen.at), seen.log_norm]
+    columns += [log_step(fixed, seen), softmax.log_mean_nonopt(seen.at), *measure(fixed, state)]
     values = torch.stack([*columns, state.path, state.longest, state.least], -1)
     row = fixed.order.index_select(0, state.cursor)
     running = (state.status == RUNNING)[..., None]

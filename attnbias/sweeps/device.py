@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import psutil
 import torch
 
 from ..data import Dataset
-from ..dynamics import recording
 from ..dynamics.batched import BatchedRuns, batched_bytes
 from ..errors import AttnBiasError, DeviceError, MemoryLimitError, RangeError
 from ..geometry.svm import solve_w_svm
@@ -69,13 +67,11 @@ def _group(training: Training, group: list, device) -> Iterator[list[Outcome]]:
     most = _fitting(batched_bytes(1, len(rules), data.n, data.T, len(training.record)), device)
     for first in range(0, len(group), most):
         some = group[first : first + most]
-        size = (len(some), len(rules), len(training.record), recording.RECORDS)
-        records = np.full(size, np.nan)
         problems = [problems for _, _, _, problems in some]
-        runs = BatchedRuns(problems, [rules] * len(some), training.wanted, records, device=device)
+        runs = BatchedRuns(problems, [rules] * len(some), training.wanted, device=device)
         runs.run(0, training.steps)
         for s, (_, _, data, own) in enumerate(some):
-            yield _outcomes(training, data, own, records[s], runs.statuses[s], runs.steps[s])
+            yield _outcomes(training, data, own, runs.records[s], runs.statuses[s], runs.steps[s])
 
 
 def _outcomes(training, data: Dataset, problems, records, statuses, steps) -> list[Outcome]:
