@@ -1,7 +1,8 @@
-"""Step-size rules: gradient descent, normalised gradient descent and Polyak steps.
+"""Rules: a direction and a step length; gradient descent, normalised steps and Polyak steps.
 
-A rule knows only two scalars, the loss gap L - L* and the gradient norm, and its step size
-is a power law in them:
+`Descent` is any rule: it says where a step points and how long it is, and the torch loop runs
+it. A `Rule` moves along the negative gradient and knows only two scalars, the loss gap L - L*
+and the gradient norm; its step size is a power law in them, which the compiled loops run too:
 
     log eta_t = min(log_scale + gap_power log(L - L*) + norm_power log |grad L|, log_max_step)
 
@@ -14,18 +15,99 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from ._validate import require_choice, require_number, short
 from .errors import DtypeError, RangeError
 
+if TYPE_CHECKING:
+    from .dynamics.iteration import Gradient, Memory, Vector
+
 INFINITE = 1.7976931348623157e308
 
 
-@dataclass(frozen=True)
-class Rule:
+class Descent:
+    """A rule: where a step points, and how long it is. Write your own and pass it to `train`.
+
+    An iterate may have several parts, the decoder and W in joint training or the matrices of
+    several heads; a length is one number or one a part.
+
+    Attributes
+    ----------
+    name : str
+    momentum : float
+        Not 0 where a step is not `length` times `direction`: the path is then not measured.
+    averaging : bool
+        Whether steps average all past ones; see `beyond.momentum`.
+    decay, normalise, loss_floor
+        As in `Rule`, for rules with one step size for each part.
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair, train
+    >>> class SignDescent(Descent):
+    ...     name = "sign descent"
+    ...
+    ...     def length(self, gradient, step):
+    ...         return math.log(0.5)
+    ...
+    ...     def direction(self, gradient, step, memory):
+    ...         return gradient.vector(gradient.descent.parts.sign())
+    >>> train(make_separation_pair(), SignDescent(), 10, coordinates="dense").W.tolist()
+    [[5.0, 0.0], [0.0, 0.0]]
+    """
+
+    name: str = "a rule of one's own"
+    momentum: float = 0.0
+    averaging = False
+    normalise: str = "separate"
+    decay: tuple[float, float] = (0.0, 0.0)
+    loss_floor: float | None = None
+
+    def memory(self, start: torch.Tensor) -> Memory:
+        """Tensors that the rule keeps from one iteration to the next, by name; none here."""
+        return {}
+
+    def length(self, gradient: Gradient, step: int):
+        """log of the step size: a number, or a tensor with one a part."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method `length`")
+
+    def direction(self, gradient: Gradient, step: int, memory: Memory) -> Vector:
+        """What the step size multiplies; the negative gradient unless a rule says otherwise."""
+        return gradient.descent
+
+    def carry(self, move: torch.Tensor, gradient: Gradient, step: int, memory: Memory):
+        """The move of the iterate, given step size times direction; that itself here."""
+        return move
+
+    def parameters(self) -> dict:
+        """What json holds of the rule: no powers, which tells it from a `Rule`."""
+        own = {name: value for name, value in vars(self).items() if _plain(value)}
+        none = {"log_scale": None, "gap_power": None, "norm_power": None, "log_max_step": math.inf}
+        return (
+            own
+            | none
+            | {
+                "name": self.name,
+                "momentum": self.momentum,
+                "normalise": self.normalise,
+                "decay": list(self.decay),
+                "loss_floor": self.loss_floor,
+            }
+        )
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _plain(value) -> bool:
+    return isinstance(value, str | int | float | bool | None)
+
+
+@dataclass(frozen=True, repr=False)
+class Rule(Descent):
     """A step-size rule as a power law; make one with `GD`, `NGD` or `Polyak`.
 
     Attributes
@@ -51,7 +133,7 @@ class Rule:
     (True, 'NGD(0.1)')
     """
 
-    name: str
+    name: str = dataclasses.field()  # required here
     log_scale: float
     gap_power: float
     norm_power: float
@@ -61,7 +143,7 @@ class Rule:
     decay: tuple[float, float] = (0.0, 0.0)
     loss_floor: float | None = None
 
-    def power_law(self, log_gap: float, log_norm: float) -> float:
+    def power_law(self, log_gap, log_norm):
         """log eta_t before the cap, from log(L - L*) and log |grad L|."""
         # a power of zero must not meet an infinite logarithm: 0 * inf is NaN
         value = self.log_scale
@@ -69,7 +151,7 @@ class Rule:
         value += self.norm_power * log_norm if self.norm_power else 0.0
         return value
 
-    def log_step_size(self, log_gap: float, log_norm: float) -> float:
+    def log_step_size(self, log_gap, log_norm):
         """log eta_t from log(L - L*) and log |grad L|, as floats or as tensors."""
         value = self.power_law(log_gap, log_norm)
         if isinstance(value, torch.Tensor):
@@ -81,27 +163,35 @@ class Rule:
         """Whether joint training takes one norm, that of the whole gradient, for u and W."""
         return self.norm_power != -1.0 or self.normalise == "shared"
 
-    def joint_log_step_sizes(
-        self, step: int, log_gap: float, log_u: float, log_W: float
-    ) -> tuple[float, float]:
-        """log step sizes of u and W from log L and the logs of both gradients' norms.
+    def length(self, gradient: Gradient, step: int) -> torch.Tensor:
+        """log eta_t of each part, from its own gradient norm or from that of the whole.
 
         A gradient of zero that is to be divided by its own norm gives no step: 0/0 = 0.
         """
-        whole, sizes = float(np.logaddexp(2 * log_u, 2 * log_W)) / 2, []
-        for own, power in zip((log_u, log_W), self.decay, strict=True):
-            size = self.power_law(log_gap, whole if self.common_step else own)
-            if not self.common_step and own == -math.inf:
-                size = -math.inf
-            sizes.append(min(size - power * math.log(step + 1), self.log_max_step))
-        return sizes[0], sizes[1]
+        own = gradient.log_norm
+        norm = torch.logsumexp(2 * own, dim=0) / 2 if self.common_step else own
+        gap = gradient.log_excess(self.loss_floor) if self.gap_power else 0.0
+        size = torch.as_tensor(self.power_law(gap, norm), dtype=own.dtype).to(own.device)
+        size = size.expand(own.shape)
+        if any(self.decay):
+            size = size - torch.tensor(self.decay, dtype=own.dtype).to(own) * math.log(step + 1)
+        if not self.common_step:
+            size = size.masked_fill(own == -torch.inf, -torch.inf)
+        return size.clamp(max=self.log_max_step)
+
+    def memory(self, start: torch.Tensor) -> Memory:
+        """The velocity, with momentum."""
+        return {"speed": torch.zeros_like(start)} if self.momentum else {}
+
+    def carry(self, move: torch.Tensor, gradient: Gradient, step: int, memory: Memory):
+        """v <- momentum v + move, which is the step."""
+        if self.momentum:
+            memory["speed"] = move = self.momentum * memory["speed"] + move
+        return move
 
     def parameters(self) -> dict:
         """The fields as json holds them."""
         return dataclasses.asdict(self) | {"decay": list(self.decay)}
-
-    def __repr__(self) -> str:
-        return self.name
 
 
 def _cap(max_step) -> tuple[float, str]:

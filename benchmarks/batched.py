@@ -19,9 +19,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from attnbias import GD, NGD, Polyak, make_example1
 from attnbias.dynamics.batched import BatchedRuns
-from attnbias.dynamics.batched_step import plain_iteration
+from attnbias.dynamics.batched_step import iteration
 from attnbias.dynamics.problem import Problem
-from attnbias.dynamics.recording import RECORDS
 from attnbias.losses import EXPONENTIAL
 
 RULES = [GD(0.1), NGD(0.1), NGD(0.1, momentum=0.9), Polyak()]
@@ -67,7 +66,7 @@ def make_runs(device, S, R, n, T, d, steps, compile=None) -> BatchedRuns:
     rules = [[RULES[r % len(RULES)] for r in range(R)]] * S
     wanted = np.full(steps + 1, -1, np.int32)
     wanted[steps] = 0
-    return BatchedRuns(problems, rules, wanted, np.empty((S, R, 1, RECORDS)), device, compile)
+    return BatchedRuns(problems, rules, wanted, device, compile)
 
 
 def measure(device, S, R, n, T, d, steps, compile=None) -> dict[str, float]:
@@ -75,13 +74,13 @@ def measure(device, S, R, n, T, d, steps, compile=None) -> dict[str, float]:
     torch.backends.cuda.matmul.allow_tf32 = False  # float64 has no use for it; said once more
     runs = make_runs(device, S, R, n, T, d, steps, compile)
     assert runs.fixed.gram.dtype == torch.float64
-    iteration = _best(lambda: runs.run(0, steps), runs.device) / steps
+    seconds = _best(lambda: runs.run(0, steps), runs.device) / steps
     bandwidth, flop_rate = triad(runs.device), product_rate(runs.device)
     floor = limit(S, R, n, T, bandwidth, flop_rate)
     return {
-        "microseconds": 1e6 * iteration,
+        "microseconds": 1e6 * seconds,
         "floor": 1e6 * floor,
-        "fraction": floor / iteration,
+        "fraction": floor / seconds,
         "GB/s": 1e-9 * bandwidth,
         "GFLOP/s": 1e-9 * flop_rate,
     }
@@ -128,7 +127,7 @@ class _Counter(TorchDispatchMode):
 def operations(runs: BatchedRuns) -> int:
     """Operations of a plain iteration run eagerly."""
     with _Counter() as counter:
-        plain_iteration(runs.fixed, runs.state)
+        iteration(runs.fixed, runs.state, False, True)
     return counter.count
 
 
@@ -141,9 +140,9 @@ def compiled_calls(runs: BatchedRuns) -> tuple[int, int]:
     from torch._inductor.utils import run_and_get_code  # brings sympy: a second that few need
 
     torch._dynamo.reset()
-    compiled = torch.compile(plain_iteration, fullgraph=True, dynamic=False)
+    compiled = torch.compile(iteration, fullgraph=True, dynamic=False)
     with torch._inductor.config.patch(fx_graph_cache=False):
-        _, sources = run_and_get_code(compiled, runs.fixed, runs.state)
+        _, sources = run_and_get_code(compiled, runs.fixed, runs.state, False, True)
     lines = "\n".join(sources).splitlines()
     own = sum(re.match(r"\s+\w+_fused_\w+(\.run)?\(", line) is not None for line in lines)
     return own, sum(line.lstrip().startswith("extern_kernels.") for line in lines)

@@ -25,8 +25,8 @@ from tolerances import (
 )
 
 from attnbias import GD, NGD, Dataset, Loss, Polyak, Trace, solve_u_svm, solve_w_svm, train
+from attnbias.dynamics import loop as loop_module
 from attnbias.dynamics import request
-from attnbias.dynamics import train as train_module
 from attnbias.dynamics.request import choose_coordinates, iteration_work
 from attnbias.dynamics.trace import SERIES
 from attnbias.errors import (
@@ -469,7 +469,7 @@ def test_save_and_load_keep_every_bit(tmp_path):
 def test_a_run_in_pieces_is_the_run_in_one(form, tmp_path, monkeypatch):
     """Chunks of few steps, each with a new start from the checkpoint, against one run."""
     whole, saves = some_run(form), []
-    original = train_module.Checkpoint.save
+    original = loop_module.Checkpoint.save
 
     def stop_after_three(keeper, step, force):
         original(keeper, step, force=True)
@@ -477,8 +477,8 @@ def test_a_run_in_pieces_is_the_run_in_one(form, tmp_path, monkeypatch):
         if len(saves) % 3 == 0 and not force:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(train_module.Checkpoint, "save", stop_after_three)
-    monkeypatch.setattr(train_module, "_CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr(loop_module.Checkpoint, "save", stop_after_three)
+    monkeypatch.setattr(loop_module, "_CHUNK_SECONDS", 1e-9)
     interruptions = 0
     while True:
         try:

@@ -97,7 +97,7 @@ def weighted_sum(data, W, loss):
     gaps = torch.full_like(problem.scores.delta, torch.inf)
     gaps[problem.rows.sequence, problem.column] = problem.rows.gaps(W)
     state = softmax_state(gaps, problem.scores, problem.loss)
-    p = (state.sign * state.log_weight.exp())[problem.rows.sequence, problem.column]
+    p = (state.weights()[0] * state.weights()[1].exp())[problem.rows.sequence, problem.column]
     return -problem.rows.combine(p) / data.n
 
 

@@ -94,7 +94,7 @@ def autograd_factors(data, K, Q, step, steps, each):
 @pytest.mark.parametrize("each", [False, True])
 def test_factors_follow_autograd(each):
     data, (K0, Q0) = make_free_queries(3, 4, 5), make_factors(5, 4)
-    how = "each" if each else "together"
+    how = "separate" if each else "shared"
     run = train_factors(data, K0, Q0, 0.1, 20, loss="logistic", normalise=how)
     expected = autograd_factors(data, K0, Q0, 0.1, 20, each)
     np.testing.assert_allclose(run.W[-1], expected, rtol=FLOAT_PATHS, atol=FLOAT_PATHS)
@@ -105,7 +105,7 @@ def test_factors_follow_autograd(each):
 def test_a_factor_without_gradient_stays():
     """Q = 0: the gradient of K is zero, and K stays for one step."""
     data, (K0, Q0) = make_plane_pair(), make_factors(2, 2)
-    run = train_factors(data, K0, 0 * Q0, 0.1, 1, normalise="each", record=[1])
+    run = train_factors(data, K0, 0 * Q0, 0.1, 1, normalise="separate", record=[1])
     Q1 = torch.linalg.solve(K0, run.W[0]).T
     assert float(Q1.norm()) == pytest.approx(0.1)
 

@@ -19,7 +19,7 @@ from tolerances import AUTOGRAD, CLOSED_FORM
 
 import attnbias
 from attnbias import GD, NGD, Dataset, Polyak, Trace, optimal_tokens, train
-from attnbias.dynamics import train as train_module
+from attnbias.dynamics import loop as loop_module
 from attnbias.dynamics.trace import SERIES
 from attnbias.errors import AttnBiasError, FileFormatError, MissingFileError
 from attnbias.geometry.tokens import gap_rows
@@ -308,7 +308,7 @@ def test_a_run_in_pieces_is_the_run_in_one(form, rule, tmp_path, monkeypatch):
     options = {"rule": rule, "record": range(101)}
     whole = some_run(100, form, **options)
     saves = []
-    original = train_module.Checkpoint.save
+    original = loop_module.Checkpoint.save
 
     def stop_after_three(keeper, step, force):
         original(keeper, step, force=True)
@@ -316,8 +316,8 @@ def test_a_run_in_pieces_is_the_run_in_one(form, rule, tmp_path, monkeypatch):
         if len(saves) % 3 == 0 and not force:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(train_module.Checkpoint, "save", stop_after_three)
-    monkeypatch.setattr(train_module, "_CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr(loop_module.Checkpoint, "save", stop_after_three)
+    monkeypatch.setattr(loop_module, "_CHUNK_SECONDS", 1e-9)
     interruptions = 0
     while True:
         try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 
-def alignment_error(W: np.ndarray, direction) -> np.ndarray:
+def alignment_error(W, direction) -> np.ndarray:
     """(R,) 1 - cosine of (R, d, d) matrices with a (d, d) direction, by the part across it.
 
     1 where W = 0.
     """
-    unit = np.asarray(direction, dtype=float)
+    W, unit = np.asarray(W), np.asarray(direction, dtype=float)
     unit = unit / np.linalg.norm(unit)
     along = np.tensordot(W, unit, 2)
     across = np.linalg.norm(W - along[:, None, None] * unit, axis=(1, 2))

@@ -3,57 +3,46 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import torch
 
-from .._validate import as_device
+from .._validate import as_device, short
+from ..errors import DtypeError, RangeError, ShapeError
+from ..losses import EXPONENTIAL, LOGISTIC
 from ..rules import Rule
-from . import batched_step, recording
-from .batched_setup import (
-    fixed_of,
-    places,
-    require_grid,
-    require_memory,
-    require_records,
-    state_of,
-)
-from .batched_softmax import Fixed
-from .batched_step import State
+from . import recording
+from .batched_step import Fixed, Mixed, State, iteration
 from .problem import Problem
+from .recording import RUNNING
+from .request import require_floor
 
 CHUNK = 64  # plain iterations in one CUDA graph
-_ROWS = 44  # arrays of (S, R, N) alive at once in an eager iteration, most for T = 2
-# each object its own compiled forms: shapes of other objects must not use up torch's limit
-_ISOLATED = {
-    name: True
-    for name in inspect.signature(torch.compile).parameters
-    if name == "isolate_recompiles"  # of newer torch
-}
 
 
-def batched_bytes(S: int, R: int, N: int, count: int) -> int:
+def batched_bytes(S: int, R: int, n: int, T: int, count: int) -> int:
     """Memory that `BatchedRuns` takes on its device, at most.
 
     Parameters
     ----------
     S, R : int
         Data sets, and runs on each.
-    N : int
-        Rows of one data set with padding, n (T - 1).
+    n, T : int
+        Sequences and tokens of one data set.
     count : int
         Recorded iterations.
 
     Examples
     --------
     >>> from attnbias.dynamics.batched import batched_bytes
-    >>> round(batched_bytes(256, 4, 180, 200) / 2**20)  # MB, 63 of them Gram matrices
-    161
+    >>> batched_bytes(256, 4, 20, 10, 200) < 2**28  # 63 MB of them Gram matrices
+    True
     """
-    rows = N * N + 4 * N + R * N * _ROWS + R * 64
-    records = 2 * R * count * recording.RECORDS  # and a copy while graphs are captured
-    return 8 * S * (rows + records)
+    # what is alive at once in an eager iteration: arrays of (S, R, N), of pairs of tokens, of runs
+    N, pairs = n * (T - 1), n * T * T
+    rows = N * N + 4 * N + R * (30 * N + 5 * pairs + 12 * n + 40) + pairs
+    return 8 * S * (rows + 2 * R * count * recording.RECORDS)
 
 
 class BatchedRuns:
@@ -68,8 +57,6 @@ class BatchedRuns:
         Without decay and normalise="shared", which joint training has.
     wanted : (steps + 1,) integers
         Record row of each iteration, negative for none.
-    records : (S, R, count, RECORDS) float64 array
-        Filled by `run`: the first columns of `recording`, no logit gaps.
     device : optional
         By default that of the problems.
     compile : bool, optional
@@ -77,44 +64,35 @@ class BatchedRuns:
 
     Attributes
     ----------
-    statuses : (S, R) array
-        RUNNING, ZERO_GRADIENT or DIVERGED of `recording`; a stopped run stays as it is.
-    steps : (S, R) array
-        Iteration reached.
+    records : (S, R, count, RECORDS) array
+        Filled by `run`: the first columns of `recording`, no logit gaps.
+    statuses, steps : (S, R) arrays
+        RUNNING, ZERO_GRADIENT or DIVERGED of `recording`, and the iteration reached; a stopped run
+        stays as it is.
 
     Raises
     ------
-    ShapeError, DtypeError, RangeError, DeviceError, MemoryLimitError
+    ShapeError, DtypeError, RangeError, DeviceError
         Before anything is allocated.
 
     Notes
     -----
-    Semantics of each run are those of `TorchEngine`, with compensated sums. All arithmetic is
-    float64, which TF32 does not touch. On CUDA, iterations are replayed from graphs and the
-    host waits once a call of `run`.
+    Semantics of each run are those of `TorchEngine`, with compensated sums, all in float64. On
+    CUDA, iterations are replayed from graphs and the host waits once a call of `run`.
     """
 
-    def __init__(
-        self,
-        problems: Sequence[Sequence[Problem]],
-        rules: Sequence[Sequence[Rule]],
-        wanted: np.ndarray,
-        records: np.ndarray,
-        device=None,
-        compile: bool | None = None,
-    ):
-        self.S, self.R = require_grid(problems, rules)
-        require_records(self.S, self.R, wanted, records)
-        first = problems[0][0]
-        self.device = as_device("device", first.start.device if device is None else device)
-        N = first.scores.delta.numel()
-        require_memory(batched_bytes(self.S, self.R, N, records.shape[2]), self.device)
-        self.problems, self.wanted, self.records = problems, wanted, records
+    def __init__(self, problems, rules, wanted, device=None, compile: bool | None = None):
+        require_grid(problems, rules)
+        require_wanted(wanted)
+        start = problems[0][0].start
+        self.device = as_device("device", start.device if device is None else device)
+        self.problems, self.wanted = problems, wanted
         self.fixed = fixed_of(problems, rules, wanted, self.device)
-        self.state = state_of(self.fixed, records)
-        self.pieces: _Pieces | _Graphs = _Pieces(self.fixed, self.state, compile)
-        if self.device.type == "cuda":
-            self.pieces = _Graphs(self.pieces, self.state)
+        self.state = state_of(self.fixed, int(wanted.max()) + 1)
+        cuda = self.device.type == "cuda"
+        fused = cuda if compile is None else compile
+        self.iteration = _compiled(iteration) if fused else iteration
+        self.graphs = self._capture() if cuda else None
         self._publish()
 
     def run(self, step: int, last: int) -> None:
@@ -122,22 +100,60 @@ class BatchedRuns:
 
         At `last` the gradient is taken and recorded, but no step follows.
         """
-        if not (self.statuses == recording.RUNNING).any():
+        if not (self.statuses == RUNNING).any():
             return
-        state = self.state
-        running = state.status == recording.RUNNING
-        state.steps.copy_(state.steps.masked_fill(running, step))
-        state.cursor.fill_(int((self.wanted[:step] >= 0).sum()))
-        for plain, recorded in _stretches(self.wanted, step, last):
-            self.pieces.plain(plain)
-            if recorded:
-                self.pieces.recorded()
-        self.pieces.look(bool(self.wanted[last] >= 0))
+        self.state.steps.masked_fill_(self.state.status == RUNNING, step)
+        self.state.cursor.fill_(int((self.wanted[:step] >= 0).sum()))
+        for mark in np.flatnonzero(self.wanted[step:last] >= 0) + step:
+            self.advance(int(mark) - step, True)
+            step = int(mark) + 1
+        self.advance(last - step)
+        self.iteration(self.fixed, self.state, bool(self.wanted[last] >= 0), False)
         self._publish()
+
+    def advance(self, plain: int, recorded: bool = False) -> None:
+        """So many iterations without a record, and perhaps one with it; from graphs on CUDA."""
+        if self.graphs is None:
+            for k in range(plain + recorded):
+                self.iteration(self.fixed, self.state, k == plain, True)
+            return
+        one, chunk, record_one = self.graphs
+        for graph in [chunk] * (plain // CHUNK) + [one] * (plain % CHUNK) + [record_one] * recorded:
+            graph.replay()
+
+    def _capture(self) -> list[torch.cuda.CUDAGraph]:
+        """An iteration, `CHUNK` of them, and a recorded one as CUDA graphs, of one scratch.
+
+        Warm-up on a side stream compiles and allocates; it runs real iterations, so the state is
+        put back after each.
+        """
+        saved = [part.clone() for part in self.state]
+        forms = [(1, False), (CHUNK, False)] + [(1, True)] * bool(len(self.fixed.order))
+
+        def repeat(count: int, recorded: bool) -> None:
+            for _ in range(count):
+                self.iteration(self.fixed, self.state, recorded, True)
+
+        graphs = []
+        with torch.cuda.device(self.device):
+            pool, side = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
+            for form in forms:
+                side.wait_stream(torch.cuda.current_stream())
+                with torch.cuda.stream(side):
+                    for _ in range(3):
+                        repeat(*form)
+                        for part, old in zip(self.state, saved, strict=True):
+                            part.copy_(old)
+                torch.cuda.current_stream().wait_stream(side)
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph, pool=pool):
+                    repeat(*form)
+                graphs.append(graph)
+        return [*graphs, None][:3]
 
     def _publish(self) -> None:
         """Copy to the host what a caller sees; the one wait for the device."""
-        self.records[...] = self.state.records.permute(1, 2, 0, 3).cpu().numpy()
+        self.records = self.state.records.permute(1, 2, 0, 3).cpu().numpy()
         self.statuses = self.state.status.cpu().numpy()
         self.steps = self.state.steps.cpu().numpy()
 
@@ -148,79 +164,133 @@ class BatchedRuns:
         return problem.start + problem.rows.combine(beta[places(problem)])
 
 
-def _stretches(wanted: np.ndarray, step: int, last: int) -> Iterator[tuple[int, bool]]:
-    """(plain iterations, whether a recorded one follows), from `step` up to `last`."""
-    for mark in np.flatnonzero(wanted[step:last] >= 0) + step:
-        yield int(mark) - step, True
-        step = int(mark) + 1
-    yield last - step, False
-
-
-class _Pieces:
-    """An iteration in its variants, eager or compiled."""
-
-    def __init__(self, fixed: Fixed, state: State, compile: bool | None):
-        self.arguments = fixed, state
-        if compile is None:
-            compile = state.g.is_cuda
-        self.make = _compiled if compile else lambda function: function
-        self.plain_one = self.make(batched_step.plain_iteration)
-        self.recorded_one = self.make(batched_step.recorded_iteration)
-        self.plain_look = self.make(batched_step.plain_look)
-        self.recorded_look = self.make(batched_step.recorded_look)
-
-    def plain(self, count: int) -> None:
-        for _ in range(count):
-            self.plain_one(*self.arguments)
-
-    def recorded(self) -> None:
-        self.recorded_one(*self.arguments)
-
-    def look(self, recorded: bool) -> None:
-        (self.recorded_look if recorded else self.plain_look)(*self.arguments)
-
-
 def _compiled(function: Callable) -> Callable:
-    return torch.compile(function, fullgraph=True, dynamic=False, **_ISOLATED)
+    # each object its own compiled forms: shapes of others must not use up torch's limit
+    known = inspect.signature(torch.compile).parameters
+    isolated = {name: True for name in ("isolate_recompiles",) if name in known}  # of newer torch
+    return torch.compile(function, fullgraph=True, dynamic=False, **isolated)
 
 
-class _Graphs:
-    """`_Pieces` captured as CUDA graphs: one iteration, `CHUNK` of them, and a recorded one.
+def require_grid(problems, rules) -> None:
+    """Refuse anything but rectangles of problems and of rules that can run together."""
+    lengths = [[len(row) for row in rows] for rows in (problems, rules)]
+    widths = set(sum(lengths, []))
+    if not len(problems) == len(rules) > 0 or len(widths) != 1 or widths == {0}:
+        raise ShapeError(
+            "problems and rules", expected="S rows of R entries each",
+            got=f"rows of {short(lengths[0])} and {short(lengths[1])}",
+            remedy="give each data set as many problems as rules, the same number for all",
+        )  # fmt: skip
+    for row, laws in zip(problems, rules, strict=True):
+        for problem, rule in zip(row, laws, strict=True):
+            _require_member(problem, rule)
+            require_floor(problem, rule)
+            _require_alike(problem, row[0], problems[0][0])
 
-    Warm-up on a side stream compiles and allocates; it runs real iterations, so the state is
-    put back after each. A look happens once a call of `run` and is launched as it is.
-    """
 
-    def __init__(self, pieces: _Pieces, state: State):
-        self.look = pieces.look
-        with torch.cuda.device(state.g.device):
-            saved = [part.clone() for part in state]
-            pieces_of = [lambda: pieces.plain(1), lambda: pieces.plain(CHUNK)]
-            pieces_of += [pieces.recorded] if len(pieces.arguments[0].order) else []
-            pool = torch.cuda.graph_pool_handle()  # one scratch: they never run side by side
-            graphs = [self._capture(piece, state, saved, pool) for piece in pieces_of]
-        self.one, self.chunk, self.record = (*graphs, None)[:3]
+def _require_member(problem, rule) -> None:
+    if not isinstance(problem, Problem) or not isinstance(rule, Rule):
+        raise DtypeError(
+            "problems and rules", expected="a Problem and a Rule at each place",
+            got=f"{type(problem).__name__} and {type(rule).__name__}",
+            remedy="Problem.of(data, loss, W0), and GD, NGD or Polyak",
+        )  # fmt: skip
+    if problem.loss.compiled is None or any(rule.decay) or rule.normalise == "shared":
+        raise RangeError(
+            "problems and rules",
+            expected="the exponential or logistic loss, and no rule of joint training",
+            got=f"{problem.loss.name!r} and {rule.name}",
+            remedy="run a loss of your own by train(engine='torch'); leave out decay and 'shared'",
+        )  # fmt: skip
 
-    @staticmethod
-    def _capture(piece: Callable, state: State, saved: list, pool) -> torch.cuda.CUDAGraph:
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                piece()
-                for part, old in zip(state, saved, strict=True):
-                    part.copy_(old)
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool):
-            piece()
-        return graph
 
-    def plain(self, count: int) -> None:
-        for _ in range(count // CHUNK):
-            self.chunk.replay()
-        for _ in range(count % CHUNK):
-            self.one.replay()
+def _require_alike(problem: Problem, of_row: Problem, first: Problem) -> None:
+    """One shape in all, and in a row one data set."""
+    shape, wanted = tuple(problem.scores.delta.shape), tuple(first.scores.delta.shape)
+    if shape != wanted:
+        raise ShapeError(
+            "problems", expected=f"n and T - 1 of the first, {wanted}", got=str(shape),
+            remedy="batch data sets of one shape; run the others apart",
+        )  # fmt: skip
+    names = ("differences", "queries", "sequence", "token")
+    pairs = [(getattr(problem.rows, name), getattr(of_row.rows, name)) for name in names]
+    pairs += [(problem.scores.top, of_row.scores.top), (problem.scores.delta, of_row.scores.delta)]
+    if not all(one is two or torch.equal(one, two) for one, two in pairs):
+        raise RangeError(
+            "problems", expected="one data set in each row: the same tokens, labels and decoder",
+            got="others than those of the row's first problem",
+            remedy="give every data set its own row",
+        )  # fmt: skip
 
-    def recorded(self) -> None:
-        self.record.replay()
+
+def require_wanted(wanted) -> None:
+    """Refuse anything but the record row of each iteration."""
+    if not (isinstance(wanted, np.ndarray) and wanted.dtype.kind == "i" and wanted.ndim == 1):
+        raise DtypeError(
+            "wanted", expected="steps + 1 integers", got=short(wanted),
+            remedy="-1 for iterations without a record, else the row",
+        )  # fmt: skip
+
+
+def places(problem: Problem) -> torch.Tensor:
+    """(N',) place of each row in the padded form."""
+    return problem.rows.sequence * problem.scores.delta.shape[1] + problem.column
+
+
+def _padded(problem: Problem, values: torch.Tensor) -> torch.Tensor:
+    """(..., N) from values of the rows (..., N'), zero at padding."""
+    out = values.new_zeros(*values.shape[:-1], problem.scores.delta.numel())
+    out[..., places(problem)] = values
+    return out
+
+
+def _grams(problems: list[Problem], device) -> torch.Tensor:
+    """(S, N, N), built one by one: only one more is alive beside them."""
+    N = problems[0].scores.delta.numel()
+    grams = torch.zeros(len(problems), N, N, dtype=torch.float64, device=device)
+    for gram, problem in zip(grams, problems, strict=True):
+        place = places(problem).to(device)
+        gram[place[:, None], place] = problem.rows.gram().to(device)
+    return grams
+
+
+def fixed_of(problems, rules, wanted: np.ndarray, device: torch.device) -> Fixed:
+    """The problems and rules on the device."""
+    S, R, first = len(problems), len(problems[0]), [row[0] for row in problems]
+    pairs = [pair for rows in zip(problems, rules, strict=True) for pair in zip(*rows, strict=True)]
+
+    def table(values, *shape) -> torch.Tensor:
+        table = torch.stack([torch.as_tensor(value, dtype=torch.float64) for value in values])
+        return table.to(device).reshape(*shape, *table.shape[1:])
+
+    laws = [
+        (r.log_scale, r.gap_power, r.norm_power, r.log_max_step,
+         p.log_floor_gap(r), r.momentum) for p, r in pairs
+    ]  # fmt: skip
+    ones = [_padded(problem, torch.ones_like(problem.initial_gaps)) for problem in first]
+    spans = table([_padded(p, torch.stack(p.target_span)) for p, _ in pairs], S, R)
+    logistic = table([p.loss.compiled == LOGISTIC.compiled for p, _ in pairs], S, R, 1) > 0
+    return Fixed(
+        gram=_grams(first, device),
+        valid=table(ones, S, 1).unflatten(-1, first[0].scores.delta.shape) > 0,
+        delta=table([problem.scores.delta for problem in first], S, 1),
+        top=table([problem.scores.top for problem in first], S, 1),
+        start=table([_padded(p, p.initial_gaps) for p, _ in pairs], S, R),
+        target=spans[:, :, 0].contiguous(),
+        margins=spans[:, :, 1].contiguous(),
+        scalars=table([p.start_scalars for p, _ in pairs], S, R).permute(2, 0, 1).contiguous(),
+        law=table(laws, S, R).permute(2, 0, 1).contiguous(),
+        order=torch.from_numpy(wanted[wanted >= 0].astype(np.int64)).to(device),
+        loss=Mixed(logistic) if logistic.any() else EXPONENTIAL,
+    )
+
+
+def state_of(fixed: Fixed, count: int) -> State:
+    """The start of every run, and room for so many records."""
+    device, zeros = fixed.start.device, torch.zeros_like(fixed.start)
+    rows = [fixed.start.clone(), *(zeros.clone() for _ in range(5))]
+    runs = [torch.full(zeros.shape[:2], x, dtype=zeros.dtype, device=device) for x in (0, 0, 0, 1)]
+    table = zeros.new_full((count, *zeros.shape[:2], recording.RECORDS), torch.nan)
+    status = torch.full(zeros.shape[:2], RUNNING, dtype=torch.int32, device=device)
+    cursor = torch.zeros(1, dtype=torch.int64, device=device)
+    return State(*rows, *runs, status, status.long() * 0, table, cursor)

@@ -1,10 +1,9 @@
 """One iteration of many runs at once, in span coordinates: tensor functions, no host reads.
 
-S data sets times R runs advance together. Rows stand in padded form, N = n (T - 1) a run, so
-that (S, R, N) is (S, R, n, T - 1) without a copy; padding rows of the Gram matrices are zero.
-Rows are the last axis: it is contiguous in the elementwise work, and the product is for cuBLAS
-one of an N x N matrix by an N x R one. What a host loop would decide by `if` is decided by
-masks, so that the functions can be compiled and captured.
+S data sets times R runs. Rows stand in padded form, N = n (T - 1) a run, so that (S, R, N) is
+(S, R, n, T - 1) without a copy; padding rows of the Gram matrices are zero. What a host loop
+would decide by `if` is decided by masks, so that an iteration can be compiled and captured in a
+CUDA graph.
 """
 
 from __future__ import annotations
@@ -13,15 +12,34 @@ from typing import NamedTuple
 
 import torch
 
-from .batched_softmax import Fixed, Softmax, log_mean, log_value, loss_gap, softmax_of
-from .recording import DIVERGED, LONGEST_STEP, RUNNING, ZERO_GRADIENT
+from ..losses import EXPONENTIAL, LOGISTIC
+from . import recording, softmax
+from .recording import DIVERGED, RUNNING, ZERO_GRADIENT
+
+
+class Fixed(NamedTuple):
+    """What an iteration reads.
+
+    gram (S, N, N); valid, delta (S, 1, n, m); top (S, 1, n); start, and unit W_mm by its
+    coefficients and its gaps (S, R, N); `Parameter.start_scalars` (3, S, R); the numbers of each
+    rule (6, S, R), in the order of `log_step` with the momentum last; rows of the records in turn.
+    """
+
+    gram: torch.Tensor
+    valid: torch.Tensor
+    delta: torch.Tensor
+    top: torch.Tensor
+    start: torch.Tensor
+    target: torch.Tensor
+    margins: torch.Tensor
+    scalars: torch.Tensor
+    law: torch.Tensor
+    order: torch.Tensor
+    loss: object
 
 
 class State(NamedTuple):
-    """What an iteration changes, in place: (S, R, N), then (S, R), then the records.
-
-    Without momentum the speeds are empty. `cursor` is the place in `order`.
-    """
+    """What an iteration changes, in place: (S, R, N), then (S, R), records and place in `order`."""
 
     g: torch.Tensor
     g_low: torch.Tensor
@@ -40,75 +58,82 @@ class State(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What the gradient of an iterate says: -grad L = exp(Q + peak) sum_k weights_k z_k.
+    """-grad L = exp(peak) sum_k weights_k z_k; product is K weights, norm2 their inner product."""
 
-    product : K weights. norm2 : their inner product. gap : log(L - L*) - Q, or None.
-    """
-
-    softmax: Softmax
-    Q: torch.Tensor
+    at: softmax.SoftmaxState
     peak: torch.Tensor
     weights: torch.Tensor
     product: torch.Tensor
     norm2: torch.Tensor
-    gap: torch.Tensor | None
+
+    @property
+    def log_norm(self) -> torch.Tensor:
+        """Of the gradient."""
+        return self.peak + 0.5 * self.norm2.log()
 
 
-def look(fixed: Fixed, state: State) -> Seen:
+class Mixed:
+    """The exponential or the logistic loss, by a mask of the runs (S, R, 1)."""
+
+    def __init__(self, logistic: torch.Tensor):
+        self.logistic = logistic
+
+    def log_value(self, z):
+        """log l(z)."""
+        return torch.where(self.logistic, LOGISTIC.log_value(z), EXPONENTIAL.log_value(z))
+
+    def log_slope(self, z):
+        """log(-l'(z))."""
+        return torch.where(self.logistic, LOGISTIC.log_slope(z), EXPONENTIAL.log_slope(z))
+
+    def gap(self, z, log_S):
+        """log(l(z - S) - l(z))."""
+        return torch.where(self.logistic, LOGISTIC.gap(z, log_S), EXPONENTIAL.gap(z, log_S))
+
+
+def evaluate(fixed: Fixed, state: State) -> Seen:
     """The gradient of every iterate; stops runs whose gradient is zero or not finite."""
     n, m = fixed.delta.shape[-2:]
-    softmax = softmax_of(state.g.unflatten(-1, (n, m)), fixed)
-    Q = softmax.log_best.amax(-1)
-    scale = softmax.log_best - Q[..., None] + softmax.rest
-    peak = scale.amax(-1)
-    shift = peak.masked_fill(peak == -torch.inf, 0.0)  # all weights are zero there
-    weights = softmax.v * ((scale - shift[..., None]).exp() / n)[..., None]
-    weights = weights.flatten(-2)
+    gaps = state.g.unflatten(-1, (n, m)).masked_fill(~fixed.valid, torch.inf)
+    at = softmax.softmax_state(gaps, softmax.Scores(fixed.top, fixed.delta), fixed.loss)
+    weights, peak = softmax.relative(*at.weights(), (-2, -1))
+    weights = weights.flatten(-2) / n
     product = torch.bmm(weights, fixed.gram)
     norm2 = (weights * product).sum(-1)
-    gap = loss_gap(fixed, softmax, Q) if fixed.needs_gap else None
-    finite = torch.isfinite(norm2) & torch.isfinite(Q)
-    running = state.status == RUNNING
+    finite, running = torch.isfinite(norm2), state.status == RUNNING
     ended = state.status.masked_fill(running & ~finite, DIVERGED)
     state.status.copy_(ended.masked_fill(running & finite & (norm2 <= 0), ZERO_GRADIENT))
-    least = torch.minimum(state.least, softmax.opt.amin(-1))
+    least = torch.minimum(state.least, at.log_opt.amin(-1).exp())
     state.least.copy_(torch.where(running, least, state.least))
-    return Seen(softmax, Q, peak, weights, product, norm2, gap)
+    return Seen(at, peak, weights, product, norm2)
 
 
-def log_step(fixed: Fixed, gap, norm, Q):
-    """log eta_t + Q, from logs relative to Q: of L - L* (None: not asked for) and the norm."""
-    value = fixed.log_scale + (1.0 + fixed.gap_power + fixed.norm_power) * Q
-    if gap is not None:
-        power = fixed.gap_power * torch.logaddexp(gap, fixed.log_floor_gap - Q)
-        value = value + power.masked_fill(fixed.gap_power == 0, 0.0)
-    value = value + (fixed.norm_power * norm).masked_fill(fixed.norm_power == 0, 0.0)
-    return torch.minimum(value, fixed.log_max_step + Q)
+def log_step(fixed: Fixed, seen: Seen) -> torch.Tensor:
+    """log eta_t; a power of zero must not meet an infinite logarithm."""
+    log_scale, gap_power, norm_power, log_max_step, log_floor_gap, _ = fixed.law.unbind(0)
+    gap = gap_power * torch.logaddexp(softmax.log_loss_gap(seen.at), log_floor_gap)
+    norm = norm_power * seen.log_norm
+    value = log_scale + gap.masked_fill(gap_power == 0, 0.0)
+    return torch.minimum(value + norm.masked_fill(norm_power == 0, 0.0), log_max_step)
 
 
 def move(fixed: Fixed, state: State, seen: Seen) -> None:
     """The step of every run that goes on; stops those whose step is too long for floats."""
-    norm = seen.peak + 0.5 * seen.norm2.log()
-    f = (log_step(fixed, seen.gap, norm, seen.Q) + seen.peak).exp()
+    f = (log_step(fixed, seen) + seen.peak).exp()
     length = f * seen.norm2.sqrt()
-    running, fits = state.status == RUNNING, length <= LONGEST_STEP  # NaN does not
+    running, fits = state.status == RUNNING, length <= recording.LONGEST_STEP  # NaN does not
     go = running & fits
     state.status.masked_fill_(running & ~fits, DIVERGED)
     _add(state.path, state.path_low, length, go)
     state.longest.copy_(torch.where(go, torch.maximum(state.longest, length), state.longest))
     state.steps.add_(go)
-    f, go = f[..., None], go[..., None]
-    momentum = fixed.momentum[..., None] if fixed.has_momentum else None
-    _advance(state.g, state.g_low, state.speed_g, momentum, f * seen.product, go)
-    _advance(state.beta, state.beta_low, state.speed_beta, momentum, f * seen.weights, go)
-
-
-def _advance(total, low, speed, momentum, step, go) -> None:
-    """speed <- momentum speed + step, total <- total + speed, where `go`."""
-    if momentum is not None:
-        step = momentum * speed + step
-        speed.copy_(torch.where(go, step, speed))
-    _add(total, low, step, go)
+    f, go, momentum = f[..., None], go[..., None], fixed.law[-1][..., None]
+    for total, low, speed, step in (
+        (state.g, state.g_low, state.speed_g, f * seen.product),
+        (state.beta, state.beta_low, state.speed_beta, f * seen.weights),
+    ):
+        speed.copy_(torch.where(go, momentum * speed + step, speed))
+        _add(total, low, speed, go)
 
 
 def _add(total, low, step, go) -> None:
@@ -123,14 +148,8 @@ def _add(total, low, step, go) -> None:
 
 def record(fixed: Fixed, state: State, seen: Seen) -> None:
     """Fill the record row that is next in order, for the runs that go on."""
-    softmax, Q = seen.softmax, seen.Q
-    gap = (loss_gap(fixed, softmax, Q) if seen.gap is None else seen.gap) + Q
-    norm = seen.peak + 0.5 * seen.norm2.log() + Q
-    nonopt = log_mean(softmax.log_best - Q[..., None] + softmax.E.log()) + Q
-    complement = torch.log1p(-softmax.opt.mean(-1))  # from the smaller of the two sides
-    loss = log_mean(log_value(fixed, fixed.top - softmax.S))
-    columns = [loss, gap, norm, log_step(fixed, gap, norm, torch.zeros_like(Q))]
-    columns += [torch.where(nonopt < -0.7, nonopt, complement), *measure(fixed, state)]
+    columns = [softmax.log_mean_loss(seen.at), softmax.log_loss_gap(seen.at), seen.log_norm]
+    columns += [log_step(fixed, seen), softmax.log_mean_nonopt(seen.at), *measure(fixed, state)]
     values = torch.stack([*columns, state.path, state.longest, state.least], -1)
     row = fixed.order.index_select(0, state.cursor)
     running = (state.status == RUNNING)[..., None]
@@ -150,23 +169,10 @@ def measure(fixed: Fixed, state: State):
     return norm2, along, across2_0 + ((state.beta - moved) * rest).sum(-1)
 
 
-def plain_iteration(fixed: Fixed, state: State) -> None:
-    """One iteration."""
-    move(fixed, state, look(fixed, state))
-
-
-def recorded_iteration(fixed: Fixed, state: State) -> None:
-    """One iteration that fills a record row."""
-    seen = look(fixed, state)
-    record(fixed, state, seen)
-    move(fixed, state, seen)
-
-
-def plain_look(fixed: Fixed, state: State) -> None:
-    """The gradient at the last iterate, with no step."""
-    look(fixed, state)
-
-
-def recorded_look(fixed: Fixed, state: State) -> None:
-    """The gradient at the last iterate and its record row, with no step."""
-    record(fixed, state, look(fixed, state))
+def iteration(fixed: Fixed, state: State, recorded: bool, step: bool) -> None:
+    """The gradient of every run, if asked its record, and if asked a step."""
+    seen = evaluate(fixed, state)
+    if recorded:
+        record(fixed, state, seen)
+    if step:
+        move(fixed, state, seen)

@@ -7,14 +7,13 @@ import time
 
 from .._files import read_npz, write_npz
 from ..errors import FileFormatError
-from ..rules import Rule
-from .problem import Problem
+from ..rules import Descent
 
 
 class Checkpoint:
     """Keeps a run's state on disk, and refuses a file of another run."""
 
-    def __init__(self, path, seconds: float, run, problem: Problem, rule: Rule, recorded):
+    def __init__(self, path, seconds: float, run, problem, rule: Descent, recorded):
         self.path, self.seconds, self.run = path, seconds, run
         self.written = time.monotonic()
         if path is None:
@@ -22,7 +21,8 @@ class Checkpoint:
         digest = hashlib.sha256()
         for tensor in problem.identity:
             digest.update(tensor.cpu().contiguous().numpy().tobytes())
-        words = (repr(rule.__dict__), problem.loss.name, run.coordinates, run.name)
+        loss = getattr(problem.loss, "name", problem.loss)
+        words = (repr({"name": rule.name, **vars(rule)}), loss, run.coordinates, run.name)
         digest.update(recorded.tobytes())
         digest.update(repr(words).encode())
         self.key = digest.hexdigest()
@@ -31,7 +31,7 @@ class Checkpoint:
         due = force or time.monotonic() - self.written >= self.seconds
         if self.path is None or not due:
             return
-        arrays = {"records": self.run.records, **self.run.state_arrays()}
+        arrays = {**self._records(), **self.run.state_arrays()}
         write_npz(self.path, arrays, {"kind": "checkpoint", "step": step, "key": self.key})
         self.written = time.monotonic()
 
@@ -56,8 +56,14 @@ class Checkpoint:
         self._restore(arrays)
         return int(header["step"])
 
+    def _records(self) -> dict:
+        """By name: the one array of a compiled run, or one a series."""
+        records = self.run.records
+        records = records if isinstance(records, dict) else {"": records}
+        return {f"records{name}": array for name, array in records.items()}
+
     def _restore(self, arrays: dict) -> None:
-        expected = {"records": self.run.records, **self.run.state_arrays()}
+        expected = {**self._records(), **self.run.state_arrays()}
         for name, like in expected.items():
             if name not in arrays or arrays[name].shape != like.shape:
                 raise FileFormatError(
@@ -67,4 +73,5 @@ class Checkpoint:
                     remedy="delete the file to start afresh",
                 )
         self.run.restore(arrays)
-        self.run.records[...] = arrays["records"]
+        for name, array in self._records().items():
+            array[...] = arrays[name]

@@ -12,8 +12,9 @@ from ..data import Dataset
 from ..geometry.svm import SVMSolution
 from ..geometry.tokens import GapRows, gap_rows
 from ..losses import Loss
-from ..rules import Rule
-from .problem import Parameter, log_or_none, padded_column
+from ..rules import Descent
+from .iteration import log_floor_gap
+from .problem import Parameter, padded_column
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +108,6 @@ class JointProblem:
         targets = (self.W.unit_target, self.u.unit_target)
         return (*tokens, self.W.start, self.u.start, *targets)
 
-    def log_floor_gap(self, rule: Rule) -> float:
+    def log_floor_gap(self, rule: Descent) -> float:
         """log of how far the rule's loss floor lies below L* = 0; -inf at 0 itself."""
-        return log_or_none(-rule.loss_floor) if rule.loss_floor else -math.inf
+        return log_floor_gap(-math.inf, rule.loss_floor)

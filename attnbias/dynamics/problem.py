@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
 from ..data import Dataset
 from ..geometry.svm import SVMSolution
 from ..geometry.tokens import GapRows, gap_rows, token_scores
 from ..losses import Loss
-from ..rules import Rule
+from ..rules import Descent
+from .iteration import log_floor_gap
 from .softmax import Scores
 
 
@@ -127,16 +126,6 @@ class Problem(Parameter):
         values = self.loss.log_value(self.scores.top)
         return float(torch.logsumexp(values, 0) - torch.tensor(float(self.n)).double().log())
 
-    def log_floor_gap(self, rule: Rule) -> float:
+    def log_floor_gap(self, rule: Descent) -> float:
         """log(L* - floor), -inf where the rule uses L* itself."""
-        floor, best = rule.loss_floor, self.log_floor
-        if floor is None:
-            return -math.inf
-        if floor <= 0:
-            return float(np.logaddexp(best, log_or_none(-floor)))
-        return best + log_or_none(-math.expm1(math.log(floor) - best))
-
-
-def log_or_none(value: float) -> float:
-    """log, -inf for 0."""
-    return math.log(value) if value > 0 else -math.inf
+        return log_floor_gap(self.log_floor, rule.loss_floor)

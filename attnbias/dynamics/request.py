@@ -22,10 +22,9 @@ from ..errors import DtypeError, MissingDecoderError, RangeError
 from ..geometry.solution import require_optimal
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss
-from ..rules import Rule
+from ..rules import Descent, Rule
 from .compiled import CompiledEngine
-from .engines import TorchEngine
-from .joint_engines import JointTorchEngine
+from .coordinates import JointTorchEngine, TorchEngine
 from .problem import Parameter, Problem
 
 COORDINATES = ("auto", "dense", "factored", "span")
@@ -73,13 +72,13 @@ def record_rows(recorded: np.ndarray, steps: int) -> np.ndarray:
     return rows
 
 
-def require_inputs(data, rule: Rule, u0, train_u) -> bool:
+def require_inputs(data, rule: Descent, u0, train_u) -> bool:
     """A data set with optimal tokens and a rule that fit together; whether u is trained."""
     require_dataset(data, cross=True)
-    if not isinstance(rule, Rule):
+    if not isinstance(rule, Descent) or type(rule).length is Descent.length:
         raise DtypeError(
             "rule",
-            expected="GD(...), NGD(...) or Polyak(...)",
+            expected="GD(...), NGD(...), Polyak(...), or a Descent of your own with a `length`",
             got=type(rule).__name__,
             remedy="torch optimizers don't fit the exact dynamics; use a Rule",
         )
@@ -90,7 +89,7 @@ def require_inputs(data, rule: Rule, u0, train_u) -> bool:
     return train_u
 
 
-def _require_joint(data: Dataset, rule: Rule) -> None:
+def _require_joint(data: Dataset, rule: Descent) -> None:
     if data.u is None and data.opt is None:
         raise MissingDecoderError(
             "data",
@@ -114,7 +113,7 @@ def _require_joint(data: Dataset, rule: Rule) -> None:
         )
 
 
-def _require_fixed(data: Dataset, rule: Rule, u0) -> None:
+def _require_fixed(data: Dataset, rule: Descent, u0) -> None:
     if u0 is not None:
         raise RangeError(
             "u0",
@@ -196,15 +195,16 @@ def _solves(svm: SVMSolution, problem: Parameter) -> bool:
     return bool((margins - svm.margins).abs().max() <= 1e-6 * svm.margins.abs().max())
 
 
-def choose_engine(engine: str, data: Dataset, loss: Loss, joint: bool):
+def choose_engine(engine: str, data: Dataset, loss: Loss, joint: bool, rule: Descent):
     """The compiled loops where they can serve, else torch."""
     require_choice("engine", engine, ENGINES)
     possible = data.X.device.type == "cpu" and loss.compiled is not None
+    possible = possible and isinstance(rule, Rule)
     if engine == "compiled" and not possible:
         raise RangeError(
             "engine",
-            expected="'torch' for this loss or device",
-            got=f"'compiled' with loss {loss.name!r} on {data.X.device}",
+            expected="'torch' for this loss, device or rule",
+            got=f"'compiled' with loss {loss.name!r} and {rule.name} on {data.X.device}",
             remedy="use engine='auto'",
         )
     if possible and engine != "torch":
@@ -236,7 +236,7 @@ def require_room(rows: int, columns: int) -> None:
         )
 
 
-def require_floor(problem: Problem, rule: Rule) -> None:
+def require_floor(problem: Problem, rule: Descent) -> None:
     """A loss floor that no iterate can undercut."""
     floor, log_best = rule.loss_floor, problem.log_floor
     if floor is not None and floor > 0 and math.log(floor) > log_best:

@@ -11,7 +11,8 @@ import torch
 
 from .._files import read_npz, write_npz
 from .._types import PathLike
-from ..errors import FileFormatError
+from ..errors import DtypeError, FileFormatError
+from .alignment import alignment_error
 
 if TYPE_CHECKING:
     import pandas
@@ -35,7 +36,7 @@ SERIES = (
 TABLES = {"gaps": 2, "scores": 3}  # one array a record, and its dimensions with the records'
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Trace:
     """Recorded quantities of one run, each an array with one entry a recorded iteration.
 
@@ -68,9 +69,9 @@ class Trace:
     u_path_length, log_u_step_size : (R,) float
         Of the decoder, in joint training; else 0 and NaN.
     W : (d, d) tensor
-        Last iterate.
+        Last iterate; (R, d, d) or (R, P, d, d), all that were recorded, where a run keeps them.
     u : (d,) tensor
-        Last decoder.
+        Last decoder; None where there is none.
     status : str
         "completed"; "zero gradient" when the gradient vanished, so that no rule defines a
         step; "diverged" when a step is too long for floats. Records end where the run did.
@@ -80,6 +81,9 @@ class Trace:
         Logit gaps <z_k, W_t>, in the order of `gap_rows`; None where they were not kept.
     scores : (R, n, T) float
         Scores y_i u_t' x_{i,t} in joint training, -inf at padding; None with u fixed.
+    series : dict
+        All of the above that are one array a record, by name, and those that only some runs
+        have. Each is an attribute; one stored as log_name can be read as name too.
 
     Examples
     --------
@@ -92,53 +96,69 @@ class Trace:
     """
 
     step: np.ndarray
-    log_loss: np.ndarray
-    log_loss_gap: np.ndarray
-    log_grad_norm: np.ndarray
-    log_step_size: np.ndarray
-    log_nonopt_score: np.ndarray
-    W_norm: np.ndarray
-    W_alignment_error: np.ndarray
-    u_norm: np.ndarray
-    u_alignment_error: np.ndarray
-    path_length: np.ndarray
-    longest_step: np.ndarray
-    least_opt_score: np.ndarray
-    u_path_length: np.ndarray
-    log_u_step_size: np.ndarray
     W: torch.Tensor
-    u: torch.Tensor
+    u: torch.Tensor | None
     status: str
     meta: dict = field(default_factory=dict)
-    gaps: np.ndarray | None = None
-    scores: np.ndarray | None = None
+    series: dict[str, np.ndarray] = field(default_factory=dict)
 
-    @property
-    def loss(self) -> np.ndarray:
-        return _exp(self.log_loss)
+    def __init__(self, step, W, u=None, status="completed", meta=None, series=None, **named):
+        series = {**(series or {}), **named}
+        fields: dict[str, Any] = {"step": step, "W": W, "u": u, "status": status}
+        fields |= {"meta": {} if meta is None else meta}
+        fields |= {"series": {k: value for k, value in series.items() if value is not None}}
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
-    @property
-    def loss_gap(self) -> np.ndarray:
-        return _exp(self.log_loss_gap)
+    def __getattr__(self, name: str) -> Any:
+        series = self.__dict__.get("series", {})
+        if name in series:
+            return series[name]
+        if name in TABLES and series:
+            return None
+        if f"log_{name}" in series:
+            return _exp(series[f"log_{name}"])
+        raise AttributeError(f"this Trace has no series {name!r}; it has {', '.join(series)}")
 
-    @property
-    def grad_norm(self) -> np.ndarray:
-        return _exp(self.log_grad_norm)
-
-    @property
-    def step_size(self) -> np.ndarray:
-        return _exp(self.log_step_size)
+    def __dir__(self):
+        return [*super().__dir__(), *self.series]
 
     @property
     def opt_score(self) -> np.ndarray:
         return -np.expm1(self.log_nonopt_score)
 
+    @property
+    def selected(self) -> torch.Tensor:
+        """(n,) the token with the largest softmax at the end, of a run that records softmaxes."""
+        return torch.from_numpy(self.log_attention[-1].argmax(axis=-1))
+
+    def alignment_error(self, direction, part: int | None = None) -> np.ndarray:
+        """(R,) 1 - cosine of recorded W with a (d, d) direction; 1 at W = 0.
+
+        Parameters
+        ----------
+        direction : (d, d)
+        part : int, optional
+            Which matrix, counted from 0, where an iterate has several: a head, or a layer.
+        """
+        W = np.asarray(self.W)
+        return alignment_error(W if part is None else W[:, part], direction)
+
+    def soft_parts(self, rows) -> np.ndarray:
+        """(R, d, d) projections of recorded W on the span of the ties of `rows`."""
+        basis = rows.basis.numpy()
+        flat = np.asarray(self.W).reshape(len(self.W), -1)
+        return ((flat @ basis) @ basis.T).reshape(self.W.shape)
+
     def to_dataframe(self) -> pandas.DataFrame:
-        """A pandas data frame with one row a recorded iteration."""
+        """A pandas data frame with one row a recorded iteration, of all series of numbers."""
         import pandas
 
-        plain = ("loss", "loss_gap", "grad_norm", "step_size", "opt_score")
-        return pandas.DataFrame({name: getattr(self, name) for name in ("step", *SERIES, *plain)})
+        names = [name for name, values in self.series.items() if values.ndim == 1]
+        plain = [name.removeprefix("log_") for name in names if name.startswith("log_")]
+        plain = [name for name in plain if name != "nonopt_score"]
+        plain += ["opt_score"] if "log_nonopt_score" in names else []
+        return pandas.DataFrame({name: getattr(self, name) for name in ("step", *names, *plain)})
 
     def save(self, path: PathLike) -> Path:
         """Write to an npz file: arrays and a json header, no pickle, atomically.
@@ -147,10 +167,10 @@ class Trace:
         ------
         MissingFileError, FileAccessError
         """
-        arrays = {name: getattr(self, name) for name in ("step", *SERIES)}
-        arrays |= {"W": self.W.cpu().numpy(), "u": self.u.cpu().numpy()}
-        arrays |= {name: getattr(self, name) for name in TABLES if getattr(self, name) is not None}
-        return write_npz(path, arrays, {"kind": "trace", "status": self.status, "meta": self.meta})
+        arrays = {"step": self.step, **self.series, "W": self.W.cpu().numpy()}
+        arrays |= {} if self.u is None else {"u": self.u.cpu().numpy()}
+        header = {"kind": "trace", "status": self.status, "meta": self.meta}
+        return write_npz(path, arrays, header | {"arrays": sorted(arrays)})
 
     @classmethod
     def load(cls, path: PathLike) -> Trace:
@@ -169,36 +189,51 @@ class Trace:
                 got=fault,
                 remedy="run the training again and save",
             )
-        held: dict[str, Any] = {name: arrays[name] for name in ("step", *SERIES)}
-        held |= {name: torch.from_numpy(arrays[name]) for name in ("W", "u")}
-        held |= {name: arrays.get(name) for name in TABLES}
-        return cls(**held, status=header["status"], meta=header["meta"])
+        W, u = (torch.from_numpy(arrays[k]) if k in arrays else None for k in ("W", "u"))
+        series = {name: array for name, array in arrays.items() if name not in ("W", "u", "step")}
+        return cls(arrays["step"], W, u, header["status"], header["meta"], series)
 
     def __repr__(self) -> str:
         last = self.step[-1] if len(self.step) else 0
         rule = self.meta.get("rule", "?")
         line = f"Trace({rule}, {len(self.step)} records to step {last}, {self.status}"
-        if len(self.step):
-            line += f", |W| = {self.W_norm[-1]:.4g}, 1 - cosine = {self.W_alignment_error[-1]:.3g}"
+        if len(self.step) and "W_norm" in self.series:
+            norms = ", ".join(f"{norm:.4g}" for norm in np.atleast_1d(self.W_norm[-1]))
+            line += f", |W| = {norms}"
+        if len(self.step) and "W_alignment_error" in self.series:
+            line += f", 1 - cosine = {self.W_alignment_error[-1]:.3g}"
         return line + ")"
+
+
+def require_trace_of(trace, problem: str, maker: str) -> None:
+    """Refuse anything but a Trace of the named problem, which the function `maker` trains."""
+    own = trace.meta.get("problem") if isinstance(trace, Trace) else None
+    if own != problem:
+        raise DtypeError(
+            "trace", expected=f"a Trace of {maker}", got=f"{type(trace).__name__} of {own}",
+            remedy=f"use {maker}",
+        )  # fmt: skip
 
 
 def _fault(arrays: dict, header: dict) -> str:
     """What keeps the content of a file from being a trace; empty if nothing does."""
-    missing = {"step", "W", "u", *SERIES} - arrays.keys() | {"status", "meta"} - header.keys()
+    names = set(header.get("arrays", ("W", "u", *SERIES)))  # of files before there were others
+    missing = {"step", "W", *names} - arrays.keys() | {"status", "meta"} - header.keys()
     if missing:
         return "a file without " + ", ".join(sorted(missing))
     length = arrays["step"].size
-    shapes = {name: (length,) for name in ("step", *SERIES)}
-    wrong = [name for name, shape in shapes.items() if arrays[name].shape != shape]
-    wrong += [name for name, rank in (("W", 2), ("u", 1)) if arrays[name].ndim != rank]
-    tables = [name for name in TABLES if name in arrays]
-    wrong += [name for name in tables if arrays[name].ndim != TABLES[name]]
-    wrong += [name for name in tables if arrays[name].shape[:1] != (length,)]
-    wrong += [name for name in ("W", "u", *shapes, *tables) if arrays[name].dtype.kind not in "iuf"]
+    series = arrays.keys() - {"step", "W", "u"}
+    wrong = [] if arrays["step"].shape == (length,) else ["step"]
+    wrong += [name for name in series if arrays[name].shape[:1] != (length,)]
+    room = isinstance(header["meta"], dict) and "problem" in header["meta"]
+    ranks = {} if room else dict.fromkeys(SERIES, 1) | TABLES
+    wrong += [name for name in series & ranks.keys() if arrays[name].ndim != ranks[name]]
+    wrong += [] if arrays["W"].ndim >= 2 else ["W"]
+    wrong += ["u"] if "u" in arrays and arrays["u"].ndim != 1 else []
+    wrong += [name for name, array in arrays.items() if array.dtype.kind not in "iuf"]
     wrong += [] if isinstance(header["status"], str) else ["status"]
     wrong += [] if isinstance(header["meta"], dict) else ["meta"]
-    return "another shape or type of " + ", ".join(wrong) if wrong else ""
+    return "another shape or type of " + ", ".join(sorted(wrong)) if wrong else ""
 
 
 def _exp(log: np.ndarray) -> np.ndarray:

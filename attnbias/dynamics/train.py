@@ -1,16 +1,12 @@
-"""The one full-batch training loop."""
+"""Full-batch training of the linear head, by the compiled loops or in torch."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from tqdm import tqdm
 
 from .._files import target_path
 from .._provenance import provenance
@@ -20,20 +16,14 @@ from .._validate import require_flag, require_int, require_number
 from ..data import Dataset
 from ..geometry.svm import SVMSolution, solve_u_svm
 from ..losses import Loss, as_loss
-from ..rules import Rule
+from ..rules import Descent, Rule
 from . import recording
 from .checkpoint import Checkpoint
-from .engines import TorchEngine
+from .coordinates import TorchEngine
 from .joint_problem import JointProblem
+from .loop import advance, subnormals_as_zero
 from .problem import Problem
-from .recording import (
-    RUNNING,
-    STATUS,
-    finished,
-    fixed_series,
-    joint_series,
-    matrix_series,
-)
+from .recording import STATUS
 from .request import (
     choose_coordinates,
     choose_engine,
@@ -47,15 +37,14 @@ from .request import (
     require_room,
     resolve_svm,
 )
+from .series import finished, fixed_series, joint_series, matrix_series
 from .trace import Trace
-
-_CHUNK_SECONDS = 0.2  # between looks at the clock, the keyboard and the checkpoint
 
 
 @spare_threads
 def train(
     data: Dataset,
-    rule: Rule,
+    rule: Descent,
     steps: int,
     *,
     loss: str | Loss = "exponential",
@@ -78,7 +67,8 @@ def train(
         With a decoder u, which stays fixed; for joint training with a decoder or optimal
         tokens opt, which say where alignment and `opt_score` are measured.
     rule : Rule
-        From `GD`, `NGD` or `Polyak`.
+        From `GD`, `NGD` or `Polyak`; or a `Descent` of your own, a direction and a step length in
+        torch, which runs there. In "span" coordinates a direction must stay in the rows' span.
     steps : int
         Iterations, >= 0.
     loss : str or Loss
@@ -142,7 +132,7 @@ def train(
     joint = require_inputs(data, rule, u0, train_u)
     start = initial_matrix(W0, data)
     recorded = record_steps(record, steps)
-    loops = choose_engine(engine, data, loss, joint)
+    loops = choose_engine(engine, data, loss, joint, rule)
     coordinates = require_coordinates(coordinates, loops, joint)
     progress = require_flag("progress", progress)
     seconds = require_number("checkpoint_seconds", checkpoint_seconds, low=0)
@@ -155,7 +145,9 @@ def train(
         problem = _fixed_problem(data, loss, start, rule, svm)
         columns = recording.RECORDS + problem.N
     require_room(len(recorded), columns)
-    if coordinates == "auto":
+    if coordinates == "auto" and not isinstance(rule, Rule):
+        coordinates = "dense"  # a direction of a rule's own need not lie in the span
+    elif coordinates == "auto":
         coordinates = choose_coordinates(problem, steps, joint, factored=loops is not TorchEngine)
     records = np.full((len(recorded), columns), np.nan)
     run = loops(problem, rule, coordinates, record_rows(recorded, steps), records)
@@ -180,36 +172,6 @@ def _joint_problem(data, loss, W0, u0, svm) -> JointProblem:
     return problem if svm is None else problem.aligned_with(svm, solve_u_svm(data))
 
 
-def chunks(step: int, steps: int) -> Iterator[int]:
-    """Ends of stretches of about `_CHUNK_SECONDS` from `step` to `steps`, at least one.
-
-    Compiled loops don't look at the keyboard; between two chunks Python does.
-    """
-    size = 16
-    while True:
-        began, last = time.perf_counter(), min(step + size, steps)
-        yield last
-        if last == steps:
-            return
-        elapsed = max(time.perf_counter() - began, 1e-6)
-        step, size = last, max(1, int(size * min(_CHUNK_SECONDS / elapsed, 8.0)))
-
-
-def advance(run, steps: int, keeper, progress: bool) -> tuple[int, int]:
-    """Run in chunks; a chunk's end changes no number."""
-    status, step = RUNNING, keeper.resume(steps)
-    with tqdm(total=steps, initial=step, disable=not progress, unit="step") as bar:
-        for last in chunks(step, steps):
-            status, reached = run.run(step, last)
-            bar.update(reached - step)
-            step = reached
-            finished = status != RUNNING or step == steps
-            keeper.save(step, force=finished)
-            if finished:
-                break
-    return status, step
-
-
 def make_trace(run, problem, data, rule, recorded, status, step, settings) -> Trace:
     """The Trace of a run that has ended; `settings` go into its meta."""
     done = finished(recorded, step, run.records)
@@ -228,20 +190,3 @@ def make_trace(run, problem, data, rule, recorded, status, step, settings) -> Tr
         status=STATUS[status],
         meta={**settings, "provenance": provenance(data.X.device)},
     )
-
-
-@contextlib.contextmanager
-def subnormals_as_zero() -> Iterator[None]:
-    """Take subnormal results and operands as zero in this thread, until the block ends.
-
-    Late in a run the weight of an idle constraint falls through this range. Weights are held
-    relative to the largest of their sequence and logarithms beside them, so that what is lost
-    lies 290 digits below anything that is recorded.
-    """
-    tiny = torch.tensor(1e-310, dtype=torch.float64)
-    already = bool(tiny * 1.0 == 0.0)
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(already)

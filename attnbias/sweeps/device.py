@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import psutil
 import torch
 
 from ..data import Dataset
-from ..dynamics import recording
 from ..dynamics.batched import BatchedRuns, batched_bytes
 from ..errors import AttnBiasError, DeviceError, MemoryLimitError, RangeError
 from ..geometry.svm import solve_w_svm
@@ -65,16 +63,15 @@ def run_batch(training: Training, points: list[Point], device) -> list[tuple[dic
 def _group(training: Training, group: list, device) -> Iterator[list[Outcome]]:
     """The outcomes of data sets of one shape, as many at a time as the device holds."""
     rules = [setting.rule for setting in training.settings]
-    most = _fitting(len(rules), group[0][3][0].N, len(training.record), device)
+    _, _, data, _ = group[0]
+    most = _fitting(batched_bytes(1, len(rules), data.n, data.T, len(training.record)), device)
     for first in range(0, len(group), most):
         some = group[first : first + most]
-        size = (len(some), len(rules), len(training.record), recording.RECORDS)
-        records = np.full(size, np.nan)
         problems = [problems for _, _, _, problems in some]
-        runs = BatchedRuns(problems, [rules] * len(some), training.wanted, records, device=device)
+        runs = BatchedRuns(problems, [rules] * len(some), training.wanted, device=device)
         runs.run(0, training.steps)
         for s, (_, _, data, own) in enumerate(some):
-            yield _outcomes(training, data, own, records[s], runs.statuses[s], runs.steps[s])
+            yield _outcomes(training, data, own, runs.records[s], runs.statuses[s], runs.steps[s])
 
 
 def _outcomes(training, data: Dataset, problems, records, statuses, steps) -> list[Outcome]:
@@ -82,16 +79,16 @@ def _outcomes(training, data: Dataset, problems, records, statuses, steps) -> li
     return [Outcome(trace_of(training, data, *end)) for end in ends]
 
 
-def _fitting(R: int, N: int, count: int, device) -> int:
-    """How many data sets fit on the device at a time."""
+def _fitting(each: int, device) -> int:
+    """How many data sets of so many bytes fit on the device at a time."""
     free = psutil.virtual_memory().available
     if device.type == "cuda":
         free = torch.cuda.mem_get_info(device)[0]
-    most = int(SHARE * free // batched_bytes(1, R, N, count))
+    most = int(SHARE * free // each)
     if most < 1:
         raise MemoryLimitError(
             str(device),
-            expected=f"room for {R} runs of {N} rows: {batched_bytes(1, R, N, count)} bytes",
+            expected=f"room for the runs of one data set: {each} bytes",
             got=f"{free} bytes free",
             remedy="take smaller data sets or fewer settings, or device='cpu'",
         )

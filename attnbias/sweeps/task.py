@@ -8,7 +8,8 @@ import torch
 
 from ..data import Dataset
 from ..dynamics.problem import Problem
-from ..dynamics.recording import STATUS, finished, fixed_series, matrix_series
+from ..dynamics.recording import STATUS
+from ..dynamics.series import finished, fixed_series, matrix_series
 from ..dynamics.starts import adversarial_init, small_start
 from ..dynamics.trace import Trace
 from ..dynamics.train import train

@@ -19,12 +19,13 @@ import torch
 from ..data import Dataset
 from ..dataset import require_dataset
 from ..dynamics.request import resolve_svm
-from ..dynamics.softmax import signed_excess
+from ..dynamics.softmax import Scores, SoftmaxState, softmax_state
 from ..dynamics.trace import Trace
 from ..errors import RangeError
 from ..geometry.constants import Constants, token_constants
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..geometry.tokens import gap_rows, token_scores
+from ..losses import EXPONENTIAL
 from .statements import SMALLEST_SOFTMAX
 from .trace_validation import require_same_data, require_same_shapes, require_trace
 
@@ -131,26 +132,44 @@ class TraceView:
     # the softmax
 
     @functools.cached_property
-    def _log_rest(self) -> np.ndarray:
-        """(R, n) log of sum_tau exp(-g)."""
-        low = np.minimum.reduceat(self.gaps, self.first_row, axis=1)
-        terms = np.exp(low[:, self.sequence] - self.gaps)
-        return np.log(np.add.reduceat(terms, self.first_row, axis=1)) - low
+    def _place(self) -> tuple[np.ndarray, np.ndarray]:
+        """Sequence of each row, and its column among that sequence's rows."""
+        return self.sequence, np.arange(self.N) - self.first_row[self.sequence]
+
+    def _padded(self, values: np.ndarray, fill: float) -> torch.Tensor:
+        """(R, n, m) from (R, N), m rows in the longest sequence."""
+        table = np.full((len(values), self.n, int(self._place[1].max()) + 1), fill)
+        table[:, self._place[0], self._place[1]] = values
+        return torch.from_numpy(table)
+
+    def _rows(self, table: torch.Tensor) -> np.ndarray:
+        """(R, N) from (R, n, m)."""
+        return table.numpy()[:, self._place[0], self._place[1]]
+
+    def _softmax_of(self, records: slice) -> SoftmaxState:
+        scores = Scores(
+            torch.from_numpy(np.array(self.top[records])), self._padded(self.delta[records], 0.0)
+        )
+        return softmax_state(self._padded(self.gaps[records], np.inf), scores, EXPONENTIAL)
+
+    @functools.cached_property
+    def _softmax(self) -> SoftmaxState:
+        return self._softmax_of(slice(None))
 
     @functools.cached_property
     def log_opt(self) -> np.ndarray:
         """(R, n) log softmax of the optimal token."""
-        return -np.logaddexp(0.0, self._log_rest)
+        return self._softmax.log_opt.numpy()
 
     @functools.cached_property
     def log_nonopt(self) -> np.ndarray:
         """(R, n) log(1 - softmax of the optimal token)."""
-        return self._log_rest + self.log_opt
+        return self._softmax.log_nonopt.numpy()
 
     @functools.cached_property
     def log_other(self) -> np.ndarray:
         """(R, N) log softmax of every other token."""
-        return self.log_opt[:, self.sequence] - self.gaps
+        return self._rows(self._softmax.log_others)
 
     def per_sequence(self, values: np.ndarray) -> np.ndarray:
         """(R, n) sums of (R, N) values over the rows of each sequence."""
@@ -159,7 +178,7 @@ class TraceView:
     @functools.cached_property
     def margin(self) -> np.ndarray:
         """(R, n) y_i Phi(X_i): the softmax's mean score."""
-        return self.top - self.per_sequence(np.exp(self.log_other) * self.delta)
+        return self._softmax.margin.numpy()
 
     @functools.cached_property
     def log_loss(self) -> np.ndarray:
@@ -178,22 +197,12 @@ class TraceView:
         return self._general_excess()
 
     def _general_excess(self) -> tuple[np.ndarray, np.ndarray]:
-        column = np.arange(self.N) - self.first_row[self.sequence]
-        m = int(column.max()) + 1
-        sign, size = np.empty_like(self.gaps), np.empty_like(self.gaps)
-        each = max(1, _BLOCK // (self.n * m * (m + 1)))
-        for lo in range(0, len(self.step), each):
-            part = slice(lo, lo + each)
-            count = len(self.step[part])
-            log_other = np.full((count, self.n, m), -np.inf)
-            delta = np.zeros((count, self.n, m))
-            log_other[:, self.sequence, column] = self.log_other[part]
-            delta[:, self.sequence, column] = self.delta[part]
-            flat = [self.log_opt[part].reshape(-1), log_other.reshape(-1, m), delta.reshape(-1, m)]
-            found = signed_excess(*(torch.from_numpy(np.ascontiguousarray(x)) for x in flat))
-            for target, value in zip((sign, size), found, strict=True):
-                shaped = value.numpy().reshape(count, self.n, m)
-                target[part] = shaped[:, self.sequence, column]
+        """In blocks of records: every two tokens of a sequence are compared."""
+        n, m = self._softmax.log_others.shape[1:]
+        each = max(1, _BLOCK // (n * (m + 1) ** 2))
+        starts = range(0, len(self.step), each)
+        parts = [self._softmax_of(slice(lo, lo + each)).excess() for lo in starts]
+        sign, size = (self._rows(torch.cat(part)) for part in zip(*parts, strict=True))
         return sign, size
 
     @property
@@ -277,6 +286,8 @@ class TraceView:
     def kind(self) -> str:
         """'GD', 'NGD' or 'Polyak'; the powers of any other rule."""
         powers = self.rule["gap_power"], self.rule["norm_power"]
+        if None in powers:  # a rule of the reader's own
+            return self.rule["name"]
         return KINDS.get(powers, "a rule of powers {:g} and {:g}".format(*powers))
 
     @staticmethod
@@ -297,6 +308,8 @@ class TraceView:
         return self.needs_plain_steps()
 
     def needs_plain_steps(self) -> str:
+        if self.rule["gap_power"] is None:
+            return f"for steps along the gradient, not {self.kind}"
         return "for a rule without momentum" if self.rule["momentum"] else ""
 
     def needs_fixed_decoder(self) -> str:

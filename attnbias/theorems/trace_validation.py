@@ -15,7 +15,7 @@ _SAME = 1e-6  # share by which gaps of a saved W may differ from the recorded on
 
 def require_trace(trace) -> None:
     """Refuse anything but a Trace."""
-    if not isinstance(trace, Trace):
+    if not isinstance(trace, Trace) or "problem" in trace.meta:
         raise DtypeError(
             "trace", expected="a Trace of `train`", got=type(trace).__name__,
             remedy="run train(data, rule, steps) first",

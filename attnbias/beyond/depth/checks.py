@@ -7,24 +7,23 @@ import numpy as np
 from ..._validate import require_number
 from ...checks import Check, CheckTable
 from ...data import Dataset
-from ...errors import DtypeError
+from ...dynamics.trace import Trace, require_trace_of
 from ...geometry.svm import solve_w_svm
 from ...geometry.tokens import token_scores
-from .dynamics import DepthTrace
 from .geometry import ORTHOGONAL, layer_potential, pair_coordinates, pair_products
 from .queries import LEVEL, query_margins, with_queries
 
 SOURCE = "two layers, ours"
 
 
-def check_pair_invariant(data: Dataset, trace: DepthTrace, drift: float = 0.02) -> CheckTable:
+def check_pair_invariant(data: Dataset, trace: Trace, drift: float = 0.02) -> CheckTable:
     """Whether each token pair keeps |x_1|^2 delta^2 / 2 - F(w), up to the length of steps.
 
     Parameters
     ----------
     data : Dataset
         As in `predicted_selection`.
-    trace : DepthTrace
+    trace : Trace
         Of GD, or of NGD with a shared norm, with small steps.
     drift : float > 0
         Allowed change, as a share of 1 + |x_1|^2 delta^2 / 2.
@@ -64,14 +63,14 @@ def check_pair_invariant(data: Dataset, trace: DepthTrace, drift: float = 0.02) 
     return CheckTable([Check.along(statement, trace.step, share, drift, source=SOURCE)])
 
 
-def check_longest_leads(data: Dataset, trace: DepthTrace) -> CheckTable:
+def check_longest_leads(data: Dataset, trace: Trace) -> CheckTable:
     """On orthogonal tokens and from zero the longest token of each sequence leads layer one.
 
     Parameters
     ----------
     data : Dataset
         With a decoder.
-    trace : DepthTrace
+    trace : Trace
         From zero, with any rule along the negative gradients.
 
     Returns
@@ -101,7 +100,7 @@ def check_longest_leads(data: Dataset, trace: DepthTrace) -> CheckTable:
     _require_trace(trace)
     statement = "log softmax of the longest token minus that of any other, in layer one"
     why = _not_orthogonal(data)
-    if why is None and np.abs(trace.W[0]).max() > 0:
+    if why is None and float(trace.W[0].abs().max()) > 0:
         why = "for runs from zero"
     if why is not None:
         return CheckTable([Check.not_applicable(statement, why, source=SOURCE, sense=">=")])
@@ -114,14 +113,14 @@ def check_longest_leads(data: Dataset, trace: DepthTrace) -> CheckTable:
     )
 
 
-def check_two_layers(data: Dataset, trace: DepthTrace, largest: float = 1e-2) -> CheckTable:
+def check_two_layers(data: Dataset, trace: Trace, largest: float = 1e-2) -> CheckTable:
     """Where a run of two layers ended: a stationary selection, and its W-SVM.
 
     Parameters
     ----------
     data : Dataset
         With a decoder.
-    trace : DepthTrace
+    trace : Trace
     largest : float
         For 1 - cosine of W_2 with the W-SVM of the selected queries.
 
@@ -151,7 +150,7 @@ def check_two_layers(data: Dataset, trace: DepthTrace, largest: float = 1e-2) ->
     tokens = trace.selected
     svm = solve_w_svm(with_queries(data, tokens))
     leading = int((query_margins(data, svm, tokens) > LEVEL * svm.dual.sum()).sum())
-    error = float(trace.alignment_error(2, svm.weights.numpy())[-1])
+    error = float(trace.alignment_error(svm.weights, 1)[-1])
     own = {"source": SOURCE, "provenance": "d"}
     return CheckTable(
         (
@@ -174,8 +173,4 @@ def _not_orthogonal(data: Dataset) -> str | None:
 
 
 def _require_trace(trace) -> None:
-    if not isinstance(trace, DepthTrace):
-        raise DtypeError(
-            "trace", expected="a DepthTrace", got=type(trace).__name__,
-            remedy="use train_two_layers",
-        )  # fmt: skip
+    require_trace_of(trace, "two layers", "train_two_layers")

@@ -10,17 +10,16 @@ import torch
 from ..._validate import as_float_tensor, require_number
 from ...checks import Check, CheckTable
 from ...data import Dataset
-from ...errors import DtypeError
+from ...dynamics.trace import Trace, require_trace_of
 from ...geometry.constants import lambert
 from ...geometry.svm import solve_w_svm
 from ...geometry.tokens import optimal_tokens, token_scores
-from .dynamics import HeadsTrace
 
 STATEMENT = "1 - cosine(head {}, its own W_mm), against M1 with the weights of all heads"
 SOURCE = "M1 for several heads, ours"
 
 
-def check_heads(data: Dataset, decoders, trace: HeadsTrace) -> CheckTable:
+def check_heads(data: Dataset, decoders, trace: Trace) -> CheckTable:
     """Each head's 1 - cosine with the W-SVM of its own optimal tokens, against M1.
 
     With S the head's path since <W_h, W_mm> was recorded non-negative, and P_0 its part across
@@ -36,8 +35,8 @@ def check_heads(data: Dataset, decoders, trace: HeadsTrace) -> CheckTable:
     ----------
     data : Dataset
     decoders : (H, d)
-    trace : HeadsTrace
-        With the exponential loss.
+    trace : Trace
+        Of `train_heads`, with the exponential loss.
 
     Returns
     -------
@@ -63,10 +62,7 @@ def check_heads(data: Dataset, decoders, trace: HeadsTrace) -> CheckTable:
     >>> check_heads(data, u, train_heads(data, u, NGD(0.1), 300)).all_hold
     True
     """
-    if not isinstance(trace, HeadsTrace):
-        raise DtypeError(
-            "trace", expected="a HeadsTrace", got=type(trace).__name__, remedy="use train_heads"
-        )
+    require_trace_of(trace, "heads", "train_heads")
     u = as_float_tensor("decoders", decoders).double()
     scores = torch.stack([token_scores(data, each) for each in u])  # (H, n, T)
     top = scores.amax(dim=2)
@@ -86,21 +82,21 @@ def _head_check(data, trace, h, opt, scores, low, high) -> Check:
         return Check.not_applicable(statement, "for decoders under Assumption 2", source=SOURCE)
     svm = solve_w_svm(data, opt)
     unit = svm.weights.numpy() / svm.norm
-    along = np.tensordot(trace.W[:, h], unit, 2)
+    along = np.tensordot(trace.W[:, h].numpy(), unit, 2)
     ahead = np.flatnonzero(along >= 0)
     if len(ahead) == 0 or ahead[0] + 1 >= len(trace.step):
         return Check.not_applicable(statement, "the head never pointed to W_mm", source=SOURCE)
     start, later = int(ahead[0]), slice(int(ahead[0]) + 1, None)
     kappa = float((delta * torch.exp(-low)).max() / (delta * torch.exp(-high)).min())
-    path = trace.path[:, h]
+    path = trace.path_length[:, h]
     longest = float(np.max(np.diff(path) / np.diff(trace.step)))
-    log_A = math.log(len(svm.dual) * kappa) - 1 - 2 * trace.least_log_opt[later, h]
+    log_A = math.log(len(svm.dual) * kappa) - 1 - 2 * trace.log_least_opt_score[later, h]
     speed = 2 * lambert(log_A) / svm.margin + longest
     B = float(data.X.double().norm(dim=2).max())
-    across = float(np.linalg.norm(trace.W[start, h] - along[start] * unit))
+    across = float(np.linalg.norm(trace.W[start, h].numpy() - along[start] * unit))
     S = path[later] - path[start]
     bound = 2 * B**4 / svm.margin**2 * (across**2 + speed * S) / S**2
-    error = trace.alignment_error(h, svm.weights.numpy())[later]
+    error = trace.alignment_error(svm.weights, h)[later]
     empty = bool(bound[-1] >= 2)
     reason = f"the bound is {bound[-1]:.3g} at the end, falling like 1/path" if empty else ""
     return Check.along(

@@ -2,66 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
-import numpy as np
 import torch
 
-from ..._validate import as_float_tensor, require_finite, require_int, require_shape
+from ..._validate import as_float_tensor, require_finite, require_shape
 from ...data import Dataset
 from ...dataset import require_dataset
-from ...dynamics.alignment import alignment_error
-from ...dynamics.softmax import Scores, softmax_state
-from ...errors import DivergedError, DtypeError, RangeError, ShapeError
+from ...dynamics.iteration import Gradient, Vector
+from ...dynamics.loop import finite, iterate, require_plain
+from ...dynamics.softmax import Scores, finite_or_zero, softmax_state
+from ...dynamics.trace import Trace
+from ...errors import ShapeError
 from ...geometry.tokens import optimal_tokens, token_scores
 from ...losses import as_loss
-from ...rules import Rule
-
-
-@dataclass(frozen=True, eq=False)
-class HeadsTrace:
-    """Records of one run of H heads.
-
-    Attributes
-    ----------
-    step : (R,) int array
-    W : (R, H, d, d) array
-    loss : (R,) array
-    log_nonopt : (R, H, n) array
-        log(1 - softmax at the head's own optimal token).
-    log_reweighting : (R, H, n) array
-        Log of the factor by which the other heads multiply a sequence's weight.
-    log_grad_norm : (R, H) array
-    path : (R, H) array
-        Length of each head's path from its start.
-    least_log_opt : (R, H) array
-        Log of the least softmax at an optimal token over all steps so far.
-    """
-
-    step: np.ndarray
-    W: np.ndarray
-    loss: np.ndarray
-    log_nonopt: np.ndarray
-    log_reweighting: np.ndarray
-    log_grad_norm: np.ndarray
-    path: np.ndarray
-    least_log_opt: np.ndarray
-
-    @property
-    def W_norm(self) -> np.ndarray:
-        """(R, H) Frobenius norms."""
-        return np.linalg.norm(self.W, axis=(2, 3))
-
-    def alignment_error(self, head: int, direction) -> np.ndarray:
-        """(R,) 1 - cosine of one head with a (d, d) direction."""
-        head = require_int("head", head, low=0, high=self.W.shape[1] - 1)
-        return alignment_error(self.W[:, head], direction)
+from ...rules import Descent
 
 
 def train_heads(
-    data: Dataset, decoders, rule: Rule, steps: int, *, W0=None, loss="exponential", record=60
-) -> HeadsTrace:
+    data: Dataset, decoders, rule: Descent, steps: int, *, W0=None, loss="exponential", record=61,
+    progress: bool = False, checkpoint=None,
+) -> Trace:  # fmt: skip
     """Train W_1, ..., W_H of sum over h of u_h' X' softmax(X W_h x_1), full batch, float64.
 
     Parameters
@@ -71,18 +30,24 @@ def train_heads(
     decoders : (H, d)
         u_h, fixed, with a unique optimal token in each sequence.
     rule : Rule
-        `GD` or `NGD` without momentum. NGD(eta) divides each head's gradient by its own norm,
+        `GD`, `NGD` without momentum, or a `Descent` of your own. NGD(eta) divides each
+        head's gradient by its own norm,
         NGD(eta, normalise="shared") all of them by the norm of the whole.
     steps : int
     W0 : (H, d, d), optional
         Zero by default.
     loss : str or Loss
-    record : int
-        How many records, spaced geometrically; 0 and the last are among them.
+    record : int or sequence of int
+    progress, checkpoint
+        As in `train`.
 
     Returns
     -------
-    HeadsTrace
+    Trace
+        With W (R, H, d, d); `loss` (R,); `log_nonopt` (R, H, n), log(1 - softmax at the head's
+        own optimal token); `log_reweighting` (R, H, n), the log of the factor by which the other
+        heads multiply a sequence's weight; and (R, H) `W_norm`, `log_grad_norm`, `path_length`,
+        `longest_step` and `log_least_opt_score`, over all steps so far.
 
     Raises
     ------
@@ -102,45 +67,22 @@ def train_heads(
     >>> bool((trace.W[:, 0] == trace.W[:, 1]).all())  # equal starts stay equal
     True
     """
-    step_size = plain_step_size(rule)
-    steps = require_int("steps", steps, low=1)
-    state = _Heads(data, decoders, as_loss(loss))
-    W = _starts(W0, state.H, data.d)
-    marks = np.unique(np.geomspace(1, steps, require_int("record", record, low=2)).round())
-    marks, found = set(marks.astype(int)) | {0, steps}, []
-    path, least = torch.zeros(state.H).double(), torch.zeros(state.H).double()
-    for t in range(steps + 1):
-        G, shift, log_opt, row = state.gradients(W)
-        least = torch.minimum(least, log_opt)
-        size = torch.linalg.vector_norm(G, dim=(1, 2))
-        logs = shift + size.log()
-        if bool(torch.isnan(logs).any()):
-            raise DivergedError(
-                "train_heads", expected="finite gradients", got=f"NaN at step {t}",
-                remedy="take a smaller step size",
-            )  # fmt: skip
-        if t in marks:
-            found.append((t, W.numpy().copy(), *row, logs.numpy(), path.numpy(), least.numpy()))
-        if t < steps:
-            scale = step_size * step_scales(rule, shift, size, logs)
-            W += scale[:, None, None] * G
-            path = path + scale * size
-    return HeadsTrace(*(np.array(column) for column in zip(*found, strict=True)))
+    problem = Heads(data, decoders, as_loss(loss), W0)
+    options = {"record": record, "progress": progress, "checkpoint": checkpoint}
+    return finite(iterate(problem, require_plain(rule), steps, **options), "train_heads")
 
 
-class _Heads:
-    """Tokens and scores of all heads, laid out as H n sequences."""
+class Heads:
+    """Tokens and scores of all heads, laid out as H n sequences; one part a head."""
 
-    def __init__(self, data: Dataset, decoders, loss) -> None:
-        require_dataset(data)
-        if not bool((data.lengths == data.T).all()):
-            raise ShapeError(
-                "data", expected="sequences of one length", got="ragged ones",
-                remedy="drop padded sequences",
-            )  # fmt: skip
+    name, coordinates, stops, least = "heads", "dense", False, "log_least_opt_score"
+
+    def __init__(self, data: Dataset, decoders, loss, W0=None) -> None:
+        require_even(data)
         u = as_float_tensor("decoders", decoders).detach().double()
         require_shape("decoders", u, (None, data.d), "(H, d)")
         self.H, self.n, self.loss, X = len(u), data.n, loss, data.X.double()
+        self.start = starts(W0, self.H, data.d, "(H, d, d)")
         self.queries, top, delta, differences = X[:, 0], [], [], []
         for each in u:
             scores, opt = token_scores(data, each), optimal_tokens(data, each)
@@ -150,54 +92,59 @@ class _Heads:
             delta.append((best - scores)[others].reshape(data.n, -1))
             chosen = X[torch.arange(data.n), opt]
             differences.append((chosen[:, None] - X)[others].reshape(data.n, -1, data.d))
-        self.scores = Scores(torch.cat(top), torch.cat(delta))
+        self.scores = Scores(torch.stack(top), torch.stack(delta))  # (H, n), (H, n, m)
         self.differences = torch.stack(differences)  # (H, n, m, d)
+        self.identity = (self.differences, self.queries, *vars(self.scores).values(), self.start)
 
-    def gradients(self, W):
-        """-grad in W_h times exp(-shift_h), shifts, least log softmax at opt, and records."""
+    def gradient(self, W: torch.Tensor) -> Gradient:
+        """In each head that of one head alone, its sequences weighted anew by the others."""
         images = self.queries @ W.mT  # (H, n, d)
         gaps = torch.einsum("hnmd,hnd->hnm", self.differences, images)
-        state = softmax_state(gaps.flatten(0, 1), self.scores, self.loss)
-        own = (self.scores.top - state.log_S.exp()).reshape(self.H, self.n)
-        whole = own.sum(dim=0)
-        reweighting = self.loss.log_slope(whole) - self.loss.log_slope(own)
-        logs = state.log_weight.reshape(gaps.shape) + reweighting[..., None]
-        shift = logs.amax(dim=(1, 2))
-        weights = state.sign.reshape(gaps.shape) * (logs - shift[:, None, None]).exp()
+        state = softmax_state(gaps, self.scores, self.loss)
+        whole = state.margin.sum(dim=0)
+        reweighting = self.loss.log_slope(whole) - state.log_slope
+        sign, logs = state.weights()
+        logs = logs + reweighting[..., None]
+        shift = finite_or_zero(logs.amax(dim=(1, 2)))
+        weights = sign * (logs - shift[:, None, None]).exp()
         folded = torch.einsum("hnm,hnmd->hnd", weights, self.differences)
         G = torch.einsum("hna,nb->hab", folded, self.queries) / self.n
-        value = float(self.loss.log_value(whole).exp().mean())
-        nonopt = state.log_nonopt.reshape(self.H, self.n).numpy()
-        least = state.log_opt.reshape(self.H, self.n).amin(dim=1)
-        return G, shift, least, (value, nonopt, reweighting.numpy())
+        least = state.log_opt.amin(dim=1)
+        vector = Vector(G, shift, norms(G))
+        return Gradient(vector, norms, least=least, state=(state, whole, reweighting))
+
+    def spread(self, factors: torch.Tensor) -> torch.Tensor:
+        """(H, 1, 1)"""
+        return factors[:, None, None]
+
+    def record(self, W: torch.Tensor, gradient: Gradient) -> dict:
+        """W, the loss, and what each head does on each sequence."""
+        state, whole, reweighting = gradient.state
+        loss = self.loss.log_value(whole).exp().mean()
+        rows = {"log_nonopt": state.log_nonopt, "log_reweighting": reweighting}
+        return {"W": W, "loss": loss, **rows}
 
 
-def step_scales(rule, shift, size, logs):
-    """(H,) factor by which each of H scaled gradients moves its matrix: of a head, or a layer."""
-    if rule.norm_power == 0:
-        return shift.exp()
-    if rule.normalise == "shared":
-        return (shift - torch.logsumexp(2 * logs, dim=0) / 2).exp()
-    return 1 / size
+def norms(W: torch.Tensor) -> torch.Tensor:
+    """(P,) Frobenius norms of P matrices."""
+    return torch.linalg.vector_norm(W, dim=(1, 2))
 
 
-def plain_step_size(rule) -> float:
-    """Step size of GD or of NGD without momentum; other rules are refused."""
-    if not isinstance(rule, Rule):
-        raise DtypeError("rule", expected="a Rule", got=type(rule).__name__, remedy="NGD(0.1)")
-    plain = (rule.gap_power, rule.norm_power) in ((0.0, 0.0), (0.0, -1.0))
-    if not plain or rule.momentum or not math.isinf(rule.log_max_step) or any(rule.decay):
-        raise RangeError(
-            "rule", expected="GD or NGD without momentum, cap or decay", got=rule.name,
-            remedy="NGD(0.1)",
+def require_even(data: Dataset) -> None:
+    """Refuse anything but a data set with sequences of one length."""
+    require_dataset(data)
+    if not bool((data.lengths == data.T).all()):
+        raise ShapeError(
+            "data", expected="sequences of one length", got="ragged ones",
+            remedy="drop padded sequences",
         )  # fmt: skip
-    return math.exp(rule.log_scale)
 
 
-def _starts(W0, H: int, d: int) -> torch.Tensor:
+def starts(W0, count: int, d: int, letters: str) -> torch.Tensor:
+    """(P, d, d) start in float64, zero by default."""
     if W0 is None:
-        return torch.zeros(H, d, d, dtype=torch.float64)
+        return torch.zeros(count, d, d, dtype=torch.float64)
     W0 = as_float_tensor("W0", W0).detach().double()
-    require_shape("W0", W0, (H, d, d), "(H, d, d)")
+    require_shape("W0", W0, (count, d, d), letters)
     require_finite("W0", W0)
     return W0.clone()

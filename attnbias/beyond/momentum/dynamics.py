@@ -4,30 +4,40 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import dataclass
 
-import numpy as np
+import torch
 
-from ..._validate import require_flag, require_int
 from ...data import Dataset
 from ...dynamics import recording
-from ...dynamics.checkpoint import Checkpoint
-from ...dynamics.compiled import CompiledEngine
-from ...dynamics.problem import Problem
-from ...dynamics.request import (
-    choose_engine,
-    initial_matrix,
-    record_rows,
-    record_steps,
-    require_inputs,
-    require_room,
-    resolve_svm,
-)
+from ...dynamics.iteration import Gradient, Memory
 from ...dynamics.trace import Trace
-from ...dynamics.train import advance, make_trace, subnormals_as_zero
+from ...dynamics.train import train
 from ...errors import RangeError
 from ...geometry.svm import SVMSolution
-from ...losses import Loss, as_loss
+from ...losses import Loss
 from ...rules import NGD, Rule
+
+
+@dataclass(frozen=True, repr=False)
+class DualAcceleration(Rule):
+    """The power law of NGD, each step carried on by the mean of all past ones.
+
+    Its name is its own, which no statement about NGD takes for it; with a momentum the path is
+    not measured, and statements about rules without momentum refuse the run.
+    """
+
+    averaging = True
+    momentum: float = 1.0
+
+    def memory(self, start: torch.Tensor) -> Memory:
+        """g_t, scaled by the step size."""
+        return {"mean": torch.zeros_like(start)}
+
+    def carry(self, move: torch.Tensor, gradient: Gradient, step: int, memory: Memory):
+        """g <- t / (t + 1) (g + d), and the step g + d."""
+        memory["mean"] = step / (step + 1) * (memory["mean"] + move)
+        return memory["mean"] + move
 
 
 def train_accelerated(
@@ -41,6 +51,7 @@ def train_accelerated(
     record=200,
     svm: SVMSolution | None | bool = None,
     progress: bool = False,
+    checkpoint=None,
 ) -> Trace:
     """Train W by dual acceleration, exactly, long after float64's softmax says 1.
 
@@ -51,7 +62,7 @@ def train_accelerated(
     Parameters
     ----------
     data : Dataset
-        With a decoder u, on the CPU.
+        With a decoder u.
     step_size : float
         eta > 0.
     steps : int
@@ -64,7 +75,8 @@ def train_accelerated(
     record : int or sequence of int
     svm : SVMSolution, optional
         As in `train`; False measures no alignment.
-    progress : bool
+    progress, checkpoint
+        As in `train`.
 
     Returns
     -------
@@ -92,39 +104,13 @@ def train_accelerated(
     >>> trace.W[0, 0].item()  # 0.5 * 10 * (10 + 3) / 4
     16.25
     """
-    steps = require_int("steps", steps, low=0, high=2**31 - 2)
+    options = {"loss": loss, "W0": W0, "record": record, "svm": svm, "progress": progress}
     rule = _rule(step_size, max_step)
-    loss = as_loss(loss)
-    require_inputs(data, rule, None, False)
-    start = initial_matrix(W0, data)
-    recorded = record_steps(record, steps)
-    progress = require_flag("progress", progress)
-    choose_engine("compiled", data, loss, False)
-    problem = Problem.of(data, loss, start)
-    problem = dataclasses.replace(problem, svm=resolve_svm(svm, data, problem))
-    columns = recording.RECORDS + problem.N
-    require_room(len(recorded), columns)
-    records = np.full((len(recorded), columns), np.nan)
-    run = AcceleratedEngine(problem, rule, record_rows(recorded, steps), records)
-    nothing_kept = Checkpoint(None, 0.0, run, problem, rule, recorded)
-    with subnormals_as_zero():
-        status, step = advance(run, steps, nothing_kept, progress)
-    settings = {"rule": rule.name, "rule_parameters": rule.parameters(), "loss": loss.name}
-    settings |= {"coordinates": "span", "engine": "compiled", "steps": steps}
-    settings |= {"data": data.name, "train_u": False}
-    return make_trace(run, problem, data, rule, recorded, status, step, settings)
+    return train(data, rule, steps, coordinates="span", checkpoint=checkpoint, **options)
 
 
-class AcceleratedEngine(CompiledEngine):
-    """The compiled engine in span coordinates, with the loop of dual acceleration."""
-
-    def __init__(self, problem: Problem, rule: Rule, wanted, records):
-        super().__init__(problem, rule, "span", wanted, records)
-        self.law = self.law._replace(averaging=True)
-
-
-def _rule(step_size, max_step) -> Rule:
-    """NGD's power law under a name of its own, which no statement about NGD takes for it."""
+def _rule(step_size, max_step) -> DualAcceleration:
+    """NGD's step sizes, where they stay within float64."""
     rule = NGD(step_size, max_step=max_step)
     if rule.log_scale > math.log(recording.LONGEST_STEP):
         raise RangeError(
@@ -134,6 +120,4 @@ def _rule(step_size, max_step) -> Rule:
             remedy="steps longer than that leave float64",
         )
     name = rule.name.replace("NGD", "DualAcceleration")
-    # no step is along a gradient: the path is not measured, and statements about rules without
-    # momentum refuse the run; the loop doesn't read it
-    return dataclasses.replace(rule, name=name, momentum=1.0)
+    return DualAcceleration(**dataclasses.asdict(rule) | {"name": name, "momentum": 1.0})

@@ -7,17 +7,17 @@ import math
 import numpy as np
 
 from ...checks import Check
+from ...dynamics.trace import Trace, require_trace_of
 from ...errors import DtypeError
 from ...geometry.constants import lambert
 from ...geometry.solution import require_optimal
-from .dynamics import NonlinearTrace
 from .geometry import SeveralRows
 
 STATEMENT = "1 - cosine(W_t, several-token SVM), against the bound of split steps"
 SOURCE = "split steps under a nonlinear head, ours"
 
 
-def check_several(trace: NonlinearTrace, svm) -> Check:
+def check_several(trace: Trace, svm) -> Check:
     """Split NGD turns to the several-token SVM, with the weights' factors as measured.
 
     With b the largest norm of a projected row, N their number, Xi the margin, S the path across
@@ -29,7 +29,7 @@ def check_several(trace: NonlinearTrace, svm) -> Check:
 
     Parameters
     ----------
-    trace : NonlinearTrace
+    trace : Trace
         Of `train_nonlinear(..., split=svm.rows)`.
     svm : SVMSolution
         From `solve_several_svm`.
@@ -63,21 +63,19 @@ def check_several(trace: NonlinearTrace, svm) -> Check:
     >>> check_several(run, svm).holds
     True
     """
-    if not isinstance(trace, NonlinearTrace) or not isinstance(
-        getattr(svm, "rows", None), SeveralRows
-    ):
+    require_trace_of(trace, "nonlinear head", "train_nonlinear")
+    if not isinstance(getattr(svm, "rows", None), SeveralRows):
         raise DtypeError(
-            "trace, svm", expected="a NonlinearTrace and a solution of solve_several_svm",
-            got=f"{type(trace).__name__}, {type(svm).__name__}",
+            "svm", expected="a solution of solve_several_svm", got=type(svm).__name__,
             remedy="train with train_nonlinear(..., split=svm.rows)",
         )  # fmt: skip
-    low, high = trace.log_factor
+    low, high = trace.series.get("log_factor", [[-math.inf, math.inf]])[-1]
     if not (math.isfinite(low) and math.isfinite(high)):
         reason = "for split runs in which no token outside the sets is ever pulled up"
         return Check.not_applicable(STATEMENT, reason, source=SOURCE)
     require_optimal("svm", svm)
     unit = svm.weights.numpy() / svm.norm
-    along = np.tensordot(trace.W, unit, 2)
+    along = np.tensordot(trace.W.numpy(), unit, 2)
     ahead = np.flatnonzero(along >= 0)
     if len(ahead) == 0 or ahead[0] + 1 >= len(along):
         return Check.not_applicable(STATEMENT, "W never pointed to the SVM", source=SOURCE)
@@ -85,7 +83,7 @@ def check_several(trace: NonlinearTrace, svm) -> Check:
     bound = _bound(trace, svm, along, unit, int(ahead[0]), high - low)
     empty = bool(bound[-1] >= 2)
     reason = f"the bound is {bound[-1]:.3g} at the end, falling like 1/path" if empty else ""
-    error = trace.alignment_error(svm.weights.numpy())[later]
+    error = trace.alignment_error(svm.weights)[later]
     return Check.along(
         STATEMENT, trace.step[later], error, bound, source=SOURCE, vacuous=empty, reason=reason
     )
@@ -95,10 +93,10 @@ def _bound(trace, svm, along, unit, start: int, log_spread: float) -> np.ndarray
     """The right side at the records after `start`, with the log of C_high / C_low."""
     later = slice(start + 1, None)
     soft = trace.soft_parts(svm.rows)
-    across = trace.W[start] - along[start] * unit - soft[start]
-    path = trace.path[later] - trace.path[start]
+    across = trace.W[start].numpy() - along[start] * unit - soft[start]
+    path = trace.path_length[later] - trace.path_length[start]
     Lambda = lambert(math.log(len(svm.dual)) + log_spread - 1)
-    room = np.linalg.norm(across) ** 2 + (2 * Lambda / svm.margin + trace.longest) * path
+    room = np.linalg.norm(across) ** 2 + (2 * Lambda / svm.margin + trace.longest_step[-1]) * path
     room = room + np.linalg.norm(soft[later], axis=(1, 2)) ** 2
     b = float(svm.rows.norms().max())
     return b**2 / (2 * svm.margin**2) * room / path**2

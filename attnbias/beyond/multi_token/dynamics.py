@@ -2,76 +2,28 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+import dataclasses
 
-import numpy as np
 import torch
 
-from ..._validate import as_float_tensor, require_finite, require_int, require_shape
+from ..._validate import as_float_tensor, require_finite, require_shape
 from ...data import Dataset
 from ...dataset import require_dataset
-from ...dynamics.alignment import alignment_error
-from ...dynamics.request import record_steps
-from ...errors import DivergedError, DtypeError, RangeError, ShapeError
+from ...dynamics.iteration import Gradient, Vector
+from ...dynamics.loop import Split, finite, iterate, require_plain
+from ...dynamics.softmax import relative, signed_excess
+from ...dynamics.trace import Trace
+from ...errors import DtypeError, RangeError, ShapeError
 from ...losses import Loss, as_loss
-from ...rules import Rule
-from ..heads.dynamics import plain_step_size
+from ...rules import Descent, Rule
 from .geometry import SeveralRows
 from .head_functions import Head
 
 
-@dataclass(frozen=True, eq=False)
-class NonlinearTrace:
-    """Records of one run.
-
-    Attributes
-    ----------
-    step : (R,) int array
-    W : (R, d, d) array
-    loss : (R,) array
-    log_attention : (R, n, T) array
-        Logarithms of the softmax.
-    log_grad_norm : (R,) array
-        -inf where the gradient is zero: nothing moves there.
-    path : (R,) array
-        Sum of the steps' lengths; of a split run those across the ties' span alone.
-    log_factor : (2,) array
-        Of a split run: the smallest and the largest log C_k over all steps, where exp(-g_k) C_k
-        is the weight of row k; -inf and inf if a token outside the sets was ever pulled up.
-    longest : float
-        The longest step of that path.
-    """
-
-    step: np.ndarray
-    W: np.ndarray
-    loss: np.ndarray
-    log_attention: np.ndarray
-    log_grad_norm: np.ndarray
-    path: np.ndarray
-    log_factor: np.ndarray
-    longest: float
-
-    @property
-    def W_norm(self) -> np.ndarray:
-        """(R,) Frobenius norms."""
-        return np.linalg.norm(self.W, axis=(1, 2))
-
-    def alignment_error(self, direction) -> np.ndarray:
-        """(R,) 1 - cosine with a (d, d) direction; 1 at W = 0."""
-        return alignment_error(self.W, direction)
-
-    def soft_parts(self, rows: SeveralRows) -> np.ndarray:
-        """(R, d, d) projections on the span of the ties."""
-        basis = rows.basis.numpy()
-        flat = self.W.reshape(len(self.W), -1)
-        return ((flat @ basis) @ basis.T).reshape(self.W.shape)
-
-
 def train_nonlinear(
-    data: Dataset, head: Head, rule: Rule, steps: int, *, loss="exponential", W0=None,
-    record=60, split: SeveralRows | None = None,
-) -> NonlinearTrace:  # fmt: skip
+    data: Dataset, head: Head, rule: Descent, steps: int, *, loss="exponential", W0=None,
+    record=60, split: SeveralRows | None = None, progress: bool = False, checkpoint=None,
+) -> Trace:  # fmt: skip
     """Train W of h(X' softmax(keys W query)), full batch, in float64 on the CPU.
 
     Parameters
@@ -81,7 +33,7 @@ def train_nonlinear(
     head : Head
         `ReluHead`, `QuadraticHead`, or a `TorchHead` of your own.
     rule : Rule
-        `GD` or `NGD` without momentum, decay or cap.
+        `GD`, `NGD` without momentum, decay or cap, or a `Descent` of your own.
     steps : int
     loss : str or Loss
         Of y h.
@@ -92,9 +44,17 @@ def train_nonlinear(
         With NGD: the part of the gradient across the ties' span F is made of the tokens outside
         the sets alone and normalised; the part in F is taken as GD does.
 
+    progress, checkpoint
+        As in `train`.
+
     Returns
     -------
-    NonlinearTrace
+    Trace
+        With W (R, d, d); `loss` (R,); `log_attention` (R, n, T), logs of the softmax; `W_norm`,
+        `log_grad_norm`, `path_length` and `longest_step` (R,), the latter three of a split run
+        across the ties' span alone; and of a split run `log_factor` (R, 2), the smallest and the
+        largest log C_k over all steps so far, where exp(-g_k) C_k is the weight of row k: -inf
+        and inf if a token outside the sets was ever pulled up.
 
     Raises
     ------
@@ -118,20 +78,21 @@ def train_nonlinear(
     >>> data = Dataset(torch.eye(3)[None].double(), [1])
     >>> rows = several_rows(data, [[True, True, False]])
     >>> run = train_nonlinear(data, QuadraticHead([1.0, 0.5, 0.0], 0.5), NGD(0.5), 2000, split=rows)
-    >>> [round(x, 6) for x in np.exp(run.log_attention[-1, 0, :2]).tolist()]
+    >>> run.attention[-1, 0, :2].round(6).tolist()
     [0.75, 0.25]
     >>> bool(run.log_attention[-1, 0, 2] < -1000)
     True
     """
     return train_nonlinear_many(
         [data], head, rule, steps, loss=loss, W0=None if W0 is None else [W0], record=record,
-        split=None if split is None else [split],
+        split=None if split is None else [split], progress=progress, checkpoint=checkpoint,
     )[0]  # fmt: skip
 
 
 def train_nonlinear_many(
-    datas, head: Head, rule: Rule, steps: int, *, loss="exponential", W0=None, record=60, split=None
-) -> list[NonlinearTrace]:
+    datas, head: Head, rule: Descent, steps: int, *, loss="exponential", W0=None, record=60,
+    split=None, progress: bool = False, checkpoint=None,
+) -> list[Trace]:  # fmt: skip
     """`train_nonlinear` on B data sets of one shape at once, which is faster than one by one.
 
     Parameters
@@ -139,14 +100,14 @@ def train_nonlinear_many(
     datas : list of Dataset
     head : Head
         With parameters for all, or with a leading axis B.
-    rule, steps, loss, record
+    rule, steps, loss, record, progress, checkpoint
         As in `train_nonlinear`.
     W0 : list of (d, d), optional
     split : list of SeveralRows, optional
 
     Returns
     -------
-    list of NonlinearTrace
+    list of Trace
 
     Raises
     ------
@@ -162,111 +123,111 @@ def train_nonlinear_many(
     >>> len(train_nonlinear_many([data for data, _, _ in draws], head, NGD(0.1), 10))
     2
     """
-    layer = _Layer(datas, head, as_loss(loss), split)
-    eta, normed = _plain(rule, split), rule.norm_power != 0
-    steps = require_int("steps", steps, low=0, high=10**8)
-    W = _starts(W0, layer)
-    wanted, kept = set(record_steps(record, steps).tolist()), []
-    path, factor = np.zeros(layer.B), np.array([[math.inf, -math.inf]] * layer.B)
-    for t in range(steps + 1):
-        soft, hard, shift, row = layer.gradients(W)
-        if not np.isfinite(row[0]).all():
-            raise DivergedError(
-                "train_nonlinear", expected="a finite loss", got=f"{row[0].max():g} at step {t}",
-                remedy="take a smaller step size",
-            )  # fmt: skip
-        size = np.sqrt((hard * hard).sum(axis=(1, 2)))
-        layer.widen(factor, W)
-        if t in wanted:
-            with np.errstate(divide="ignore"):
-                kept.append((W.copy(), *row, shift + np.log(size), path.copy()))
-        if t < steps:
-            scale = 1 / np.where(size > 0, size, 1.0) if normed else np.exp(shift)
-            W = W + eta * (soft + scale[:, None, None] * hard)
-            path += eta * scale * size
-    columns = [np.stack(column) for column in zip(*kept, strict=True)]
-    step = np.array(sorted(wanted))
-    return [
-        NonlinearTrace(step, *(column[:, b] for column in columns), factor[b], eta)
-        for b in range(layer.B)
-    ]
+    problem = Nonlinear(datas, head, as_loss(loss), W0, split)
+    rule = _split_rule(require_plain(rule), split)
+    options = {"record": record, "progress": progress, "checkpoint": checkpoint}
+    trace = finite(iterate(problem, rule, steps, **options), "train_nonlinear")
+    return [_one(trace, b) for b in range(len(datas))]
 
 
-class _Layer:
-    """Tokens of B data sets laid out for one pass; with sets, also the projection across F."""
+def _one(trace: Trace, b: int) -> Trace:
+    """The run on one of the data sets."""
+    series = {name: values[:, b] for name, values in trace.series.items()}
+    if "log_factor" in series:
+        series["log_factor"] = series["log_factor"] * [1.0, -1.0]
+    return dataclasses.replace(trace, W=trace.W[:, b], series=series)
 
-    def __init__(self, datas, head, loss: Loss, split) -> None:
+
+class Nonlinear:
+    """Tokens of B data sets laid out for one pass; one part a data set.
+
+    With sets also the projection across F, the span of the ties.
+    """
+
+    name, coordinates, stops, least = "nonlinear head", "dense", False, "log_factor"
+
+    def __init__(self, datas, head: Head, loss: Loss, W0=None, split=None) -> None:
         _require(datas, head, split)
-        self.head, self.loss = head, loss
-        self.X = np.stack([data.X.double().numpy() for data in datas])
-        self.K = np.stack([data.keys.double().numpy() for data in datas])
-        self.q = np.stack([data.queries.double().numpy() for data in datas])
-        self.y = np.stack([data.y.double().numpy() for data in datas])
+        self.head, self.loss, self.split = head, loss, split
+        self.X = torch.stack([data.X.double() for data in datas])
+        self.K = torch.stack([data.keys.double() for data in datas])
+        self.q = torch.stack([data.queries.double() for data in datas])
+        self.y = torch.stack([data.y.double() for data in datas])
         self.B, self.n, self.T, self.d = self.X.shape
-        self.split = split
-        self.sets = np.ones((self.B, self.n, self.T), dtype=bool)
+        self.start = _starts(W0, self.B, self.d)
+        self.sets = torch.ones(self.B, self.n, self.T, dtype=torch.bool)
+        self.identity = (self.X, self.K, self.q, self.y, self.start)
         if split is not None:
-            self.sets = np.stack([rows.sets.numpy() for rows in split])
-            self.basis = np.zeros((self.B, self.d**2, max(s.basis.shape[1] for s in split)))
+            self.sets = torch.stack([rows.sets for rows in split])
+            width = max(rows.basis.shape[1] for rows in split)
+            self.basis = torch.zeros(self.B, self.d**2, width, dtype=torch.float64)
             for b, rows in enumerate(split):
-                self.basis[b, :, : rows.basis.shape[1]] = rows.basis.numpy()
+                self.basis[b, :, : rows.basis.shape[1]] = rows.basis
+            self.identity += (self.sets, self.basis)
 
-    def gradients(self, W):
-        """The parts in F (zero without `split`) and the rest, exp(-shift) times, and records."""
-        logits = _dot(self.K, _dot(W[:, None], self.q[..., None, :])[..., None, :])
-        logits = logits - logits.max(axis=2, keepdims=True)
-        log_p = logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))
-        p = np.exp(log_p)
-        o = (p[..., None] * self.X).sum(axis=2)
-        margin = self.y * self.head.value(o)
-        scores = self.y[..., None] * _dot(self.X, self.head.gradient(o)[..., None, :])
-        excess = _dot(scores[..., :, None] - scores[..., None, :], p[..., None, :])
-        slope = self.loss.log_slope(torch.from_numpy(margin)).numpy()
-        with np.errstate(divide="ignore"):
-            log_c = slope[..., None] + log_p + np.log(np.abs(excess))
-        self.log_c, self.sign = log_c, np.sign(excess)
-        ref = np.where(self.sets, log_p, -np.inf).argmax(axis=2)
-        away = np.arange(self.T) != ref[..., None]
-        D = self.K - np.take_along_axis(self.K, ref[..., None, None], axis=2)
-        value = self.loss.log_value(torch.from_numpy(margin)).exp().numpy().mean(axis=1)
+    def gradient(self, W: torch.Tensor) -> Gradient:
+        """The mean over sequences of sum_t c_t (k_t - k_ref) q'; with sets its parts apart."""
+        logits = (self.K @ (self.q @ W.mT)[..., None])[..., 0]
+        log_p = torch.log_softmax(logits, dim=2)
+        o = (log_p.exp()[..., None] * self.X).sum(dim=2)
+        margin = self.y * torch.as_tensor(self.head.value(o.numpy()))
+        slope = torch.as_tensor(self.head.gradient(o.numpy()))
+        scores = self.y[..., None] * (self.X @ slope[..., None])[..., 0]
+        sign, log_excess = signed_excess(log_p, scores)
+        log_c = self.loss.log_slope(margin)[..., None] + log_p + log_excess
+        ref = log_p.masked_fill(~self.sets, -torch.inf).argmax(dim=2, keepdim=True)
+        away = torch.ones_like(self.sets).scatter_(2, ref, False)
+        place = ref[..., None].expand(-1, -1, 1, self.d)
+        D = self.K - self.K.gather(2, place)
+        state = margin, log_p
         if self.split is None:
-            hard, shift = self.combine(away, D)
-            return 0.0, hard, shift, (value, log_p)
-        inside, low = self.combine(away & self.sets, D)
-        outside, shift = self.combine(~self.sets, D)
-        in_F = self.in_F(outside)
-        soft = np.exp(low)[:, None, None] * self.in_F(inside)
-        soft = soft + np.exp(shift)[:, None, None] * in_F
-        hard = outside - in_F
-        return soft, hard - self.in_F(hard), shift, (value, log_p)
+            return Gradient(self._combine(sign, log_c, away, D), self.norms, state=state)
+        inside = self._combine(sign, log_c, away & self.sets, D)
+        outside = self._combine(sign, log_c, ~self.sets, D)
+        in_F = self._in_F(outside.parts)
+        rest = self.spread(inside.log_scale.exp()) * self._in_F(inside.parts)
+        rest = rest + self.spread(outside.log_scale.exp()) * in_F
+        hard = outside.parts - in_F
+        hard = hard - self._in_F(hard)
+        vector = Vector(hard, outside.log_scale, self.norms(hard))
+        least = self._factors(sign, log_c, W)
+        return Gradient(vector, self.norms, least=least, rest=rest, state=state)
 
-    def combine(self, mask, D):
-        """exp(-shift) times the mean over sequences of sum over `mask` of c D q', and shift."""
-        log_c = np.where(mask, self.log_c, -np.inf)
-        shift = log_c.max(axis=(1, 2))
-        shift = np.where(np.isfinite(shift), shift, 0.0)
-        c = self.sign * np.exp(log_c - shift[:, None, None])
-        folded = (c[..., None] * D).sum(axis=2)
-        return folded.swapaxes(1, 2) @ self.q / self.n, shift
+    def _combine(self, sign, log_c, mask, D) -> Vector:
+        """The mean over sequences of the sum over `mask` of c D q'."""
+        c, shift = relative(sign, log_c.masked_fill(~mask, -torch.inf), (1, 2))
+        folded = (c.masked_fill(~mask, 0.0)[..., None] * D).sum(dim=2)
+        parts = folded.mT @ self.q / self.n
+        return Vector(parts, shift, self.norms(parts))
 
-    def in_F(self, G):
+    def _in_F(self, G: torch.Tensor) -> torch.Tensor:
         """Projection on the ties' span."""
         flat = G.reshape(self.B, -1, 1)
-        return (self.basis @ (self.basis.swapaxes(1, 2) @ flat)).reshape(G.shape)
+        return (self.basis @ (self.basis.mT @ flat)).reshape(G.shape)
 
-    def widen(self, factor, W):
-        """Take log C_k = log weight + g_k of this step into the range seen so far."""
-        for b, rows in enumerate(self.split or ()):
+    def _factors(self, sign, log_c, W) -> torch.Tensor:
+        """(B, 2): the smallest log C_k = log weight + g_k, and minus the largest."""
+        ends = []
+        for b, rows in enumerate(self.split):
             outside = ~self.sets[b]
-            log_C = self.log_c[b][outside] + rows.rows.numpy() @ W[b].ravel()
-            down = bool((self.sign[b][outside] < 0).all())
-            factor[b, 0] = min(factor[b, 0], log_C.min()) if down else -math.inf
-            factor[b, 1] = max(factor[b, 1], log_C.max()) if down else math.inf
+            log_C = log_c[b][outside] + rows.rows @ W[b].ravel()
+            down = bool((sign[b][outside] < 0).all())
+            ends.append([log_C.min(), -log_C.max()] if down else [-torch.inf, -torch.inf])
+        return torch.tensor(ends, dtype=torch.float64)
 
+    def norms(self, W: torch.Tensor) -> torch.Tensor:
+        """(B,)"""
+        return torch.linalg.vector_norm(W, dim=(1, 2))
 
-def _dot(a, b):
-    """Inner products over the last axis; faster here than many tiny matrix products."""
-    return np.einsum("...d,...d->...", a, b)
+    def spread(self, factors: torch.Tensor) -> torch.Tensor:
+        """(B, 1, 1)"""
+        return factors[:, None, None]
+
+    def record(self, W: torch.Tensor, gradient: Gradient) -> dict:
+        """W, the losses, the softmaxes."""
+        margin, log_p = gradient.state
+        loss = self.loss.log_value(margin).exp().mean(dim=1)
+        return {"W": W, "loss": loss, "log_attention": log_p}
 
 
 def _require(datas, head, split) -> None:
@@ -300,27 +261,26 @@ def _require(datas, head, split) -> None:
         )  # fmt: skip
 
 
-def _plain(rule, split) -> float:
-    eta = plain_step_size(rule)
-    if split is not None and rule.norm_power == 0:
+def _split_rule(rule: Descent, split) -> Descent:
+    if split is None:
+        return rule
+    if not (isinstance(rule, Rule) and rule.norm_power):
         raise RangeError(
             "split", expected="NGD with split", got=rule.name,
             remedy="GD normalises nothing: leave split out",
         )  # fmt: skip
-    return eta
+    return Split(rule)
 
 
-def _starts(W0, layer: _Layer) -> np.ndarray:
+def _starts(W0, B: int, d: int) -> torch.Tensor:
     if W0 is None:
-        return np.zeros((layer.B, layer.d, layer.d))
-    starts = []
+        return torch.zeros(B, d, d, dtype=torch.float64)
+    found = []
     for start in W0:
         start = as_float_tensor("W0", start).detach().double()
-        require_shape("W0", start, (layer.d, layer.d), "(d, d)")
+        require_shape("W0", start, (d, d), "(d, d)")
         require_finite("W0", start)
-        starts.append(start.numpy())
-    if len(starts) != layer.B:
-        raise ShapeError(
-            "W0", expected=f"{layer.B} starts", got=str(len(starts)), remedy="one a data set"
-        )
-    return np.stack(starts)
+        found.append(start)
+    if len(found) != B:
+        raise ShapeError("W0", expected=f"{B} starts", got=str(len(found)), remedy="one a data set")
+    return torch.stack(found)

@@ -10,11 +10,12 @@ import torch
 from ..._validate import require_int
 from ...data import Dataset
 from ...dynamics.alignment import alignment_error
+from ...dynamics.trace import Trace
 from ...errors import InfeasibleError, RangeError, SolverError
 from ...geometry.svm import solve_w_svm
 from ...rules import NGD
 from .data import make_relu_tokens
-from .dynamics import NonlinearTrace, train_nonlinear_many
+from .dynamics import train_nonlinear_many
 from .geometry import finite_part, selected_sets, solve_several_svm
 from .head_functions import ReluHead
 
@@ -37,7 +38,7 @@ def train_relu(d: int, seeds, steps: int = 2000):
     Returns
     -------
     draws : list of (Dataset, units, W0)
-    runs : list of NonlinearTrace
+    runs : list of Trace
         Records at 0 and at each of the last ten steps.
 
     Raises
@@ -56,7 +57,7 @@ def train_relu(d: int, seeds, steps: int = 2000):
     return draws, _train(draws, [W0 for *_, W0 in draws], steps, record)
 
 
-def continue_split(draws, runs, steps: int) -> list[NonlinearTrace]:
+def continue_split(draws, runs, steps: int) -> list[Trace]:
     """The same runs taken on with `split`, each on the sets that it ended with.
 
     Where `log_factor` comes out finite, no token outside the sets was ever pulled up.
@@ -69,7 +70,7 @@ def continue_split(draws, runs, steps: int) -> list[NonlinearTrace]:
 
     Returns
     -------
-    list of NonlinearTrace
+    list of Trace
         Records at 0 and at the end.
 
     Raises
@@ -89,7 +90,7 @@ def continue_split(draws, runs, steps: int) -> list[NonlinearTrace]:
     return _train(draws, [run.W[-1] for run in runs], steps, [0, steps], rows)
 
 
-def _selected(run: NonlinearTrace) -> torch.Tensor:
+def _selected(run: Trace) -> torch.Tensor:
     return selected_sets(torch.from_numpy(run.log_attention[-1]))
 
 
@@ -101,7 +102,7 @@ def _train(draws, starts, steps, record, split=None):
     )
 
 
-def flat_sequences(data: Dataset, units, run: NonlinearTrace) -> np.ndarray:
+def flat_sequences(data: Dataset, units, run: Trace) -> np.ndarray:
     """(n,) bool: no unit was active at any of the last records, so that nothing pulls.
 
     Examples
@@ -114,14 +115,14 @@ def flat_sequences(data: Dataset, units, run: NonlinearTrace) -> np.ndarray:
     return (ReluHead(units).value(o) == 0).all(axis=0)
 
 
-def describe_run(data: Dataset, units, W0, run: NonlinearTrace) -> dict:
+def describe_run(data: Dataset, units, W0, run: Trace) -> dict:
     """One row of the study: how the run ended, and 1 - cosine with each candidate direction.
 
     Parameters
     ----------
     data, units, W0
         As `make_relu_tokens` gives them.
-    run : NonlinearTrace
+    run : Trace
         From `train_relu`.
 
     Returns
@@ -159,7 +160,7 @@ def describe_run(data: Dataset, units, W0, run: NonlinearTrace) -> dict:
     except REFUSED:
         return row | {"status": "infeasible"}
     unit = svm.weights / svm.norm
-    line = finite + float((torch.from_numpy(run.W[-1]) * unit).sum()) * unit
+    line = finite + float((run.W[-1] * unit).sum()) * unit
     wanted = {"one": one.weights, "hard": svm.weights, "fitted": line}
     wanted["fitted_start"] = line + frozen_part(data, W0)
     strict = bool((log_p[~sets] <= STRICT).all())
@@ -169,7 +170,7 @@ def describe_run(data: Dataset, units, W0, run: NonlinearTrace) -> dict:
     return row | {"active": _without_flat(data, sets, torch.from_numpy(~flat), run)}
 
 
-def _without_flat(data: Dataset, sets, active, run: NonlinearTrace) -> float:
+def _without_flat(data: Dataset, sets, active, run: Trace) -> float:
     """1 - cosine with the SVM of the active sequences alone; NaN where that has no rows."""
     if not bool(active.any()) or bool(sets[active].all()):
         return math.nan

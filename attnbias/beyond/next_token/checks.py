@@ -7,18 +7,18 @@ import math
 import numpy as np
 
 from ...checks import Check
+from ...dynamics.trace import Trace, require_trace_of
 from ...errors import DtypeError
 from ...geometry.constants import lambert
 from ...geometry.solution import require_optimal
 from .data import NextTokenData, require_next_tokens
-from .dynamics import NextTokenTrace
 from .geometry import PriorityRows
 
 STATEMENT = "1 - cosine(W_t, graph SVM), against the bound of the log loss"
 SOURCE = "retrieval by the log loss, ours"
 
 
-def check_retrieval(data: NextTokenData, trace: NextTokenTrace, svm) -> Check:
+def check_retrieval(data: NextTokenData, trace: Trace, svm) -> Check:
     """Without ties, steps along the gradient of the log loss turn to the graph SVM.
 
     With S the path since <W, unit SVM> became at least 0, N the number of other tokens in all
@@ -32,7 +32,7 @@ def check_retrieval(data: NextTokenData, trace: NextTokenTrace, svm) -> Check:
     Parameters
     ----------
     data : NextTokenData
-    trace : NextTokenTrace
+    trace : Trace
         Of the log loss, GD or NGD, `split` left out.
     svm : SVMSolution
         From `solve_graph_svm`.
@@ -65,10 +65,10 @@ def check_retrieval(data: NextTokenData, trace: NextTokenTrace, svm) -> Check:
     True
     """
     require_next_tokens(data)
-    if not isinstance(trace, NextTokenTrace) or not isinstance(svm.rows, PriorityRows):
+    require_trace_of(trace, "next token", "train_next_token")
+    if not isinstance(getattr(svm, "rows", None), PriorityRows):
         raise DtypeError(
-            "trace, svm", expected="a NextTokenTrace and a solution of solve_graph_svm",
-            got=f"{type(trace).__name__}, {type(svm).__name__}",
+            "svm", expected="a solution of solve_graph_svm", got=type(svm).__name__,
             remedy="train with train_next_token, solve with solve_graph_svm",
         )  # fmt: skip
     require_optimal("svm", svm)
@@ -81,11 +81,11 @@ def check_retrieval(data: NextTokenData, trace: NextTokenTrace, svm) -> Check:
     others = int((counts > 0).sum()) - data.n
     Lambda = lambert(math.log(others * float(counts.max()) * data.sequences.shape[1]) - 1)
     B, margin = float(data.embeddings.norm(dim=1).max()), svm.margin
-    longest = float(np.max(np.diff(trace.path) / np.diff(trace.step)))
+    longest = float(np.max(np.diff(trace.path_length) / np.diff(trace.step)))
     room = across**2 + (2 * Lambda / margin + longest) * path
     bound = 2 * B**4 / margin**2 * room / path**2
     later = slice(start + 1, None)
-    error = trace.alignment_error(svm.weights.numpy())[later]
+    error = trace.alignment_error(svm.weights)[later]
     empty = bool(bound[-1] >= 2)
     reason = f"the bound is {bound[-1]:.3g} at the end, falling like 1/path" if empty else ""
     return Check.along(
@@ -93,13 +93,13 @@ def check_retrieval(data: NextTokenData, trace: NextTokenTrace, svm) -> Check:
     )
 
 
-def _since_positive(trace: NextTokenTrace, svm):
+def _since_positive(trace: Trace, svm):
     """First record with a part >= 0 along the SVM; path since then, and |P| there."""
     unit = svm.weights.numpy() / svm.norm
-    along = np.tensordot(trace.W, unit, 2)
+    along = np.tensordot(trace.W.numpy(), unit, 2)
     ahead = np.flatnonzero(along >= 0)
     if len(ahead) == 0 or ahead[0] + 1 >= len(trace.step):
         return None, None, None
     start = int(ahead[0])
-    across = float(np.linalg.norm(trace.W[start] - along[start] * unit))
-    return start, trace.path[start + 1 :] - trace.path[start], across
+    across = float(np.linalg.norm(trace.W[start].numpy() - along[start] * unit))
+    return start, trace.path_length[start + 1 :] - trace.path_length[start], across

@@ -2,80 +2,32 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
-import numpy as np
 import torch
 
-from ..._validate import (
-    as_float_tensor,
-    require_choice,
-    require_finite,
-    require_int,
-    require_number,
-    require_shape,
-)
-from ...dynamics.alignment import alignment_error
-from ...errors import DivergedError, DtypeError, RangeError
-from ...rules import Rule
+from ..._validate import as_float_tensor, require_choice, require_finite, require_shape
+from ...dynamics.iteration import Gradient, Vector
+from ...dynamics.loop import Split, finite, iterate, require_plain
+from ...dynamics.softmax import relative, signed_excess
+from ...dynamics.trace import Trace
+from ...errors import RangeError
+from ...rules import Descent, Rule
 from .data import NextTokenData, require_next_tokens
 from .geometry import PriorityRows, label_components
 
 LOSSES = ("log", "cross-entropy")
 
 
-@dataclass(frozen=True, eq=False)
-class NextTokenTrace:
-    """Records of one run.
-
-    Attributes
-    ----------
-    step : (R,) int array
-    W : (R, d, d) array
-    loss : (R,) array
-        Mean loss; it tends to that of the best attention, not always to 0.
-    log_grad_norm : (R,) array
-    retrieved : (R, n) array
-        Attention on each sequence's label.
-    path : (R,) array
-        Length of the path from W_0, the sum of the lengths of all steps.
-    """
-
-    step: np.ndarray
-    W: np.ndarray
-    loss: np.ndarray
-    log_grad_norm: np.ndarray
-    retrieved: np.ndarray
-    path: np.ndarray
-
-    @property
-    def W_norm(self) -> np.ndarray:
-        """(R,) Frobenius norms."""
-        return np.linalg.norm(self.W, axis=(1, 2))
-
-    def alignment_error(self, direction) -> np.ndarray:
-        """(R,) 1 - cosine with a (d, d) direction; 1 at W = 0."""
-        return alignment_error(self.W, direction)
-
-    def soft_parts(self, rows: PriorityRows) -> np.ndarray:
-        """(R, d, d) projections on the span of the ties."""
-        basis = rows.basis.numpy()
-        flat = self.W.reshape(len(self.W), -1)
-        return ((flat @ basis) @ basis.T).reshape(self.W.shape)
-
-
 def train_next_token(
-    data: NextTokenData, rule: Rule, steps: int, *, loss: str = "log", decoder=None, W0=None,
-    record: int = 60, split: PriorityRows | None = None,
-) -> NextTokenTrace:  # fmt: skip
+    data: NextTokenData, rule: Descent, steps: int, *, loss: str = "log", decoder=None, W0=None,
+    record=61, split: PriorityRows | None = None, progress: bool = False, checkpoint=None,
+) -> Trace:  # fmt: skip
     """Train W of softmax(X W x_last) on next-token prediction, full batch, in float64.
 
     Parameters
     ----------
     data : NextTokenData
     rule : Rule
-        `GD` or `NGD` without momentum, cap or decay.
+        `GD`, `NGD` without momentum, cap or decay, or a `Descent` of your own.
     steps : int
     loss : {"log", "cross-entropy"}
         "log" is -log of the attention on the label's occurrences, convex in W.
@@ -84,15 +36,20 @@ def train_next_token(
         C, needed by cross-entropy alone.
     W0 : (d, d), optional
         Zero by default.
-    record : int
-        How many records, spaced geometrically; 0 and the last are among them.
+    record : int or sequence of int
     split : PriorityRows, optional
         With NGD: normalise only the part of the gradient across the ties' span F, and take
         the part in F times the step size itself, as GD does.
+    progress, checkpoint
+        As in `train`.
 
     Returns
     -------
-    NextTokenTrace
+    Trace
+        With W (R, d, d); `loss` (R,), the mean, which tends to that of the best attention, not
+        always to 0; `retrieved` (R, n), attention on each sequence's label; `W_norm`,
+        `log_grad_norm`, `path_length` and `longest_step` (R,), the latter three of a split run
+        across the ties' span alone.
 
     Raises
     ------
@@ -114,122 +71,100 @@ def train_next_token(
     (2000, True)
     """
     require_next_tokens(data)
-    step_size = _step_size(rule, split)
-    steps = require_int("steps", steps, low=1)
-    state = _Layer(data, require_choice("loss", loss, LOSSES), _decoder(data, loss, decoder))
-    W = np.zeros((data.d, data.d)) if W0 is None else _matrix("W0", W0, data.d).copy()
-    marks = np.unique(np.geomspace(1, steps, require_int("record", record, low=2)).round())
-    marks, found, path = set(marks.astype(int)) | {0, steps}, [], 0.0
-    for t in range(steps + 1):
-        log_c, sign, value, retrieved = state.weights(W)
-        gradient, shift = state.combine(log_c, sign, state.others)
-        size = float(np.linalg.norm(gradient))
-        if not math.isfinite(value) or math.isnan(size):
-            raise DivergedError(
-                "train_next_token", expected="a finite loss", got=f"{value:g} at step {t}",
-                remedy="take a smaller step size",
-            )  # fmt: skip
-        if t in marks:
-            log_norm = shift + math.log(size) if size > 0 else -math.inf
-            found.append((t, W.copy(), value, log_norm, retrieved, path))
-        if t == steps or size == 0:
-            continue
-        if rule.norm_power == 0:
-            move = math.exp(shift) * gradient
-        elif split is None:
-            move = gradient / size
-        else:
-            move = _split_direction(gradient, shift, state, split, log_c, sign)
-        W += step_size * move
-        path += step_size * float(np.linalg.norm(move))
-    return NextTokenTrace(*(np.array(column) for column in zip(*found, strict=True)))
+    require_choice("loss", loss, LOSSES)
+    rule = _split_rule(require_plain(rule), split)
+    problem = NextTokens(data, loss, _decoder(data, loss, decoder), W0, split)
+    options = {"record": record, "progress": progress, "checkpoint": checkpoint}
+    return finite(iterate(problem, rule, steps, **options), "train_next_token")
 
 
-def _split_direction(gradient, shift, state, split, log_c, sign):
-    """The part across F at unit norm, made of rows across components alone, and the one in F.
-
-    Rows within components have no part across F. Left in, the rounding of theirs would drown
-    the others as soon as these weigh less than 1e-16.
-    """
-    soft = math.exp(shift) * split.soft_part(torch.from_numpy(gradient)).numpy()
-    hard, _ = state.combine(log_c, sign, state.across)
-    hard = hard - split.soft_part(torch.from_numpy(hard)).numpy()
-    size = np.linalg.norm(hard)
-    return soft + hard / size if size > 0 else soft
-
-
-class _Layer:
+class NextTokens:
     """The data laid out for one pass: log counts, embeddings, and the loss of attention."""
 
-    def __init__(self, data: NextTokenData, loss: str, decoder) -> None:
-        self.E = data.embeddings.numpy()
-        self.query, self.label = data.queries.numpy(), data.labels.numpy()
-        self.rows = np.arange(data.n)
-        with np.errstate(divide="ignore"):
-            self.log_counts = np.log(data.counts.numpy())
-        self.others = np.isfinite(self.log_counts)  # tokens that occur, less the label
-        self.others[self.rows, self.label] = False
-        self.across = self.others & ~label_components(data).numpy()
-        self.G = None if loss == "log" else self.E @ decoder  # (V, V): logits of each token
+    name, coordinates, stops = "next token", "dense", False
 
-    def weights(self, W):
-        """Log and sign of c (n, V), the mean loss, and the attention on labels."""
-        logits = self.E @ W @ self.E[self.query].T + self.log_counts.T
-        logits = logits.T - logits[self.label, self.rows][:, None]
-        top = logits.max(axis=1, keepdims=True)
-        log_s = logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
-        at_label = log_s[self.rows, self.label]
-        if self.G is None:
-            return log_s, 1.0, -at_label.mean(), np.exp(at_label)
-        return (*self._cross_entropy(log_s), np.exp(at_label))
+    def __init__(self, data: NextTokenData, loss: str, decoder, W0=None, split=None) -> None:
+        self.loss, self.split, self.E = loss, split, data.embeddings
+        self.query, self.label = data.queries, data.labels
+        self.log_counts = data.counts.double().log()
+        self.others = torch.isfinite(self.log_counts)  # tokens that occur, less the label
+        self.others.scatter_(1, self.label[:, None], False)
+        self.across = self.others & ~label_components(data)
+        self.costs = None if decoder is None else self.E @ decoder  # (V, V): logits of each token
+        self.start = torch.zeros(data.d, data.d, dtype=torch.float64)
+        if W0 is not None:
+            self.start = _matrix("W0", W0, data.d).clone()
+        kept = () if self.costs is None else (self.costs,)
+        kept += () if split is None else (split.basis,)
+        self.identity = (self.E, data.sequences, self.label, self.start, *kept)
 
-    def combine(self, log_c, sign, mask):
-        """The sum of c (e_label - e_k) e_q' / n over `mask`, times exp(-shift), and that shift."""
-        shift = log_c[mask].max(initial=-np.inf)
-        if not math.isfinite(shift):
-            return np.zeros((self.E.shape[1],) * 2), -math.inf
-        c = np.where(mask, sign * np.exp(np.where(mask, log_c, shift) - shift), 0)
-        c[self.rows, self.label] = -c.sum(axis=1)
-        return -self.E.T @ c.T @ self.E[self.query] / len(c), shift
+    def gradient(self, W: torch.Tensor) -> Gradient:
+        """The sum over tokens of c (e_label - e_k) e_q' / n, c known by its logarithm."""
+        logits = self.log_counts + self.E[self.query] @ W.T @ self.E.T
+        log_s = torch.log_softmax(logits, dim=1)
+        at_label = log_s.gather(1, self.label[:, None])[:, 0]
+        if self.costs is None:
+            log_c, sign, loss = log_s, torch.ones_like(log_s), -at_label.mean()
+        else:
+            log_c, sign, loss = self._cross_entropy(log_s)
+        state = loss, at_label.exp()
+        whole = self._combine(log_c, sign, self.others)
+        if self.split is None:
+            return Gradient(whole, self.norms, state=state)
+        # Rows within components have no part across F. Left in, the rounding of theirs would
+        # drown the others as soon as these weigh less than 1e-16.
+        hard = self._combine(log_c, sign, self.across)
+        hard = hard.parts - self.split.soft_part(hard.parts), hard.log_scale
+        rest = whole.log_scale.exp() * self.split.soft_part(whole.parts)
+        return Gradient(Vector(*hard, self.norms(hard[0])), self.norms, rest=rest, state=state)
+
+    def _combine(self, log_c, sign, mask) -> Vector:
+        """From the tokens in `mask`."""
+        c, shift = relative(sign, log_c.masked_fill(~mask, -torch.inf), (0, 1))
+        c = c.masked_fill(~mask, 0.0)
+        c = c.scatter_add(1, self.label[:, None], -c.sum(dim=1, keepdim=True))
+        parts = -self.E.T @ c.T @ self.E[self.query] / len(c)
+        return Vector(parts, shift[None], self.norms(parts))
 
     def _cross_entropy(self, log_s):
-        s = np.exp(log_s)
-        logits = s @ self.G
-        top = logits.max(axis=1, keepdims=True)
-        log_q = logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
-        slope = np.exp(log_q)
-        slope[self.rows, self.label] -= 1
-        cost = slope @ self.G.T  # loss slope in the attention on each token
-        # Against the attended token, whose own excess is tiny and would drown in rounding.
-        excess = cost - cost[self.rows, s.argmax(axis=1)][:, None]
-        excess = excess - (s * excess).sum(axis=1, keepdims=True)
-        with np.errstate(divide="ignore"):
-            log_c = log_s + np.log(np.abs(excess))
-        return log_c, np.sign(excess), -log_q[self.rows, self.label].mean()
+        """Log and sign of c (n, V), and the mean loss."""
+        log_q = torch.log_softmax(log_s.exp() @ self.costs, dim=1)
+        slope = log_q.exp()
+        slope = slope.scatter_add(1, self.label[:, None], -torch.ones_like(slope[:, :1]))
+        # of attention on each token: the slope of the loss, and its excess over the mean
+        sign, log_excess = signed_excess(log_s, slope @ self.costs.T)
+        return log_s + log_excess, sign, -log_q.gather(1, self.label[:, None]).mean()
+
+    def norms(self, W: torch.Tensor) -> torch.Tensor:
+        """(1,)"""
+        return W.norm()[None]
+
+    def spread(self, factors: torch.Tensor) -> torch.Tensor:
+        """One factor for all."""
+        return factors
+
+    def record(self, W: torch.Tensor, gradient: Gradient) -> dict:
+        """W, the loss, and the attention on labels."""
+        loss, retrieved = gradient.state
+        return {"W": W, "loss": loss, "retrieved": retrieved}
 
 
-def _step_size(rule, split) -> float:
-    if not isinstance(rule, Rule):
-        raise DtypeError("rule", expected="a Rule", got=type(rule).__name__, remedy="NGD(0.1)")
-    plain = (rule.gap_power, rule.norm_power) in ((0.0, 0.0), (0.0, -1.0))
-    if not plain or rule.momentum or not math.isinf(rule.log_max_step) or any(rule.decay):
-        raise RangeError(
-            "rule", expected="GD or NGD without momentum, cap or decay", got=rule.name,
-            remedy="NGD(0.1)",
-        )  # fmt: skip
-    if split is not None and not (isinstance(split, PriorityRows) and rule.norm_power):
+def _split_rule(rule: Descent, split) -> Descent:
+    if split is None:
+        return rule
+    if not (isinstance(split, PriorityRows) and isinstance(rule, Rule) and rule.norm_power):
         raise RangeError(
             "split", expected="PriorityRows, with NGD", got=f"{type(split).__name__}, {rule.name}",
             remedy="priority_rows(data), and NGD; GD normalises nothing",
         )  # fmt: skip
-    return require_number("step size", math.exp(rule.log_scale), low=0, open_low=True)
+    return Split(rule)
 
 
 def _matrix(name, value, d, columns=None):
     value = as_float_tensor(name, value).detach().double()
     require_shape(name, value, (d, columns or d), "(d, V)" if columns else "(d, d)")
     require_finite(name, value)
-    return value.cpu().numpy()
+    return value.cpu()
 
 
 def _decoder(data, loss, decoder):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
-import numpy as np
 import torch
 
 from ..._validate import (
@@ -16,9 +16,13 @@ from ..._validate import (
     require_shape,
 )
 from ...data import Dataset
-from ...dynamics.request import record_steps
+from ...dynamics.iteration import Gradient, Vector
+from ...dynamics.loop import iterate
+from ...dynamics.trace import Trace
+from ...errors import RangeError
 from ...losses import Loss
-from ..norms.dynamics import MatrixRun, collected, make_pull
+from ...rules import NGD
+from ..norms.dynamics import matrix_problem, step_of
 
 
 def make_factors(d: int, rank: int, scale: float = 0.1, seed: int = 0):
@@ -44,8 +48,9 @@ def make_factors(d: int, rank: int, scale: float = 0.1, seed: int = 0):
 
 def train_factors(
     data: Dataset, K0, Q0, step_size: float, steps: int, *, decay: float = 0.0, record=50,
-    loss: str | Loss = "exponential", normalise: str = "together",
-) -> MatrixRun:  # fmt: skip
+    loss: str | Loss = "exponential", normalise: str = "shared", progress: bool = False,
+    checkpoint=None,
+) -> Trace:  # fmt: skip
     """NGD on the pair (K, Q) of W = K Q', exact after saturation.
 
     Parameters
@@ -61,14 +66,17 @@ def train_factors(
     record : int or sequence of int
     loss : str or Loss
         "exponential", "logistic", or a `Loss` of your own.
-    normalise : {"together", "each"}
+    normalise : {"shared", "separate"}
         Divide the gradient of the pair by its norm, or that of K and that of Q each by its
         own. A factor whose gradient is exactly zero then stays, 0/0 = 0.
+    progress, checkpoint
+        As in `train`.
 
     Returns
     -------
-    MatrixRun
-        Of W = K Q'.
+    Trace
+        With every recorded W = K Q' (R, d, d), and (R, 2) `log_grad_norm`, `log_step_size`,
+        `path_length` and `longest_step` of K and Q.
 
     Raises
     ------
@@ -88,44 +96,59 @@ def train_factors(
     >>> bool(run.gaps[-1, 0] > 10)
     True
     """
-    eta = require_number("step_size", step_size, low=0, high=1e100, open_low=True)
-    power = require_number("decay", decay, low=0, high=1)
-    steps = require_int("steps", steps, low=0, high=10**8)
-    require_choice("normalise", normalise, ("together", "each"))
-    pull = make_pull(data, loss)
-    K, Q = _factor("K0", K0, data), _factor("Q0", Q0, data)
-    require_shape("Q0", torch.from_numpy(Q), K.shape, "(d, r), r as of K0")
-    wanted, kept = set(record_steps(record, steps).tolist()), []
-    for t in range(steps + 1):
-        W = K @ Q.T
-        if t in wanted:
-            g = pull.gaps(W)
-            kept.append((t, W, g.ravel().copy(), pull.log_nonopt(g)))
-        if t < steps:
-            G, _ = pull.at(W)
-            to_K, to_Q = G @ Q, G.T @ K
-            length = eta * (t + 1) ** -power / _norm(to_K, to_Q)
-            for_K = for_Q = length
-            if normalise == "each":
-                for_K, for_Q = (eta * (t + 1) ** -power * _inverse(x) for x in (to_K, to_Q))
-            K, Q = K + for_K * to_K, Q + for_Q * to_Q
-    return collected(kept, f"factors({eta:g}, rank {K.shape[1]})")
+    eta, power = step_of(step_size, decay)
+    require_choice("normalise", normalise, ("shared", "separate"))
+    problem = Factors(data, loss, K0, Q0)
+    rule = dataclasses.replace(
+        NGD(eta, normalise=normalise, decay=(power, power)),
+        name=f"factors({eta:g}, rank {problem.start.shape[2]})",
+    )
+    return iterate(problem, rule, steps, record=record, progress=progress, checkpoint=checkpoint)
 
 
-def _factor(name: str, value, data: Dataset) -> np.ndarray:
+class Factors:
+    """W = K Q' on data; two parts, K and Q."""
+
+    name, coordinates, stops, least = "factors", "factors", True, "log_least_opt_score"
+
+    def __init__(self, data: Dataset, loss: str | Loss, K0, Q0):
+        K, Q = _factor("K0", K0, data), _factor("Q0", Q0, data)
+        require_shape("Q0", Q, tuple(K.shape), "(d, r), r as of K0")
+        if not (K.any() or Q.any()):
+            raise RangeError(
+                "K0, Q0", expected="starts that are not both zero", got="zeros",
+                remedy="make_factors(d, rank): at zero both gradients vanish",
+            )  # fmt: skip
+        self.of_W = matrix_problem(data, loss, None)
+        self.loss, self.start = self.of_W.loss, torch.stack([K, Q])
+        self.identity = (*self.of_W.identity, self.start)
+
+    def gradient(self, x: torch.Tensor) -> Gradient:
+        """With -grad_W L = exp(s) G, that of K is G Q and that of Q is G' K."""
+        K, Q = x
+        of_W = self.of_W.gradient(K @ Q.T)
+        G = of_W.descent.parts
+        parts = torch.stack([G @ Q, G.T @ K])
+        vector = Vector(parts, of_W.descent.log_scale.expand(2), self.norms(parts))
+        return dataclasses.replace(of_W, descent=vector, norms=self.norms)
+
+    def norms(self, x: torch.Tensor) -> torch.Tensor:
+        """(2,)"""
+        return torch.linalg.vector_norm(x, dim=(1, 2))
+
+    def spread(self, factors: torch.Tensor) -> torch.Tensor:
+        """(2, 1, 1)"""
+        return factors[:, None, None]
+
+    def record(self, x: torch.Tensor, gradient: Gradient) -> dict:
+        """As of W alone."""
+        return self.of_W.record(x[0] @ x[1].T, gradient)
+
+
+def _factor(name: str, value, data: Dataset) -> torch.Tensor:
     value = as_float_tensor(name, value)
     require_finite(name, value)
     if value.ndim != 2:
         require_shape(name, value, (data.d, data.d), "(d, r)")
     require_shape(name, value, (data.d, value.shape[1]), "(d, r)")
-    return value.double().numpy().copy()
-
-
-def _inverse(x: np.ndarray) -> float:
-    norm = math.sqrt((x**2).sum())
-    return 1 / norm if norm > 0 else 0.0
-
-
-def _norm(to_K: np.ndarray, to_Q: np.ndarray) -> float:
-    norm = math.sqrt((to_K**2).sum() + (to_Q**2).sum())
-    return require_number("gradient of the factors", norm, low=0, open_low=True)
+    return value.detach().to(torch.float64, copy=True)

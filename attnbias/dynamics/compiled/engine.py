@@ -163,7 +163,7 @@ def law_of(problem: Problem | JointProblem, rule: Rule) -> Law:
         log_max_step=rule.log_max_step,
         log_floor_gap=problem.log_floor_gap(rule),
         momentum=float(rule.momentum),
-        averaging=False,
+        averaging=rule.averaging,
         separate=not rule.common_step,
         u_decay=float(rule.decay[0]),
         W_decay=float(rule.decay[1]),

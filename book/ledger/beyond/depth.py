@@ -6,13 +6,13 @@ import math
 import numpy as np
 import torch
 
-from attnbias import NGD, Check
+from attnbias import NGD, Check, Trace
 from attnbias.beyond.depth.checks import check_two_layers
 from attnbias.beyond.depth.data import make_cue_pair, make_token_pairs, make_two_hop
-from attnbias.beyond.depth.dynamics import DepthTrace, train_two_layers
+from attnbias.beyond.depth.dynamics import train_two_layers
 from attnbias.beyond.depth.geometry import predicted_selection
 from attnbias.beyond.depth.queries import contrary_pairs
-from attnbias.beyond.heads.dynamics import HeadsTrace, train_heads
+from attnbias.beyond.heads.dynamics import train_heads
 
 from ..claim import Section, judge, refuted
 from ..draws import normal
@@ -43,23 +43,21 @@ def pair_runs(seed: int):
     )
 
 
-def _other_token(run: DepthTrace) -> np.ndarray:
+def _other_token(run: Trace) -> np.ndarray:
     """Layer one's attention on each token given to the next one."""
     return np.where((run.step > 0)[:, None, None], np.roll(run.log_attention, 1, axis=2),
                     run.log_attention)  # fmt: skip
 
 
-def _slower(run: DepthTrace) -> np.ndarray:
+def _slower(run: Trace) -> np.ndarray:
     """Layer one with half its logit gaps."""
     half = run.log_attention / 2
     return half - np.logaddexp.reduce(half, axis=2)[:, :, None]
 
 
 @claim("c", 'train_two_layers(data, NGD(0.8, normalise="shared")')
-@refuted(
-    "layer one selects the other token", pair_runs=altered(DepthTrace, log_attention=_other_token)
-)
-@refuted("layer one's gap grows half as fast", pair_runs=altered(DepthTrace, log_attention=_slower))
+@refuted("layer one selects the other token", pair_runs=altered(Trace, log_attention=_other_token))
+@refuted("layer one's gap grows half as fast", pair_runs=altered(Trace, log_attention=_slower))
 def depth_separatrix(e):
     """On token pairs a curve in closed form decides which query layer one selects for layer two,
     and layer one's gap grows like twice the logarithm of layer two's norm."""
@@ -83,11 +81,11 @@ def depth_separatrix(e):
 @claim("c", "double.append(train_two_layers(data, NGD(0.5)")
 @refuted(
     "two layers end at 0.9 of their loss at zero",
-    train_two_layers=altered(DepthTrace, loss=lambda run: np.maximum(run.loss, 0.9)),
+    train_two_layers=altered(Trace, loss=lambda run: np.maximum(run.loss, 0.9)),
 )
 @refuted(
     "one layer's loss falls below its value at zero",
-    train_heads=altered(HeadsTrace, loss=lambda run: 0.9 * run.loss),
+    train_heads=altered(Trace, loss=lambda run: 0.9 * run.loss),
 )
 def depth_serves_contraries(e):
     """Two layers serve sequences with one query and contrary wishes, which one layer cannot."""
@@ -96,8 +94,8 @@ def depth_serves_contraries(e):
         data = make_cue_pair(length)
         best = (1 + math.exp(-1)) / 2
         W0 = _start(data.d, seed, 1.0, 1.0)
-        two = e.run(train_two_layers, data, NGD(0.5), 100, W0=W0, record=5)
-        one = e.run(train_heads, data, data.u[None], NGD(0.5), 100, W0=W0[:1], record=20)
+        two = e.run(train_two_layers, data, NGD(0.5), 100, W0=W0, record=6)
+        one = e.run(train_heads, data, data.u[None], NGD(0.5), 100, W0=W0[:1], record=21)
         checks += [
             Check("pairs that no single layer serves", len(contrary_pairs(data)), 1, ">="),
             Check("loss of two layers over its infimum", float(two.loss[-1]) / best, 1.01),
@@ -113,14 +111,14 @@ def depth_serves_contraries(e):
 @claim("d", "ends = check_two_layers(data, run)")
 @refuted(
     "layer one selects another token in each sequence",
-    train_two_layers=altered(DepthTrace, log_attention=_other_token),
+    train_two_layers=altered(Trace, log_attention=_other_token),
 )
 def depth_selects_stationary(e):
     """Layer one ends at queries that no single token would better, and layer two at their SVM."""
     checks = []
     for seed in range(100, 110):
         data = make_two_hop(seed=seed)
-        run = e.run(train_two_layers, data, NGD(1.0), 300, record=5)
+        run = e.run(train_two_layers, data, NGD(1.0), 300, record=6)
         checks += check_two_layers(data, run)
     return judge(
         checks,

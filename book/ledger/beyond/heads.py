@@ -5,10 +5,10 @@ import functools
 import numpy as np
 import torch
 
-from attnbias import GD, NGD, Check, Dataset, make_separation_pair, solve_w_svm
+from attnbias import GD, NGD, Check, Dataset, Trace, make_separation_pair, solve_w_svm
 from attnbias.beyond.heads.checks import check_heads, growth_of_difference
 from attnbias.beyond.heads.decoders import interpolating_decoder
-from attnbias.beyond.heads.dynamics import HeadsTrace, train_heads
+from attnbias.beyond.heads.dynamics import train_heads
 
 from ..claim import Section, judge, refuted
 from ..tamper import altered, aside
@@ -39,36 +39,36 @@ def heads_runs(seed: int):
 
 
 @functools.cache
-def near_heads(start: float) -> HeadsTrace:
+def near_heads(start: float) -> Trace:
     """Two equal decoders on the pair, heads that start 1e-6 apart at one gap."""
     pair, W0 = make_separation_pair(), torch.zeros(2, 2, 2).double()
     W0[:, 0, 0] = torch.tensor([start + 1e-6, start])
     u = torch.stack([pair.u, pair.u])
-    return train_heads(pair, u, GD(0.3), 600, W0=W0, record=200)
+    return train_heads(pair, u, GD(0.3), 600, W0=W0, record=201)
 
 
-def _never_meet(run: HeadsTrace) -> np.ndarray:
+def _never_meet(run: Trace) -> torch.Tensor:
     """Once apart, heads stay as far apart as they were at most."""
-    W = run.W.copy()
-    apart = np.maximum.accumulate((W[:, 0] - W[:, 1])[:, 0, 0])
+    W = run.W.clone()
+    apart = (W[:, 0] - W[:, 1])[:, 0, 0].cummax(0).values
     W[:, 0, 0, 0] = W[:, 1, 0, 0] + apart
     return W
 
 
-def _farther(run: HeadsTrace) -> np.ndarray:
+def _farther(run: Trace) -> torch.Tensor:
     """Twice as far apart as they were, after the start."""
-    W = run.W.copy()
+    W = run.W.clone()
     W[1:, 0] += W[1:, 0] - W[1:, 1]
     return W
 
 
-_EXCHANGED = altered(HeadsTrace, W=lambda run: run.W[:, ::-1])
+_EXCHANGED = altered(Trace, W=lambda run: run.W.flip(1))
 
 
 @claim("c", "check_heads(data, u, train_heads(data, u, NGD(500.0)")
 @refuted(
     "heads turn aside by 1 - cosine 0.5",
-    heads_runs=altered(HeadsTrace, W=lambda run: aside(run.W, 0.5)),
+    heads_runs=altered(Trace, W=lambda run: aside(run.W, 0.5)),
 )
 @refuted("each turns to the other's", heads_runs=_EXCHANGED)
 def heads_own(e):
@@ -78,7 +78,7 @@ def heads_own(e):
         data, u, svms, bold, _ = e.run(heads_runs, seed)
         checks += check_heads(data, u, bold)
         for h, svm in enumerate(svms):
-            error = bold.alignment_error(h, svm.weights.numpy())
+            error = bold.alignment_error(svm.weights, h)
             early = error[bold.step >= 20][0]
             words = "1 - cosine of a head with its own W_mm, at step 200 over step 20"
             checks.append(Check(words, float(error[-1] / early), 0.2))
@@ -103,14 +103,14 @@ def heads_balance(e):
 
 
 @claim("c", "run = train_heads(pair, same, rule")
-@refuted("they never meet again", near_heads=altered(HeadsTrace, W=_never_meet))
-@refuted("they part twice as far", near_heads=altered(HeadsTrace, W=_farther))
+@refuted("they never meet again", near_heads=altered(Trace, W=_never_meet))
+@refuted("they part twice as far", near_heads=altered(Trace, W=_farther))
 def heads_growth(e):
     """On one row two nearly equal heads part by a known factor at most, and meet again."""
     checks = []
     for start in np.linspace(-3.5, -1.25, 10):
         run = e.run(near_heads, float(start))
-        apart = (run.W[:, 0] - run.W[:, 1])[:, 0, 0]
+        apart = (run.W[:, 0] - run.W[:, 1])[:, 0, 0].numpy()
         off = abs(float(apart.max() / apart[0]) / growth_of_difference(start) - 1)
         checks += [
             Check("largest growth over predicted, minus 1", off, 0.01),

@@ -5,14 +5,10 @@ import functools
 import numpy as np
 import torch
 
-from attnbias import GD, NGD, Check, Dataset, fit_rate
+from attnbias import GD, NGD, Check, Dataset, Trace, fit_rate
 from attnbias.beyond.multi_token.checks import check_several
 from attnbias.beyond.multi_token.data import make_orthogonal
-from attnbias.beyond.multi_token.dynamics import (
-    NonlinearTrace,
-    train_nonlinear,
-    train_nonlinear_many,
-)
+from attnbias.beyond.multi_token.dynamics import train_nonlinear, train_nonlinear_many
 from attnbias.beyond.multi_token.experiments import describe_run, flat_sequences, train_relu
 from attnbias.beyond.multi_token.geometry import selected_sets, solve_several_svm
 from attnbias.beyond.multi_token.head_functions import QuadraticHead
@@ -45,7 +41,7 @@ def _cases() -> list:
 
 
 @functools.cache
-def split_runs(step_size: float, steps: int) -> list[NonlinearTrace]:
+def split_runs(step_size: float, steps: int) -> list[Trace]:
     """Steps normalised across the ties alone."""
     datas, _, svms = zip(*_cases(), strict=True)
     head, rows = QuadraticHead(make_orthogonal(3, 4, 6).u, STRENGTH), [svm.rows for svm in svms]
@@ -53,7 +49,7 @@ def split_runs(step_size: float, steps: int) -> list[NonlinearTrace]:
 
 
 @functools.cache
-def plain_runs() -> list[NonlinearTrace]:
+def plain_runs() -> list[Trace]:
     """NGD with one norm and steps of 0.1."""
     datas, _, _ = zip(*_cases(), strict=True)
     head = QuadraticHead(make_orthogonal(3, 4, 6).u, STRENGTH)
@@ -67,7 +63,7 @@ def relu_runs():
 
 
 @functools.cache
-def tie_run(k: int) -> NonlinearTrace:
+def tie_run(k: int) -> Trace:
     """GD on one sequence whose third score equals the price of the best mixture."""
     first, second, last = TIES[k]
     eye = torch.eye(4).double()
@@ -76,7 +72,7 @@ def tie_run(k: int) -> NonlinearTrace:
     return train_nonlinear(Dataset(eye[None], [1], query=eye[:1]), head, GD(8.0), 1500, record=100)
 
 
-def _one_more(run: NonlinearTrace) -> np.ndarray:
+def _one_more(run: Trace) -> np.ndarray:
     """The weakest token of each sequence as strong as the strongest."""
     log_p = run.log_attention.copy()
     weakest = log_p[-1].argmin(axis=1)
@@ -84,20 +80,20 @@ def _one_more(run: NonlinearTrace) -> np.ndarray:
     return log_p - np.logaddexp.reduce(log_p, axis=2)[:, :, None]
 
 
-def _other_shares(run: NonlinearTrace) -> np.ndarray:
+def _other_shares(run: Trace) -> np.ndarray:
     """Shares nearer to equal ones: logits at 0.99 of what they were."""
     log_p = 0.99 * run.log_attention
     return log_p - np.logaddexp.reduce(log_p, axis=2)[:, :, None]
 
 
-def _calm(run: NonlinearTrace) -> np.ndarray:
+def _calm(run: Trace) -> torch.Tensor:
     """The last fifteen records are their mean."""
-    W = run.W.copy()
-    W[-15:] = W[-30:].mean(axis=0)
+    W = run.W.clone()
+    W[-15:] = W[-30:].mean(dim=0)
     return W
 
 
-def _alike(run: NonlinearTrace) -> np.ndarray:
+def _alike(run: Trace) -> np.ndarray:
     """The tied token falls like the other one."""
     log_p = run.log_attention.copy()
     log_p[:, :, 2] = log_p[:, :, 3]
@@ -105,17 +101,17 @@ def _alike(run: NonlinearTrace) -> np.ndarray:
 
 
 def _aside(error: float):
-    return altered(NonlinearTrace, W=lambda run: aside(run.W, error))
+    return altered(Trace, W=lambda run: aside(run.W, error))
 
 
 _SPLIT = "split = train_nonlinear_many(datas, head, NGD(eta), steps, split=rows)"
 
 
 @claim("c", "found = selected_sets(torch.from_numpy(run.log_attention[-1]))")
-@refuted("one token more is kept", split_runs=altered(NonlinearTrace, log_attention=_one_more))
+@refuted("one token more is kept", split_runs=altered(Trace, log_attention=_one_more))
 @refuted(
     "shares are nearer to equal ones",
-    split_runs=altered(NonlinearTrace, log_attention=_other_shares),
+    split_runs=altered(Trace, log_attention=_other_shares),
 )
 def several_mixture(e):
     """Under a concave quadratic head attention keeps the tokens of the best mixture, with its
@@ -163,7 +159,7 @@ def several_law(e):
 
 
 @claim("d", "plain = train_nonlinear_many(datas, head, NGD(0.1), steps)")
-@refuted("the swing is averaged away", plain_runs=altered(NonlinearTrace, W=_calm))
+@refuted("the swing is averaged away", plain_runs=altered(Trace, W=_calm))
 def several_swing(e):
     """NGD with one norm leaves the finite part swinging by half a step."""
     checks = []
@@ -199,7 +195,7 @@ def several_flat(e):
 
 
 @claim("d", "run = train_nonlinear(one, QuadraticHead(scores, 0.5), GD(8.0)")
-@refuted("the tied token falls like another", tie_run=altered(NonlinearTrace, log_attention=_alike))
+@refuted("the tied token falls like another", tie_run=altered(Trace, log_attention=_alike))
 def several_tie(e):
     """A token at the edge of the best mixture vanishes like t^(-1/2) under GD, others like 1/t."""
     checks = []

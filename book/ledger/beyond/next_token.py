@@ -5,10 +5,10 @@ import functools
 import numpy as np
 import torch
 
-from attnbias import GD, NGD, Check
+from attnbias import GD, NGD, Check, Trace
 from attnbias.beyond.next_token.checks import check_retrieval
 from attnbias.beyond.next_token.data import NextTokenData, make_priorities
-from attnbias.beyond.next_token.dynamics import NextTokenTrace, train_next_token
+from attnbias.beyond.next_token.dynamics import train_next_token
 from attnbias.beyond.next_token.geometry import priority_rows, solve_graph_svm
 from attnbias.beyond.next_token.ties import soft_attention, soft_solution
 
@@ -32,33 +32,33 @@ def tie(share_of_20: int, V: int = 3) -> NextTokenData:
 
 
 @functools.cache
-def tied_run(count: int, split: bool) -> NextTokenTrace:
+def tied_run(count: int, split: bool) -> Trace:
     """NGD on a tie, from off the balance where shares are equal."""
     data = tie(count)
     W0 = torch.zeros(3, 3).double()
     if count == 10:
         W0[0, 2], W0[1, 2] = 0.3, -0.3
     rows = priority_rows(data) if split else None
-    return train_next_token(data, NGD(ETA), 2000, split=rows, record=200, W0=W0)
+    return train_next_token(data, NGD(ETA), 2000, split=rows, record=201, W0=W0)
 
 
-def _late(e, count: int, split: bool = False) -> np.ndarray:
+def _late(e, count: int, split: bool = False) -> torch.Tensor:
     """Distances of the finite part from its target at the last twenty records."""
     data = tie(count)
     parts = e.run(tied_run, count, split).soft_parts(priority_rows(data))[-20:]
     return np.linalg.norm(parts - soft_solution(data).numpy(), axis=(1, 2))
 
 
-def _settled(run: NextTokenTrace) -> np.ndarray:
+def _settled(run: Trace) -> torch.Tensor:
     """Late records without what they swing by: each its distance from the target shrunk."""
-    W = run.W.copy()
-    W[-40:, :2, 2] = W[-40:, :2, 2].mean(axis=0) + 0.1 * (W[-40:] - W[-40:].mean(axis=0))[:, :2, 2]
+    W = run.W.clone()
+    W[-40:, :2, 2] = W[-40:, :2, 2].mean(dim=0) + 0.1 * (W[-40:] - W[-40:].mean(dim=0))[:, :2, 2]
     return W
 
 
-def _swinging(run: NextTokenTrace) -> np.ndarray:
+def _swinging(run: Trace) -> torch.Tensor:
     """The two tied tokens half a step apart from where they are."""
-    W = run.W.copy()
+    W = run.W.clone()
     W[1:, 0, 2] += ETA / 2
     W[1:, 1, 2] -= ETA / 2
     return W
@@ -67,7 +67,7 @@ def _swinging(run: NextTokenTrace) -> np.ndarray:
 @claim("c", "check_retrieval(data, log, svm)")
 @refuted(
     "W turns aside by 1 - cosine 0.5",
-    train_next_token=altered(NextTokenTrace, W=lambda run: aside(run.W, 0.5)),
+    train_next_token=altered(Trace, W=lambda run: aside(run.W, 0.5)),
 )
 def next_token_retrieval(e):
     """With the log loss and untied labels attention turns to the graph SVM, from any start."""
@@ -93,7 +93,7 @@ def next_token_retrieval(e):
 
 
 @claim("c", "run = runs[name] = train_next_token(tie, rule, steps, split=split)")
-@refuted("late swings are a tenth", tied_run=altered(NextTokenTrace, W=_settled))
+@refuted("late swings are a tenth", tied_run=altered(Trace, W=_settled))
 def next_token_swing(e):
     """NGD does not settle tied labels: the finite part swings by a step."""
     words = "largest distance of the finite part from its target, late, over half a step"
@@ -102,7 +102,7 @@ def next_token_swing(e):
 
 
 @claim("d", "run = runs[name] = train_next_token(tie, rule, steps, split=split)")
-@refuted("the finite part stays half a step off", tied_run=altered(NextTokenTrace, W=_swinging))
+@refuted("the finite part stays half a step off", tied_run=altered(Trace, W=_swinging))
 def next_token_split(e):
     """NGD that normalises the part across the ties alone settles them."""
     words = "distance of the finite part over a step"
@@ -113,7 +113,7 @@ def next_token_split(e):
 @claim("c", "run = train_next_token(data, GD(2.0), ")
 @refuted(
     "the rarer label keeps a hundredth of the attention",
-    train_next_token=altered(NextTokenTrace, retrieved=lambda run: np.minimum(run.retrieved, 0.99)),
+    train_next_token=altered(Trace, retrieved=lambda run: np.minimum(run.retrieved, 0.99)),
 )
 def next_token_threshold(e):
     """Cross-entropy gives the rarer of two tied labels nothing beyond a known share."""

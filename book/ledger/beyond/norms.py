@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from attnbias import Check, make_example1
-from attnbias.beyond.norms.dynamics import MatrixRun, train_adam, train_steepest
+from attnbias import Check, Trace, make_example1
+from attnbias.beyond.norms.dynamics import train_adam, train_steepest
 from attnbias.beyond.norms.geometry import NORMS, norm_margin, solve_norm_svm
 from attnbias.beyond.ranks.factors import make_factors, train_factors
 
@@ -32,7 +32,7 @@ def _instance(seed: int):
 
 
 @functools.cache
-def steepest_runs(seed: int) -> dict[str, MatrixRun]:
+def steepest_runs(seed: int) -> dict[str, Trace]:
     """A thousand short steps in each norm."""
     data, _ = _instance(seed)
     step_size = {norm: 0.05 if norm == "max" else 0.1 for norm in NORMS}
@@ -41,7 +41,7 @@ def steepest_runs(seed: int) -> dict[str, MatrixRun]:
 
 
 @functools.cache
-def factor_run(seed: int) -> MatrixRun:
+def factor_run(seed: int) -> Trace:
     """Factors of full width from a small start."""
     data, _ = _instance(seed)
     start = make_factors(data.d, data.d, seed=seed)
@@ -49,32 +49,32 @@ def factor_run(seed: int) -> MatrixRun:
 
 
 @functools.cache
-def adam_runs(seed: int) -> dict[float, MatrixRun]:
+def adam_runs(seed: int) -> dict[float, Trace]:
     """Adam at two multiples of the limiting speed."""
     data, best = _instance(seed)
     return {speed: train_adam(data, speed * SPEED / best["max"], 2000, betas=(0.9, 0.95),
                               record=[1000, 2000]) for speed in (0.9, 8.0)}  # fmt: skip
 
 
-def _shares(seed: int, run: MatrixRun, norm: str) -> list[float]:
+def _shares(seed: int, run: Trace, norm: str) -> list[float]:
     data, best = _instance(seed)
     return [norm_margin(data, W, norm) / best[norm] for W in run.W]
 
 
-def _stalled(run: MatrixRun) -> MatrixRun:
+def _stalled(run: Trace) -> Trace:
     """The direction at the last record is that at the one before."""
     W = run.W.clone()
     W[-1] = W[-2] * (W[-1].norm() / W[-2].norm())
     return dataclasses.replace(run, W=W)
 
 
-_ASIDE = altered(MatrixRun, W=lambda run: aside(run.W, 0.1))
+_ASIDE = altered(Trace, W=lambda run: aside(run.W, 0.1))
 
 
 @claim("d", "runs = {titles[norm]: train_steepest(")
 @refuted("sign descent and NGD change places", steepest_runs=swaps("max", "frobenius"))
 @refuted("runs turn aside by 1 - cosine 0.1", steepest_runs=_ASIDE)
-@refuted("runs stop turning after 500 steps", steepest_runs=each(_stalled, MatrixRun))
+@refuted("runs stop turning after 500 steps", steepest_runs=each(_stalled, Trace))
 def each_norm_its_svm(e):
     """Normalised steepest descent in a norm comes within 10% of the largest margin of that norm in
     1,000 short steps, and goes on."""
@@ -103,7 +103,7 @@ def factors_nuclear(e):
 
 @claim("d", "run = train_adam(data, eta")
 @refuted("the slow and the fast run change places", adam_runs=swaps(0.9, 8.0))
-@refuted("gaps grow twice as fast", adam_runs=altered(MatrixRun, gaps=lambda run: 2 * run.gaps))
+@refuted("gaps grow twice as fast", adam_runs=altered(Trace, gaps=lambda run: 2 * run.gaps))
 def adam_speed(e):
     """Adam's gaps grow by at most -log(beta_2) / 2 a step; it reaches 90% of the largest max-norm
     margin where its step size asks for 0.9 of that, and less where it asks for eight times the

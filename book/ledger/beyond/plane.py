@@ -5,10 +5,9 @@ import functools
 import numpy as np
 import torch
 
-from attnbias import NGD, Check, solve_w_svm
+from attnbias import NGD, Check, Trace, solve_w_svm
 from attnbias.beyond.exponents.transient import transient_rate
 from attnbias.beyond.local.geometry import check_locally_optimal, selected_tokens
-from attnbias.beyond.norms.dynamics import MatrixRun
 from attnbias.beyond.norms.geometry import solve_norm_svm
 from attnbias.beyond.norms.matrices import train_matrices
 from attnbias.beyond.plane.data import free_starts, make_plane_pair
@@ -36,15 +35,15 @@ def _nuclear(tokens: int):
 
 
 @functools.cache
-def plane_factors(tokens: int, seed: int) -> dict[str, MatrixRun]:
+def plane_factors(tokens: int, seed: int) -> dict[str, Trace]:
     """Factors of one start, their gradients divided together or each by its own norm."""
     data, _ = _nuclear(tokens)
     return {how: train_factors(data, *make_factors(2, 2, seed=seed), 0.3, 3400, loss="logistic",
                                record=[350, 700, 1400, 3400], normalise=how)
-            for how in ("together", "each")[:1 + (tokens == 3)]}  # fmt: skip
+            for how in ("shared", "separate")[:1 + (tokens == 3)]}  # fmt: skip
 
 
-_ASIDE = altered(MatrixRun, W=lambda run: aside(run.W, 0.01))
+_ASIDE = altered(Trace, W=lambda run: aside(run.W, 0.01))
 
 
 @claim("d", "W = train_matrices(data, NGD(0.1), long, W0=free_starts(seed=seed)[0], **LOGISTIC)")
@@ -82,7 +81,7 @@ def factor_exponents(e):
         data, svm = _nuclear(tokens)
         expected, ratios = factor_modes(data, svm).exponent, []
         for seed in STARTS:
-            W = e.run(plane_factors, tokens, seed)["together"].W.numpy()
+            W = e.run(plane_factors, tokens, seed)["shared"].W.numpy()
             error, size = alignment_error(W, svm.weights), np.linalg.norm(W, axis=(1, 2)) ** 0.5
             exponent = -np.log(error[-1] / error[-2]) / np.log(size[-1] / size[-2])
             ratios.append(float(exponent) / expected)
@@ -94,7 +93,7 @@ def factor_exponents(e):
 
 
 @claim("d", "run = train_factors(pairs[3], *make_factors(2, 2)")
-@refuted("the two change places", plane_factors=swaps("together", "each"))
+@refuted("the two change places", plane_factors=swaps("shared", "separate"))
 def factors_divided_each(e):
     """On one pair of sequences, dividing the gradients of K and Q each by its own norm leads away
     from the nuclear SVM; dividing them together does not."""
@@ -102,7 +101,7 @@ def factors_divided_each(e):
     for seed in STARTS:
         runs = e.run(plane_factors, 3, seed)
         ends = {how: alignment_error(run.W.numpy(), svm.weights) for how, run in runs.items()}
-        for how, bound, sense in (("together", 1.0, "<="), ("each", 1.5, ">=")):
+        for how, bound, sense in (("shared", 1.0, "<="), ("separate", 1.5, ">=")):
             rise = float(ends[how][-1] / ends[how].min())
             checks.append(Check(f"1 - cosine divided {how}, last over least", rise, bound, sense))
     return judge(

@@ -4,8 +4,7 @@ import functools
 
 import torch
 
-from attnbias import Check
-from attnbias.beyond.norms.dynamics import MatrixRun
+from attnbias import Check, Trace
 from attnbias.beyond.ranks.factors import make_factors, train_factors
 from attnbias.beyond.ranks.geometry import nuclear_rank as find_rank
 from attnbias.beyond.ranks.result import claims, decided
@@ -38,14 +37,14 @@ def left_over(W: torch.Tensor, rank: int) -> float:
 
 
 @functools.cache
-def thin_run(seed: int) -> tuple[int, MatrixRun]:
+def thin_run(seed: int) -> tuple[int, Trace]:
     """The nuclear rank of random tokens, and factors trained on them from a small start."""
     data = with_unit_values(make_free_queries(*SIZE, seed, opt=True))
     start = make_factors(8, 8, scale=0.01, seed=seed)
     return find_rank(data).rank, train_factors(data, *start, 0.3, 1000, record=[100, 1000])
 
 
-def _stops(run: MatrixRun) -> torch.Tensor:
+def _stops(run: Trace) -> torch.Tensor:
     """The last W is the first one, longer."""
     return torch.stack([run.W[0], run.W[0] * (run.W[1].norm() / run.W[0].norm())])
 
@@ -94,7 +93,7 @@ def nuclear_rank_low(e):
 
 
 @claim("d", "run = train_factors(data, *make_factors(8, 8, scale=0.01, seed=seed)")
-@refuted("W turns no more after step 100", thin_run=altered(MatrixRun, W=_stops))
+@refuted("W turns no more after step 100", thin_run=altered(Trace, W=_stops))
 def factors_thin_out(e):
     """Training K and Q from a small start leaves a falling share outside that rank, below 5% after
     1,000 steps."""

@@ -1,0 +1,222 @@
+"""The iteration in torch, on any device: a problem gives the gradient, a rule makes the step.
+
+An iterate is one tensor x with P parts, each of a gradient and a norm of its own: W alone, the
+decoder and W in joint training, the matrices of several heads. A gradient is known up to a
+factor whose logarithm stands beside it, so that it has a direction however small it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+
+from .recording import DIVERGED, LONGEST_STEP, RUNNING, ZERO_GRADIENT
+
+Memory = dict[str, torch.Tensor]
+
+
+class Vector(NamedTuple):
+    """A tensor like the iterate: each part is exp(log_scale) times that of `parts`.
+
+    log_scale, size : (P,), with `size` the norm of a part before the factor.
+    """
+
+    parts: torch.Tensor
+    log_scale: torch.Tensor
+    size: torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """What a problem says of an iterate, and a rule makes a step of.
+
+    Attributes
+    ----------
+    descent : Vector
+        The negative gradient.
+    norms : callable
+        (P,) norms of a tensor like the iterate.
+    log_gap : callable
+        log(L - L*), computed when asked for.
+    log_floor : float
+        log L*, the infimum of the loss.
+    least : tensor, optional
+        Quantities of which the run keeps the smallest over all iterates.
+    rest : tensor, optional
+        A part of the negative gradient that is not in `descent`, for rules that take it apart.
+    state : object
+        What the problem wants to see again when it records.
+    """
+
+    descent: Vector
+    norms: Callable[[torch.Tensor], torch.Tensor]
+    log_gap: Callable[[], torch.Tensor] | None = None
+    log_floor: float = -math.inf
+    least: torch.Tensor | None = None
+    rest: torch.Tensor | None = None
+    state: object = None
+
+    @property
+    def log_norm(self) -> torch.Tensor:
+        """(P,) log of the norm of each part of the gradient."""
+        return self.descent.log_scale + self.descent.size.log()
+
+    def log_excess(self, loss_floor: float | None) -> torch.Tensor:
+        """log(L - floor); None is L* itself."""
+        below = log_floor_gap(self.log_floor, loss_floor)
+        return self.log_gap() if below == -math.inf else _logaddexp(self.log_gap(), below)
+
+    def vector(self, parts: torch.Tensor) -> Vector:
+        """A direction of a rule's own, with its norms."""
+        size = self.norms(parts)
+        return Vector(parts, torch.zeros_like(size), size)
+
+
+def log_floor_gap(log_floor: float, loss_floor: float | None) -> float:
+    """log(L* - loss_floor), -inf where a rule uses L* itself."""
+    if loss_floor is None:
+        return -math.inf
+    if loss_floor <= 0:
+        return float(np.logaddexp(log_floor, _log(-loss_floor)))
+    return log_floor + _log(-math.expm1(math.log(loss_floor) - log_floor))
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf
+
+
+def _logaddexp(logs: torch.Tensor, other: float) -> torch.Tensor:
+    return torch.logaddexp(logs, torch.full_like(logs, other))
+
+
+class Differentiable(Protocol):
+    """What the iteration asks of a problem.
+
+    name : in words. start : the first iterate. loss : a Loss, or its name. stops : whether a
+    gradient of zero ends a run, with its status, or the iterate rests there. least : the name
+    of what `Gradient.least` keeps. identity : tensors that tell the problem
+    from another. coordinates : how an iterate is held, in words.
+    """
+
+    start: torch.Tensor
+    stops: bool
+    coordinates: str
+
+    def gradient(self, x: torch.Tensor) -> Gradient:
+        """At an iterate."""
+        ...
+
+    def spread(self, factors: torch.Tensor) -> torch.Tensor:
+        """(P,) factors of the parts in a shape that multiplies an iterate."""
+        ...
+
+    def record(self, x: torch.Tensor, gradient: Gradient) -> dict:
+        """Named numbers, arrays or tensors of an iterate."""
+        ...
+
+
+class Iteration:
+    """A run on its way: the iterate, what its rule remembers, what has been recorded.
+
+    `run` goes from one iteration to another; `state_arrays` and `restore` hand out and take back
+    the whole state, which makes a resumed run equal to an unbroken one.
+    """
+
+    name = "torch"
+
+    def __init__(self, problem, rule, wanted: np.ndarray):
+        self.problem, self.rule, self.wanted = problem, rule, wanted
+        self.coordinates = problem.coordinates
+        self.x = problem.start.clone()
+        self.memory = rule.memory(self.x)
+        gradient = problem.gradient(self.x)
+        count = len(gradient.descent.size)
+        self.path, self.path_low, self.longest = np.zeros((3, count))
+        self.least = gradient.least
+        self.records = self._empty(gradient)
+
+    def _empty(self, gradient: Gradient):
+        """Rows to fill, one array a name."""
+        values = self._values(gradient, torch.zeros_like(gradient.descent.size))
+        rows = int(self.wanted.max()) + 1
+        return {name: np.full((rows, *value.shape), np.nan) for name, value in values.items()}
+
+    def run(self, step: int, last: int) -> tuple[int, int]:
+        """Iterate; returns (status, step reached). At `last` no step follows."""
+        problem, rule = self.problem, self.rule
+        while True:
+            gradient = problem.gradient(self.x)
+            sizes = gradient.descent.size.cpu().numpy()
+            if not np.isfinite(sizes).all():
+                return DIVERGED, step
+            if problem.stops and not sizes.any():
+                return ZERO_GRADIENT, step
+            if self.least is not None:
+                self.least = torch.minimum(self.least, gradient.least)
+            log_size = torch.as_tensor(rule.length(gradient, step), dtype=torch.float64)
+            log_size = log_size.to(self.x.device).expand(sizes.shape)
+            if self.wanted[step] >= 0:
+                self._record(self.wanted[step], gradient, log_size)
+            if step == last:
+                return RUNNING, step
+            along = rule.direction(gradient, step, self.memory)
+            factor = (log_size + along.log_scale).exp().masked_fill(along.size == 0, 0.0)
+            if not self._take_lengths((factor * along.size).cpu().numpy()):
+                return DIVERGED, step
+            move = problem.spread(factor) * along.parts
+            self.x = self.x + rule.carry(move, gradient, step, self.memory)
+            step += 1
+
+    def _take_lengths(self, lengths: np.ndarray) -> bool:
+        """Keep the sum of the lengths, with its rounding (two-sum), and the longest.
+
+        Returns whether the step stays in the range in which squared norms are floats.
+        """
+        if not (lengths <= LONGEST_STEP).all():  # NaN is not
+            return False
+        y = lengths + self.path_low
+        new = self.path + y
+        part = new - self.path
+        self.path_low = (self.path - (new - part)) + (y - part)
+        self.path, self.longest = new, np.maximum(self.longest, lengths)
+        return True
+
+    def _values(self, gradient: Gradient, log_size: torch.Tensor) -> dict[str, np.ndarray]:
+        """The problem's own names, and what a rule and its steps are known by."""
+        steps = {"log_grad_norm": gradient.log_norm, "log_step_size": log_size}
+        steps |= {"path_length": self.path, "longest_step": self.longest}
+        if len(self.path) == 1 and self.x.ndim == 2:  # one matrix, not a stack of one
+            steps = {name: value[0] for name, value in steps.items()}
+        values = steps | self.problem.record(self.x, gradient)
+        if self.least is not None:
+            values[self.problem.least] = self.least
+        return {name: np.array(_on_host(value)) for name, value in values.items()}
+
+    def _record(self, row: int, gradient: Gradient, log_size: torch.Tensor) -> None:
+        for name, value in self._values(gradient, log_size).items():
+            self.records[name][row] = value
+
+    def state_arrays(self) -> dict:
+        arrays = {"x": self.x, "path": self.path, "path_low": self.path_low}
+        arrays |= {"longest": self.longest}
+        arrays |= {} if self.least is None else {"least": self.least}
+        arrays |= {f"memory.{name}": value for name, value in self.memory.items()}
+        return {name: np.asarray(_on_host(value)) for name, value in arrays.items()}
+
+    def restore(self, arrays: dict) -> None:
+        self.x = torch.from_numpy(arrays["x"]).to(self.x)
+        self.path, self.path_low = arrays["path"], arrays["path_low"]
+        self.longest = arrays["longest"]
+        if self.least is not None:
+            self.least = torch.from_numpy(arrays["least"]).to(self.least)
+        for name, value in self.memory.items():
+            self.memory[name] = torch.from_numpy(arrays[f"memory.{name}"]).to(value)
+
+
+def _on_host(value):
+    return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
