@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 
 # `_nrt`: arrays are not counted. A count is atomic and taken at every use of an array: counted, a
-# step takes 3.8 times as long at (n, T, d) = (5, 3, 50), the size of Figure 2, and 3.3 times at
-# that of Figure 3. So nothing is allocated here, and who calls the loop keeps its arrays alive.
+# step takes 3.8 times as long at (n, T, d) = (5, 3, 50), the size of Figure 2, 3.3 times at
+# (10, 2, 1000). So nothing is allocated here, and who calls the loop keeps its arrays alive.
 OPTIONS = {"error_model": "numpy", "nogil": True, "_nrt": False}
 OPTIONS |= {"fastmath": False, "forceinline": False}  # else the caller's hold
 # reassociation lets sums use the vector units; NaN and infinity keep their meaning
