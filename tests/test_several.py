@@ -46,7 +46,7 @@ from attnbias.errors import (
     RangeError,
     ShapeError,
 )
-from attnbias.geometry.tokens import project_rows
+from attnbias.geometry.svm import project_rows
 
 EYE = torch.eye(3).double()
 ONE = Dataset(EYE[None], [1])

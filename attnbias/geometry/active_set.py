@@ -137,7 +137,7 @@ def _vanishes(a: np.ndarray, b: np.ndarray) -> bool:
 
 def _factor(H: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, float]:
     """Cholesky factor of H on the active rows, and its least squared pivot or 0."""
-    block = H if active.all() else H[active].T[active]
+    block = H if active.all() else H[active][:, active]
     L, info = dpotrf(block.T, lower=1, clean=0)
     return L, 0.0 if info else L.diagonal().min() ** 2
 

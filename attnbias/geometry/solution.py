@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -280,6 +281,16 @@ def _can_all_be_positive(rows, positive: torch.Tensor, zero: torch.Tensor) -> bo
     basis = vectors[:, values < ZERO].cpu()  # lengths below ZERO count as 0
     movable = basis.shape[1] > 0 and float(basis.norm(dim=1).min()) > ZERO
     return movable and solve_dual((basis @ basis.T).numpy()).status == "optimal"
+
+
+def moved(holder, device):
+    """A frozen dataclass with its tensors, and those of the rows in it, on another device."""
+    kinds = (torch.Tensor, GapRows, VectorRows)
+    parts = ((field.name, getattr(holder, field.name)) for field in dataclasses.fields(holder))
+    there = {name: value for name, value in parts if isinstance(value, kinds)}
+    for name, value in there.items():
+        there[name] = value.to(device) if torch.is_tensor(value) else moved(value, device)
+    return dataclasses.replace(holder, **there)
 
 
 def require_w_svm(name: str, value) -> SVMSolution:

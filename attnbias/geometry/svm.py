@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch.linalg import vector_norm
 
 from .._threads import spare_threads
 from .._types import TensorLike
@@ -15,8 +16,11 @@ from .active_set import EPS, DualSolution, solve_dual
 from .certificate import NORMS, infeasible, undecided
 from .edge import LARGEST, decide
 from .interior import least_norm
-from .solution import LOOSE, SVMSolution, certify, proved
-from .tokens import GapRows, VectorRows, gap_rows, moved, project_rows, resolve_opt
+from .solution import LOOSE, SVMSolution, certify, moved, proved
+from .tokens import GapRows, VectorRows, gap_rows, resolve_opt
+
+# A row whose part outside the span of the equalities is smaller than this share: only rounding.
+TIED = 1e-10
 
 __all__ = ["SVMSolution", "certify", "solve", "solve_u_svm", "solve_w_svm"]
 
@@ -188,6 +192,42 @@ def _as_right(right, count: int) -> torch.Tensor:
             remedy="1 for a margin, 0 for a row that need only not be behind",
         )  # fmt: skip
     return right
+
+
+def project_rows(raw: torch.Tensor, ties: torch.Tensor):
+    """Rows less their part in the span F of `ties`, a basis of F, and which rows lie in F.
+
+    Parameters
+    ----------
+    raw : (N, D) float64
+    ties : (N0, D) float64
+        N0 may be 0.
+
+    Returns
+    -------
+    rows : (N, D) float64
+    basis : (D, r) float64
+    lost : (N,) bool
+        Rows of which nothing but rounding is left.
+
+    Notes
+    -----
+    Source: ours [c]. Equalities cost an SVM nothing: its solution is in the complement of F, and
+    there <z, W> = <Pz, W> with P the projection along F. The certificate of the rows Pz is that
+    of the problem with equalities: weak duality with free multipliers on F.
+
+    Examples
+    --------
+    >>> raw, tie = torch.eye(2).double(), torch.tensor([[1.0, 1.0]]).double()
+    >>> rows, basis, lost = project_rows(raw, tie)
+    >>> [round(x, 3) for x in rows[0].tolist()], lost.tolist()
+    ([0.5, -0.5], [False, False])
+    """
+    left, sizes, _ = torch.linalg.svd(ties.T, full_matrices=False)
+    basis = left[:, sizes > TIED * sizes.max()] if len(ties) else raw.new_zeros(raw.shape[1], 0)
+    rows = raw - (raw @ basis) @ basis.T
+    rows = rows - (rows @ basis) @ basis.T  # twice, so that rounding in F is gone
+    return rows, basis, vector_norm(rows, dim=1) <= TIED * vector_norm(raw, dim=1)
 
 
 def across(rows: GapRows | VectorRows, ties: TensorLike, problem: str) -> VectorRows:

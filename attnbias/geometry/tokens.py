@@ -23,8 +23,6 @@ from ..errors import MissingDecoderError, RangeError, TiedTokensError
 
 # Features above which d x d matrices are formed only when they are asked for: 34 MB each.
 WIDE = 2048
-# A row whose part outside the span of the equalities is smaller than this share: only rounding.
-TIED = 1e-10
 
 
 def token_scores(data: Dataset, u: TensorLike | None = None) -> torch.Tensor:
@@ -175,6 +173,13 @@ class GapRows:
     sequence, token : (N',) long
         Where each row comes from.
     opt : (n,) long
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair, solve_w_svm
+    >>> rows = solve_w_svm(make_separation_pair()).rows
+    >>> rows.differences.tolist(), rows.gram().tolist()
+    ([[1.0, 0.0]], [[1.0]])
     """
 
     differences: torch.Tensor
@@ -233,6 +238,14 @@ def gap_rows(data: Dataset, opt=None) -> GapRows:
     """The constraint rows of (W-SVM) for given (default: the data's) optimal tokens.
 
     From the keys and queries where the data have their own.
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair
+    >>> from attnbias.geometry.tokens import gap_rows
+    >>> rows = gap_rows(make_separation_pair())
+    >>> rows.sequence.tolist(), rows.token.tolist()
+    ([0], [1])
     """
     opt = resolve_opt(data, opt)
     device = data.X.device
@@ -261,6 +274,13 @@ class VectorRows:
         That of the weights: (D,), or (d, d) for matrices that are flattened by rows.
     basis : (D, r) float64, optional
         An orthonormal basis of F, the span of the equalities' rows, which must give 0.
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair, solve_u_svm
+    >>> rows = solve_u_svm(make_separation_pair()).rows
+    >>> rows.rows.tolist(), rows.combine(torch.tensor([2.0]).double()).tolist()
+    ([[1.0, 0.0]], [2.0, 0.0])
     """
 
     rows: torch.Tensor
@@ -299,49 +319,3 @@ class VectorRows:
         if self.basis is None:
             return torch.zeros_like(weights)
         return (self.basis @ (self.basis.T @ weights.reshape(-1))).reshape(self.shape)
-
-
-def project_rows(raw: torch.Tensor, ties: torch.Tensor):
-    """Rows less their part in the span F of `ties`, a basis of F, and which rows lie in F.
-
-    Parameters
-    ----------
-    raw : (N, D) float64
-    ties : (N0, D) float64
-        N0 may be 0.
-
-    Returns
-    -------
-    rows : (N, D) float64
-    basis : (D, r) float64
-    lost : (N,) bool
-        Rows of which nothing but rounding is left.
-
-    Notes
-    -----
-    Source: ours [c]. Equalities cost an SVM nothing: its solution is in the complement of F, and
-    there <z, W> = <Pz, W> with P the projection along F. The certificate of the rows Pz is that
-    of the problem with equalities: weak duality with free multipliers on F.
-
-    Examples
-    --------
-    >>> raw, tie = torch.eye(2).double(), torch.tensor([[1.0, 1.0]]).double()
-    >>> rows, basis, lost = project_rows(raw, tie)
-    >>> [round(x, 3) for x in rows[0].tolist()], lost.tolist()
-    ([0.5, -0.5], [False, False])
-    """
-    left, sizes, _ = torch.linalg.svd(ties.T, full_matrices=False)
-    basis = left[:, sizes > TIED * sizes.max()] if len(ties) else raw.new_zeros(raw.shape[1], 0)
-    rows = raw - (raw @ basis) @ basis.T
-    rows = rows - (rows @ basis) @ basis.T  # twice, so that rounding in F is gone
-    return rows, basis, vector_norm(rows, dim=1) <= TIED * vector_norm(raw, dim=1)
-
-
-def moved(holder, device):
-    """A frozen dataclass with its tensors, and those of the rows in it, on another device."""
-    kinds = (torch.Tensor, GapRows, VectorRows)
-    parts = ((field.name, getattr(holder, field.name)) for field in dataclasses.fields(holder))
-    there = {name: value for name, value in parts if isinstance(value, kinds)}
-    for name, value in there.items():
-        there[name] = value.to(device) if torch.is_tensor(value) else moved(value, device)
-    return dataclasses.replace(holder, **there)
