@@ -31,7 +31,7 @@ env: $(READY)  ## make .venv: torch for the CPU, the pinned rest, the library
 
 check: $(READY)  ## unit tests and doctests without the slow ones, in under two minutes
 	$(PYTEST) -m "not site and not slow" --doctest-modules -n 2 --dist loadscope \
-		--ignore=tests/site tests attnbias
+		--ignore=tests/site tests attnbias book/ledger book/plots book/widgets
 
 test: $(READY)  ## every unit test and doctest, then the notebooks against their recorded outputs under two arithmetics
 	$(RUN) tools/run_tests.py
@@ -80,7 +80,7 @@ notebooks: $(READY)  ## execute the chapters and write the .ipynb beside each (C
 	$(RUN) tools/sync_notebooks.py $(CHAPTERS)
 
 ledger: $(READY)  ## judge every claim of the paper anew and write the ledger's page
-	$(VENV)/bin/attnbias ledger --write book
+	$(RUN) -m book.ledger --write book
 
 constraints: $(READY)  ## resolve the pinned versions anew
 	bash tools/update_constraints.sh $(VENV)/bin/uv

@@ -10,26 +10,21 @@ from .data import (
     make_example1,
     make_separation_pair,
 )
-from .dynamics.rates import fit_rate
+from .dynamics.rates import RateFit, fit_rate
 from .dynamics.trace import Trace
 from .dynamics.train import train
 from .errors import AttnBiasError, InfeasibleError
 from .geometry.assumptions import check_assumption1, check_assumption2
-from .geometry.diagnose import diagnose
+from .geometry.diagnose import Diagnosis, diagnose
 from .geometry.svm import SVMSolution, solve_u_svm, solve_w_svm
 from .geometry.tokens import optimal_tokens, token_scores
 from .losses import Loss
 from .model import SelfAttention
-from .rules import GD, NGD, Polyak
+from .rules import GD, NGD, Polyak, Rule
 from .sweeps import sweep
 from .theorems import (
-    check_assumption1_feasible,
     check_condition1,
     check_condition2,
-    check_decoder_direction,
-    check_degenerate_rate,
-    check_gd_lower_bound,
-    check_gradient_bounds,
     check_lemma1,
     check_lemma2,
     check_lemma3,
@@ -43,14 +38,7 @@ from .theorems import (
     check_lemma11,
     check_lemma12,
     check_lemma13,
-    check_loss_without_decay,
-    check_m1,
-    check_m2,
-    check_m3,
-    check_ngd_separation,
     check_order,
-    check_polyak_sandwich,
-    check_sharper_theorem4,
     check_theorem1,
     check_theorem2,
     check_theorem3,
@@ -72,21 +60,19 @@ __all__ = [
     "Check",
     "CheckTable",
     "Dataset",
+    "Diagnosis",
     "InfeasibleError",
     "Loss",
     "Polyak",
+    "RateFit",
+    "Rule",
     "SVMSolution",
     "SelfAttention",
     "Trace",
     "check_assumption1",
-    "check_assumption1_feasible",
     "check_assumption2",
     "check_condition1",
     "check_condition2",
-    "check_decoder_direction",
-    "check_degenerate_rate",
-    "check_gd_lower_bound",
-    "check_gradient_bounds",
     "check_lemma1",
     "check_lemma10",
     "check_lemma11",
@@ -100,14 +86,7 @@ __all__ = [
     "check_lemma7",
     "check_lemma8",
     "check_lemma9",
-    "check_loss_without_decay",
-    "check_m1",
-    "check_m2",
-    "check_m3",
-    "check_ngd_separation",
     "check_order",
-    "check_polyak_sandwich",
-    "check_sharper_theorem4",
     "check_theorem1",
     "check_theorem10",
     "check_theorem2",

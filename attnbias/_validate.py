@@ -117,7 +117,7 @@ def as_device(name: str, device) -> torch.device:
 
 
 def require_float_dtype(name: str, dtype) -> torch.dtype:
-    """torch.float32 or torch.float64."""
+    """The dtype, which must be torch.float32 or torch.float64."""
     if not isinstance(dtype, torch.dtype) or dtype not in FLOATS:
         raise DtypeError(
             name,
@@ -192,8 +192,10 @@ def require_flag(name: str, value) -> bool:
     return bool(value)
 
 
-def require_number(name: str, value, *, low=-math.inf, high=math.inf, open_low=False) -> float:
-    """A real number in [low, high] (or (low, high]); bool and NaN are refused."""
+def require_number(
+    name: str, value, *, low=-math.inf, high=math.inf, open_low=False, open_high=False
+) -> float:
+    """A real number between `low` and `high`, open ends left out; bool and NaN are refused."""
     if isinstance(value, torch.Tensor) and value.numel() == 1 and not value.is_meta:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
@@ -209,11 +211,12 @@ def require_number(name: str, value, *, low=-math.inf, high=math.inf, open_low=F
         value = math.inf if value > 0 else -math.inf
     if math.isnan(value):
         raise NonFiniteError(name, expected="a number", got="NaN", remedy="check how it was made")
-    if value < low or value > high or (open_low and value == low):
-        left = "(" if open_low else "["
+    left, right = "(" if open_low else "[", ")" if open_high else "]"
+    outside = value < low or value > high
+    if outside or (open_low and value == low) or (open_high and value == high):
         raise RangeError(
             name,
-            expected=f"a number in {left}{low:g}, {high:g}]",
+            expected=f"a number in {left}{low:g}, {high:g}{right}",
             got=f"{value:g}",
             remedy="choose a value in that range",
         )

@@ -129,7 +129,7 @@ class Dataset:
 
     @property
     def n(self) -> int:
-        """Number of sequences."""
+        """The number of sequences."""
         return self.X.shape[0]
 
     @property
@@ -139,7 +139,7 @@ class Dataset:
 
     @property
     def d(self) -> int:
-        """Number of features."""
+        """The number of features."""
         return self.X.shape[2]
 
     @property

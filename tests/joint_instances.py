@@ -5,7 +5,7 @@ import math
 import torch
 
 from attnbias import Dataset
-from attnbias.ledger.joint_instances import from_gram
+from book.ledger.joint.instances import from_gram
 
 
 def orthogonal() -> Dataset:

@@ -20,19 +20,19 @@ from tolerances import (
 )
 
 from attnbias import NGD, Dataset, make_example1, make_separation_pair, solve_w_svm, train
-from attnbias.beyond.exponents.transient import largest_settling_step, offset_parts, settling_rates
+from attnbias.beyond.exponents.transient import max_stable_step, offset_parts, transient_rates
 from attnbias.beyond.momentum.checks import (
     check_momentum_path,
     check_momentum_triple,
     check_single_row,
 )
 from attnbias.beyond.momentum.dynamics import train_accelerated
+from attnbias.beyond.momentum.plots import plot_momentum
 from attnbias.data.degenerate import make_degenerate
 from attnbias.errors import AttnBiasError
-from attnbias.figures import plot_momentum
 from attnbias.geometry.constants import limit_offset
 from attnbias.model import empirical_risk
-from attnbias.theorems import check_m2
+from attnbias.theorems import check_fast_rate
 
 SMALL = {"n": 2, "T": 3, "d": 6, "sigma": 0.5}
 
@@ -130,7 +130,7 @@ def test_path_of_every_kind():
 
 def test_statements_on_plain_rules_refuse_the_run():
     data = make_example1(**SMALL, seed=0)
-    assert not check_m2(data, train_accelerated(data, 0.1, 100))[0].applicable
+    assert not check_fast_rate(data, train_accelerated(data, 0.1, 100))[0].applicable
 
 
 @pytest.mark.parametrize("seed", [0, 5, 8])
@@ -158,7 +158,7 @@ def test_settling_step_is_the_threshold(seed):
     }
     for method, run in runs.items():
         for share, settles in ((0.95, True), (1.05, False)):
-            end = run(share * largest_settling_step(svm, method))
+            end = run(share * max_stable_step(svm, method))
             offset = end.W_norm[-1] * math.sqrt(2 * end.W_alignment_error[-1])
             assert (abs(offset / goal - 1) < 1e-3) == settles
 
@@ -179,13 +179,13 @@ def test_settling_rates_are_the_slope_of_the_direction():
     h = 1e-5
     columns = [basis @ (pushed(h * b) - pushed(-h * b)) / (2 * h) for b in basis]
     slopes = torch.linalg.eigvals(-torch.stack(columns)).real.sort().values
-    assert (slopes - settling_rates(svm)).abs().max() < 1e-7
+    assert (slopes - transient_rates(svm)).abs().max() < 1e-7
 
 
 def test_one_supporting_row_settles_with_any_step():
     svm = solve_w_svm(make_separation_pair())
-    assert settling_rates(svm).shape == (0,) and largest_settling_step(svm) == math.inf
-    assert largest_settling_step(solve_w_svm(make_degenerate())) == math.inf
+    assert transient_rates(svm).shape == (0,) and max_stable_step(svm) == math.inf
+    assert max_stable_step(solve_w_svm(make_degenerate())) == math.inf
 
 
 def test_offset_parts_against_projections():
@@ -256,10 +256,10 @@ def test_cap_turns_both_into_a_crawl():
         lambda: train_accelerated(make_separation_pair(), 1e200, 5),
         lambda: train_accelerated(make_separation_pair(), 0.1, 5, W0=torch.zeros(3, 3)),
         lambda: train_accelerated(make_separation_pair(), 0.1, 5, loss="square"),
-        lambda: settling_rates(None),
-        lambda: largest_settling_step(solve_w_svm(make_degenerate()), "Adam"),
-        lambda: largest_settling_step(solve_w_svm(make_degenerate()), "NGD", momentum=0.9),
-        lambda: largest_settling_step(solve_w_svm(make_degenerate()), "heavy ball", momentum=1),
+        lambda: transient_rates(None),
+        lambda: max_stable_step(solve_w_svm(make_degenerate()), "Adam"),
+        lambda: max_stable_step(solve_w_svm(make_degenerate()), "NGD", momentum=0.9),
+        lambda: max_stable_step(solve_w_svm(make_degenerate()), "heavy ball", momentum=1),
         lambda: offset_parts(solve_w_svm(make_degenerate()), np.zeros((1, 5))),
         lambda: offset_parts(
             solve_w_svm(Dataset([[[1.0, 0], [0, 0], [-1, 0]]], [1], u=[1.0, 0])), np.zeros((1, 2))

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tolerances import CLOSED_FORM
 
 import benchmarks.__main__ as bench
-from attnbias import figures, sweeps
+from attnbias import sweeps
 from attnbias.dynamics.lanes import pack_lower
 from attnbias.errors import FileFormatError, MissingFileError, RangeError
-from attnbias.figures.benches import margin
 from benchmarks import batched
+from benchmarks.plots import margin, plot_sharing, plot_targets
 from benchmarks.record import Row, all_rows, read, write_group
 
 ROWS = [
@@ -163,7 +163,7 @@ def svg(fig) -> str:
 
 def test_targets_are_drawn_on_their_side():
     rows = as_dicts(ROWS) + as_dicts(ROWS[:1], "late")
-    fig = figures.plot_targets(rows)
+    fig = plot_targets(rows)
     (axis,) = fig.axes
     dots = [line for line in axis.lines if line.get_marker() in "oX"]
     np.testing.assert_allclose(
@@ -174,7 +174,7 @@ def test_targets_are_drawn_on_their_side():
     assert [round(dot.get_ydata()[0]) for dot in dots] == [0, 0, 1]
     svg(fig)
     with pytest.raises(RangeError):
-        figures.plot_targets(as_dicts(ROWS[2:]))
+        plot_targets(as_dicts(ROWS[2:]))
 
 
 TABLE = pandas.DataFrame({"N": [900, 50, 50, 900], "runs": [4, 4, 8, 8],
@@ -182,7 +182,7 @@ TABLE = pandas.DataFrame({"N": [900, 50, 50, 900], "runs": [4, 4, 8, 8],
 
 
 def test_sharing_is_drawn_over_rows():
-    fig = figures.plot_sharing(TABLE, target=1.4)
+    fig = plot_sharing(TABLE, target=1.4)
     (axis,) = fig.axes
     drawn = {line.get_label(): line for line in axis.lines}
     np.testing.assert_array_equal(drawn["4 runs, measured"].get_xdata(), [50, 900])
@@ -190,7 +190,7 @@ def test_sharing_is_drawn_over_rows():
     np.testing.assert_array_equal(drawn["8 runs, limit"].get_ydata(), [1.6, 3.5])
     svg(fig)
     with pytest.raises(RangeError, match="limit"):
-        figures.plot_sharing(TABLE.drop(columns="limit"))
+        plot_sharing(TABLE.drop(columns="limit"))
 
 
 # --- the arithmetic of the chapter ---------------------------------------------------------

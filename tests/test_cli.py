@@ -188,10 +188,6 @@ class TestJson:
         assert {claim["verdict"] for claim in found["claims"]} <= {"holds", "fails"}
         assert found["provenance"]["versions"]
 
-    def test_fetch_list(self, capsys, tmp_path):
-        status, out, _ = run(capsys, "fetch", "--list", "mnist", "--json", "--cache", tmp_path)
-        assert status == 0 and json.loads(out)["mnist"]["cached"] == "-"
-
     def test_numbers_that_json_has_no_word_for(self, capsys):
         print_json({"a": [np.float64(np.inf), np.int64(3)], "b": float("nan")})
         assert json.loads(capsys.readouterr().out) == {"a": [None, 3], "b": None}

@@ -13,7 +13,6 @@ from tolerances import CLOSED_FORM
 from attnbias import Dataset, make_separation_pair
 from attnbias.data import make_dm
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
-from attnbias.ledger.joint_instances import at_the_limit, from_gram
 from attnbias.theorems import check_lemma6, check_lemma9
 from attnbias.theorems.joint.conditions import (
     check_condition1,
@@ -22,6 +21,7 @@ from attnbias.theorems.joint.conditions import (
     dm_threshold,
 )
 from attnbias.theorems.joint.constants import first_step, joint_constants, power_sum
+from book.ledger.joint.instances import at_the_limit, from_gram
 
 
 def failing(table) -> list[str]:

@@ -17,9 +17,9 @@ from attnbias import (
     solve_w_svm,
     train,
 )
-from attnbias.beyond.joint.geometry import with_attended
+from attnbias.beyond.joint.geometry import with_selected_tokens
 from attnbias.beyond.local.geometry import selected_tokens
-from attnbias.beyond.losses.data import with_scores
+from attnbias.beyond.losses.data import set_scores
 from attnbias.beyond.prompt.data import prompt_keys, prompt_of, prompt_queries
 from attnbias.errors import DeviceError, NonFiniteError, QueryError, ShapeError
 from attnbias.geometry.constants import token_constants
@@ -31,7 +31,7 @@ N, T, D = 3, 3, 5
 
 def tokens() -> Dataset:
     one = torch.ones(N, dtype=torch.float64)
-    return with_scores(make_dm(N, T=T, d=30, seed=4), one, 0 * one)
+    return set_scores(make_dm(N, T=T, d=30, seed=4), one, 0 * one)
 
 
 def cross() -> Dataset:
@@ -131,7 +131,7 @@ def test_keys_and_queries_are_kept_by_copies_and_files(tmp_path):
         Dataset.load(data.save(tmp_path / "cross.npz")),
         data.to(dtype=torch.float64),
         data.with_decoder(2 * data.u),
-        with_attended(data, torch.zeros(30, 30)),
+        with_selected_tokens(data, torch.zeros(30, 30)),
     ):
         assert torch.equal(again.query, data.query) and torch.equal(again.key, data.key)
     assert "queries given, keys given" in repr(data)

@@ -24,8 +24,8 @@ from attnbias import (
 from attnbias.data.degenerate import make_degenerate, make_two_sample_trap
 from attnbias.errors import DtypeError, NonFiniteError, RangeError
 from attnbias.geometry.constants import token_constants
-from attnbias.theorems.run import Run
-from attnbias.theorems.sharper.degenerate import STATEMENTS, check_degenerate_rate
+from attnbias.theorems.run import TraceView
+from attnbias.theorems.sharper.fast_rate import TRIPLE, check_degenerate_rate
 
 
 def degenerate_run(steps=10**6, **settings):
@@ -97,7 +97,7 @@ def test_training_in_the_trap_never_turns(rule, scores, cosine):
 
 def test_printed_offsets():
     trace = degenerate_run(record=decades(6))
-    run = Run(make_degenerate(), trace)
+    run = TraceView(make_degenerate(), trace)
     printed = [1.5024, 3.8626, 6.2062, 8.5160, 10.8196, 13.1223]
     np.testing.assert_allclose(run.across[2:], printed, atol=6e-5)
     lag = run.across[2:] - np.log(0.5 * trace.step[2:])
@@ -106,7 +106,7 @@ def test_printed_offsets():
 
 def test_brackets_hold_over_six_decades(long_run):
     table = check_degenerate_rate(make_degenerate(), long_run)
-    assert table.all_hold and len(table) == len(STATEMENTS)
+    assert table.all_hold and len(table) == len(TRIPLE)
     assert all(check.step[-1] == 10**6 for check in table)
     # the limit (log t)^2 / (2 eta^2 t^2), to the last five digits shown
     assert "at the end 1" in table[4].reason
@@ -131,7 +131,7 @@ def test_brackets_hold_for_any_step_in_any_rotation(eta, angle):
 
 def test_first_step_attains_the_lower_side():
     """From P = 0: c_1 = 2 eta / sqrt 5 and P_1 = eta / sqrt 5."""
-    run = Run(make_degenerate(), degenerate_run(1))
+    run = TraceView(make_degenerate(), degenerate_run(1))
     assert run.along[1] == pytest.approx(1 / math.sqrt(5), rel=CLOSED_FORM)
     assert run.across[1] == pytest.approx(0.5 / math.sqrt(5), rel=1e-9)
 
@@ -164,7 +164,7 @@ def test_tampered_runs_are_refused(long_run):
 def test_hypotheses_come_first(data, settings, words):
     trace = train(data, steps=20, **{"rule": NGD(0.5)} | settings)
     table = check_degenerate_rate(data, trace)
-    assert verdicts(table) == ["not applicable"] * len(STATEMENTS)
+    assert verdicts(table) == ["not applicable"] * len(TRIPLE)
     assert words in table[0].reason
 
 

@@ -24,7 +24,7 @@ from attnbias.beyond.depth.checks import (
     check_pair_invariant,
     check_two_layers,
 )
-from attnbias.beyond.depth.data import make_cue_pair, make_kindred, make_token_pairs
+from attnbias.beyond.depth.data import make_cue_pair, make_token_pairs, make_two_hop
 from attnbias.beyond.depth.dynamics import train_two_layers
 from attnbias.beyond.depth.geometry import (
     expected_gap,
@@ -33,9 +33,10 @@ from attnbias.beyond.depth.geometry import (
     predicted_selection,
     separatrix,
 )
+from attnbias.beyond.depth.plots import plot_depth
 from attnbias.beyond.depth.queries import (
     contrary_pairs,
-    query_leads,
+    query_margins,
     query_selections,
     selected_queries,
     solve_query_svm,
@@ -49,7 +50,6 @@ from attnbias.errors import (
     RangeError,
     ShapeError,
 )
-from attnbias.figures import plot_depth
 
 SHARED = {"normalise": "shared"}
 
@@ -103,7 +103,7 @@ def test_directions_stay_exact_where_both_softmaxes_have_saturated():
 
 def test_a_frozen_first_layer_leaves_the_papers_layer():
     """Layer one at zero asks with the mean token: the one layer of data with that first token."""
-    data = make_kindred(seed=1)
+    data = make_two_hop(seed=1)
     mean = data.X.mean(dim=1)
     two = train_two_layers(data, NGD(0.5), 400, frozen=1)
     assert np.abs(two.W[:, 0]).max() == 0
@@ -120,16 +120,16 @@ def test_a_frozen_first_layer_leaves_the_papers_layer():
 
 
 def test_query_svm_with_first_tokens_is_the_papers():
-    data = make_kindred(seed=0)
+    data = make_two_hop(seed=0)
     same = solve_query_svm(data, data.X[:, 0])
     assert (same.weights - solve_w_svm(data).weights).abs().max() < INTERPOLATION
 
 
 def test_leads_are_derivatives_of_the_norm():
-    data, h = make_kindred(seed=2), 1e-5
+    data, h = make_two_hop(seed=2), 1e-5
     tokens = torch.tensor([0, 2, 1])
     queries = selected_queries(data, tokens)
-    leads = query_leads(data, solve_query_svm(data, queries), tokens)
+    leads = query_margins(data, solve_query_svm(data, queries), tokens)
     for i, t in ((0, 1), (1, 0), (2, 2)):
         moved = [queries.clone(), queries.clone()]
         for sign, each in zip((-1, 1), moved, strict=True):
@@ -137,7 +137,7 @@ def test_leads_are_derivatives_of_the_norm():
         low, high = (solve_query_svm(data, each).norm ** 2 / 2 for each in moved)
         assert -(high - low) / (2 * h) == pytest.approx(float(leads[i, t]), rel=1e-4)
     with pytest.raises(ShapeError):
-        query_leads(data, solve_query_svm(data, queries), [1, 1, 1])
+        query_margins(data, solve_query_svm(data, queries), [1, 1, 1])
 
 
 @pytest.mark.parametrize("length", [0.5, 1.0, 2.0])
@@ -242,7 +242,7 @@ def test_the_longest_may_lose_from_elsewhere_and_the_check_says_so():
     data = make_token_pairs(2, 2.0)
     run = train_two_layers(data, NGD(0.3), 50, W0=gaussian((2, 4, 4), 0))
     assert not check_longest_leads(data, run)[0].applicable
-    kindred = make_kindred(seed=0)
+    kindred = make_two_hop(seed=0)
     assert not check_longest_leads(kindred, train_two_layers(kindred, NGD(0.3), 5))[0].applicable
     run = train_two_layers(data, NGD(0.3), 50)
     backwards = type(run)(**{**vars(run), "log_attention": run.log_attention[:, :, ::-1].copy()})
@@ -253,7 +253,7 @@ def test_the_longest_may_lose_from_elsewhere_and_the_check_says_so():
 def test_runs_end_at_stationary_selections_and_a_wrong_selection_is_refused():
     share = 0
     for seed in range(3):
-        data = make_kindred(seed=seed)
+        data = make_two_hop(seed=seed)
         run = train_two_layers(data, NGD(0.5), 300)
         assert check_two_layers(data, run).all_hold
         first = solve_w_svm(data, run.selected)
@@ -269,7 +269,7 @@ def test_runs_end_at_stationary_selections_and_a_wrong_selection_is_refused():
 
 
 PAIR = make_separation_pair()
-TWO = make_kindred(3, 2, seed=0)
+TWO = make_two_hop(3, 2, seed=0)
 RAGGED = Dataset(torch.eye(6).double().reshape(2, 3, 6), [1, -1], torch.arange(6.0).double(),
                  lengths=[2, 3])  # fmt: skip
 NAN = torch.full((2, 2, 2), math.nan).double()
@@ -288,7 +288,7 @@ NAN = torch.full((2, 2, 2), math.nan).double()
         (ShapeError, lambda: solve_query_svm(PAIR, torch.zeros(2))),
         (InfeasibleError, lambda: solve_query_svm(PAIR, torch.zeros(1, 2))),
         (RangeError, lambda: selected_queries(PAIR, [2])),
-        (RangeError, lambda: query_selections(make_kindred(seed=0), most=26)),
+        (RangeError, lambda: query_selections(make_two_hop(seed=0), most=26)),
         (RangeError, lambda: separatrix(0.0, -1.0, 1.0)),
         (RangeError, lambda: predicted_selection(TWO, torch.zeros(2, 20, 20))),
         (RangeError, lambda: pair_coordinates(make_cue_pair(), torch.zeros(2, 4, 4))),
@@ -296,7 +296,7 @@ NAN = torch.full((2, 2, 2), math.nan).double()
         (DtypeError, lambda: check_two_layers(PAIR, None)),
         (RangeError, lambda: make_cue_pair(0.0)),
         (RangeError, lambda: make_token_pairs(1, 1.0, 1.0)),
-        (RangeError, lambda: make_kindred(3, 3, 11, seed=0)),
+        (RangeError, lambda: make_two_hop(3, 3, 11, seed=0)),
         (DtypeError, lambda: plot_depth(([], [], []), ([], []), {}, ([], []))),
         (ShapeError, lambda: plot_depth(([1], [], []), ([], []), {"a": ([], [])}, ([], []))),
     ],

@@ -21,7 +21,7 @@ from attnbias.errors import (
 )
 from attnbias.geometry import findings as facts
 from attnbias.geometry.diagnose import diagnose
-from attnbias.geometry.guarantees import NAMES, PROMISES, Hypothesis, Promise, limits, weigh
+from attnbias.geometry.guarantees import GUARANTEES, NAMES, Guarantee, Hypothesis, evaluate, limits
 from attnbias.geometry.tokens import gap_rows
 
 SQUARED = {"m2", "theorem6-strict"}
@@ -64,13 +64,13 @@ KINDS = (orthonormal, degenerate, infeasible, tied, unequal, ragged)
 
 
 def applying(report) -> set:
-    return {weighed.promise.key for weighed in report.promises if weighed.applies}
+    return {judged.guarantee.key for judged in report.guarantees if judged.applies}
 
 
 class TestVerdicts:
     def test_everything_is_promised_on_orthonormal_tokens(self):
         report = diagnose(orthonormal(), step_size=0.5, target=0.0258)
-        assert applying(report) == {promise.key for promise in PROMISES}
+        assert applying(report) == {guarantee.key for guarantee in GUARANTEES}
         assert all(hypothesis.holds for hypothesis in report.hypotheses.values())
         assert report.optimal["positions"] == {0: 1, 1: 1}
         assert report.separation["margin"] == pytest.approx(1, rel=CLOSED_FORM)
@@ -82,7 +82,7 @@ class TestVerdicts:
 
     def test_degenerate_support_loses_the_squared_rates_alone(self):
         report = diagnose(degenerate())
-        assert applying(report) == {promise.key for promise in PROMISES} - SQUARED
+        assert applying(report) == {guarantee.key for guarantee in GUARANTEES} - SQUARED
         assert report.hypotheses["strict"].holds is False
         assert report.separation["smallest_excess"] == pytest.approx(0, abs=CLOSED_FORM)
         assert math.isnan(report.forecast["estimate"])
@@ -95,7 +95,7 @@ class TestVerdicts:
 
     def test_a_long_step_is_not_proved(self):
         data = Dataset([[[1.0, 0.0], [0.02, 1.0]]], [1], u=[1.0, 0.0])
-        assert applying(diagnose(data)) == {promise.key for promise in PROMISES}
+        assert applying(diagnose(data)) == {guarantee.key for guarantee in GUARANTEES}
         limit = diagnose(data).forecast["largest_step_size"]
         assert diagnose(data, step_size=limit).forecast["bound"] == "proved"
         assert diagnose(data, step_size=1.01 * limit).forecast["bound"] == "conditional"
@@ -126,7 +126,7 @@ class TestVerdicts:
         assert report.optimal["tied_sequences"] == [1]
         assert report.assumption1 is None and report.constants is None
         assert report.hypotheses["feasible"].holds is None
-        assert {weighed.missing for weighed in report.promises} == {("optimal",)}
+        assert {judged.missing for judged in report.guarantees} == {("optimal",)}
         assert "sequence 1" in str(report)
 
     def test_a_decoder_of_zeros_ties_every_sequence(self):
@@ -251,26 +251,26 @@ class TestForms:
 
 class TestPromises:
     def test_needs_are_known_and_keys_unique(self):
-        assert {key for promise in PROMISES for key in promise.needs} <= set(NAMES)
-        assert len({promise.key for promise in PROMISES}) == len(PROMISES)
+        assert {key for guarantee in GUARANTEES for key in guarantee.needs} <= set(NAMES)
+        assert len({guarantee.key for guarantee in GUARANTEES}) == len(GUARANTEES)
 
     def test_one_more_promise_plugs_in(self):
-        extra = Promise("mine", "Mine", "Xi is {Xi:.3g}.", ("feasible",), "here", "c")
-        report = diagnose(orthonormal(), promises=(*PROMISES, extra))
-        assert report.promises[-1].statement == "Xi is 1."
+        extra = Guarantee("mine", "Mine", "Xi is {Xi:.3g}.", ("feasible",), "here", "c")
+        report = diagnose(orthonormal(), guarantees=(*GUARANTEES, extra))
+        assert report.guarantees[-1].statement == "Xi is 1."
         assert "Mine: Xi is 1. [c]" in str(report)
 
     def test_an_unknown_need_is_refused(self):
-        extra = Promise("mine", "Mine", "", ("luck",), "here", "c")
+        extra = Guarantee("mine", "Mine", "", ("luck",), "here", "c")
         with pytest.raises(RangeError, match="luck"):
-            diagnose(orthonormal(), promises=(extra,))
+            diagnose(orthonormal(), guarantees=(extra,))
 
     def test_failing_needs_come_before_undecided_ones(self):
         verdicts = {"optimal": True, "feasible": False, "strict": None}
         given_ = {key: Hypothesis(key, key, holds) for key, holds in verdicts.items()}
-        promise = Promise("p", "P", "{Xi:.3g}", ("optimal", "feasible", "strict"), "", "c")
-        assert weigh((promise,), given_, None)[0].missing == ("feasible",)
-        assert weigh((promise,), given_, None)[0].statement == "?"
+        guarantee = Guarantee("p", "P", "{Xi:.3g}", ("optimal", "feasible", "strict"), "", "c")
+        assert evaluate((guarantee,), given_, None)[0].missing == ("feasible",)
+        assert evaluate((guarantee,), given_, None)[0].statement == "?"
 
     def test_without_w_mm_nothing_is_said_about_turning_to_it(self):
         report = diagnose(infeasible())

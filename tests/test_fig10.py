@@ -26,9 +26,15 @@ from attnbias.errors import (
 )
 from attnbias.experiments import cosines as cosines_module
 from attnbias.experiments import fig10
-from attnbias.experiments.cosines import BINS, Cosines, pair_cosines
-from attnbias.experiments.directions import random_density, random_mean_abs, random_within
-from attnbias.figures import plot_cosines
+from attnbias.experiments.cosines import (
+    BINS,
+    Cosines,
+    pair_cosines,
+    random_density,
+    random_mean_abs,
+    random_within,
+)
+from attnbias.plots import plot_cosines
 
 FLOAT32 = 2e-6  # Gram matrices are in float32; sums of a few hundred cosines of size 1
 

@@ -33,15 +33,16 @@ from attnbias.beyond.local.checks import (
 )
 from attnbias.beyond.local.geometry import (
     check_locally_optimal,
-    score_leads,
+    score_margins,
     selected_tokens,
     wrong_selections,
 )
+from attnbias.beyond.local.plots import plot_trap
 from attnbias.data.degenerate import make_two_sample_trap
-from attnbias.data.unequal_scores import make_score_trap, make_spread
-from attnbias.dynamics.starts import start_against
+from attnbias.data.unequal_scores import make_score_trap, make_unequal_scores
+from attnbias.dynamics.starts import adversarial_init
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
-from attnbias.figures import plot_lock_map, plot_trap
+from attnbias.plots import plot_lock_map
 
 inner = st.floats(0.01, 0.95)
 
@@ -49,7 +50,7 @@ inner = st.floats(0.01, 0.95)
 def trap_run(score, distance, rule=None, steps=500):
     data = make_score_trap(score)
     svm = solve_w_svm(data)
-    start = start_against(svm, distance / svm.margin)
+    start = adversarial_init(svm, distance / svm.margin)
     return data, train(data, rule or NGD(0.2), steps, W0=start, svm=svm, record=60)
 
 
@@ -214,18 +215,18 @@ def test_scores_are_validated(score, error):
 @FEW
 @given(seed=seeds, spread=st.sampled_from([0.0, 0.3, 1.9]), rho=st.sampled_from([0.0, 0.5, 0.9]))
 def test_spread_is_what_was_asked(seed, spread, rho):
-    data = make_spread(2, 4, 12, spread=spread, correlation=rho, seed=seed)
+    data = make_unequal_scores(2, 4, 12, spread=spread, correlation=rho, seed=seed)
     ordered = token_scores(data).sort(dim=1).values
     np.testing.assert_allclose(ordered[:, 3], 1, rtol=SPREAD_SCORES)
     found = ordered[:, 2] - ordered[:, 0]
     np.testing.assert_allclose(found, spread, atol=SPREAD_SCORES)
     assert check_assumption2(data).all_hold is (spread == 0)
-    other = make_spread(2, 4, 12, spread=0.7, correlation=rho, seed=seed)
+    other = make_unequal_scores(2, 4, 12, spread=0.7, correlation=rho, seed=seed)
     assert torch.equal(data.X, other.X)
 
 
 def test_correlation_is_the_share_along_one_axis():
-    data = make_spread(20, 10, 400, correlation=0.8, seed=0)
+    data = make_unequal_scores(20, 10, 400, correlation=0.8, seed=0)
     flat = data.X.reshape(-1, 400)
     sizes = torch.linalg.svdvals(flat).square()
     assert 0.7 < float(sizes[0] / sizes.sum()) < 0.9
@@ -241,7 +242,7 @@ def test_correlation_is_the_share_along_one_axis():
 )  # fmt: skip
 def test_settings_are_validated(settings, error):
     with pytest.raises(error, match=next(iter(settings))):
-        make_spread(**{"n": 3, "T": 4, "d": 12} | settings)
+        make_unequal_scores(**{"n": 3, "T": 4, "d": 12} | settings)
 
 
 # local optimality
@@ -268,8 +269,8 @@ def test_orthonormal_tokens_have_no_trap(seed):
 
 def test_leads_by_hand():
     data = make_score_trap(0.25)
-    assert score_leads(data, [0]).tolist() == [1.0, math.inf]
-    assert score_leads(data, [1]).tolist() == [-1.0, -0.25]
+    assert score_margins(data, [0]).tolist() == [1.0, math.inf]
+    assert score_margins(data, [1]).tolist() == [-1.0, -0.25]
     assert check_locally_optimal(data, [1])[0].value == 2
 
 
@@ -279,7 +280,7 @@ def test_infeasible_selections_are_not_applicable():
     assert verdicts(table) == ["not applicable"] and not table.all_hold
     assert [each.tokens.tolist() for each in wrong_selections(line)] == [[2]]
     with pytest.raises(InfeasibleError):
-        score_leads(line, [1])
+        score_margins(line, [1])
 
 
 def test_the_two_sample_trap_ends_at_a_locally_optimal_selection():
@@ -290,7 +291,7 @@ def test_the_two_sample_trap_ends_at_a_locally_optimal_selection():
 
 @pytest.mark.parametrize("seed", [0, 4])
 def test_a_start_far_out_stays_exactly_if_locally_optimal(seed):
-    data = make_spread(3, 4, 30, spread=0.3, correlation=0.9, seed=seed)
+    data = make_unequal_scores(3, 4, 30, spread=0.3, correlation=0.9, seed=seed)
     both = set()
     for each in wrong_selections(data)[::3]:
         both.add(each.locally_optimal)

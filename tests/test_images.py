@@ -2,24 +2,21 @@
 
 import dataclasses
 import io
-import json
+import shutil
 import sys
-import tarfile
 import types
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from registry import package
-from test_digits import drawn, idx, write_archive
+from test_digits import drawn, idx, write_folder
 
-from attnbias.data._idx import FILES
-from attnbias.data.packages import PACKAGES, cache_folder
+from attnbias.data import _source
+from attnbias.data._mnist import FILES
 from attnbias.errors import (
     ChecksumError,
     DtypeError,
-    FileAccessError,
     FileFormatError,
     LabelError,
     MissingExtraError,
@@ -28,7 +25,6 @@ from attnbias.errors import (
     ShapeError,
 )
 from attnbias.nets.data import images
-from attnbias.nets.data import sources as _sources
 from attnbias.nets.data.images import (
     COUNTS,
     DIGITS,
@@ -38,6 +34,7 @@ from attnbias.nets.data.images import (
     load_cifar10,
     load_mnist,
 )
+from scripts.fetch_packages import PACKAGES
 
 LOADERS = {"MNIST": load_mnist, "CIFAR-10": load_cifar10}
 SAMPLE = {"MNIST": {"train": 1000, "test": 500}, "CIFAR-10": {"train": 400, "test": 200}}
@@ -78,23 +75,23 @@ def test_samples_are_pictures_not_noise():
             assert abs(np.diff(pixels, axis=axis)).mean() < 0.5 * far
 
 
-@pytest.mark.parametrize("filename", _sources.BUNDLED_SHA256)
+@pytest.mark.parametrize("filename", _source.BUNDLED_SHA256)
 def test_each_sample_has_its_note_and_its_checksum(filename, tmp_path, monkeypatch):
-    blob, note = _sources.bundled(filename), _sources.FOLDER / f"{filename.split('.')[0]}.md"
+    blob, note = _source.bundled(filename), _source.FOLDER / f"{filename.split('.')[0]}.md"
     text = note.read_text()
-    assert _sources.BUNDLED_SHA256[filename] in text and f"{len(blob):,} bytes" in text
+    assert _source.BUNDLED_SHA256[filename] in text and f"{len(blob):,} bytes" in text
     assert "Licence" in text and "scripts.make_samples" in text
     assert any(entry.sha256 in text for entry in PACKAGES.values())
-    monkeypatch.setattr(_sources, "FOLDER", tmp_path)
+    monkeypatch.setattr(_source, "FOLDER", tmp_path)
     with pytest.raises(MissingFileError, match="(?i)install attnbias again"):
-        _sources.bundled(filename)
+        _source.bundled(filename)
     (tmp_path / filename).write_bytes(blob[:-1] + bytes([blob[-1] ^ 1]))
     with pytest.raises(ChecksumError, match="(?i)install attnbias again"):
-        _sources.bundled(filename)
+        _source.bundled(filename)
 
 
 def test_the_samples_are_small():
-    sizes = {path.name: path.stat().st_size for path in _sources.FOLDER.iterdir()}
+    sizes = {path.name: path.stat().st_size for path in _source.FOLDER.iterdir()}
     assert sizes["digits10.npz"] <= 300_000 and sizes["cifar10.npz"] <= 1_500_000
     assert sizes["minilm_sample.npz"] <= 4_000_000 and sum(sizes.values()) < 6_000_000
 
@@ -107,15 +104,13 @@ def test_the_samples_are_small():
     [("MNIST", [0.1307], 0.3081), ("CIFAR-10", [0.4914, 0.4822, 0.4465], None)],
 )
 def test_full_sets(name, mean, deviation):
-    entry = PACKAGES["mnist" if name == "MNIST" else "cifar10"]
-    path = cache_folder() / entry.filename
-    if not path.is_file():
-        pytest.skip(f"no {entry.filename} in the cache")
+    if not _source.packages_folder(images.PLACES[name].folder).is_dir():
+        pytest.skip(f"{name} was not fetched")
     for split in SPLITS:
         full = LOADERS[name](split, "packages")
         assert tuple(np.bincount(full.labels)) == COUNTS[name, split]
         sample = LOADERS[name](split, "bundled")
-        with np.load(io.BytesIO(_sources.bundled(images.PLACES[name].sample))) as stored:
+        with np.load(io.BytesIO(_source.bundled(images.PLACES[name].sample))) as stored:
             index = stored[f"{split}_index"]
         assert (full.images[index] == sample.images).all()
         assert (full.labels[index] == sample.labels).all()
@@ -129,10 +124,8 @@ def test_full_sets(name, mean, deviation):
 # Stand-ins in the same formats.
 
 
-def stand_in(monkeypatch, tmp_path, name: str, path: Path, counts: dict) -> Path:
-    """`path` becomes the recorded archive of a data set with so many images of each class."""
-    key, blob = ("mnist" if name == "MNIST" else "cifar10"), path.read_bytes()
-    monkeypatch.setitem(PACKAGES, key, package(key, blob, filename=path.name))
+def stand_in(monkeypatch, name: str, path: Path, counts: dict) -> Path:
+    """`path` becomes the folder of a data set with so many images of each class."""
     for split in SPLITS:
         monkeypatch.setitem(COUNTS, (name, split), counts[split])
     monkeypatch.setenv("ATTNBIAS_CACHE", str(path.parent))
@@ -142,23 +135,25 @@ def stand_in(monkeypatch, tmp_path, name: str, path: Path, counts: dict) -> Path
 @pytest.fixture
 def mnist(tmp_path, monkeypatch):
     blobs = [idx(array) for count, seed in ((60, 1), (30, 2)) for array in drawn(count, seed)]
-    path = write_archive(tmp_path / "digits.tgz", dict(zip(FILES, blobs, strict=True)))
+    path = write_folder(tmp_path / "mnist", dict(zip(FILES, blobs, strict=True)))
     counts = {"train": (20, 20, 20) + (0,) * 7, "test": (10, 10, 10) + (0,) * 7}
-    return stand_in(monkeypatch, tmp_path, "MNIST", path, counts)
+    return stand_in(monkeypatch, "MNIST", path, counts)
 
 
-def cifar10_files() -> tuple[dict[str, bytes], np.ndarray]:
-    """Five batches of 4 images, one of 2, and the 22 images."""
-    picture = pytest.importorskip("PIL.Image")
-    pixels = np.random.default_rng(3).integers(0, 256, (22, 32, 32, 3)).astype(np.uint8)
+def cifar10_pixels() -> np.ndarray:
+    """Five batches of 4 images and one of 2."""
+    return np.random.default_rng(3).integers(0, 256, (22, 32, 32, 3)).astype(np.uint8)
+
+
+def cifar10_pictures() -> tuple[dict[str, bytes], np.ndarray]:
+    """The batches as PNGs, an image a row, by the names of the binary version, and the pixels."""
+    picture, pixels = pytest.importorskip("PIL.Image"), cifar10_pixels()
     files = {}
     for number, batch in enumerate(np.split(pixels, [4, 8, 12, 16, 20])):
         stream = io.BytesIO()
         picture.fromarray(batch.reshape(len(batch), 1024, 3)).save(stream, "PNG")
         stem = f"data_batch_{number + 1}" if number < 5 else "test_batch"
-        files[f"{stem}.png"] = stream.getvalue()
-    files["train_lables.json"] = json.dumps([i % 10 for i in range(20)]).encode()
-    files["test_lables.json"] = b"[3, 4]"
+        files[f"{stem}.bin"] = stream.getvalue()
     return files, pixels
 
 
@@ -167,13 +162,22 @@ CIFAR_COUNTS = {"train": (2,) * 10, "test": (0, 0, 0, 1, 1) + (0,) * 5}
 
 @pytest.fixture
 def cifar10(tmp_path, monkeypatch):
-    files, _ = cifar10_files()
-    path = write_archive(tmp_path / "things.tgz", files, prefix="package/")
-    return stand_in(monkeypatch, tmp_path, "CIFAR-10", path, CIFAR_COUNTS)
+    """Label, then red, green and blue, pixel by pixel: written out, unlike what reads it."""
+    path = tmp_path / "cifar10"
+    path.mkdir()
+    labels = [i % 10 for i in range(20)] + [3, 4]
+    for number in range(6):
+        name = f"data_batch_{number + 1}" if number < 5 else "test_batch"
+        with open(path / f"{name}.bin", "wb") as file:
+            for i in range(4 * number, min(4 * number + 4, 22)):
+                file.write(bytes([labels[i]]))
+                for colour in range(3):
+                    file.write(bytes(int(v) for v in cifar10_pixels()[i, :, :, colour].ravel()))
+    return stand_in(monkeypatch, "CIFAR-10", path, CIFAR_COUNTS)
 
 
 @pytest.mark.parametrize("source", ["packages", "path"])
-def test_mnist_archive(mnist, source):
+def test_mnist_folder(mnist, source):
     for split, (count, seed) in {"train": (60, 1), "test": (30, 2)}.items():
         found = load_mnist(split, str(mnist) if source == "path" else source)
         pixels, labels = drawn(count, seed)
@@ -183,18 +187,12 @@ def test_mnist_archive(mnist, source):
 
 
 @pytest.mark.parametrize("source", ["packages", "path"])
-def test_cifar10_archive(cifar10, source):
-    _, pixels = cifar10_files()
-    source = cifar10 if source == "path" else source
+def test_cifar10_folder(cifar10, source):
+    source, pixels = (cifar10 if source == "path" else source), cifar10_pixels()
     train, test = (load_cifar10(split, source) for split in SPLITS)
     assert (train.images == pixels[:20]).all() and (test.images == pixels[20:]).all()
     assert train.labels.tolist() == [i % 10 for i in range(20)]
     assert test.labels.tolist() == [3, 4]
-
-
-def test_a_cache_of_ones_own(mnist, monkeypatch):
-    monkeypatch.delenv("ATTNBIAS_CACHE")
-    assert len(load_mnist("test", "packages", cache=mnist.parent)) == 30
 
 
 @pytest.mark.parametrize("name", LOADERS)
@@ -206,79 +204,36 @@ def test_parts_of_a_set_are_refused(name, request, monkeypatch):
 
 
 @pytest.mark.parametrize("name", LOADERS)
-def test_damaged_archives_are_refused_by_checksum(name, request):
-    path = request.getfixturevalue(name.lower().replace("-", ""))
-    path.write_bytes(path.read_bytes()[:-9])
-    for source in ("packages", path):
-        with pytest.raises(ChecksumError, match=path.name):
-            LOADERS[name]("test", source)
-
-
-@pytest.mark.parametrize("name", LOADERS)
 @pytest.mark.parametrize("keep", [0.0, 0.05, 0.5])
-def test_truncated_archives_with_a_right_checksum(name, keep, request, tmp_path, monkeypatch):
+def test_truncated_files_are_named(name, keep, request):
     path = request.getfixturevalue(name.lower().replace("-", ""))
-    blob = path.read_bytes()
-    path.write_bytes(blob[: int(keep * len(blob))])
-    stand_in(monkeypatch, tmp_path, name, path, {split: COUNTS[name, split] for split in SPLITS})
+    for file in path.iterdir():
+        file.write_bytes(file.read_bytes()[: int(keep * file.stat().st_size)])
     for split in SPLITS:
         with pytest.raises(FileFormatError, match=path.name):
             LOADERS[name](split, path)
 
 
-@pytest.mark.parametrize(
-    ("file", "content"),
-    [
-        ("data_batch_3.png", b"no picture"),
-        ("data_batch_3.png", None),
-        ("train_lables.json", b"[0, 1"),
-        ("train_lables.json", b'{"a": 1}'),
-        ("train_lables.json", b"[1, 2, 3]"),
-        ("train_lables.json", b"[]"),
-        ("train_lables.json", str([-1] * 20).encode()),
-        ("train_lables.json", str([10] * 20).encode()),
-        ("train_lables.json", b'["a"]'),
-        ("train_lables.json", None),
-    ],
-)
-def test_cifar10_with_other_content(tmp_path, monkeypatch, file, content):
-    files, _ = cifar10_files()
-    files.pop(file) if content is None else files.update({file: content})
-    path = write_archive(tmp_path / "other.tgz", files, prefix="package/")
-    stand_in(monkeypatch, tmp_path, "CIFAR-10", path, CIFAR_COUNTS)
-    with pytest.raises(FileFormatError):
-        load_cifar10("train", path)
-    assert len(load_cifar10("test", path)) == 2
+@pytest.mark.parametrize("name", LOADERS)
+def test_missing_files_and_folders_are_named(name, request):
+    path = request.getfixturevalue(name.lower().replace("-", ""))
+    missing = "train-images" if name == "MNIST" else "data_batch_1.bin"
+    shutil.rmtree(path)
+    path.mkdir()
+    with pytest.raises(MissingFileError, match=missing):
+        LOADERS[name]("train", path)
+    path.rmdir()
+    with pytest.raises(MissingFileError, match=f"scripts.fetch_packages {path.name}"):
+        LOADERS[name]("train", "packages")
 
 
-def test_a_picture_of_another_size(tmp_path, monkeypatch):
-    files, _ = cifar10_files()
-    stream = io.BytesIO()
-    pytest.importorskip("PIL.Image").new("RGB", (1000, 2)).save(stream, "PNG")
-    files["test_batch.png"] = stream.getvalue()
-    path = write_archive(tmp_path / "other.tgz", files, prefix="package/")
-    stand_in(monkeypatch, tmp_path, "CIFAR-10", path, CIFAR_COUNTS)
-    with pytest.raises(FileFormatError, match="PNG batches"):
-        load_cifar10("test", path)
-
-
-def test_links_in_an_archive_are_not_followed(tmp_path, monkeypatch):
-    path = tmp_path / "links.tgz"
-    with tarfile.open(path, "w:gz") as archive:
-        for name in ("test_batch.png", "test_lables.json"):
-            member = tarfile.TarInfo(f"package/{name}")
-            member.type, member.linkname = tarfile.SYMTYPE, "/etc/hostname"
-            archive.addfile(member)
-    stand_in(monkeypatch, tmp_path, "CIFAR-10", path, CIFAR_COUNTS)
-    with pytest.raises(FileFormatError):
-        load_cifar10("test", path)
-
-
-def test_mnist_without_one_of_its_files(tmp_path, monkeypatch):
-    path = write_archive(tmp_path / "few.tgz", {FILES[0]: idx(drawn(60, 1)[0])})
-    stand_in(monkeypatch, tmp_path, "MNIST", path, {split: (1,) * 10 for split in SPLITS})
-    with pytest.raises(FileFormatError, match="train-labels"):
-        load_mnist("train", path)
+@pytest.mark.parametrize("label", [10, 255])
+def test_cifar10_with_labels_of_no_class(cifar10, label):
+    file = cifar10 / "data_batch_3.bin"
+    file.write_bytes(bytes([label]) + file.read_bytes()[1:])
+    with pytest.raises(FileFormatError, match="other than 0 to 9"):
+        load_cifar10("train", cifar10)
+    assert len(load_cifar10("test", cifar10)) == 2
 
 
 # The hub.
@@ -293,7 +248,7 @@ def hub(monkeypatch, tables):
 
 def test_hub(monkeypatch):
     pixels, labels = drawn(60, 1)
-    _, photographs = cifar10_files()
+    photographs = cifar10_pixels()
     hub(monkeypatch, {
         ("ylecun/mnist", "train"): {"image": list(pixels), "label": labels.tolist()},
         ("uoft-cs/cifar10", "test"): {"img": list(photographs[20:]), "label": [3, 4]},
@@ -327,19 +282,11 @@ def test_hub_with_other_content(monkeypatch, table):
 @pytest.mark.parametrize("load", LOADERS.values())
 def test_hub_out_of_reach(monkeypatch, load):
     hub(monkeypatch, {})  # asking raises, as the library does offline
-    with pytest.raises(MissingFileError, match="source='packages'"):
+    with pytest.raises(MissingFileError, match="source='bundled'"):
         load("test")
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtraError, match=r"attnbias\[nets\]"):
         load("test")
-
-
-def test_cifar10_without_pillow(cifar10, monkeypatch):
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(MissingExtraError, match=r"attnbias\[nets\]"):
-        load_cifar10("test", "packages")
-    assert len(load_cifar10("test", "bundled")) == 200
 
 
 # Malformed arguments.
@@ -359,7 +306,6 @@ def test_cifar10_without_pillow(cifar10, monkeypatch):
         ({"source": "things.tgz"}, MissingFileError),
         ({"source": Path("nowhere")}, MissingFileError),
         ({"source": "."}, MissingFileError),
-        ({"source": "packages", "cache": 5}, DtypeError),
     ],
 )
 def test_malformed_arguments(load, arguments, error, tmp_path, monkeypatch):
@@ -392,19 +338,9 @@ def test_malformed_sets(change, error):
         dataclasses.replace(good, **change)
 
 
-def test_an_archive_that_can_not_be_read(cifar10):
-    def refuse(*_):
-        raise PermissionError(13, "Permission denied")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("builtins.open", refuse)
-        with pytest.raises(FileAccessError, match="permissions"):
-            load_cifar10("test", cifar10)
-
-
 def test_samples_need_no_pickle():
     for filename in ("digits10.npz", "cifar10.npz"):
-        with zipfile.ZipFile(io.BytesIO(_sources.bundled(filename))) as file:
+        with zipfile.ZipFile(io.BytesIO(_source.bundled(filename))) as file:
             for name in file.namelist():
                 assert b"'|O'" not in file.read(name)[:200]
     assert images.PLACES["MNIST"].sample == "digits10.npz"

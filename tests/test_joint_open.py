@@ -9,43 +9,43 @@ from tolerances import ASYMPTOTIC, FITTED_EXPONENT
 
 import attnbias
 from attnbias import GD, NGD, Polyak, make_dm, solve_w_svm, train
-from attnbias.beyond.joint.checks import check_common_step, check_own_step
-from attnbias.beyond.joint.data import make_even_tokens, make_loud_pair
+from attnbias.beyond.joint.checks import check_separate_step_size, check_shared_step_size
+from attnbias.beyond.joint.data import make_nonsupport_pair, make_orthogonal_two_norms
 from attnbias.beyond.joint.exponents import joint_exponents
-from attnbias.beyond.joint.geometry import with_attended
+from attnbias.beyond.joint.geometry import with_selected_tokens
 from attnbias.beyond.prompt.geometry import moving_margin
 from attnbias.dynamics.starts import random_decoder, small_start
 from attnbias.errors import AttnBiasError
-from attnbias.figures import plot_levels
 from attnbias.geometry.tokens import gap_rows
+from attnbias.plots import plot_levels
 
 SHARED = NGD(0.1, normalise="shared")
 
 
 @pytest.mark.parametrize(("n", "T", "r", "s"), [(1, 2, 1.0, 0.5), (3, 4, 2.0, 0.1)])
 def test_even_tokens(n, T, r, s):
-    data = make_even_tokens(n, T, opt_norm=r, other_norm=s)
+    data = make_orthogonal_two_norms(n, T, opt_norm=r, other_norm=s)
     assert torch.equal(data.X[:, 0].norm(dim=1), torch.full((n,), r).double())
     flat = data.X.reshape(n * T, -1)
     assert torch.equal(flat @ flat.T, torch.diag((flat * flat).sum(1)))
     with pytest.raises(AttnBiasError):
-        make_even_tokens(n, 1)
+        make_orthogonal_two_norms(n, 1)
 
 
 @pytest.mark.parametrize("rule", [SHARED, NGD(0.5, normalise="shared"), GD(0.3), Polyak()])
 @pytest.mark.parametrize("T", [2, 3])
 def test_common_step(rule, T):
-    data = make_even_tokens(2, T)
+    data = make_orthogonal_two_norms(2, T)
     run = train(data, rule, 20000, train_u=True)
-    assert check_common_step(data, run).all_hold
+    assert check_shared_step_size(data, run).all_hold
     # the broken case: a run with a step size of its own, passed off as one with a common step
     own = train(data, NGD(0.1), 20000, train_u=True)
     false = dataclasses.replace(own, meta=own.meta | {"rule_parameters": SHARED.parameters()})
-    assert check_common_step(data, false)[0].verdict == "fails"
+    assert check_shared_step_size(data, false)[0].verdict == "fails"
 
 
 def test_the_limit_of_a_common_step():
-    data = make_even_tokens(3, 4)
+    data = make_orthogonal_two_norms(3, 4)
     run, Xi = train(data, SHARED, 10**5, train_u=True, record=2), float(solve_w_svm(data).margin)
     found = Xi * run.W_norm[-1] - 2 * math.log(run.u_norm[-1])
     assert abs(found - math.log(Xi**2 / 2 * 3)) < ASYMPTOTIC
@@ -53,23 +53,23 @@ def test_the_limit_of_a_common_step():
 
 @pytest.mark.parametrize("q", [0, 0.5, 1])
 def test_own_step(q):
-    data = make_even_tokens(2, 3)
+    data = make_orthogonal_two_norms(2, 3)
     run = train(data, NGD(0.1, decay=(0, q)), 3000, train_u=True)
-    assert check_own_step(data, run).all_hold
+    assert check_separate_step_size(data, run).all_hold
     other = dataclasses.replace(run, meta=run.meta | {"rule_parameters": NGD(
         0.1, decay=(0, 0.3)).parameters()})  # fmt: skip
-    assert check_own_step(data, other)[0].verdict == "fails"
+    assert check_separate_step_size(data, other)[0].verdict == "fails"
 
 
 def test_what_the_checks_refuse():
-    even, other = make_even_tokens(2, 2), make_even_tokens(2, 2, opt_norm=0.2)
+    even, other = make_orthogonal_two_norms(2, 2), make_orthogonal_two_norms(2, 2, opt_norm=0.2)
     own, common = (train(even, rule, 50, train_u=True) for rule in (NGD(0.1), SHARED))
-    assert not check_common_step(even, own)[0].applicable
-    assert not check_own_step(even, common)[0].applicable
+    assert not check_shared_step_size(even, own)[0].applicable
+    assert not check_separate_step_size(even, common)[0].applicable
     small = train(other, SHARED, 50, train_u=True)
-    assert "opt_norm > other_norm" in check_common_step(other, small)[0].reason
+    assert "opt_norm > other_norm" in check_shared_step_size(other, small)[0].reason
     started = train(even, SHARED, 50, train_u=True, W0=small_start(4, 1.0, 0))
-    assert "W_0 = 0" in check_common_step(even, started)[0].reason
+    assert "W_0 = 0" in check_shared_step_size(even, started)[0].reason
 
 
 def test_exponents_of_a_table():
@@ -87,15 +87,15 @@ def test_exponents_of_a_table():
 def test_attended_tokens():
     data = make_dm(3, T=3, d=30, seed=1)
     svm = solve_w_svm(data)
-    assert torch.equal(with_attended(data, svm.weights).opt, data.opt)
-    assert not torch.equal(with_attended(data, -svm.weights).opt, data.opt)
+    assert torch.equal(with_selected_tokens(data, svm.weights).opt, data.opt)
+    assert not torch.equal(with_selected_tokens(data, -svm.weights).opt, data.opt)
     with pytest.raises(AttnBiasError):
-        with_attended(data, torch.eye(4))
+        with_selected_tokens(data, torch.eye(4))
 
 
 def test_moving_margin_in_closed_form():
     """sqrt 2 a + 1 = sqrt 5 b + 2 on the unit circle: 7 a^2 - 2 sqrt 2 a - 4 = 0."""
-    V = moving_margin(make_loud_pair(), torch.tensor([1.0, 2.0]))
+    V = moving_margin(make_nonsupport_pair(), torch.tensor([1.0, 2.0]))
     a = (8**0.5 + 120**0.5) / 14
     z = torch.zeros(3, 3).double()
     z[0, 1], z[1, 1] = 1.0, -1.0  # (e_1 - e_2) e_2'

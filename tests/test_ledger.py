@@ -1,6 +1,6 @@
 """The ledger: verdicts from checks, a page from verdicts, and the page in the book up to date."""
 
-import dataclasses
+import importlib
 import json
 import math
 import re
@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from attnbias import NGD, Check, make_separation_pair, train
-from attnbias.cli import main
-from attnbias.ledger import (
+from book.ledger import (
     ANSWERS,
     SECTIONS,
     STRENGTHS,
@@ -20,16 +19,19 @@ from attnbias.ledger import (
     Evidence,
     Finding,
     Refutation,
+    Section,
     find_all,
     judge,
     refute,
+    refuted,
     render,
     render_answers,
     verdicts,
     write,
 )
-from attnbias.ledger.claim import POSITIVE
-from attnbias.ledger.tamper import series, stalls
+from book.ledger.__main__ import main
+from book.ledger.claim import POSITIVE
+from book.ledger.tamper import series, stalls
 from tools.chapters import notebook_sources
 
 BOOK = Path(__file__).parent.parent / "book"
@@ -38,70 +40,97 @@ SILENT = Check.not_applicable("silent", "T > 2", source="Theorem 2")
 CLAIMS = [claim for claims in SECTIONS.values() for claim in claims]
 
 
-def test_a_claim_holds_if_all_its_checks_do():
-    assert judge([GOOD, GOOD]).verdict == "holds"
-    assert judge([GOOD], sharper=[GOOD]).verdict == "holds sharper"
-    assert judge([GOOD], sharper=[BAD]).verdict == "holds"
-    found = judge([GOOD, BAD], sharper=[GOOD])
-    assert (found.verdict, found.failing) == ("undecided", ("bad",))
+WIDE = Check("wide", 1.0, 9.0, vacuous=True, reason="below 1 from t = 100")
+OPPOSITE = Check("well beyond the spread", 5.0, 4.0, ">=")
+CLOSE = Check("close", 1.9, 2.0)
 
 
-def test_a_restriction_counts_only_where_the_claim_fails():
-    when = ("it rains", [GOOD])
-    assert judge([BAD], only_when=when).verdict == "holds only when it rains"
-    assert judge([GOOD], only_when=when).verdict == "holds"
-    assert judge([BAD], only_when=("it rains", [BAD])).verdict == "undecided"
-    assert judge([BAD], only_when=("it rains", [])).verdict == "undecided"
+@pytest.mark.parametrize(
+    ("checks", "options", "verdict"),
+    [
+        ([GOOD, GOOD], {}, "holds"),
+        ([GOOD], {"sharper": [GOOD]}, "holds sharper"),
+        ([GOOD], {"sharper": [BAD]}, "holds"),
+        ([GOOD, BAD], {"sharper": [GOOD]}, "undecided"),
+        # a restriction counts only where the claim fails
+        ([BAD], {"only_when": ("it rains", [GOOD])}, "holds only when it rains"),
+        ([GOOD], {"only_when": ("it rains", [GOOD])}, "holds"),
+        ([BAD], {"only_when": ("it rains", [BAD])}, "undecided"),
+        ([BAD], {"only_when": ("it rains", [])}, "undecided"),
+        # only what stands against a claim contradicts it
+        ([BAD], {"against": [OPPOSITE]}, "contradicted"),
+        ([BAD], {"against": [OPPOSITE, BAD]}, "undecided"),
+        ([GOOD], {"against": [OPPOSITE]}, "holds"),
+        ([BAD], {"only_when": ("it rains", [GOOD]), "against": [OPPOSITE]},
+         "holds only when it rains"),
+        # a silent check counts against a claim, and a bound that says nothing is no evidence
+        ([SILENT], {}, "undecided"),
+        ([], {}, "undecided"),
+        ([SILENT, GOOD], {}, "undecided"),
+        ([WIDE], {}, "vacuous here"),
+        ([WIDE, GOOD], {}, "holds"),
+    ],
+)  # fmt: skip
+def test_checks_decide_the_verdict(checks, options, verdict):
+    assert judge(checks, **options).verdict == verdict
 
 
-def test_only_what_stands_against_a_claim_contradicts_it():
-    opposite = Check("well beyond the spread", 5.0, 4.0, ">=")
-    assert judge([BAD], against=[opposite]).verdict == "contradicted"
-    assert judge([BAD], against=[opposite]).number == "well beyond the spread: 5 >= 4"
-    assert judge([BAD], against=[opposite, BAD]).verdict == "undecided"
-    assert judge([GOOD], against=[opposite]).verdict == "holds"
-    assert judge([BAD], only_when=("it rains", [GOOD]), against=[opposite]).verdict.startswith(
-        "holds only when"
-    )
+@pytest.mark.parametrize(
+    ("checks", "options", "number"),
+    [
+        ([BAD], {"against": [OPPOSITE]}, "well beyond the spread: 5 >= 4"),
+        ([WIDE], {}, "wide: 1 <= 9 (vacuous here: below 1 from t = 100)"),
+        ([GOOD, BAD], {}, "bad: 3 <= 2"),
+        ([BAD, Check("worse", 9.0, 2.0)], {}, "worse: 9 <= 2"),
+        ([GOOD, CLOSE], {}, "close: 1.9 <= 2"),
+        ([GOOD, CLOSE], {"show": "good"}, "good: 1 <= 2"),
+        ([GOOD, BAD, Check("lost", math.nan, 1.0)], {}, "lost: nan <= 1"),
+        # an inequality is printed so that it reads as it is
+        ([Check("ratio", 1.0486, 1.05, ">=")], {}, "ratio: 1.049 >= 1.05"),
+        ([Check("ratio", 1.0500001, 1.05)], {}, "ratio: 1.0500001 <= 1.05"),
+        ([Check("ratio", 1.05, 1.05)], {}, "ratio: 1.05 <= 1.05"),
+        ([Check("ratio", 1 + 1e-12, 1.0, rounding=1e-11)], {},
+         "ratio: 1.000000000001 <= 1 (rounding 1e-11)"),
+    ],
+)  # fmt: skip
+def test_the_number_is_the_one_that_decides(checks, options, number):
+    assert judge(checks, **options).number == number
+
+
+def test_the_finding_says_what_failed_what_was_silent_and_what_would_decide():
+    assert judge([GOOD, BAD], sharper=[GOOD]).failing == ("bad",)
+    assert "1 of 2 checks silent: T > 2" in judge([SILENT, GOOD]).note
     assert "would be decided by a longer run" in judge([BAD], decided_by="a longer run").note
 
 
-def test_a_silent_check_counts_against_a_claim():
-    assert judge([SILENT]).verdict == judge([]).verdict == "undecided"
-    assert judge([SILENT, GOOD]).verdict == "undecided"
-    assert "1 of 2 checks silent: T > 2" in judge([SILENT, GOOD]).note
+def made_up(find=lambda e: judge([GOOD]), refutation=None, **options) -> Claim:
+    """A claim of its own section, with that function and one refutation."""
+    section = Section("Part", 1, **{"source": "Lemma 4", "chapter": "chap-x"} | options)
+
+    def key(e):
+        """A | claim,
+        on two lines."""
+        return find(e)
+
+    return section("a")(refuted("no", **refutation)(key) if refutation else key)
 
 
-def test_a_bound_that_says_nothing_is_no_evidence():
-    vacuous = Check("wide", 1.0, 9.0, vacuous=True, reason="below 1 from t = 100")
-    assert judge([vacuous]).verdict == "vacuous here"
-    assert "vacuous here: below 1 from t = 100" in judge([vacuous]).number
-    assert judge([vacuous, GOOD]).verdict == "holds"
-
-
-def test_the_number_is_the_one_that_decides():
-    assert judge([GOOD, BAD]).number == "bad: 3 <= 2"
-    assert judge([BAD, Check("worse", 9.0, 2.0)]).number == "worse: 9 <= 2"
-    close = Check("close", 1.9, 2.0)
-    assert judge([GOOD, close]).number == "close: 1.9 <= 2"
-    assert judge([GOOD, close], show="good").number == "good: 1 <= 2"
-    lost = judge([GOOD, BAD, Check("lost", math.nan, 1.0)])
-    assert lost.verdict == "undecided" and lost.number.startswith("lost: nan")
-
-
-def test_an_inequality_is_printed_so_that_it_reads_as_it_is():
-    assert judge([Check("ratio", 1.0486, 1.05, ">=")]).number == "ratio: 1.049 >= 1.05"
-    assert judge([Check("ratio", 1.0500001, 1.05)]).number == "ratio: 1.0500001 <= 1.05"
-    assert judge([Check("ratio", 1.05, 1.05)]).number == "ratio: 1.05 <= 1.05"
-    allowed = Check("ratio", 1 + 1e-12, 1.0, rounding=1e-11)
-    assert judge([allowed]).number == "ratio: 1.000000000001 <= 1 (rounding 1e-11)"
+def test_a_function_gives_its_claim_key_and_text():
+    claim = made_up(refutation={"train": abs}, source="ours")
+    assert (claim.key, claim.text, claim.ours) == ("key", "A | claim, on two lines.", True)
+    assert claim.refuted_by == (Refutation("no", {"train": abs}),)
 
 
 def test_a_claim_that_nothing_refutes_is_said_to_be_an_identity():
-    claim = Claim("key", "A claim.", "Lemma 4", "chap-x", "a", lambda e: judge([GOOD]))
-    assert claim.judge(None).verdict == "true by construction"
-    refuted = dataclasses.replace(claim, refuted_by=(Refutation("no", {}),))
-    assert refuted.judge(None).verdict == "holds"
+    assert made_up().judge(None).verdict == "true by construction"
+    assert made_up(refutation={"train": abs}).judge(None).verdict == "holds"
+
+
+def test_the_ledger_finds_every_module_of_claims():
+    folder = BOOK / "ledger"
+    found = {path for path in folder.glob("*/*.py") if "claim = Section(" in path.read_text()}
+    modules = {importlib.import_module(claim.find.__module__).__file__ for claim in CLAIMS}
+    assert found and {str(path) for path in found} == modules
 
 
 def test_tampering_alters_what_a_claim_asks_for_and_nothing_else():
@@ -111,10 +140,9 @@ def test_tampering_alters_what_a_claim_asks_for_and_nothing_else():
     def find(e):
         return judge([Check("twice", e.run(double, 1), 2), Check("other", e.run(abs, -1), 1)])
 
-    claim = Claim("key", "A claim.", "Lemma 4", "chap-x", "a", find)
-    assert refute(claim, Evidence(), Refutation("", {"double": lambda v: v + 1})).failing == (
-        "twice",
-    )
+    claim = made_up(find)
+    found = refute(claim, Evidence(), Refutation("", {"double": lambda v: v + 1}))
+    assert found.failing == ("twice",)
     with pytest.raises(ValueError, match="never asks its evidence for train"):
         refute(claim, Evidence(), Refutation("", {"train": lambda v: v}))
 
@@ -158,30 +186,27 @@ def test_the_chapter_named_contains_the_run(claim):
         assert claim.calls and claim.calls in CODE[claim.chapter]
 
 
-def made_up(verdict_of=lambda e: Finding("holds", "1 <= 2", "n = 1")):
-    return {"Part": (Claim("key", "A | claim.", "Lemma 4", "chap-x", "a", verdict_of),)}
+def judged(**options):
+    return find_all({"Part": (made_up(**options),)}, None)
 
 
 def test_the_page_shows_verdict_number_and_link():
-    page = render(find_all(made_up(), None), {"date": "today"})
-    row = "| A \\| claim. | Lemma 4 {prov}`a:key` | **true by construction** | 1 <= 2; n = 1 |"
-    assert row + " {ref}`chap-x` |" in page
+    page = render(judged(find=lambda e: Finding("holds", "1 <= 2", "n = 1")), {"date": "today"})
+    row = "Lemma 4 {prov}`a:key` | **true by construction** | 1 <= 2; n = 1 | {ref}`chap-x` |"
+    assert "| A \\| claim, on two lines. | " + row in page
     assert "1 claims: *true by construction* 1." in page
     assert "date today" in page
 
 
 def test_contradictions_stand_first():
-    opposite = Check("opposite", 3.0, 2.5, ">=")
-    found = find_all(made_up(lambda e: judge([BAD], against=[opposite], note="n = 2")), None)
-    page = render(found, {})
+    page = render(judged(find=lambda e: judge([BAD], against=[OPPOSITE], note="n = 2")), {})
     assert page.index("What our runs contradict") < page.index("### Part")
-    assert "opposite: 3 >= 2.5" in page and "Setting: n = 2" in page
+    assert "well beyond the spread: 5 >= 4" in page and "Setting: n = 2" in page
 
 
 def test_the_paper_and_the_book_are_two_lists_with_two_counts():
-    (claim,) = made_up()["Part"]
-    own = dataclasses.replace(claim, key="own", source="ours")
-    page = render(find_all({"Part": (claim,), "Own": (own, own)}, None), {})
+    own = made_up(source="ours")
+    page = render(find_all({"Part": (made_up(),), "Own": (own, own)}, None), {})
     assert page.index("## The paper's claims\n\n1 claims") < page.index("### Part")
     assert page.index("### Part") < page.index("## What this book adds\n\n2 claims")
     for claims in SECTIONS.values():  # no section mixes the two
@@ -189,7 +214,7 @@ def test_the_paper_and_the_book_are_two_lists_with_two_counts():
 
 
 def test_page_and_data_are_written_together(tmp_path):
-    sections = find_all(made_up(), None)
+    sections = judged()
     write(tmp_path, sections, {"date": "today"})
     stored = json.loads((tmp_path / "results" / "ledger.json").read_text())
     assert stored["sections"] == sections
@@ -211,19 +236,27 @@ def test_answers_rest_on_every_claim_beyond_the_paper_once():
 def test_answers_stand_by_strength_with_their_verdicts():
     weak = Answer("Guess?", "Perhaps.", "conjectured", "chap-x")
     strong = Answer("Sure?", "Yes.", "proved", "chap-x", ("key",))
-    page = render_answers((weak, strong), find_all(made_up(), None))
+    page = render_answers((weak, strong), judged())
     assert page.index("Sure?") < page.index("Guess?")
-    assert (
-        "Yes. {ref}`chap-x`" in page
-        and "* A | claim. **True by construction**: 1 <= 2; n = 1." in page
-    )
+    assert "Yes. {ref}`chap-x`" in page
+    assert "* A | claim, on two lines. **True by construction**: good: 1 <= 2." in page
     with pytest.raises(KeyError):  # an answer whose claim no ledger judges
         render_answers((strong,), {})
 
 
 def test_the_command_refuses_a_missing_folder(tmp_path, capsys):
-    assert main(["ledger", "--write", str(tmp_path / "none")]) == 2
-    assert "MissingFileError" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--write", str(tmp_path / "none")])
+    assert "a folder was expected" in capsys.readouterr().err
+
+
+def test_the_library_knows_no_chapter_and_no_role_of_the_book():
+    """The ledger and the pages are the book's; what is in the wheel reads the same without them."""
+    library = BOOK.parent / "attnbias"
+    roles = "prov|ref|numref|doc|eq|term|cite|prf:ref"
+    pattern = re.compile(rf"\bchap-\w|\{{(?:{roles})\}}`|:(?:{roles}):`|\bbook\.ledger\b")
+    assert pattern.search("{prov}`c`") and not pattern.search("`{name}`")
+    assert [p for p in library.rglob("*.py") if pattern.search(p.read_text(encoding="utf8"))] == []
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,12 @@
 """Evidence of the claims on a fixed decoder: different instances, and checks of orders."""
 
-import numpy as np
 import pytest
 
 from attnbias import GD, NGD, check_assumption1, check_assumption2, make_separation_pair, train
-from attnbias.ledger.instances import COUNT, edge_instance, instances, slack_pair, uneven_start
-from attnbias.ledger.order import no_slower
-from attnbias.ledger.rules import FLAT
-from attnbias.ledger.setting import gaussian_queries, infeasible
-from attnbias.theorems.run import Run
+from attnbias.theorems.run import TraceView
 from attnbias.theorems.w.gap_sets import GapView, lemma7_sets, needed_eps
+from book.ledger.paper.instances import COUNT, edge_instance, instances, slack_pair, uneven_start
+from book.ledger.paper.polyak import FLAT
 
 
 @pytest.mark.parametrize("made", instances(), ids=lambda made: made.data.name)
@@ -40,32 +37,22 @@ def test_some_starts_violate_constraints_and_some_point_outside_the_rows():
 def test_lemma7_needs_an_epsilon_from_uneven_starts():
     made = edge_instance(2)
     W0 = uneven_start(made, 10.0)
-    run = Run(made.data, train(made.data, NGD(0.1), 0, W0=W0, svm=made.svm, record=[0]), made.svm)
+    run = TraceView(
+        made.data, train(made.data, NGD(0.1), 0, W0=W0, svm=made.svm, record=[0]), made.svm
+    )
     assert needed_eps(GapView(run))[0] > 1e-3
 
 
 def test_the_slack_pair_fills_the_sets_of_lemma7():
     made = slack_pair()
     trace = train(made.data, NGD(1.0), 1000, W0=made.W0, svm=made.svm, record=[0, 1000])
-    run = Run(made.data, trace, made.svm)
+    run = TraceView(made.data, trace, made.svm)
     slack = float(made.svm.least_slack)
     assert slack == pytest.approx(1 / 15, rel=0.01)
     assert lemma7_sets(run, 1000, 2 * slack).counts == (1, 1, 0)
     assert lemma7_sets(run, 1000, slack / 2).counts == (1, 0, 1)
 
 
-def test_an_order_is_refused_to_what_stalls_or_is_slower():
-    step = np.geomspace(1, 10**6, 100)
-    rate = lambda t: np.log(t) ** 2 / t  # noqa: E731
-    assert no_slower("", step, step**-1.0, rate).holds
-    assert not no_slower("", step, step**-0.8, rate).holds
-    assert not no_slower("", step, np.full(100, 0.5), rate).holds
-
-
 def test_a_flat_point_of_a_decreasing_loss_traps_gd():
     run = train(make_separation_pair(), GD(10.0), 300, loss=FLAT, record=[30, 300])
     assert 0.69 < run.opt_score[-1] < 0.7 and run.opt_score[0] < run.opt_score[-1]
-
-
-def test_independent_queries_make_any_lengths_feasible():
-    assert not any(infeasible(gaussian_queries(seed)) for seed in range(20))

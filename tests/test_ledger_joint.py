@@ -5,14 +5,14 @@ import pytest
 import torch
 
 from attnbias import NGD, experiments, make_dm, solve_u_svm, train
-from attnbias.ledger.beyond_joint import loud_tokens
-from attnbias.ledger.figure3 import SHORT, until
-from attnbias.ledger.joint import hessian_norms, level_direction
-from attnbias.ledger.joint_instances import limit_problems, moving_runs
-from attnbias.ledger.joint_scope import alike_tokens
-from attnbias.ledger.tamper import bent, stops
 from attnbias.model import empirical_risk
 from attnbias.theorems import check_condition2
+from book.ledger.beyond.joint import loud_tokens
+from book.ledger.joint.figure3 import SHORT, until
+from book.ledger.joint.instances import eq10_runs, limit_problems, moving_problems
+from book.ledger.joint.scope import alike_tokens
+from book.ledger.joint.setup import hessian_norms, level_direction
+from book.ledger.tamper import bent, stops
 
 EQ10 = NGD(0.1, decay=(2 / 3, 1))
 
@@ -28,7 +28,7 @@ def test_instances_at_the_limit_satisfy_condition_2_and_no_more(p):
 
 
 def test_attention_saturates_and_W_turns_in_the_runs_that_move():
-    for _, run in moving_runs(steps=2000):
+    for _, run in eq10_runs(moving_problems(), steps=2000):
         assert run.opt_score[-1] > 0.97
         assert run.W_alignment_error[-1] < run.W_alignment_error[2] / 4
 

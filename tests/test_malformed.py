@@ -238,7 +238,8 @@ ROWS = [
     ("diagnose step size 0", RangeError, "step_size", lambda f: diagnose(DATA, step_size=0)),
     ("diagnose target above 1", RangeError, "target", lambda f: diagnose(DATA, target=2.0)),
     ("diagnose target a word", DtypeError, "target", lambda f: diagnose(DATA, target="small")),
-    ("diagnose promises words", DtypeError, "promises", lambda f: diagnose(DATA, promises=["L3"])),
+    ("diagnose guarantees words", DtypeError, "guarantees",
+     lambda f: diagnose(DATA, guarantees=["L3"])),
     ("check of unknown sense", RangeError, "sense", lambda f: Check("a", 1.0, 2.0, sense="<")),
     ("check of a word", DtypeError, "value", lambda f: Check("a", "small", 2.0)),
     ("loss of a word", DtypeError, "functions", lambda f: Loss("own", "exp", lambda z: -z)),
@@ -565,7 +566,7 @@ CALLS = [
       for function in (token_scores, optimal_tokens, check_assumption1, check_assumption2)),
     (check_assumption1, {"data": DATA, "phi": 0.5}),
     *((function, {"data": DATA, "opt": [0] * 4}) for function in (solve_w_svm, solve_u_svm)),
-    (diagnose, {"data": PAIR, "step_size": 0.1, "target": 0.1, "promises": ()}),
+    (diagnose, {"data": PAIR, "step_size": 0.1, "target": 0.1, "guarantees": ()}),
     (SelfAttention, {"d": 2, "W": None, "u": None, "train_u": False, "dtype": torch.float64}),
     (SelfAttention(2), {"X": PAIR.X, "lengths": None}),
     (Loss, {"name": "own", "log_value": len, "log_slope": len, "log_gap": None, "compiled": None}),
@@ -590,7 +591,8 @@ CALLS = [
     *((check, {"data": DATA, "trace": TRACE, "svm": None})
       for check in (theorems.check_lemma1, theorems.check_lemma3, theorems.check_lemma4,
                     theorems.check_theorem1, theorems.check_theorem6, theorems.check_theorem7,
-                    theorems.check_m1, theorems.check_m2, theorems.check_m3)),
+                    theorems.check_rate, theorems.check_fast_rate,
+                    theorems.check_rate_lower_bound)),
     *((check, {"data": DM, "trace": JOINT_TRACE, "svm": None})
       for check in (theorems.check_lemma10, theorems.check_lemma11, theorems.check_lemma12,
                     theorems.check_lemma13, theorems.check_theorem2, theorems.check_theorem3,

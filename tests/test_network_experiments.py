@@ -11,7 +11,7 @@ from networks import Points, network
 from attnbias import CheckTable, experiments
 from attnbias.cli import main
 from attnbias.errors import DivergedError, FileFormatError, MissingFileError, RangeError
-from attnbias.experiments.network_claims import (
+from attnbias.experiments.networks.claims import (
     catch_up,
     check_faster,
     check_growth,
@@ -20,8 +20,8 @@ from attnbias.experiments.network_claims import (
     judged,
     leads,
 )
-from attnbias.experiments.network_result import NetworkResult
-from attnbias.experiments.networks import GRID_SEED, OPTIMIZERS, Recipe, train_all
+from attnbias.experiments.networks.result import NetworkResult
+from attnbias.experiments.networks.runs import GRID_SEED, OPTIMIZERS, Recipe, train_all
 from attnbias.nets import TrainingLog, fit
 from attnbias.nets.log import CURVES
 
@@ -269,6 +269,12 @@ def test_a_bad_command_is_named_before_any_work(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["run", "fig6", "--out", str(tmp_path / "file")]) == 2
     assert "FileAccessError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["fig4", "fig10", "heads"])
+def test_recorded_files_are_written_as_they_were(name, tmp_path):
+    kept = RESULTS / f"{name}.json"
+    assert experiments.load(name, RESULTS).save(tmp_path / name).read_bytes() == kept.read_bytes()
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -21,6 +21,7 @@ from attnbias.beyond.next_token.geometry import (
     solve_graph_svm,
     strong_components,
 )
+from attnbias.beyond.next_token.plots import plot_hard_and_soft
 from attnbias.beyond.next_token.ties import soft_attention, soft_solution, soft_threshold
 from attnbias.errors import (
     AttnBiasError,
@@ -29,7 +30,6 @@ from attnbias.errors import (
     RangeError,
     ShapeError,
 )
-from attnbias.figures import plot_hard_and_soft
 
 EYE = torch.eye(3).double()
 ORDER = NextTokenData(EYE, [[0, 1, 2], [1, 0, 2]], [0, 0])

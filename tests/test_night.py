@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from attnbias.figures import explore, slider_html
-from attnbias.figures.looks import COLOURS, NIGHT, by_page
+from attnbias.plots.theme import COLOURS
+from book.widgets import slider_html
+from book.widgets.night import NIGHT, by_page
+from book.widgets.picture import HUES
 from tools import figures_by_page
 from tools.chapters import ROOT
 
@@ -104,7 +106,7 @@ def test_the_style_sheet_has_the_night():
         day[1:]: night for day, night in NIGHT.items()
     }
     for hue in ("blue", "vermillion", "green"):  # of sliders drawn by `Picture`
-        assert COLOURS[hue] in explore.HUES[hue]
+        assert COLOURS[hue] in HUES[hue]
         assert f"--slider-{hue}: {PALETTES['night'][hue]};" in sheet
 
 

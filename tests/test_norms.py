@@ -18,9 +18,9 @@ from attnbias.beyond.norms.geometry import (
     norm_margin,
     solve_norm_svm,
 )
+from attnbias.beyond.norms.plots import plot_margin_matrix
 from attnbias.beyond.ranks.factors import make_factors, train_factors
 from attnbias.errors import AttnBiasError, InfeasibleError
-from attnbias.figures import plot_margin_matrix
 from attnbias.geometry.tokens import gap_rows
 from attnbias.model import empirical_risk
 

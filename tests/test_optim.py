@@ -20,7 +20,7 @@ from attnbias.errors import (
     ShapeError,
 )
 from attnbias.model import empirical_risk
-from attnbias.nets import _norm, _updates
+from attnbias.nets._steps import grad_norm
 from attnbias.nets.optim import SNGD, SPS
 
 # A few float64 operations; the step size passes through logarithms of numbers up to 1e3.
@@ -61,12 +61,6 @@ def advance(optimizer, params, turns) -> torch.Tensor:
         loss.backward()
         optimizer.step(loss=loss)
     return torch.cat([p.detach().flatten() for p in params])
-
-
-def on_device_path(optimizer):
-    """The way of a GPU, on a CPU."""
-    optimizer._on_host = False
-    return optimizer
 
 
 # --- the formulas -----------------------------------------------------------------------------
@@ -134,18 +128,17 @@ def plain_run(params, sizes_of, turns, momentum=0.0, decay=0.0, lr=1.0):
     return torch.cat([p.detach().flatten() for p in params])
 
 
-@pytest.mark.parametrize("path", [lambda o: o, on_device_path], ids=["numbers", "device"])
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_momentum_and_decay_are_their_definitions(momentum, path):
+def test_momentum_and_decay_are_their_definitions(momentum):
     shared = {"momentum": momentum, "weight_decay": 0.05}
     sngd, theirs = parameters(), parameters()
-    ours = advance(path(SNGD(sngd, lr=0.1, max_step=0.02, **shared)), sngd, range(40))
+    ours = advance(SNGD(sngd, lr=0.1, max_step=0.02, **shared), sngd, range(40))
     plain = plain_run(
         theirs, lambda loss, norm: (0.1 / norm).clamp(max=0.02), range(40), momentum, 0.05, 0.1
     )
     torch.testing.assert_close(ours, plain, rtol=EXACT, atol=EXACT)
     sps, theirs = parameters(), parameters()
-    ours = advance(path(SPS(sps, lr=0.2, max_step=0.5, **shared)), sps, range(40))
+    ours = advance(SPS(sps, lr=0.2, max_step=0.5, **shared), sps, range(40))
     plain = plain_run(
         theirs,
         lambda loss, norm: 0.2 * (loss / (2 * norm**2)).clamp(max=0.5),
@@ -210,12 +203,11 @@ DATA = make_example1(n=4, T=3, d=20, seed=1)
     ],
     ids=str,
 )
-@pytest.mark.parametrize("path", [lambda o: o, on_device_path], ids=["numbers", "device"])
-def test_full_batch_steps_are_the_exact_dynamics(rule, make, steps, path):
+def test_full_batch_steps_are_the_exact_dynamics(rule, make, steps):
     """Compiled log-domain loops against autograd and this optimizer. From a floor below L*
     Polyak steps grow without bound: the fifth is 1e5, and autograd cancels beyond."""
     W = torch.nn.Parameter(torch.zeros(DATA.d, DATA.d, dtype=torch.float64))
-    optimizer, sizes = path(make([W])), []
+    optimizer, sizes = make([W]), []
     for _ in range(steps):
         optimizer.zero_grad()
         loss = empirical_risk(DATA, W)
@@ -249,16 +241,6 @@ def test_sngd_is_invariant_under_the_scale_of_the_loss(factor, lr, momentum):
 
 
 @makers
-def test_both_paths_agree(make):
-    numbers, device = parameters(), parameters()
-    optimizers = make(numbers), on_device_path(make(device))
-    ends = [advance(o, p, range(25)) for o, p in zip(optimizers, (numbers, device), strict=True)]
-    torch.testing.assert_close(*ends, rtol=EXACT, atol=EXACT)
-    sizes = [float(o.last_step_size) for o in optimizers]
-    assert sizes[0] == pytest.approx(sizes[1], rel=EXACT)
-
-
-@makers
 def test_groups_that_agree_are_one_group(make):
     one, several = parameters(), parameters()
     ends = [advance(make(one), one, range(20))]
@@ -289,14 +271,13 @@ def test_decay_alone_shrinks_by_lr_times_decay(make):
 
 
 @makers
-@pytest.mark.parametrize("path", [lambda o: o, on_device_path], ids=["numbers", "device"])
-def test_state_dict_continues_to_the_bit(make, path):
+def test_state_dict_continues_to_the_bit(make):
     params = parameters()
-    optimizer = path(make(params))
+    optimizer = make(params)
     advance(optimizer, params, range(7))
     state = copy.deepcopy(optimizer.state_dict())
     copies = [torch.nn.Parameter(p.detach().clone()) for p in params]
-    other = path(make(copies, lr=0.123))
+    other = make(copies, lr=0.123)
     other.load_state_dict(state)
     ends = [advance(optimizer, params, range(7, 15)), advance(other, copies, range(7, 15))]
     torch.testing.assert_close(*ends, rtol=0, atol=0)
@@ -313,17 +294,6 @@ def test_deep_copies_go_on_alike(make):
     twin, copies = copy.deepcopy((optimizer, params))
     ends = [advance(optimizer, params, range(4, 9)), advance(twin, copies, range(4, 9))]
     torch.testing.assert_close(*ends, rtol=0, atol=0)
-
-
-def test_numbers_hand_over_to_the_device_path_and_back():
-    """The scale beside a momentum buffer is read by either."""
-    reference, mixed = parameters(), parameters()
-    make = MAKERS["SNGD heavy"]
-    steady, changing = make(reference), make(mixed)
-    for turn in range(12):
-        changing._on_host = None if turn % 5 < 2 else False
-        ends = [advance(steady, reference, [turn]), advance(changing, mixed, [turn])]
-    torch.testing.assert_close(*ends, rtol=EXACT, atol=EXACT)
 
 
 @makers
@@ -344,15 +314,14 @@ def test_schedulers_change_lr_alone(make):
 
 
 def test_a_learning_rate_may_be_a_tensor():
-    for path in (lambda o: o, on_device_path):
-        number, tensor = parameters(), parameters()
-        lr = torch.tensor(0.05, dtype=torch.float64)
-        ends = [
-            advance(path(SNGD(number, 0.05, weight_decay=0.1)), number, range(5)),
-            advance(path(SNGD(tensor, lr, weight_decay=0.1)), tensor, range(5)),
-        ]
-        torch.testing.assert_close(*ends, rtol=EXACT, atol=EXACT)
-        assert float(lr) == 0.05
+    number, tensor = parameters(), parameters()
+    lr = torch.tensor(0.05, dtype=torch.float64)
+    ends = [
+        advance(SNGD(number, 0.05, weight_decay=0.1), number, range(5)),
+        advance(SNGD(tensor, lr, weight_decay=0.1), tensor, range(5)),
+    ]
+    torch.testing.assert_close(*ends, rtol=EXACT, atol=EXACT)
+    assert float(lr) == 0.05
 
 
 @makers
@@ -374,8 +343,7 @@ def test_closures_and_losses_do_the_same(make):
 
 
 @makers
-@pytest.mark.parametrize("path", [lambda o: o, on_device_path], ids=["numbers", "device"])
-def test_sparse_gradients_are_dense_ones(make, path):
+def test_sparse_gradients_are_dense_ones(make):
     """Tokens that come twice in a batch give an uncoalesced gradient."""
     ends = []
     for sparse in (False, True):
@@ -384,7 +352,7 @@ def test_sparse_gradients_are_dense_ones(make, path):
         with torch.no_grad():
             table.weight.copy_(torch.randn(6, 3, generator=torch_state, dtype=torch.float64))
         bias = torch.nn.Parameter(torch.ones(3, dtype=torch.float64))
-        optimizer = path(make([table.weight, bias]))
+        optimizer = make([table.weight, bias])
         for turn in range(8):
             optimizer.zero_grad()
             loss = (table(torch.tensor([1, 4, 1, turn % 6])) - bias).square().sum()
@@ -396,13 +364,12 @@ def test_sparse_gradients_are_dense_ones(make, path):
 
 
 @makers
-@pytest.mark.parametrize("path", [lambda o: o, on_device_path], ids=["numbers", "device"])
-def test_parameters_without_gradient_stay(make, path):
+def test_parameters_without_gradient_stay(make):
     """Also between steps with gradients: their velocity waits, as with torch's SGD."""
     params = parameters()
     idle = torch.nn.Parameter(torch.ones(2, dtype=torch.float64))
-    optimizer, alone = path(make([*params, idle])), parameters()
-    ends = [advance(optimizer, params, range(6)), advance(path(make(alone)), alone, range(6))]
+    optimizer, alone = make([*params, idle]), parameters()
+    ends = [advance(optimizer, params, range(6)), advance(make(alone), alone, range(6))]
     torch.testing.assert_close(*ends, rtol=0, atol=0)
     assert idle.tolist() == [1.0, 1.0]
     for p in params:
@@ -441,33 +408,20 @@ def test_layouts_and_kinds_of_numbers(momentum):
     ]
     wide = [s.to(torch.complex128 if s.is_complex() else torch.float64) for s in starts]
     ends = []
-    for values, path in ((starts, None), (starts, False), (wide, None)):
+    for values in (starts, wide):
         params = [torch.nn.Parameter(v.clone()) for v in values]
         optimizer = SNGD(params, lr=50.0, momentum=momentum)
-        optimizer._on_host = path
         for _ in range(3):
             for p, start in zip(params, starts, strict=True):
                 p.grad = (start * 0.1).to(p.dtype)
             optimizer.step()
         ends.append(params)
-    for single, device, double, start in zip(*ends, starts, strict=True):
+    for single, double, start in zip(*ends, starts, strict=True):
         tolerance = 2e-2 if start.dtype == torch.bfloat16 else SINGLE
-        for end in (single, device):
-            assert not torch.equal(end, start.to(end.dtype))
-            torch.testing.assert_close(
-                end.detach().to(double.dtype), double.detach(), rtol=tolerance, atol=tolerance
-            )
-
-
-def test_without_the_fused_kernel_the_iterates_are_the_same(monkeypatch):
-    for make in (MAKERS["SNGD heavy"], MAKERS["SPS heavy"]):
-        for path in (lambda o: o, on_device_path):
-            fused, plain = parameters(), parameters()
-            expected = advance(path(make(fused)), fused, range(20))
-            with monkeypatch.context() as patch:
-                patch.setattr(_updates, "_fused", None)
-                end = advance(path(make(plain)), plain, range(20))
-            torch.testing.assert_close(end, expected, rtol=EXACT, atol=EXACT)
+        assert not torch.equal(single, start)
+        torch.testing.assert_close(
+            single.detach().to(double.dtype), double.detach(), rtol=tolerance, atol=tolerance
+        )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
@@ -484,13 +438,11 @@ def test_norms_neither_overflow_nor_vanish(dtype, size, threads):
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        found = _norm.norm_as_number(grads)
+        found = grad_norm(grads)
     finally:
         torch.set_num_threads(before)
     tolerance = SINGLE if dtype == torch.complex64 else 1e-7  # g / size is rounded in dtype
     assert found == pytest.approx(exact, rel=tolerance)
-    device = _norm.norm_on_device(grads, torch.device("cpu"))
-    assert found == pytest.approx(float(device), rel=1e-12)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
@@ -500,31 +452,28 @@ def test_norms_hide_no_bad_number(bad, dtype, count):
     for place in (0, count // 2, count - 1):
         grads = [torch.ones(3, dtype=dtype), torch.ones(count, dtype=dtype)]
         grads[1][place] = bad
-        assert not math.isfinite(_norm.norm_as_number(grads))
-        assert not math.isfinite(float(_norm.norm_on_device(grads, torch.device("cpu"))))
+        assert not math.isfinite(grad_norm(grads))
 
 
 def test_steps_of_wild_sizes_keep_the_velocity():
-    """Sizes over forty orders of magnitude: the buffer's scale neither overflows nor vanishes."""
-    for path in (lambda o: o, on_device_path):
-        w = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
-        optimizer, velocity, position = path(SNGD([w], lr=1.0, momentum=0.5)), 0.0, 0.0
-        for gradient in (1e-20, 1e20, 0.0, 1e-20, 1e-5, 1e20, 0.0, 0.0, 1.0):
-            w.grad = torch.full_like(w, gradient)
-            optimizer.step()
-            velocity = 0.5 * velocity - (1.0 if gradient else 0.0)
-            position += velocity
-            assert w.item() == pytest.approx(position, rel=CLOSED_FORM)
+    """Sizes over forty orders of magnitude, and a gradient of zero between them."""
+    w = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    optimizer, velocity, position = SNGD([w], lr=1.0, momentum=0.5), 0.0, 0.0
+    for gradient in (1e-20, 1e20, 0.0, 1e-20, 1e-5, 1e20, 0.0, 0.0, 1.0):
+        w.grad = torch.full_like(w, gradient)
+        optimizer.step()
+        velocity = 0.5 * velocity - (1.0 if gradient else 0.0)
+        position += velocity
+        assert w.item() == pytest.approx(position, rel=CLOSED_FORM)
 
 
 # --- numbers that must not pass ---------------------------------------------------------------
 
 
-def spoiled(make, path=None, **options):
+def spoiled(make, **options):
     """Parameters and an optimizer five good steps old, then a gradient that holds a NaN."""
     params = parameters()
     optimizer = make(params, **options)
-    optimizer._on_host = path
     good = advance(optimizer, params, range(5))
     optimizer.zero_grad()
     risk(params).backward()
@@ -553,9 +502,8 @@ def test_a_bad_gradient_raises_and_changes_nothing(make):
 
 
 @makers
-@pytest.mark.parametrize("path", [None, False], ids=["numbers", "device"])
-def test_skipping_counts_and_changes_nothing(make, path):
-    params, optimizer, good = spoiled(make, path, nonfinite="skip")
+def test_skipping_counts_and_changes_nothing(make):
+    params, optimizer, good = spoiled(make, nonfinite="skip")
     optimizer.step(loss=1.0)
     assert torch.equal(flat(params), good)
     assert optimizer.skipped == 1
@@ -564,37 +512,11 @@ def test_skipping_counts_and_changes_nothing(make, path):
     assert other.skipped == 1
     twin_params = parameters()
     twin = make(twin_params)
-    twin._on_host = path
     advance(twin, twin_params, range(5))
     assert torch.equal(advance(optimizer, params, [5, 6]), advance(twin, twin_params, [5, 6]))
     assert optimizer.skipped == 1
 
 
-@makers
-def test_a_device_freezes_and_reports_when_it_can(make):
-    """The bad step and those after it change nothing; the next look at the report raises."""
-    params, optimizer, good = spoiled(make, False)
-    optimizer._on_its_way = ("held", type("Late", (), {"query": lambda self: False})())
-    optimizer.step(loss=1.0)
-    frozen = advance(optimizer, params, [5, 6])
-    assert torch.equal(frozen, good)
-    with pytest.raises(NonFiniteError, match="gradient norm"):
-        optimizer.state_dict()
-    assert not torch.equal(advance(optimizer, params, [5]), good)  # raised once, then goes on
-    optimizer.check()
-
-
-@makers
-def test_a_report_that_has_arrived_raises_in_the_next_step(make):
-    params, optimizer, good = spoiled(make, False)
-    optimizer._on_its_way = None
-    optimizer.step(loss=1.0)
-    with pytest.raises(NonFiniteError, match="gradient norm"):
-        advance(optimizer, params, [5])
-    assert torch.equal(flat(params), good)
-
-
-@pytest.mark.parametrize("path", [None, False], ids=["numbers", "device"])
 @pytest.mark.parametrize(
     ("loss", "error", "words"),
     [
@@ -604,16 +526,13 @@ def test_a_report_that_has_arrived_raises_in_the_next_step(make):
         (1.5, RangeError, "loss: expected at least loss_floor; got 1.5"),
     ],
 )
-def test_bad_losses(path, loss, error, words):
+def test_bad_losses(loss, error, words):
     params = parameters()
     optimizer, skipping = SPS(params, loss_floor=2.0), SPS(params, loss_floor=2.0, nonfinite="skip")
     before = flat(params)
     risk(params).backward()
-    for optim in (optimizer, skipping):
-        optim._on_host = path
     with pytest.raises(error, match=words):
         optimizer.step(loss=loss)
-        optimizer.check()
     skipping.step(loss=torch.tensor(loss, requires_grad=True))
     assert skipping.skipped == 1
     assert torch.equal(flat(params), before)
@@ -621,15 +540,12 @@ def test_bad_losses(path, loss, error, words):
     assert not torch.equal(flat(params), before)
 
 
-@pytest.mark.parametrize("path", [None, False], ids=["numbers", "device"])
-def test_a_step_size_beyond_floats_is_a_fault(path):
+def test_a_step_size_beyond_floats_is_a_fault():
     w = torch.nn.Parameter(torch.ones(1, dtype=torch.float64))
     w.grad = torch.full_like(w, 1e-300)
     optimizer = SPS([w])
-    optimizer._on_host = path
     with pytest.raises(NonFiniteError, match="step size: expected a finite number; got inf"):
         optimizer.step(loss=1.0)
-        optimizer.check()
     assert w.item() == 1
 
 
@@ -637,13 +553,11 @@ def test_a_step_size_beyond_floats_is_a_fault(path):
 
 
 @makers
-@pytest.mark.parametrize("path", [None, False], ids=["numbers", "device"])
-def test_a_grad_scaler_changes_nothing(make, path):
+def test_a_grad_scaler_changes_nothing(make):
     """Scales are powers of two, so scaled gradients hold the same digits."""
     scaled, plain = parameters(torch.float32), parameters(torch.float32)
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=3)
     optimizer, other = make(scaled), make(plain)
-    optimizer._on_host = other._on_host = path
     for turn in range(10):
         optimizer.zero_grad()
         loss = risk(scaled, turn)
@@ -662,9 +576,8 @@ def test_a_grad_scaler_changes_nothing(make, path):
 
 @makers
 @pytest.mark.parametrize("nonfinite", ["raise", "skip"])
-@pytest.mark.parametrize("path", [None, False], ids=["numbers", "device"])
-def test_an_overflow_is_the_scalers_to_count(make, nonfinite, path):
-    params, optimizer, good = spoiled(make, path, nonfinite=nonfinite)
+def test_an_overflow_is_the_scalers_to_count(make, nonfinite):
+    params, optimizer, good = spoiled(make, nonfinite=nonfinite)
     scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
     scaler.scale(torch.zeros(()))  # as a training step would
     scaler.step(optimizer, loss=1.0)
@@ -672,7 +585,6 @@ def test_an_overflow_is_the_scalers_to_count(make, nonfinite, path):
     assert torch.equal(flat(params), good)
     assert scaler.get_scale() == 4.0
     assert optimizer.skipped == 0
-    optimizer.check()
     assert not torch.equal(advance(optimizer, params, [5]), good)
 
 
@@ -770,27 +682,3 @@ def test_foreign_states_are_refused():
         with pytest.raises(FileFormatError):
             optimizer.load_state_dict(state)
     optimizer.load_state_dict(good)
-
-
-# --- a real GPU -------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@makers
-def test_no_step_waits_for_a_gpu(make):
-    params = [torch.nn.Parameter(p.detach().cuda()) for p in parameters(torch.float32)]
-    optimizer, twins = make(params), parameters(torch.float32)
-    advance(optimizer, params, range(3))
-    torch.cuda.synchronize()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        end = advance(optimizer, params, range(3, 20))
-        params[0].grad.mul_(math.nan)
-        optimizer.step(loss=1.0)
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    torch.testing.assert_close(
-        end.cpu(), advance(make(twins), twins, range(20)), rtol=1e-3, atol=1e-3
-    )
-    with pytest.raises(NonFiniteError):
-        optimizer.check()

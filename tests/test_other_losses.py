@@ -21,10 +21,10 @@ from attnbias import (
     token_scores,
     train,
 )
-from attnbias.beyond.exponents.transient import largest_settling_step
+from attnbias.beyond.exponents.transient import max_stable_step
 from attnbias.beyond.losses.checks import check_any_loss
 from attnbias.beyond.losses.constants import alignment_limit, slope_constants
-from attnbias.beyond.losses.data import stretched, with_scores
+from attnbias.beyond.losses.data import rescale_tokens, set_scores
 from attnbias.beyond.losses.geometry import tail_direction
 from attnbias.beyond.losses.losses import polynomial_loss, smooth_hinge, squared_hinge
 from attnbias.errors import AttnBiasError
@@ -84,11 +84,11 @@ def test_bad_parameters():
 def uneven(seed, T=3):
     tops = 1 + 2 * torch.rand(4, generator=torch.Generator().manual_seed(seed)).double()
     data = make_dm(4, T=T, d=100, alpha=1.5, seed=seed)
-    return with_scores(data, tops, torch.zeros(4).double())
+    return set_scores(data, tops, torch.zeros(4).double())
 
 
 def test_scores_as_asked():
-    data = with_scores(make_dm(3, T=3, d=40), [1.0, 2.0, 3.0], [0.0, -1.0, 0.5])
+    data = set_scores(make_dm(3, T=3, d=40), [1.0, 2.0, 3.0], [0.0, -1.0, 0.5])
     scores = token_scores(data)
     assert torch.allclose(scores.amax(1), torch.tensor([1.0, 2, 3]).double(), atol=1e-9)
     assert torch.allclose(scores.amin(1), torch.tensor([0.0, -1, 0.5]).double(), atol=1e-9)
@@ -97,9 +97,9 @@ def test_scores_as_asked():
 def test_scores_that_no_decoder_has():
     X = [[[1.0, 0], [1.0, 0]]]
     for bad in (
-        lambda: with_scores(Dataset(X, [1], opt=[0]), [1.0], [0.0]),
-        lambda: with_scores(make_dm(2, d=9), [1.0, 1.0], [0.0, 2.0]),
-        lambda: with_scores(make_dm(2, d=9), [1.0], [0.0]),
+        lambda: set_scores(Dataset(X, [1], opt=[0]), [1.0], [0.0]),
+        lambda: set_scores(make_dm(2, d=9), [1.0, 1.0], [0.0, 2.0]),
+        lambda: set_scores(make_dm(2, d=9), [1.0], [0.0]),
     ):
         with pytest.raises(AttnBiasError):
             bad()
@@ -152,7 +152,7 @@ def test_one_sequence_takes_the_same_path_under_every_loss():
 def test_longest_step_that_settles(seed):
     data = uneven(seed)
     svm = solve_w_svm(data)
-    step, limit = largest_settling_step(svm), limit_offset(data, svm)
+    step, limit = max_stable_step(svm), limit_offset(data, svm)
     offsets = {}
     for part in (0.9, 1.1):
         run = train(data, NGD(part * step), 3000, svm=svm, record=2)
@@ -164,9 +164,9 @@ def test_settling_step_in_closed_form():
     """Orthogonal rows of norms a, b: alpha = 1/a^2, 1/b^2, and the other eigenvalue is 1."""
     X = torch.diag(torch.tensor([2.0, 1.0, 3.0, 0.5])).double().reshape(2, 2, 4)
     svm = solve_w_svm(Dataset(X, [1, 1], opt=[0, 0]))
-    assert abs(largest_settling_step(svm) - 2 * svm.norm) < CLOSED_FORM
+    assert abs(max_stable_step(svm) - 2 * svm.norm) < CLOSED_FORM
     single = Dataset(X[:1], [1], opt=[0])
-    assert largest_settling_step(solve_w_svm(single)) == math.inf
+    assert max_stable_step(solve_w_svm(single)) == math.inf
 
 
 def test_check_any_loss_and_what_it_refuses(monkeypatch):
@@ -208,7 +208,7 @@ def test_tail_direction_is_least(seed, power):
 
 
 def test_joint_decoder_goes_where_the_tail_says():
-    data = stretched(make_dm(3, d=60, seed=2))
+    data = rescale_tokens(make_dm(3, d=60, seed=2))
     run = train(data, NGD(0.1), 800, loss=polynomial_loss(1), train_u=True, record=2)
     u = run.u / run.u.norm()
     assert 1 - float(u @ tail_direction(data, 1)) < 1e-4
@@ -217,10 +217,10 @@ def test_joint_decoder_goes_where_the_tail_says():
 
 def test_stretched():
     data = make_dm(3, d=9)
-    sizes = stretched(data, 0.5, 2.0).X.norm(dim=2) / data.X.norm(dim=2)
+    sizes = rescale_tokens(data, 0.5, 2.0).X.norm(dim=2) / data.X.norm(dim=2)
     assert torch.allclose(sizes, torch.tensor([0.5, 1.25, 2.0]).double()[:, None])
     with pytest.raises(AttnBiasError):
-        stretched(data, 0.0, 1.0)
+        rescale_tokens(data, 0.0, 1.0)
 
 
 def test_squared_hinge_stops():

@@ -23,14 +23,14 @@ from attnbias import (
     token_scores,
     train,
 )
-from attnbias.beyond.overparam.data import make_faint, without_channel
+from attnbias.beyond.overparam.data import drop_signal_feature, make_weak_signal
 from attnbias.beyond.overparam.geometry import (
     check_independent_rows,
     most_feasible_sequences,
     wendel_share,
 )
+from attnbias.beyond.overparam.plots import plot_feasible_share
 from attnbias.errors import DtypeError, NonFiniteError, RangeError
-from attnbias.figures import plot_feasible_share
 from attnbias.geometry.tokens import gap_rows
 
 
@@ -48,7 +48,7 @@ def feasible(data, opt=None):
 @given(seed=seeds, n=st.integers(4, 6), rho=st.sampled_from([0.0, 0.7]))
 def test_the_share_is_exact_for_any_tokens(seed, n, rho):
     """Of all 2^n choices of optimal tokens Wendel's share is feasible; d^2 = 4 unknowns."""
-    data = without_channel(make_faint(n, 2, 2, correlation=rho, seed=seed))
+    data = drop_signal_feature(make_weak_signal(n, 2, 2, correlation=rho, seed=seed))
     found = sum(feasible(data, list(opt)) for opt in itertools.product((0, 1), repeat=n))
     assert found == round(2**n * wendel_share(n, 4))
 
@@ -67,7 +67,7 @@ def test_rows_are_independent_up_to_the_count(seed, T, d, rho):
     n = min(most_feasible_sequences(T, d), 12)
     if n == 0:
         return
-    data = without_channel(make_faint(n, T, d, correlation=rho, seed=seed))
+    data = drop_signal_feature(make_weak_signal(n, T, d, correlation=rho, seed=seed))
     values = torch.linalg.svdvals(rows_of(data))
     assert float(values[-1]) > 0 and len(values) == n * (T - 1)
     table = check_independent_rows(data)
@@ -82,7 +82,7 @@ def rows_of(data):
 
 
 def test_more_rows_than_unknowns_are_not_judged():
-    data = without_channel(make_faint(5, 2, 2, seed=0))
+    data = drop_signal_feature(make_weak_signal(5, 2, 2, seed=0))
     assert verdicts(check_independent_rows(data)) == ["not applicable"]
     twice = Dataset([[[1.0, 0], [0, 0]], [[0.0, 0], [1, 0]]], [1, 1], u=[1.0, 0])
     assert verdicts(check_independent_rows(twice)) == ["not applicable"]
@@ -92,7 +92,7 @@ def test_the_bound_is_attained_and_can_fail():
     data = make_separation_pair()
     check = check_independent_rows(data)[0]
     assert check.value == pytest.approx(check.bound, rel=CLOSED_FORM) and check.holds
-    flat = solve_w_svm(without_channel(make_faint(6, 4, 6, seed=0)))
+    flat = solve_w_svm(drop_signal_feature(make_weak_signal(6, 4, 6, seed=0)))
     assert flat.margin < check.bound and not check_independent_rows(data, svm=flat).all_hold
 
 
@@ -107,7 +107,7 @@ def test_counts_by_hand():
 
 def test_infeasible_data_come_with_their_certificate():
     """Five rows in four dimensions on which block pivoting passed a pivot of pure rounding."""
-    data = without_channel(make_faint(5, 2, 2, correlation=0.7, seed=3689))
+    data = drop_signal_feature(make_weak_signal(5, 2, 2, correlation=0.7, seed=3689))
     for opt in ([0, 1, 1, 0, 1], [1, 0, 0, 1, 0]):
         with pytest.raises(InfeasibleError) as caught:
             solve_w_svm(data, opt)
@@ -122,8 +122,8 @@ def test_infeasible_data_come_with_their_certificate():
 @FEW
 @given(seed=seeds, rho=st.sampled_from([0.0, 0.9]))
 def test_the_channel_carries_scores_and_nothing_else(seed, rho):
-    data = make_faint(4, 3, 8, correlation=rho, seed=seed)
-    bare = without_channel(data)
+    data = make_weak_signal(4, 3, 8, correlation=rho, seed=seed)
+    bare = drop_signal_feature(data)
     scores = token_scores(data)
     assert check_assumption2(data).all_hold
     np.testing.assert_allclose(scores.sort(dim=1).values, [[0, 0, 1]] * 4, atol=FAINT)
@@ -140,16 +140,16 @@ def test_the_channel_carries_scores_and_nothing_else(seed, rho):
 )  # fmt: skip
 def test_settings_are_validated(given_, error):
     with pytest.raises(error, match=next(iter(given_))):
-        make_faint(**given_)
-    with pytest.raises(RangeError, match="make_faint"):
-        without_channel(make_separation_pair())
+        make_weak_signal(**given_)
+    with pytest.raises(RangeError, match="make_weak_signal"):
+        drop_signal_feature(make_separation_pair())
 
 
 def test_equal_scores_and_a_zero_start_may_still_lock():
     """Assumption 1 fails by a factor of 10^4, and one of these five runs does not end right."""
     lost = 0
     for seed in range(5):
-        data = make_faint(6, 4, 24, correlation=0.9, seed=seed)
+        data = make_weak_signal(6, 4, 24, correlation=0.9, seed=seed)
         lost += train(data, NGD(0.5), 3000, record=[3000]).opt_score[-1] < 0.99
     assert lost == 1
 

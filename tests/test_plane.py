@@ -11,16 +11,16 @@ from instances import FEW
 from tolerances import CLOSED_FORM, FLOAT_PATHS, MODES
 
 from attnbias import GD, NGD, Dataset, make_separation_pair, solve_w_svm, token_scores, train
-from attnbias.beyond.exponents.transient import settling_rate
-from attnbias.beyond.local.geometry import check_locally_optimal, score_leads, selected_tokens
+from attnbias.beyond.exponents.transient import transient_rate
+from attnbias.beyond.local.geometry import check_locally_optimal, score_margins, selected_tokens
 from attnbias.beyond.norms.geometry import solve_norm_svm
 from attnbias.beyond.norms.matrices import train_matrices
 from attnbias.beyond.plane.data import free_starts, make_plane_pair
 from attnbias.beyond.plane.geometry import factor_modes
+from attnbias.beyond.plane.plots import plot_query_images
 from attnbias.beyond.ranks.factors import make_factors, train_factors
 from attnbias.data.cross_attention import make_free_queries
 from attnbias.errors import DtypeError, RangeError
-from attnbias.figures.images import plot_query_images
 
 # data
 
@@ -172,7 +172,7 @@ def test_a_wrong_selection_is_left():
 def test_leads_over_all_tokens():
     data = make_free_queries(seed=22)
     opt = [5, 3, 2, 5, 2, 4]
-    near, all_ = score_leads(data, opt), score_leads(data, opt, neighbours=False)
+    near, all_ = score_margins(data, opt), score_margins(data, opt, neighbours=False)
     assert bool((near[torch.isfinite(near)] > 0).all()) and bool((all_ < 0).any())
     assert torch.equal(all_[torch.isfinite(near)], near[torch.isfinite(near)])
 
@@ -181,7 +181,7 @@ def test_settling_rate_of_a_selection():
     """The idle row's slack where that is less than what the supporting rows need."""
     data = make_free_queries(seed=0)
     svm = solve_w_svm(data)
-    rate = settling_rate(data, svm)
+    rate = transient_rate(data, svm)
     assert rate == pytest.approx(float(svm.margins[svm.dual == 0].min() - 1), rel=CLOSED_FORM)
 
 

@@ -36,9 +36,9 @@ from attnbias.beyond.prompt.examples import (
     make_score_pair,
 )
 from attnbias.beyond.prompt.geometry import moving_margin
-from attnbias.data.unequal_scores import make_spread
+from attnbias.beyond.prompt.plots import plot_prompt_paths
+from attnbias.data.unequal_scores import make_unequal_scores
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
-from attnbias.figures.prompt import plot_prompt_paths
 from attnbias.geometry.relaxed import certify_relaxed, smallest_above, solve_relaxed_svm
 from attnbias.geometry.tokens import gap_rows
 
@@ -161,7 +161,7 @@ def test_rows_that_point_apart_are_not_spoken_of():
 
 @pytest.mark.parametrize("name", ["GD", "NGD", "Polyak"])
 def test_two_parametrisations_share_their_logits(name):
-    data, p = make_spread(3, 4, 12, spread=0.0, seed=1), torch.linspace(-1, 2, 12).double()
+    data, p = make_unequal_scores(3, 4, 12, spread=0.0, seed=1), torch.linspace(-1, 2, 12).double()
     size = float(p.norm())
     rules = {"GD": (GD(0.02), GD(0.02 * size**2)), "NGD": (NGD(0.1), NGD(0.1 * size)),
              "Polyak": (Polyak(), Polyak())}[name]  # fmt: skip

@@ -22,12 +22,13 @@ from attnbias.beyond.ranks import experiments as ranks
 from attnbias.beyond.ranks import result as rank_result
 from attnbias.beyond.ranks.bounds import frobenius_rank
 from attnbias.beyond.ranks.geometry import nuclear_bounds, nuclear_rank
+from attnbias.beyond.ranks.plots import plot_left_over, plot_ranks
 from attnbias.data.cross_attention import make_free_queries, with_unit_values
 from attnbias.errors import AttnBiasError, InfeasibleError, MissingDecoderError
-from attnbias.figures import plot_left_over, plot_ranks
 from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
-from attnbias.ledger import Evidence, beyond_ranks
+from book.ledger import Evidence
+from book.ledger.beyond.ranks import claim
 
 RESULTS = Path(__file__).parent.parent / "book" / "results"
 
@@ -300,5 +301,5 @@ def evidence():
 
 
 def test_claims_without_a_record_are_open(tmp_path):
-    for claim in beyond_ranks.BEYOND_RANKS[:3]:
-        assert claim.find(Evidence(tmp_path)).verdict == "undecided"
+    for found in claim.claims[:3]:
+        assert found.find(Evidence(tmp_path)).verdict == "undecided"

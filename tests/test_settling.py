@@ -12,7 +12,7 @@ from tolerances import CLOSED_FORM
 
 from attnbias import NGD, Dataset, make_example1, make_separation_pair, solve_w_svm, train
 from attnbias.beyond.exponents.experiments import noisy_means
-from attnbias.beyond.exponents.transient import settling_rate
+from attnbias.beyond.exponents.transient import transient_rate
 from attnbias.data.degenerate import make_degenerate
 from attnbias.errors import AttnBiasError
 from attnbias.geometry.constants import support_mask
@@ -21,7 +21,7 @@ from attnbias.geometry.slack import least_slack
 
 @pytest.mark.parametrize("slack", [0.0, 1e-3, 0.5, 7.0])
 def test_one_idle_row_settles_with_its_slack(slack):
-    assert abs(settling_rate(make_degenerate(-slack)) - slack) < CLOSED_FORM
+    assert abs(transient_rate(make_degenerate(-slack)) - slack) < CLOSED_FORM
 
 
 def test_two_orthogonal_rows_in_closed_form():
@@ -31,12 +31,12 @@ def test_two_orthogonal_rows_in_closed_form():
     X[1, 0, 2], X[1, 1, 3] = 3.0, 1.0
     data = Dataset(X, [1.0, 1.0], u=[1.0, 0.0, 1.0, 0.0])
     assert len(solve_w_svm(data).dual) == 2
-    assert abs(settling_rate(data) - 1.0) < CLOSED_FORM
+    assert abs(transient_rate(data) - 1.0) < CLOSED_FORM
 
 
 def test_a_single_row_has_nothing_to_settle():
     data = Dataset([[[1.0, 0.0], [0.0, 1.0]]], [1.0], u=[1.0, 0.0])
-    assert settling_rate(data) == math.inf
+    assert transient_rate(data) == math.inf
 
 
 @FEW
@@ -59,7 +59,7 @@ def test_the_same_from_finite_differences(seed, noise):
     )
     rates = np.sort(-np.linalg.eigvals(jacobian).real)
     expected = min(rates[1], least_slack(data, svm), 1.0)
-    assert abs(settling_rate(data, svm) - expected) < 1e-6 * max(
+    assert abs(transient_rate(data, svm) - expected) < 1e-6 * max(
         1.0, rates[-1]
     )  # of the difference
 
@@ -73,7 +73,7 @@ def opposed_rows(top):
 
 @pytest.mark.parametrize("top", [1.0, 3.0])
 def test_two_sequences_settle_no_faster_than_their_softmax(top):
-    assert abs(settling_rate(opposed_rows(top)) - 1.0) < CLOSED_FORM
+    assert abs(transient_rate(opposed_rows(top)) - 1.0) < CLOSED_FORM
 
 
 def test_a_run_settles_as_its_softmax_saturates():
@@ -86,7 +86,7 @@ def test_a_run_settles_as_its_softmax_saturates():
     late = (height > 4) & (height < 7)
     distance = np.log(np.abs(difference - difference[-1])[late])
     slope = np.polyfit(height[late], distance, 1)[0]
-    assert abs(slope + settling_rate(data, svm)) < 0.1, "the next order is exp(-2 height)"
+    assert abs(slope + transient_rate(data, svm)) < 0.1, "the next order is exp(-2 height)"
 
 
 def test_runs_settle_at_this_rate():
@@ -94,7 +94,7 @@ def test_runs_settle_at_this_rate():
     data = noisy_means(3, 3, 60, 1.0, 0)
     svm = solve_w_svm(data)
     assert bool(support_mask(svm).all())
-    rate, eta = settling_rate(data, svm), 0.01
+    rate, eta = transient_rate(data, svm), 0.01
     record = np.unique(np.linspace(1, 12 / (rate * svm.margin * eta), 200).astype(int))
     trace = train(data, NGD(eta), int(record[-1]), record=record, svm=svm)
     gaps = trace.gaps - trace.gaps.mean(axis=1, keepdims=True)  # all margins are 1: Q's part
@@ -108,7 +108,7 @@ def test_runs_settle_at_this_rate():
 def test_a_start_of_the_solution_is_asked_for():
     data = make_example1(3, 3, 20)
     with pytest.raises(AttnBiasError):
-        settling_rate(data, solve_w_svm(make_example1(4, 3, 20)))
+        transient_rate(data, solve_w_svm(make_example1(4, 3, 20)))
     with pytest.raises(AttnBiasError):
-        settling_rate("data")
-    assert settling_rate(make_separation_pair()) > 0
+        transient_rate("data")
+    assert transient_rate(make_separation_pair()) > 0

@@ -37,6 +37,7 @@ from attnbias.beyond.multi_token.geometry import (
 )
 from attnbias.beyond.multi_token.head_functions import QuadraticHead, ReluHead, TorchHead
 from attnbias.beyond.multi_token.mixtures import best_mixture, predict_mixture, predict_settled
+from attnbias.beyond.multi_token.plots import plot_several
 from attnbias.errors import (
     AttnBiasError,
     DtypeError,
@@ -45,7 +46,6 @@ from attnbias.errors import (
     RangeError,
     ShapeError,
 )
-from attnbias.figures import plot_several
 from attnbias.geometry.projected import project_rows
 
 EYE = torch.eye(3).double()
@@ -339,7 +339,7 @@ def test_continuing_split_brings_the_direction():
         (RangeError, lambda: train_nonlinear(ONE, HEADS[1], Polyak(), 5)),
         (DtypeError, lambda: train_nonlinear(
             ONE, QuadraticHead([1.0, 0, 0], 1), NGD(1.0), 5, split=PAIR)),
-        (RangeError, lambda: plot_several({"a": ([1], [1])}, {k: {} for k in "abcdef"})),
+        (RangeError, lambda: plot_several({"a": ([1], [1])}, {k: {} for k in "abcdefgh"})),
         (RangeError, lambda: train_nonlinear(
             ONE, QuadraticHead([1.0, 0, 0], 1), GD(1.0), 5, split=several_rows(ONE, PAIR))),
         (ShapeError, lambda: train_nonlinear(

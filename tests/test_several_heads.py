@@ -18,6 +18,7 @@ from attnbias.beyond.heads.checks import (
 )
 from attnbias.beyond.heads.decoders import interpolating_decoder
 from attnbias.beyond.heads.dynamics import train_heads
+from attnbias.beyond.heads.plots import plot_heads
 from attnbias.data.degenerate import make_two_sample_trap
 from attnbias.errors import (
     AttnBiasError,
@@ -27,8 +28,7 @@ from attnbias.errors import (
     ShapeError,
     TiedTokensError,
 )
-from attnbias.figures import plot_heads
-from attnbias.ledger.beyond_heads import two_heads
+from book.ledger.beyond.heads import two_heads
 
 PAIR = make_separation_pair()
 SAME = torch.stack([PAIR.u, PAIR.u])

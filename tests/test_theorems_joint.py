@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import math
 
 import numpy as np
@@ -19,12 +20,10 @@ from tolerances import FORMS, PRINTED_FOUR_RELATIVE, PRINTED_TWO_RELATIVE
 from attnbias import GD, NGD, Dataset, Polyak, make_separation_pair, train
 from attnbias.data import make_dm
 from attnbias.errors import DtypeError, ShapeError
-from attnbias.ledger.joint_instances import at_the_limit, from_gram
 from attnbias.theorems.joint.conditions import dm_threshold
 from attnbias.theorems.joint.growth import check_lemma9, check_lemma10, check_lemma11
-from attnbias.theorems.joint.landscape import check_lemma12, check_lemma13
-from attnbias.theorems.joint.run import JointRun
-from attnbias.theorems.joint.step import Segment
+from attnbias.theorems.joint.landscape import Segment, check_lemma12, check_lemma13
+from attnbias.theorems.joint.run import JointView
 from attnbias.theorems.joint.theorem2 import (
     check_loss_without_decay,
     check_theorem2,
@@ -36,8 +35,9 @@ from attnbias.theorems.joint.theorem4 import (
     check_sharper_theorem4,
     check_theorem4,
     check_theorem10,
-    mean_nonopt_score,
+    mean_nonopt_softmax,
 )
+from book.ledger.joint.instances import at_the_limit, from_gram
 
 CONDITIONED = [
     check_lemma11,
@@ -84,6 +84,22 @@ def named(table, word):
     found = [check for check in table if word in check.source + check.statement]
     assert len(found) == 1, [check.statement for check in found]
     return found[0]
+
+
+SHARED_SECTIONS = [check_theorem2, check_loss_without_decay, check_theorem3, check_theorem4,
+                   check_sharper_theorem4, check_decoder_direction, check_lemma11, check_lemma12,
+                   check_lemma13]  # fmt: skip
+
+
+@pytest.mark.parametrize("check", SHARED_SECTIONS)
+def test_a_docstring_has_its_sections_once_and_in_order(check):
+    titles = ("Parameters", "Returns", "Raises", "Notes", "Examples")
+    lines = inspect.getdoc(check).split("\n")
+    places = [k for k, line in enumerate(lines) if line in titles]
+    assert [lines[k] for k in places] == list(titles)
+    assert all(set(lines[k + 1]) == {"-"} for k in places)
+    said = [line.split(" :")[0] for line in lines[places[0] : places[1]] if " : " in line]
+    assert said == list(inspect.signature(check).parameters)
 
 
 class TestWhereTheyHold:
@@ -268,7 +284,7 @@ class TestSecondForms:
         for T in (2, 3):
             data = make_dm(n=3, T=T, d=9, alpha=1.5, sigma=0.4, seed=1)
             trace = joint(data, 0.2, p=0.3, q=0.6, steps=30, record=range(31))
-            segment = Segment(JointRun(data, trace, assume=True))
+            segment = Segment(JointView(data, trace, assume=True))
             assert segment.log_loss(0.0) == pytest.approx(trace.log_loss, rel=FORMS, abs=FORMS)
             assert segment.log_loss(1.0)[:-1] == pytest.approx(trace.log_loss[1:], rel=FORMS)
 
@@ -284,15 +300,15 @@ class TestSecondForms:
     def test_mean_nonopt_score_of_sparse_records(self, p, eta):
         """From every iteration it is exact; from a few it is larger, by little."""
         data = orthogonal()
-        every = JointRun(data, joint(data, eta, p=p, steps=300, record=range(301)), assume=True)
-        exact = mean_nonopt_score(every)
+        every = JointView(data, joint(data, eta, p=p, steps=300, record=range(301)), assume=True)
+        exact = mean_nonopt_softmax(every)
         nonopt = 1 - every.softmax[:, [0, 1], data.opt.numpy()].min(axis=1)
         weights = (every.run.step + 1.0) ** -p
         plain = np.cumsum((weights * nonopt)[:-1]) / np.cumsum(weights[:-1])
         assert exact[1:] == pytest.approx(plain, rel=FORMS)
         few = sorted({*range(10), *np.geomspace(10, 300, 40).astype(int)})
-        sparse = mean_nonopt_score(
-            JointRun(data, joint(data, eta, p=p, steps=300, record=few), assume=True)
+        sparse = mean_nonopt_softmax(
+            JointView(data, joint(data, eta, p=p, steps=300, record=few), assume=True)
         )
         assert (sparse[1:] >= exact[few[1:]] * (1 - FORMS)).all()
         assert (sparse[1:] <= exact[few[1:]] * 1.5).all()

@@ -43,18 +43,27 @@ from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
 from attnbias.geometry.assumptions import check_assumption1, example1_threshold
 from attnbias.geometry.tokens import gap_rows
 from attnbias.model import attention_map, empirical_risk
-from attnbias.theorems.run import Run
-from attnbias.theorems.sharper.feasible import check_assumption1_feasible, least_alignment
-from attnbias.theorems.w.correlation import check_lemma4, check_lemma5, least_cosine, toward_w_mm
-from attnbias.theorems.w.gradient_bounds import check_gradient_bounds
+from attnbias.theorems.run import TraceView
+from attnbias.theorems.w.assumption1 import (
+    check_assumption1_feasible,
+    check_lemma6,
+    least_alignment,
+    lemma6_log,
+)
+from attnbias.theorems.w.gradient import (
+    check_gradient_bounds,
+    check_lemma4,
+    check_lemma5,
+    least_cosine,
+    toward_w_mm,
+)
 from attnbias.theorems.w.lemma2 import check_lemma2, lemma2_zeta
 from attnbias.theorems.w.lemma3 import (
     check_lemma3,
     gap_checks,
     gap_velocity,
-    score_checks,
+    softmax_checks,
 )
-from attnbias.theorems.w.lemma6 import check_lemma6, lemma6_log
 
 DENSE = [0, 1, 2, 3, 10, 11, 100, 101, 300]
 sizes = {"n": st.integers(1, 3), "T": st.integers(2, 4), "seed": seeds}
@@ -72,7 +81,7 @@ class TestGradientBounds:
         data, svm = equal_score_data(n, T, seed)
         W = random_start(data, scale, seed).requires_grad_()
         (expected,) = torch.autograd.grad(empirical_risk(data, W, data.u), W)
-        run = Run(data, at(data, W.detach(), svm), svm)
+        run = TraceView(data, at(data, W.detach(), svm), svm)
         weights = run.p[0] * math.exp(run.log_scale[0]) / run.n
         found = -gap_rows(data).combine(torch.from_numpy(weights))
         torch.testing.assert_close(found, expected, rtol=AUTOGRAD, atol=AUTOGRAD)
@@ -83,7 +92,7 @@ class TestGradientBounds:
         """l Delta phi ((1 - phi) h_opt - sum phi_tau h_tau), h = X V x_1, against the weights."""
         data, svm = equal_score_data(n, T, seed)
         W, V = random_start(data, 0.3, seed), random_start(data, 1.0, seed + 1)
-        run = Run(data, at(data, W, svm), svm)
+        run = TraceView(data, at(data, W, svm), svm)
         phi, h = attention_map(data.X, W), torch.einsum("itd,de,ie->it", data.X, V, data.X[:, 0])
         opt = run.rows.opt[:, None]
         best, h_opt = phi.gather(1, opt)[:, 0], h.gather(1, opt)[:, 0]
@@ -275,7 +284,7 @@ class TestLemma3:
         W0 = start_with_gaps(data, [-3.0, 0.0])
         trace = run_of(data, NGD(0.01), W0=W0)
         assert_refused(check_lemma3(data, trace), "Assumption 1 fails")
-        run = Run(data, trace)
+        run = TraceView(data, trace)
         assert math.exp(run.log_opt[0, 0]) == pytest.approx(0.0453, abs=PRINTED_FOUR)
         assert gap_velocity(run)[0, 1] == pytest.approx(-0.63356, abs=PRINTED_FOUR)
         rising = gap_checks(run)[0]
@@ -287,7 +296,7 @@ class TestLemma3:
     def test_broken_part_ii_above_one_half(self, gaps, score):
         """The same tokens with a score between 1/2 and the level: a gap falls, and is seen."""
         data = opposed_tokens()
-        run = Run(data, run_of(data, NGD(0.01), W0=start_with_gaps(data, gaps)))
+        run = TraceView(data, run_of(data, NGD(0.01), W0=start_with_gaps(data, gaps)))
         assert math.exp(run.log_opt[0, 0]) == pytest.approx(score, abs=0.01)
         assert verdicts(gap_checks(run)[:2]) == ["fails"] * 2
 
@@ -306,7 +315,7 @@ class TestLemma3:
             phi = rng.choice([0.26, 0.5, 0.6, 0.73, 0.85, 0.999], n)
             share = rng.dirichlet(np.ones(T - 1), n)
             gaps = np.log(phi[:, None] / ((1 - phi[:, None]) * share)).ravel()
-            run = Run(data, at(data, start_with_gaps(data, gaps)))
+            run = TraceView(data, at(data, start_with_gaps(data, gaps)))
             assert check_assumption1(data, phi=0.25).all_hold
             velocity, score = gap_velocity(run)[0], np.exp(run.log_opt[0])[run.sequence]
             below = score <= level
@@ -325,7 +334,7 @@ class TestLemma3:
         data = bad_pair()
         trace = train(data, NGD(0.1), 1000, record=[0, 1, 10, 100, 1000])
         assert_refused(check_lemma3(data, trace), "Assumption 1 fails")
-        (score,) = score_checks(Run(data, trace))
+        (score,) = softmax_checks(TraceView(data, trace))
         assert score.verdict == "fails"
         np.testing.assert_allclose(
             score.values, [0.5, 0.399, 0.0260, 1.2e-18, 1.7e-184], rtol=PRINTED_TWO_RELATIVE
@@ -476,7 +485,7 @@ class TestLemma4:
 
     def test_on_the_bad_pair(self):
         data = bad_pair()
-        run = Run(data, train(data, NGD(0.1), 20_000))
+        run = TraceView(data, train(data, NGD(0.1), 20_000))
         assert least_cosine(run) == pytest.approx(0.0693, abs=PRINTED_FOUR)
         assert toward_w_mm(run)[-1] == pytest.approx(0.1961, abs=PRINTED_FOUR)
         assert check_lemma4(data, run.trace).all_hold
@@ -485,7 +494,7 @@ class TestLemma4:
         data, W = unequal_scores()
         trace = at(data, W)
         assert_refused(check_lemma4(data, trace), "Assumption 2 fails")
-        monkeypatch.setattr(Run, "needs_assumption2", lambda run: "")
+        monkeypatch.setattr(TraceView, "needs_assumption2", lambda run: "")
         cosine = check_lemma4(data, trace)[0]
         assert cosine.verdict == "fails"
         assert cosine.value == pytest.approx(-0.4472, abs=PRINTED_FOUR)

@@ -38,16 +38,18 @@ from attnbias import (
 )
 from attnbias.errors import DtypeError, NonFiniteError, RangeError
 from attnbias.geometry.constants import token_constants
-from attnbias.theorems.run import Run
-from attnbias.theorems.w.gap_sets import GapView, lemma7_sets, needed_eps
-from attnbias.theorems.w.lemma7 import check_lemma7
-from attnbias.theorems.w.radius import (
+from attnbias.theorems.run import TraceView
+from attnbias.theorems.w.gap_sets import (
+    GapView,
+    lemma7_sets,
+    needed_eps,
     radius,
     radius_eps,
     sharp_radius,
     sharp_radius_eps,
     trivial_eps,
 )
+from attnbias.theorems.w.lemma7 import check_lemma7
 from attnbias.theorems.w.sparsification import (
     check_lemma1,
     check_lemma8,
@@ -94,7 +96,7 @@ class TestSets:
         """Orthonormal, n = 3: gaps of W are in proportion to those of W~."""
         data = orthonormal(3)
         h = np.array([math.sqrt(3 - 1.05**2 - 1.2**2), 1.05, 1.2])  # as long as (1, 1, 1)
-        run = Run(data, at(data, start_with_gaps(data, 40 * h)))
+        run = TraceView(data, at(data, start_with_gaps(data, 40 * h)))
         sets = lemma7_sets(run, 0, 0.1)
         np.testing.assert_allclose(sets.gap, h - 1, atol=CLOSED_FORM)
         assert sets.part.tolist() == [1, 2, 3]
@@ -105,7 +107,7 @@ class TestSets:
     def test_limits(self):
         """delta_i = 0.3 eps belongs to I_1 and 0.8 eps to I_2."""
         data = orthonormal(2)
-        view = GapView(Run(data, at(data, start_with_gaps(data, [3.0, 4.0]))))
+        view = GapView(TraceView(data, at(data, start_with_gaps(data, [3.0, 4.0]))))
         gap = view.gap[0, 1]
         assert gap == pytest.approx(4 * math.sqrt(2) / 5 - 1, rel=CLOSED_FORM)
         assert view.part(gap / 0.3 * (1 + 1e-12))[0].tolist() == [1, 1]
@@ -115,7 +117,7 @@ class TestSets:
 
     def test_refused(self):
         data = orthonormal()
-        run = Run(data, train(data, NGD(0.1), 10))
+        run = TraceView(data, train(data, NGD(0.1), 10))
         for step in (0, 11):  # W_0 = 0 has no direction
             with pytest.raises(RangeError):
                 lemma7_sets(run, step, 0.1)
@@ -127,7 +129,7 @@ class TestSets:
 
 def brute_force_needed(data, W) -> float:
     """Least eps of Eq. 4 from plain weights exp(-gap), for gaps that float64 can take."""
-    run = Run(data, at(data, W))
+    run = TraceView(data, at(data, W))
     rows, unit = run.rows, solve_w_svm(data).weights * run.Xi
     weights = torch.from_numpy(run.p[0])
     descent = rows.combine(weights)
@@ -159,7 +161,7 @@ class TestLemma7:
         data, svm = equal_score_data(n, T, seed)
         W = start_with_gaps(data, spread_gaps(data, 3.0, seed))
         assume(float(W.norm()) > 0)
-        found = needed_eps(GapView(Run(data, at(data, W, svm), svm)))[0]
+        found = needed_eps(GapView(TraceView(data, at(data, W, svm), svm)))[0]
         assert found == pytest.approx(brute_force_needed(data, W), abs=1e-9)
 
     def test_least_epsilon_with_a_row_outside_the_support(self):
@@ -170,7 +172,10 @@ class TestLemma7:
         descent = np.array([weight[0] + 2 * weight[1], weight[1]])
         expected = descent @ [0.3, 0.15] / math.hypot(0.3, 0.15) / descent[0] - 1
         assert expected > 0.01
-        for found in (needed_eps(GapView(Run(data, at(data, W))))[0], brute_force_needed(data, W)):
+        for found in (
+            needed_eps(GapView(TraceView(data, at(data, W))))[0],
+            brute_force_needed(data, W),
+        ):
             assert found == pytest.approx(expected, rel=CLOSED_FORM)
 
     @pytest.mark.parametrize("rule", [GD(1.0), NGD(0.5), Polyak()])
@@ -188,7 +193,7 @@ class TestLemma7:
         h = np.array([math.sqrt(3 - 1.05**2 - 1.2**2), 1.05, 1.2])
         trace = at(data, start_with_gaps(data, 2000 * h))
         eps = 0.1
-        run = Run(data, trace)
+        run = TraceView(data, trace)
         assert radius(run.constants(), eps) < run.W_norm[0]
         assert lemma7_sets(run, 0, eps).counts == (1, 1, 1)
         table = check_lemma7(data, trace, eps=eps)
@@ -229,7 +234,7 @@ class TestLemma7:
         trace = train(data, NGD(0.1), 20_000, record=[20_000])
         assert_refused(check_lemma7(data, trace, eps=0.1), "softmax score falls")
         assert_refused(check_lemma7(data, trace, phi=0.25), "softmax score falls")
-        run = Run(data, trace)
+        run = TraceView(data, trace)
         needed = needed_eps(GapView(run))[0]
         allowed = sharp_radius_eps(run.constants(0.25), float(run.W_norm[0]))
         assert needed == pytest.approx(4.10, rel=PRINTED_FOUR_RELATIVE)
@@ -239,7 +244,7 @@ class TestLemma7:
         """With that hypothesis taken out the check fails: it is not true by construction."""
         data = bad_pair()
         trace = train(data, NGD(0.1), 20_000, record=[20_000])
-        monkeypatch.setattr("attnbias.theorems.w.lemma7.score_stays_up", lambda run, phi: "")
+        monkeypatch.setattr("attnbias.theorems.w.lemma7.softmax_stays_up", lambda run, phi: "")
         table = check_lemma7(data, trace, phi=0.25, eps=1.0)
         assert named(table, SHARP).verdict == "fails"
         assert named(table, "cosine of -grad L and W_t").verdict == "fails"
@@ -322,7 +327,7 @@ class TestLemma1:
         """Orthonormal: A = 32, and M1 gives 2 (2 Lambda + .5) / S <= 1/32 with S = .5 t."""
         data = orthonormal()
         trace = train(data, NGD(0.5), 900, record=[100, 713, 714, 900, 0])
-        run = Run(data, trace)
+        run = TraceView(data, trace)
         start = 128 * (2 * float(lambertw(32).real) + 0.5)
         assert 713 < start < 714
         assert proved_start(run) == pytest.approx(start, rel=CLOSED_FORM)
@@ -334,7 +339,7 @@ class TestLemma1:
     def test_proved_start_from_a_start_elsewhere(self):
         """What M1 promises at t_1 is small enough, with its own estimate of t_0."""
         data = orthonormal()
-        run = Run(data, train(data, NGD(0.5), 10, W0=start_with_gaps(data, [-0.4, 0.6])))
+        run = TraceView(data, train(data, NGD(0.5), 10, W0=start_with_gaps(data, [-0.4, 0.6])))
         c, start = run.constants(), float(run.W_norm[0])
         late = 2 * start + 0.5
         path = 0.5 * proved_start(run) - late
@@ -355,7 +360,7 @@ class TestLemma1:
 
     def test_bound_closed_form(self):
         data = orthonormal(2)
-        run = Run(data, train(data, NGD(0.5), 1))
+        run = TraceView(data, train(data, NGD(0.5), 1))
         expected = [math.log(2), math.log1p(math.exp(10.0)), 1e5]
         np.testing.assert_allclose(rate_bound(run, [0, 160, 1_600_000]), expected, rtol=CLOSED_FORM)
 
@@ -363,7 +368,7 @@ class TestLemma1:
         """From W_0 = -8 W_mm the cosine is 1 from t = 17 on; t_0 is 64, not 17."""
         data = make_separation_pair()
         trace = train(data, NGD(0.5), 200, W0=-8 * solve_w_svm(data).weights, record=range(201))
-        run = Run(data, trace)
+        run = TraceView(data, trace)
         assert trace.W_alignment_error[17] < CLOSED_FORM < trace.W_alignment_error[15]
         assert -math.expm1(run.log_nonopt[17, 0]) == pytest.approx(
             0.6225, rel=PRINTED_FOUR_RELATIVE

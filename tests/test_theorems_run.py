@@ -22,8 +22,8 @@ from attnbias.geometry.svm import certify
 from attnbias.model import attention_map, empirical_risk, predict
 from attnbias.rules import Rule
 from attnbias.theorems import check_theorem1, check_theorem6, check_theorem7
-from attnbias.theorems.rounding import norm_rounding
-from attnbias.theorems.run import Run
+from attnbias.theorems.run import TraceView
+from attnbias.theorems.statements import norm_rounding
 
 OTHER_SVMS = ("retrieval", "several")  # checks of the graph SVM and of the several-token SVM
 # the closed form against autograd, both in float64 before the softmax saturates
@@ -53,7 +53,7 @@ CASES = {
 def run_of(data, rule=None, steps=6, **settings):
     rule = rule or NGD(0.05)
     settings = {"W0": start(data.d), "record": range(steps + 1)} | settings
-    return Run(data, train(data, rule, steps, **settings)), settings["W0"]
+    return TraceView(data, train(data, rule, steps, **settings)), settings["W0"]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -128,7 +128,7 @@ def test_a_rule_is_named_by_both_its_powers(gap_power, norm_power):
     data = CASES["Assumption 2"]
     rule = Rule("own", math.log(0.1), gap_power, norm_power)
     trace = train(data, rule, 20)
-    run = Run(data, trace)
+    run = TraceView(data, trace)
     for kind in ("GD", "NGD", "Polyak"):
         words = f"for {kind}, not a rule of powers {gap_power:g} and {norm_power:g}"
         assert run.needs_rule(kind) == words
@@ -148,7 +148,7 @@ def test_a_failing_hypothesis_says_which():
 
 def test_zero_start_holds_at_zero():
     data = CASES["Assumption 2"]
-    run = Run(data, train(data, NGD(0.1), 3, record=[0, 3]))
+    run = TraceView(data, train(data, NGD(0.1), 3, record=[0, 3]))
     assert not run.needs_zero_start()
 
 
@@ -156,27 +156,27 @@ def test_a_trace_of_other_data_is_refused():
     data = CASES["Assumption 2"]
     trace = train(data, NGD(0.1), 3)
     with pytest.raises(ShapeError, match="gaps"):
-        Run(make_example1(n=4, T=4, d=20), trace)
+        TraceView(make_example1(n=4, T=4, d=20), trace)
     with pytest.raises(DtypeError, match="Trace"):
-        Run(data, data)
+        TraceView(data, data)
     with pytest.raises(DtypeError, match="Dataset"):
-        Run(trace, trace)
+        TraceView(trace, trace)
     with pytest.raises(DtypeError, match="SVMSolution"):
-        Run(data, trace, svm="none")
+        TraceView(data, trace, svm="none")
     with pytest.raises(ShapeError, match="record"):
-        Run(data, dataclasses.replace(trace, step=trace.step[:0], gaps=trace.gaps[:0]))
+        TraceView(data, dataclasses.replace(trace, step=trace.step[:0], gaps=trace.gaps[:0]))
     with pytest.raises(ShapeError, match="no gaps"):
-        Run(data, dataclasses.replace(trace, gaps=None))
+        TraceView(data, dataclasses.replace(trace, gaps=None))
     with pytest.raises(DtypeError, match="lacks loss"):
-        Run(data, dataclasses.replace(trace, meta={"steps": 3, "rule_parameters": {}}))
+        TraceView(data, dataclasses.replace(trace, meta={"steps": 3, "rule_parameters": {}}))
     with pytest.raises(RangeError, match="do not fit"):
-        Run(data, dataclasses.replace(trace, gaps=np.nan * trace.gaps))
+        TraceView(data, dataclasses.replace(trace, gaps=np.nan * trace.gaps))
 
 
 def test_infeasible_data_and_large_gram_matrices_are_refused():
     data = Dataset([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]]], [1, -1], u=[1.0, 0.0])
     with pytest.raises(InfeasibleError):
-        Run(data, train(data, NGD(0.1), 3, svm=False))
+        TraceView(data, train(data, NGD(0.1), 3, svm=False))
     run, _ = run_of(CASES["Assumption 2"])
     run.N = 5000
     with pytest.raises(RangeError, match="Gram"):
@@ -192,31 +192,31 @@ def test_a_trace_of_other_data_of_equal_shape_is_refused(tmp_path):
     data, other = CASES["Assumption 2"], other_example(4)
     trace = train(data, NGD(0.1), 5)
     with pytest.raises(RangeError, match="do not fit"):
-        Run(other, trace)
+        TraceView(other, trace)
     with pytest.raises(RangeError, match="do not fit"):
-        Run(other.with_decoder(data.u), trace)
+        TraceView(other.with_decoder(data.u), trace)
     joint = train(data, NGD(0.1, decay=(2 / 3, 1)), 5, train_u=True)
     with pytest.raises(RangeError, match="do not fit"):
-        Run(other, joint)
+        TraceView(other, joint)
     for good in (trace, joint):
         loaded = type(good).load(good.save(tmp_path / "trace.npz"))
-        assert np.array_equal(Run(data, loaded).gaps, good.gaps)
+        assert np.array_equal(TraceView(data, loaded).gaps, good.gaps)
 
 
 def test_without_the_last_record_the_decoder_alone_tells():
     """W is that of the last iteration: it says nothing of a record before it."""
     data = CASES["Assumption 2"]
     trace = train(data, NGD(0.1), 5, record=[0, 2])
-    assert Run(data, trace).step[-1] == 2
+    assert TraceView(data, trace).step[-1] == 2
     with pytest.raises(RangeError, match="do not fit"):
-        Run(other_example(4), trace)
+        TraceView(other_example(4), trace)
 
 
 def test_an_svm_of_other_data_is_refused():
     data = CASES["Assumption 2"]
     trace = train(data, NGD(0.1), 3)
     with pytest.raises(RangeError, match="of these data"):
-        Run(data, trace, solve_w_svm(other_example(4)))
+        TraceView(data, trace, solve_w_svm(other_example(4)))
 
 
 def checks_with_an_svm():
@@ -265,9 +265,9 @@ def test_other_svms_that_are_not_optimal_are_refused():
 def test_the_rounding_of_a_solution_is_what_the_solver_leaves():
     data = CASES["Assumption 2"]
     trace, svm = train(data, NGD(0.1), 3), solve_w_svm(data)
-    assert norm_rounding(Run(data, trace, certify(svm.rows, (1 + 1e-8) * svm.dual))) < 1e-7
+    assert norm_rounding(TraceView(data, trace, certify(svm.rows, (1 + 1e-8) * svm.dual))) < 1e-7
     with pytest.raises(RangeError, match="gap 1e-05"):
-        Run(data, trace, certify(svm.rows, (1 + 1e-5) * svm.dual))
+        TraceView(data, trace, certify(svm.rows, (1 + 1e-5) * svm.dual))
 
 
 def test_single_precision_tokens_are_read_in_double():
@@ -280,6 +280,6 @@ def test_single_precision_tokens_are_read_in_double():
 def test_too_many_numbers_are_refused(monkeypatch):
     monkeypatch.setattr("attnbias.theorems.trace_validation._MOST", 35)
     data = CASES["Assumption 2"]
-    Run(data, train(data, NGD(0.1), 2, record=[0, 1, 2]))
+    TraceView(data, train(data, NGD(0.1), 2, record=[0, 1, 2]))
     with pytest.raises(RangeError, match="4 records of 9 rows"):
-        Run(data, train(data, NGD(0.1), 3, record=[0, 1, 2, 3]))
+        TraceView(data, train(data, NGD(0.1), 3, record=[0, 1, 2, 3]))

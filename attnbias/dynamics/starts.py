@@ -15,7 +15,7 @@ def small_start(d: int, norm: float, seed: int) -> torch.Tensor:
     return W0 * (norm / W0.norm())
 
 
-def start_against(svm: SVMSolution, norm: float) -> torch.Tensor:
+def adversarial_init(svm: SVMSolution, norm: float) -> torch.Tensor:
     """(d, d) W_0 of the given norm opposite to W_mm: the worst start for the direction."""
     return svm.weights * (-norm / svm.norm)
 

@@ -1,4 +1,4 @@
-"""The paper's figures as experiments, one file each; the registry finds those of the rooms."""
+"""The paper's figures as experiments; the registry finds those of the rooms."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from types import ModuleType
 
 from .._validate import require_choice
 from ..errors import RangeError
-from . import fig1, fig2, fig3, fig4, fig6, fig7, fig8, fig9, fig10
+from . import fig2, fig3, fig8, fig9, fig10
 from .cosine_result import CosineResult
-from .network_result import NetworkResult
-from .networks import train_all
+from .networks import NetworkResult, fig1, fig4, fig6, fig7, train_all
 from .paths import query_images, sequence_scores
 from .result import ExperimentResult
 from .snapshots import Snapshots, attention_snapshots
@@ -27,13 +26,9 @@ __all__ = [
     "Snapshots",
     "attention_snapshots",
     "describe",
-    "fig1",
     "fig10",
     "fig2",
     "fig3",
-    "fig4",
-    "fig6",
-    "fig7",
     "fig8",
     "fig9",
     "list",
@@ -71,7 +66,7 @@ def _registry() -> dict[str, ModuleType]:
 
 
 def module_of(name: str) -> ModuleType:
-    """The module of an experiment, with its `run`, `TITLE` and settings.
+    """The module of an experiment, or its row in a table of them: with `run`, `TITLE` and more.
 
     Raises
     ------
@@ -204,8 +199,5 @@ def load(name: str, folder="book/results") -> ExperimentResult | NetworkResult |
     (0,)
     """
     chosen = module_of(name)
-    if "out" not in parameters(name):
-        return ExperimentResult.load(Path(folder) / f"{name}.npz")
-    kind = getattr(chosen, "RESULT", NetworkResult)
-    suffix = getattr(kind, "SUFFIX", ".json")
-    return kind.load(Path(folder) / f"{name}{suffix}", chosen.claims)
+    kind = getattr(chosen, "RESULT", ExperimentResult)
+    return kind.load(Path(folder) / f"{name}{kind.SUFFIX}", getattr(chosen, "claims", None))

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import ClassVar
 
-from .._files import FORMAT, read_text, write_text
 from ..checks import CheckTable
-from ..errors import FileFormatError
-from .cosines import Cosines
-from .directions import random_mean_abs
-
-KIND = "token cosines"
-STORED = ("name", "title", "sizes", "dimension", "common", "settings", "substitutes", "provenance")
+from .cosines import Cosines, random_mean_abs
+from .result import JsonResult
 
 
 @dataclass(frozen=True, eq=False)
-class CosineResult:
+class CosineResult(JsonResult):
     """Cosines of token embeddings on several corpora.
 
     Attributes
@@ -47,6 +40,11 @@ class CosineResult:
     >>> sorted(result.cosines)
     ['NLI', 'toxic']
     """
+
+    KIND = "token cosines"
+    STORED: ClassVar = (
+        "name", "title", "sizes", "dimension", "common", "settings", "substitutes", "provenance",
+    )  # fmt: skip
 
     name: str
     title: str
@@ -82,52 +80,30 @@ class CosineResult:
         }
         return pandas.DataFrame.from_dict(rows, orient="index")
 
-    def save(self, path) -> Path:
-        """Write all but the claims as json, atomically; a reader judges anew.
-
-        Raises
-        ------
-        MissingFileError, FileAccessError
-        """
-        stored = {key: getattr(self, key) for key in STORED}
-        stored |= {"kind": KIND, "format": FORMAT}
-        stored["cosines"] = {
-            corpus: {kind: each.to_json() for kind, each in kinds.items()}
-            for corpus, kinds in self.cosines.items()
-        }
-        return write_text(path, json.dumps(stored, allow_nan=False) + "\n")
-
-    @classmethod
-    def load(cls, path, claims: Callable) -> CosineResult:
-        """Read a file written by `save`; `claims` makes the CheckTable from cosines and dimension.
-
-        Raises
-        ------
-        MissingFileError, FileFormatError
-        """
-        text = read_text(path)
-        try:
-            stored = json.loads(text)
-            if stored["kind"] != KIND or stored["format"] != FORMAT:
-                raise ValueError(f"kind {stored['kind']!r}, format {stored['format']!r}")
-            cosines = {
-                corpus: {kind: Cosines.from_json(each) for kind, each in kinds.items()}
-                for corpus, kinds in stored["cosines"].items()
+    def packed(self) -> dict:
+        """The histograms as json holds them."""
+        return {
+            "cosines": {
+                corpus: {kind: each.to_json() for kind, each in kinds.items()}
+                for corpus, kinds in self.cosines.items()
             }
-            fields = {key: stored[key] for key in STORED}
-            fields["substitutes"] = tuple(fields["substitutes"])
-            return cls(cosines=cosines, claims=claims(cosines, stored["dimension"]), **fields)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            raise FileFormatError(
-                str(path),
-                expected=f"the result of {KIND}, format {FORMAT}",
-                got=f"{type(error).__name__}: {error}"[:200],
-                remedy="run the experiment again and save",
-            ) from None
+        }
+
+    @staticmethod
+    def unpacked(stored: dict) -> dict:
+        """The inverse of `packed`, and substitutes as a tuple."""
+        cosines = {
+            corpus: {kind: Cosines.from_json(each) for kind, each in kinds.items()}
+            for corpus, kinds in stored["cosines"].items()
+        }
+        return {"cosines": cosines, "substitutes": tuple(stored["substitutes"])}
+
+    def judge(self, claims) -> CheckTable:
+        """The claims on these cosines in this dimension."""
+        return claims(self.cosines, self.dimension)
 
     def __repr__(self) -> str:
-        held = sum(check.holds for check in self.claims)
-        lines = [f"{self.title}: {held} of {len(self.claims)} claims hold"]
+        lines = [f"{self.title}: {self.verdict}"]
         lines += [f"  {words}" for words in self.substitutes]
         for corpus, kinds in self.cosines.items():
             text, sizes = kinds["text"], self.sizes[corpus]

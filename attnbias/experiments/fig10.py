@@ -15,8 +15,7 @@ from ..nets.data.minilm import load_minilm_sample
 from ..nets.data.text import TextSet, load_nli, load_toxic
 from ..nets.text import load_encoder, load_tokenizer
 from .cosine_result import CosineResult
-from .cosines import Cosines, pair_cosines, unit_rows
-from .directions import random_within
+from .cosines import Cosines, pair_cosines, random_within, unit_rows
 
 TITLE = "Figure 10: cosines between token embeddings"
 TEXT = "Appendix C.3, text on Fig. 10"

@@ -8,16 +8,20 @@ import numpy as np
 import torch
 
 from .._validate import require_number, short
+from ..checks import Check, CheckTable
 from ..data import Dataset, make_bad_start
+from ..dynamics.rates import fit_rate
 from ..dynamics.trace import Trace
 from ..errors import DtypeError, RangeError
 from ..geometry.svm import solve_w_svm
 from ..rules import GD, NGD, Rule
-from .fig8_claims import claims, scale_label
+from .claims import span
 from .result import ExperimentResult, make_result
 from .runs import require_common, run_all
 
 TITLE = "Figure 8: GD and NGD from a bad start"
+TEXT = "Appendix C.1, text on Fig. 8"
+ESTIMATE = "estimate: gradient along z_1"
 SCALES = (0.1, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 DENSE = 2000  # every step up to here is recorded
 
@@ -135,3 +139,143 @@ def steps_to_half(trace: Trace) -> float:
     """
     past = np.flatnonzero(trace.gaps[:, 0] > 0)
     return float(trace.step[past[0]]) if past.size else math.inf
+
+
+def scale_label(rule: str, scale: float) -> str:
+    """How a result's traces are labelled, such as "GD, R = 4"."""
+    return f"{rule}, R = {scale:g}"
+
+
+def claims(traces: dict, settings: dict, measures: dict) -> CheckTable:
+    """The text's claims on Fig. 8 over the worst scale R = |W_0|, and ours on the time it takes.
+
+    Parameters
+    ----------
+    traces : dict of str to sequence of Trace
+        By the labels of `fig8.run`.
+    settings, measures : dict
+        Those of an ExperimentResult of `fig8.run`.
+
+    Returns
+    -------
+    CheckTable
+        Provenance [a] marks what the text says, in numbers that are ours: to converge is to
+        be within 0.01 of 1 in cosine from starts of norm 1 at most ("a small enough norm");
+        to minimise the loss is (L - L*) / L* of 0.01 at most.
+    """
+    scales = np.array(measures["scale"])
+    gd, ngd = ([traces[scale_label(rule, scale)][0] for scale in scales] for rule in ("GD", "NGD"))
+    return CheckTable(
+        (
+            *_start_claims(gd, scales),
+            *_convergence_claims(gd, scales, settings["steps"]),
+            *_time_claims(scales, settings, measures),
+            Check(
+                "NGD converges to W_mm from every start: largest 1 - cosine at the end",
+                max(float(run.W_alignment_error[-1]) for run in ngd), 0.01,
+                source="Theorem 1", provenance="d",
+            ),
+        )
+    )  # fmt: skip
+
+
+def _start_claims(runs, scales):
+    gaps = np.array([run.gaps[0] for run in runs])
+    log_first, log_second = -np.logaddexp(0.0, -gaps[:, 0]), -np.logaddexp(0.0, -gaps[:, 1])
+    fall = np.diff(np.array([run.log_grad_norm[0] for run in runs])) / np.diff(scales)
+    return (
+        Check(
+            "W_0 violates the constraint of sequence 1: largest logit gap at the start",
+            *(float(gaps[:, 0].max()), 0.0, "<=", TEXT, "a"),
+        ),
+        Check(
+            "its optimal token has less than half of the attention: largest softmax at the start",
+            *(float(np.exp(log_first.max())), 0.5, "<=", TEXT, "a"),
+        ),
+        Check(
+            "sequence 2 behaves the opposite way: smallest softmax at the start",
+            *(float(np.exp(log_second.min())), 0.5, ">=", TEXT, "a"),
+        ),
+        Check(
+            "scaled up, W_0 saturates the wrong token: "
+            "log softmax of sequence 1 is at most -R / sqrt 2, largest excess",
+            # the gap is a product of floats: a few roundings of a number up to R
+            *(float((log_first + scales / math.sqrt(2)).max()), 0.0, "<=", TEXT, "a"),
+            rounding=1e-14 * float(scales.max()),
+        ),
+        Check(
+            "a stationary direction: slope of log |grad L| in R, between the last two scales",
+            *(float(fall[-1]), -0.5, "<=", TEXT, "a"),
+            reason="-1/sqrt 2 in the limit",
+        ),
+    )
+
+
+def _convergence_claims(runs, scales, steps):
+    small = [run for run, scale in zip(runs, scales, strict=True) if scale <= 1]
+    window = (steps // 10, steps)
+    powers = [-fit_rate(run.step, run.W_alignment_error, window).exponent for run in runs]
+    floor = float(runs[0].loss[0] - runs[0].loss_gap[0])
+    ends = [float(run.W_alignment_error[-1]) for run in runs]
+    return (
+        Check(
+            "GD converges to W_mm from starts of norm at most 1: largest 1 - cosine at the end",
+            *(max(ends[: len(small)], default=math.nan), 0.01, "<=", TEXT, "a", bool(small)),
+            reason="" if small else "no such start among the scales",
+        ),
+        Check(
+            "from every start 1 - cosine is still falling at the end: smallest p of t^-p, "
+            f"steps {window[0]} to {window[1]}",
+            *(min(powers), 0.05, ">=", "Theorem 6", "d"),
+            reason=f"1 - cosine at the end is {span(ends)}",
+        ),
+        Check(
+            "GD's attention ends on the optimal tokens: smallest softmax at the end",
+            *(min(_last_softmax(run) for run in runs), 0.9, ">=", TEXT, "a"),
+        ),
+        Check(
+            "GD minimises the train loss: largest (L - L*) / L* at the end",
+            *(max(float(run.loss_gap[-1]) for run in runs) / floor, 0.01, "<=", TEXT, "a"),
+        ),
+    )
+
+
+def _last_softmax(run) -> float:
+    return float(np.exp(-np.logaddexp(0.0, -run.gaps[-1].min())))
+
+
+def _time_claims(scales, settings, measures):
+    """How long sequence 1 stays on the wrong token: e^(R / sqrt 2) for GD, R / (2 eta) for NGD.
+
+    There -grad L is nearly p_1 z_1 / 2 with p_1 ~ e^g and |z_1|^2 = 2, and the gap g rises from
+    -R / sqrt 2 to 0: by sqrt 2 eta a step under NGD, in a time of order e^-g(0) under GD.
+    """
+    last = scales[-2:]
+    gd, ngd = (np.array(measures[f"{rule}, steps to one half"][-2:]) for rule in ("GD", "NGD"))
+    between = f"from R = {last[0]:g} to {last[1]:g}"
+    reached = {"GD": bool(np.isfinite(gd).all()), "NGD": bool(np.isfinite(ngd).all())}
+    wide = float(last[1] - last[0])
+    with np.errstate(invalid="ignore"):
+        power = float(np.diff(np.log(gd))[0]) / wide
+        pace = float(np.diff(ngd)[0]) / wide * 2 * settings["ngd_step_size"]
+    never = "sequence 1 does not get past one half within the run"
+    return (
+        Check(
+            "GD's steps until sequence 1 passes one half grow as e^(R / sqrt 2): "
+            f"growth of their log by R, {between}, off 1/sqrt 2 by",
+            *(abs(power - math.sqrt(0.5)), 0.1, "<=", ESTIMATE, "d"),
+            applicable=reached["GD"],
+            reason=f"{_listed(measures, 'GD')} steps" if reached["GD"] else never,
+        ),
+        Check(
+            "NGD's grow as R / (2 eta), linearly: "
+            f"growth by R over 1 / (2 eta), {between}, off 1 by",
+            *(abs(pace - 1), 0.1, "<=", ESTIMATE, "d"),
+            applicable=reached["NGD"],
+            reason=f"{_listed(measures, 'NGD')} steps" if reached["NGD"] else never,
+        ),
+    )
+
+
+def _listed(measures, rule: str) -> str:
+    return ", ".join(f"{steps:g}" for steps in measures[f"{rule}, steps to one half"])

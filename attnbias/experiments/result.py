@@ -1,29 +1,50 @@
-"""What an experiment gives: traces by rule and seed, settings, measures and claims."""
+"""What an experiment gives: its claims, and traces, a table, or numbers in a json file."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 
-from .._files import read_npz, write_npz
+from .._files import FORMAT, read_npz, read_text, write_npz, write_text
 from .._provenance import provenance
 from .._validate import require_number
 from ..checks import Check, CheckTable
 from ..dynamics.rates import fit_rate
 from ..dynamics.trace import SERIES, TABLES, Trace
 from ..errors import FileFormatError
+from ..sweeps.parquet import read_table, write_table
+
+if TYPE_CHECKING:
+    import pandas
 
 _ARRAYS = ("step", *SERIES, "u")
 
 
+class Result:
+    """What all results share: claims, and how they are told. A subclass is read from its file by
+    `load(path, claims)`, where `claims` is the experiment's own function.
+    """
+
+    SUFFIX: ClassVar[str]
+    claims: CheckTable
+
+    @property
+    def verdict(self) -> str:
+        """How many of the claims hold, in words."""
+        held = sum(check.holds for check in self.claims)
+        return f"{held} of {len(self.claims)} claims hold"
+
+
 @dataclass(frozen=True, eq=False)
-class ExperimentResult:
+class ExperimentResult(Result):
     """Runs of several rules on several seeds, and what they say about the paper's claims.
 
     Attributes
@@ -50,6 +71,8 @@ class ExperimentResult:
     >>> result.last_decade
     (100, 1000)
     """
+
+    SUFFIX = ".npz"
 
     name: str
     title: str
@@ -131,8 +154,8 @@ class ExperimentResult:
         return write_npz(path, arrays, header)
 
     @classmethod
-    def load(cls, path) -> ExperimentResult:
-        """Read a file written by `save`.
+    def load(cls, path, claims: Callable | None = None) -> ExperimentResult:
+        """Read a file written by `save`, which holds the claims as well.
 
         Raises
         ------
@@ -163,15 +186,109 @@ class ExperimentResult:
             ) from None
 
     def __repr__(self) -> str:
-        held = sum(check.holds for check in self.claims)
-        steps = self.settings.get("steps", "?")
-        count = len(self.seeds)
+        steps, count = self.settings.get("steps", "?"), len(self.seeds)
         lines = [f"{self.title}: {count} seed{'s' if count > 1 else ''}, {steps} steps, "
-                 f"{held} of {len(self.claims)} claims hold"]  # fmt: skip
+                 f"{self.verdict}"]  # fmt: skip
         for label, traces in self.traces.items():
             errors = [trace.W_alignment_error[-1] for trace in traces]
             lines.append(f"  {label}: 1 - cosine {np.median(errors):.3g} at the last step")
         return "\n".join(lines)
+
+
+class JsonResult(Result):
+    """A result in a json file: all but the claims, which a reader judges anew."""
+
+    SUFFIX = ".json"
+    KIND: ClassVar[str]
+    STORED: ClassVar[tuple[str, ...]]  # what json holds as it is
+
+    def packed(self) -> dict[str, Any]:
+        """The other parts as json holds them."""
+        raise NotImplementedError
+
+    @staticmethod
+    def unpacked(stored: dict) -> dict[str, Any]:
+        """The inverse of `packed`; it may raise whatever a foreign file makes it raise."""
+        raise NotImplementedError
+
+    def judge(self, claims: Callable) -> CheckTable:
+        """The claims of the experiment on what was read."""
+        raise NotImplementedError
+
+    def save(self, path) -> Path:
+        """Write all but the claims as json, atomically; a reader judges anew.
+
+        Raises
+        ------
+        MissingFileError, FileAccessError
+        """
+        stored = {key: getattr(self, key) for key in self.STORED}
+        stored |= {"kind": self.KIND, "format": FORMAT} | self.packed()
+        return write_text(path, json.dumps(stored, allow_nan=False) + "\n")
+
+    @classmethod
+    def load(cls, path, claims: Callable):
+        """Read a file written by `save`; `claims` makes the CheckTable.
+
+        Raises
+        ------
+        MissingFileError, FileFormatError
+        """
+        text = read_text(path)
+        try:
+            stored = json.loads(text)
+            if (stored["kind"], stored["format"]) != (cls.KIND, FORMAT):
+                raise ValueError(f"kind {stored['kind']!r}, format {stored['format']!r}")
+            fields = {key: stored[key] for key in cls.STORED} | cls.unpacked(stored)
+            read = cls(**fields, claims=CheckTable(()))
+            return dataclasses.replace(read, claims=read.judge(claims))
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            raise FileFormatError(
+                str(path),
+                expected=f"the result of {cls.KIND}, format {FORMAT}",
+                got=f"{type(error).__name__}: {error}"[:200],
+                remedy="run the experiment again and save",
+            ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class TableResult(Result):
+    """A table, a row a run or an instance, with its settings and where it comes from.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+    settings : dict
+    claims : CheckTable
+    provenance : list of dict
+    """
+
+    SUFFIX = ".parquet"
+
+    table: pandas.DataFrame
+    settings: dict
+    claims: CheckTable
+    provenance: list = field(default_factory=list)
+
+    def save(self, path) -> Path:
+        """Write table, settings and provenance to a Parquet file, atomically.
+
+        Raises
+        ------
+        MissingExtraError, MissingFileError, FileAccessError
+        """
+        return write_table(path, self.table, {"settings": self.settings, "made": self.provenance})
+
+    @classmethod
+    def load(cls, path, claims: Callable) -> TableResult:
+        """Read a file written by `save`, and judge its claims anew.
+
+        Raises
+        ------
+        MissingExtraError, MissingFileError, FileFormatError
+        """
+        table, header = read_table(path, ("settings", "made"))
+        return cls(table, header["settings"], claims(table), header["made"])
 
 
 def _weights(trace: Trace) -> dict[str, np.ndarray]:

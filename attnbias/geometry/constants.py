@@ -53,6 +53,13 @@ class Constants:
     Upsilon = max_i (gamma_{i,opt} - min gamma_i) exp(-min gamma_i) and
     upsilon = min_i (gamma_{i,opt} - max gamma_i) exp(-gamma_{i,opt}), minimum and maximum
     over non-optimal tokens. Under Assumption 2 the two extremes coincide.
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair
+    >>> constants = token_constants(make_separation_pair())
+    >>> constants.n, constants.T, constants.B, constants.phi_low
+    (1, 2, 1.0, 0.25)
     """
 
     n: int
@@ -92,7 +99,7 @@ class Constants:
     @property
     def log_A(self) -> float:
         """log of A = N' kappa / (e phi_low^2), of which M1 has the Lambert function."""
-        return math.log(self.rows) + self.log_kappa - 1 - 2 * math.log(self.phi_low)
+        return math.log(self.rows) + self.log_kappa - 1 - 2 * np.log(self.phi_low)
 
     @property
     def A(self) -> float:
@@ -102,7 +109,8 @@ class Constants:
     @property
     def Lambda(self) -> float:
         """Lambert's function of A, the constant of M1: Lambda exp(Lambda) = A."""
-        return float(lambert(self.log_A))
+        value = lambert(self.log_A)
+        return value if np.ndim(value) else float(value)
 
     @property
     def largest_step(self) -> float:
@@ -124,9 +132,9 @@ class Constants:
 
         Parameters
         ----------
-        path : float
+        path : float or array
             Sum S > 0 of step lengths since <W, W_mm> was first non-negative.
-        largest_step : float
+        largest_step : float or array
             The longest of these steps.
         offset : float
             Norm of the part of W orthogonal to W_mm at that time; 0 if W_0 = 0.
@@ -136,14 +144,37 @@ class Constants:
         Source: M1, [c], with the factor 2 B^4. Needs Assumption 2, a feasible W-SVM and
         softmax scores of optimal tokens of at least phi_low throughout.
         """
-        growth = (offset**2 + (2 * self.Lambda / self.Xi + largest_step) * path) / path**2
-        return 2 * self.B**4 / self.Xi**2 * growth
+        return row_bound(2 * self.B**2, self.Xi, self.log_A, largest_step, offset, path)
 
     def log_m1_iterations(self, step_size: float, target: float) -> float:
         """log of the NGD iterations after which M1 forces 1 - cosine <= target, from W_0 = 0."""
         log_speed = _log(2 * self.Lambda / self.Xi + step_size)
         log_factor = math.log(2) + 4 * _log(self.B) - 2 * _log(self.Xi)
         return max(0.0, log_factor + log_speed - math.log(target) - math.log(step_size))
+
+
+def row_bound(size: float, margin: float, log_A, largest_step, offset, path):
+    """M1's bound on 1 - cosine for rows z_k of norm at most `size`, whatever they are made of.
+
+    Parameters
+    ----------
+    size : float
+        Largest |z_k|; 2 B^2 in self-attention.
+    margin : float
+        Xi.
+    log_A : float or array
+        Lambda exp(Lambda) = A.
+    largest_step, offset, path : float or array
+        As in `Constants.m1_bound`.
+
+    Returns
+    -------
+    float or array
+        size^2 / (2 Xi^2) (offset^2 + (2 Lambda / Xi + largest_step) path) / path^2.
+    """
+    speed = 2 * lambert(log_A) / margin + largest_step
+    bound = size**2 / (2 * margin**2) * (offset**2 + speed * path) / path**2
+    return bound if np.ndim(bound) else float(bound)
 
 
 def token_constants(data: Dataset, u=None, *, svm=None, phi: float | None = None) -> Constants:

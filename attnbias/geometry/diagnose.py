@@ -13,7 +13,7 @@ from ..errors import DtypeError
 from .assumptions import assumption1_table, check_assumption2
 from .constants import Constants, token_constants
 from .findings import UNSOLVED, forecast, hypotheses, optimal_part, summary, svm_part
-from .guarantees import PROMISES, Promise, WeighedPromise, limits, weigh
+from .guarantees import GUARANTEES, Guarantee, JudgedGuarantee, evaluate, limits
 from .render import (
     Section,
     as_html,
@@ -21,10 +21,10 @@ from .render import (
     check_lines,
     data_lines,
     forecast_lines,
+    guarantee_lines,
     headline,
     optimal_lines,
     plain,
-    promise_lines,
     silent_lines,
     svm_lines,
 )
@@ -45,9 +45,16 @@ class Diagnosis:
     svm : SVMSolution or None
         None when the W-SVM is infeasible or was not solved.
     hypotheses : dict of Hypothesis
-    promises : tuple of WeighedPromise
+    guarantees : tuple of JudgedGuarantee
     limits : tuple of str
         What is not promised, in sentences.
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair
+    >>> report = diagnose(make_separation_pair())
+    >>> report.title, sorted(report.hypotheses)[:2]
+    ('Diagnosis of separation pair', ['assumption1', 'assumption2'])
     """
 
     summary: dict
@@ -59,7 +66,7 @@ class Diagnosis:
     constants: Constants | None
     svm: SVMSolution | None = field(repr=False)
     hypotheses: dict
-    promises: tuple[WeighedPromise, ...]
+    guarantees: tuple[JudgedGuarantee, ...]
     limits: tuple[str, ...]
 
     def sections(self) -> tuple[Section, ...]:
@@ -71,14 +78,14 @@ class Diagnosis:
             Section("Assumption 1", *self._part("assumption1", check_lines(self.assumption1))),
             Section("Assumption 2", *self._part("assumption2", check_lines(self.assumption2))),
             Section("Attention SVM", *self._part("feasible", svm_lines(self.separation))),
-            Section("What the theory promises here", "", promise_lines(self.promises)),
+            Section("What the theory promises here", "", guarantee_lines(self.guarantees)),
             *self._silent(),
             Section("NGD from W_0 = 0", "", forecast_lines(self.forecast)),
             Section("What it does not promise", "", tuple(("", s) for s in self.limits)),
         )
 
     def _silent(self) -> tuple[Section, ...]:
-        lines = silent_lines(self.promises)
+        lines = silent_lines(self.guarantees)
         return (Section("Where it is silent", "", lines),) if lines else ()
 
     def _part(self, key: str, lines: tuple) -> tuple[str, tuple]:
@@ -86,7 +93,7 @@ class Diagnosis:
 
     @property
     def title(self) -> str:
-        """The report's title."""
+        """The title that the report is printed under."""
         name = self.summary["name"]
         return f"Diagnosis of {name}" if name else "Diagnosis"
 
@@ -107,7 +114,7 @@ class Diagnosis:
                 "hypotheses": {
                     key: {"text": h.text, "holds": h.holds} for key, h in self.hypotheses.items()
                 },
-                "promises": [_promise_dict(weighed) for weighed in self.promises],
+                "guarantees": [_guarantee_dict(judged) for judged in self.guarantees],
                 "ngd_forecast": self.forecast,
                 "not_promised": self.limits,
             }
@@ -127,7 +134,7 @@ def diagnose(
     *,
     step_size: float = 0.1,
     target: float = 0.01,
-    promises: Sequence[Promise] = PROMISES,
+    guarantees: Sequence[Guarantee] = GUARANTEES,
 ) -> Diagnosis:
     """All that the theory says about these tokens, before any training.
 
@@ -141,8 +148,8 @@ def diagnose(
         NGD's step size, for the forecast of iterations.
     target : float in (0, 1)
         Alignment error 1 - cosine(W, W_mm) that the forecast is for.
-    promises : sequence of Promise
-        The statements to weigh.
+    guarantees : sequence of Guarantee
+        The statements to evaluate.
 
     Returns
     -------
@@ -154,7 +161,7 @@ def diagnose(
 
     Notes
     -----
-    Source: Definition 1, Assumptions 1 and 2, (W-SVM), and the statements that `PROMISES`
+    Source: Definition 1, Assumptions 1 and 2, (W-SVM), and the statements that `GUARANTEES`
     lists with their own sources. Cost: the W-SVM, cubic in its n (T - 1) rows.
 
     Examples
@@ -167,7 +174,7 @@ def diagnose(
     require_dataset(data)
     step_size = require_number("step_size", step_size, low=0, high=1e300, open_low=True)
     target = require_number("target", target, low=1e-300, high=1)
-    _require_promises(promises)
+    _require_guarantees(guarantees)
     optimal = optimal_part(data)
     svm, separation = None, UNSOLVED
     constants = assumption1 = assumption2 = None
@@ -187,18 +194,18 @@ def diagnose(
         constants=constants,
         svm=svm,
         hypotheses=found,
-        promises=weigh(promises, found, constants),
+        guarantees=evaluate(guarantees, found, constants),
         limits=limits(found),
     )
 
 
-def _require_promises(promises) -> None:
-    kind = isinstance(promises, list | tuple)
-    if not kind or not all(isinstance(promise, Promise) for promise in promises):
+def _require_guarantees(guarantees) -> None:
+    kind = isinstance(guarantees, list | tuple)
+    if not kind or not all(isinstance(guarantee, Guarantee) for guarantee in guarantees):
         raise DtypeError(
-            "promises",
-            expected="a list or tuple of Promise",
-            got=short(promises),
+            "guarantees",
+            expected="a list or tuple of Guarantee",
+            got=short(guarantees),
             remedy="leave it out for all of them",
         )
 
@@ -217,15 +224,15 @@ def _constants_dict(constants: Constants | None):
     return {name: getattr(constants, name) for name in names}
 
 
-def _promise_dict(weighed: WeighedPromise) -> dict:
-    promise = weighed.promise
+def _guarantee_dict(judged: JudgedGuarantee) -> dict:
+    guarantee = judged.guarantee
     return {
-        "key": promise.key,
-        "title": promise.title,
-        "applies": weighed.applies,
-        "statement": weighed.statement,
-        "provided": weighed.provided,
-        "missing": weighed.missing,
-        "source": promise.source,
-        "provenance": promise.provenance,
+        "key": guarantee.key,
+        "title": guarantee.title,
+        "applies": judged.applies,
+        "statement": judged.statement,
+        "provided": judged.provided,
+        "missing": judged.missing,
+        "source": guarantee.source,
+        "provenance": guarantee.provenance,
     }

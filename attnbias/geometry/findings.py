@@ -16,7 +16,7 @@ UNSOLVED = {"feasible": None, "message": "not solved, as the optimal tokens are 
 
 
 def summary(data: Dataset) -> dict:
-    """What was given."""
+    """Sizes, dtype and labels of the data set."""
     return {
         "name": data.name,
         "sequences": data.n,

@@ -1,6 +1,6 @@
-"""What the theory promises, as data: each promise names the hypotheses it needs.
+"""What the theory guarantees, as data: each guarantee names the hypotheses it needs.
 
-A theorem added later is one more `Promise`; `weigh` decides which apply. Texts may name
+A theorem added later is one more `Guarantee`; `evaluate` decides which apply. Texts may name
 fields of `Constants` in braces.
 """
 
@@ -15,7 +15,7 @@ from .constants import Constants
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A property of the tokens that promises may need.
+    """A property of the tokens that guarantees may need.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Hypothesis:
 
 
 @dataclass(frozen=True)
-class Promise:
+class Guarantee:
     """A statement about training and the hypotheses it needs.
 
     Parameters
@@ -59,10 +59,10 @@ class Promise:
 
 
 @dataclass(frozen=True)
-class WeighedPromise:
-    """A promise held against the hypotheses of one data set."""
+class JudgedGuarantee:
+    """A guarantee held against the hypotheses of one data set."""
 
-    promise: Promise
+    guarantee: Guarantee
     statement: str
     provided: str
     missing: tuple[str, ...]
@@ -87,8 +87,8 @@ _GLOBAL = ("optimal", "assumption1", "assumption2", "feasible")
 _START = "W_0 = 0 and {steps}"
 _GD_START = "W_0 = 0 and {gd_step_size}"
 
-PROMISES = (
-    Promise(
+GUARANTEES = (
+    Guarantee(
         "lemma3",
         "Lemma 3 (no score falls)",
         "No optimal token's softmax score ever falls under {phi_low:.3g}.",
@@ -97,7 +97,7 @@ PROMISES = (
         "c",
         _START,
     ),
-    Promise(
+    Guarantee(
         "lemma4",
         "Lemma 4 (every step helps)",
         "At every W the negative gradient has a cosine of at least {lemma4_cosine:.3g} with W_mm.",
@@ -105,7 +105,7 @@ PROMISES = (
         "Lemma 4",
         "c",
     ),
-    Promise(
+    Guarantee(
         "lemma5",
         "Lemma 5 (norm of W)",
         "NGD: the norm of W grows linearly, by {lemma4_cosine:.3g} to 1 times the step size "
@@ -114,7 +114,7 @@ PROMISES = (
         "Lemma 5, Eq. 9",
         "c",
     ),
-    Promise(
+    Guarantee(
         "theorem1",
         "Theorem 1 (rate of NGD)",
         "NGD turns towards W_mm from every small start: 1 - cosine is O((log t)^2 / t).",
@@ -123,7 +123,7 @@ PROMISES = (
         "b",
         "a small W_0 and a step size of order 1/B^2 (here {inverse_B2:.3g})",
     ),
-    Promise(
+    Guarantee(
         "m1",
         "M1 (sharper rate)",
         "1 - cosine is O(1/path length) with explicit constants: O(1/t) for NGD.",
@@ -132,7 +132,7 @@ PROMISES = (
         "c",
         _START,
     ),
-    Promise(
+    Guarantee(
         "m2",
         "M2 (squared rate)",
         "1 - cosine is O(1/path length^2): O(1/t^2) for NGD. The constant is not explicit.",
@@ -141,7 +141,7 @@ PROMISES = (
         "c",
         _START,
     ),
-    Promise(
+    Guarantee(
         "lemma1",
         "Lemma 1 (sparse attention)",
         "NGD: attention sparsifies; 1 - softmax score of the optimal token eventually falls "
@@ -151,7 +151,7 @@ PROMISES = (
         "c",
         _START,
     ),
-    Promise(
+    Guarantee(
         "theorem6",
         "Theorem 6 (GD)",
         "GD turns towards W_mm too, but 1 - cosine is only bounded by O(1/log t).",
@@ -160,7 +160,7 @@ PROMISES = (
         "c",
         _GD_START,
     ),
-    Promise(
+    Guarantee(
         "theorem6-strict",
         "Theorem 6 (GD, squared rate)",
         "GD: 1 - cosine is O(1/log^2 t), and no better on some data (Section 3.3).",
@@ -169,7 +169,7 @@ PROMISES = (
         "c",
         _GD_START,
     ),
-    Promise(
+    Guarantee(
         "theorem7",
         "Theorem 7 (Polyak)",
         "Polyak steps: 1 - cosine is O(1/t), and O(1/t^2) under strict complementarity.",
@@ -178,7 +178,7 @@ PROMISES = (
         "c",
         "W_0 = 0 and no cap on the step; a cap turns Polyak into GD once it binds",
     ),
-    Promise(
+    Guarantee(
         "along-a-run",
         "M1 along a run",
         "A run whose optimal softmax scores stay above some phi > 0 obeys M1 with that phi, "
@@ -188,7 +188,7 @@ PROMISES = (
         "c",
         "scores read off the run's own trace, at every iteration",
     ),
-    Promise(
+    Guarantee(
         "m3",
         "M3 (no faster)",
         "No faster than 1/path length^2 if W_0 has a part outside the span of the constraints.",
@@ -235,26 +235,28 @@ LIMITS = (
 )
 
 
-def weigh(promises, hypotheses: dict, constants: Constants | None) -> tuple[WeighedPromise, ...]:
-    """Hold each promise against the hypotheses, and fill in the constants.
+def evaluate(
+    guarantees, hypotheses: dict, constants: Constants | None
+) -> tuple[JudgedGuarantee, ...]:
+    """Hold each guarantee against the hypotheses, and fill in the constants.
 
     Raises
     ------
     RangeError
-        When a promise needs a hypothesis that is not among those given.
+        When a guarantee needs a hypothesis that is not among those given.
     """
-    for promise in promises:
-        for key in promise.needs:
-            require_choice(f"a need of {promise.title}", key, hypotheses)
-    values = promise_values(constants)
+    for guarantee in guarantees:
+        for key in guarantee.needs:
+            require_choice(f"a need of {guarantee.title}", key, hypotheses)
+    values = guarantee_values(constants)
     return tuple(
-        WeighedPromise(
-            promise,
-            promise.statement.format_map(values),
-            promise.provided.format_map(values),
-            _missing(promise.needs, hypotheses),
+        JudgedGuarantee(
+            guarantee,
+            guarantee.statement.format_map(values),
+            guarantee.provided.format_map(values),
+            _missing(guarantee.needs, hypotheses),
         )
-        for promise in promises
+        for guarantee in guarantees
     )
 
 
@@ -291,7 +293,7 @@ class _Unknown:
         return "?"
 
 
-def promise_values(constants: Constants | None) -> dict:
+def guarantee_values(constants: Constants | None) -> dict:
     """Numbers that texts may name; those that need Xi are absent without W_mm."""
     if constants is None:
         return _Values()

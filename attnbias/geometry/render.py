@@ -23,6 +23,11 @@ class Section:
     title, verdict : str
     lines : tuple of (label, text)
         A line without label is a bullet point.
+
+    Examples
+    --------
+    >>> Section("Data", "holds", (("sequences", "10"),)).title
+    'Data'
     """
 
     title: str
@@ -221,24 +226,24 @@ def svm_lines(part: dict) -> tuple:
     )
 
 
-def promise_lines(promises) -> tuple:
-    """The promises that apply, in full."""
+def guarantee_lines(guarantees) -> tuple:
+    """The guarantees that apply, in full."""
     lines = [
-        f"{w.promise.title}: {w.statement}"
+        f"{w.guarantee.title}: {w.statement}"
         + (f" Given {w.provided}." if w.provided else "")
-        + f" [{w.promise.provenance}]"
-        for w in promises
+        + f" [{w.guarantee.provenance}]"
+        for w in guarantees
         if w.applies
     ]
     return tuple(("", line) for line in lines or ["Nothing."])
 
 
-def silent_lines(promises) -> tuple:
-    """The promises that don't apply, gathered by the hypotheses they miss."""
+def silent_lines(guarantees) -> tuple:
+    """The guarantees that don't apply, gathered by the hypotheses they miss."""
     groups: dict[tuple, list[str]] = {}
-    for weighed in promises:
-        if not weighed.applies:
-            groups.setdefault(weighed.missing, []).append(weighed.promise.title)
+    for judged in guarantees:
+        if not judged.applies:
+            groups.setdefault(judged.missing, []).append(judged.guarantee.title)
     lines = []
     for missing, titles in groups.items():
         names = ", ".join(NAMES.get(key, key) for key in missing)

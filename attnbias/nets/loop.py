@@ -211,7 +211,8 @@ class _Run:
         size = getattr(optimizer, "last_step_size", None)
         if size is None:
             size = torch.as_tensor(optimizer.param_groups[0]["lr"])
-        return norm.to(torch.float32), size.to(norm.device, torch.float32)
+        device = self.accelerator.device
+        return norm.to(device, torch.float32), size.to(device, torch.float32)
 
     def _rows_of_step(self) -> np.ndarray:
         epoch, place = divmod(self.step, self.per_epoch)

@@ -14,7 +14,6 @@ import torch.distributed as dist
 from .._validate import require_number, short
 from ..errors import DtypeError, ShapeError
 from ..rules import INFINITE, NGD, Polyak
-from ._scalars import choose, least, scalar
 from ._steps import Steps
 
 
@@ -36,9 +35,7 @@ class SNGD(Steps):
         Cap on eta = lr / |g|.
     nonfinite : {"raise", "skip"}
         What a norm that is NaN or infinite does. "raise": an error, with the parameters as
-        they were before the step. A GPU is not waited for: the parameters stay as they were
-        from the bad step on, and the error comes in a later `step`, in `check` or in
-        `state_dict`. "skip": the step is left out and counted in `skipped`.
+        they were before the step. "skip": the step is left out and counted in `skipped`.
     process_group : ProcessGroup, None or False
         For `SPS`; here nothing is exchanged, since gradients that DistributedDataParallel has
         averaged have the norm of the whole batch.
@@ -46,7 +43,7 @@ class SNGD(Steps):
     Attributes
     ----------
     last_step_size, last_grad_norm : torch.Tensor
-        eta of the first group and |g| of the last step, 0-dim, on the gradient's device.
+        eta of the first group and |g| of the last step, 0-dim.
     skipped : int
         Steps left out.
 
@@ -58,9 +55,9 @@ class SNGD(Steps):
     -----
     Source: Section 2 for the rule; momentum and decay are [d]. A gradient of zero gives no
     step. Parameters without a gradient stay, as with torch's optimizers. Of sharded gradients
-    those of fully_shard (DTensor) give the global norm, flat shards do not. Under a GradScaler
-    the norm is the unscaled one, and a step that overflowed is the scaler's to count. A sparse
-    gradient is made dense with momentum, and on a GPU.
+    those of fully_shard (DTensor) give the global norm, flat shards do not. A GradScaler unscales
+    the gradients before the step, and leaves out and counts one that overflowed. The norm is read
+    on the host, so a step waits for a GPU once.
 
     Examples
     --------
@@ -88,9 +85,9 @@ class SNGD(Steps):
         rule = NGD(1.0, max_step=max_step)
         super().__init__(params, rule, lr, momentum, weight_decay, nonfinite, process_group)
 
-    def _log_sizes(self, log_gap, log_norm, log_lrs: list) -> list:
-        rules = [dataclasses.replace(self.rule, log_scale=log_lr) for log_lr in log_lrs]
-        return [rule.log_step_size(log_gap, log_norm) for rule in rules]
+    def _log_sizes(self, log_gap: float, log_norm: float, log_lrs: list[float]) -> list[float]:
+        log_size = self.rule.power_law(log_gap, log_norm)
+        return [min(log_size + log_lr, self.rule.log_max_step) for log_lr in log_lrs]
 
 
 class SPS(Steps):
@@ -171,20 +168,25 @@ class SPS(Steps):
         self.loss_floor, self.log_growth = loss_floor, _growth(smoothing, steps_per_epoch)
         super().__init__(params, rule, lr, momentum, weight_decay, nonfinite, process_group)
 
-    def _loss(self, loss, number, home: torch.device):
-        return number(_mean(_one_number(loss), self.process_group, home))
+    def _loss(self, loss) -> float:
+        value = _one_number(loss)
+        if self.process_group is False or not (dist.is_available() and dist.is_initialized()):
+            return value
+        first = next(p for group in self.param_groups for p in group["params"])
+        total = torch.tensor(value, dtype=torch.float64, device=first.device)
+        dist.all_reduce(total, group=self.process_group)
+        return float(total) / dist.get_world_size(self.process_group)
 
-    def _log_sizes(self, log_gap, log_norm, log_lrs: list) -> list:
+    def _log_sizes(self, log_gap: float, log_norm: float, log_lrs: list[float]) -> list[float]:
         log_size = self.rule.log_step_size(log_gap, log_norm)
         if self.log_growth is not None:
-            log_size = least(log_size, self._last_log_size + self.log_growth)
-            self._next_log_size = choose(log_norm > -math.inf, log_size, -math.inf)
+            log_size = min(log_size, self._last_log_size + self.log_growth)
+        self._next_log_size = log_size if log_norm > -math.inf else -math.inf
         return [log_size + log_lr for log_lr in log_lrs]
 
-    def _learn(self, still) -> None:
-        if self.log_growth is not None:
-            kept = still | (self._next_log_size == -math.inf)
-            self._last_log_size = choose(kept, self._last_log_size, self._next_log_size)
+    def _learn(self) -> None:
+        if self.log_growth is not None and self._next_log_size > -math.inf:
+            self._last_log_size = self._next_log_size
 
 
 def _growth(smoothing, steps_per_epoch) -> float | None:
@@ -203,8 +205,8 @@ def _growth(smoothing, steps_per_epoch) -> float | None:
     return math.log(tau) / steps
 
 
-def _one_number(loss):
-    """The loss, detached; a tensor of one number or a float."""
+def _one_number(loss) -> float:
+    """The loss as a float."""
     if isinstance(loss, torch.Tensor) and not loss.is_complex():
         if loss.numel() != 1:
             raise ShapeError(
@@ -213,7 +215,7 @@ def _one_number(loss):
                 got=f"shape {tuple(loss.shape)}",
                 remedy="reduce it as for its gradients, for example loss.mean()",
             )
-        return loss.detach()
+        return float(loss)
     if not isinstance(loss, numbers.Real):
         raise DtypeError(
             "loss",
@@ -221,13 +223,4 @@ def _one_number(loss):
             got=short(loss),
             remedy="call step(loss=loss), or step(closure) with a closure that returns it",
         )
-    return loss
-
-
-def _mean(loss, group, home: torch.device):
-    """The loss averaged over the processes that share the batch."""
-    if group is False or not (dist.is_available() and dist.is_initialized()):
-        return loss
-    total = scalar(loss, home).clone()
-    dist.all_reduce(total, group=group)
-    return total / dist.get_world_size(group)
+    return float(loss)

@@ -1,8 +1,9 @@
 """BERT encoders, their tokenizers, and a classifier with a new head on top.
 
 Weights come from safetensors files alone, code from `transformers` alone. Four sources:
-"huggingface" (bert-base-uncased), "packages" (MiniLM, a smaller BERT), "tiny" (random weights,
-real vocabulary, no file to fetch), or a folder with config.json, model.safetensors and a tokenizer.
+"huggingface" (bert-base-uncased), "tiny" (random weights, real vocabulary, no file to fetch), a
+folder with config.json, model.safetensors and a tokenizer, or "packages", the folder with MiniLM, a
+smaller BERT, that `scripts/fetch_packages.py` has made.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class TextClassifier(nn.Module):
 
 
 def load_classifier(
-    classes: int, source="huggingface", *, seed: int = 0, dropout: float | None = None, cache=None
+    classes: int, source="huggingface", *, seed: int = 0, dropout: float | None = None
 ) -> TextClassifier:
     """An encoder of the source with a new head.
 
@@ -87,8 +88,6 @@ def load_classifier(
         Of the head's weights, and of all weights of "tiny".
     dropout : float, optional
         In [0, 1), throughout; None keeps the encoder's own, 0.1 for all three words.
-    cache : path, optional
-        Folder for fetched packages.
 
     Returns
     -------
@@ -110,19 +109,19 @@ def load_classifier(
     torch.Size([1, 3])
     """
     classes = require_int("classes", classes, low=2)
-    encoder = load_encoder(source, seed=seed, dropout=dropout, cache=cache)
+    encoder = load_encoder(source, seed=seed, dropout=dropout)
     rate = getattr(encoder.config, "classifier_dropout", None)
     rate = encoder.config.hidden_dropout_prob if rate is None else rate
     rate = rate if dropout is None else float(dropout)
     return TextClassifier(encoder, classes, dropout=rate, seed=seed)
 
 
-def load_encoder(source="huggingface", *, seed: int = 0, dropout: float | None = None, cache=None):
+def load_encoder(source="huggingface", *, seed: int = 0, dropout: float | None = None):
     """The BERT encoder of a source, in float32 on the CPU.
 
     Parameters
     ----------
-    source, seed, dropout, cache
+    source, seed, dropout
         As in `load_classifier`; only "tiny" uses the seed.
 
     Returns
@@ -151,7 +150,7 @@ def load_encoder(source="huggingface", *, seed: int = 0, dropout: float | None =
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):
             torch.default_generator.manual_seed(seed)
             return transformers.BertModel(config).train()
-    name, local = name_or_folder(source, cache, (CONFIG, WEIGHTS))
+    name, local = name_or_folder(source, (CONFIG, WEIGHTS))
     options = dict(use_safetensors=True, local_files_only=local, dtype=torch.float32)
     with torch.random.fork_rng(devices=[]), reading(name, transformers):
         encoder, report = transformers.BertModel.from_pretrained(
@@ -161,12 +160,12 @@ def load_encoder(source="huggingface", *, seed: int = 0, dropout: float | None =
     return encoder.train()
 
 
-def load_tokenizer(source="huggingface", *, cache=None):
+def load_tokenizer(source="huggingface"):
     """The tokenizer of a source.
 
     Parameters
     ----------
-    source, cache
+    source
         As in `load_classifier`. "tiny" has the uncased vocabulary of bert-base-uncased.
 
     Returns
@@ -186,7 +185,7 @@ def load_tokenizer(source="huggingface", *, cache=None):
     transformers = need("transformers")
     if source == "tiny":
         return _bundled_tokenizer(transformers)
-    name, local = name_or_folder(source, cache, (CONFIG, WORDS))
+    name, local = name_or_folder(source, (CONFIG, WORDS))
     with reading(name, transformers):
         return transformers.AutoTokenizer.from_pretrained(
             name, local_files_only=local, trust_remote_code=False, use_fast=True

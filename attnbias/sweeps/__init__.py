@@ -1,10 +1,10 @@
 """Many runs in one call: a grid of data, rules and settings, and one table of what came of it."""
 
 from .config import read_config
-from .grid import read_grid
+from .grid import Grid, read_grid
 from .models import MODELS
 from .planning import Plan, plan
 from .run import sweep
 from .store import load
 
-__all__ = ["MODELS", "Plan", "load", "plan", "read_config", "read_grid", "sweep"]
+__all__ = ["MODELS", "Grid", "Plan", "load", "plan", "read_config", "read_grid", "sweep"]

@@ -82,7 +82,7 @@ class Training:
 
     @property
     def wanted(self) -> np.ndarray:
-        """As `record_rows`."""
+        """The rows to record, as `record_rows` gives them."""
         return record_rows(self.record, self.steps)
 
 
@@ -95,6 +95,13 @@ class Grid:
     points : tuple of Point
     training : Training
         Run p S + s has point p and setting s of S.
+
+    Examples
+    --------
+    >>> grid = read_grid({"data": {"model": "example1", "seed": range(3)}, "rule": "NGD(0.1)",
+    ...                   "steps": 100})
+    >>> grid.runs, grid.training.steps
+    (3, 100)
     """
 
     points: tuple[Point, ...]

@@ -14,7 +14,7 @@ from ..dynamics.collect import finished, fixed_series, matrix_series
 from ..dynamics.cost import iteration_cost
 from ..dynamics.problem import Problem
 from ..dynamics.shared import SharedRuns
-from ..dynamics.starts import small_start, start_against
+from ..dynamics.starts import adversarial_init, small_start
 from ..dynamics.subnormal import subnormals_as_zero
 from ..dynamics.trace import Trace
 from ..dynamics.train import STATUS, chunks, train
@@ -108,7 +108,7 @@ def start_of(data: Dataset, svm: SVMSolution, setting: Setting, seed: int) -> to
     if setting.W0_norm == 0:
         return torch.zeros(data.d, data.d, dtype=torch.float64)
     if setting.start == "against":
-        return start_against(svm, setting.W0_norm)
+        return adversarial_init(svm, setting.W0_norm)
     return small_start(data.d, setting.W0_norm, seed)
 
 

@@ -12,19 +12,15 @@ from .joint.theorem4 import (
     check_theorem10,
 )
 from .order import check_order
-from .run import Run
-from .sharper.degenerate import check_degenerate_rate
-from .sharper.feasible import check_assumption1_feasible
-from .sharper.m1 import check_m1
-from .sharper.m2 import check_m2
-from .sharper.m3 import check_m3
-from .sharper.separation import check_gd_lower_bound, check_ngd_separation
-from .w.correlation import check_lemma4, check_lemma5
-from .w.gap_sets import lemma7_sets
-from .w.gradient_bounds import check_gradient_bounds
+from .run import TraceView
+from .sharper.fast_rate import check_degenerate_rate, check_fast_rate
+from .sharper.lower_bounds import check_gd_lower_bound, check_ngd_separation, check_rate_lower_bound
+from .sharper.rate import check_rate
+from .w.assumption1 import check_assumption1_feasible, check_lemma6
+from .w.gap_sets import GapSets, lemma7_sets
+from .w.gradient import check_gradient_bounds, check_lemma4, check_lemma5
 from .w.lemma2 import check_lemma2
 from .w.lemma3 import check_lemma3
-from .w.lemma6 import check_lemma6
 from .w.lemma7 import check_lemma7
 from .w.sparsification import check_lemma1, check_lemma8
 from .w.theorem1 import check_theorem1, check_theorem5
@@ -32,7 +28,8 @@ from .w.theorem6 import check_theorem6
 from .w.theorem7 import check_polyak_sandwich, check_theorem7
 
 __all__ = [
-    "Run",
+    "GapSets",
+    "TraceView",
     "check_assumption1_feasible",
     "check_condition1",
     "check_condition2",
@@ -54,9 +51,9 @@ __all__ = [
     "check_lemma12",
     "check_lemma13",
     "check_loss_without_decay",
-    "check_m1",
-    "check_m2",
-    "check_m3",
+    "check_rate",
+    "check_fast_rate",
+    "check_rate_lower_bound",
     "check_ngd_separation",
     "check_order",
     "check_polyak_sandwich",

@@ -69,9 +69,9 @@ def check_order(
     Notes
     -----
     Source: a choice of ours, [d]. A rate that is constant leaves no room at all, since no
-    stalled value differs from a settled one there; `check_m2` asks that question. Where the rate
-    is in log t, lower-order terms count for long: under gradient descent 1 - cosine follows
-    1 / (log t + b)^2, and 1 / path_length^2 as the rate has the b in it.
+    stalled value differs from a settled one there; `check_fast_rate` asks that question. Where
+    the rate is in log t, lower-order terms count for long: under gradient descent 1 - cosine
+    follows 1 / (log t + b)^2, and 1 / path_length^2 as the rate has the b in it.
 
     Examples
     --------

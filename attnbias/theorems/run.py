@@ -25,8 +25,8 @@ from ..errors import RangeError
 from ..geometry.constants import Constants, token_constants
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..geometry.tokens import gap_rows, token_scores
-from .statements import SMALLEST_SCORE
-from .trace_validation import require_own_numbers, require_own_shapes, require_trace
+from .statements import SMALLEST_SOFTMAX
+from .trace_validation import require_same_data, require_same_shapes, require_trace
 
 # Powers of L - L* and of |grad L| in a rule's step size.
 KINDS = {(0.0, 0.0): "GD", (0.0, -1.0): "NGD", (1.0, -2.0): "Polyak"}
@@ -34,7 +34,7 @@ _LARGEST = 4000  # rows N' whose Gram matrix a check will form: 128 MB
 _BLOCK = 2**22  # entries of one block of score differences
 
 
-class Run:
+class TraceView:
     """One trace beside its data and their W-SVM, with everything numpy arrays.
 
     Parameters
@@ -71,7 +71,7 @@ class Run:
     --------
     >>> from attnbias import NGD, make_separation_pair, train
     >>> data = make_separation_pair()
-    >>> run = Run(data, train(data, NGD(0.5), 100, record=[0, 10, 100]))
+    >>> run = TraceView(data, train(data, NGD(0.5), 100, record=[0, 10, 100]))
     >>> run.n, run.N, run.Xi
     (1, 1, 1.0)
     """
@@ -83,8 +83,8 @@ class Run:
         self.rows = gap_rows(data)
         self.sequence = self.rows.sequence.cpu().numpy()
         self.n, self.N = data.n, len(self.sequence)
-        require_own_shapes(data, trace, self.N)
-        require_own_numbers(data, trace, self.rows)
+        require_same_shapes(data, trace, self.N)
+        require_same_data(data, trace, self.rows)
         self.svm = resolve_svm(svm, data, self) or solve_w_svm(data)
         self.Xi = float(self.svm.margin)
         self.step, self.gaps = trace.step, trace.gaps
@@ -254,9 +254,9 @@ class Run:
         return self.W_norm * np.sqrt(np.maximum(error * (2 - error), 0.0))
 
     def constants(self, phi: float | None = None) -> Constants:
-        """Those of a fixed decoder, with phi_low = min(1/4, phi), by default the run's smallest."""
+        """The constants for a fixed decoder, phi_low = min(1/4, phi); by default the run's phi."""
         phi = float(self.trace.least_opt_score[-1]) if phi is None else phi
-        phi = max(phi, SMALLEST_SCORE)  # a score that underflowed: every bound is vacuous
+        phi = max(phi, SMALLEST_SOFTMAX)  # a score that underflowed: every bound is vacuous
         if phi not in self._constants:
             self._constants[phi] = token_constants(self.data, svm=self.svm, phi=phi)
         return self._constants[phi]
@@ -265,12 +265,12 @@ class Run:
 
     @property
     def rule(self) -> dict:
-        """Fields of the rule."""
+        """The fields of the rule that `train` kept."""
         return self.trace.meta["rule_parameters"]
 
     @property
     def step_size(self) -> float:
-        """eta of GD and NGD."""
+        """The step size eta of GD and NGD."""
         return math.exp(self.rule["log_scale"])
 
     @property

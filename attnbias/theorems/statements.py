@@ -1,8 +1,9 @@
-"""Statements before they are measured, and hypotheses that several of them share."""
+"""Statements before they are measured, hypotheses that several share, and what rounding allows."""
 
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +12,13 @@ from ..checks import Check, CheckTable
 
 # Exact runs agree with multiprecision to 1e-9 relative; what is measured is known no better.
 MEASURED = 1e-9
+EPS = float(np.finfo(float).eps)
 # What rounding leaves of |P_t| / |W_t| where W_t is along W_mm, and of 1 - cosine.
 NO_OFFSET = 1e-12
 FLOOR = NO_OFFSET**2
 # Softmax scores under this one are not recorded as numbers that bounds could use.
-SMALLEST_SCORE = 1e-300
+SMALLEST_SOFTMAX = 1e-300
+NO_STEP = "no step after the start is recorded"
 
 
 class Statement(NamedTuple):
@@ -41,7 +44,7 @@ class Statement(NamedTuple):
 
         Parameters
         ----------
-        run : Run
+        run : TraceView
         values : (R,) array
         bounds, rounding : (R,) arrays or floats
         keep : (R,) bool, optional
@@ -58,6 +61,18 @@ class Statement(NamedTuple):
             self.words, run.step[keep], np.asarray(values)[keep], bounds, self.sense,
             rounding=rounding, source=self.source, provenance=self.provenance, **rest,
         )  # fmt: skip
+
+    def later(self, run, values, bounds, **rest) -> Check:
+        """The statement at the recorded steps after the start, both sides measured to 1e-9."""
+        rest = {"rounding": MEASURED * np.abs(bounds), "empty": NO_STEP} | rest
+        return self.along(run, values, bounds, run.step > 0, **rest)
+
+    def where(self, run, values, bounds, keep, *, never: str, rounding=0.0) -> Check:
+        """The statement where `values` are finite; vacuous, saying `never`, if they never are."""
+        some = keep & np.isfinite(values)
+        if some.any():
+            return self.along(run, values, bounds, some, rounding=rounding)
+        return self.along(run, values, bounds, keep, vacuous=True, reason=never)
 
     def once(self, value, bound, *, rounding=0.0, **rest) -> Check:
         """The statement about data or a start alone: a single value beside its bound."""
@@ -76,6 +91,11 @@ class Statement(NamedTuple):
 def refused(statements, reason: str) -> CheckTable:
     """All of the statements, none of them applicable."""
     return CheckTable(statement.refused(reason) for statement in statements)
+
+
+def table(reason: str, statements, rows: Callable[..., Iterable[Check]], *given) -> CheckTable:
+    """The rows that `rows(*given)` measures; where a hypothesis fails, why none is measured."""
+    return refused(statements, reason) if reason else CheckTable(rows(*given))
 
 
 def made_by(data, maker: str, *names: str) -> bool:
@@ -101,11 +121,27 @@ def full_steps(run) -> str:
     return "not every step has the length step_size: the cap on the step size bound"
 
 
-def score_stays_up(run, phi) -> str:
+def softmax_stays_up(run, phi) -> str:
     """'' or why `phi` (None: the smallest score of the run) is no lower bound on the scores."""
     least = float(run.trace.least_opt_score[-1])
-    if not least > SMALLEST_SCORE:
-        return f"an optimal token's softmax score falls below {SMALLEST_SCORE:g}"
+    if not least > SMALLEST_SOFTMAX:
+        return f"an optimal token's softmax score falls below {SMALLEST_SOFTMAX:g}"
     if phi is not None and not least >= phi:
         return f"an optimal token's softmax score falls to {least:.3g}, under phi = {phi:.3g}"
     return ""
+
+
+def weight_rounding(run) -> np.ndarray:
+    """(R,) relative rounding of the weights p: an exponential's argument is right to EPS of it."""
+    return 64 * EPS * (1 + np.abs(run.log_scale) + np.abs(run.gaps).min(axis=1))
+
+
+def norm_rounding(run) -> float:
+    """Relative rounding of |grad L|, a root of sums that (G) bounds below, and of Xi."""
+    cancellation = (2 * run.constants().B ** 2 / run.Xi) ** 2
+    return 16 * EPS * cancellation + max(0.0, float(run.svm.duality_gap))
+
+
+def gap_rounding(run) -> np.ndarray:
+    """(R,) rounding of a logit gap: a sum of products of size |z| |W|, with |z| <= 2 B^2."""
+    return 64 * EPS * 2 * run.constants().B ** 2 * run.W_norm

@@ -22,7 +22,7 @@ def require_trace(trace) -> None:
         )  # fmt: skip
 
 
-def require_own_shapes(data: Dataset, trace: Trace, rows: int) -> None:
+def require_same_shapes(data: Dataset, trace: Trace, rows: int) -> None:
     """Refuse a trace without what checks read, or of other shapes than these data have."""
     R, gaps = len(trace.step), trace.gaps
     missing = {"loss", "steps", "rule_parameters"} - trace.meta.keys()
@@ -57,7 +57,7 @@ def require_own_shapes(data: Dataset, trace: Trace, rows: int) -> None:
         )
 
 
-def require_own_numbers(data: Dataset, trace: Trace, rows: GapRows) -> None:
+def require_same_data(data: Dataset, trace: Trace, rows: GapRows) -> None:
     """Refuse a trace of other data of the same shape, as far as its last W and u tell."""
     own = trace.u.shape == (data.d,)
     if own and trace.scores is None:

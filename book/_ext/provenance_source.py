@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,7 +101,8 @@ def badges(text: str) -> list[str]:
 
 def claim_keys() -> list[str]:
     """The keys of the ledger's claims on the paper whose provenance is a."""
-    from attnbias.ledger import SECTIONS
+    sys.path.insert(0, str(BOOK.parent))  # the ledger is the book's, and in no package
+    from book.ledger import SECTIONS
 
     return [
         claim.key for claims in SECTIONS.values() for claim in claims if claim.provenance == "a"

@@ -6,19 +6,13 @@ each page hands axe the first word of each look, and a look seen before is not m
 
 from __future__ import annotations
 
-import tarfile
 from typing import NamedTuple
 
 from browser import Page
 
-from attnbias.data.packages import Package, fetch_package
+from scripts.fetch_packages import fetch
 from tools.browser import DRAWN
 
-AXE = Package(
-    "axe-core", "4.14.1", "npm", "axe-core-4.14.1.tgz",
-    "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745", 708_405,
-    "MPL-2.0", "axe, the checker of accessibility",
-)  # fmt: skip
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 # Formulas are alike and have thousands of elements: all but a few give way to a letter.
 OPENED = """
@@ -69,15 +63,8 @@ class Fault(NamedTuple):
 
 
 def axe_source() -> str:
-    """Its script, from the registry or from the cache.
-
-    Raises
-    ------
-    MissingFileError, MissingExtraError
-        On a machine with neither.
-    """
-    with tarfile.open(fetch_package(AXE)) as archive:
-        return archive.extractfile("package/axe.min.js").read().decode()
+    """Its script, from npm's registry once, then from the folder where it is kept."""
+    return (fetch("axe") / "axe.min.js").read_text(encoding="utf-8")
 
 
 def prepare(page: Page, source: str, formulas: int = 3) -> None:

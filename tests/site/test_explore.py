@@ -21,7 +21,7 @@ from attnbias import (
     train,
 )
 from attnbias.experiments import attention_snapshots, fig2, fig3
-from attnbias.figures import row_plane, slider_html
+from book.widgets import row_plane, slider_html
 from tools.browser import find_browser
 from tools.chapters import ROOT
 

@@ -11,7 +11,7 @@ from ...errors import DtypeError
 from ...geometry.tokens import token_scores
 from .dynamics import DepthTrace
 from .geometry import ORTHOGONAL, layer_potential, pair_coordinates, pair_products
-from .queries import LEVEL, query_leads, selected_queries, solve_query_svm
+from .queries import LEVEL, query_margins, selected_queries, solve_query_svm
 
 SOURCE = "two layers, ours"
 
@@ -149,7 +149,7 @@ def check_two_layers(data: Dataset, trace: DepthTrace, largest: float = 1e-2) ->
     _require_trace(trace)
     tokens = trace.selected
     svm = solve_query_svm(data, selected_queries(data, tokens))
-    leading = int((query_leads(data, svm, tokens) > LEVEL * svm.dual.sum()).sum())
+    leading = int((query_margins(data, svm, tokens) > LEVEL * svm.dual.sum()).sum())
     error = float(trace.alignment_error(2, svm.weights.numpy())[-1])
     own = {"source": SOURCE, "provenance": "d"}
     return CheckTable(

@@ -100,7 +100,7 @@ def make_token_pairs(n: int = 1, other: float = 1.0, cosine: float = 0.0) -> Dat
     return Dataset(X, y, u, name="token pairs", meta=meta)
 
 
-def make_kindred(
+def make_two_hop(
     n: int = 3, T: int = 3, d: int = 20, *, correlation: float = 0.6, spread: float = 0.4, seed: int
 ) -> Dataset:
     """Sequences whose tokens have a part in common and uneven lengths.
@@ -132,8 +132,8 @@ def make_kindred(
     Examples
     --------
     >>> from attnbias import token_scores
-    >>> from attnbias.beyond.depth.data import make_kindred
-    >>> token_scores(make_kindred(seed=0)).sum(dim=1).round(decimals=9).tolist()
+    >>> from attnbias.beyond.depth.data import make_two_hop
+    >>> token_scores(make_two_hop(seed=0)).sum(dim=1).round(decimals=9).tolist()
     [1.0, 1.0, 1.0]
     """
     n, T = require_int("n", n, low=1, high=500), require_int("T", T, low=2, high=500)
@@ -149,5 +149,5 @@ def make_kindred(
     wanted = torch.zeros(n, T, dtype=torch.float64)
     wanted[torch.arange(n), torch.randint(T, (n,), generator=g)] = 1.0
     u = torch.linalg.pinv(X.reshape(n * T, d)) @ (y[:, None] * wanted).flatten()
-    meta = {"maker": "make_kindred", "correlation": shared, "spread": spread, "seed": seed}
+    meta = {"maker": "make_two_hop", "correlation": shared, "spread": spread, "seed": seed}
     return Dataset(X, y, u, name="kindred tokens", meta=meta)

@@ -89,7 +89,7 @@ def solve_query_svm(data: Dataset, queries, opt=None) -> SVMSolution:
     return solve_rows(dataclasses.replace(gap_rows(data, opt), queries=queries), "W-SVM")
 
 
-def query_leads(data: Dataset, svm: SVMSolution, tokens) -> torch.Tensor:
+def query_margins(data: Dataset, svm: SVMSolution, tokens) -> torch.Tensor:
     """What each token would add as query: the slope of -norm^2 / 2 of the SVM towards it.
 
     Parameters
@@ -117,10 +117,10 @@ def query_leads(data: Dataset, svm: SVMSolution, tokens) -> torch.Tensor:
     Examples
     --------
     >>> from attnbias.beyond.depth.data import make_cue_pair
-    >>> from attnbias.beyond.depth.queries import query_leads, selected_queries, solve_query_svm
+    >>> from attnbias.beyond.depth.queries import query_margins, selected_queries, solve_query_svm
     >>> data = make_cue_pair()
     >>> svm = solve_query_svm(data, selected_queries(data, [2, 2]))
-    >>> bool((query_leads(data, svm, [2, 2])[:, :2] < 0).all())
+    >>> bool((query_margins(data, svm, [2, 2])[:, :2] < 0).all())
     True
     """
     chosen = selected_queries(data, tokens)
@@ -196,7 +196,7 @@ class QuerySelection:
     second : SVMSolution
         Of layer two, with these tokens as queries.
     leads : (n, T) float64
-        `query_leads`.
+        `query_margins`.
     """
 
     tokens: torch.Tensor
@@ -267,4 +267,4 @@ def _selection(data: Dataset, tokens: torch.Tensor) -> QuerySelection | None:
         first = solve_w_svm(data, tokens)
     except InfeasibleError:
         first = None
-    return QuerySelection(tokens, first, second, query_leads(data, second, tokens))
+    return QuerySelection(tokens, first, second, query_margins(data, second, tokens))

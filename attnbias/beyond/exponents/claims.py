@@ -74,7 +74,7 @@ def _settled(table: pandas.DataFrame, rule: str, momentum: float, decades) -> Ch
 
 
 def _unsettled(table: pandas.DataFrame, decades) -> Check:
-    """And not before."""
+    """Where runs have not settled yet the exponent is still above -2."""
     runs = table[(table["rule_name"] == "NGD") & (table["momentum"] == 0)]
     found = heights(runs, decades)
     early = found[found["height"] < UNSETTLED]

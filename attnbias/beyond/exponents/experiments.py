@@ -18,7 +18,7 @@ from ...sweeps import sweep
 from .claims import claims
 from .geometry import SlackLaw, slack_law
 from .result import ExponentResult
-from .transient import settling_rate
+from .transient import transient_rate
 
 if TYPE_CHECKING:
     import pandas
@@ -40,7 +40,7 @@ def noisy_means(n: int, T: int, d: int, noise: float, seed: int) -> Dataset:
 
 
 def planted(n: int, T: int, d: int, noise: float, slack: float, seed: int) -> Dataset:
-    """The same with one idle constraint of this slack."""
+    """The data set with one constraint made idle, of this slack."""
     return plant_slack(noisy_means(n, T, d, noise, seed), slack, seed=seed)
 
 
@@ -158,7 +158,7 @@ def reduce(table: pandas.DataFrame) -> pandas.DataFrame:
         made = planted if "slack" in of_point else noisy_means
         data = made(**{name: first[name] for name in names if name in of_point})
         solution = solve_w_svm(data)
-        facts = {"settling_rate": settling_rate(data, solution)}
+        facts = {"settling_rate": transient_rate(data, solution)}
         law = slack_law(data, solution) if "slack" in of_point else None
         found += [_row(rows) | facts | _law(law, rows) for _, rows in of_point.groupby("run")]
     return pandas.DataFrame(found)

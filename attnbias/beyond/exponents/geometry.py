@@ -54,6 +54,12 @@ class SlackLaw:
     supporting rows and across W_mm stays bounded, both uniformly in delta, and Xi, a, B and the
     scores stay between positive bounds, then a v tends to log(1/delta) up to a bounded term.
     NGD, exponential loss, W_0 = 0, one idle row.
+
+    Examples
+    --------
+    >>> from attnbias.data.degenerate import make_degenerate
+    >>> round(slack_law(make_degenerate(-0.01)).margin, 4)
+    1.0
     """
 
     slack: float
@@ -110,7 +116,7 @@ class SlackLaw:
         return height - self.log_factor + math.log(self.n / step_size)
 
     def _log_growth(self, height) -> np.ndarray:
-        """a v."""
+        """The exponent a v, how far the idle row has moved W along z."""
         height = np.asarray(height, dtype=float)
         time = -np.expm1(-self.slack * height) / self.slack if self.slack else height
         with np.errstate(divide="ignore"):  # height 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...experiments.table_result import TableResult
+from ...experiments.result import TableResult
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,7 +32,6 @@ class ExponentResult(TableResult):
     """
 
     def __repr__(self) -> str:
-        held = sum(check.holds for check in self.claims)
         runs = self.table.groupby("part").size().to_dict()
         words = ", ".join(f"{count:,} runs of the {part}" for part, count in runs.items())
-        return f"Exponents of 1 - cosine: {words}; {held} of {len(self.claims)} claims hold"
+        return f"Exponents of 1 - cosine: {words}; {self.verdict}"

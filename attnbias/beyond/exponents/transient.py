@@ -28,13 +28,22 @@ class OffsetParts(NamedTuple):
         Coordinates, in an orthonormal basis, of the part in the span of the m supporting rows.
     beyond : (R, N' - m) float64
         The same of the part across that span, within the span of all rows.
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_example1, solve_w_svm, train
+    >>> data = make_example1(2, 3, 6, sigma=0.5, seed=2)
+    >>> trace = train(data, NGD(0.1), 100, record=[50, 100])
+    >>> parts = offset_parts(solve_w_svm(data), trace.gaps)
+    >>> len(parts.within) == len(parts.beyond) == 2
+    True
     """
 
     within: torch.Tensor
     beyond: torch.Tensor
 
 
-def settling_rates(svm: SVMSolution) -> torch.Tensor:
+def transient_rates(svm: SVMSolution) -> torch.Tensor:
     """Stiffness of the offset's fixed point, one number a direction, least first.
 
     Once the softmax is saturated, a unit step along the negative gradient moves the offset,
@@ -65,7 +74,7 @@ def settling_rates(svm: SVMSolution) -> torch.Tensor:
     Examples
     --------
     >>> from attnbias import make_example1, solve_w_svm
-    >>> rates = settling_rates(solve_w_svm(make_example1(2, 3, 6, sigma=0.5, seed=0)))
+    >>> rates = transient_rates(solve_w_svm(make_example1(2, 3, 6, sigma=0.5, seed=0)))
     >>> [round(rate, 2) for rate in rates.tolist()]
     [0.85, 1.31, 1.84]
     """
@@ -77,7 +86,7 @@ def settling_rates(svm: SVMSolution) -> torch.Tensor:
     return svm.margin * torch.linalg.eigvalsh(others @ S @ others.T).clamp(min=0.0)
 
 
-def settling_rate(data: Dataset, solution: SVMSolution | None = None) -> float:
+def transient_rate(data: Dataset, solution: SVMSolution | None = None) -> float:
     """Rate at which the offset of W from W_mm settles, per unit of height.
 
     The height of W is Xi <W, unit W_mm>, about Xi |W|: the gap that supporting rows have. Late
@@ -94,7 +103,7 @@ def settling_rate(data: Dataset, solution: SVMSolution | None = None) -> float:
     -------
     float
         The least of three: `least_slack`, with which idle rows fall silent; the least of
-        `settling_rates` over Xi, with which supporting rows find their balance; and 1, with
+        `transient_rates` over Xi, with which supporting rows find their balance; and 1, with
         which the softmax saturates, unless all supporting rows are of one sequence. Infinite
         when one row alone supports W_mm and none is idle.
 
@@ -113,11 +122,11 @@ def settling_rate(data: Dataset, solution: SVMSolution | None = None) -> float:
     Examples
     --------
     >>> from attnbias.data.degenerate import make_degenerate
-    >>> round(settling_rate(make_degenerate(-0.1)), 12)
+    >>> round(transient_rate(make_degenerate(-0.1)), 12)
     0.1
     """
     solution = solution_of(data, solution)
-    rates = settling_rates(solution)
+    rates = transient_rates(solution)
     moving = rates[rates > _RANK * rates.max()] if len(rates) else rates
     slowest = float(moving.min()) / solution.margin if len(moving) else math.inf
     supporting = solution.rows.sequence[support_mask(solution)]
@@ -125,7 +134,7 @@ def settling_rate(data: Dataset, solution: SVMSolution | None = None) -> float:
     return min(least_slack(data, solution), slowest, saturation)
 
 
-def largest_settling_step(svm: SVMSolution, method: str = "NGD", momentum: float = 0.0) -> float:
+def max_stable_step(svm: SVMSolution, method: str = "NGD", momentum: float = 0.0) -> float:
     """Step size above which the offset's fixed point repels.
 
     Parameters
@@ -139,7 +148,7 @@ def largest_settling_step(svm: SVMSolution, method: str = "NGD", momentum: float
     -------
     float
         2 / kappa, 2 (1 + beta) / kappa or 4 / (3 kappa), kappa the largest of
-        `settling_rates`; infinity with a single supporting row.
+        `transient_rates`; infinity with a single supporting row.
 
     Raises
     ------
@@ -157,7 +166,7 @@ def largest_settling_step(svm: SVMSolution, method: str = "NGD", momentum: float
     --------
     >>> from attnbias import make_example1, solve_w_svm
     >>> svm = solve_w_svm(make_example1(2, 3, 6, sigma=0.5, seed=0))
-    >>> [round(largest_settling_step(svm, method), 3) for method in ("NGD", "dual acceleration")]
+    >>> [round(max_stable_step(svm, method), 3) for method in ("NGD", "dual acceleration")]
     [1.088, 0.725]
     """
     require_choice("method", method, METHODS)
@@ -169,7 +178,7 @@ def largest_settling_step(svm: SVMSolution, method: str = "NGD", momentum: float
             got=f"{beta:g} with {method!r}",
             remedy="pass method='heavy ball' with momentum=0.9, say",
         )
-    rates = settling_rates(svm)
+    rates = transient_rates(svm)
     if not len(rates) or not float(rates[-1]) > 0:
         return float("inf")
     factor = {"NGD": 2.0, "heavy ball": 2 * (1 + beta), "dual acceleration": 4 / 3}[method]

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from ..._files import FORMAT, read_text, write_text
 from ...checks import CheckTable
-from ...errors import FileFormatError
+from ...experiments.result import JsonResult
 
-KIND = "attention heads"
-STORED = ("name", "title", "settings", "provenance")
 COLUMNS = (
     "layer", "head", "favourite", "share", "attention", "cosine", "cosine_span", "dimension",
     "margin",
@@ -23,7 +18,7 @@ DIGITS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class HeadResult:
+class HeadResult(JsonResult):
     """How every head of an encoder compares with its W_mm, on one set of sentences.
 
     Attributes
@@ -44,6 +39,9 @@ class HeadResult:
     >>> len(result.table()) == len(result.rows)
     True
     """
+
+    KIND = "attention heads"
+    STORED: ClassVar = ("name", "title", "settings", "provenance")
 
     name: str
     title: str
@@ -68,46 +66,27 @@ class HeadResult:
         """One column, of the heads or of the random ones."""
         return np.array([row[name] for row in (self.random if random else self.rows)])
 
-    def save(self, path) -> Path:
-        """Write all but the claims as json, atomically; a reader judges anew.
+    def packed(self) -> dict:
+        """Both tables as json holds them."""
+        parts = {
+            part: [[_short(row[key]) for key in COLUMNS] for row in getattr(self, part)]
+            for part in ("rows", "random")
+        }
+        return {"columns": COLUMNS} | parts
 
-        Raises
-        ------
-        MissingFileError, FileAccessError
-        """
-        stored = {key: getattr(self, key) for key in STORED}
-        stored |= {"kind": KIND, "format": FORMAT, "columns": COLUMNS}
-        for part in ("rows", "random"):
-            stored[part] = [[_short(row[key]) for key in COLUMNS] for row in getattr(self, part)]
-        return write_text(path, json.dumps(stored, allow_nan=False) + "\n")
+    @staticmethod
+    def unpacked(stored: dict) -> dict:
+        """The inverse of `packed`."""
+        if tuple(stored["columns"]) != COLUMNS:
+            raise ValueError(f"columns {stored['columns']!r}")
+        return {
+            part: tuple(dict(zip(COLUMNS, row, strict=True)) for row in stored[part])
+            for part in ("rows", "random")
+        }
 
-    @classmethod
-    def load(cls, path, claims: Callable) -> HeadResult:
-        """Read a file written by `save`; `claims` makes the CheckTable from both tables.
-
-        Raises
-        ------
-        MissingFileError, FileFormatError
-        """
-        text = read_text(path)
-        try:
-            stored = json.loads(text)
-            found = stored["kind"], stored["format"], tuple(stored["columns"])
-            if found != (KIND, FORMAT, COLUMNS):
-                raise ValueError(f"kind, format, columns {found!r}")
-            rows, random = (
-                tuple(dict(zip(COLUMNS, row, strict=True)) for row in stored[part])
-                for part in ("rows", "random")
-            )
-            fields = {key: stored[key] for key in STORED}
-            return cls(rows=rows, random=random, claims=claims(rows, random), **fields)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            raise FileFormatError(
-                str(path),
-                expected=f"the table of {KIND}, format {FORMAT}",
-                got=f"{type(error).__name__}: {error}"[:200],
-                remedy="run the experiment again and save",
-            ) from None
+    def judge(self, claims) -> CheckTable:
+        """The claims on both tables."""
+        return claims(self.rows, self.random)
 
     def __repr__(self) -> str:
         lines = [f"{self.title}: {self.settings['model']}, {self.settings['sentences']} sentences"]

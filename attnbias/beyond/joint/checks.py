@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...checks import CheckTable
-from ...theorems.run import Run
+from ...theorems.run import TraceView
 from ...theorems.statements import MEASURED, Statement, made_by, refused
 
 ABOVE = Statement(
@@ -18,10 +18,10 @@ BELOW = Statement(
 )
 COMMON = (ABOVE, BELOW)
 LENGTH = Statement("| |W_t| - eta sum_(s=2)^t s^-q |, relative", "growth by a step of its own")
-NOT_EVEN = "for make_even_tokens with opt_norm > other_norm"
+NOT_EVEN = "for make_orthogonal_two_norms with opt_norm > other_norm"
 
 
-def check_common_step(data, trace) -> CheckTable:
+def check_shared_step_size(data, trace) -> CheckTable:
     """With a common step size the gap of W is twice the log of u: both sides, at every record.
 
     With G = Xi |W_t| the logit gap, a the part of u along the optimal tokens, s_W the longest
@@ -33,7 +33,7 @@ def check_common_step(data, trace) -> CheckTable:
     Parameters
     ----------
     data : Dataset
-        `make_even_tokens` with opt_norm r > other_norm s.
+        `make_orthogonal_two_norms` with opt_norm r > other_norm s.
     trace : Trace
         Of joint training from zero by GD, Polyak steps or NGD(normalise="shared"), without
         decay, with the exponential loss.
@@ -54,14 +54,14 @@ def check_common_step(data, trace) -> CheckTable:
     Examples
     --------
     >>> from attnbias import NGD, train
-    >>> from attnbias.beyond.joint.data import make_even_tokens
-    >>> from attnbias.beyond.joint.checks import check_common_step
-    >>> data = make_even_tokens()
+    >>> from attnbias.beyond.joint.data import make_orthogonal_two_norms
+    >>> from attnbias.beyond.joint.checks import check_shared_step_size
+    >>> data = make_orthogonal_two_norms()
     >>> rule = NGD(0.1, normalise="shared")
-    >>> check_common_step(data, train(data, rule, 1000, train_u=True)).all_hold
+    >>> check_shared_step_size(data, train(data, rule, 1000, train_u=True)).all_hold
     True
     """
-    run = Run(data, trace)
+    run = TraceView(data, trace)
     shared = run.kind == "NGD" and run.rule.get("normalise") == "shared"
     common = run.kind in ("GD", "Polyak") or shared
     reason = _fault(run) or run.refuse(
@@ -85,7 +85,7 @@ def check_common_step(data, trace) -> CheckTable:
     )  # fmt: skip
 
 
-def _longest_of_u(run: Run, r: float) -> float:
+def _longest_of_u(run: TraceView, r: float) -> float:
     """A bound on all steps of u: the norm of its gradient is between r L / (T sqrt n) and
     r L / sqrt n, and L is at most 1."""
     if run.kind == "Polyak":
@@ -93,13 +93,13 @@ def _longest_of_u(run: Run, r: float) -> float:
     return run.step_size * (1.0 if run.kind == "NGD" else r / run.n**0.5)
 
 
-def check_own_step(data, trace) -> CheckTable:
+def check_separate_step_size(data, trace) -> CheckTable:
     """With a step size of its own, W's norm is eta sum_{s=2}^t s^-q, to rounding.
 
     Parameters
     ----------
     data : Dataset
-        As in `check_common_step`.
+        As in `check_shared_step_size`.
     trace : Trace
         Of joint training from zero by NGD with separate normalisation and any decay, with the
         exponential loss.
@@ -119,13 +119,13 @@ def check_own_step(data, trace) -> CheckTable:
     Examples
     --------
     >>> from attnbias import NGD, train
-    >>> from attnbias.beyond.joint.data import make_even_tokens
-    >>> from attnbias.beyond.joint.checks import check_own_step
-    >>> data = make_even_tokens()
-    >>> check_own_step(data, train(data, NGD(0.1), 1000, train_u=True)).all_hold
+    >>> from attnbias.beyond.joint.data import make_orthogonal_two_norms
+    >>> from attnbias.beyond.joint.checks import check_separate_step_size
+    >>> data = make_orthogonal_two_norms()
+    >>> check_separate_step_size(data, train(data, NGD(0.1), 1000, train_u=True)).all_hold
     True
     """
-    run = Run(data, trace)
+    run = TraceView(data, trace)
     own = run.kind == "NGD" and run.rule.get("normalise") == "separate"
     reason = _fault(run) or run.refuse("" if own else "W shares its step size with u")
     if reason:
@@ -137,10 +137,10 @@ def check_own_step(data, trace) -> CheckTable:
     return CheckTable([LENGTH.along(run, error, 1e-9, run.step > 0, empty="no step")])
 
 
-def _fault(run: Run) -> str:
+def _fault(run: TraceView) -> str:
     """'' or the first hypothesis that fails."""
     meta = run.data.meta
-    even = made_by(run.data, "make_even_tokens", "opt_norm", "other_norm")
+    even = made_by(run.data, "make_orthogonal_two_norms", "opt_norm", "other_norm")
     return run.refuse(
         "" if even and meta["opt_norm"] > meta["other_norm"] else NOT_EVEN,
         run.needs_joint(),

@@ -8,7 +8,7 @@ from ..._validate import require_int, require_number
 from ...dataset import Dataset
 
 
-def make_even_tokens(n: int = 3, T: int = 2, *, opt_norm=1.0, other_norm=1 / 3) -> Dataset:
+def make_orthogonal_two_norms(n: int = 3, T: int = 2, *, opt_norm=1.0, other_norm=1 / 3) -> Dataset:
     """n sequences of T orthogonal tokens: the query, optimal, of one norm, the others of another.
 
     By symmetry joint training from zero keeps all sequences alike: every logit gap is one
@@ -38,8 +38,8 @@ def make_even_tokens(n: int = 3, T: int = 2, *, opt_norm=1.0, other_norm=1 / 3) 
 
     Examples
     --------
-    >>> from attnbias.beyond.joint.data import make_even_tokens
-    >>> make_even_tokens(2, 3).X.norm(dim=2).round(decimals=3).tolist()
+    >>> from attnbias.beyond.joint.data import make_orthogonal_two_norms
+    >>> make_orthogonal_two_norms(2, 3).X.norm(dim=2).round(decimals=3).tolist()
     [[1.0, 0.333, 0.333], [1.0, 0.333, 0.333]]
     """
     n = require_int("n", n, low=1, high=500)
@@ -49,11 +49,11 @@ def make_even_tokens(n: int = 3, T: int = 2, *, opt_norm=1.0, other_norm=1 / 3) 
     X = torch.eye(n * T, dtype=torch.float64).reshape(n, T, n * T) * s
     X[:, 0] *= r / s
     y = torch.where(torch.arange(n) % 2 == 0, 1.0, -1.0).double()
-    meta = {"maker": "make_even_tokens", "opt_norm": r, "other_norm": s}
+    meta = {"maker": "make_orthogonal_two_norms", "opt_norm": r, "other_norm": s}
     return Dataset(X, y, name="even tokens", meta=meta, opt=torch.zeros(n, dtype=torch.long))
 
 
-def make_loud_pair() -> Dataset:
+def make_nonsupport_pair() -> Dataset:
     """Two sequences with optimal tokens e_1 and 2 e_1: the second does not support u_mm.
 
     The queries are the other tokens, e_2 and e_3, so that the rows of the W-SVM are orthogonal.
@@ -70,9 +70,9 @@ def make_loud_pair() -> Dataset:
     Examples
     --------
     >>> from attnbias import solve_u_svm
-    >>> from attnbias.beyond.joint.data import make_loud_pair
-    >>> solve_u_svm(make_loud_pair()).dual.tolist()
+    >>> from attnbias.beyond.joint.data import make_nonsupport_pair
+    >>> solve_u_svm(make_nonsupport_pair()).dual.tolist()
     [1.0, 0.0]
     """
     X = [[[0.0, 1, 0], [1, 0, 0]], [[0, 0, 1], [2, 0, 0]]]
-    return Dataset(X, [1, 1], name="loud pair", meta={"maker": "make_loud_pair"}, opt=[1, 1])
+    return Dataset(X, [1, 1], name="loud pair", meta={"maker": "make_nonsupport_pair"}, opt=[1, 1])

@@ -8,7 +8,7 @@ from ...data import Dataset
 from ..local.geometry import selected_tokens
 
 
-def with_attended(data: Dataset, W) -> Dataset:
+def with_selected_tokens(data: Dataset, W) -> Dataset:
     """The same tokens, with the one of the largest logit in each sequence as the optimal one.
 
     Training from a large u_0 may settle on other tokens than the optimal ones; the hard-margin
@@ -32,9 +32,9 @@ def with_attended(data: Dataset, W) -> Dataset:
     --------
     >>> import torch
     >>> from attnbias import make_dm
-    >>> from attnbias.beyond.joint.geometry import with_attended
+    >>> from attnbias.beyond.joint.geometry import with_selected_tokens
     >>> data = make_dm(n=3, d=20, position="last")
-    >>> with_attended(data, torch.eye(20)).opt.tolist()  # each query attends to itself
+    >>> with_selected_tokens(data, torch.eye(20)).opt.tolist()  # each query attends to itself
     [0, 0, 0]
     """
     return dataclasses.replace(

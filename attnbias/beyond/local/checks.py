@@ -8,10 +8,10 @@ import numpy as np
 
 from ..._validate import require_number
 from ...checks import CheckTable
-from ...errors import RangeError
-from ...theorems.run import Run
+from ...theorems.run import TraceView
 from ...theorems.statements import MEASURED, Statement, made_by, refused
 
+INSIDE = {"low": 0, "high": 1, "open_low": True, "open_high": True}
 _SOURCE = "the score trap, ours"
 OPTIMAL = Statement("log of softmax at x_1 over that at x_2, against the last record", _SOURCE)
 MIDDLE = Statement("log of softmax at x_2 over that at x_3, against the last record", _SOURCE)
@@ -45,7 +45,7 @@ def trap_threshold(score: float) -> float:
     >>> round(trap_threshold(0.3), 4)
     2.1972
     """
-    return math.log(3 / _inside("score", score) - 1)
+    return math.log(3 / require_number("score", score, **INSIDE) - 1)
 
 
 def lock_threshold(score: float) -> float:
@@ -111,7 +111,7 @@ def trap_level(score: float, gap2, gap3):
     >>> bool(trap_level(0.3, -2.3, -9.0) > 0), bool(trap_level(0.3, -2.1, -9.0) > 0)
     (True, False)
     """
-    score = _inside("score", score)
+    score = require_number("score", score, **INSIDE)
     r, rc = np.asarray(gap2, dtype=float), np.asarray(gap3, dtype=float)
     weight = np.logaddexp(math.log(3 - score) + r, math.log(2 / (1 - score)) + rc)
     return math.log(score) - weight
@@ -156,7 +156,7 @@ def check_score_trap(data, trace, *, svm=None) -> CheckTable:
     >>> check_score_trap(data, trace).all_hold, len(check_score_trap(data, trace))
     (True, 2)
     """
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     score = data.meta.get("score", 0)
     made = made_by(data, "make_score_trap", "score")
     reason = run.refuse(
@@ -180,12 +180,3 @@ def check_score_trap(data, trace, *, svm=None) -> CheckTable:
         )
         for statement, values in pairs
     )
-
-
-def _inside(name: str, score) -> float:
-    """A number in (0, 1)."""
-    score = require_number(name, score, low=0, high=1, open_low=True)
-    if score == 1:
-        raise RangeError(name, expected="a number in (0, 1)", got="1",
-                         remedy="the optimal token has score 1; choose less")  # fmt: skip
-    return score

@@ -56,7 +56,7 @@ def selected_tokens(data: Dataset, W) -> torch.Tensor:
     return logits.masked_fill(~data.mask, -torch.inf).argmax(dim=1)
 
 
-def score_leads(
+def score_margins(
     data: Dataset, opt, u=None, *, svm: SVMSolution | None = None, neighbours: bool = True
 ) -> torch.Tensor:
     """Score of the selected token minus that of each other one, infinite unless a neighbour.
@@ -86,8 +86,8 @@ def score_leads(
     Examples
     --------
     >>> from attnbias.data.unequal_scores import make_score_trap
-    >>> from attnbias.beyond.local.geometry import score_leads
-    >>> score_leads(make_score_trap(0.25), [2]).tolist()
+    >>> from attnbias.beyond.local.geometry import score_margins
+    >>> score_margins(make_score_trap(0.25), [2]).tolist()
     [inf, 0.25]
     """
     opt = resolve_opt(data, opt)
@@ -136,7 +136,7 @@ def check_locally_optimal(data: Dataset, opt, u=None, *, svm: SVMSolution | None
     """
     opt = resolve_opt(data, opt)
     try:
-        leads = score_leads(data, opt, u, svm=svm)
+        leads = score_margins(data, opt, u, svm=svm)
     except InfeasibleError:
         refused = Check.not_applicable(
             _STATEMENT, "no W selects these tokens: their SVM is infeasible",
@@ -160,6 +160,13 @@ class Selection:
     tokens : (n,) long
     svm : SVMSolution
     locally_optimal : bool
+
+    Examples
+    --------
+    >>> from attnbias.data.unequal_scores import make_score_trap
+    >>> trap = wrong_selections(make_score_trap(0.3))[1]
+    >>> trap.tokens.tolist(), trap.svm.is_optimal(), trap.locally_optimal
+    ([2], True, True)
     """
 
     tokens: torch.Tensor

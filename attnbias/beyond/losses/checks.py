@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...errors import RangeError
 from ...losses import Loss, as_loss
-from ...theorems.run import Run
-from ...theorems.sharper.m1 import NEVER_TURNS, after, bite, biting_path, first_turned, m1_bounds
-from ...theorems.statements import Statement, alignment_recorded, refused, score_stays_up
+from ...theorems.run import TraceView
+from ...theorems.sharper.rate import rate_check
+from ...theorems.statements import Statement, alignment_recorded, softmax_stays_up, table
 from .constants import slope_constants
 
 RATE = Statement(
@@ -51,7 +52,7 @@ def check_any_loss(data, trace, loss, *, svm=None) -> CheckTable:
     Notes
     -----
     Source: ours [c]. Needs Assumption 2 and a slope that vanishes nowhere between the scores
-    of a sequence; softmax scores enter as measured, as in `check_m1`.
+    of a sequence; softmax scores enter as measured, as in `check_rate`.
 
     Examples
     --------
@@ -63,7 +64,7 @@ def check_any_loss(data, trace, loss, *, svm=None) -> CheckTable:
     True
     """
     loss = as_loss(loss)
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     try:
         constants, flat = slope_constants(data, loss, svm=run.svm), ""
     except RangeError as error:
@@ -76,11 +77,9 @@ def check_any_loss(data, trace, loss, *, svm=None) -> CheckTable:
         run.needs_plain_steps(),
         run.needs_start(),
         alignment_recorded(run),
-        score_stays_up(run, None),
+        softmax_stays_up(run, None),
     )
-    if reason:
-        return refused(STATEMENTS, reason)
-    return CheckTable([_spread(run, loss, constants), _rate(run, constants)])
+    return table(reason, STATEMENTS, _rows, run, loss, constants)
 
 
 def _same_loss(trace, loss: Loss) -> str:
@@ -88,25 +87,10 @@ def _same_loss(trace, loss: Loss) -> str:
     return "" if used == loss.name else f"the run has the loss {used!r}, not {loss.name!r}"
 
 
-def _spread(run: Run, loss: Loss, constants):
+def _rows(run: TraceView, loss: Loss, constants) -> Iterator[Check]:
     slope = loss.log_slope(torch.from_numpy(np.ascontiguousarray(run.margin))).numpy()
     weight = slope + np.log(run.delta[:, run.first_row])
     spread = np.exp(np.ptp(weight, axis=1))
-    return SPREAD.along(run, spread, constants.kappa, rounding=1e-9 * constants.kappa)
-
-
-def _rate(run: Run, constants):
-    turn = first_turned(run)
-    keep = np.zeros(len(run.step), bool) if turn is None else after(run, turn)
-    if not keep.any():
-        return RATE.refused(NEVER_TURNS)
-    low = run.trace.least_opt_score
-    along = [dataclasses.replace(constants, phi_low=float(value)) for value in low]
-    longest, offset = run.trace.longest_step, float(run.across[turn])
-    path = run.trace.path_length - run.trace.path_length[turn]
-    bounds = m1_bounds(along, path, longest, offset)
-    needed = biting_path(along[-1], float(longest[-1]), offset)
-    return RATE.along(
-        run, run.trace.W_alignment_error, bounds, keep, empty="",
-        **bite(run, bounds[keep], needed, turn),
-    )  # fmt: skip
+    yield SPREAD.along(run, spread, constants.kappa, rounding=1e-9 * constants.kappa)
+    along = dataclasses.replace(constants, phi_low=run.trace.least_opt_score)
+    yield rate_check(RATE, run, along)

@@ -11,7 +11,7 @@ from ...errors import RangeError
 _EXACT = 1e-9  # of the largest score: what the least-squares solve may miss
 
 
-def with_scores(data: Dataset, opt_score, other_score) -> Dataset:
+def set_scores(data: Dataset, opt_score, other_score) -> Dataset:
     """The same tokens with the smallest decoder that has the given scores.
 
     Parameters
@@ -35,8 +35,8 @@ def with_scores(data: Dataset, opt_score, other_score) -> Dataset:
     Examples
     --------
     >>> from attnbias import make_dm, token_scores
-    >>> from attnbias.beyond.losses.data import with_scores
-    >>> data = with_scores(make_dm(n=2, d=50), [1.0, 3.0], [0.0, 1.0])
+    >>> from attnbias.beyond.losses.data import set_scores
+    >>> data = set_scores(make_dm(n=2, d=50), [1.0, 3.0], [0.0, 1.0])
     >>> token_scores(data).amax(1).round(decimals=9).tolist()
     [1.0, 3.0]
     """
@@ -70,7 +70,7 @@ def with_scores(data: Dataset, opt_score, other_score) -> Dataset:
     return data.with_decoder(u.flatten())
 
 
-def stretched(data: Dataset, least: float = 0.7, most: float = 1.4) -> Dataset:
+def rescale_tokens(data: Dataset, least: float = 0.7, most: float = 1.4) -> Dataset:
     """The same data with the tokens of sequence i times a factor from `least` to `most`.
 
     Parameters
@@ -91,8 +91,8 @@ def stretched(data: Dataset, least: float = 0.7, most: float = 1.4) -> Dataset:
     Examples
     --------
     >>> from attnbias import make_dm
-    >>> from attnbias.beyond.losses.data import stretched
-    >>> stretched(make_dm(n=3, d=10)).u is None
+    >>> from attnbias.beyond.losses.data import rescale_tokens
+    >>> rescale_tokens(make_dm(n=3, d=10)).u is None
     True
     """
     require_dataset(data)

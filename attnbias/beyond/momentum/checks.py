@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
-from ...checks import CheckTable
-from ...theorems.run import Run
-from ...theorems.sharper.degenerate import degenerate_fault
-from ...theorems.statements import FLOOR, MEASURED, Statement, alignment_recorded, refused
+from ...checks import Check, CheckTable
+from ...theorems.run import TraceView
+from ...theorems.sharper.fast_rate import degenerate_fault
+from ...theorems.statements import FLOOR, MEASURED, Statement, alignment_recorded, table
 
 BELOW = Statement("<W_t, unit W_mm>, against c_0 + Xi s_t / (2 B^2)", "momentum, ours", ">=")
 ABOVE = Statement("|W_t|, against |W_0| + s_t", "momentum, ours")
@@ -21,7 +22,7 @@ ACROSS_BELOW = Statement(
 ACROSS_ABOVE = Statement("|P_t|, against log(1 + eta' e^(eta' + C) t)", "the triple, ours")
 
 
-def path_scale(run: Run) -> np.ndarray:
+def path_scale(run: TraceView) -> np.ndarray:
     """(R,) s_t: how far W would be from W_0 if all unit directions were one.
 
     eta t for NGD; eta / (1 - beta) (t - beta (1 - beta^t) / (1 - beta)) for the heavy ball;
@@ -34,7 +35,7 @@ def path_scale(run: Run) -> np.ndarray:
     return eta / (1 - beta) * (t - beta * (1 - beta**t) / (1 - beta))
 
 
-def accelerated(run: Run) -> bool:
+def accelerated(run: TraceView) -> bool:
     """Whether the run is of `train_accelerated`."""
     return run.rule["name"].startswith("DualAcceleration")
 
@@ -72,19 +73,16 @@ def check_momentum_path(data, trace, *, svm=None) -> CheckTable:
     >>> check_momentum_path(data, train_accelerated(data, 0.1, 1000)).all_hold
     True
     """
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     reason = run.refuse(_unfit(run), run.needs_assumption2(), run.needs_start())
-    if reason:
-        return refused((BELOW, ABOVE), reason)
+    return table(reason, (BELOW, ABOVE), _path, run)
+
+
+def _path(run: TraceView) -> Iterator[Check]:
     scale, B = path_scale(run), run.constants(0.25).B
-    low = run.along[0] + run.Xi / (2 * B**2) * scale
-    high = run.W_norm[0] + scale
-    return CheckTable(
-        [
-            BELOW.along(run, run.along, low, rounding=MEASURED * (1 + np.abs(low))),
-            ABOVE.along(run, run.W_norm, high, rounding=MEASURED * (1 + high)),
-        ]
-    )
+    low, high = run.along[0] + run.Xi / (2 * B**2) * scale, run.W_norm[0] + scale
+    yield BELOW.along(run, run.along, low, rounding=MEASURED * (1 + np.abs(low)))
+    yield ABOVE.along(run, run.W_norm, high, rounding=MEASURED * (1 + high))
 
 
 def check_single_row(data, trace, *, svm=None) -> CheckTable:
@@ -121,11 +119,13 @@ def check_single_row(data, trace, *, svm=None) -> CheckTable:
     >>> check_single_row(data, train(data, NGD(0.5, momentum=0.9), 1000, W0=W0)).all_hold
     True
     """
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     one = "" if run.N == 1 else f"for one constraint, not {run.N}"
     reason = run.refuse(one, _unfit(run), run.needs_start(), alignment_recorded(run))
-    if reason:
-        return refused((PATH, COSINE), reason)
+    return table(reason, (PATH, COSINE), _single, run)
+
+
+def _single(run: TraceView) -> Iterator[Check]:
     w, scale = run.along, path_scale(run)
     total = float(run.W_norm[0]) ** 2
     rest = max(total - w[0] ** 2, 0.0)
@@ -136,12 +136,8 @@ def check_single_row(data, trace, *, svm=None) -> CheckTable:
         # w_0^2 is a difference of squares: a few roundings of |W_0|^2, over 2 |W_t|^2
         doubt = FLOOR + MEASURED * closed + 1e-15 * total / norm**2
     away, moved = np.abs(run.trace.W_alignment_error - closed), run.W_norm > 0
-    return CheckTable(
-        [
-            PATH.along(run, np.abs(w - w[0] - scale), MEASURED * (1 + scale)),
-            COSINE.along(run, away, doubt, moved, empty="W stays zero"),
-        ]
-    )
+    yield PATH.along(run, np.abs(w - w[0] - scale), MEASURED * (1 + scale))
+    yield COSINE.along(run, away, doubt, moved, empty="W stays zero")
 
 
 def check_momentum_triple(data, trace, *, svm=None) -> CheckTable:
@@ -180,30 +176,28 @@ def check_momentum_triple(data, trace, *, svm=None) -> CheckTable:
     >>> check_momentum_triple(data, train(data, NGD(0.1, momentum=0.9), 1000)).all_hold
     True
     """
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     other = "for a heavy ball, not dual acceleration" if accelerated(run) else ""
     reason = run.refuse(
         other, _unfit(run), degenerate_fault(run), run.needs_assumption2(),
         run.needs_zero_start(), alignment_recorded(run),
     )  # fmt: skip
-    if reason:
-        return refused((ACROSS_BELOW, ACROSS_ABOVE), reason)
+    return table(reason, (ACROSS_BELOW, ACROSS_ABOVE), _triple, run)
+
+
+def _triple(run: TraceView) -> Iterator[Check]:
     beta = run.rule["momentum"]
     eta, t = run.step_size / (1 - beta), run.step.astype(float)
     C = beta * eta / ((1 - beta) * math.sqrt(5))
     low = np.maximum(np.log1p(eta * t / math.sqrt(5)) - C, 0.0)
     with np.errstate(divide="ignore"):
         high = np.logaddexp(0.0, math.log(eta) + eta + C + np.log(t))
-    later, room = run.step > 0, MEASURED * (1 + high)
-    return CheckTable(
-        [
-            ACROSS_BELOW.along(run, run.across, low, later, empty="no step", rounding=room),
-            ACROSS_ABOVE.along(run, run.across, high, later, empty="no step", rounding=room),
-        ]
-    )
+    room = MEASURED * (1 + high)
+    yield ACROSS_BELOW.later(run, run.across, low, rounding=room)
+    yield ACROSS_ABOVE.later(run, run.across, high, rounding=room)
 
 
-def _unfit(run: Run) -> str:
+def _unfit(run: TraceView) -> str:
     """'' or what keeps s_t from being the path's scale."""
     if run.kind != "NGD" or run.joint:
         return "for normalised gradients, with or without momentum, u fixed"

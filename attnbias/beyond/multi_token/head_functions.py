@@ -15,7 +15,7 @@ class Head:
     """h(o) and its gradient, for o of shape (..., n, d); parameters may have a leading axis."""
 
     def value(self, o: np.ndarray) -> np.ndarray:
-        """(..., n) values."""
+        """The head's value for each sequence, (..., n)."""
         raise NotImplementedError
 
     def gradient(self, o: np.ndarray) -> np.ndarray:
@@ -47,11 +47,11 @@ class ReluHead(Head):
         self.units = V.numpy()
 
     def value(self, o):
-        """(..., n)."""
+        """The head's value for each sequence, (..., n)."""
         return np.maximum(o @ self.units.swapaxes(-1, -2), 0.0).sum(axis=-1)
 
     def gradient(self, o):
-        """(..., n, d)."""
+        """The gradient in the attended vector of each sequence, (..., n, d)."""
         return (o @ self.units.swapaxes(-1, -2) > 0).astype(float) @ self.units
 
 
@@ -72,11 +72,11 @@ class QuadraticHead(Head):
         self.v, self.strength = v.numpy(), require_number("strength", strength)
 
     def value(self, o):
-        """(..., n)."""
+        """The head's value for each sequence, (..., n)."""
         return o @ self.v - self.strength * (o * o).sum(axis=-1)
 
     def gradient(self, o):
-        """(..., n, d)."""
+        """The gradient in the attended vector of each sequence, (..., n, d)."""
         return self.v - 2 * self.strength * o
 
 
@@ -98,11 +98,11 @@ class TorchHead(Head):
         self.function = function
 
     def value(self, o):
-        """(..., n)."""
+        """The head's value for each sequence, (..., n)."""
         return self._call(torch.from_numpy(o)).detach().numpy()
 
     def gradient(self, o):
-        """(..., n, d)."""
+        """The gradient in the attended vector of each sequence, (..., n, d)."""
         point = torch.from_numpy(o).requires_grad_()
         return torch.autograd.grad(self._call(point).sum(), point)[0].numpy()
 

@@ -67,6 +67,13 @@ class Mixture:
         The head there.
     deficit : (n, T) float64
         price - score: by how much a token is too weak to enter, 0 on the sets.
+
+    Examples
+    --------
+    >>> data = Dataset(torch.eye(3)[None].double(), [1])
+    >>> best = predict_mixture(data, [1.0, 0.5, 0.0], 0.5)
+    >>> best.sets.tolist(), best.deficit.round(decimals=6).tolist()
+    ([[True, True, False]], [[0.0, 0.0, 0.25]])
     """
 
     weights: torch.Tensor
@@ -138,6 +145,15 @@ class Settled:
     complete : bool
         Whether all rows support the SVM; if not, idle rows leave a part that depends on the
         start and the path, and `offset` is only the rest.
+
+    Examples
+    --------
+    >>> from attnbias.beyond.multi_token.geometry import solve_several_svm
+    >>> data = Dataset(torch.eye(3)[None].double(), [1])
+    >>> best = predict_mixture(data, [1.0, 0.5, 0.0], 0.5)
+    >>> end = predict_settled(data, best, solve_several_svm(data, best.sets))
+    >>> end.finite.shape, end.offset.shape
+    (torch.Size([3, 3]), torch.Size([3, 3]))
     """
 
     finite: torch.Tensor
@@ -146,7 +162,7 @@ class Settled:
 
     @property
     def size(self) -> float:
-        """|finite + offset|."""
+        """Norm of the whole: |finite + offset|."""
         return float((self.finite.square().sum() + self.offset.square().sum()).sqrt())
 
 

@@ -81,12 +81,12 @@ class NextTokenData:
 
     @property
     def d(self) -> int:
-        """Number of features."""
+        """The number of features."""
         return self.embeddings.shape[1]
 
     @property
     def n(self) -> int:
-        """Number of sequences."""
+        """The number of sequences."""
         return len(self.sequences)
 
     @property

@@ -10,7 +10,7 @@ from ...dataset import Dataset
 from ...errors import RangeError
 
 
-def make_faint(
+def make_weak_signal(
     n: int = 6,
     T: int = 4,
     d: int = 24,
@@ -31,7 +31,7 @@ def make_faint(
     n, T, d : int
         Sequences, tokens a sequence, features; the data have d + 1.
     correlation : float in [0, 1)
-        Share of a token's mean square norm along one common axis, as in `make_spread`.
+        Share of a token's mean square norm along one common axis, as in `make_unequal_scores`.
     channel : float in (0, 1]
     seed : int
 
@@ -52,20 +52,17 @@ def make_faint(
     Examples
     --------
     >>> from attnbias import check_assumption2
-    >>> from attnbias.beyond.overparam.data import make_faint
-    >>> data = make_faint(n=6, T=4, d=5)
+    >>> from attnbias.beyond.overparam.data import make_weak_signal
+    >>> data = make_weak_signal(n=6, T=4, d=5)
     >>> data.d, check_assumption2(data).all_hold
     (6, True)
     """
     n = require_int("n", n, low=1)
     T = require_int("T", T, low=2)
     d = require_int("d", d, low=1)
-    correlation = require_number("correlation", correlation, low=0, high=1)
+    correlation = require_number("correlation", correlation, low=0, high=1, open_high=True)
     channel = require_number("channel", channel, low=1e-8, high=1)
     seed = require_int("seed", seed, low=0, high=2**63 - 1)
-    if correlation == 1:
-        raise RangeError("correlation", expected="a number in [0, 1)", got="1",
-                         remedy="choose a smaller one")  # fmt: skip
     generator = torch.Generator().manual_seed(seed)
     tokens = correlated_tokens(n, T, d, correlation, generator)
     y = 1.0 - 2.0 * (torch.arange(n) % 2).double()
@@ -74,17 +71,22 @@ def make_faint(
     X[torch.arange(n), opt, d] = channel * y
     u = torch.zeros(d + 1, dtype=torch.float64)
     u[d] = 1 / channel
-    meta = {"maker": "make_faint", "correlation": correlation, "channel": channel, "seed": seed}
+    meta = {
+        "maker": "make_weak_signal",
+        "correlation": correlation,
+        "channel": channel,
+        "seed": seed,
+    }
     return Dataset(X, y, u, name="faint scores", meta=meta)
 
 
-def without_channel(data: Dataset) -> Dataset:
+def drop_signal_feature(data: Dataset) -> Dataset:
     """The same tokens without their last coordinate, with the optimal tokens given instead.
 
     Parameters
     ----------
     data : Dataset
-        From `make_faint`.
+        From `make_weak_signal`.
 
     Returns
     -------
@@ -99,12 +101,12 @@ def without_channel(data: Dataset) -> Dataset:
     Examples
     --------
     >>> from attnbias import solve_w_svm
-    >>> from attnbias.beyond.overparam.data import make_faint, without_channel
-    >>> solve_w_svm(without_channel(make_faint())).is_optimal()
+    >>> from attnbias.beyond.overparam.data import make_weak_signal, drop_signal_feature
+    >>> solve_w_svm(drop_signal_feature(make_weak_signal())).is_optimal()
     True
     """
-    if data.meta.get("maker") != "make_faint":
-        raise RangeError("data", expected="data from make_faint", got=data.name or "others",
+    if data.meta.get("maker") != "make_weak_signal":
+        raise RangeError("data", expected="data from make_weak_signal", got=data.name or "others",
                          remedy="pass opt to solve_w_svm for data of your own")  # fmt: skip
     X = data.X[:, :, :-1]
     opt = data.X[:, :, -1].abs().argmax(dim=1)

@@ -32,6 +32,12 @@ class FactorModes:
     outside : float
         Largest growth among modes that move W to second order only, those in columns of K and
         Q that the solution does not use; -inf if it has full rank.
+
+    Examples
+    --------
+    >>> modes = FactorModes(rank=2, supporting=3, inside=torch.tensor([0.9]), outside=-torch.inf)
+    >>> modes.rank, modes.supporting
+    (2, 3)
     """
 
     rank: int

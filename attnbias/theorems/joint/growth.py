@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from ...geometry.tokens import resolve_opt
 from ..statements import MEASURED, Statement, made_by
 from .conditions import log_term
 from .constants import GAP_RATIO, LOSS_RATIO, joint_constants
-from .run import JointRun
+from .run import JointView, joint_check
 
 _NORMS = Statement(
     "largest |norm^2 / (sigma^2 d) - 1| of a token, with alpha sigma if optimal", "Lemma 9"
@@ -144,7 +145,7 @@ def check_lemma10(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
     >>> [check.verdict for check in check_lemma10(data, trace)]
     ['holds', 'holds', 'holds', 'holds']
     """
-    joint = JointRun(data, trace, svm)
+    joint = JointView(data, trace, svm)
     statements = (_U_NORM, _U_POWER, _W_NORM, _W_LOG)
     reason = joint.refuse_start()
     if reason:
@@ -165,6 +166,7 @@ def check_lemma10(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
     )
 
 
+@joint_check()
 def check_lemma11(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
 ) -> CheckTable:
@@ -177,25 +179,11 @@ def check_lemma11(
     (ii) every opt score is at least 1/2, and does not fall while it is at most 3/4;
     (iii) two losses differ by a factor of at most C = 11.
 
-    Parameters
-    ----------
-    data : Dataset
-    trace : Trace
-        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
-    svm : SVMSolution, optional
-        Of the W-SVM.
-    assume_conditions : bool
-        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
-
     Returns
     -------
     CheckTable
         Opt scores over every iteration, recorded or not; the growth of gaps from the gradient
         at the recorded ones, <z_k, -grad_W L> / |grad_W L|.
-
-    Raises
-    ------
-    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -209,33 +197,28 @@ def check_lemma11(
     >>> [check.verdict for check in check_lemma11(data, trace)]
     ['holds', 'holds', 'holds', 'holds', 'holds', 'holds']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
-    reason = joint.refuse()
-    if reason:
-        statements = (_GAP, _GAP_TOP, _GAP_RATIO, _SCORE, _GROWS, _RATIO)
-        return joint.refused(statements, reason)
+    joint = JointView(data, trace, svm, assume=assume_conditions)
+    return joint.table((_GAP, _GAP_TOP, _GAP_RATIO, _SCORE, _GROWS, _RATIO), _growths)
+
+
+def _growths(joint: JointView) -> Iterator[Check]:
     run, path = joint.run, joint.constants.speed * joint.u_path()
     least, largest = run.delta.min(axis=1), run.delta.max(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         # a gap that is not positive has no ratio to others: the check must fail
         spread = np.where(least > 0, np.log(largest / least), np.inf)
-    losses = run.log_loss.max(axis=1) - run.log_loss.min(axis=1)
-    half = 1 / int(data.lengths.max())
-    start = run.step >= 0
-    return CheckTable(
-        (
-            joint.along(_GAP, least, 0.032 * path),
-            joint.along(_GAP_TOP, largest, 35 * path),
-            joint.along(_GAP_RATIO, spread, math.log(GAP_RATIO)),
-            # softmax at W_0 = 0 is 1/T up to its rounding
-            joint.along(_SCORE, trace.least_opt_score, half, start, rounding=1e-15),
-            _gap_growth(joint),
-            joint.along(_RATIO, losses, math.log(LOSS_RATIO), start),
-        )
-    )
+    losses, start = np.ptp(run.log_loss, axis=1), run.step >= 0
+    yield joint.along(_GAP, least, 0.032 * path)
+    yield joint.along(_GAP_TOP, largest, 35 * path)
+    yield joint.along(_GAP_RATIO, spread, math.log(GAP_RATIO))
+    # softmax at W_0 = 0 is 1/T up to its rounding
+    half = 1 / int(run.data.lengths.max())
+    yield joint.along(_SCORE, run.trace.least_opt_score, half, start, rounding=1e-15)
+    yield _gap_growth(joint)
+    yield joint.along(_RATIO, losses, math.log(LOSS_RATIO), start)
 
 
-def _gap_growth(joint: JointRun) -> Check:
+def _gap_growth(joint: JointView) -> Check:
     """Least <z_k, -grad L> / |grad L| of sequences whose opt score is at most 3/4."""
     run = joint.run
     open_rows = (run.log_opt <= math.log(0.75))[:, run.sequence]

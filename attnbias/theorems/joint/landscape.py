@@ -1,9 +1,10 @@
-"""Lemmas 12 and 13: what keeps the joint loss falling although it is not smooth."""
+"""Lemmas 12 and 13: the landscape along a joint run."""
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,8 +13,7 @@ from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..statements import MEASURED, Statement
-from .run import JointRun
-from .step import Segment
+from .run import JointView, joint_check
 
 _SEPARATED = Statement(
     "smallest y_i <X_i' phi_i, unit sum_k y_k x_{k,opt}>, against tau = 0.44 sqrt(a/n)",
@@ -32,6 +32,7 @@ _POINTS = 33
 _LARGEST = 1000  # tokens n T up to which the Hessian's norm is computed
 
 
+@joint_check()
 def check_lemma12(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
 ) -> CheckTable:
@@ -40,23 +41,9 @@ def check_lemma12(
     With ubar the unit vector along sum_k y_k x_{k,opt}, y_i <X_i' phi_i, ubar> >= tau =
     0.44 sqrt(a/n) for every sequence and step.
 
-    Parameters
-    ----------
-    data : Dataset
-    trace : Trace
-        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
-    svm : SVMSolution, optional
-        Of the W-SVM.
-    assume_conditions : bool
-        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
-
     Returns
     -------
     CheckTable
-
-    Raises
-    ------
-    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -70,15 +57,20 @@ def check_lemma12(
     >>> [check.verdict for check in check_lemma12(data, trace)]
     ['holds']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
-    reason = joint.refuse()
-    if reason:
-        return joint.refused((_SEPARATED,), reason)
+    joint = JointView(data, trace, svm, assume=assume_conditions)
+    return joint.table((_SEPARATED,), _separated)
+
+
+def _separated(joint: JointView) -> Iterator[Check]:
     along = joint.labels[:, None] * (joint.tokens @ _mean_direction(joint))
     least = (joint.softmax * along).sum(axis=2).min(axis=1)
-    return CheckTable((joint.along(_SEPARATED, least, joint.constants.tau, joint.run.step >= 0),))
+    yield joint.along(_SEPARATED, least, joint.constants.tau, joint.run.step >= 0)
 
 
+@joint_check(
+    "Of joint training with the exponential loss; (1) and (2) ask for Eq. 10, NGD(eta, "
+    "decay=(p, 1)), from zero, (3) for nothing."
+)
 def check_lemma13(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
 ) -> CheckTable:
@@ -89,24 +81,9 @@ def check_lemma13(
     (3) |Hessian L| <= (B^2 + B^6 |u|^2 + B^3 + c B^5 |u|) L at every theta = (u, W), with
     c = 2, or 0.77 for two tokens a sequence.
 
-    Parameters
-    ----------
-    data : Dataset
-    trace : Trace
-        Of joint training with the exponential loss; (1) and (2) ask for Eq. 10,
-        NGD(eta, decay=(p, 1)), from zero, (3) for nothing.
-    svm : SVMSolution, optional
-        Of the W-SVM.
-    assume_conditions : bool
-        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
-
     Returns
     -------
     CheckTable
-
-    Raises
-    ------
-    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -125,32 +102,26 @@ def check_lemma13(
     >>> [check.verdict for check in check_lemma13(data, trace)]
     ['holds', 'holds', 'holds', 'holds', 'holds']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
-    reason = joint.refuse()
-    if reason:
-        rows = [
-            statement.refused(reason) for statement in map(joint.named, (_PL, _PL_TOP, _SEGMENT))
-        ]
-    else:
-        pull = np.linalg.norm(joint.pull, axis=1)  # |grad_u L| / L
-        start = joint.run.step >= 0
-        top = joint.constants.B
-        rows = [
-            joint.along(_PL, pull, joint.constants.tau, start),
-            joint.along(_PL_TOP, pull, top, start, rounding=MEASURED * top),  # equal for n = 1
-            _segment(joint),
-        ]
+    joint = JointView(data, trace, svm, assume=assume_conditions)
+    rows = joint.table((_PL, _PL_TOP, _SEGMENT), _slopes)
     return CheckTable([*rows, *_hessian(joint)])
 
 
-def _mean_direction(joint: JointRun) -> np.ndarray:
+def _slopes(joint: JointView) -> Iterator[Check]:
+    pull, start, top = np.linalg.norm(joint.pull, axis=1), joint.run.step >= 0, joint.constants.B
+    yield joint.along(_PL, pull, joint.constants.tau, start)  # |grad_u L| / L
+    yield joint.along(_PL_TOP, pull, top, start, rounding=MEASURED * top)  # equal for n = 1
+    yield _segment(joint)
+
+
+def _mean_direction(joint: JointView) -> np.ndarray:
     """ubar: the unit vector along the sum of labelled optimal tokens."""
     opt = joint.run.rows.opt.cpu().numpy()
     total = joint.labels @ joint.tokens[np.arange(joint.run.n), opt]
     return total / np.linalg.norm(total)
 
 
-def _segment(joint: JointRun) -> Check:
+def _segment(joint: JointView) -> Check:
     segment = Segment(joint)
     rise = np.max([segment.log_loss(part) for part in np.linspace(0, 1, _POINTS)], axis=0)
     rise = rise - segment.log_loss(0.0)
@@ -161,7 +132,7 @@ def _segment(joint: JointRun) -> Check:
     return joint.along(_SEGMENT, rise, _CONTROL, keep, rounding=rounding, reason=words)
 
 
-def _hessian(joint: JointRun) -> list[Check]:
+def _hessian(joint: JointView) -> list[Check]:
     run = joint.run
     two = not run.data.mask[:, 2:].any()
     statements = [_HESSIAN, _HESSIAN_TWO] if two else [_HESSIAN]
@@ -175,11 +146,11 @@ def _hessian(joint: JointRun) -> list[Check]:
     checks = []
     for statement, factor in zip(statements, (2.0, 0.77), strict=False):
         bound = B**2 + B**6 * u**2 + B**3 + factor * B**5 * u
-        checks.append(statement.along(run, norm, bound, keep, empty=""))
+        checks.append(statement.along(run, norm, bound, keep))
     return checks
 
 
-def hessian_over_loss(joint: JointRun) -> np.ndarray:
+def hessian_over_loss(joint: JointView) -> np.ndarray:
     """(R,) spectral norm of the Hessian of L in (u, W), over L.
 
     With h_i = y_i Phi_i a function of the scores and logits v of a sequence, the Hessian over
@@ -198,7 +169,7 @@ def hessian_over_loss(joint: JointRun) -> np.ndarray:
     )
 
 
-def _roots(joint: JointRun) -> tuple[np.ndarray, np.ndarray]:
+def _roots(joint: JointView) -> tuple[np.ndarray, np.ndarray]:
     """Symmetric roots of the Gram matrices of scores and of logits, (nT, nT) each."""
     flat = joint.tokens.reshape(-1, joint.run.data.d)
     gram, T = flat @ flat.T, joint.tokens.shape[1]
@@ -213,7 +184,7 @@ def _root(gram: np.ndarray) -> np.ndarray:
     return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
 
 
-def _score_spread(joint: JointRun) -> np.ndarray:
+def _score_spread(joint: JointView) -> np.ndarray:
     """(R, n, T) score minus the softmax's mean score; 0 at padding."""
     run = joint.run
     mean = run.top - run.margin  # of top - score
@@ -245,3 +216,66 @@ def _block_diagonal(blocks: np.ndarray) -> np.ndarray:
     full = np.zeros((n, T, n, T))
     full[np.arange(n), :, np.arange(n), :] = blocks
     return full.reshape(n * T, n * T)
+
+
+class Segment:
+    """The segments from each recorded iterate to the next iterate of Eq. 10.
+
+    Scores are linear in u and logit gaps linear in W, so that both are known on the whole
+    segment from their values at its start and their changes.
+
+    Parameters
+    ----------
+    joint : JointView
+
+    Attributes
+    ----------
+    top_change : (R, n)
+        y_i (u_{t+1} - u_t)' x_{i,opt}.
+    delta_change : (R, N)
+        Change of the score gap of each row.
+    gap_change : (R, N)
+        <z_k, W_{t+1} - W_t>; 0 where W's gradient vanishes, as at u_0 = 0.
+    """
+
+    def __init__(self, joint: JointView):
+        self.run = run = joint.run
+        p, q = joint.decay
+        late = run.step[:, None] + 1.0
+        top, delta = _score_direction(joint)
+        self.top_change = joint.eta * late**-p * top
+        self.delta_change = joint.eta * late**-p * delta
+        self.gap_change = joint.eta * late**-q * _gap_direction(joint)
+
+    def log_loss(self, part: float) -> np.ndarray:
+        """(R,) log L at theta_t + part (theta_{t+1} - theta_t)."""
+        run = self.run
+        gaps = run.gaps + part * self.gap_change
+        delta = run.delta + part * self.delta_change
+        low = np.minimum(np.minimum.reduceat(gaps, run.first_row, axis=1), 0.0)
+        weights = np.exp(low[:, run.sequence] - gaps)
+        total = np.exp(low) + run.per_sequence(weights)
+        lost = run.per_sequence(weights * delta) / total
+        log = lost - run.top - part * self.top_change
+        high = log.max(axis=1, keepdims=True)
+        return high[:, 0] + np.log(np.exp(log - high).mean(axis=1))
+
+
+def _score_direction(joint: JointView) -> tuple[np.ndarray, np.ndarray]:
+    """(R, n) and (R, N): change of top scores and of score gaps for a unit step of u."""
+    run, shape = joint.run, joint.softmax.shape
+    unit = joint.pull / np.linalg.norm(joint.pull, axis=1, keepdims=True)
+    scores = (unit @ joint.tokens.reshape(-1, run.data.d).T).reshape(shape)
+    scores *= joint.labels[:, None]
+    opt, token = run.rows.opt.cpu().numpy(), run.rows.token.cpu().numpy()
+    top = scores[:, np.arange(run.n), opt]
+    return top, top[:, run.sequence] - scores[:, run.sequence, token]
+
+
+def _gap_direction(joint: JointView) -> np.ndarray:
+    """(R, N): change of the logit gaps for a unit step of W."""
+    run = joint.run
+    moving = np.isfinite(run.log_scale)
+    change = np.zeros_like(run.gaps)
+    change[moving] = run.p[moving] @ run.K / run.n / run.grad_size[moving, None]
+    return change

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import numpy as np
 
 from ..._validate import require_flag
 from ...checks import Check, CheckTable
 from ...geometry.svm import SVMSolution, solve_u_svm
-from ..run import Run
+from ..run import TraceView
 from ..statements import Statement
 from .conditions import check_condition2
 from .constants import JointConstants, joint_constants, power_sum
@@ -18,32 +21,78 @@ from .constants import JointConstants, joint_constants, power_sum
 NO_STEP = "no step after the start is recorded"
 
 
-class JointRun:
-    """A `Run` in which u was trained too, by Eq. 10.
+_PARAMETERS = """Parameters
+----------
+data : Dataset
+trace : Trace
+    {trace}
+svm : SVMSolution, optional
+    Of the W-SVM.
+assume_conditions : bool
+    Compare although Condition 2, T = 2 or q = 1 fails, and say so.
+
+"""
+_RAISES = """Raises
+------
+DtypeError, ShapeError, RangeError, InfeasibleError
+
+"""
+_Check = TypeVar("_Check", bound=Callable[..., CheckTable])
+
+
+def joint_check(
+    trace: str = "Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.",
+) -> Callable[[_Check], _Check]:
+    """Put the sections that all checks of Section 4 share into a docstring.
+
+    Parameters
+    ----------
+    trace : str
+        What the check says of its trace.
+
+    Returns
+    -------
+    callable
+        A decorator that adds "Parameters" before "Returns", and "Raises" before "Notes".
+    """
+
+    def complete(check: _Check) -> _Check:
+        text = inspect.cleandoc(check.__doc__ or "")
+        text = text.replace(
+            "Returns\n-------", _PARAMETERS.format(trace=trace) + "Returns\n-------"
+        )
+        check.__doc__ = text.replace("Notes\n-----", _RAISES + "Notes\n-----")
+        return check
+
+    return complete
+
+
+class JointView:
+    """A `TraceView` in which u was trained too, by Eq. 10.
 
     Parameters
     ----------
     data, trace, svm
-        As of a Run.
+        As of a TraceView.
     assume : bool
         Leave Condition 2, T = 2 and the exponents p < 1 and q = 1 unchecked; every statement
         then says so.
 
     Attributes
     ----------
-    run : Run
+    run : TraceView
     constants : JointConstants
     """
 
     def __init__(self, data, trace, svm: SVMSolution | None = None, *, assume: bool = False):
         self.assume = require_flag("assume_conditions", assume)
-        self.run = Run(data, trace, svm)
+        self.run = TraceView(data, trace, svm)
 
     # Eq. 10
 
     @property
     def eta(self) -> float:
-        """Step size of Eq. 10."""
+        """The step size of Eq. 10."""
         return self.run.step_size
 
     @property
@@ -72,12 +121,12 @@ class JointRun:
 
     @functools.cached_property
     def tokens(self) -> np.ndarray:
-        """(n, T, d), zero at padding."""
+        """The tokens, (n, T, d), zero at padding."""
         return self.run.data.X.double().cpu().numpy()
 
     @functools.cached_property
     def labels(self) -> np.ndarray:
-        """(n,)."""
+        """Labels of the sequences, (n,)."""
         return self.run.data.y.double().cpu().numpy()
 
     @functools.cached_property
@@ -157,6 +206,11 @@ class JointRun:
         if not self.assume:
             return statement
         return statement._replace(words=f"{statement.words} (conditions not checked)")
+
+    def table(self, statements, rows: Callable[..., Iterable[Check]]) -> CheckTable:
+        """The rows that `rows(self)` measures, or none where a hypothesis of Section 4 fails."""
+        reason = self.refuse()
+        return self.refused(statements, reason) if reason else CheckTable(rows(self))
 
     def refused(self, statements, reason: str) -> CheckTable:
         """All of the statements, none of them applicable."""

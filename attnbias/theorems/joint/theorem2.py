@@ -11,7 +11,7 @@ from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..statements import MEASURED, Statement
-from .run import NO_STEP, JointRun
+from .run import NO_STEP, JointView, joint_check
 
 _RATE = Statement(
     "log(1 / L), against 0.4 sqrt(a/n) U_t with U_t = eta sum_{s<=t} s^-p", "Theorem 2/8", ">="
@@ -27,6 +27,9 @@ _RATE_LINE = Statement(
 _CONVERSE_LINE = Statement("log(1 / L), against eta B t", "the loss without decay, the converse")
 
 
+@joint_check(
+    "Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero; p = 2/3 in the paper."
+)
 def check_theorem2(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
 ) -> CheckTable:
@@ -36,25 +39,11 @@ def check_theorem2(
 
         0.4 sqrt(a/n) U_t <= log(1 / L(theta_t)) <= B U_t.
 
-    Parameters
-    ----------
-    data : Dataset
-    trace : Trace
-        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero; p = 2/3 in the paper.
-    svm : SVMSolution, optional
-        Of the W-SVM.
-    assume_conditions : bool
-        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
-
     Returns
     -------
     CheckTable
         Both sides; for p = 2/3 the closed forms as well, 1.2 eta sqrt(a/n) ((t+1)^(1/3) - 1)
         and 3 eta B t^(1/3). The converse asks for the start and the rule alone.
-
-    Raises
-    ------
-    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -69,13 +58,14 @@ def check_theorem2(
     >>> [check.verdict for check in check_theorem2(data, trace)]
     ['holds', 'holds', 'holds', 'holds']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
+    joint = JointView(data, trace, svm, assume=assume_conditions)
     pairs = [(_RATE, _CONVERSE)]
     if not joint.refuse_rule() and math.isclose(joint.decay[0], 2 / 3):
         pairs.append((_RATE_ROOT, _CONVERSE_ROOT))
     return _both_sides(joint, pairs)
 
 
+@joint_check("Of joint training by NGD(eta, decay=(0, 1)), from zero.")
 def check_loss_without_decay(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
 ) -> CheckTable:
@@ -83,23 +73,9 @@ def check_loss_without_decay(
 
     With p = 0 and q = 1 at every step 0.4 eta sqrt(a/n) t <= log(1 / L(theta_t)) <= eta B t.
 
-    Parameters
-    ----------
-    data : Dataset
-    trace : Trace
-        Of joint training by NGD(eta, decay=(0, 1)), from zero.
-    svm : SVMSolution, optional
-        Of the W-SVM.
-    assume_conditions : bool
-        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
-
     Returns
     -------
     CheckTable
-
-    Raises
-    ------
-    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -114,14 +90,14 @@ def check_loss_without_decay(
     >>> [check.verdict for check in check_loss_without_decay(data, trace)]
     ['holds', 'holds']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
+    joint = JointView(data, trace, svm, assume=assume_conditions)
     if not joint.refuse_rule() and joint.decay[0] != 0:
         reason = f"for a step of u without decay, p = 0; here p = {joint.decay[0]:g}"
         return joint.refused((_RATE_LINE, _CONVERSE_LINE), reason)
     return _both_sides(joint, [(_RATE_LINE, _CONVERSE_LINE)])
 
 
-def _both_sides(joint: JointRun, pairs) -> CheckTable:
+def _both_sides(joint: JointView, pairs) -> CheckTable:
     """Each pair: the rate, which asks for all hypotheses, and its converse, for the start alone."""
     reason, start = joint.refuse(), joint.refuse_start()
     fall = -joint.run.trace.log_loss
@@ -141,7 +117,7 @@ def _both_sides(joint: JointRun, pairs) -> CheckTable:
     return CheckTable(rows)
 
 
-def _bounds(joint: JointRun, rate: Statement) -> tuple[np.ndarray, np.ndarray]:
+def _bounds(joint: JointView, rate: Statement) -> tuple[np.ndarray, np.ndarray]:
     """(R,) each: the least and the largest log(1 / L) that are claimed."""
     c, U = joint.constants, joint.u_path()
     if rate is not _RATE_ROOT:

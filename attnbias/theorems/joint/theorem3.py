@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from ...geometry.constants import lambert
 from ...geometry.svm import SVMSolution
 from ..statements import MEASURED, NO_OFFSET, Statement
 from .constants import GAP_RATIO, LOSS_RATIO
-from .run import JointRun
+from .run import JointView, joint_check
 
 _GROWS = Statement(
     "|W_t|, against (eta Xi / (2 B^2)) log((t + 1) / 2)", "Theorem 3/9, Eq. 55", ">="
@@ -27,6 +28,7 @@ _CONE = Statement("1 - cosine(W_t, W_mm), against 1 - Xi / (2 B^2)", "Theorem 3/
 _LARGEST = 2.0  # 1 - cosine never exceeds it
 
 
+@joint_check()
 def check_theorem3(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
 ) -> CheckTable:
@@ -39,26 +41,12 @@ def check_theorem3(
         1 - cosine(W_t, W_mm) <= (2 B^4 / Xi^2) (2 Lambda / Xi + eta) / (eta log((t + 1) / 2)),
         1 - cosine(W_t, W_mm) <= 1 - Xi / (2 B^2).
 
-    Parameters
-    ----------
-    data : Dataset
-    trace : Trace
-        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
-    svm : SVMSolution, optional
-        Of the W-SVM.
-    assume_conditions : bool
-        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
-
     Returns
     -------
     CheckTable
         Eq. 55, the rate, and the cone around W_mm that W never leaves. The rate's bound is far
         above 2 at every t that a computer reaches, and the check says from which t it would not
         be; the cone is below 1 from the first step of W on.
-
-    Raises
-    ------
-    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -73,35 +61,26 @@ def check_theorem3(
     >>> [check.verdict for check in check_theorem3(data, trace)]
     ['holds', 'holds', 'holds, vacuous', 'holds']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
-    reason = joint.refuse()
-    if reason:
-        return joint.refused((_GROWS, _TOP, _RATE, _CONE), reason)
-    run = joint.run
-    keep, late = run.step >= 2, np.maximum(run.step, 2)
-    path = joint.eta * np.log((late + 1) / 2)
-    settings = {"keep": keep, "empty": "no step t >= 2 is recorded"}
-    least = run.Xi / (2 * joint.constants.B**2) * path
-    top = joint.eta * np.log(late)
+    joint = JointView(data, trace, svm, assume=assume_conditions)
+    return joint.table((_GROWS, _TOP, _RATE, _CONE), _rows)
+
+
+def _rows(joint: JointView) -> Iterator[Check]:
+    run, B = joint.run, joint.constants.B
+    late = np.maximum(run.step, 2)
+    path, top = joint.eta * np.log((late + 1) / 2), joint.eta * np.log(late)
+    settings = {"keep": run.step >= 2, "empty": "no step t >= 2 is recorded"}
+    least = run.Xi / (2 * B**2) * path
     # a norm is measured to 1e-9 of itself
-    return CheckTable(
-        (
-            joint.along(_GROWS, trace.W_norm, least, rounding=MEASURED * least, **settings),
-            joint.along(_TOP, trace.W_norm, top, rounding=MEASURED * top, **settings),
-            _rate(joint, path, settings),
-            # each step has at least this cosine, attained where x_2 = -x_1, up to rounding
-            joint.along(
-                _CONE,
-                trace.W_alignment_error,
-                1 - run.Xi / (2 * joint.constants.B**2),
-                rounding=NO_OFFSET,
-                **settings,
-            ),
-        )
-    )
+    yield joint.along(_GROWS, run.W_norm, least, rounding=MEASURED * least, **settings)
+    yield joint.along(_TOP, run.W_norm, top, rounding=MEASURED * top, **settings)
+    yield _rate(joint, path, settings)
+    # each step has at least this cosine, attained where x_2 = -x_1, up to rounding
+    cone = 1 - run.Xi / (2 * B**2)
+    yield joint.along(_CONE, run.trace.W_alignment_error, cone, rounding=NO_OFFSET, **settings)
 
 
-def _rate(joint: JointRun, path, settings) -> Check:
+def _rate(joint: JointView, path, settings) -> Check:
     run, c = joint.run, joint.constants
     # N' = n (T - 1) rows, four times for softmax scores of at least 1/2
     Lambda = float(lambert(math.log(4 * run.N / math.e * LOSS_RATIO * GAP_RATIO)))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..statements import Statement
 from .constants import LOSS_RATIO, first_step, power_sum
-from .run import JointRun
+from .run import JointView, joint_check
 
 _MARGIN = Statement(
     "smallest y_i u_t'x_{i,opt} / |u_t|, against 0.39 gamma_* - log n / U_t", "Theorem 4/10", ">="
@@ -31,6 +32,7 @@ _DIRECTION = Statement(
 _LARGEST = 2.0  # 1 - cosine never exceeds it
 
 
+@joint_check()
 def check_theorem4(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
 ) -> CheckTable:
@@ -42,24 +44,10 @@ def check_theorem4(
 
     and it is never negative.
 
-    Parameters
-    ----------
-    data : Dataset
-    trace : Trace
-        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
-    svm : SVMSolution, optional
-        Of the W-SVM.
-    assume_conditions : bool
-        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
-
     Returns
     -------
     CheckTable
         Vacuous, with the t from which it is not, where the bound is nowhere positive.
-
-    Raises
-    ------
-    DtypeError, ShapeError, RangeError, InfeasibleError
 
     Notes
     -----
@@ -74,22 +62,20 @@ def check_theorem4(
     >>> [check.verdict for check in check_theorem4(data, trace)]
     ['holds, vacuous', 'holds']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
-    reason = joint.refuse()
-    if reason:
-        return joint.refused((_MARGIN, _POSITIVE), reason)
+    joint = JointView(data, trace, svm, assume=assume_conditions)
+    return joint.table((_MARGIN, _POSITIVE), _margins)
+
+
+def _margins(joint: JointView) -> Iterator[Check]:
     U, best = joint.u_path(), joint.u_svm.margin
     with np.errstate(divide="ignore", invalid="ignore"):
         bounds = 0.39 * best - math.log(joint.run.n) / U
     margin = _margin(joint)
-    return CheckTable(
-        (
-            joint.along(_MARGIN, margin, bounds, **_bite(joint, bounds, best)),
-            joint.along(_POSITIVE, margin, 0.0),
-        )
-    )
+    yield joint.along(_MARGIN, margin, bounds, **_bite(joint, bounds, best))
+    yield joint.along(_POSITIVE, margin, 0.0)
 
 
+@joint_check()
 def check_sharper_theorem4(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
 ) -> CheckTable:
@@ -104,27 +90,13 @@ def check_sharper_theorem4(
     The last term is O(t^-(1-p)) for p > 1/2, O(t^-1/2 log t) for p = 1/2, O(t^-p) for
     0 < p < 1/2, and does not vanish for p = 0.
 
-    Parameters
-    ----------
-    data : Dataset
-    trace : Trace
-        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
-    svm : SVMSolution, optional
-        Of the W-SVM.
-    assume_conditions : bool
-        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
-
     Returns
     -------
     CheckTable
 
-    Raises
-    ------
-    DtypeError, ShapeError, RangeError, InfeasibleError
-
     Notes
     -----
-    Source: ours, [c]. avg_t counts unrecorded iterations by `mean_nonopt_score`, never too low.
+    Source: ours, [c]. avg_t counts unrecorded iterations by `mean_nonopt_softmax`, never too low.
 
     Examples
     --------
@@ -134,20 +106,20 @@ def check_sharper_theorem4(
     >>> [check.verdict for check in check_sharper_theorem4(data, trace)]
     ['holds, vacuous']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
-    reason = joint.refuse()
-    if reason:
-        return joint.refused((_SHARPER,), reason)
-    average, best = mean_nonopt_score(joint), joint.u_svm.margin
+    joint = JointView(data, trace, svm, assume=assume_conditions)
+    return joint.table((_SHARPER,), _sharper)
+
+
+def _sharper(joint: JointView) -> Iterator[Check]:
+    average, best = mean_nonopt_softmax(joint), joint.u_svm.margin
     bounds = _sharper_bound(joint, average)
     small = best / (best + math.sqrt(joint.constants.a))
-    fields = {
-        "vacuous": not bool((bounds[joint.run.step > 0] > 0).any()),
-        "reason": f"positive only {_saturation(joint, average, small)}",
-    }
-    return CheckTable((joint.along(_SHARPER, _margin(joint), bounds, **fields),))
+    vacuous = not bool((bounds[joint.run.step > 0] > 0).any())
+    reason = f"positive only {_saturation(joint, average, small)}"
+    yield joint.along(_SHARPER, _margin(joint), bounds, vacuous=vacuous, reason=reason)
 
 
+@joint_check()
 def check_decoder_direction(
     data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
 ) -> CheckTable:
@@ -158,29 +130,15 @@ def check_decoder_direction(
 
         1 - cosine(u_t, u_mm) <= 6 ((2 log 11 / tau + eta) / U_t + 9.7 sqrt(n) avg_t).
 
-    Parameters
-    ----------
-    data : Dataset
-    trace : Trace
-        Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero.
-    svm : SVMSolution, optional
-        Of the W-SVM.
-    assume_conditions : bool
-        Compare although Condition 2, T = 2 or q = 1 fails, and say so.
-
     Returns
     -------
     CheckTable
         Not applicable where no recorded step has such a U_t; vacuous where the bound is
         nowhere under 2.
 
-    Raises
-    ------
-    DtypeError, ShapeError, RangeError, InfeasibleError
-
     Notes
     -----
-    Source: ours, [c]. avg_t counts unrecorded iterations by `mean_nonopt_score`, never too low.
+    Source: ours, [c]. avg_t counts unrecorded iterations by `mean_nonopt_softmax`, never too low.
 
     Examples
     --------
@@ -190,29 +148,27 @@ def check_decoder_direction(
     >>> [check.verdict for check in check_decoder_direction(data, trace)]
     ['not applicable']
     """
-    joint = JointRun(data, trace, svm, assume=assume_conditions)
-    reason = joint.refuse()
-    if reason:
-        return joint.refused((_DIRECTION,), reason)
+    joint = JointView(data, trace, svm, assume=assume_conditions)
+    return joint.table((_DIRECTION,), _direction)
+
+
+def _direction(joint: JointView) -> Iterator[Check]:
     run, p, U = joint.run, joint.decay[0], joint.u_path()
     needed = 10 * math.log(run.n) / joint.u_svm.margin
-    keep = (run.step > 0) & (needed <= U)
-    start = first_step(needed / joint.eta, p)
-    average = mean_nonopt_score(joint)
+    keep, start = (run.step > 0) & (needed <= U), first_step(needed / joint.eta, p)
+    average = mean_nonopt_softmax(joint)
     bounds, path = _direction_bound(joint, average)
-    small = 1 / (3 * 9.7 * math.sqrt(run.n))
-    fields = {
-        "empty": f"speaks of t >= {start:.4g}, where U_t reaches 10 log n / gamma_*",
-        "vacuous": not bool((bounds[keep] < _LARGEST).any()),
-        "reason": f"below 2 only from t = {first_step(path / joint.eta, p):.3g} on and "
-        + _saturation(joint, average, small),
-    }
-    return CheckTable(
-        (joint.along(_DIRECTION, run.trace.u_alignment_error, bounds, keep, **fields),)
-    )
+    late = first_step(path / joint.eta, p)
+    small = _saturation(joint, average, 1 / (3 * 9.7 * math.sqrt(run.n)))
+    yield joint.along(
+        _DIRECTION, run.trace.u_alignment_error, bounds, keep,
+        empty=f"speaks of t >= {start:.4g}, where U_t reaches 10 log n / gamma_*",
+        vacuous=not bool((bounds[keep] < _LARGEST).any()),
+        reason=f"below 2 only from t = {late:.3g} on and {small}",
+    )  # fmt: skip
 
 
-def mean_nonopt_score(joint: JointRun) -> np.ndarray:
+def mean_nonopt_softmax(joint: JointView) -> np.ndarray:
     """(R,) upper bound on avg_t, exact where all iterations up to t are recorded.
 
     Between records r and r' a logit gap changes by at most D = |z_k| times the length of W's
@@ -242,13 +198,13 @@ def _nonopt(run, gaps: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(np.minimum(low[:, 0], 700.0)) / rest)  # exp(710) would overflow
 
 
-def _margin(joint: JointRun) -> np.ndarray:
+def _margin(joint: JointView) -> np.ndarray:
     """(R,) smallest y_i u_t'x_{i,opt} / |u_t|; NaN at u_0 = 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return joint.run.top.min(axis=1) / joint.run.trace.u_norm
 
 
-def _sharper_bound(joint: JointRun, average) -> np.ndarray:
+def _sharper_bound(joint: JointView, average) -> np.ndarray:
     c, best, p = joint.constants, joint.u_svm.margin, joint.decay[0]
     root = math.sqrt(c.a)
     squares = joint.eta**2 * power_sum(joint.run.step, 2 * p)
@@ -257,7 +213,7 @@ def _sharper_bound(joint: JointRun, average) -> np.ndarray:
         return best - (best + root) * average - remainder / joint.u_path()
 
 
-def _direction_bound(joint: JointRun, average) -> tuple[np.ndarray, float]:
+def _direction_bound(joint: JointView, average) -> tuple[np.ndarray, float]:
     """(R,) the bound, and the U_t at which its first term alone is 2."""
     c, U = joint.constants, joint.u_path()
     speed = 2 * math.log(LOSS_RATIO) / c.tau + joint.eta
@@ -265,7 +221,7 @@ def _direction_bound(joint: JointRun, average) -> tuple[np.ndarray, float]:
         return 6 * (speed / U + 9.7 * math.sqrt(c.n) * average), 3 * speed
 
 
-def _saturation(joint: JointRun, average, small: float) -> str:
+def _saturation(joint: JointView, average, small: float) -> str:
     """In words: how small avg_t must be, and how late that is at the earliest.
 
     A logit gap is at most |z_k| times the length of W's path, eta log t for q = 1.
@@ -278,7 +234,7 @@ def _saturation(joint: JointRun, average, small: float) -> str:
     return f"{words}, for which log t must exceed {needed:.3g}"
 
 
-def _bite(joint: JointRun, bounds, best: float) -> dict:
+def _bite(joint: JointView, bounds, best: float) -> dict:
     """Fields of a Check: whether Theorem 4's bound is positive anywhere, and from which t."""
     needed = math.log(joint.run.n) / (0.39 * best) / joint.eta
     start = first_step(needed, joint.decay[0])

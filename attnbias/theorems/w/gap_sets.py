@@ -1,14 +1,16 @@
-"""Sequences by how well W_t ranks their optimal token, on the scale of W_mm (Lemma 7)."""
+"""Lemma 7's sets of sequences, by how well W_t ranks their optimal token, and its radius."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..._validate import require_int, require_number
 from ...errors import RangeError
-from ..run import Run
+from ...geometry.constants import lambert
+from ..run import TraceView
 
 # [b] in the limits; that there are three sets is [a]
 CLOSE, WELL = 0.3, 0.8
@@ -30,6 +32,14 @@ class GapSets:
         3 where all constraints are well met.
     weight : (n,) float
         Share of each sequence in the gradient's weights; sums to 1.
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_example1, train
+    >>> data = make_example1()
+    >>> run = TraceView(data, train(data, NGD(0.1), 1000, record=[10, 1000]))
+    >>> lemma7_sets(run, 1000, 0.1).part.shape
+    (10,)
     """
 
     step: int
@@ -49,7 +59,7 @@ class GapView:
 
     Attributes
     ----------
-    run : Run
+    run : TraceView
     keep : (R,) bool
         Where W_t is not zero.
     rho : (R,) float
@@ -60,7 +70,7 @@ class GapView:
         delta_i, the least h of sequence i less 1.
     """
 
-    def __init__(self, run: Run):
+    def __init__(self, run: TraceView):
         self.run = run
         self.keep = run.W_norm > 0
         self.rho = run.Xi * run.W_norm
@@ -69,7 +79,7 @@ class GapView:
         self.gap = np.minimum.reduceat(self.h, run.first_row, axis=1) - 1
 
     def part(self, eps: float) -> np.ndarray:
-        """(R, n) int: 1, 2 or 3."""
+        """The set that each sequence is in, (R, n) int: 1, 2 or 3."""
         return 1 + (self.gap > CLOSE * eps).astype(int) + (self.gap > WELL * eps)
 
     def excess(self) -> np.ndarray:
@@ -95,12 +105,12 @@ def needed_eps(view: GapView) -> np.ndarray:
         return np.where(toward > 0, np.maximum(0.0, ahead / toward), np.inf)
 
 
-def lemma7_sets(run: Run, step: int, eps: float) -> GapSets:
+def lemma7_sets(run: TraceView, step: int, eps: float) -> GapSets:
     """The sets I_1, I_2, I_3 of Lemma 7 at one recorded step.
 
     Parameters
     ----------
-    run : Run
+    run : TraceView
     step : int
         A recorded iteration with W_t not zero.
     eps : float
@@ -122,7 +132,7 @@ def lemma7_sets(run: Run, step: int, eps: float) -> GapSets:
     --------
     >>> from attnbias import NGD, make_example1, train
     >>> data = make_example1()
-    >>> run = Run(data, train(data, NGD(0.1), 1000, record=[10, 1000]))
+    >>> run = TraceView(data, train(data, NGD(0.1), 1000, record=[10, 1000]))
     >>> sum(lemma7_sets(run, 10, 0.1).counts)
     10
     """
@@ -140,3 +150,60 @@ def lemma7_sets(run: Run, step: int, eps: float) -> GapSets:
     r = found[0]
     weight = run.per_sequence(run.p)[r]
     return GapSets(step, eps, view.gap[r], view.part(eps)[r], weight / weight.sum())
+
+
+def log_D(constants) -> float:
+    """log of D = 10 n kappa T B^2 / (Xi phi_low^2), the constant of Lemma 7's radius."""
+    c = constants
+    return (
+        math.log(10 * c.n * c.T * c.B**2 / c.Xi) + c.log_kappa - 2 * math.log(c.phi_low)
+    )  # fmt: skip
+
+
+def radius(constants, eps: float) -> float:
+    """R_eps = 5 / (eps Xi) log(10 n kappa T B^2 / (eps Xi phi_low^2)); 0 where the log is negative.
+
+    Notes
+    -----
+    Source: Lemma 7 in the paper's style, [c] after its outline. For eps of at
+    least 10 n kappa T B^2 / (Xi phi_low^2) it is 0: there <z_k, W> <= 2 B^2 |W| makes every
+    gap smaller than (1 + eps) Xi |W|, and nothing is left to prove.
+    """
+    return max(0.0, 5 / (eps * constants.Xi) * (log_D(constants) - math.log(eps)))
+
+
+def sharp_radius(constants, eps: float) -> float:
+    """R_eps = max(1, log A) / (eps Xi), A = N' kappa / (e phi_low^2), for any eps > 0.
+
+    Notes
+    -----
+    Source: ours, [c]: without log(1/eps), hence without one log t in Theorem 1. The
+    constant is best possible: with n orthonormal sequences, one of them with a logit gap that
+    exceeds the others' common one by about log kappa, Eq. 4 needs 1 - 1/n of this eps as
+    kappa grows.
+    """
+    return max(1.0, constants.log_A) / (eps * constants.Xi)
+
+
+def radius_eps(constants, norm: float) -> float:
+    """The smallest eps with `radius` <= norm."""
+    if norm <= 0:
+        return math.inf
+    # with y = eps Xi norm / 5 it is y + log y = log(D Xi norm / 5), Lambert's equation
+    target = log_D(constants) + math.log(constants.Xi * norm / 5)
+    return 5 * float(lambert(target)) / (constants.Xi * norm)
+
+
+def sharp_radius_eps(constants, norm: float) -> float:
+    """The smallest eps with `sharp_radius` <= norm."""
+    return max(1.0, constants.log_A) / (constants.Xi * norm) if norm > 0 else math.inf
+
+
+def trivial_eps(constants) -> float:
+    """From this eps on, Eq. 4 follows from Lemma 4 alone, at every W: 2 B^2 / Xi - 1."""
+    return max(0.0, 2 * constants.B**2 / constants.Xi - 1)
+
+
+def along_norms(function, constants, norms) -> np.ndarray:
+    """The values `function(constants, norm)` at each norm, (R,)."""
+    return np.array([function(constants, float(norm)) for norm in norms])

@@ -11,8 +11,7 @@ from ..._validate import as_float_tensor, require_finite, require_number, requir
 from ...checks import CheckTable
 from ...data import Dataset
 from ...dataset import require_dataset
-from ..rounding import EPS
-from ..statements import Statement, refused
+from ..statements import EPS, Statement, refused
 
 LOGITS = Statement("largest |x' W_0 x_1|, against zeta", "Lemma 2")
 LOW = Statement("smallest T times softmax score, against exp(-2 zeta)", "Lemma 2", ">=")
@@ -69,7 +68,7 @@ def check_lemma2(
     require_shape("W0", W0, (data.d, data.d), "(d, d)")
     require_finite("W0", W0)
     omega = require_number("omega", omega, low=0, open_low=True)
-    delta = require_number("delta", delta, low=0, high=0.999999, open_low=True)
+    delta = require_number("delta", delta, low=0, high=1, open_low=True, open_high=True)
     allowed = lemma2_zeta(data, omega, delta)
     zeta = allowed if zeta is None else require_number("zeta", zeta, low=0, open_low=True)
     if zeta < allowed:

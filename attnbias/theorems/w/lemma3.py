@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.assumptions import assumption1_table
 from ...geometry.svm import SVMSolution
-from ..rounding import EPS, gap_rounding, norm_rounding, weight_rounding
-from ..run import Run
-from ..statements import Statement, refused
-from .gradient_bounds import gradient_hypotheses
+from ..run import TraceView
+from ..statements import EPS, Statement, gap_rounding, norm_rounding, table, weight_rounding
+from .gradient import gradient_hypotheses
 
 SCORE = Statement(
     "smallest softmax score of an optimal token so far, against phi_low",
@@ -37,9 +37,7 @@ FALL_STEP = Statement(
     ">=",
 )
 CHANGE = Statement(
-    "change of a gap over one step less that of Eq. 18: largest, against rounding",
-    "Eq. 18",
-    "<=",
+    "change of a gap over one step less that of Eq. 18: largest, against rounding", "Eq. 18", "<="
 )
 OWN = Statement(
     "least <z_k, z_k'> of one sequence, against (b_o^2 - 3 mu) b_1^2", "Lemma 3, own terms", ">="
@@ -47,6 +45,7 @@ OWN = Statement(
 CROSS = Statement(
     "least <z_k, z_k'> of two sequences, against -1.2 mu B^2", "Lemma 3, Cases 1 and 2", ">="
 )
+ABOVE = "every optimal score is above that level at such a step"
 NOT_CONSECUTIVE = "no two consecutive steps are recorded"
 STATEMENTS = (SCORE, RISING, RISING_STEP, FALL, FALL_STEP, CHANGE, OWN, CROSS)
 
@@ -95,14 +94,17 @@ def check_lemma3(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None)
     >>> all(c.holds for c in check_lemma3(data, train(data, NGD(0.5), 9))[:2])
     True
     """
-    run = Run(data, trace, svm)
-    reason = lemma3_hypotheses(run)
-    if reason:
-        return refused(STATEMENTS, reason)
-    return CheckTable([*score_checks(run), *gap_checks(run), *row_checks(run)])
+    run = TraceView(data, trace, svm)
+    return table(lemma3_hypotheses(run), STATEMENTS, _rows, run)
 
 
-def lemma3_hypotheses(run: Run) -> str:
+def _rows(run: TraceView) -> Iterator[Check]:
+    yield from softmax_checks(run)
+    yield from gap_checks(run)
+    yield from row_checks(run)
+
+
+def lemma3_hypotheses(run: TraceView) -> str:
     """'' or the first hypothesis of Lemma 3 that fails."""
     reason = run.refuse(gradient_hypotheses(run), run.needs_plain_steps(), run.needs_start())
     if reason:
@@ -123,13 +125,13 @@ def lemma3_hypotheses(run: Run) -> str:
     return ""
 
 
-def gap_velocity(run: Run) -> np.ndarray:
+def gap_velocity(run: TraceView) -> np.ndarray:
     """(R, N) change of each logit gap per unit of path, by Eq. 18."""
     return run.p @ run.K / run.n / run.grad_size[:, None]
 
 
-def score_checks(run: Run) -> list:
-    """Part (i)."""
+def softmax_checks(run: TraceView) -> list:
+    """Part (i): the smallest optimal softmax score at every iteration."""
     low = float(run.log_opt[0].min())
     values = np.minimum(run.trace.least_opt_score, np.exp(run.log_opt.min(axis=1)))
     bound = min(0.25, math.exp(low))
@@ -138,46 +140,39 @@ def score_checks(run: Run) -> list:
     return [SCORE.along(run, values, bound, rounding=room)]
 
 
-def gap_checks(run: Run) -> list:
-    """Parts (ii), (iii) and Eq. 18."""
+def gap_checks(run: TraceView) -> list:
+    """Parts (ii) and (iii), and Eq. 18 itself."""
     c, everywhere = run.constants(), np.ones(len(run.step), dtype=bool)
     velocity, harm = gap_velocity(run), 1.2 * c.mu * c.B**2 / run.Xi
     # no entry of K is above (2 B^2)^2, and p and |grad L| are right to these shares
     room = (weight_rounding(run) + norm_rounding(run)) * (2 * c.B**2) ** 2 / run.Xi
     low = (run.log_nonopt >= _log_far(run))[:, run.sequence]
+    least = _least(velocity, low)
     return [
-        _over(RISING, run, _least(velocity, low), everywhere, room),
+        RISING.where(run, least, 0.0, everywhere, never=ABOVE, rounding=room),
         _rising_step(run, low),
         FALL.along(run, velocity.min(axis=1), -harm, rounding=room),
         *_changes(run, velocity, harm, room),
     ]
 
 
-def _log_far(run: Run) -> float:
+def _log_far(run: TraceView) -> float:
     """log of 1 - score at the level of part (ii): 1 - (1 + sqrt(1 - 2 phi_low)) / 2."""
     phi = run.constants(math.exp(float(run.log_opt[0].min()))).phi_low
     return math.log(phi / (1 + math.sqrt(1 - 2 * phi)))
 
 
-def _rising_step(run: Run, low):
+def _rising_step(run: TraceView, low):
     change, single, room = _steps(run)
     before = np.zeros_like(low)
     before[1:] = low[:-1]
     if not single.any():
         return RISING_STEP.refused(NOT_CONSECUTIVE)
-    return _over(RISING_STEP, run, _least(change, before), single, room)
+    least = _least(change, before)
+    return RISING_STEP.where(run, least, 0.0, single, never=ABOVE, rounding=room)
 
 
-def _over(statement: Statement, run: Run, values, keep, room):
-    """Against 0 where some score is below the level; vacuous, with infinity, if none ever is."""
-    some = keep & np.isfinite(values)
-    if some.any():
-        return statement.along(run, values, 0.0, some, empty="", rounding=room)
-    words = "every optimal score is above that level at such a step"
-    return statement.along(run, values, 0.0, keep, empty="", vacuous=True, reason=words)
-
-
-def _changes(run: Run, velocity, harm: float, velocity_room) -> list:
+def _changes(run: TraceView, velocity, harm: float, velocity_room) -> list:
     change, single, room = _steps(run)
     path = np.diff(run.trace.path_length, prepend=0.0)
     later = np.arange(len(run.step)) > 0
@@ -193,7 +188,7 @@ def _changes(run: Run, velocity, harm: float, velocity_room) -> list:
     ]  # fmt: skip
 
 
-def _steps(run: Run):
+def _steps(run: TraceView):
     """Change of the gaps since the record before, whether that is one step, its rounding."""
     change = np.diff(run.gaps, axis=0, prepend=run.gaps[:1])
     single = np.diff(run.step, prepend=run.step[0]) == 1
@@ -206,7 +201,7 @@ def _least(values, where) -> np.ndarray:
     return np.where(where, values, np.inf).min(axis=1)
 
 
-def row_checks(run: Run) -> list:
+def row_checks(run: TraceView) -> list:
     """The inner products of the rows, which the tokens alone decide."""
     c = run.constants()
     own = run.sequence[:, None] == run.sequence[None, :]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from ..._validate import require_number
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..rounding import EPS
-from ..run import Run
-from ..sharper.m1 import biting_path
-from ..statements import MEASURED, Statement, alignment_recorded, refused, score_stays_up
-from .correlation import lemma5_start, ngd_hypotheses
+from ..run import TraceView
+from ..sharper.rate import biting_path
+from ..statements import EPS, MEASURED, Statement, alignment_recorded, softmax_stays_up, table
+from .gradient import lemma5_start, ngd_hypotheses
 
 GAPS = Statement(
     "least logit gap over |W_t|, against Xi - 2 B^2 |unit W_t - unit W_mm|",
@@ -90,29 +90,27 @@ def check_lemma1(
         phi = require_number("phi", phi, low=0, high=1, open_low=True)
     if t0 is not None:
         t0 = require_number("t0", t0, low=0)
-    run = Run(data, trace, svm)
+    run = TraceView(data, trace, svm)
     reason = ngd_hypotheses(run) or alignment_recorded(run)
-    if reason:
-        return refused(STATEMENTS, reason)
-    return CheckTable([*_gaps(run), _rate(run, t0), _proved(run, phi)])
+    return table(reason, STATEMENTS, _rows, run, phi, t0)
 
 
 check_lemma8 = check_lemma1
 
 
-def near_enough(run: Run) -> float:
+def near_enough(run: TraceView) -> float:
     """Xi^2 / (32 B^4): with 1 - cosine at most this all gaps are at least Xi |W| / 2."""
     return run.Xi**2 / (32 * run.constants().B ** 4)
 
 
-def rate_bound(run: Run, t) -> np.ndarray:
+def rate_bound(run: TraceView, t) -> np.ndarray:
     """(R,) Lemma 1's bound on -log(1 - optimal softmax score) at iterations t."""
     c = run.constants()
     exponent = run.step_size * run.Xi**2 / (8 * c.B**2) * np.asarray(t, dtype=float)
     return np.logaddexp(0.0, exponent - math.log(c.T - 1))
 
 
-def proved_start(run: Run, phi: float | None = None) -> float:
+def proved_start(run: TraceView, phi: float | None = None) -> float:
     """The t_1 of Lemma 1 that M1 proves, known before the run; infinite beyond float range.
 
     M1 is started at t_0 = first t with <W_t, W_mm> >= 0, whose path is at most
@@ -124,33 +122,24 @@ def proved_start(run: Run, phi: float | None = None) -> float:
     return max(lemma5_start(run), (path + late) / eta)
 
 
-def _gaps(run: Run) -> list:
-    moved = run.W_norm > 0
-    norm = np.where(moved, run.W_norm, 1.0)
-    least = run.gaps.min(axis=1) / norm
+def _rows(run: TraceView, phi: float | None, t0: float | None) -> Iterator[Check]:
+    moved, B2 = run.W_norm > 0, run.constants().B ** 2
+    least = run.gaps.min(axis=1) / np.where(moved, run.W_norm, 1.0)
     error = np.nan_to_num(run.trace.W_alignment_error, nan=2.0)  # where W = 0
-    B2 = run.constants().B ** 2
-    room = 64 * EPS * B2 + MEASURED * run.Xi
-    near = moved & (error <= near_enough(run))
-    bounds = run.Xi - 2 * B2 * np.sqrt(2 * error)
-    never = f"1 - cosine stays above {near_enough(run):.3g}"
+    room, bounds = 64 * EPS * B2 + MEASURED * run.Xi, run.Xi - 2 * B2 * np.sqrt(2 * error)
     vague = bool((bounds[moved] <= -2 * B2).all())  # no gap is below -2 B^2 |W|
-    return [
-        GAPS.along(
-            run,
-            least,
-            bounds,
-            moved,
-            empty="W is zero throughout",
-            rounding=room,
-            vacuous=vague,
-            reason="says something once 1 - cosine < (1 + Xi / (2 B^2))^2 / 2" if vague else "",
-        ),
-        HALF.along(run, least, run.Xi / 2, near, empty=never, rounding=room),
-    ]
+    yield GAPS.along(
+        run, least, bounds, moved, empty="W is zero throughout", rounding=room, vacuous=vague,
+        reason="says something once 1 - cosine < (1 + Xi / (2 B^2))^2 / 2" if vague else "",
+    )  # fmt: skip
+    near = moved & (error <= near_enough(run))
+    never = f"1 - cosine stays above {near_enough(run):.3g}"
+    yield HALF.along(run, least, run.Xi / 2, near, empty=never, rounding=room)
+    yield _rate(run, t0)
+    yield _proved(run, phi)
 
 
-def _rate(run: Run, t0: float | None):
+def _rate(run: TraceView, t0: float | None):
     proved = lemma5_start(run)
     near = run.trace.W_alignment_error <= near_enough(run)
     start = proved if t0 is None else t0
@@ -161,24 +150,24 @@ def _rate(run: Run, t0: float | None):
     return _compare(RATE, run, keep, empty=reason, reason=f"t_0 = {start:.4g}")
 
 
-def _compare(statement: Statement, run: Run, keep, **words):
+def _compare(statement: Statement, run: TraceView, keep, **words):
     values, bounds = -run.log_nonopt.max(axis=1), rate_bound(run, run.step)
     # gaps and their logarithms, both as large as the exponent
     room = MEASURED * (1 + np.abs(values))
     return statement.along(run, values, bounds, keep, rounding=room, **words)
 
 
-def _misread(run: Run, start: float, proved: float, keep) -> str:
+def _misread(run: TraceView, start: float, proved: float, keep) -> str:
     words = f"t_0 = {start:.4g} is before 4 B^2 |W_0| / (eta Xi) = {proved:.4g}"
-    check = _compare(RATE, run, keep & (run.step < proved), empty="")
+    check = _compare(RATE, run, keep & (run.step < proved))
     if check.applicable and not check.holds:
         score, least = -math.expm1(-check.value), -math.expm1(-check.bound)
         words += f", where it fails: score {score:.4g}, not at least {least:.4g}"
     return words
 
 
-def _proved(run: Run, phi: float | None):
-    reason = score_stays_up(run, phi)
+def _proved(run: TraceView, phi: float | None):
+    reason = softmax_stays_up(run, phi)
     if reason:
         return PROVED.refused(reason)
     start = proved_start(run, phi)

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from ..._validate import require_number
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..run import Run
-from ..sharper.m1 import TRIVIAL
+from ..run import TraceView
+from ..sharper.rate import TRIVIAL, rate_hypotheses
 from ..statements import (
     MEASURED,
     Statement,
-    alignment_recorded,
     full_steps,
-    refused,
-    score_stays_up,
+    table,
 )
-from .correlation import lemma5_start
-from .radius import log_D
+from .gap_sets import log_D
+from .gradient import lemma5_start
 
 RATE = Statement(
     "1 - cosine(W_t, W_mm), against the explicit (log t)^2 / t", "Theorem 1 = 5, our constants"
@@ -83,27 +82,16 @@ def check_theorem1(
     """
     if phi is not None:
         phi = require_number("phi", phi, low=0, high=1, open_low=True)
-    run = Run(data, trace, svm)
-    reason = theorem1_hypotheses(run, phi)
-    if reason:
-        return refused((RATE, TELESCOPED), reason)
-    return CheckTable([_rate(run, phi), _telescoped(run, phi)])
+    run = TraceView(data, trace, svm)
+    return table(theorem1_hypotheses(run, phi), (RATE, TELESCOPED), _rows, run, phi)
 
 
 check_theorem5 = check_theorem1
 
 
-def theorem1_hypotheses(run: Run, phi) -> str:
+def theorem1_hypotheses(run: TraceView, phi) -> str:
     """'' or the first hypothesis of Theorem 1 that fails."""
-    reason = run.refuse(
-        run.needs_rule("NGD"),
-        run.needs_fixed_decoder(),
-        run.needs_exponential(),
-        run.needs_assumption2(),
-        run.needs_start(),
-        alignment_recorded(run),
-        score_stays_up(run, phi),
-    )
+    reason = run.refuse(run.needs_rule("NGD"), rate_hypotheses(run, phi))
     if reason:
         return reason
     speed = run.step_size * run.constants(phi).B ** 2
@@ -112,12 +100,12 @@ def theorem1_hypotheses(run: Run, phi) -> str:
     return full_steps(run)
 
 
-def start_time(run: Run) -> float:
+def start_time(run: TraceView) -> float:
     """max(1, t_0 of Lemma 5), from which |W_t| >= eta Xi t / (4 B^2)."""
     return max(1.0, lemma5_start(run))
 
 
-def theorem1_bounds(run: Run, constants, log_t) -> np.ndarray:
+def theorem1_bounds(run: TraceView, constants, log_t) -> np.ndarray:
     """(R,) Theorem 1's bound at exp(log_t)."""
     c, eta, log_t = constants, run.step_size, np.asarray(log_t, dtype=float)
     start = 2 * (run.W_norm[0] + eta * start_time(run))
@@ -126,7 +114,7 @@ def theorem1_bounds(run: Run, constants, log_t) -> np.ndarray:
     return 4 * c.B**2 / (eta * c.Xi) * np.exp(-log_t) * (start + curvature + preference)
 
 
-def log_biting_time(run: Run, constants) -> float:
+def log_biting_time(run: TraceView, constants) -> float:
     """log of the t from which Theorem 1's bound stays below 1; the bound falls for t >= 2."""
     low = max(math.log(2.0), math.log(start_time(run)))
     if theorem1_bounds(run, constants, low) < TRIVIAL:
@@ -142,7 +130,12 @@ def log_biting_time(run: Run, constants) -> float:
     return high
 
 
-def _rate(run: Run, phi):
+def _rows(run: TraceView, phi) -> Iterator[Check]:
+    yield _rate(run, phi)
+    yield _telescoped(run, phi)
+
+
+def _rate(run: TraceView, phi) -> Check:
     constants = run.constants(phi)
     start = start_time(run)
     keep = run.step >= start
@@ -157,7 +150,7 @@ def _rate(run: Run, phi):
     )  # fmt: skip
 
 
-def _telescoped(run: Run, phi):
+def _telescoped(run: TraceView, phi):
     """Eq. 37, summed over consecutive records from the first at or after t_0."""
     constants = run.constants(phi)
     start, eta = start_time(run), run.step_size
@@ -177,6 +170,6 @@ def _telescoped(run: Run, phi):
     bounds[first + 1 : last + 1] = run.W_norm[first + 1 : last + 1] - norm[0] - lost
     keep = (run.step > run.step[first]) & (run.step <= run.step[last])
     return TELESCOPED.along(
-        run, values, bounds, keep, empty="", rounding=MEASURED * run.W_norm,
+        run, values, bounds, keep, rounding=MEASURED * run.W_norm,
         reason=f"s = {run.step[first]}",
     )  # fmt: skip

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..run import Run
-from ..sharper.m1 import (
+from ..run import TraceView
+from ..sharper.lower_bounds import norm_outside, outside_bound
+from ..sharper.rate import (
     NEVER_TURNS,
     TRIVIAL,
     after,
     biting_path,
     constants_along,
     first_turned,
-    m1_bounds,
-    m1_hypotheses,
+    rate_bounds,
+    rate_hypotheses,
 )
-from ..sharper.m3 import norm_outside, outside_bound
-from ..statements import MEASURED, Statement, refused
+from ..statements import MEASURED, Statement, refused, table
 
 STEP = Statement("longest step, against eta B^2 Upsilon / 2", "Theorem 6, the gradient bound")
 HEIGHT = Statement(
@@ -86,20 +87,24 @@ def check_theorem6(data: Dataset, trace: Trace, *, svm: SVMSolution | None = Non
     >>> check_theorem6(data, train(data, GD(0.5), 1000)).all_hold
     True
     """
-    run = Run(data, trace, svm)
-    reason = run.refuse(run.needs_rule("GD"), m1_hypotheses(run))
-    if reason:
-        return refused((STEP, HEIGHT, RATE, CEILING, SLOW), reason)
-    turn, log_eta = first_turned(run), run.rule["log_scale"]
-    table = [_longest(run), height_check(run, HEIGHT, 0, log_eta)]
+    run = TraceView(data, trace, svm)
+    reason = run.refuse(run.needs_rule("GD"), rate_hypotheses(run))
+    return table(reason, (STEP, HEIGHT, RATE, CEILING, SLOW), _rows, run)
+
+
+def _rows(run: TraceView) -> Iterator[Check]:
+    c, turn, log_eta = run.constants(), first_turned(run), run.rule["log_scale"]
+    longest = run.step_size * c.B**2 * c.Upsilon / 2
+    yield STEP.later(run, run.trace.longest_step, longest)
+    yield height_check(run, HEIGHT, 0, log_eta)
     if turn is None:
-        return CheckTable(
-            [*table, *(statement.refused(NEVER_TURNS) for statement in (RATE, CEILING, SLOW))]
-        )
-    return CheckTable([*table, _rate(run, turn, log_eta), *_from_above(run, turn, log_eta)])
+        yield from refused((RATE, CEILING, SLOW), NEVER_TURNS)
+        return
+    yield _rate(run, turn, log_eta)
+    yield from _from_above(run, turn, log_eta)
 
 
-def log_heights(run: Run, start: int, log_step_size: float) -> np.ndarray:
+def log_heights(run: TraceView, start: int, log_step_size: float) -> np.ndarray:
     """(R,) lower bound on Xi c_t for GD from the record `start` on; -inf before it."""
     c, least = run.constants(), run.trace.least_opt_score
     log_speed = log_step_size + 2 * math.log(run.Xi) + c.log_upsilon - math.log(run.n)
@@ -109,7 +114,7 @@ def log_heights(run: Run, start: int, log_step_size: float) -> np.ndarray:
     return np.where(run.step >= run.step[start], grown, -np.inf)
 
 
-def height_check(run: Run, statement: Statement, start: int, log_step_size: float):
+def height_check(run: TraceView, statement: Statement, start: int, log_step_size: float):
     """How far W has come along W_mm, against what GD from the record `start` guarantees."""
     height = run.Xi * run.along
     # the increments of one sequence with two tokens attain it as the steps shrink
@@ -120,18 +125,11 @@ def height_check(run: Run, statement: Statement, start: int, log_step_size: floa
     )  # fmt: skip
 
 
-def _longest(run: Run):
-    c = run.constants()
-    bound = run.step_size * c.B**2 * c.Upsilon / 2
-    return STEP.along(
-        run, run.trace.longest_step, bound, run.step > 0, empty="no step", rounding=MEASURED * bound
-    )
-
-
-def _rate(run: Run, turn: int, log_eta: float):
+def _rate(run: TraceView, turn: int, log_eta: float):
     path = log_heights(run, turn, log_eta) / run.Xi - run.along[turn]
     # what t iterations guarantee, never more than what was covered
-    bounds = m1_bounds(constants_along(run), path, run.trace.longest_step, float(run.across[turn]))
+    longest, offset = run.trace.longest_step, float(run.across[turn])
+    bounds = rate_bounds(constants_along(run), path, longest, offset)
     keep = after(run, turn) & (path > 0)
     vacuous = bool(keep.any() and not bounds[keep].min() < TRIVIAL)
     return RATE.along(
@@ -140,16 +138,16 @@ def _rate(run: Run, turn: int, log_eta: float):
     )  # fmt: skip
 
 
-def log10_biting_time(run: Run, turn: int, log_eta: float) -> float:
+def log10_biting_time(run: TraceView, turn: int, log_eta: float) -> float:
     """log10 of the t at which the guaranteed path is long enough for M1 to bite."""
-    c = constants_along(run)[-1]
+    c, phi = constants_along(run), float(run.trace.least_opt_score[-1])
     path = biting_path(c, float(run.trace.longest_step[-1]), float(run.across[turn]))
     log_speed = log_eta + 2 * math.log(run.Xi) + c.log_upsilon - math.log(run.n)
-    log_t = run.Xi * (run.along[turn] + path) - log_speed - 2 * math.log(c.phi_low)
+    log_t = run.Xi * (run.along[turn] + path) - log_speed - 2 * math.log(phi)
     return log_t / math.log(10)
 
 
-def largest_offset(run: Run, turn: int) -> float:
+def largest_offset(run: TraceView, turn: int) -> float:
     """Largest |P_r| of all iterations from `turn` on: between two records, no farther from
     the larger of them than half of the path from one to the other."""
     across, path = run.across[turn:], run.trace.path_length[turn:]
@@ -158,7 +156,7 @@ def largest_offset(run: Run, turn: int) -> float:
     return float((np.maximum(across[1:], across[:-1]) + np.diff(path) / 2).max())
 
 
-def _from_above(run: Run, turn: int, log_eta: float):
+def _from_above(run: TraceView, turn: int, log_eta: float):
     c, height = run.constants(), run.Xi * run.along
     radius, longest = largest_offset(run, turn), float(run.trace.longest_step[-1])
     log_G = math.log(2 * c.B**2 * run.N / run.n) + c.log_Upsilon + 2 * c.B**2 * radius

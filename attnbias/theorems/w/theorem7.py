@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
-from ...checks import CheckTable
+from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
-from ..run import Run
-from ..sharper.m1 import (
+from ..run import TraceView
+from ..sharper.rate import (
     NEVER_TURNS,
     TRIVIAL,
     after,
     biting_path,
     constants_along,
     first_turned,
-    m1_bounds,
-    m1_hypotheses,
+    rate_bounds,
+    rate_hypotheses,
 )
-from ..statements import MEASURED, Statement, refused
+from ..statements import MEASURED, Statement, table
+from .gradient import gradient_hypotheses
 from .theorem6 import height_check
 
 # log(L - L*) and log |grad| are both about minus the gap, and each is right to 2e-16 of
@@ -43,8 +45,7 @@ SHORTEST = Statement("step length before the cap, against 1 / (4 B^2 e^Delta)", 
 LONGEST = Statement("step length before the cap, against 1 / (2 Xi phi_low)", "Theorem 7")
 FLOOR = Statement("path length before the cap, against t / (4 B^2 e^Delta)", "Theorem 7", ">=")
 RATE = Statement(
-    "1 - cosine before the cap, against M1 with the path that t steps guarantee",
-    "Theorem 7, by M1",
+    "1 - cosine before the cap, against M1 with the path that t steps guarantee", "Theorem 7, by M1"
 )
 CAPPED = Statement(
     "|log(step size / max_step)| where |grad L| <= 1 / (4 B^2 e^Delta max_step)",
@@ -101,21 +102,18 @@ def check_polyak_sandwich(
     >>> check_polyak_sandwich(data, train(data, Polyak(), 1000)).all_hold
     True
     """
-    run = Run(data, trace, svm)
-    reason = run.refuse(run.needs_fixed_decoder(), run.needs_exponential(), run.needs_assumption2())
-    if reason:
-        return refused((LOWER, UPPER), reason)
+    run = TraceView(data, trace, svm)
+    return table(gradient_hypotheses(run), (LOWER, UPPER), _sandwich, run)
+
+
+def _sandwich(run: TraceView) -> Iterator[Check]:
     keep, rounding = resolved(run)
-    ratio = trace.log_grad_norm - trace.log_loss_gap
+    ratio = run.trace.log_grad_norm - run.trace.log_loss_gap
     settings = {"empty": "all logit gaps exceed 1e6", "rounding": rounding}
     settings["reason"] = "" if keep.all() else f"up to t = {run.step[keep].max(initial=0)}"
     lower = math.log(run.Xi) + run.log_opt.min(axis=1)
-    return CheckTable(
-        [
-            LOWER.along(run, ratio, lower, keep, **settings),
-            UPPER.along(run, ratio, log_steepest(run), keep, **settings),
-        ]
-    )
+    yield LOWER.along(run, ratio, lower, keep, **settings)
+    yield UPPER.along(run, ratio, log_steepest(run), keep, **settings)
 
 
 def check_theorem7(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
@@ -160,16 +158,18 @@ def check_theorem7(data: Dataset, trace: Trace, *, svm: SVMSolution | None = Non
     >>> check_theorem7(data, train(data, Polyak(max_step=10.0), 1000)).all_hold
     True
     """
-    run = Run(data, trace, svm)
-    reason = run.refuse(run.needs_rule("Polyak"), _own_floor(run), m1_hypotheses(run))
-    if reason:
-        statements = (SHORTEST, LONGEST, FLOOR, RATE, CAPPED, AS_GD)
-        return refused(statements, reason)
-    capped = trace.log_step_size >= run.rule["log_max_step"] - EXACT
-    return CheckTable([*_before(run, capped), *_under_the_cap(run, capped)])
+    run = TraceView(data, trace, svm)
+    reason = run.refuse(run.needs_rule("Polyak"), _own_floor(run), rate_hypotheses(run))
+    return table(reason, (SHORTEST, LONGEST, FLOOR, RATE, CAPPED, AS_GD), _steps, run)
 
 
-def resolved(run: Run) -> tuple[np.ndarray, np.ndarray]:
+def _steps(run: TraceView) -> Iterator[Check]:
+    capped = run.trace.log_step_size >= run.rule["log_max_step"] - EXACT
+    yield from _before(run, capped)
+    yield from _under_the_cap(run, capped)
+
+
+def resolved(run: TraceView) -> tuple[np.ndarray, np.ndarray]:
     """Records whose log(L - L*) and log |grad| can be compared, and the rounding of that."""
     logs = np.abs(run.trace.log_loss_gap) + np.abs(run.trace.log_grad_norm)
     keep = np.abs(run.gaps).max(axis=1) <= LARGEST_GAP
@@ -177,17 +177,17 @@ def resolved(run: Run) -> tuple[np.ndarray, np.ndarray]:
     return keep & np.isfinite(logs), 1e-15 * (4 + np.nan_to_num(logs, posinf=0.0))
 
 
-def log_steepest(run: Run) -> float:
+def log_steepest(run: TraceView) -> float:
     """log(2 B^2 e^Delta), the upper side of the sandwich."""
     return math.log(2 * run.constants().B ** 2) + float(run.delta.max())
 
 
-def _own_floor(run: Run) -> str:
+def _own_floor(run: TraceView) -> str:
     floor = run.rule["loss_floor"]
     return "" if floor is None else f"the loss floor is set to {floor:g}, not to the true L*"
 
 
-def _before(run: Run, capped: np.ndarray):
+def _before(run: TraceView, capped: np.ndarray):
     """Everything before the cap first binds, as far as the records can tell."""
     free = np.logical_and.accumulate(~capped)
     end = ""
@@ -199,7 +199,7 @@ def _before(run: Run, capped: np.ndarray):
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.exp(run.trace.log_step_size + run.trace.log_grad_norm)
     shortest, constants = math.exp(-log_steepest(run)) / 2, constants_along(run)
-    longest = np.array([1 / (2 * c.Xi * c.phi_low) for c in constants])
+    longest = 1 / (2 * constants.Xi * constants.phi_low)
     settings = {"empty": ALWAYS_CAPPED, "rounding": length * rounding, "reason": end}
     yield SHORTEST.along(run, length, shortest, free & known, **settings)
     yield LONGEST.along(run, length, longest, free & known, **settings)
@@ -213,8 +213,8 @@ def _before(run: Run, capped: np.ndarray):
         yield RATE.refused(NEVER_TURNS)
         return
     path, offset = shortest * (run.step - run.step[turn]), float(run.across[turn])
-    bounds, keep = m1_bounds(constants, path, longest, offset), free & after(run, turn)
-    needed = biting_path(constants[-1], float(longest[-1]), offset) / shortest
+    bounds, keep = rate_bounds(constants, path, longest, offset), free & after(run, turn)
+    needed = biting_path(constants, float(longest[-1]), offset) / shortest
     yield RATE.along(
         run, run.trace.W_alignment_error, bounds, keep, empty=NO_FREE_STEP,
         vacuous=bool(keep.any() and not bounds[keep].min() < TRIVIAL),
@@ -222,7 +222,7 @@ def _before(run: Run, capped: np.ndarray):
     )  # fmt: skip
 
 
-def _under_the_cap(run: Run, capped: np.ndarray):
+def _under_the_cap(run: TraceView, capped: np.ndarray):
     """What is left of the rule where the cap binds, which it may do early, let go, and do again."""
     log_cap = run.rule["log_max_step"]
     known, rounding = resolved(run)

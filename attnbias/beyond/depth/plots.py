@@ -1,0 +1,67 @@
+"""Figures of two layers: which start ends at which query, and how slowly layer one grows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...plots.series import require_dict
+from ...plots.theme import COLOURS, FAINT, INK, WIDTH, new_figure, styled
+
+
+@styled
+def plot_depth(starts, edge, growth, limit):
+    """The plane of a token pair with its separatrix, and layer one's gap along layer two's norm.
+
+    Parameters
+    ----------
+    starts : (w, delta, token) of (n,) arrays
+        Each start, and the token (0 or 1) that layer one selected in the end.
+    edge : (w, delta) of arrays
+        The separatrix.
+    growth : dict
+        Label to (norm of W_2, gap of layer one).
+    limit : (norm, gap) of arrays
+        The predicted gap, drawn dashed.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    DtypeError, ShapeError
+
+    Examples
+    --------
+    >>> from attnbias.beyond.depth.plots import plot_depth
+    >>> line = ([1.0, 2.0], [0.0, 1.0])
+    >>> len(plot_depth(([0.0], [1.0], [0]), line, {"a": line}, line).axes)
+    2
+    """
+    require_dict("growth", growth, "(norm, gap)")
+    w, delta, token = (np.asarray(part) for part in starts)
+    if not w.shape == delta.shape == token.shape or w.ndim != 1:
+        raise ShapeError(
+            "starts", expected="three arrays of one length",
+            got=f"{w.shape}, {delta.shape}, {token.shape}", remedy="(w, delta, token)",
+        )  # fmt: skip
+    fig = new_figure((WIDTH, 4.4))
+    left, right = fig.subplots(1, 2)
+    looks = (("first token", "blue", "o"), ("second token", "vermillion", "s"))
+    for value, (label, colour, marker) in enumerate(looks):
+        chosen = token == value
+        left.plot(w[chosen], delta[chosen], marker, color=COLOURS[colour], ls="", label=label)
+    left.plot(*edge, color=INK, linewidth=1.5)
+    left.set_xlabel("start: gap w of layer one")
+    left.set_ylabel("start: lead $\\delta$ in layer two")
+    styles = zip(("-", "-."), ("green", "purple"), strict=True)
+    for (label, (norm, gap)), (line, colour) in zip(growth.items(), styles, strict=False):
+        right.plot(norm, gap, line, color=COLOURS[colour], label=label)
+    right.plot(*limit, color=FAINT, linestyle="--", linewidth=2.2, label="predicted")
+    right.set_xscale("log")
+    right.set_xlabel("norm of $W_2$")
+    right.set_ylabel("gap of layer one")
+    for axis in (left, right):
+        axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return fig

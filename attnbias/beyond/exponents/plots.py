@@ -1,0 +1,158 @@
+"""Exponents over noise and features, and how long an idle row is felt."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...plots.theme import (
+    INK,
+    MAP,
+    ON_DARK,
+    ON_LIGHT,
+    WIDTH,
+    new_figure,
+    rule_family,
+    rule_style,
+    styled,
+)
+from .claims import heights
+from .result import ExponentResult
+
+
+@styled
+def plot_exponent_map(table, decade: int, rules=None):
+    """Median exponent of 1 - cosine over noise and features, a panel a rule, with its number.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Part "map" of an `ExponentResult`.
+    decade : int
+        Over steps 10^decade to 10^(decade + 1).
+    rules : sequence of str, optional
+        All of the table by default.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import pandas
+    >>> from attnbias.beyond.exponents.plots import plot_exponent_map
+    >>> table = pandas.DataFrame({"rule": "NGD", "noise": [0.1, 0.2], "d": [50, 50], "n": 4, "T": 3,
+    ...                           "exponent_3": [-2.0, -1.5]})
+    >>> len(plot_exponent_map(table, 3).axes) > 1
+    True
+    """
+    rules = list(table["rule"].unique()) if rules is None else list(rules)
+    rows = -(-len(rules) // 2)
+    fig = new_figure((WIDTH, 0.7 + 2.15 * rows))
+    axes = np.atleast_2d(fig.subplots(rows, 2, squeeze=False))
+    for axis, rule in zip(axes.flat, rules, strict=False):
+        cells = table[table["rule"] == rule].pivot_table(
+            index="noise", columns="d", values=f"exponent_{decade}", aggfunc="median"
+        )
+        image = axis.imshow(cells, cmap=MAP, vmin=-2.0, vmax=0.0, aspect="auto", origin="lower")
+        for (i, j), value in np.ndenumerate(cells.to_numpy()):
+            ink = ON_DARK if value < -1 else ON_LIGHT
+            axis.text(j, i, f"{value:.2f}", ha="center", va="center", color=ink, fontsize=10)
+        n, T = table["n"].iloc[0], table["T"].iloc[0]
+        axis.set_xticks(range(cells.shape[1]), [f"{n * T / d:.2g}" for d in cells.columns])
+        axis.set_yticks(range(cells.shape[0]), [f"{noise:g}" for noise in cells.index])
+        axis.set_title(rule)
+        axis.grid(False)
+    for axis in list(axes.flat)[len(rules) :]:
+        axis.set_visible(False)
+    fig.supxlabel("tokens over features, nT/d", fontsize=11.5)
+    fig.supylabel("noise over signal", fontsize=11.5)
+    bar = fig.colorbar(image, ax=axes, shrink=0.6, pad=0.02)
+    bar.set_label("exponent")
+    return fig
+
+
+@styled
+def plot_settling(table, decades, tolerance: float = 0.05):
+    """Exponents over the height rate |W| Xi, a dot a run and decade.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Runs of an `ExponentResult`.
+    decades : sequence of int
+        Those to draw.
+    tolerance : float
+        Half width of the band about -2.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import pandas
+    >>> from attnbias.beyond.exponents.plots import plot_settling
+    >>> table = pandas.DataFrame({"rule": ["NGD"], "settling_rate": [0.5], "norm_3": [100.0],
+    ...                           "n": [4], "T": [3], "d": [50], "margin": [0.5],
+    ...                           "exponent_3": [-2.0]})
+    >>> len(plot_settling(table, [3]).axes)
+    1
+    """
+    fig = new_figure((WIDTH, 4.4))
+    axis = fig.subplots()
+    axis.axhspan(-2 - tolerance, -2 + tolerance, color="#d9d9d9", linewidth=0)
+    found = heights(table, decades)
+    kinds = found["rule"].map(rule_family)
+    for kind, dots in found[found["height"] > 0].groupby(kinds, sort=False):
+        look = rule_style(kind) | {"linestyle": "", "markersize": 3.5, "markeredgewidth": 0}
+        axis.plot(dots["height"], dots["exponent"], label=kind, alpha=0.5, **look)
+    axis.set_xscale("log")
+    axis.set_xlabel(r"settled height: settling rate $\times\ \Xi |W|$")
+    axis.set_ylabel("exponent over one decade")
+    fig.legend(loc="outside upper center", ncols=2, markerscale=1.6)
+    return fig
+
+
+@styled
+def plot_settled_steps(table):
+    """The step from which the exponent stays near -2, over the slack, beside the law's.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Runs of one NGD rule of part "margins" of an `ExponentResult`, without slack 0.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import pandas
+    >>> from attnbias.beyond.exponents.plots import plot_settled_steps
+    >>> table = pandas.DataFrame({"rule": "NGD", "slack": [0.1, 0.5], "settled": [900.0, 80.0],
+    ...                           "law_settled": [1000.0, 90.0]})
+    >>> plot_settled_steps(table).axes[0].get_xscale()
+    'log'
+    """
+    fig = new_figure((WIDTH, 3.8))
+    axis = fig.subplots()
+    grouped = table.groupby("slack")
+    middle = grouped["settled"].median()
+    look = rule_style(str(table["rule"].iloc[0]))
+    low, high = grouped["settled"].min(), grouped["settled"].max()
+    axis.fill_between(middle.index, low, high, color=look["color"], alpha=0.18, linewidth=0)
+    axis.plot(middle.index, middle, label="runs, median and range", **look)
+    law = table[table["law_settled"] > 0].groupby("slack")["law_settled"].median()
+    axis.plot(law.index, law, color=INK, linestyle="--", label="law of one idle row")
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xlabel("slack of the nearest idle row")
+    axis.set_ylabel("steps until the exponent is -2")
+    fig.legend(loc="outside upper center", ncols=2)
+    return fig
+
+
+def plot_result(result: ExponentResult):
+    """What `attnbias figure exponents` draws: the map over the fourth decade."""
+    return plot_exponent_map(result.table[result.table["part"] == "map"], 3)

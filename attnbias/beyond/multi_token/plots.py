@@ -1,0 +1,66 @@
+"""Figures of heads that keep several tokens: runs on one data set, and directions on many."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import RangeError
+from ...plots.series import require_dict
+from ...plots.theme import COLOURS, INK, MARKS, WIDTH, label_styles, new_figure, styled
+
+
+@styled
+def plot_several(runs, medians, predicted=None):
+    """1 - cosine with the several-token SVM along runs, and with several candidates on many seeds.
+
+    Parameters
+    ----------
+    runs : dict
+        Label to (step, 1 - cosine).
+    medians : dict
+        Of at most seven labels, to a dict from a candidate direction's name to its median
+        1 - cosine.
+    predicted : (step, 1 - cosine), optional
+        Drawn as a dashed line on the left.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    DtypeError, RangeError
+
+    Examples
+    --------
+    >>> from attnbias.beyond.multi_token.plots import plot_several
+    >>> len(plot_several({"a": ([1, 10], [1, 0.1])}, {"d = 4": {"one token": 0.2}}).axes)
+    2
+    """
+    require_dict("runs", runs, "(step, values)")
+    require_dict("medians", medians, "{direction: value}")
+    if len(medians) > len(MARKS):
+        raise RangeError(
+            "medians", expected=f"at most {len(MARKS)} labels", got=str(len(medians)),
+            remedy="plot fewer",
+        )  # fmt: skip
+    fig = new_figure((WIDTH, 4.4))
+    left, right = fig.subplots(1, 2)
+    for label, look in label_styles(runs).items():
+        step, values = (np.asarray(part, dtype=float) for part in runs[label])
+        left.loglog(step[step > 0], values[step > 0], label=label, **look | {"markersize": 3})
+    if predicted is not None:
+        left.loglog(*predicted, color=INK, linestyle=":", linewidth=2.2, label="predicted")
+    left.set(xlabel="step t", ylabel="1 - cosine")
+    names = list(next(iter(medians.values())))
+    for (label, given), (colour, marker) in zip(medians.items(), MARKS, strict=False):
+        values = [given[name] for name in names]
+        right.semilogy(
+            range(len(names)), values, color=COLOURS[colour], marker=marker, linestyle="none",
+            label=label,
+        )  # fmt: skip
+    right.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor")
+    right.set_xlim(-0.5, len(names) - 0.5)
+    for axis in (left, right):
+        axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, handlelength=1.4)
+    return fig

@@ -1,0 +1,43 @@
+"""Figures of next-token prediction: the direction, and what settles within a component."""
+
+from __future__ import annotations
+
+from ...plots.series import require_dict
+from ...plots.theme import WIDTH, label_styles, new_figure, styled
+
+
+@styled
+def plot_hard_and_soft(runs):
+    """1 - cosine with the graph SVM, and the distance of the finite part from its target.
+
+    Parameters
+    ----------
+    runs : dict
+        Label to (step, alignment error, distance), three arrays of one length.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    DtypeError
+
+    Examples
+    --------
+    >>> from attnbias.beyond.next_token.plots import plot_hard_and_soft
+    >>> len(plot_hard_and_soft({"GD(0.5)": ([1, 10], [0.5, 0.1], [0.2, 0.1])}).axes)
+    2
+    """
+    require_dict("runs", runs, "(step, error, distance)")
+    fig = new_figure((WIDTH, 3.6))
+    left, right = fig.subplots(1, 2)
+    for label, look in label_styles(runs).items():
+        step, error, distance = runs[label]
+        look = look | {"markersize": 3}
+        left.loglog(step, error, label=label, **look)
+        right.loglog(step, distance, **look)
+    left.set(xlabel="step t", ylabel="1 - cosine with the SVM")
+    right.set(xlabel="step t", ylabel="distance of the finite part")
+    fig.legend(loc="outside upper center", ncols=min(len(runs), 3))
+    return fig

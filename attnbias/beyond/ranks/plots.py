@@ -1,0 +1,99 @@
+"""Figures of ranks: over features for two norms, and what training leaves outside the rank."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...plots.series import require_columns, require_dict
+from ...plots.theme import COLOURS, INK, MARKS, WIDTH, new_figure, styled
+from .result import RankResult
+
+
+@styled
+def plot_ranks(ours, theirs=None, *, titles=("Frobenius", "nuclear")):
+    """Mean ranks over the number of features, a panel a norm, a line a number of sequences.
+
+    Parameters
+    ----------
+    ours, theirs : pandas.DataFrame
+        With columns n, d and one a title; `theirs` is drawn as hollow markers.
+    titles : (str, str)
+        Of panels and columns.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    RangeError
+        Without these columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from attnbias.beyond.ranks.plots import plot_ranks
+    >>> table = pd.DataFrame({"n": [5, 5], "d": [2, 4], "Frobenius": [2, 4], "nuclear": [1, 2]})
+    >>> len(plot_ranks(table).axes)
+    2
+    """
+    for table in (ours,) if theirs is None else (ours, theirs):
+        require_columns(table, "n", "d", *titles)
+    fig = new_figure((WIDTH, 4.4))
+    axes = fig.subplots(1, 2, sharey=True)
+    for axis, title in zip(axes, titles, strict=True):
+        for (n, part), (colour, mark) in zip(ours.groupby("n"), MARKS, strict=False):
+            look = {"color": COLOURS[colour], "marker": mark}
+            axis.plot(part["d"], part[title], label=f"n = {n}", **look)
+            if theirs is not None:
+                other = theirs[theirs["n"] == n]
+                axis.plot(other["d"], other[title], linestyle=":", linewidth=1.0,
+                          markerfacecolor="white", markersize=7, zorder=1, **look)  # fmt: skip
+        axis.set_title(title)
+        axis.set_xlabel("features d")
+    axes[0].set_ylabel("mean rank of the solution")
+    axes[0].legend(loc="upper left")
+    return fig
+
+
+@styled
+def plot_left_over(runs):
+    """Share of the nuclear norm outside the leading directions against the nuclear norm.
+
+    Parameters
+    ----------
+    runs : dict
+        Label to (nuclear norm, share, exponent); through the last point a thin line with that
+        exponent is drawn.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    DtypeError
+
+    Examples
+    --------
+    >>> from attnbias.beyond.ranks.plots import plot_left_over
+    >>> len(plot_left_over({"a": ([1, 10], [1, 0.1], -1.0)}).axes)
+    1
+    """
+    require_dict("runs", runs, "(norm, share, exponent)")
+    fig = new_figure((WIDTH, 3.8))
+    axis = fig.subplots()
+    for (label, (norm, share, exponent)), (colour, mark) in zip(runs.items(), MARKS, strict=False):
+        norm, share = np.asarray(norm, dtype=float), np.asarray(share, dtype=float)
+        axis.loglog(norm, share, color=COLOURS[colour], marker=mark, label=label, markersize=4)
+        axis.loglog(norm, share[-1] * (norm / norm[-1]) ** exponent, color=INK, linewidth=0.9,
+                    linestyle="--")  # fmt: skip
+    axis.set_xlabel("nuclear norm of W")
+    axis.set_ylabel("share outside the rank")
+    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return fig
+
+
+def plot_result(result: RankResult):
+    """What `attnbias figure ranks` draws: the mean ranks of both norms."""
+    return plot_ranks(result.means())

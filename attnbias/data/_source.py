@@ -1,0 +1,167 @@
+"""Where real data come from: the hub, a folder of files, or the samples in this package."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import hashlib
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from .._extras import need
+from ..errors import (
+    ChecksumError,
+    DtypeError,
+    FileFormatError,
+    MissingExtraError,
+    MissingFileError,
+    RangeError,
+)
+
+CONTENT_ERRORS = (
+    zlib.error, csv.Error, OSError, EOFError, LookupError, TypeError, ValueError, AttributeError,
+)  # fmt: skip
+SOURCES = ("huggingface", "packages", "bundled")
+FOLDER = Path(__file__).parent / "files"
+BUNDLED_SHA256 = {
+    "mnist01.npz": "e511b22de0f1f21b8429cc6a64f67c7a12df52f87107bf6144e2dc8e7a58e907",
+    "digits10.npz": "e6d152c4d5601dac0ae3b66faddd916b661b8eeb82642c270f98386941ff7309",
+    "cifar10.npz": "8f769cea2340a54cac0e3ad4ef60ac36c7c0f42ddc92088914896fef1148c7a0",
+    "snli.json.gz": "fa0d5ee7ffa77be1779aee88646f70bc3ad8ad0017a1e85f5c719ace5b848ebe",
+    "toxic.json.gz": "2aa5f7004e73bd2044c39e6f1b62b4ed180e7bec9d15fd0e7cbb0dc909778661",
+    "bert_vocab.txt.gz": "fb360f1f62090f71339e89de3808ffde021892470f5724aeb369be6ecfb4c6d7",
+    "minilm_sample.npz": "6322b07482854dbe4ca2287c5255e8531b68f2439dea8491a090c1c2e2436da4",
+}
+
+
+def packages_folder(name: str) -> Path:
+    """Where `scripts/fetch_packages.py` puts a data set: ATTNBIAS_CACHE, or ~/.cache/attnbias."""
+    return Path(os.environ.get("ATTNBIAS_CACHE") or Path.home() / ".cache" / "attnbias") / name
+
+
+def as_source(source, name: str) -> str | Path:
+    """ "huggingface", "bundled", or the existing folder of a data set.
+
+    Parameters
+    ----------
+    source : {"huggingface", "packages", "bundled"} or path
+        "packages" is the folder that `scripts/fetch_packages.py` has made.
+    name : str
+        Of the data set, as that script has it.
+
+    Raises
+    ------
+    DtypeError, RangeError, MissingFileError
+    """
+    choices = ", ".join(map(repr, SOURCES))
+    if not isinstance(source, str | os.PathLike):
+        raise DtypeError(
+            "source",
+            expected="a word or a path",
+            got=type(source).__name__,
+            remedy=f"pass one of {choices}, or the path of a folder",
+        )
+    if source in ("huggingface", "bundled"):
+        return source
+    folder = packages_folder(name) if source == "packages" else Path(source)
+    if folder.is_dir():
+        return folder
+    if source == "packages":
+        raise MissingFileError(
+            str(folder),
+            expected="the folder that scripts/fetch_packages.py makes",
+            got="no such folder",
+            remedy=f"run python -m scripts.fetch_packages {name} in a clone of the repository, or "
+            "use another source",
+        )
+    if isinstance(source, str) and folder.name == source and not folder.suffix:
+        raise RangeError(  # a bare word is taken for a misspelt choice
+            "source",
+            expected=f"one of {choices}, or an existing folder",
+            got=repr(source),
+            remedy="pick one of these, or check the path",
+        )
+    raise MissingFileError(
+        str(source),
+        expected="a folder",
+        got="a file" if folder.exists() else "nothing at that path",
+        remedy="check the path, or use source='bundled'",
+    )
+
+
+def bundled(filename: str) -> bytes:
+    """A file that comes with attnbias, checked.
+
+    Raises
+    ------
+    MissingFileError, ChecksumError
+    """
+    path = FOLDER / filename
+    if not path.is_file():
+        raise MissingFileError(
+            str(path),
+            expected="a sample that comes with attnbias",
+            got="no such file",
+            remedy="install attnbias again, with its data files",
+        )
+    blob = path.read_bytes()
+    found = hashlib.sha256(blob).hexdigest()
+    require_sha256(str(path), found, BUNDLED_SHA256[filename], "install attnbias again")
+    return blob
+
+
+def require_sha256(what: str, found: str, wanted: str, remedy: str) -> None:
+    """Refuse a content other than the recorded one.
+
+    Raises
+    ------
+    ChecksumError
+    """
+    if found != wanted:
+        raise ChecksumError(
+            what, expected=f"sha256 {wanted[:16]}...", got=f"{found[:16]}...", remedy=remedy
+        )
+
+
+def huggingface(repository: str, split: str):
+    """One split of a data set on the hub, through the package datasets.
+
+    Raises
+    ------
+    MissingExtraError, MissingFileError
+    """
+    datasets = need("datasets", "nets")
+    try:
+        return datasets.load_dataset(repository, split=split)
+    except Exception as error:  # the library raises many kinds; all mean that no data came
+        raise MissingFileError(
+            repository,
+            expected=f"the {split} split",
+            got=f"{type(error).__name__}: {error}",
+            remedy="check the network, or use source='bundled' or a folder of your own",
+        ) from error
+
+
+def damaged(what, expected: str, got: str) -> FileFormatError:
+    """For a file or a table whose content is not what it should be."""
+    return FileFormatError(
+        str(what), expected=expected, got=got, remedy="delete the file and get it again"
+    )
+
+
+@contextlib.contextmanager
+def reading(what, expected: str) -> Iterator[None]:
+    """Whatever goes wrong with the content of a file or a table, by its name."""
+    try:
+        yield
+    except (FileFormatError, MissingExtraError, MissingFileError):
+        raise
+    except FileNotFoundError as error:
+        raise MissingFileError(
+            str(error.filename), expected=expected, got="no such file",
+            remedy="get the whole folder again",
+        ) from None  # fmt: skip
+    except CONTENT_ERRORS as error:
+        raise damaged(what, expected, f"{type(error).__name__}: {error}") from None

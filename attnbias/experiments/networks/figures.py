@@ -1,0 +1,299 @@
+"""Figures 1, 4, 6 and 7 as a table: what is trained on what, and what the text says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..._validate import require_choice, require_int
+from ...checks import CheckTable
+from ...nets.data.examples import ImageExamples, TextExamples
+from ...nets.data.images import load_cifar10, load_mnist
+from ...nets.data.text import load_nli, load_toxic
+from ...nets.text import load_classifier, load_tokenizer
+from ...nets.vit import vit_small_cifar10, vit_small_mnist
+from .claims import check_faster, check_growth, check_much_faster, check_not_faster
+from .result import NetworkResult
+from .runs import Recipe, train_all
+
+SIZES = ("usual", "small")
+MODELS = ("huggingface", "packages", "tiny")
+STANDS_IN = {
+    "packages": "all-MiniLM-L6-v2, a BERT of 6 layers and width 384, in place of bert-base-uncased",
+    "tiny": "a BERT of 2 layers and width 64 from a random start in place of bert-base-uncased",
+}
+SGD = (0.03, 0.1, 0.3, 1.0)
+BERT_GRIDS = {"SGD": SGD, "SNGD": SGD, "SPS": SGD, "Adam": (1e-5, 3e-5, 1e-4, 3e-4)}
+VIT_GRIDS = {"SGD": SGD, "SNGD": SGD, "SPS": (0.1, 0.3, 1.0, 3.0), "Adam": (3e-4, 1e-3, 3e-3, 1e-2)}
+SIGNIFICANT = 1.25  # a gap between losses that we call significant [d]
+
+
+@dataclass(frozen=True)
+class NetworkFigure:
+    """One of the paper's figures with trained networks.
+
+    Attributes
+    ----------
+    name, TITLE : str
+    TEXT : str
+        Where the paper speaks of it.
+    epochs : int
+        The paper's passes over the training set.
+    load : callable
+        From a split and a source to the data.
+    """
+
+    name: str
+    TITLE: str
+    TEXT: str
+    epochs: int
+    load: Callable
+
+    RESULT = NetworkResult
+
+
+@dataclass(frozen=True)
+class LanguageFigure(NetworkFigure):
+    """Figure 1 or 4: four optimizers fine-tune a BERT on sentences.
+
+    Attributes
+    ----------
+    name, TITLE, TEXT : str
+    epochs : int
+        The paper's passes over the training set.
+    load : callable
+        From a split and a source to the sentences.
+    corpora : dict of str to str
+        By source, what stands in for the paper's corpus, with {count} for its size.
+
+    Notes
+    -----
+    Source: Figs. 1 and 4, Section 5 and Appendix C. [a] MultiNLI and CivilComments,
+    bert-base-uncased, the four optimizers, 10 epochs. [d] batch size, length, step sizes from a
+    grid of four each.
+
+    Examples
+    --------
+    >>> from attnbias.experiments.networks import fig1, fig4
+    >>> result = fig1.run(1, steps=2, source="bundled", grid_steps=1, batch_size=4,
+    ...                   eval_examples=8, records=1)
+    >>> sorted(result.logs)
+    ['Adam', 'SGD', 'SNGD', 'SPS']
+    >>> fig4.TITLE
+    'Figure 4: BERT on toxic comments'
+    """
+
+    corpora: dict[str, str]
+
+    def run(
+        self,
+        seeds=3,
+        *,
+        source="huggingface",
+        model: str | None = None,
+        max_length: int = 128,
+        batch_size: int = 32,
+        **training,
+    ) -> NetworkResult:
+        """Fine-tune a BERT on sentences with four optimizers.
+
+        Parameters
+        ----------
+        seeds : int or sequence of int
+            How many, or which: of the head's start, the batches and dropout.
+        source : {"huggingface", "packages", "bundled"} or path
+            As in `attnbias.nets.data.text.load_nli` and `load_toxic`.
+        model : {"huggingface", "packages", "tiny"}, optional
+            bert-base-uncased, MiniLM, or two layers at random; by default the one of the source,
+            and "tiny" for the bundled sentences.
+        max_length : int
+            Word pieces of a text; what is longer is cut.
+        batch_size : int
+            Examples of an iteration.
+        **training
+            The rest as in `attnbias.experiments.networks.train_all`: epochs or steps, records,
+            eval_examples, grid_steps, step_sizes, device, precision, out, progress.
+
+        Returns
+        -------
+        NetworkResult
+
+        Raises
+        ------
+        RangeError, DtypeError, DivergedError, MemoryLimitError, MissingExtraError,
+        MissingFileError, ChecksumError, FileFormatError
+        """
+        if model is None:
+            model = source if source in MODELS else "tiny"
+        require_choice("model", model, MODELS)
+        batch_size = require_int("batch_size", batch_size, low=1)
+        sets = {split: self.load(split, source=source) for split in ("train", "test")}
+        tokenizer = load_tokenizer(model)
+        train, test = (TextExamples(texts, tokenizer, max_length) for texts in sets.values())
+        classes = len(sets["train"].classes)
+        stand_ins = (self.corpora.get(source, "").format(count=len(train)), STANDS_IN.get(model))
+        recipe = Recipe(
+            self.name, self.TITLE, lambda seed: load_classifier(classes, model, seed=seed),
+            train, test, batch_size, self.epochs, BERT_GRIDS, self.claims,
+            {"source": str(source), "model": model, "max_length": max_length},
+            tuple(words for words in stand_ins if words),
+        )  # fmt: skip
+        return train_all(recipe, seeds, **training)
+
+    def claims(self, logs) -> CheckTable:
+        """That SNGD and SPS train faster than SGD, and much faster, over the worst seed.
+
+        Parameters
+        ----------
+        logs : dict of str to sequence of TrainingLog
+
+        Returns
+        -------
+        CheckTable
+        """
+        words = {check_faster: "faster", check_much_faster: "significantly faster"}
+        return CheckTable(
+            check(f"{label} trains {words[check]} than SGD", logs, label, "SGD", self.TEXT)
+            for check in words
+            for label in ("SNGD", "SPS")
+        )
+
+
+@dataclass(frozen=True)
+class VisionFigure(NetworkFigure):
+    """Figure 6 or 7: four optimizers train a ViT on images.
+
+    Attributes
+    ----------
+    name, TITLE, TEXT : str
+    epochs : int
+        The paper's passes over the training set.
+    load : callable
+        From a split and a source to the images.
+    model : callable
+        From seed and size to a network.
+    last_claims : callable
+        From the logs and TEXT to what the text says of this figure alone, a list of Check.
+
+    Notes
+    -----
+    Source: Figs. 6 and 7 and Appendix C. [a] MNIST and CIFAR-10, this kind of ViT, the four
+    optimizers, 40 and 80 epochs. [d] the other numbers: patches, depth, heads, width, batch size;
+    and step sizes from a grid of four each.
+
+    Examples
+    --------
+    >>> from attnbias.experiments.networks import fig6, fig7
+    >>> result = fig6.run(1, steps=2, source="bundled", size="small", grid_steps=1,
+    ...                   eval_examples=20, records=1)
+    >>> sorted(result.logs)
+    ['Adam', 'SGD', 'SNGD', 'SPS']
+    >>> fig7.epochs
+    80
+    """
+
+    model: Callable
+    last_claims: Callable
+
+    def run(
+        self,
+        seeds=3,
+        *,
+        source="huggingface",
+        size: str = "usual",
+        batch_size: int = 128,
+        **training,
+    ) -> NetworkResult:
+        """Train a ViT on images with four optimizers.
+
+        Parameters
+        ----------
+        seeds : int or sequence of int
+            How many, or which.
+        source : {"huggingface", "packages", "bundled"} or path
+            As in `attnbias.nets.data.images.load_mnist` and `load_cifar10`.
+        size : {"usual", "small"}
+            The ViT: a common one for images of that side, or one for a CPU.
+        batch_size : int
+            Examples of an iteration.
+        **training
+            The rest as in `attnbias.experiments.networks.train_all`: epochs or steps, records,
+            eval_examples, grid_steps, step_sizes, device, precision, out, progress.
+
+        Returns
+        -------
+        NetworkResult
+
+        Raises
+        ------
+        RangeError, DtypeError, DivergedError, MemoryLimitError, MissingExtraError,
+        MissingFileError, ChecksumError, FileFormatError
+        """
+        require_choice("size", size, SIZES)
+        batch_size = require_int("batch_size", batch_size, low=1)
+        images = {split: self.load(split, source=source) for split in ("train", "test")}
+        train = ImageExamples(images["train"])
+        test = ImageExamples(images["test"], mean=train.mean, std=train.std)
+        stand_ins = []
+        if size != "usual":
+            stand_ins.append("a smaller ViT than usual: 16 patches, 2 layers of width 64")
+        if source == "bundled":
+            stand_ins.append(f"{len(train)} training and {len(test)} test images of the data set")
+        recipe = Recipe(
+            self.name, self.TITLE, lambda seed: self.model(seed=seed, size=size),
+            train, test, batch_size, self.epochs, VIT_GRIDS, self.claims,
+            {"size": size, "source": str(source), "mean": train.mean.tolist(),
+             "std": train.std.tolist()},
+            tuple(stand_ins),
+        )  # fmt: skip
+        return train_all(recipe, seeds, **training)
+
+    def claims(self, logs) -> CheckTable:
+        """What the text says on the figure, claim by claim, over the worst seed.
+
+        Parameters
+        ----------
+        logs : dict of str to sequence of TrainingLog
+
+        Returns
+        -------
+        CheckTable
+        """
+        return CheckTable([
+            check_faster("SPS trains faster than SGD", logs, "SPS", "SGD", self.TEXT),
+            check_faster("SNGD trains slower than SGD", logs, "SGD", "SNGD", self.TEXT),
+            *self.last_claims(logs, self.TEXT),
+        ])  # fmt: skip
+
+
+def _no_gain(logs, text: str) -> list:
+    words = "Adam has no significant gain over SGD"
+    return [check_not_faster(words, logs, "Adam", "SGD", text, SIGNIFICANT)]
+
+
+def _norms_grow(logs, text: str) -> list:
+    return [
+        check_growth(f"{label}: the norms of all layers grow", logs, label, text, ".weight")
+        for label in logs
+    ]
+
+
+fig1 = LanguageFigure(
+    "fig1", "Figure 1: BERT on sentence pairs", "Section 5, text on Fig. 1", 10, load_nli,
+    {"packages": "SNLI ({count:,} training pairs, captions only) in place of MultiNLI",
+     "bundled": "{count:,} pairs of SNLI in place of MultiNLI"},
+)  # fmt: skip
+fig4 = LanguageFigure(
+    "fig4", "Figure 4: BERT on toxic comments", "Section 5 and Appendix C, text on Fig. 4", 10,
+    load_toxic,
+    {"packages": "Wikipedia comments and tweets ({count:,} for training) in place of CivilComments",
+     "bundled": "{count:,} Wikipedia comments and tweets in place of CivilComments"},
+)  # fmt: skip
+fig6 = VisionFigure(
+    "fig6", "Figure 6: a ViT on MNIST", "Appendix C, text on Fig. 6", 40, load_mnist,
+    vit_small_mnist, _no_gain,
+)  # fmt: skip
+fig7 = VisionFigure(
+    "fig7", "Figure 7: a ViT on CIFAR-10", "Appendix C, text on Fig. 7", 80, load_cifar10,
+    vit_small_cifar10, _norms_grow,
+)  # fmt: skip

@@ -1,0 +1,130 @@
+"""What an experiment on a trained network gives: logs by optimizer and seed, and claims."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from ...checks import CheckTable
+from ...nets.log import TrainingLog
+from ..result import JsonResult
+from .claims import judged
+
+DIGITS = 6  # of the curves on disk; a record is read, never gone on from
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkResult(JsonResult):
+    """Runs of several optimizers on several seeds, and what they say on the paper's claims.
+
+    Attributes
+    ----------
+    name, title : str
+    logs : dict of str to tuple of TrainingLog
+        By optimizer, one a seed, in the order of `seeds`.
+    seeds : tuple of int
+    settings : dict
+        The arguments of the run.
+    step_sizes : dict of str to float
+        What the grid chose: lr for SGD, SNGD and Adam, the cap for SPS.
+    grid : dict of str to dict of str to float
+        Training loss at the end of each short run, by optimizer and value; infinite where it
+        diverged.
+    substitutes : tuple of str
+        What stands in for the paper's data, model or length, in words; empty if nothing.
+    claims : CheckTable
+    provenance : dict
+
+    Examples
+    --------
+    >>> from attnbias import experiments
+    >>> result = experiments.load("fig6")
+    >>> sorted(result.logs)
+    ['Adam', 'SGD', 'SNGD', 'SPS']
+    >>> result.curves("SNGD", "train_loss").shape
+    (3, 31)
+    """
+
+    KIND = "network experiment"
+    STORED: ClassVar = ("name", "title", "settings", "step_sizes", "provenance")
+
+    name: str
+    title: str
+    logs: dict[str, tuple[TrainingLog, ...]]
+    seeds: tuple[int, ...]
+    settings: dict
+    step_sizes: dict[str, float]
+    grid: dict[str, dict[str, float]]
+    substitutes: tuple[str, ...]
+    claims: CheckTable
+    provenance: dict = field(default_factory=dict)
+
+    def curves(self, label: str, name: str) -> np.ndarray:
+        """(seeds, records) of one curve of one optimizer."""
+        return np.stack([log[name] for log in self.logs[label]])
+
+    def table(self):
+        """Where each optimizer ends: medians over the seeds, and the spread of the loss.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        import pandas
+
+        rows = {}
+        for label in self.logs:
+            losses = self.curves(label, "train_loss")[:, -1]
+            rows[label] = {
+                "step size": self.step_sizes[label],
+                "train loss": np.median(losses),
+                "lowest": losses.min(),
+                "highest": losses.max(),
+                **{
+                    name.replace("_", " "): np.median(self.curves(label, name)[:, -1])
+                    for name in ("test_loss", "train_accuracy", "test_accuracy")
+                },
+            }
+        return pandas.DataFrame.from_dict(rows, orient="index")
+
+    def packed(self) -> dict:
+        """Seeds, substitutes, grid and logs as json holds them."""
+        grid = {
+            label: {value: loss if math.isfinite(loss) else None for value, loss in row.items()}
+            for label, row in self.grid.items()
+        }
+        logs = {label: [log.to_json(DIGITS) for log in logs] for label, logs in self.logs.items()}
+        return {"seeds": list(self.seeds), "substitutes": list(self.substitutes),
+                "grid": grid, "logs": logs}  # fmt: skip
+
+    @staticmethod
+    def unpacked(stored: dict) -> dict:
+        """The inverse of `packed`."""
+        grid = {
+            label: {value: math.inf if loss is None else loss for value, loss in row.items()}
+            for label, row in stored["grid"].items()
+        }
+        logs = {
+            label: tuple(TrainingLog.from_json(log) for log in logs)
+            for label, logs in stored["logs"].items()
+        }
+        return {"seeds": tuple(stored["seeds"]), "substitutes": tuple(stored["substitutes"]),
+                "grid": grid, "logs": logs}  # fmt: skip
+
+    def judge(self, claims) -> CheckTable:
+        """The claims on the four optimizers."""
+        return judged(claims, self.logs)
+
+    def __repr__(self) -> str:
+        last = next(iter(self.logs.values()))[0].step[-1]
+        lines = [f"{self.title}: {len(self.seeds)} seeds, {last} steps, {self.verdict}"]
+        lines += [f"  {words}" for words in self.substitutes]
+        for label in self.logs:
+            loss = np.median(self.curves(label, "train_loss")[:, -1])
+            accuracy = np.median(self.curves(label, "test_accuracy")[:, -1])
+            lines.append(f"  {label} at {self.step_sizes[label]:g}: train loss {loss:.3g}, "
+                         f"test accuracy {accuracy:.3f}")  # fmt: skip
+        return "\n".join(lines)

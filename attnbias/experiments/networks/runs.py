@@ -1,0 +1,289 @@
+"""What the experiments on trained networks share: optimizers, the grid, the runs, the files.
+
+With a folder given, each finished run is kept there and the one under way has a checkpoint, so
+the same command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from ..._files import read_text, write_text
+from ..._provenance import provenance
+from ..._validate import require_flag, require_int, require_number, short
+from ...checks import CheckTable
+from ...errors import DivergedError, FileFormatError, NonFiniteError, RangeError
+from ...nets.log import TrainingLog
+from ...nets.loop import fit
+from ...nets.optim import SNGD, SPS
+from ..runs import seed_list
+from .claims import judged
+from .result import NetworkResult
+
+GRID_SEED = 10_000  # of the short runs that choose the step size, none of the runs' own
+HALF = "SPS, c=1/2"  # the constant of Loizou et al. in place of the paper's 2 [b]
+OPTIMIZERS: dict[str, Callable] = {
+    "SGD": lambda value: lambda parameters: torch.optim.SGD(parameters, lr=value),
+    "SNGD": lambda value: lambda parameters: SNGD(parameters, lr=value),
+    "SPS": lambda value: lambda parameters: SPS(parameters, max_step=value),
+    HALF: lambda value: lambda parameters: SPS(parameters, max_step=value, c=0.5),
+    "Adam": lambda value: lambda parameters: torch.optim.Adam(parameters, lr=value),
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One experiment: what is trained on what, and for how long.
+
+    Attributes
+    ----------
+    name, title : str
+    build : callable
+        From a seed to a model.
+    train, test : examples
+    batch_size : int
+    epochs : int
+        The paper's passes over the training set.
+    grids : dict of str to tuple of float
+        By optimizer: the lr of SGD, SNGD and Adam, the cap of SPS; as many for each.
+    claims : callable
+        From the logs to a CheckTable.
+    settings : dict
+        What the caller chose beyond the arguments of `train_all`, for the record.
+    substitutes : tuple of str
+    """
+
+    name: str
+    title: str
+    build: Callable
+    train: object
+    test: object
+    batch_size: int
+    epochs: int
+    grids: dict[str, tuple[float, ...]]
+    claims: Callable[[dict[str, tuple[TrainingLog, ...]]], CheckTable]
+    settings: dict = field(default_factory=dict)
+    substitutes: tuple[str, ...] = ()
+
+
+def train_all(
+    recipe: Recipe,
+    seeds,
+    *,
+    epochs: float | None = None,
+    steps: int | None = None,
+    records: int = 20,
+    eval_examples: int = 1000,
+    grid_steps: int = 100,
+    step_sizes: dict[str, float] | None = None,
+    optimizers=None,
+    device: str = "cpu",
+    precision: str = "no",
+    out=None,
+    progress: bool = False,
+) -> NetworkResult:
+    """Choose the step sizes on the grid, train with each optimizer on each seed, judge.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    seeds : int or sequence of int
+        How many, or which: start, batches and dropout.
+    epochs : float, optional
+        Passes over the training set; the paper's by default.
+    steps : int, optional
+        Iterations in place of epochs.
+    records : int
+        How often losses are recorded along a run.
+    eval_examples : int
+        Examples of each set that they are measured on.
+    grid_steps : int
+        Iterations of each short run of the grid, whose training loss at the end decides.
+    step_sizes : dict of str to float, optional
+        Values that skip the grid, by optimizer.
+    optimizers : sequence of str, optional
+        Which to run; the figure's own four by default. "SPS, c=1/2" is one more.
+    device : str
+        "cpu" or "cuda", as in `fit`.
+    precision : {"no", "bf16"}
+        bf16 runs the matrix products in it.
+    progress : bool
+        Show a progress bar on standard error.
+    out : path, optional
+        Folder for the result and, until it is there, for what is done of it.
+
+    Returns
+    -------
+    NetworkResult
+
+    Raises
+    ------
+    DivergedError
+        Each value of a grid diverged, or a full run did.
+    RangeError, DtypeError, FileFormatError, MemoryLimitError, MissingExtraError
+    """
+    seeds = seed_list(seeds)
+    require_flag("progress", progress)
+    per_epoch = len(recipe.train) // recipe.batch_size
+    total = _steps(epochs or (recipe.epochs if steps is None else None), steps, per_epoch)
+    grids = _grids(optimizers, recipe.grids)
+    fixed = _step_sizes(step_sizes, grids)
+    common = {
+        "batch_size": recipe.batch_size,
+        "eval_examples": eval_examples,
+        "device": device,
+        "precision": precision,
+    }
+    settings = recipe.settings | common | {
+        "steps": total, "records": require_int("records", records, low=1),
+        "grid_steps": require_int("grid_steps", grid_steps, low=1), "step_sizes": fixed,
+        "grids": {label: list(values) for label, values in grids.items()},
+    }  # fmt: skip
+    desk = Desk(out, recipe.name, settings)
+
+    def run(label, value, seed, length, every):
+        job = f"{label}-{value:g}-{seed}-{length}"
+        return desk.once(job, lambda checkpoint: fit(
+            recipe.build(seed), recipe.train, recipe.test, OPTIMIZERS[label](value),
+            steps=length, record_every=every, seed=seed, checkpoint=checkpoint,
+            progress=progress, label=f"{recipe.name} {label} {value:g}, seed {seed}", **common,
+        ))  # fmt: skip
+
+    grid = {
+        label: {f"{value:g}": _end(run, label, value, grid_steps) for value in values}
+        for label, values in grids.items()
+        if label not in fixed
+    }
+    chosen = {label: fixed.get(label) or _best(label, grid[label]) for label in grids}
+    every = max(1, total // records)
+    logs = {
+        label: tuple(run(label, value, seed, total, every) for seed in seeds)
+        for label, value in chosen.items()
+    }
+    substitutes = (*recipe.substitutes, *_shorter(total, per_epoch, recipe.epochs))
+    result = NetworkResult(
+        recipe.name, recipe.title, logs, seeds, settings, chosen, grid, substitutes,
+        judged(recipe.claims, logs), provenance(device),
+    )  # fmt: skip
+    desk.close(result)
+    return result
+
+
+def _steps(epochs, steps, per_epoch: int) -> int:
+    if epochs is not None and steps is not None:
+        raise RangeError(
+            "epochs and steps", expected="one of the two at most", got="both",
+            remedy="give epochs=40, say, or steps=1000",
+        )  # fmt: skip
+    if steps is not None:
+        return require_int("steps", steps, low=1)
+    return max(
+        1, round(require_number("epochs", epochs, low=0, open_low=True, high=1e6) * per_epoch)
+    )
+
+
+def _shorter(steps: int, per_epoch: int, epochs: int) -> tuple[str, ...]:
+    """Words on a run that is not as long as the paper's."""
+    if steps == epochs * per_epoch:
+        return ()
+    return (f"{steps} steps, {steps / per_epoch:.3g} epochs, in place of the paper's {epochs}",)
+
+
+def _grids(optimizers, grids: dict) -> dict[str, tuple[float, ...]]:
+    """The grids of the chosen optimizers; that of SPS serves for its other constant."""
+    known = grids | ({HALF: grids["SPS"]} if "SPS" in grids else {})
+    chosen = list(grids) if optimizers is None else list(optimizers)
+    if not chosen or any(label not in known for label in chosen):
+        raise RangeError(
+            "optimizers",
+            expected="at least one of " + ", ".join(known),
+            got=short(optimizers),
+            remedy='give a list such as ["SGD", "SPS"]',
+        )
+    return {label: known[label] for label in chosen}
+
+
+def _step_sizes(given, grids: dict) -> dict[str, float]:
+    given = dict(given or {})
+    for label, value in given.items():
+        if label not in grids:
+            raise RangeError(
+                "step_sizes",
+                expected="keys among " + ", ".join(grids),
+                got=repr(label)[:60],
+                remedy="name the optimizer as the figure does",
+            )
+        given[label] = require_number(f"step size of {label}", value, low=0, open_low=True)
+    return given
+
+
+def _end(run, label: str, value: float, steps: int) -> float:
+    """Training loss at the end of a short run; infinite where it diverges."""
+    try:
+        return float(run(label, value, GRID_SEED, steps, steps)["train_loss"][-1])
+    except (DivergedError, NonFiniteError):
+        return math.inf
+
+
+def _best(label: str, losses: dict[str, float]) -> float:
+    value = min(losses, key=losses.get)
+    if math.isinf(losses[value]):
+        raise DivergedError(
+            f"{label} on the grid", expected="one value that trains", got="a diverged run for each",
+            remedy="give smaller ones",
+        )  # fmt: skip
+    return float(value)
+
+
+class Desk:
+    """What is done of an experiment, in a folder; without a folder, nothing is kept."""
+
+    def __init__(self, out, name: str, settings: dict) -> None:
+        self.folder = self.target = None
+        if out is None:
+            return
+        self.target = Path(out) / f"{name}.json"
+        self.folder = Path(out) / f"{name}.part"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        noted, text = self.folder / "settings.json", json.dumps(settings, sort_keys=True)
+        if not noted.exists():
+            write_text(noted, text)
+        elif read_text(noted) != text:
+            raise FileFormatError(
+                str(self.folder), expected="the unfinished work of these settings",
+                got="that of others", remedy="finish it with its own settings, or delete it",
+            )  # fmt: skip
+
+    def once(self, job: str, work: Callable) -> TrainingLog:
+        """The log of a job, from the folder where it is done; `work` takes its checkpoint."""
+        if self.folder is None:
+            return work(None)
+        stem = hashlib.sha256(job.encode()).hexdigest()[:12]
+        done, checkpoint = self.folder / f"{stem}.json", self.folder / f"{stem}.npz"
+        if done.exists():
+            return TrainingLog.from_json(json.loads(read_text(done))["log"])
+        log = work(checkpoint)
+        if _writes():
+            write_text(done, json.dumps({"job": job, "log": log.to_json()}))
+            checkpoint.unlink(missing_ok=True)
+        return log
+
+    def close(self, result: NetworkResult) -> None:
+        """Put the result in its place and the parts away."""
+        if self.folder is not None and _writes():
+            result.save(self.target)
+            shutil.rmtree(self.folder)
+
+
+def _writes() -> bool:
+    """Whether this is the first of the processes of `accelerate launch`, or the only one."""
+    return os.environ.get("RANK", "0") == "0"

@@ -1,0 +1,91 @@
+"""Axes that plots share: steps with a place for 0, powers of ten far below the smallest float."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+# Exponents of ten beyond this are put on a log scale of their own.
+DEEP = -30.0
+POINTS = 90  # on a line at most, which keeps an SVG small
+
+
+def deep_axis(axis, lowest: float, highest: float = 0.0) -> None:
+    """The exponent of ten on a log scale, linear from 10 to 1/10."""
+    axis.set_yscale("symlog", linthresh=1.0, linscale=0.5)
+    below, above = (
+        [10.0**k for k in range(int(np.ceil(np.log10(end))) + 1)] if end > 1 else []
+        for end in (-lowest, highest)
+    )
+    axis.set_yticks([*(-each for each in reversed(below)), 0.0, *above])
+    axis.yaxis.set_minor_locator(NullLocator())
+
+
+def exponent_axis(axis, exponents) -> None:
+    """Ticks at powers of ten for values that are exponents, on a scale of their own if deep."""
+    exponents = np.asarray(exponents, dtype=float)
+    exponents = exponents[np.isfinite(exponents)]
+    low, high = float(exponents.min(initial=0.0)), float(exponents.max(initial=0.0))
+    if low < DEEP or high > -DEEP:
+        deep_axis(axis, low, high)
+    elif exponents.size and np.ptp(exponents) <= 2:
+        _narrow_axis(axis, exponents)
+        return
+    else:
+        axis.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axis.yaxis.set_major_formatter(FuncFormatter(power_of_ten))
+
+
+def _narrow_axis(axis, exponents: np.ndarray) -> None:
+    """Ticks at 1, 2 and 5 times powers of ten, where two of them fall into the range."""
+    decades = np.arange(math.floor(exponents.min()), math.ceil(exponents.max()) + 1)
+    ticks = (decades[:, None] + np.log10([1, 2, 5])).ravel()
+    ticks = ticks[(ticks > exponents.min() - 0.1) & (ticks < exponents.max() + 0.1)]
+    axis.yaxis.set_major_locator(FixedLocator(ticks) if len(ticks) > 1 else MaxNLocator(5))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda each, _position: f"{10.0**each:.3g}"))
+
+
+def power_of_ten(exponent: float, _position) -> str:
+    return f"$10^{{{exponent:g}}}$" if exponent else "1"
+
+
+def thinned(step: np.ndarray) -> np.ndarray:
+    """Indices of at most POINTS steps, evenly spaced on a log axis, the first and last too."""
+    late = np.flatnonzero(step >= 1)
+    if late.size <= POINTS:
+        return np.arange(len(step))
+    wanted = np.geomspace(step[late[0]], step[late[-1]], POINTS)
+    chosen = late[0] + np.searchsorted(step[late], wanted).clip(max=late.size - 1)
+    return np.union1d([0], chosen)
+
+
+def step_axis(axis, step: np.ndarray) -> None:
+    """A log scale where steps span a factor of 30, with a stretch from 0 to 1 if 0 is there."""
+    axis.set_xmargin(0.04)
+    if step[-1] == step[0]:
+        axis.set_xticks([step[0]])
+    elif step[-1] < 30 * max(step[0], 1):
+        axis.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    elif step[0] < 1:
+        axis.set_xscale("symlog", linthresh=1.0, linscale=0.5)
+        decades = 10.0 ** np.arange(math.floor(math.log10(step[-1])) + 1)
+        axis.set_xticks([0.0, *decades[:: 1 + len(decades) // 6]])
+        axis.xaxis.set_major_formatter(FuncFormatter(_step_text))
+    else:
+        axis.set_xscale("log")
+
+
+def _step_text(step: float, _position) -> str:
+    return f"$10^{{{math.log10(step):.0f}}}$" if step >= 1 else "0"
+
+
+def shared_legend(fig, axes, columns: int | None = None, **look) -> None:
+    """One legend above the panels, with each label that any of them has, up to four a row."""
+    named = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    columns = columns or (len(named) if len(named) <= 4 else 3)
+    fig.legend(named.values(), named.keys(), loc="outside upper center", ncols=columns, **look)

@@ -1,0 +1,87 @@
+"""Histograms of token cosines beside what random directions would give."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._validate import require_choice, short
+from ..errors import DtypeError, RangeError
+from ..experiments.cosine_result import CosineResult
+from ..experiments.cosines import random_density
+from .axes import shared_legend
+from .theme import COLOURS, INK, WIDTH, new_figure, styled
+
+LOOKS = {
+    "text": ("blue", "-", "pieces of one text"),
+    "positions": ("vermillion", (0, (1, 1)), "all positions, with repeats"),
+    "shuffled": ("orange", "--", "dealt anew over the texts"),
+    "uniform": ("green", "-.", "drawn whatever their frequency"),
+    "centred": ("purple", (0, (5, 1, 1, 1)), "mean embedding subtracted"),
+}
+LOWEST = 1e-3  # of the density that is drawn
+MERGED = 4  # bins drawn as one
+
+
+@styled
+def plot_cosines(result: CosineResult, kinds=("text", "shuffled", "uniform")):
+    """Density of the cosine between two tokens, one panel a corpus.
+
+    Parameters
+    ----------
+    result : CosineResult
+        Of `attnbias.experiments.fig10`.
+    kinds : sequence of str
+        Kinds of pairs that are drawn; random directions always are.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The density is on a log scale, so that the tail of alike tokens can be seen.
+
+    Raises
+    ------
+    DtypeError, RangeError
+
+    Examples
+    --------
+    >>> from attnbias.experiments import fig10
+    >>> from attnbias.plots import plot_cosines
+    >>> result = fig10.run(source="bundled", texts={"NLI": 20, "toxic": 10})
+    >>> [axis.get_title("left") for axis in plot_cosines(result).axes]
+    ['NLI', 'toxic']
+    """
+    if not isinstance(result, CosineResult):
+        raise DtypeError(
+            "result", expected="a CosineResult", got=short(result),
+            remedy='run or load the experiment "fig10"',
+        )  # fmt: skip
+    kinds = [require_choice("kinds", kind, tuple(LOOKS)) for kind in kinds]
+    if not kinds:
+        raise RangeError("kinds", expected="one at least", got="none", remedy="leave them out")
+    fig = new_figure((WIDTH, 3.9))
+    axes = fig.subplots(1, len(result.cosines), sharey=True, squeeze=False).ravel()
+    for axis, (corpus, found) in zip(axes, result.cosines.items(), strict=True):
+        _panel(axis, {kind: found[kind] for kind in kinds}, result.dimension)
+        axis.set_title(corpus)
+        axis.set_xlabel("cosine of two tokens")
+    axes[0].set_ylabel("density")
+    shared_legend(fig, axes[:1], columns=2)
+    return fig
+
+
+def _panel(axis, kinds: dict, dimension: int) -> None:
+    for kind, cosines in kinds.items():
+        colour, line, label = LOOKS[kind]
+        density = cosines.density.reshape(-1, MERGED).mean(axis=1)
+        middle = ((cosines.edges[:-1] + cosines.edges[1:]) / 2).reshape(-1, MERGED).mean(axis=1)
+        drawn = np.where(density >= LOWEST, density, np.nan)
+        axis.plot(middle, drawn, linestyle=line, color=COLOURS[colour], label=label)
+        if kind == "text":
+            axis.fill_between(middle, LOWEST, drawn, color=COLOURS[colour], alpha=0.12, linewidth=0)
+    grid = np.linspace(-1, 1, 801)
+    random = random_density(grid, dimension)
+    shown = random >= LOWEST
+    axis.plot(grid[shown], random[shown], ":", color=INK, label="random directions")
+    axis.set_yscale("log")
+    axis.set_ylim(bottom=LOWEST)
+    axis.set_xlim(-0.45, 1.0)

@@ -1,0 +1,179 @@
+"""One look for all figures: Okabe and Ito's colours, a fixed style a rule, a white card."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from itertools import cycle
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+
+INK, FAINT = "#1a1a1a", "#8a8a8a"
+# Okabe and Ito (2008), in which colour-blind readers tell all pairs apart. Yellow, and light
+# hues for thin lines, are left out: they vanish on white.
+COLOURS = {
+    "blue": "#0072B2",
+    "vermillion": "#D55E00",
+    "green": "#009E73",
+    "purple": "#CC79A7",
+    "black": "#000000",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+}
+# Numbers on the cells of a map, which is a picture: by night these stay as they are.
+ON_LIGHT, ON_DARK = "#010101", "#fefefe"
+MAP = "cividis"  # even in lightness, and the same to colour-blind readers
+WIDTH = 6.6  # inches: 11 point type stays legible when a phone shrinks it to 360 pixels
+RULE_STYLES = {
+    "GD": ("vermillion", "--", "s"),
+    "NGD": ("blue", "-", "o"),
+    "NGD with momentum": ("green", "-.", "^"),
+    "Polyak, capped": ("purple", (0, (5, 1, 1, 1, 1, 1)), "D"),
+    "Polyak, uncapped": ("black", ":", "v"),
+}
+# of Section 4, where W and u are trained: never beside momentum or a capped Polyak run
+JOINT_STYLES = {
+    "joint-NGD": ("green", "-.", "P"),
+    "NGD, Eq. 10": ("purple", (0, (7, 2)), "X"),
+}
+# of lines that are no rules, in this order
+MARKS = (("blue", "o"), ("vermillion", "s"), ("green", "^"), ("purple", "D"), ("black", "v"),
+         ("orange", "P"), ("sky", "X"))  # fmt: skip
+OTHER_STYLES = (("orange", (0, (7, 2)), "P"), ("sky", "-", "X"))
+PLAIN_STYLES = tuple((colour, line, "") for line in ("-", "--", ":") for colour in COLOURS)
+_STYLES = RULE_STYLES | JOINT_STYLES
+HALO = [withStroke(linewidth=3, foreground="white")]  # under text that crosses a line
+
+RC = {
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "axes.facecolor": "white",
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.labelsize": 11.5,
+    "axes.titlesize": 11.5,
+    "axes.titlelocation": "left",
+    "grid.color": "#e3e3e3",
+    "grid.linewidth": 0.7,
+    "font.size": 11.5,
+    "legend.fontsize": 11,
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 5,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 10.5,
+    "ytick.labelsize": 10.5,
+    "svg.hashsalt": "attnbias",
+    "svg.fonttype": "path",
+}
+
+
+def style() -> None:
+    """Set the look of the book's figures for all of matplotlib in this process.
+
+    In a notebook figures become SVG, the same bytes at each execution. The plot functions of
+    `attnbias.plots` have this look in any case; this is for figures of your own, and for
+    the format.
+
+    Examples
+    --------
+    >>> from attnbias import plots
+    >>> plots.style()
+    """
+    mpl.rcParams.update(RC)
+    get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = get_shell() if get_shell else None
+    if shell is not None and hasattr(shell, "kernel"):
+        _use_svg(shell)
+
+
+def _use_svg(shell) -> None:
+    import matplotlib.pyplot  # noqa: F401  (activates the inline backend, which resets formats)
+    from matplotlib_inline.backend_inline import set_matplotlib_formats
+    from matplotlib_inline.config import InlineBackend
+
+    options = {"bbox_inches": "tight", "metadata": {"Date": None}}
+    backend = InlineBackend.instance(parent=shell)
+    backend.figure_formats = {"svg"}
+    backend.print_figure_kwargs = options
+    set_matplotlib_formats("svg", **options)
+
+
+def styled(plot):
+    """Draw with the look of `style`, and leave matplotlib's settings as they were."""
+
+    @functools.wraps(plot)
+    def wrapper(*args, **kwargs):
+        with mpl.rc_context(RC):
+            return plot(*args, **kwargs)
+
+    return wrapper
+
+
+def new_figure(size) -> Figure:
+    """A figure that pyplot does not know, laid out so that nothing overlaps."""
+    return Figure(figsize=size, layout="constrained")
+
+
+def rule_family(label: str) -> str | None:
+    """Which entry of RULE_STYLES or JOINT_STYLES a label or a rule's name belongs to, if any."""
+    if label in _STYLES:
+        return label
+    name = label.partition("(")[0].strip()
+    if name == "Polyak":
+        return "Polyak, capped" if "max_step" in label else "Polyak, uncapped"
+    if name == "NGD":
+        return "NGD with momentum" if "momentum" in label else "NGD"
+    return name if name == "GD" else None
+
+
+def rule_style(label: str) -> dict:
+    """Colour, linestyle and marker of a rule, the same in every figure.
+
+    Parameters
+    ----------
+    label : str
+        A label of an experiment, such as "NGD with momentum", or a rule's name, such as
+        "NGD(0.1)". Any other label gets the first of the spare styles.
+
+    Returns
+    -------
+    dict
+        With the keys color, linestyle and marker of matplotlib.
+
+    Examples
+    --------
+    >>> from attnbias.plots import rule_style
+    >>> rule_style("NGD") == rule_style("NGD(0.1)")
+    True
+    """
+    family = rule_family(label)
+    return _fields(_STYLES[family] if family else OTHER_STYLES[0])
+
+
+def label_styles(labels) -> dict[str, dict]:
+    """A style for each label: its rule's own for the first of a kind, then spare ones."""
+    return styles_of(labels, rule_family, _STYLES, OTHER_STYLES)
+
+
+def styles_of(labels, family, own, spare) -> dict[str, dict]:
+    """The style in `own` for the first label of a family, else the next of `spare` and plain."""
+    left, used, styles = cycle((*spare, *PLAIN_STYLES)), set(), {}
+    for label in labels:
+        kind = family(label)
+        styles[label] = _fields(own[kind] if kind and kind not in used else next(left))
+        used.add(kind)
+    return styles
+
+
+def _fields(entry) -> dict:
+    colour, linestyle, marker = entry
+    return {"color": COLOURS[colour], "linestyle": linestyle, "marker": marker}

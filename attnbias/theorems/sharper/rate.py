@@ -1,0 +1,205 @@
+"""M1, the master theorem: 1 - cosine = O(1 / path length) for every rule along the gradient."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..._validate import require_number
+from ...checks import Check, CheckTable
+from ...data import Dataset
+from ...dynamics.trace import Trace
+from ...geometry.constants import Constants
+from ...geometry.svm import SVMSolution
+from ..run import TraceView
+from ..statements import MEASURED, Statement, alignment_recorded, refused, softmax_stays_up, table
+
+# <W, W_mm> > 0 where M1 speaks, so that 1 - cosine is below 1 whatever the bound.
+TRIVIAL = 1.0
+NEVER_TURNS = "<W, W_mm> is negative at every recorded step but perhaps the last"
+
+START = Statement(
+    "path length while <W, W_mm> < 0, against 2 B^2 |W_0| / Xi", "M1, the estimate of t_0"
+)
+GROWTH = Statement(
+    "<W_t, unit W_mm>, against <W_0, unit W_mm> + Xi S_t / (2 B^2)", "M1, step 1 of the proof", ">="
+)
+OUTWARD = Statement(
+    "<P_t, step direction>, against Lambda / Xi, with P_t the part of W_t across W_mm",
+    "M1, step 3 of the proof",
+)
+ACROSS = Statement(
+    "|P_t|^2, against |P_t0|^2 + (2 Lambda / Xi + sbar) S", "M1, steps 2 and 3 of the proof"
+)
+RATE = Statement(
+    "1 - cosine(W_t, W_mm), against (2 B^4 / Xi^2) (|P_t0|^2 + (2 Lambda / Xi + sbar) S) / S^2",
+    "M1",
+)
+
+
+def check_rate(
+    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, phi: float | None = None
+) -> CheckTable:
+    """M1 and the steps of its proof, at every recorded step.
+
+    With S the path length since <W, W_mm> was first recorded non-negative, sbar the longest
+    step so far and Lambda exp(Lambda) = A = N' kappa / (e phi_low^2), so that Lambda is at
+    most log(1 + A),
+
+        1 - cosine(W_t, W_mm) <= (2 B^4 / Xi^2) (|P_t0|^2 + (2 Lambda / Xi + sbar) S) / S^2.
+
+    Parameters
+    ----------
+    data : Dataset
+    trace : Trace
+        Of a run with the exponential loss, u fixed, by a rule without momentum, with step 0
+        recorded.
+    svm : SVMSolution, optional
+        Of the W-SVM; solved here by default.
+    phi : float in (0, 1], optional
+        A lower bound on all softmax scores of optimal tokens, as Lemma 3 gives. The default
+        is the smallest score of the run itself up to each step, over all iterations.
+
+    Returns
+    -------
+    CheckTable
+        The estimate of t_0, three steps of the proof, and the rate.
+
+    Raises
+    ------
+    ShapeError, DtypeError, RangeError, InfeasibleError
+
+    Notes
+    -----
+    Source: M1, [c], sharper than Theorem 1. Needs Assumption 2; softmax scores enter as
+    measured, so that Assumption 1 is not asked for. A start t_0 at any later step with
+    <W, W_mm> >= 0 is as good as the first, which is why a recorded one serves.
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_separation_pair, train
+    >>> data = make_separation_pair()
+    >>> check_rate(data, train(data, NGD(0.5), 1000)).all_hold
+    True
+    """
+    if phi is not None:
+        phi = require_number("phi", phi, low=0, high=1, open_low=True)
+    run = TraceView(data, trace, svm)
+    statements = (START, GROWTH, OUTWARD, ACROSS, RATE)
+    return table(rate_hypotheses(run, phi), statements, _rows, run, phi)
+
+
+def _rows(run: TraceView, phi) -> Iterator[Check]:
+    c, S, turn = run.constants(), run.trace.path_length, first_turned(run)
+    yield _start(run, turn)
+    # attained by n = 1, T = 2 with x_2 = -x_1, up to the rounding of both sides
+    rounding = MEASURED * (abs(run.along[0]) + S)
+    grown = run.along[0] + c.Xi / (2 * c.B**2) * S
+    yield GROWTH.later(run, run.along, grown, rounding=rounding)
+    if turn is None:
+        yield from refused((OUTWARD, ACROSS, RATE), NEVER_TURNS)
+        return
+    along, step = constants_along(run, phi), np.arange(len(S))
+    toward = run.toward(run.gaps - run.Xi * run.along[:, None] * run.svm.margins.cpu().numpy())
+    # <P, z_k> is a difference of gaps, each right to 2e-16 of itself
+    rounding = 1e-14 * np.abs(run.gaps).max(axis=1) / run.Xi
+    yield OUTWARD.along(run, toward, along.Lambda / c.Xi, step >= turn, rounding=rounding)
+    speed = 2 * along.Lambda / c.Xi + run.trace.longest_step
+    bounds = run.across[turn] ** 2 + speed * (S - S[turn])
+    yield ACROSS.along(
+        run, run.across**2, bounds, step > turn, empty=NEVER_TURNS, rounding=MEASURED * bounds
+    )
+    yield rate_check(RATE, run, along)
+
+
+def rate_hypotheses(run: TraceView, phi=None) -> str:
+    """'' or the first hypothesis of M1 that fails."""
+    return run.refuse(
+        run.needs_fixed_decoder(),
+        run.needs_exponential(),
+        run.needs_assumption2(),
+        run.needs_plain_steps(),
+        run.needs_start(),
+        alignment_recorded(run),
+        softmax_stays_up(run, phi),
+    )
+
+
+def first_turned(run: TraceView) -> int | None:
+    """Index of the first recorded step with <W, W_mm> >= 0, or None."""
+    turned = np.flatnonzero(run.along >= 0)
+    return int(turned[0]) if len(turned) else None
+
+
+def after(run: TraceView, turn: int) -> np.ndarray:
+    """(R,) bool: recorded steps with <W, W_mm> > 0 and a positive path since `turn`."""
+    path = run.trace.path_length
+    return (np.arange(len(path)) > turn) & (path > path[turn]) & (run.along > 0)
+
+
+def constants_along(run: TraceView, phi=None) -> Constants:
+    """The constants with phi_low as it stands at each recorded step, an (R,) array.
+
+    M1 needs no phi_low <= 1/4, which is Lemma 3's.
+    """
+    least = run.trace.least_opt_score if phi is None else np.full(len(run.step), phi)
+    return dataclasses.replace(run.constants(), phi_low=least)
+
+
+def rate_bounds(constants: Constants, path, longest, offset: float) -> np.ndarray:
+    """(R,) M1's bound; infinite where no path has been covered."""
+    covered = np.where(path > 0, path, 1.0)
+    return np.where(path > 0, constants.m1_bound(covered, longest, offset), math.inf)
+
+
+def biting_path(constants, longest: float, offset: float, target: float = TRIVIAL) -> float:
+    """Path length from which M1's bound stays below `target`; infinite beyond float range.
+
+    For constants along a run those of its last record count.
+    """
+    last = float(np.ravel(constants.phi_low)[-1])
+    constants = dataclasses.replace(constants, phi_low=last)
+    factor = 2 * constants.B**4 / constants.Xi**2 / target
+    linear = factor * (2 * constants.Lambda / constants.Xi + longest)
+    return (linear + math.hypot(linear, 2 * math.sqrt(factor) * offset)) / 2
+
+
+def bite(run: TraceView, bounds, path: float, start: int) -> dict:
+    """The fields of a Check that say whether, and from where, a bound on 1 - cosine bites."""
+    if math.isinf(path):
+        return {"vacuous": True, "reason": "below 1 at no path length that float64 can hold"}
+    words = f"below 1 from path length {path:.4g} on"
+    if run.kind == "NGD":
+        words += f", t = {float(run.step[start]) + path / run.step_size:.4g}"
+    return {"vacuous": not float(np.min(bounds)) < TRIVIAL, "reason": words}
+
+
+def _start(run: TraceView, turn: int | None):
+    c = run.constants()
+    before = run.along < 0
+    if not before.any():
+        return START.along(
+            run, np.zeros(len(run.step)), 0.0, run.step == run.step[0],
+            reason="<W_0, W_mm> >= 0, so t_0 = 0", vacuous=True,
+        )  # fmt: skip
+    bound = 2 * c.B**2 * run.W_norm[0] / c.Xi
+    return START.along(
+        run, run.trace.path_length, bound, before, rounding=MEASURED * bound,
+        reason="" if turn is None else f"t_0 is at most {run.step[turn]}",
+    )  # fmt: skip
+
+
+def rate_check(statement: Statement, run: TraceView, constants: Constants) -> Check:
+    """1 - cosine against M1's bound since W first pointed to W_mm, for constants along the run."""
+    turn = first_turned(run)
+    keep = np.zeros(len(run.step), bool) if turn is None else after(run, turn)
+    if not keep.any():
+        return statement.refused(NEVER_TURNS)
+    longest, offset = run.trace.longest_step, float(run.across[turn])
+    path = run.trace.path_length - run.trace.path_length[turn]
+    bounds = rate_bounds(constants, path, longest, offset)
+    words = bite(run, bounds[keep], biting_path(constants, float(longest[-1]), offset), turn)
+    return statement.along(run, run.trace.W_alignment_error, bounds, keep, **words)

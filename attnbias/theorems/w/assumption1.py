@@ -1,0 +1,213 @@
+"""Lemma 6: Example 1 satisfies Assumption 1 in high dimension; Assumption 1 makes W_mm exist."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import torch
+
+from ..._validate import require_number
+from ...checks import CheckTable
+from ...data import Dataset
+from ...dataset import require_dataset
+from ...dynamics.request import resolve_svm
+from ...errors import InfeasibleError
+from ...geometry.assumptions import assumption1_table, example1_threshold
+from ...geometry.constants import token_constants
+from ...geometry.svm import SVMSolution, solve_w_svm
+from ...geometry.tokens import gap_rows, optimal_tokens
+from ..statements import EPS, Statement, made_by, refused
+
+LARGE = Statement("largest |nu|^2 of a noise token, against 1.63 sigma^2 d", "Lemma 6")
+SMALL = Statement("smallest |nu|^2, against sigma^2 d / 2", "Lemma 6", ">=")
+NOISE = Statement("largest |<nu, nu'>|, against 1.9 sigma^2 sqrt(d l)", "Lemma 6")
+MEANS = Statement("largest |<mean, nu>|, against U sigma sqrt(2 l)", "Lemma 6")
+COUPLING = Statement("mu, against 1.9 sigma^2 sqrt(d l)", "Lemma 6")
+NEAR = Statement("near orthogonality: mu / b_o^2", "Lemma 6, Assumption 1")
+WEAK = Statement("weak coupling: n kappa (B/b_1)^2 mu / b_o^2", "Lemma 6, Assumption 1")
+DRAW = (LARGE, SMALL, NOISE, MEANS)
+TOKENS = (COUPLING, NEAR, WEAK)
+
+
+def check_lemma6(data: Dataset, *, delta: float = 0.1, phi: float | None = None) -> CheckTable:
+    """Lemma 6: what holds of Example 1's tokens with probability 1 - delta, in this draw.
+
+    With l = log(6 (n T)^2 / delta) and d >= 16 l: squared norms of noise tokens lie in
+    [1/2, 1.63] sigma^2 d, their inner products are at most 1.9 sigma^2 sqrt(d l), those with
+    the means U sigma sqrt(2 l). With U = sigma sqrt(d) and d from `example1_threshold` on,
+    Assumption 1 follows.
+
+    Parameters
+    ----------
+    data : Dataset
+        Of `make_example1`, whose meta holds sigma and U.
+    delta : float in (0, 1)
+        Probability that the event fails.
+    phi : float in (0, 1], optional
+        Smallest softmax score of an optimal token at the start; 1/T, of W_0 = 0, by default.
+
+    Returns
+    -------
+    CheckTable
+        The four inequalities of the event, mu, and Assumption 1's two. What d is too small
+        for is not applicable, and says which d it takes.
+
+    Raises
+    ------
+    TiedTokensError, MissingDecoderError, ShapeError, DtypeError, NonFiniteError, RangeError
+
+    Notes
+    -----
+    Source: Lemma 6 [a] with constants [c] (Laurent and Massart's tails). The bounds allow for
+    the worst of all draws: of 2000 at d = 16 l and delta = 1/2, 0.25% failed.
+
+    Examples
+    --------
+    >>> from attnbias import make_example1
+    >>> [check.verdict for check in check_lemma6(make_example1(n=3, T=2, d=1000))][:5]
+    ['holds', 'holds', 'holds', 'holds', 'holds']
+    """
+    require_dataset(data)
+    delta = require_number("delta", delta, low=0, high=1, open_low=True, open_high=True)
+    if not made_by(data, "make_example1", "sigma", "signal"):
+        return refused((*DRAW, *TOKENS), "for data of make_example1, whose sigma and U are known")
+    log_term = lemma6_log(data.n, data.T, delta)
+    if data.d < 16 * log_term:
+        words = f"d = {data.d} is below 16 l = {math.ceil(16 * log_term)}"
+        return refused((*DRAW, *TOKENS), words)
+    return CheckTable([*_draw(data, log_term), *_assumption1(data, log_term, delta, phi)])
+
+
+def lemma6_log(n: int, T: int, delta: float) -> float:
+    """Lemma 6's l = log(6 (n T)^2 / delta)."""
+    return math.log(6 * (n * T) ** 2 / delta)
+
+
+def _draw(data, log_term: float) -> list:
+    sigma, signal, d = data.meta["sigma"], data.meta["signal"], data.d
+    opt, X = optimal_tokens(data), data.X.double()
+    noise = data.mask.clone()
+    noise[torch.arange(data.n), opt] = False
+    means, tokens = X[torch.arange(data.n), opt], X[noise]
+    products = tokens @ tokens.T
+    squares = products.diagonal().clone()
+    products.fill_diagonal_(0)
+    values = (
+        (LARGE, squares.max(), 1.63 * sigma**2 * d),
+        (SMALL, squares.min(), 0.5 * sigma**2 * d),
+        (NOISE, products.abs().max(), 1.9 * sigma**2 * math.sqrt(d * log_term)),
+        (MEANS, (means @ tokens.T).abs().max(), signal * sigma * math.sqrt(2 * log_term)),
+    )
+    return [
+        statement.once(value, bound, rounding=64 * EPS * bound)
+        for statement, value, bound in values
+    ]
+
+
+def _assumption1(data, log_term: float, delta: float, phi) -> list:
+    sigma, d = data.meta["sigma"], data.d
+    if not math.isclose(data.meta["signal"], sigma * math.sqrt(d), rel_tol=1e-9):
+        return list(refused(TOKENS, "for signal = sigma sqrt(d)"))
+    c = token_constants(data, phi=phi)
+    coupling = COUPLING.once(c.mu, 1.9 * sigma**2 * math.sqrt(d * log_term))
+    needed = example1_threshold(data.n, data.T, c.kappa, c.phi_low, delta)
+    if d < needed:
+        return [coupling, *refused(TOKENS[1:], f"proved from d = {needed} on, not at d = {d}")]
+    found = assumption1_table(c, exact=True)
+    return [coupling, *(x.once(y.value, y.bound) for x, y in zip(TOKENS[1:], found, strict=True))]
+
+
+ROWS = Statement(
+    "least <z_k, V>, V = sum_k z_k / (T_i - 1), against (b_o^2 - 3 mu) b_1^2 - 1.2 (n - 1) mu B^2",
+    "Assumption 1 gives feasibility",
+    ">=",
+)
+FLOOR = Statement("the same, against 0.4 b_o^2 b_1^2", "Assumption 1 gives feasibility", ">=")
+MARGIN = Statement("Xi, against 0.2 b_o^2 b_1^2 / (n B^2)", "Assumption 1 gives feasibility", ">=")
+
+
+def check_assumption1_feasible(data: Dataset, *, svm: SVMSolution | None = None) -> CheckTable:
+    """Assumption 1 implies that the W-SVM is feasible, and how large its margin is at least.
+
+    The matrix V that adds up all rows z_k, each divided by the number T_i - 1 of rows of its
+    sequence, separates:
+
+        <z_k, V> >= (b_o^2 - 3 mu) b_1^2 - 1.2 (n - 1) mu B^2 >= 0.4 b_o^2 b_1^2 > 0,
+
+    and as |V| <= 2 n B^2, Xi >= 0.2 b_o^2 b_1^2 / (n B^2).
+
+    Parameters
+    ----------
+    data : Dataset
+        With a decoder.
+    svm : SVMSolution, optional
+        Of the W-SVM; solved here by default. Data that turn out infeasible have Xi = 0.
+
+    Returns
+    -------
+    CheckTable
+        Not applicable unless Assumption 1 holds at phi_* = 1/4, the weakest it asks for
+        anywhere, and no query token is zero.
+
+    Raises
+    ------
+    TiedTokensError, MissingDecoderError, ShapeError, DtypeError, NonFiniteError
+
+    Notes
+    -----
+    Source: ours [c]. The proof is that of Lemma 3's inner products: own terms are at least
+    (b_o^2 - 3 mu) b_1^2, cross terms at least -1.2 mu B^2, and Assumption 1 gives
+    n mu B^2 <= b_o^2 b_1^2 / 3. With T_i = T this is sum_k z_k over T - 1.
+
+    Examples
+    --------
+    >>> from attnbias import make_separation_pair
+    >>> check_assumption1_feasible(make_separation_pair()).all_hold
+    True
+    """
+    constants = token_constants(data, phi=1.0)
+    if svm is not None:
+        svm = resolve_svm(svm, data, SimpleNamespace(rows=gap_rows(data)))
+    reason = _hypotheses(constants)
+    if reason:
+        return refused((ROWS, FLOOR, MARGIN), reason)
+    c, least = constants, least_alignment(data)
+    own = (c.b_o**2 - 3 * c.mu) * c.b_1**2
+    size = c.b_o**2 * c.b_1**2
+    # products of up to N' rows, each right to a few EPS of B^4
+    room = 64 * EPS * c.n * c.B**4
+    values = (
+        (ROWS, least, own - 1.2 * (c.n - 1) * c.mu * c.B**2, room),
+        (FLOOR, least, 0.4 * size, room),
+        (MARGIN, _margin(data, svm), 0.2 * size / (c.n * c.B**2), 0.0),
+    )
+    return CheckTable(
+        statement.once(value, bound, rounding=rounding)
+        for statement, value, bound, rounding in values
+    )
+
+
+def least_alignment(data) -> float:
+    """Smallest <z_k, V> for V = sum_k z_k / (T_i - 1)."""
+    rows, _ = gap_rows(data).thin()
+    weights = 1 / torch.bincount(rows.sequence, minlength=data.n).double()
+    return float(rows.gaps(rows.combine(weights[rows.sequence])).min())
+
+
+def _hypotheses(constants) -> str:
+    if constants.b_1 == 0:
+        return "a query token is zero"
+    for check in assumption1_table(constants, exact=True):
+        if not check.holds:
+            return f"Assumption 1 fails: {check.statement} = {check.value:.3g}, above " + (
+                f"{check.bound:.3g}"
+            )
+    return ""
+
+
+def _margin(data, svm) -> float:
+    try:
+        return float(solve_w_svm(data).margin if svm is None else svm.margin)
+    except InfeasibleError:
+        return 0.0

@@ -1,0 +1,1 @@
+"""The book: chapters, and the code that writes or draws pages of it; in no package."""

@@ -1,0 +1,29 @@
+"""`python -m book.ledger --write book`: judge every claim by runs, in about a minute."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from . import ANSWERS, SECTIONS, Evidence, find_all, made_now, verdicts, write
+
+
+def main(argv=None) -> None:
+    """Print the verdicts; with `--write FOLDER` put page and data there."""
+    parser = argparse.ArgumentParser(prog="python -m book.ledger", description=__doc__)
+    parser.add_argument(
+        "--write", type=Path, metavar="FOLDER",
+        help="write ledger.md, answers.md and results/ledger.json there",
+    )  # fmt: skip
+    folder = parser.parse_args(argv).write
+    if folder is not None and not folder.is_dir():
+        parser.error(f"--write: a folder was expected, and {folder} is none: name the book's")
+    evidence = Evidence() if folder is None else Evidence(folder / "results")
+    sections = find_all(SECTIONS, evidence, progress=sys.stderr.isatty())
+    for key, verdict in verdicts(sections).items():
+        print(f"{key:28}{verdict}")
+    if folder is not None:
+        write(folder, sections, made_now(), ANSWERS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The open questions of the paper, answered, by the strength of the evidence."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+#: How far an answer is settled: each word, from proved to conjectured, and what it stands for.
+STRENGTHS = {
+    "proved": "Proved here {prov}`c` for all that the answer speaks of, and checked by runs.",
+    "proved in part": "Proved {prov}`c` for an example, near the limit or under a condition that "
+    "the chapter names; measured beyond it.",
+    "predicted": "Not proved. A number was computed before the runs, and they met it.",
+    "measured": "Seen in runs {prov}`d`, without a prediction or a proof.",
+    "conjectured": "Neither proved nor decided by runs; the chapter says what speaks for it.",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question in one sentence, what is known, and how well.
+
+    Attributes
+    ----------
+    question, answer : str
+    strength : str
+        A key of `STRENGTHS`.
+    chapter : str
+        Label of the chapter that asks it.
+    claims : sequence of str
+        Keys of the claims of the ledger that it rests on; none for a conjecture.
+
+    Examples
+    --------
+    >>> from book.ledger import ANSWERS
+    >>> ANSWERS[0].question, ANSWERS[0].strength
+    ('Does momentum turn $W$ faster?', 'proved')
+    """
+
+    question: str
+    answer: str
+    strength: str
+    chapter: str
+    claims: Sequence[str] = ()
+
+
+def _read() -> tuple[Answer, ...]:
+    rows = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["answer"]
+    return tuple(Answer(**row | {"answer": " ".join(row["answer"].split())}) for row in rows)
+
+
+#: The open questions of the paper and of its subject that the book answers, as `Answer` objects.
+ANSWERS = _read()
+
+_INTRO = """(chap-answers)=
+# Answers, by strength of evidence
+
+What does the paper leave open, and how well does this book answer it?
+
+Section 7 of the paper lists open questions, and its readers ask more.
+The chapters of this part take them up one by one.
+Here their answers stand in the order of how far you should rely on them: a theorem first,
+a guess last.
+Below each is what decided it, in the run of {ref}`the ledger <chap-ledger>` that `make ledger`
+repeats.
+"""
+
+
+def render_answers(answers: tuple[Answer, ...], sections: dict[str, list[dict]]) -> str:
+    """The page's Markdown: answers grouped by strength, each with its claims' verdicts.
+
+    Examples
+    --------
+    >>> answer = Answer("Is two less than three?", "Yes.", "conjectured", "chap-tokens")
+    >>> "Is two less than three?" in render_answers((answer,), {})
+    True
+    """
+    entries = {entry["key"]: entry for rows in sections.values() for entry in rows}
+    parts = [_INTRO]
+    for strength, meaning in STRENGTHS.items():
+        chosen = [answer for answer in answers if answer.strength == strength]
+        title = strength.capitalize()
+        items = "\n".join(_item(answer, entries) for answer in chosen)
+        parts.append(f"## {title}\n\n{meaning}\n\n{items}")
+    return "\n".join(parts)
+
+
+def _item(answer: Answer, entries: dict[str, dict]) -> str:
+    lines = [f"**{answer.question}**\n{answer.answer} {{ref}}`{answer.chapter}`\n"]
+    for key in answer.claims:
+        entry = entries[key]
+        setting = f"; {entry['note']}" if entry["note"] else ""
+        lines.append(
+            f"* {entry['text']} **{entry['verdict'].capitalize()}**: {entry['number']}{setting}."
+        )
+    return "\n".join(lines) + "\n"

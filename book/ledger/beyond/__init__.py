@@ -1,0 +1,1 @@
+"""Claims of our own beyond the paper, one file a room of `attnbias.beyond`."""

@@ -1,0 +1,1 @@
+"""Claims of the paper on joint training, and ours that sharpen them."""

@@ -1,0 +1,229 @@
+"""Tampered evidence: runs altered so that a claim is false, under which its verdict must change.
+
+Tampering keeps every series finite, of full length, and as small a change as shows that the claim
+is false. A claim that still holds on such runs could not have failed, and is worth nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from attnbias import Trace
+
+from .claim import Claim, Finding, Refutation
+
+
+class Tampered:
+    """Evidence some of whose results are altered.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    change : mapping of str to callable
+        By the name of an attribute or method of the evidence, or of a function that it was
+        asked to `run`: what is made of each value.
+
+    Examples
+    --------
+    >>> from book.ledger import Evidence
+    >>> Tampered(Evidence(), {"abs": lambda length: 2 * length}).run(abs, -3)
+    6
+    """
+
+    def __init__(self, evidence, change: Mapping[str, Callable]) -> None:
+        self._evidence, self._change = evidence, dict(change)
+        self._used: set[str] = set()
+
+    def run(self, make: Callable, *arguments, **options) -> Any:
+        """What the function gives, altered."""
+        return self._altered(make.__name__, self._evidence.run(make, *arguments, **options))
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._evidence, name)
+        if not callable(value):
+            return self._altered(name, value)
+        return lambda *arguments, **options: self._altered(name, value(*arguments, **options))
+
+    def _altered(self, name: str, value) -> Any:
+        if name not in self._change:
+            return value
+        self._used.add(name)
+        return self._change[name](value)
+
+
+def refute(claim: Claim, evidence, refutation: Refutation) -> Finding:
+    """The finding of a claim on evidence tampered with.
+
+    Raises
+    ------
+    ValueError
+        If the claim never asks for what the refutation alters.
+
+    Examples
+    --------
+    >>> from attnbias import Check
+    >>> from book.ledger import Evidence, judge
+    >>> longer = Refutation("lengths are doubled", {"abs": lambda length: 2 * length})
+    >>> claim = Claim("a", "At most 3.", "ours", "chap-tokens", "c",
+    ...               lambda e: judge([Check("length", e.run(abs, -3), 3)]), "", (longer,))
+    >>> claim.judge(Evidence()).verdict, refute(claim, Evidence(), longer).number
+    ('holds', 'length: 6 <= 3')
+    """
+    tampered = Tampered(evidence, refutation.change)
+    found = claim.judge(tampered)
+    unused = set(refutation.change) - tampered._used
+    if unused:
+        raise ValueError(f"{claim.key} never asks its evidence for {', '.join(sorted(unused))}")
+    return found
+
+
+def each(alter: Callable[[Any], Any], kind: type = Trace) -> Callable:
+    """Alter every value of a kind inside lists, tuples, dicts and results of experiments.
+
+    Examples
+    --------
+    >>> each(lambda number: -number, int)([1, (2, {"a": 3})])
+    [-1, (-2, {'a': -3})]
+    """
+
+    def walk(value):
+        if isinstance(value, kind):
+            return alter(value)
+        if isinstance(value, dict):
+            return {key: walk(item) for key, item in value.items()}
+        if type(value) in (list, tuple):
+            return type(value)(walk(item) for item in value)
+        return value
+
+    return walk
+
+
+def series(**changes) -> Callable[[Trace], Trace]:
+    """A trace with some of its series replaced from the first step on; the start stays.
+
+    Each change is a number, or a function of (trace, its series).
+    """
+
+    def alter(trace: Trace) -> Trace:
+        new = {}
+        for name, change in changes.items():
+            old = getattr(trace, name)
+            value = change(trace, old) if callable(change) else np.full_like(old, change)
+            new[name] = np.where(trace.step > 0, value, old) if old.ndim == 1 else value
+            if np.shape(new[name]) != old.shape or np.isnan(new[name][trace.step > 0]).any():
+                raise ValueError(f"{name}: tampering keeps a series finite and of full length")
+        return dataclasses.replace(trace, **new)
+
+    return alter
+
+
+def stalls(error: float = 0.5) -> Callable:
+    """Every trace's 1 - cosine with W_mm stays at a value, and its last W lies there."""
+    return each(lambda trace: _turned(series(W_alignment_error=error)(trace), error))
+
+
+def _turned(trace: Trace, error: float) -> Trace:
+    """With a last W at that 1 - cosine of the one it had, of the same norm."""
+    if trace.W.ndim != 2 or not float(trace.W.norm()):
+        return trace
+    return dataclasses.replace(trace, W=aside(trace.W, error))
+
+
+def aside(W, error: float):
+    """Matrices (..., d, d) turned away by that 1 - cosine, their norms kept.
+
+    Examples
+    --------
+    >>> aside(np.array([[2.0, 0.0], [0.0, 0.0]]), 1.0).tolist()
+    [[0.0, 2.0], [0.0, 0.0]]
+    """
+    flat = torch.as_tensor(W).reshape(-1, W.shape[-2] * W.shape[-1])
+    last = flat[-1] / flat[-1].norm()
+    off = torch.zeros_like(last)
+    off[int(last.abs().argmin())] = 1.0
+    off = off - last * (off @ last)
+    off = off / off.norm()
+    turned = (1 - error) * flat + (1 - (1 - error) ** 2) ** 0.5 * flat.norm(dim=1)[:, None] * off
+    turned = turned.reshape(W.shape)
+    return turned if isinstance(W, torch.Tensor) else turned.numpy()
+
+
+def altered(kind: type, **changes: Callable) -> Callable:
+    """Every value of a dataclass with fields replaced, each by a function of the value."""
+
+    def alter(value):
+        new = {name: change(value) for name, change in changes.items()}
+        return dataclasses.replace(value, **new)
+
+    return each(alter, kind)
+
+
+def retold(**changes) -> Callable:
+    """Every trace with series replaced, as by `series`, and without the last W, which would tell.
+
+    The checks that rebuild a run from its logit gaps refuse a trace whose last W has others.
+    """
+    none = torch.zeros(0, 0, dtype=torch.float64)
+    return each(lambda trace: dataclasses.replace(series(**changes)(trace), W=none))
+
+
+def table(claims: Callable, **columns) -> Callable:
+    """A study's result with columns replaced, its claims judged anew by `claims`.
+
+    Each column is a function of the table.
+    """
+
+    def alter(result):
+        new = result.table.assign(**columns)
+        return dataclasses.replace(result, table=new, claims=claims(new))
+
+    return alter
+
+
+def swaps(first: str, second: str) -> Callable[[dict], dict]:
+    """A dict of runs in which two labels are exchanged."""
+    return lambda runs: {**runs, first: runs[second], second: runs[first]}
+
+
+def experiment(alter: Callable[[dict], dict], claims: Callable) -> Callable:
+    """An experiment's result with altered traces, its claims judged anew by `claims`."""
+
+    def change(result):
+        traces = alter(result.traces)
+        table = claims(traces, result.settings, result.measures)
+        return dataclasses.replace(result, traces=traces, claims=table)
+
+    return change
+
+
+def bent(power: float, *names: str) -> Callable:
+    """Every trace's series multiplied by t^power: they grow or fall at another order."""
+    return _each_series(names, lambda step, old: old * step**power)
+
+
+def stops(*names: str, at: float = 0.03) -> Callable:
+    """Every trace's series keep the value that they have after a part `at` of the run."""
+
+    def held(step, old):
+        start = int(np.searchsorted(step[:, 0], at * step[-1, 0]))
+        return np.where(step > step[start], old[start], old)
+
+    return _each_series(names, held)
+
+
+def _each_series(names: tuple[str, ...], change: Callable) -> Callable:
+    """Of every trace, each named series made anew from the steps (R, 1) and its rows (R, ...)."""
+
+    def alter(trace: Trace, name: str) -> np.ndarray:
+        old = getattr(trace, name)
+        step = np.maximum(trace.step, 1).astype(float)[:, None]
+        return change(step, old.reshape(len(old), -1)).reshape(old.shape)
+
+    return each(
+        lambda trace: dataclasses.replace(trace, **{name: alter(trace, name) for name in names})
+    )

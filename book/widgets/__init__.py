@@ -1,0 +1,22 @@
+"""Figures that a reader moves, as markup for `IPython.display.HTML`."""
+
+from __future__ import annotations
+
+from .frames import slider_attention, slider_html
+from .runs import slider_normalisation, slider_paths
+from .scale import slider_scale
+from .start import row_plane, slider_start
+from .support import slider_support
+from .window import slider_window
+
+__all__ = [
+    "row_plane",
+    "slider_attention",
+    "slider_html",
+    "slider_normalisation",
+    "slider_paths",
+    "slider_scale",
+    "slider_start",
+    "slider_support",
+    "slider_window",
+]

@@ -1,0 +1,156 @@
+"""Plots of one chapter each: they draw the run, its windows and its sequences."""
+
+import numpy as np
+import pytest
+
+from attnbias import (
+    GD,
+    NGD,
+    experiments,
+    fit_rate,
+    make_bad_start,
+    make_example1,
+    make_separation_pair,
+    solve_w_svm,
+    train,
+)
+from attnbias.errors import DtypeError, RangeError
+from book.plots import plot_bad_start, plot_exponent_windows, plot_plane_trajectory
+from book.plots.runs import exponent_windows
+
+# The bad start
+
+
+@pytest.fixture(scope="module")
+def run():
+    data, W0 = make_bad_start(4.0)
+    return data, train(data, GD(1.0), 1000, W0=W0, record=range(1001)), W0
+
+
+def test_the_four_panels_show_the_run(run):
+    data, trace, W0 = run
+    plane, softmax, cosine, loss = plot_bad_start(data, trace, W0).axes
+    scores = experiments.sequence_scores(data, trace)
+    for i in (0, 1):
+        step, drawn = softmax.lines[i].get_data()
+        assert np.array_equal(drawn, scores[np.isin(trace.step, step), i])
+        assert step[0] == 0 and step[-1] == 1000
+    kept = np.isin(trace.step, step)
+    assert np.array_equal(cosine.lines[0].get_ydata(), np.log10(trace.W_alignment_error[kept]))
+    assert np.allclose(10 ** loss.lines[0].get_ydata(), trace.loss_gap[kept])
+    # four tokens, the optimal ones filled, and two lines along (0, 1)
+    tokens = [line for line in plane.lines if line.get_marker() in "os"]
+    places = [[float(x[0]) for x in line.get_data()] for line in tokens]
+    assert places == data.X.reshape(4, 2).tolist()
+    assert [line.get_markerfacecolor() == "white" for line in tokens] == [False, True] * 2
+    starts = [line for line in plane.lines[4:6]]
+    assert all(np.ptp(line.get_xdata()) < 1e-12 < np.ptp(line.get_ydata()) for line in starts)
+
+
+def test_the_trajectory_is_that_of_the_images(run):
+    data, trace, W0 = run
+    fig = plot_plane_trajectory(data, trace, W0, solve_w_svm(data))
+    images = experiments.query_images(data, trace, W0)
+    for i, axis in enumerate(fig.axes):
+        paths = [line for line in axis.lines if len(line.get_xdata()) == len(trace.step)]
+        assert np.array_equal(np.column_stack(paths[0].get_data()), images[:, i])
+        names = [text.get_text() for text in axis.texts]
+        assert "step 0" in names and "$W_{mm} x_1$" in names
+    # the right side of sequence 1 is below the diagonal; its path crosses into it
+    (shade,) = (patch.get_path() for patch in fig.axes[0].patches)
+    inside = shade.contains_points(images[:, 0])
+    assert np.array_equal(inside, trace.gaps[:, 0] > 0)
+    assert fig.axes[0].get_xlim()[1] == pytest.approx(2.2 * np.abs(images[0]).max())
+    near = plot_plane_trajectory(data, trace, W0, reach=2.0)
+    assert near.axes[0].get_xlim() == (-2.0, 2.0)
+
+
+@pytest.mark.parametrize("scale", [2.0, 4.0, 8.0])
+def test_names_in_the_plane_keep_clear_of_one_another_and_inside(scale):
+    data, W0 = make_bad_start(scale)
+    trace = train(data, GD(1.0), 10_000, W0=W0, record=[*range(2001), 10_000])
+    fig = plot_plane_trajectory(data, trace, W0, solve_w_svm(data))
+    fig.draw_without_rendering()
+    for axis in fig.axes:
+        boxes = [text.get_window_extent() for text in axis.texts]
+        assert len(boxes) >= 2
+        for k, box in enumerate(boxes):
+            assert not any(box.overlaps(other) for other in boxes[:k])
+            assert axis.bbox.padded(2).containsx(box.x0) and axis.bbox.padded(2).containsx(box.x1)
+
+
+def test_three_tokens_cut_the_plane_twice():
+    X = [[[1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]]
+    data = type(make_separation_pair())(X, [1], [1.0, 0.0])
+    fig = plot_plane_trajectory(data, train(data, NGD(0.1), 10), np.zeros((2, 2)))
+    (shade,) = (patch.get_path() for patch in fig.axes[0].patches)
+    points = np.array([[1.0, 0.9], [1.0, -0.9], [1.0, 1.1], [1.0, -1.1], [-1.0, 0.0]])
+    assert shade.contains_points(points).tolist() == [True, True, False, False, False]
+
+
+def test_data_off_the_plane_are_refused():
+    data = make_example1(n=2, T=2, d=6)
+    trace = train(data, NGD(0.1), 10)
+    for plot in (plot_bad_start, plot_plane_trajectory):
+        with pytest.raises(RangeError) as caught:
+            plot(data, trace, None)
+        assert caught.value.what == "data"
+
+
+# Exponents in windows
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return train(make_separation_pair(), NGD(0.5), 100_000, W0=[[0.0, 0.3], [0.2, 0.1]])
+
+
+def test_windows_are_those_of_fit_rate(pair):
+    middle, exponent, low, high = exponent_windows(pair)
+    assert (low <= exponent).all() and (exponent <= high).all()
+    assert np.allclose(np.diff(np.log10(middle)), 0.25)
+    window = (middle[-1] / 10**0.5, middle[-1] * 10**0.5)
+    assert window[1] == pytest.approx(1e5)
+    fit = fit_rate(pair.step, pair.W_alignment_error, window)
+    assert (exponent[-1], (low[-1], high[-1])) == (fit.exponent, fit.interval)
+    wide = exponent_windows(pair, width=3)
+    assert len(wide[0]) == len(middle) - 8
+
+
+def test_logarithms_give_the_exponent_of_their_size(pair):
+    """-log(1 - softmax) grows like t under NGD."""
+    exponent = exponent_windows(pair, "nonopt")[1]
+    assert exponent[-1] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_exponents_are_drawn_beside_proved_ones(pair):
+    fig = plot_exponent_windows({"NGD": [pair, pair]}, proved={"M2": -2})
+    axis = fig.axes[0]
+    middle, exponent, *_ = exponent_windows(pair)
+    assert np.array_equal(axis.lines[0].get_data(), [middle, exponent])
+    assert np.all(np.asarray(axis.lines[1].get_ydata()) == -2)
+    assert [text.get_text() for text in axis.texts] == ["M2: -2"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"series": "speed"}, RangeError),
+        ({"width": 0}, RangeError),
+        ({"width": 6}, RangeError),
+        ({"series": "u_alignment"}, RangeError),
+        ({"width": "wide"}, DtypeError),
+    ],
+)
+def test_windows_that_hold_no_run_are_refused(pair, options, error):
+    with pytest.raises(error):
+        exponent_windows(pair, **options)
+
+
+def test_the_exponent_of_a_loss_that_falls_like_a_power_of_t_in_the_exponent():
+    joint = experiments.run("fig3", seeds=1, steps=1000, n=4, d=40)
+    plain, factors = (
+        exponent_windows(joint.traces[label][0], "loss")[1][-1] for label in ("NGD", "NGD, Eq. 10")
+    )
+    assert plain == pytest.approx(1.0, abs=0.1)
+    assert 0.3 < factors < 0.5
