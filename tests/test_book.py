@@ -143,10 +143,10 @@ kernelspec:
 ---
 
 ```{code-cell} ipython3
-from attnbias import figures
+from attnbias import plots
 import matplotlib.pyplot as plt
 
-figures.style()
+plots.style()
 ```
 
 ```{code-cell} ipython3
