@@ -17,8 +17,6 @@ import torch
 
 from .recording import DIVERGED, LONGEST_STEP, RUNNING, ZERO_GRADIENT
 
-Memory = dict[str, torch.Tensor]
-
 
 class Vector(NamedTuple):
     """A tensor like the iterate: each part is exp(log_scale) times that of `parts`.
