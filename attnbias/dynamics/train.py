@@ -163,7 +163,7 @@ def train(
     settings: dict[str, Any] = {"rule": rule.name, "loss": loss.name, "coordinates": coordinates}
     settings |= {"engine": loops.name, "steps": steps, "data": data.name}
     settings |= {"rule_parameters": rule.parameters(), "train_u": joint}
-    return make_trace(run, problem, data, rule, recorded, status, step, settings)
+    return make_trace(run, data, rule, recorded, status, step, settings)
 
 
 def _fixed_problem(data, loss, W0, rule, svm) -> Problem:
@@ -208,9 +208,9 @@ def advance(run, steps: int, keeper, progress: bool) -> tuple[int, int]:
     return status, step
 
 
-def make_trace(run, problem, data, rule, recorded, status, step, settings) -> Trace:
+def make_trace(run, data, rule, recorded, status, step, settings) -> Trace:
     """The Trace of a run that has ended; `settings` go into its meta."""
-    done = finished(recorded, step, run.records)
+    done, problem = finished(recorded, step, run.records), run.problem
     records = run.records[done]
     plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}
     settings["data_meta"] = plain

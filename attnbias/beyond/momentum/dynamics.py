@@ -112,7 +112,7 @@ def train_accelerated(
     settings = {"rule": rule.name, "rule_parameters": rule.parameters(), "loss": loss.name}
     settings |= {"coordinates": "span", "engine": "compiled", "steps": steps}
     settings |= {"data": data.name, "train_u": False}
-    return make_trace(run, problem, data, rule, recorded, status, step, settings)
+    return make_trace(run, data, rule, recorded, status, step, settings)
 
 
 class AcceleratedEngine(CompiledEngine):
