@@ -14,7 +14,7 @@ import torch  # noqa: E402
 
 from attnbias.errors import AttnBiasError  # noqa: E402
 
-from . import dynamics, joint, optimizers, svm, sweeps  # noqa: E402
+from . import dynamics, joint, optimizers, product, svm, sweeps  # noqa: E402
 from .record import Row, read, write_group  # noqa: E402
 
 
@@ -82,7 +82,7 @@ GROUPS = {
     "forms": form_rows,
     "svm": svm_rows,
     "optimizers": optimizer_rows,
-    "sharing": sweeps.sharing_rows,
+    "product": product.product_rows,
     "cores": sweeps.cores_rows,
     "memory": sweeps.memory_rows,
     "late": sweeps.late_rows,

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 
 from attnbias import NGD, Dataset, make_example1
-from attnbias.dynamics.cost import choose_coordinates
-from attnbias.dynamics.engines import CompiledEngine
+from attnbias.dynamics.compiled import CompiledEngine
 from attnbias.dynamics.problem import Problem
 from attnbias.dynamics.recording import RECORDS
+from attnbias.dynamics.request import choose_coordinates
 from attnbias.losses import EXPONENTIAL
 
 from .autograd import autograd_loop
@@ -87,7 +87,7 @@ def against_autograd(n: int, T: int, d: int) -> dict:
         runs[form] = Run(problem, form, steps[form])
     times = interleave(runs)
     micro = {name: 1e6 * time / steps[name] for name, time in times.items()}
-    choice = choose_coordinates(problem, 10_000)
+    choice = choose_coordinates(problem, 10_000, joint=False)
     best = min(micro[form] for form in forms)
     ratio = micro["autograd"] / micro[choice]
     return micro | {"choice": choice, "ratio": ratio, "choice/best": micro[choice] / best}
@@ -119,7 +119,7 @@ def span_against_product(N: int) -> float:
 def million_iterations() -> tuple[float, bool]:
     """Seconds for 10^6 NGD iterations at n = 5, T = 3, d = 50, and whether all is finite."""
     run = Run(problem_of(make_example1(5, 3, 50)), "span", 10**6, record=False)
-    run.engine.wanted[-1] = 0
+    run.engine.log.wanted[-1] = 0
     small = Run(run.engine.problem, "span", 10)
     time = interleave({"run": run, "small": small}, rounds=1)["run"]
     return time, bool(np.isfinite(run.engine.records).all())

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 
 from attnbias import NGD, Dataset, SelfAttention
-from attnbias.dynamics.cost import choose_joint_coordinates
-from attnbias.dynamics.joint_engines import JointCompiledEngine
+from attnbias.dynamics.compiled import CompiledEngine
 from attnbias.dynamics.joint_problem import JointProblem
 from attnbias.dynamics.recording import RECORDS, U_RECORDS
+from attnbias.dynamics.request import choose_coordinates
 from attnbias.losses import EXPONENTIAL
 
 from .timing import interleave, steps_for
@@ -69,7 +69,7 @@ class Run:
     def __init__(self, problem: JointProblem, coordinates: str, steps: int):
         columns = RECORDS + U_RECORDS + problem.n + 2 * problem.N
         wanted, records = np.zeros(steps + 1, np.int32), np.empty((1, columns))
-        self.engine = JointCompiledEngine(problem, RULE, coordinates, wanted, records)
+        self.engine = CompiledEngine(problem, RULE, coordinates, wanted, records)
         self.steps = steps
 
     def __call__(self) -> None:
@@ -88,7 +88,7 @@ def against_autograd(n: int, T: int, d: int) -> dict:
         runs[form] = Run(problem, form, steps[form])
     times = interleave(runs)
     micro = {name: 1e6 * time / steps[name] for name, time in times.items()}
-    choice = choose_joint_coordinates(problem, 10_000)
+    choice = choose_coordinates(problem, 10_000, joint=True)
     best = min(micro["span"], micro["dense"])
     ratio = micro["autograd"] / micro[choice]
     return micro | {"choice": choice, "ratio": ratio, "choice/best": micro[choice] / best}

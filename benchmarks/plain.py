@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from attnbias.dynamics.products import dot, symmetric_product
 from numba import njit
 
+from attnbias.dynamics.compiled.arithmetic import dot, symmetric_product
 from attnbias.dynamics.problem import Problem
 
 _FAST = {"reassoc", "contract", "nsz"}

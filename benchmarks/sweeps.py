@@ -1,4 +1,4 @@
-"""Sweeps: what sharing, cores and a device gain, what memory they take, how late runs fare.
+"""Sweeps: what cores and a device gain, what memory they take, how late runs fare.
 
 Each is a ratio of two things measured in turn. Cores are told apart by the wall clock; all else
 counts CPU seconds of one thread.
@@ -22,13 +22,12 @@ import torch
 import attnbias
 from attnbias import NGD
 from attnbias.beyond.exponents.experiments import noisy_means
-from attnbias.dynamics.subnormal import subnormals_as_zero
+from attnbias.dynamics.train import subnormals_as_zero
 from attnbias.sweeps import plan, read_grid
 
 from . import batched
 from .dynamics import Run, problem_of
 from .record import Row
-from .sharing import SIZES, sharing
 from .timing import seconds
 
 RULES = [
@@ -36,26 +35,6 @@ RULES = [
     {"name": "NGD", "step_size": 0.1, "momentum": 0.9},
     {"name": "GD", "step_size": 1.0},
 ]  # four runs on each data set
-
-# --- sharing -------------------------------------------------------------------------------
-
-CACHE = 2**21  # bytes; below it reading by calls of BLAS costs what the calls cost
-
-
-def sharing_rows() -> Iterator[Row]:
-    """Runs on one data set, a run alone over one that shares the Gram matrix"""
-    for n, T, d in SIZES[:5]:
-        for runs in (4, 8):
-            found = sharing(n, T, d, runs)
-            N, ratio = found["N"], found.pop("ratio")
-            facts = {k if k in ("N", "runs") else f"{k} us": v for k, v in found.items()}
-            yield Row(f"alone over shared by {runs}, N' = {N}", ratio, 1.4, True, "x", facts)
-        size = 4 * N * (N + 1)
-        if size > CACHE:
-            name = f"half of K read again and again, N' = {N}"
-            facts = {"N": N, "bytes": size}
-            yield Row(name, 1e-3 * size / found["read"], unit=" GB/s", facts=facts)
-
 
 # --- cores ---------------------------------------------------------------------------------
 

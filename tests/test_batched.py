@@ -23,9 +23,8 @@ from torch.utils._pytree import tree_leaves
 from attnbias import GD, NGD, Dataset, Loss, Polyak, solve_w_svm, train
 from attnbias.dynamics import batched_step, recording
 from attnbias.dynamics.batched import CHUNK, BatchedRuns, batched_bytes
-from attnbias.dynamics.collect import finished, matrix_series
 from attnbias.dynamics.problem import Problem
-from attnbias.dynamics.recording import LOG_NONOPT, LOG_NORM, STATUS
+from attnbias.dynamics.recording import LOG_NONOPT, LOG_NORM, STATUS, finished, matrix_series
 from attnbias.dynamics.request import record_steps
 from attnbias.errors import DtypeError, RangeError, ShapeError
 from attnbias.losses import as_loss

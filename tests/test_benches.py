@@ -5,10 +5,7 @@ import json
 import warnings
 
 import numpy as np
-import pandas
 import pytest
-import torch
-from attnbias.dynamics.lanes import pack_lower
 from hypothesis import given
 from hypothesis import strategies as st
 from tolerances import CLOSED_FORM
@@ -35,26 +32,26 @@ def test_rows_say_whether_they_are_met():
 
 
 def test_round_trip(tmp_path):
-    path = write_group(tmp_path / "bench.json", "sharing", ROWS)
+    path = write_group(tmp_path / "bench.json", "product", ROWS)
     found = all_rows(path)
     assert [row["name"] for row in found] == ["gain", "memory", "beside"]
-    assert all(row["group"] == "sharing" for row in found)
+    assert all(row["group"] == "product" for row in found)
     assert [Row(**{k: v for k, v in row.items() if k != "group"}) for row in found] == ROWS
     assert {"command", "commit", "versions", "device", "date"} <= set(
-        read(path)["sharing"]["provenance"]
+        read(path)["product"]["provenance"]
     )
 
 
 def test_a_partial_run_keeps_the_other_groups(tmp_path, monkeypatch):
     path = tmp_path / "bench.json"
     monkeypatch.setattr("benchmarks.record.provenance", lambda: {"command": "first"})
-    write_group(path, "sharing", ROWS)
+    write_group(path, "product", ROWS)
     write_group(path, "svm", ROWS[:1])
     monkeypatch.setattr("benchmarks.record.provenance", lambda: {"command": "second"})
-    write_group(path, "sharing", ROWS[1:])
+    write_group(path, "product", ROWS[1:])
     groups = read(path)
-    assert list(groups) == ["sharing", "svm"]
-    assert groups["sharing"]["provenance"]["command"] == "second"
+    assert list(groups) == ["product", "svm"]
+    assert groups["product"]["provenance"]["command"] == "second"
     assert groups["svm"]["provenance"]["command"] == "first"
     assert [len(group["rows"]) for group in groups.values()] == [2, 1]
 
@@ -148,7 +145,7 @@ def test_the_margin_is_above_one_where_the_target_is_met(value, target, at_least
     assert (drawn >= 1) == row.met
 
 
-def as_dicts(rows, group="sharing"):
+def as_dicts(rows, group="product"):
     keys = ("name", "value", "target", "at_least")
     return [{"group": group} | {key: getattr(row, key) for key in keys} for row in rows]
 
@@ -170,39 +167,14 @@ def test_targets_are_drawn_on_their_side():
         [dot.get_xdata()[0] for dot in dots], [2.5 / 1.4, 1 / 1.5, 2.5 / 1.4]
     )
     assert [dot.get_marker() for dot in dots] == ["o", "X", "o"]
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["sharing", "late"]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["product", "late"]
     assert [round(dot.get_ydata()[0]) for dot in dots] == [0, 0, 1]
     svg(fig)
     with pytest.raises(RangeError):
         figures.plot_targets(as_dicts(ROWS[2:]))
 
 
-TABLE = pandas.DataFrame({"N": [900, 50, 50, 900], "runs": [4, 4, 8, 8],
-                          "gain": [2.5, 1.4, 1.5, 2.7], "limit": [3.0, 1.5, 1.6, 3.5]})  # fmt: skip
-
-
-def test_sharing_is_drawn_over_rows():
-    fig = figures.plot_sharing(TABLE, target=1.4)
-    (axis,) = fig.axes
-    drawn = {line.get_label(): line for line in axis.lines}
-    np.testing.assert_array_equal(drawn["4 runs, measured"].get_xdata(), [50, 900])
-    np.testing.assert_array_equal(drawn["4 runs, measured"].get_ydata(), [1.4, 2.5])
-    np.testing.assert_array_equal(drawn["8 runs, limit"].get_ydata(), [1.6, 3.5])
-    svg(fig)
-    with pytest.raises(RangeError, match="limit"):
-        figures.plot_sharing(TABLE.drop(columns="limit"))
-
-
 # --- the arithmetic of the chapter ---------------------------------------------------------
-
-
-@pytest.mark.parametrize("N", [8, 180, 1500])
-def test_bytes_of_half_a_gram_matrix(N):
-    """8 N (N + 1) / 2 bytes, but for the blocks of eight on the diagonal, which are whole."""
-    packed = pack_lower(torch.ones(N, N, dtype=torch.float64))
-    half = 8 * N * (N + 1) // 2
-    assert half <= packed.nbytes <= half + 8 * 8 * (N + 8)
-    assert int(packed.sum()) >= N * (N + 1) // 2
 
 
 def test_bytes_and_operations_of_the_batched_target():

@@ -27,7 +27,7 @@ from tolerances import (
 from attnbias import GD, NGD, Dataset, Loss, Polyak, Trace, solve_u_svm, solve_w_svm, train
 from attnbias.dynamics import loop as loop_module
 from attnbias.dynamics import request
-from attnbias.dynamics.cost import choose_joint_coordinates, joint_iteration_cost
+from attnbias.dynamics.request import choose_coordinates, iteration_work
 from attnbias.dynamics.trace import SERIES
 from attnbias.errors import (
     DtypeError,
@@ -381,7 +381,8 @@ def test_a_decoder_of_the_data_only_chooses_the_optimal_tokens():
 
 
 def test_auto_takes_the_cheapest_coordinates():
-    assert joint_iteration_cost(10, 10, 1000)["span"] < joint_iteration_cost(10, 10, 1000)["dense"]
+    work = iteration_work(10, 10, 1000, joint=True)
+    assert work["span"] < work["dense"]
     assert joint(joint_data(3, 3, 10, seed=0), NGD(0.1), 5).meta["coordinates"] == "span"
     many = joint_data(60, 4, 3, seed=0)
     assert joint(many, NGD(0.1), 5, svm=False).meta["coordinates"] == "dense"
@@ -389,7 +390,7 @@ def test_auto_takes_the_cheapest_coordinates():
     class Huge:
         n, N, d = 4000, 12000, 3000
 
-    assert choose_joint_coordinates(Huge, 10**6) == "dense"
+    assert choose_coordinates(Huge, 10**6, joint=True) == "dense"
 
 
 # ---- named ends ----------------------------------------------------------------------------

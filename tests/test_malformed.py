@@ -40,7 +40,8 @@ from attnbias import (
     train,
 )
 from attnbias._validate import require_device
-from attnbias.dynamics import engines as engines_module
+from attnbias.dynamics.compiled import CompiledEngine
+from attnbias.dynamics.coordinates import TorchEngine
 from attnbias.errors import (
     DeviceError,
     DtypeError,
@@ -485,7 +486,7 @@ def no_work(monkeypatch, request):
 
     if request.node.callspec.params["row"][1] is not InfeasibleError:
         monkeypatch.setattr(svm_module, "solve_dual", worked)
-    for engine in (engines_module.CompiledEngine, engines_module.TorchEngine):
+    for engine in (CompiledEngine, TorchEngine):
         monkeypatch.setattr(engine, "run", worked)
 
 

@@ -8,7 +8,7 @@ import torch
 
 from attnbias import NGD, train
 from attnbias.beyond.exponents.experiments import noisy_means
-from attnbias.dynamics.subnormal import subnormals_as_zero
+from attnbias.dynamics.train import subnormals_as_zero
 
 
 def flushed() -> bool:

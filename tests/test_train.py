@@ -41,8 +41,7 @@ from attnbias import (
     solve_w_svm,
     train,
 )
-from attnbias.dynamics.cost import choose_coordinates, iteration_cost
-from attnbias.dynamics.request import record_steps
+from attnbias.dynamics.request import choose_coordinates, iteration_work, record_steps
 from attnbias.errors import (
     DtypeError,
     InfeasibleError,
@@ -388,15 +387,15 @@ def test_record_steps():
 
 
 def test_auto_takes_the_cheapest_coordinates():
-    assert iteration_cost(5, 10, 50)["span"] < iteration_cost(5, 10, 50)["dense"]
-    assert iteration_cost(200, 9800, 500)["factored"] < iteration_cost(200, 9800, 500)["span"]
-    assert iteration_cost(500, 1500, 5)["dense"] == min(iteration_cost(500, 1500, 5).values())
+    assert iteration_work(5, 10, 50)["span"] < iteration_work(5, 10, 50)["dense"]
+    assert iteration_work(200, 9800, 500)["factored"] < iteration_work(200, 9800, 500)["span"]
+    assert iteration_work(500, 1500, 5)["dense"] == min(iteration_work(500, 1500, 5).values())
 
     class Huge:
         n, N, d = 2000, 40000, 3000
 
-    assert choose_coordinates(Huge, 10**6) != "span"  # 13 GB of Gram matrix
-    assert choose_coordinates(Huge, 10**6, torch_only=True) == "dense"
+    assert choose_coordinates(Huge, 10**6, joint=False) != "span"  # 13 GB of Gram matrix
+    assert choose_coordinates(Huge, 10**6, joint=False, factored=False) == "dense"
 
 
 def two_way() -> Dataset:

@@ -30,6 +30,8 @@ from .problem import Parameter, Problem
 COORDINATES = ("auto", "dense", "factored", "span")
 ENGINES = ("auto", "compiled", "torch")
 LARGEST_RECORDS = 2**32  # bytes
+GRAM_LIMIT = 2**31  # bytes; above it no Gram matrix is built
+CACHE = 2**21  # bytes
 
 
 def record_steps(record, steps: int) -> np.ndarray:
@@ -244,3 +246,38 @@ def require_floor(problem: Problem, rule: Descent) -> None:
             got=f"{floor:.6g}",
             remedy="leave loss_floor=None to use L* itself",
         )
+
+
+def iteration_work(n: int, N: int, d: int, joint: bool = False) -> dict[str, float]:
+    """Work of an iteration in each coordinates, in entries of K that are read from the cache.
+
+    Parameters
+    ----------
+    n, N, d : int
+        Sequences, rows N' = n (T - 1), features.
+    joint : bool
+        Whether the decoder's n + N' rows are there as well.
+    """
+    M, tokens = n + N, 4 * _read(N * d)
+    dense = tokens + n * d**2 + 20 * _read(d**2)
+    if joint:
+        return {"span": _read(N**2) + _read(M**2), "dense": dense + 4 * _read(M * d)}
+    return {"span": _read(N**2), "factored": tokens + n**2 * d / 2, "dense": dense}
+
+
+def _read(numbers: int) -> int:
+    """Reading from memory takes twice as long as from the cache."""
+    return numbers if 8 * numbers < CACHE else 2 * numbers
+
+
+def choose_coordinates(problem, steps: int, joint: bool, factored: bool = True) -> str:
+    """The cheapest coordinates for so many steps, the Gram matrix's set-up included."""
+    n, N, d = problem.n, problem.N, problem.d
+    work = iteration_work(n, N, d, joint)
+    if not factored:
+        work.pop("factored", None)
+    entries = N**2 + ((n + N) ** 2 if joint else 0)
+    work["span"] += entries * d / 2 / max(steps, 1)
+    if 8 * entries > GRAM_LIMIT:
+        del work["span"]
+    return min(work, key=lambda form: work[form])

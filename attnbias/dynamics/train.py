@@ -18,14 +18,19 @@ from ..losses import Loss, as_loss
 from ..rules import Descent, Rule
 from . import recording
 from .checkpoint import Checkpoint
-from .collect import finished, fixed_series, joint_series, matrix_series
 from .coordinates import TorchEngine
-from .cost import choose_coordinates, choose_joint_coordinates
 from .joint_problem import JointProblem
-from .loop import advance
+from .loop import advance, subnormals_as_zero
 from .problem import Problem
-from .recording import STATUS
+from .recording import (
+    STATUS,
+    finished,
+    fixed_series,
+    joint_series,
+    matrix_series,
+)
 from .request import (
+    choose_coordinates,
     choose_engine,
     initial_decoder,
     initial_matrix,
@@ -37,7 +42,6 @@ from .request import (
     require_room,
     resolve_svm,
 )
-from .subnormal import subnormals_as_zero
 from .trace import Trace
 
 
@@ -146,10 +150,8 @@ def train(
     require_room(len(recorded), columns)
     if coordinates == "auto" and not isinstance(rule, Rule):
         coordinates = "dense"  # a direction of a rule's own need not lie in the span
-    elif coordinates == "auto" and joint:
-        coordinates = choose_joint_coordinates(problem, steps)
     elif coordinates == "auto":
-        coordinates = choose_coordinates(problem, steps, torch_only=loops is TorchEngine)
+        coordinates = choose_coordinates(problem, steps, joint, factored=loops is not TorchEngine)
     records = np.full((len(recorded), columns), np.nan)
     run = loops(problem, rule, coordinates, record_rows(recorded, steps), records)
     keeper = Checkpoint(path, seconds, run, problem, rule, recorded)
@@ -158,7 +160,7 @@ def train(
     settings: dict[str, Any] = {"rule": rule.name, "loss": loss.name, "coordinates": coordinates}
     settings |= {"engine": loops.name, "steps": steps, "data": data.name}
     settings |= {"rule_parameters": rule.parameters(), "train_u": joint}
-    return make_trace(run, problem, data, rule, recorded, status, step, settings)
+    return make_trace(run, problem, data, rule, recorded, (status, step), settings)
 
 
 def _fixed_problem(data, loss, W0, rule, svm) -> Problem:
@@ -173,8 +175,9 @@ def _joint_problem(data, loss, W0, u0, svm) -> JointProblem:
     return problem if svm is None else problem.aligned_with(svm, solve_u_svm(data))
 
 
-def make_trace(run, problem, data, rule, recorded, status, step, settings) -> Trace:
+def make_trace(run, problem, data, rule, recorded, end, settings) -> Trace:
     """The Trace of a run that has ended; `settings` go into its meta."""
+    status, step = end
     done = finished(recorded, step, run.records)
     records = run.records[done]
     plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}

@@ -6,7 +6,7 @@ and needs no closing. `style` sets the look and the format for a whole notebook.
 
 from __future__ import annotations
 
-from .benches import plot_sharing, plot_targets
+from .benches import plot_targets
 from .checks import plot_check
 from .cosines import plot_cosines
 from .depth import plot_depth
@@ -71,7 +71,6 @@ __all__ = [
     "plot_settled_steps",
     "plot_settling",
     "plot_several",
-    "plot_sharing",
     "plot_step_sizes",
     "plot_support",
     "plot_targets",

@@ -1,15 +1,14 @@
-"""Figures of `make bench`: how far each number is from its target, and what sharing gains."""
+"""Figures of `make bench`: how far each number is from its target."""
 
 from __future__ import annotations
 
 import matplotlib as mpl
 
 from ..errors import RangeError
-from .looks import COLOURS, FAINT, HALO, INK, WIDTH, new_figure, styled
+from .looks import COLOURS, INK, WIDTH, new_figure, styled
 
 _MET, _MISSED = ("blue", "o"), ("vermillion", "X")
 _LANES = 5  # heights that dots of one group take in turn, so that they don't hide each other
-_RUNS = (("blue", "o"), ("vermillion", "s"), ("green", "^"))
 
 
 def margin(row: dict) -> float:
@@ -56,7 +55,7 @@ def plot_targets(rows):
     Examples
     --------
     >>> from attnbias.figures.benches import plot_targets
-    >>> row = {"group": "sharing", "name": "a", "value": 2.0, "target": 1.4, "at_least": True}
+    >>> row = {"group": "late", "name": "a", "value": 2.0, "target": 1.4, "at_least": True}
     >>> len(plot_targets([row]).axes)
     1
     """
@@ -93,60 +92,4 @@ def plot_targets(rows):
         for (colour, marker), size, label in marks
     ]  # fmt: skip
     fig.legend(handles=handles, loc="outside upper center", ncols=2)
-    return fig
-
-
-@styled
-def plot_sharing(table, target: float | None = None):
-    """How much faster runs are for sharing the Gram matrix, beside what the machine allows.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        Columns N (rows), runs (that share), gain (measured) and limit.
-    target : float, optional
-        Drawn as a horizontal line.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    RangeError
-        For a column that is missing.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from attnbias.figures.benches import plot_sharing
-    >>> some = {"N": [50, 900], "runs": [4, 4], "gain": [1.5, 2.9], "limit": [1.6, 3.8]}
-    >>> len(plot_sharing(pandas.DataFrame(some)).axes)
-    1
-    """
-    missing = [name for name in ("N", "runs", "gain", "limit") if name not in table]
-    if missing:
-        raise RangeError("table", expected="columns N, runs, gain and limit",
-                         got="no " + " and no ".join(missing), remedy="add them")  # fmt: skip
-    fig = new_figure((WIDTH, 4.0))
-    axis = fig.subplots()
-    for (runs, rows), (colour, marker) in zip(table.groupby("runs"), _RUNS, strict=False):
-        rows = rows.sort_values("N")
-        axis.plot(rows["N"], rows["gain"], color=COLOURS[colour], marker=marker,
-                  label=f"{runs} runs, measured")  # fmt: skip
-        axis.plot(rows["N"], rows["limit"], color=COLOURS[colour], linestyle="--",
-                  label=f"{runs} runs, limit")  # fmt: skip
-    if target is not None:
-        axis.axhline(target, color=FAINT, linewidth=1.2, linestyle=":")
-        axis.annotate("target", (0.99, target), xycoords=("axes fraction", "data"),
-                      xytext=(0, 4), textcoords="offset points", ha="right", color=INK,
-                      path_effects=HALO)  # fmt: skip
-    sizes = sorted(table["N"].unique())
-    axis.set_xscale("log")
-    axis.set_xticks(sizes, [f"{size:g}" for size in sizes])
-    axis.minorticks_off()
-    axis.set_ylim(bottom=0)
-    axis.set_xlabel("rows $N'$ of the Gram matrix")
-    axis.set_ylabel("time alone over time shared")
-    fig.legend(loc="outside upper center", ncols=2, handlelength=3.2)
     return fig

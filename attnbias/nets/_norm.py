@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 
-from ..dynamics.compiled_numbers import jit_sum
+from ..dynamics.compiled.arithmetic import jit_sum
 from ._scalars import real_dtype, scalar
 
 SMALL, PIECE = 2**12, 2**18

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import psutil
 
-from ..dynamics.cost import GRAM_LIMIT
 from ..dynamics.recording import RECORDS
+from ..dynamics.request import GRAM_LIMIT
 from ..errors import MemoryLimitError
 from .grid import Grid, Training
 from .table import columns

@@ -85,7 +85,7 @@ def sweep(
     Notes
     -----
     Numbers depend neither on the number of workers nor on interruptions: a data set's runs
-    are always made together, in one thread, in the same order. They share its Gram matrix.
+    are always made together, in one thread, in the same order. They share its SVM.
 
     Examples
     --------

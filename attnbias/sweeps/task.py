@@ -8,9 +8,8 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from ..data import Dataset
-from ..dynamics.collect import finished, fixed_series, matrix_series
 from ..dynamics.problem import Problem
-from ..dynamics.recording import STATUS
+from ..dynamics.recording import STATUS, finished, fixed_series, matrix_series
 from ..dynamics.starts import small_start, start_against
 from ..dynamics.trace import Trace
 from ..dynamics.train import train

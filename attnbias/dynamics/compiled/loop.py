@@ -10,19 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from . import recording
-from .compiled_forms import combine, direction, fill, measure, move
-from .compiled_numbers import OPTIONS, inline, inline_sum, log_add
-from .compiled_products import Step
-from .compiled_softmax import (
-    decoder_weights,
-    log_loss,
-    log_loss_gap,
-    log_nonopt,
-    scale_weights,
-    softmax,
-)
-from .recording import (
+from .. import recording
+from ..recording import (
     DIVERGED,
     LEAST_SO_FAR,
     LOG_GAP,
@@ -40,15 +29,25 @@ from .recording import (
     U_RECORDS,
     ZERO_GRADIENT,
 )
+from .arithmetic import OPTIONS, Step, inline, inline_sum, log_add
+from .forms import combine, direction, fill, measure, move
+from .softmax import (
+    decoder_weights,
+    log_means,
+    scale_weights,
+    softmax,
+)
 
-take_length, record_progress = inline(recording.take_length), inline(recording.record_progress)
+take_length = inline(recording.take_length)
+record_accumulated = inline(recording.record_accumulated)
 
 
 class Law(NamedTuple):
     """A rule as the loop has it: step sizes from logs, by the power law of `Rule`.
 
-    loss : `EXPONENTIAL` or `LOGISTIC`; log_floor_gap : log(L* - loss floor); separate : whether
-    each gradient of joint training has its own norm; u_decay, W_decay : (p, q) of Eq. 10.
+    loss : `EXPONENTIAL` or `LOGISTIC`; log_floor_gap : log(L* - loss floor); averaging : whether
+    the speed is the mean of past directions, as in dual acceleration; separate : whether each
+    gradient of joint training has its own norm; u_decay, W_decay : (p, q) of Eq. 10.
     """
 
     loss: int
@@ -57,11 +56,11 @@ class Law(NamedTuple):
     norm_power: float
     log_max_step: float
     log_floor_gap: float
-    momentum: float = 0.0
-    averaging: bool = False
-    separate: bool = False
-    u_decay: float = 0.0
-    W_decay: float = 0.0
+    momentum: float
+    averaging: bool
+    separate: bool
+    u_decay: float
+    W_decay: float
 
 
 class Log(NamedTuple):
@@ -103,28 +102,30 @@ def log_hypot(a, b):
 
 
 @inline
-def fixed_step(law, scores, s, Q, norm2, records, row):
-    """The factor of p in the next step of W alone, and the record of the logs.
+def fixed_step(law, t, scores, s, scale, norm2, log):
+    """The factor of p in step t of W alone, and the record of the logs.
 
-    norm2 is the squared norm of the scaled gradient; row < 0 records nothing.
+    scale = (Q, H) of `scale_weights`; norm2 is the squared norm of the scaled gradient.
     Returns (status, factor).
     """
-    if not (np.isfinite(norm2) and np.isfinite(Q)):
+    Q, H = scale
+    if not (np.isfinite(norm2) and np.isfinite(Q + H)):
         return DIVERGED, 0.0
     if norm2 <= 0.0:
         return ZERO_GRADIENT, 0.0
-    norm, gap = half_log(norm2), 0.0
+    row, records, norm = log.wanted[t], log.records, H + half_log(norm2)
+    loss = gap = nonopt = 0.0
     if row >= 0 or law.gap_power != 0.0:
-        gap = log_loss_gap(law.loss, scores, s, Q)
+        loss, gap, nonopt = log_means(law.loss, scores, s, 0.0, Q)
     size = min(power_law(law, gap, norm, Q), law.log_max_step + Q)
     if row >= 0:
-        records[row, LOG_LOSS] = log_loss(law.loss, scores, s, 0.0)
-        records[row, LOG_NONOPT] = log_nonopt(scores.top.shape[0], s)
+        records[row, LOG_LOSS] = loss
+        records[row, LOG_NONOPT] = nonopt
         records[row, LOG_GAP] = gap + Q
         records[row, LOG_NORM] = norm + Q
         # not size - Q: what the rule itself gives keeps its digits however large Q is
         records[row, LOG_STEP] = min(power_law(law, gap + Q, norm + Q, 0.0), law.log_max_step)
-    return RUNNING, math.exp(size)
+    return RUNNING, math.exp(size + H)
 
 
 @inline
@@ -138,7 +139,7 @@ def joint_sizes(law, t, gap, norms, Q, H):
     later = math.log(t + 1.0)
     if law.separate:
         u = -np.inf if u == -np.inf else power_law(law, gap, u, Q)
-        W = -np.inf if W == -np.inf else power_law(law, gap, W, Q + H)
+        W = -np.inf if -np.inf == W else power_law(law, gap, W, Q + H)
     else:
         u = power_law(law, gap, log_hypot(u, W + H), Q)
         W = u + H
@@ -147,28 +148,29 @@ def joint_sizes(law, t, gap, norms, Q, H):
 
 
 @inline
-def joint_step(law, t, scores, s, exponents, norms2, log):
+def joint_step(law, t, scores, s, scales, norms2, log):
     """Factors of both scaled gradients in step t, and the record of the logs.
 
-    exponents = (Q, Q + H) of the gradients of u and of W, norms2 the squared norms of what is
-    left of them. Returns (status, factor of w, factor of p).
+    scales = (Q, Q + H), the logs taken out of the gradients of u and of W; norms2 the squared
+    norms of what is left of them. Returns (status, factor of w, factor of p).
     """
-    Q, H = exponents[0], exponents[1] - exponents[0]
-    if exponents[1] == -np.inf:  # tied scores: attention is worth nothing
+    Q, H = scales[0], scales[1] - scales[0]
+    if -np.inf == H:  # tied scores: attention is worth nothing
         H = 0.0
     if not (np.isfinite(norms2[0]) and np.isfinite(norms2[1]) and np.isfinite(Q)):
         return DIVERGED, 0.0, 0.0
     u, W = half_log(norms2[0]), half_log(norms2[1])
-    if u == -np.inf and W == -np.inf:
+    if u == -np.inf and -np.inf == W:
         return ZERO_GRADIENT, 0.0, 0.0
-    row, gap = log.wanted[t], 0.0
+    row = log.wanted[t]
+    gap = nonopt = 0.0
     if row >= 0 or law.gap_power != 0.0:
-        gap = log_loss(law.loss, scores, s, Q)  # L* = 0
+        gap, _, nonopt = log_means(law.loss, scores, s, Q, 0.0)  # L* = 0: the gap is the loss
     sizes = joint_sizes(law, t, gap, (u, W), Q, H)
     if row >= 0:
         records = log.records
         records[row, LOG_LOSS] = records[row, LOG_GAP] = gap + Q
-        records[row, LOG_NONOPT] = log_nonopt(scores.top.shape[0], s)
+        records[row, LOG_NONOPT] = nonopt
         records[row, LOG_NORM] = log_hypot(u, W + H) + Q
         # not sizes - Q: what the rule itself gives keeps its digits however large Q is
         eta_u, eta_W = joint_sizes(law, t, gap + Q, (u + Q, W + Q + H), 0.0, 0.0)
@@ -176,7 +178,7 @@ def joint_step(law, t, scores, s, exponents, norms2, log):
         records[row, RECORDS + scores.delta.shape[0] + LOG_U_STEP] = eta_u
     # a factor may be infinite; a gradient of zero moves nothing all the same
     f_u = math.exp(sizes[0]) if u > -np.inf else 0.0
-    f_W = math.exp(sizes[1]) if W > -np.inf else 0.0
+    f_W = math.exp(sizes[1]) if -np.inf < W else 0.0
     return RUNNING, f_u, f_W
 
 
@@ -185,7 +187,9 @@ def record_forms(W, u, log, row):
     """Norms and alignment, what has accumulated, gaps and scores."""
     records, first = log.records, RECORDS + W.x.shape[0]
     records[row, NORM2], records[row, NORM2 + 1], records[row, NORM2 + 2] = measure(W)
-    record_progress(log.progress, W.x, records, row)
+    record_accumulated(log.progress, records, row)
+    for k in range(W.x.shape[0]):
+        records[row, RECORDS + k] = W.x[k]
     if u is not None:
         at = first + U_NORM2
         records[row, at], records[row, at + 1], records[row, at + 2] = measure(u)
@@ -228,20 +232,19 @@ def _make(sources: str):
                 fill(W, step, start, a, b)
                 softmax(law.loss, scores, W.x, s, a, b)
                 combine(W, s.p, start, a, b)
-            Q = scale_weights(scores, s)
+            Q, H = scale_weights(scores, s)
             norm2 = direction(W, s.weight, t % 2 == 1)
             update_least_softmax(log.progress, s, n)
-            row = log.wanted[t]
             if u is None:
-                status, f = fixed_step(law, scores, s, Q, norm2, log.records, row)
+                status, f = fixed_step(law, t, scores, s, (Q, H), norm2, log)
             else:
-                exponents = (decoder_weights(scores, s, u.weights), Q)
+                scales = (decoder_weights(scores, s, u.weights), Q + H)
                 norms2 = (direction(u, s.weight, t % 2 == 1), norm2)
-                status, f_u, f = joint_step(law, t, scores, s, exponents, norms2, log)
+                status, f_u, f = joint_step(law, t, scores, s, scales, norms2, log)
             if status != RUNNING:
                 return status, t
-            if row >= 0:
-                record_forms(W, u, log, row)
+            if log.wanted[t] >= 0:
+                record_forms(W, u, log, log.wanted[t])
             if t == last:
                 return RUNNING, t
             length = f * math.sqrt(max(norm2, 0.0))
@@ -249,7 +252,7 @@ def _make(sources: str):
                 length *= t + 1.0
             if not take_length(log.progress, length):
                 return DIVERGED, t
-            if u is not None:
+            if u is not None:  # noqa: SIM102 (by this alone numba leaves out what follows)
                 if not take_length(log.u_progress, f_u * math.sqrt(max(norms2[0], 0.0))):
                     return DIVERGED, t
             if law.averaging:
@@ -262,14 +265,16 @@ def _make(sources: str):
     return loop
 
 
+def _sources() -> list[Path]:
+    return [*sorted(Path(__file__).parent.glob("*.py")), Path(recording.__file__)]
+
+
 def _digest() -> str:
     """Of all that the loop is compiled from; numba itself looks at the loop's own file alone."""
-    folder = Path(__file__).parent
-    files = [*sorted(folder.glob("compiled_*.py")), folder / "recording.py"]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return hashlib.sha256(b"".join(file.read_bytes() for file in _sources())).hexdigest()
 
 
 try:
     loop = njit(**OPTIONS, cache=True)(_make(_digest()))
-except RuntimeError:  # nowhere to keep it
+except RuntimeError:  # numba found no place to keep it
     loop = njit(**OPTIONS)(_make(_digest()))

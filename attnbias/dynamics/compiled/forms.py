@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from .compiled_numbers import INLINE_SUM
-from .compiled_products import (
+from .arithmetic import (
+    INLINE_SUM,
     add_compensated,
     advance,
     dot,
@@ -108,8 +108,8 @@ def _move_span(form, step):
         advance(form.beta, form.beta_low, form.speed_beta, step, form.weights, 0, form.x.shape[0])
 
 
-def _move_nothing(form, step):
-    pass
+def _move_factored(form, step):
+    pass  # its steps lie in the rows
 
 
 def _move_dense(form, step):
@@ -131,7 +131,7 @@ def _move_decoder(form, step):
     rows_dot(form.rows, 0, form.rows.shape[0], form.u, form.x)
 
 
-def _fill_nothing(form, step, start, a, b):
+def _fill_span(form, step, start, a, b):
     pass
 
 
@@ -149,11 +149,11 @@ def _fill_dense(form, step, start, a, b):
         rows_dot(form.rows, start[i], start[i + 1], form.Y[i], form.x)
 
 
-def _combine_nothing(form, p, start, a, b):
+def _combine_span(form, p, start, a, b):
     pass
 
 
-def _combine_rows(form, p, start, a, b):
+def _combine_dense(form, p, start, a, b):
     for i in range(a, b):
         rows_combine(form.rows, start[i], start[i + 1], p, form.R[i])
 
@@ -204,6 +204,8 @@ def _measure_decoder(form):
     return measure_flat(form.u, form.target)
 
 
+_combine_factored, _measure_factored = _combine_dense, _measure_span
+
 # --- the generic ones ------------------------------------------------------------------------
 
 
@@ -214,34 +216,13 @@ def direction(form, scale, backwards): ...
 def measure(form): ...
 
 
-def _by_type(task, functions: dict) -> None:
+def _by_type(task) -> None:
     """Let compiled calls of `task` be calls of the function of its first argument's type."""
 
     @overload(task, jit_options=INLINE_SUM, strict=False)
     def choose(form, *others):
-        return functions[form.instance_class]
+        return globals()[f"_{task.__name__}_{form.instance_class.__name__.lower()}"]
 
 
-_by_type(
-    move, {Span: _move_span, Factored: _move_nothing, Dense: _move_dense, Decoder: _move_decoder}
-)
-_by_type(fill, {Span: _fill_nothing, Factored: _fill_factored, Dense: _fill_dense})
-_by_type(combine, {Span: _combine_nothing, Factored: _combine_rows, Dense: _combine_rows})
-_by_type(
-    direction,
-    {
-        Span: _direction_span,
-        Factored: _direction_factored,
-        Dense: _direction_dense,
-        Decoder: _direction_decoder,
-    },
-)
-_by_type(
-    measure,
-    {
-        Span: _measure_span,
-        Factored: _measure_span,
-        Dense: _measure_dense,
-        Decoder: _measure_decoder,
-    },
-)
+for _task in (move, fill, combine, direction, measure):
+    _by_type(_task)

@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .compiled_numbers import (
+from .arithmetic import (
     exponentials,
-    inline,
     inline_sum,
     jit,
     jit_sum,
@@ -29,6 +28,9 @@ from .compiled_numbers import (
 )
 
 LEAST_SIZE = 1e-100  # of a factor kept as a float: its square is still one
+
+
+LOSS, GAP, NONOPT = range(3)  # rows of scratch
 
 
 class Scores(NamedTuple):
@@ -50,7 +52,7 @@ class Softmax(NamedTuple):
     Per row: v as above; p, the weights of -grad_W; fall and logs are scratch.
     Per sequence: base as above; opt and best, the softmax of the optimal and the best other
     token; others = sum of v; excess = sum of v delta; lost = best excess, the score lost to the
-    others; slope; exponent and weight, of which `softmax` speaks; x, y and ones are scratch.
+    others; slope; log_rest and weight, of which `softmax` speaks; x and y, three rows, are scratch.
     """
 
     v: np.ndarray
@@ -64,24 +66,27 @@ class Softmax(NamedTuple):
     excess: np.ndarray
     lost: np.ndarray
     slope: np.ndarray
-    exponent: np.ndarray
+    log_rest: np.ndarray
     weight: np.ndarray
     x: np.ndarray
     y: np.ndarray
-    ones: np.ndarray
 
     @classmethod
     def of(cls, rows: int, sequences: int) -> Softmax:
         """Room for the softmax of so many rows."""
         N, n = (8 * (-(-size // 8)) for size in (rows, sequences))
-        return cls(*(np.zeros(N) for _ in range(4)), *(np.zeros(n) for _ in range(11)), np.ones(n))
+        return cls(
+            *(np.zeros(N) for _ in range(4)),
+            *(np.zeros(n) for _ in range(9)),
+            *(np.zeros((3, n)) for _ in range(2)),
+        )
 
 
 @inline_sum
 def softmax(kind, scores, g, s, a, b):
     """Softmax and gradient weights of sequences a to b, from the gaps g.
 
-    The weight of row k is exp(exponent) weight p_k, the last two of moderate size.
+    Row k has the weight exp(base + slope + log_rest) weight p_k, the last two of moderate size.
     """
     start, delta = scores.start, scores.delta
     for i in range(a, b):
@@ -89,14 +94,14 @@ def softmax(kind, scores, g, s, a, b):
         for k in range(start[i] + 1, start[i + 1]):
             low = min(low, g[k])
         s.base[i] = low
-        s.x[i] = -abs(low)
+        s.x[0, i] = -min(abs(low), 600.0)  # what follows from it then stays a normal number
         for k in range(start[i], start[i + 1]):
             s.fall[k] = low - g[k]
     whole = b == scores.top.shape[0]  # with the padding
     lo, hi = start[a], s.fall.shape[0] if whole else start[b]
     exponentials(s.fall[lo:hi], s.v[lo:hi])
-    end = s.x.shape[0] if whole else b
-    exponentials(s.x[a:end], s.y[a:end])
+    end = s.x.shape[1] if whole else b
+    exponentials(s.x[0, a:end], s.y[0, a:end])
     for i in range(a, b):
         lo, hi = start[i], start[i + 1]
         E = ED = 0.0
@@ -104,7 +109,7 @@ def softmax(kind, scores, g, s, a, b):
             E += s.v[k]
             ED += s.v[k] * delta[k]
             s.p[k] = s.v[k]
-        low, least = s.base[i], s.y[i]
+        low, least = s.base[i], s.y[0, i]
         if low >= 0.0:
             ratio = E * least
             opt = 1.0 / (1.0 + ratio)
@@ -121,15 +126,15 @@ def softmax(kind, scores, g, s, a, b):
         size = delta[lo] * opt
         if not scores.uniform[i]:
             size = general_weights(delta[lo:hi], s.v[lo:hi], s.p[lo:hi], opt, best, S)
-        s.exponent[i], s.weight[i] = base + slope, size
+        s.weight[i], s.log_rest[i] = size, 0.0
         if size < LEAST_SIZE:  # a wrong token holds the softmax
             s.weight[i] = 1.0
             log_opt = low + base
             if scores.uniform[i]:
-                s.exponent[i] += math.log(delta[lo]) + log_opt
+                s.log_rest[i] = math.log(delta[lo]) + log_opt
             else:
                 part, fall, logs = delta[lo:hi], s.fall[lo:hi], s.logs[lo:hi]
-                s.exponent[i] += log_domain_weights(part, fall, s.p[lo:hi], logs, base, log_opt)
+                s.log_rest[i] = log_domain_weights(part, fall, s.p[lo:hi], logs, base, log_opt)
 
 
 @jit_sum
@@ -185,19 +190,26 @@ def log_domain_weights(delta, fall, p, logs, base, log_opt):
 
 @inline_sum
 def scale_weights(scores, s):
-    """Bring p to one scale: -grad_W L = exp(Q) sum_k p_k z_k. Returns Q, -inf where p is zero."""
+    """Bring p to one scale: -grad_W L = exp(Q + H) sum_k p_k z_k. Returns (Q, H).
+
+    Q is the largest base + slope: L - L* has the size exp(Q), however small the gradient.
+    H = -inf where p is zero.
+    """
     n = scores.top.shape[0]
-    Q = -np.inf
+    Q = H = -np.inf
     for i in range(n):
-        Q = max(Q, s.exponent[i])
+        Q = max(Q, s.base[i] + s.slope[i])
     for i in range(n):
-        s.x[i] = s.exponent[i] - (Q if Q > -np.inf else 0.0)
-    exponentials(s.x, s.y)
+        s.x[0, i] = s.base[i] + s.slope[i] - Q + s.log_rest[i]
+        H = max(H, s.x[0, i])
     for i in range(n):
-        s.weight[i] *= s.y[i] / n
+        s.x[0, i] = s.x[0, i] - H if -np.inf < H else 0.0
+    exponentials(s.x[0], s.y[0])
+    for i in range(n):
+        s.weight[i] *= s.y[0, i] / n
         for k in range(scores.start[i], scores.start[i + 1]):
             s.p[k] *= s.weight[i]
-    return Q
+    return Q, H
 
 
 @inline_sum
@@ -211,57 +223,42 @@ def decoder_weights(scores, s, w):
     for i in range(n):
         Q = max(Q, s.slope[i])
     for i in range(n):
-        s.x[i] = s.slope[i] - Q
-    exponentials(s.x, s.y)
+        s.x[0, i] = s.slope[i] - Q
+    exponentials(s.x[0], s.y[0])
     for i in range(n):
-        w[i] = s.y[i] / n
+        w[i] = s.y[0, i] / n
         for k in range(scores.start[i], scores.start[i + 1]):
             w[n + k] = -w[i] * s.best[i] * s.v[k]
     return Q
 
 
 @inline_sum
-def log_mean(n, s, factor):
-    """log of the mean of exp(x) factor over sequences; x is overwritten."""
-    shift = -np.inf
-    for i in range(n):
-        shift = max(shift, s.x[i])
-    for i in range(n):
-        s.x[i] -= shift
-    exponentials(s.x, s.y)
-    total = 0.0
-    for i in range(n):
-        total += s.y[i] * factor[i]
-    return shift + math.log(total / n)
+def log_means(kind, scores, s, Q_loss, Q_gap):
+    """Logs of L less Q_loss, of L - L* less Q_gap, and of the mean of 1 - softmax(opt).
 
-
-@inline
-def log_loss(kind, scores, s, Q):
-    """log L - Q."""
-    n = scores.top.shape[0]
+    L* is the loss when every softmax sits on its optimal token; Q_gap is the largest
+    base + slope. All at once, so that one exponential does not wait for another.
+    """
+    n, x, y = scores.top.shape[0], s.x, s.y
+    loss = nonopt = -np.inf
     for i in range(n):
-        s.x[i] = log_value(kind, scores.top[i] - s.lost[i]) - Q
-    return log_mean(n, s, s.ones)
-
-
-@inline
-def log_loss_gap(kind, scores, s, Q):
-    """log(L - L*) - Q, with L* the loss when every softmax sits on its optimal token."""
-    n = scores.top.shape[0]
+        x[LOSS, i] = log_value(kind, scores.top[i] - s.lost[i])
+        x[GAP, i] = s.base[i] - Q_gap + log_mean_slope(kind, scores.top[i], s.lost[i])
+        x[NONOPT, i] = s.base[i]
+        loss, nonopt = max(loss, x[LOSS, i]), max(nonopt, x[NONOPT, i])
     for i in range(n):
-        s.x[i] = s.base[i] - Q + log_mean_slope(kind, scores.top[i], s.lost[i])
-    return log_mean(n, s, s.excess)
-
-
-@inline_sum
-def log_nonopt(n, s):
-    """log of the mean of 1 - softmax(opt), from the smaller of the two sides."""
+        x[LOSS, i] -= loss
+        x[NONOPT, i] -= nonopt
+    exponentials(x[LOSS], y[LOSS])
+    exponentials(x[GAP], y[GAP])
+    exponentials(x[NONOPT], y[NONOPT])
+    a = b = c = opt = 0.0
     for i in range(n):
-        s.x[i] = s.base[i]
-    value = log_mean(n, s, s.others)
-    if value < -0.7:
-        return value
-    opt = 0.0
-    for i in range(n):
+        a += y[LOSS, i]
+        b += y[GAP, i] * s.excess[i]
+        c += y[NONOPT, i] * s.others[i]
         opt += s.opt[i]
-    return math.log1p(-opt / n)
+    nonopt += math.log(c / n)
+    if nonopt >= -0.7:  # from the smaller of the two sides
+        nonopt = math.log1p(-opt / n)
+    return loss - Q_loss + math.log(a / n), math.log(b / n), nonopt

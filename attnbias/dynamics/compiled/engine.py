@@ -1,17 +1,17 @@
-"""The compiled engine: a problem on the CPU as arrays for `compiled_loop`."""
+"""The compiled engine: a problem on the CPU as arrays for `loop`."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 
-from ..rules import Rule
-from . import recording
-from .compiled_forms import STATE, Decoder, Dense, Factored, Span
-from .compiled_loop import Law, Log, loop
-from .compiled_softmax import Scores, Softmax
-from .joint_problem import JointProblem
-from .problem import Parameter, Problem
+from ...rules import Rule
+from .. import recording
+from ..joint_problem import JointProblem
+from ..problem import Parameter, Problem
+from .forms import STATE, Decoder, Dense, Factored, Span
+from .loop import Law, Log, loop
+from .softmax import Scores, Softmax
 
 BLOCK = 24576  # numbers of a block's tokens, 200 kB
 
@@ -75,7 +75,7 @@ def decoder(part: Parameter, weights: np.ndarray) -> Decoder:
 
 
 class CompiledEngine:
-    """`compiled_loop` on numpy views of CPU tensors, for W alone or with u.
+    """`loop` on numpy views of CPU tensors, for W alone or with u.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class CompiledEngine:
     rule : Rule
     coordinates : {"span", "factored", "dense"}
     wanted, records : arrays
-        As in `compiled_loop.Log`.
+        As in `loop.Log`.
     """
 
     name = "compiled"
@@ -155,13 +155,19 @@ def _iterate(part: Parameter, form) -> torch.Tensor:
 
 def law_of(problem: Problem | JointProblem, rule: Rule) -> Law:
     """`rule` as the loop has it."""
-    powers = (rule.log_scale, rule.gap_power, rule.norm_power, rule.log_max_step)
-    own = {"averaging": rule.averaging, "separate": not rule.common_step} | {
-        "u_decay": rule.decay[0],
-        "W_decay": rule.decay[1],
-    }
-    floor = problem.log_floor_gap(rule)
-    return Law(problem.loss.compiled, *powers, floor, momentum=rule.momentum, **own)
+    return Law(
+        loss=problem.loss.compiled,
+        log_scale=rule.log_scale,
+        gap_power=rule.gap_power,
+        norm_power=rule.norm_power,
+        log_max_step=rule.log_max_step,
+        log_floor_gap=problem.log_floor_gap(rule),
+        momentum=float(rule.momentum),
+        averaging=rule.averaging,
+        separate=not rule.common_step,
+        u_decay=float(rule.decay[0]),
+        W_decay=float(rule.decay[1]),
+    )
 
 
 def fixed_scores(problem: Problem) -> Scores:

@@ -1,0 +1,5 @@
+"""The compiled engine: the two named losses on the CPU."""
+
+from .engine import CompiledEngine
+
+__all__ = ["CompiledEngine"]
