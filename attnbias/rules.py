@@ -15,15 +15,16 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 import torch
 
 from ._validate import require_choice, require_number, short
 from .errors import DtypeError, RangeError
 
-if TYPE_CHECKING:
-    from .dynamics.iteration import Gradient, Memory, Vector
+Memory = dict[str, torch.Tensor]  # what a rule keeps from one iteration to the next
+Gradient: TypeAlias = Any  # that of `dynamics.iteration`, which stands above
+Vector: TypeAlias = Any
 
 INFINITE = 1.7976931348623157e308
 

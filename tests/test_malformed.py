@@ -41,7 +41,7 @@ from attnbias import (
 )
 from attnbias._validate import require_device
 from attnbias.dynamics.compiled import CompiledEngine
-from attnbias.dynamics.engines import TorchEngine
+from attnbias.dynamics.coordinates import TorchEngine
 from attnbias.errors import (
     DeviceError,
     DtypeError,

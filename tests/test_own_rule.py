@@ -1,4 +1,4 @@
-"""A rule of one's own, a direction and a length, in every loop that takes one."""
+"""A rule of one's own, a direction and a length, on every problem; and what all record."""
 
 import math
 

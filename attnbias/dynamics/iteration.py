@@ -15,9 +15,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import torch
 
+from .problem import log_floor_gap
 from .recording import DIVERGED, LONGEST_STEP, RUNNING, ZERO_GRADIENT
-
-Memory = dict[str, torch.Tensor]
 
 
 class Vector(NamedTuple):
@@ -75,19 +74,6 @@ class Gradient:
         """A direction of a rule's own, with its norms."""
         size = self.norms(parts)
         return Vector(parts, torch.zeros_like(size), size)
-
-
-def log_floor_gap(log_floor: float, loss_floor: float | None) -> float:
-    """log(L* - loss_floor), -inf where a rule uses L* itself."""
-    if loss_floor is None:
-        return -math.inf
-    if loss_floor <= 0:
-        return float(np.logaddexp(log_floor, _log(-loss_floor)))
-    return log_floor + _log(-math.expm1(math.log(loss_floor) - log_floor))
-
-
-def _log(value: float) -> float:
-    return math.log(value) if value > 0 else -math.inf
 
 
 def _logaddexp(logs: torch.Tensor, other: float) -> torch.Tensor:

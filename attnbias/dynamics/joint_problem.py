@@ -13,8 +13,7 @@ from ..geometry.svm import SVMSolution
 from ..geometry.tokens import GapRows, gap_rows
 from ..losses import Loss
 from ..rules import Descent
-from .iteration import log_floor_gap
-from .problem import Parameter, padded_column
+from .problem import Parameter, log_floor_gap, padded_column
 
 
 @dataclass(frozen=True, eq=False)

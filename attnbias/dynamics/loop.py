@@ -55,6 +55,14 @@ def iterate(
     Raises
     ------
     DtypeError, RangeError, FileFormatError
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_separation_pair
+    >>> from attnbias.beyond.norms.dynamics import matrix_problem
+    >>> trace = iterate(matrix_problem(make_separation_pair(), "exponential", None), NGD(0.5), 10)
+    >>> trace.W[-1].round(decimals=9).tolist()
+    [[5.0, 0.0], [0.0, 0.0]]
     """
     steps = require_int("steps", steps, low=0, high=2**31 - 2)
     recorded = record_steps(record, steps)

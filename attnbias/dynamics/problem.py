@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from ..data import Dataset
@@ -12,7 +14,6 @@ from ..geometry.svm import SVMSolution
 from ..geometry.tokens import GapRows, gap_rows, token_scores
 from ..losses import Loss
 from ..rules import Descent
-from .iteration import log_floor_gap
 from .softmax import Scores
 
 
@@ -129,3 +130,16 @@ class Problem(Parameter):
     def log_floor_gap(self, rule: Descent) -> float:
         """log(L* - floor), -inf where the rule uses L* itself."""
         return log_floor_gap(self.log_floor, rule.loss_floor)
+
+
+def log_floor_gap(log_floor: float, loss_floor: float | None) -> float:
+    """log(L* - loss_floor), -inf where a rule uses L* itself."""
+    if loss_floor is None:
+        return -math.inf
+    if loss_floor <= 0:
+        return float(np.logaddexp(log_floor, _log(-loss_floor)))
+    return log_floor + _log(-math.expm1(math.log(loss_floor) - log_floor))
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf

@@ -157,7 +157,7 @@ def train(
     settings: dict[str, Any] = {"rule": rule.name, "loss": loss.name, "coordinates": coordinates}
     settings |= {"engine": loops.name, "steps": steps, "data": data.name}
     settings |= {"rule_parameters": rule.parameters(), "train_u": joint}
-    return make_trace(run, problem, data, rule, recorded, status, step, settings)
+    return make_trace(run, problem, data, rule, recorded, (status, step), settings)
 
 
 def _fixed_problem(data, loss, W0, rule, svm) -> Problem:
@@ -172,8 +172,9 @@ def _joint_problem(data, loss, W0, u0, svm) -> JointProblem:
     return problem if svm is None else problem.aligned_with(svm, solve_u_svm(data))
 
 
-def make_trace(run, problem, data, rule, recorded, status, step, settings) -> Trace:
+def make_trace(run, problem, data, rule, recorded, end, settings) -> Trace:
     """The Trace of a run that has ended; `settings` go into its meta."""
+    status, step = end
     done = finished(recorded, step, run.records)
     records = run.records[done]
     plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}

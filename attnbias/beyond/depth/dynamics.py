@@ -50,16 +50,13 @@ def train_two_layers(
     Returns
     -------
     Trace
-        With W (R, 2, d, d), `loss` (R,), and
-
-        * `log_attention` (R, n, T), logs of the softmax of layer one; `log_unselected` (R, n), of
-          1 minus its largest entry, exact after saturation;
-        * `leads` (R, n, T), the value of each token as the query of layer two minus that of the
-          present query, per unit of the sequence's weights: layer one raises tokens with a
-          positive lead;
-        * `gaps` (R, n, T - 1), logit gaps of layer two, and `log_nonopt` (R, n), log(1 - softmax
-          of layer two at the optimal token);
-        * `W_norm`, `log_grad_norm`, `path_length`, `longest_step` (R, 2).
+        With W (R, 2, d, d); `loss` (R,); `log_attention` (R, n, T), logs of the softmax of layer
+        one; `log_unselected` (R, n), of 1 minus its largest entry, exact after saturation;
+        `leads` (R, n, T), the value of each token as the query of layer two minus that of the
+        present query, per unit of the sequence's weights: layer one raises tokens with a positive
+        lead; `gaps` (R, n, T - 1), logit gaps of layer two, and `log_nonopt` (R, n), log(1 -
+        softmax of layer two at the optimal token); `W_norm`, `log_grad_norm`, `path_length` and
+        `longest_step` (R, 2).
 
     Raises
     ------

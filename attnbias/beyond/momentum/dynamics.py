@@ -10,13 +10,13 @@ import torch
 
 from ...data import Dataset
 from ...dynamics import recording
-from ...dynamics.iteration import Gradient, Memory
+from ...dynamics.iteration import Gradient
 from ...dynamics.trace import Trace
 from ...dynamics.train import train
 from ...errors import RangeError
 from ...geometry.svm import SVMSolution
 from ...losses import Loss
-from ...rules import NGD, Rule
+from ...rules import NGD, Memory, Rule
 
 
 @dataclass(frozen=True, repr=False)

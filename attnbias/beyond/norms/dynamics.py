@@ -9,14 +9,14 @@ import torch
 from ..._validate import require_choice, require_number
 from ...data import Dataset
 from ...dynamics.coordinates import Alone
-from ...dynamics.iteration import Gradient, Memory, Vector
+from ...dynamics.iteration import Gradient, Vector
 from ...dynamics.loop import iterate
 from ...dynamics.problem import Problem
 from ...dynamics.request import initial_matrix, require_inputs
 from ...dynamics.trace import Trace
 from ...errors import RangeError
 from ...losses import Loss, as_loss
-from ...rules import GD, Descent
+from ...rules import GD, Descent, Memory
 from .geometry import NORMS
 
 _RANK = 1e-12  # singular values of a gradient below this share of the largest are rounding
