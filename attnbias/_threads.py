@@ -49,15 +49,18 @@ def one_thread() -> Iterator[None]:
         _held.release()
 
 
+def spared(entries: int) -> contextlib.AbstractContextManager[None]:
+    """One thread inside the block for a problem of few numbers, as many as there are for others."""
+    return one_thread() if entries <= SMALL else contextlib.nullcontext()
+
+
 def spare_threads(function: Callable[P, R]) -> Callable[P, R]:
     """Let a function whose first argument is a data set run those of few tokens on one thread."""
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **options: P.kwargs) -> R:
         X = getattr(args[0] if args else options.get("data"), "X", None)
-        if not torch.is_tensor(X) or X.numel() > SMALL:
-            return function(*args, **options)
-        with one_thread():
+        with spared(X.numel() if torch.is_tensor(X) else SMALL + 1):
             return function(*args, **options)
 
     return wrapped

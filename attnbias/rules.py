@@ -25,6 +25,7 @@ from .errors import DtypeError, RangeError
 Memory = dict[str, torch.Tensor]  # what a rule keeps from one iteration to the next
 Gradient: TypeAlias = Any  # that of `dynamics.iteration`, which stands above
 Vector: TypeAlias = Any
+Number: TypeAlias = Any  # a float, or a tensor of them
 
 INFINITE = 1.7976931348623157e308
 
@@ -144,7 +145,7 @@ class Rule(Descent):
     decay: tuple[float, float] = (0.0, 0.0)
     loss_floor: float | None = None
 
-    def power_law(self, log_gap, log_norm):
+    def power_law(self, log_gap: Number, log_norm: Number) -> Number:
         """log eta_t before the cap, from log(L - L*) and log |grad L|."""
         # a power of zero must not meet an infinite logarithm: 0 * inf is NaN
         value = self.log_scale
@@ -152,7 +153,7 @@ class Rule(Descent):
         value += self.norm_power * log_norm if self.norm_power else 0.0
         return value
 
-    def log_step_size(self, log_gap, log_norm):
+    def log_step_size(self, log_gap: Number, log_norm: Number) -> Number:
         """log eta_t from log(L - L*) and log |grad L|, as floats or as tensors."""
         value = self.power_law(log_gap, log_norm)
         if isinstance(value, torch.Tensor):
@@ -184,7 +185,9 @@ class Rule(Descent):
         """The velocity, with momentum."""
         return {"speed": torch.zeros_like(start)} if self.momentum else {}
 
-    def carry(self, move: torch.Tensor, gradient: Gradient, step: int, memory: Memory):
+    def carry(
+        self, move: torch.Tensor, gradient: Gradient, step: int, memory: Memory
+    ) -> torch.Tensor:
         """v <- momentum v + move, which is the step."""
         if self.momentum:
             memory["speed"] = move = self.momentum * memory["speed"] + move

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from attnbias import NGD, Dataset, make_example1
-from attnbias.dynamics.compiled import CompiledEngine
+from attnbias.dynamics.compiled.engine import CompiledEngine
 from attnbias.dynamics.problem import Problem
 from attnbias.dynamics.recording import RECORDS
 from attnbias.dynamics.request import choose_coordinates

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from attnbias import NGD, Dataset, SelfAttention
-from attnbias.dynamics.compiled import CompiledEngine
+from attnbias.dynamics.compiled.engine import CompiledEngine
 from attnbias.dynamics.joint_problem import JointProblem
 from attnbias.dynamics.recording import RECORDS, U_RECORDS
 from attnbias.dynamics.request import choose_coordinates

@@ -24,7 +24,6 @@ from attnbias import (
     check_assumption1,
     check_assumption2,
     diagnose,
-    errors,
     experiments,
     fit_rate,
     load_binary_mnist,
@@ -40,7 +39,7 @@ from attnbias import (
     train,
 )
 from attnbias._validate import require_device
-from attnbias.dynamics.compiled import CompiledEngine
+from attnbias.dynamics.compiled.engine import CompiledEngine
 from attnbias.dynamics.coordinates import TorchEngine
 from attnbias.errors import (
     DeviceError,
@@ -282,16 +281,15 @@ ROWS = [
     ("example scores one ulp apart", RangeError, "opt_score",
      lambda f: example(opt_score=1 + 2e-16, other_score=1.0)),
     ("example seed beyond 64 bits", RangeError, "seed", lambda f: example(seed=2**64)),
-    ("digits n too many", RangeError, "source='packages'", lambda f: digits(n=10**6)),
+    ("digits n too many", RangeError, "source='huggingface'", lambda f: digits(n=10**6)),
     ("digits patch 5", RangeError, "patch", lambda f: digits(patch=5)),
     ("digits noise 0", RangeError, "noise", lambda f: digits(noise=0)),
     ("digits centre a number", DtypeError, "centre", lambda f: digits(centre=1)),
     ("digits from a misspelt word", RangeError, "'bundled'", lambda f: digits(source="bundle")),
     ("digits from nowhere", MissingFileError, "path", lambda f: digits(source=f / "none" / "x")),
     ("digits from a bare folder", MissingFileError, "four", lambda f: digits(source=f / "folder")),
-    ("digits from a text file", errors.ChecksumError, "sha256",
+    ("digits from a text file", MissingFileError, "folder",
      lambda f: digits(source=f / "text.npz")),
-    ("digits cache a number", DtypeError, "cache", lambda f: digits(cache=3)),
     # ---- the layer
     ("layer d = 0", RangeError, "d", lambda f: SelfAttention(0)),
     ("layer d float", DtypeError, "float", lambda f: SelfAttention(2.0)),
@@ -555,7 +553,7 @@ CALLS = [
     (load_binary_mnist, {"n": 4, "T": 3, "patch": 7, "noise": 1.0, "norm": 1.0, "centre": True,
                          "ridge": 0.1, "classifier_scale": 1.0, "position": "first",
                          "project_noise": False, "source": "bundled", "verify": True,
-                         "cache": None, "seed": 0}),
+                         "seed": 0}),
     (Dataset, {"X": X, "y": Y, "u": DATA.u, "lengths": [3, 3, 2, 2], "meta": None}),
     (DATA.to, {"device": "cpu", "dtype": torch.float32}),
     (DATA.with_decoder, {"u": DATA.u}),

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from attnbias import check_assumption1
+from attnbias.data import _source
 from attnbias.errors import (
     ChecksumError,
     DtypeError,
@@ -16,7 +17,6 @@ from attnbias.errors import (
     ShapeError,
 )
 from attnbias.nets.bundled_head import load_bundled_head
-from attnbias.nets.data import sources as _sources
 from attnbias.nets.data.minilm import (
     CLS,
     HEADS,
@@ -76,9 +76,9 @@ def test_related_words_are_near_and_others_are_not(sample):
 
 
 def test_a_damaged_extract_is_refused(tmp_path, monkeypatch):
-    blob = (_sources.FOLDER / "minilm_sample.npz").read_bytes()
+    blob = (_source.FOLDER / "minilm_sample.npz").read_bytes()
     (tmp_path / "minilm_sample.npz").write_bytes(blob[:-1] + bytes([blob[-1] ^ 1]))
-    monkeypatch.setattr(_sources, "FOLDER", tmp_path)
+    monkeypatch.setattr(_source, "FOLDER", tmp_path)
     with pytest.raises(ChecksumError):
         load_minilm_sample()
 

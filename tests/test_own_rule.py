@@ -19,7 +19,7 @@ from attnbias.beyond.norms.dynamics import train_adam, train_steepest
 from attnbias.beyond.ranks.factors import make_factors, train_factors
 from attnbias.errors import DtypeError, FileFormatError, RangeError
 from attnbias.rules import Descent
-from attnbias.theorems.run import Run
+from attnbias.theorems.run import TraceView
 
 
 class Sign(Descent):
@@ -79,7 +79,7 @@ def test_a_rule_with_a_memory_in_pieces(coordinates, tmp_path):
 
 
 def test_statements_do_not_take_it_for_theirs():
-    run = Run(DATA, train(DATA, Sign(), 5, record=range(6)))
+    run = TraceView(DATA, train(DATA, Sign(), 5, record=range(6)))
     assert run.needs_rule("NGD") == "for NGD, not sign descent"
     assert "along the gradient" in run.needs_plain_steps()
 

@@ -28,9 +28,6 @@ import reference_text as text  # noqa: E402
 LISTED = kept.listed_names()
 STATEMENTS = kept.read_statements()
 SHORT = kept.short_names(LISTED)
-# Results of loops and solvers of their own, until `Trace` and one solution take their place.
-UNIFIED = {"DepthTrace", "HeadsTrace", "Instance", "MatrixRun", "NextTokenTrace", "NonlinearTrace",
-           "NormSVMSolution", "RelaxedSVM"}  # fmt: skip
 CONSTANTS = [full for full in LISTED if kept.is_constant(full)]
 
 
@@ -98,7 +95,7 @@ def classes_in(annotation):
 def test_each_class_that_a_public_name_returns_is_public(full):
     documented = {id(kept.resolve(other)) for other in LISTED}
     lost = [c.__name__ for c in returned_classes(kept.resolve(full)) if id(c) not in documented]
-    assert set(lost) <= UNIFIED
+    assert lost == []
 
 
 def test_a_class_that_is_documented_nowhere_would_be_noticed():

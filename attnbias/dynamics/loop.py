@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from .._files import target_path
 from .._provenance import provenance
+from .._threads import spared
 from .._types import PathLike
 from .._validate import require_flag, require_int, require_number
 from ..errors import DivergedError, DtypeError, RangeError
@@ -71,7 +72,7 @@ def iterate(
     path = None if checkpoint is None else target_path(checkpoint)
     run = Iteration(problem, rule, record_rows(recorded, steps))
     keeper = Checkpoint(path, seconds, run, problem, rule, recorded)
-    with subnormals_as_zero():
+    with subnormals_as_zero(), spared(problem.start.numel()):
         status, step = advance(run, steps, keeper, progress)
     filled = run.records["log_grad_norm"].reshape(len(recorded), -1)
     done = (recorded <= step) & ~np.isnan(filled).any(axis=1)

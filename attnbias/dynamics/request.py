@@ -23,7 +23,7 @@ from ..geometry.solution import require_optimal
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss
 from ..rules import Descent, Rule
-from .compiled import CompiledEngine
+from .compiled.engine import CompiledEngine
 from .coordinates import JointTorchEngine, TorchEngine
 from .problem import Parameter, Problem
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from .._files import read_npz, write_npz
-from .._types import PathLike
+from .._types import PathLike, TensorLike
 from ..errors import DtypeError, FileFormatError
 from .alignment import alignment_error
 
@@ -102,7 +102,16 @@ class Trace:
     meta: dict = field(default_factory=dict)
     series: dict[str, np.ndarray] = field(default_factory=dict)
 
-    def __init__(self, step, W, u=None, status="completed", meta=None, series=None, **named):
+    def __init__(
+        self,
+        step: np.ndarray,
+        W: torch.Tensor,
+        u: torch.Tensor | None = None,
+        status: str = "completed",
+        meta: dict[str, Any] | None = None,
+        series: dict[str, Any] | None = None,
+        **named: Any,
+    ):
         series = {**(series or {}), **named}
         fields: dict[str, Any] = {"step": step, "W": W, "u": u, "status": status}
         fields |= {"meta": {} if meta is None else meta}
@@ -132,7 +141,7 @@ class Trace:
         """(n,) the token with the largest softmax at the end, of a run that records softmaxes."""
         return torch.from_numpy(self.log_attention[-1].argmax(axis=-1))
 
-    def alignment_error(self, direction, part: int | None = None) -> np.ndarray:
+    def alignment_error(self, direction: TensorLike, part: int | None = None) -> np.ndarray:
         """(R,) 1 - cosine of recorded W with a (d, d) direction; 1 at W = 0.
 
         Parameters
@@ -144,7 +153,7 @@ class Trace:
         W = np.asarray(self.W)
         return alignment_error(W if part is None else W[:, part], direction)
 
-    def soft_parts(self, rows) -> np.ndarray:
+    def soft_parts(self, rows: Any) -> np.ndarray:
         """(R, d, d) projections of recorded W on the span of the ties of `rows`."""
         basis = rows.basis.numpy()
         flat = np.asarray(self.W).reshape(len(self.W), -1)
@@ -189,7 +198,8 @@ class Trace:
                 got=fault,
                 remedy="run the training again and save",
             )
-        W, u = (torch.from_numpy(arrays[k]) if k in arrays else None for k in ("W", "u"))
+        W = torch.from_numpy(arrays["W"])
+        u = torch.from_numpy(arrays["u"]) if "u" in arrays else None
         series = {name: array for name, array in arrays.items() if name not in ("W", "u", "step")}
         return cls(arrays["step"], W, u, header["status"], header["meta"], series)
 

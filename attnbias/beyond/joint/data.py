@@ -71,7 +71,7 @@ def make_nonsupport_pair() -> Dataset:
     --------
     >>> from attnbias import solve_u_svm
     >>> from attnbias.beyond.joint.data import make_nonsupport_pair
-    >>> solve_u_svm(make_nonsupport_pair()).dual.tolist()
+    >>> solve_u_svm(make_nonsupport_pair()).dual.round(decimals=12).tolist()
     [1.0, 0.0]
     """
     X = [[[0.0, 1, 0], [1, 0, 0]], [[0, 0, 1], [2, 0, 0]]]

@@ -94,7 +94,7 @@ def softmax(kind, scores, g, s, a, b):
         for k in range(start[i] + 1, start[i + 1]):
             low = min(low, g[k])
         s.base[i] = low
-        s.x[0, i] = -min(abs(low), 600.0)  # what follows from it then stays a normal number
+        s.x[0, i] = -min(abs(low), 708.0)  # so that exp of it is a normal number
         for k in range(start[i], start[i + 1]):
             s.fall[k] = low - g[k]
     whole = b == scores.top.shape[0]  # with the padding

@@ -74,7 +74,7 @@ def _longer(factor: float):
 @claim("d", _STUDY)
 @refuted("exponents come a decade later", recorded=table(claims, **_SHIFTED))
 @refuted("1 - cosine of fresh runs stays at 1e-4", fresh_run=each(series(W_alignment_error=1e-4)))
-def transient_rate(e):
+def settling_rate(e):
     """NGD, momentum and Polyak steps, below the step size at which the offset stops settling, show
     the exponent -2 within 0.05 once settling rate, margin and |W| multiply to 10."""
     return _study(e, "NGD: where rate |W| Xi >", "NGD with momentum", "Polyak", fresh=_fresh)

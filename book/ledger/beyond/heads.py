@@ -62,7 +62,9 @@ def _farther(run: Trace) -> torch.Tensor:
     return W
 
 
-_EXCHANGED = altered(Trace, W=lambda run: run.W.flip(1))
+_EXCHANGED = altered(
+    Trace, W=lambda run: run.W.flip(1), W_norm=lambda run: run.W_norm[:, ::-1].copy()
+)
 
 
 @claim("c", "check_heads(data, u, train_heads(data, u, NGD(500.0)")
