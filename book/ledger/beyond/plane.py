@@ -103,7 +103,8 @@ def factors_divided_each(e):
         ends = {how: alignment_error(run.W.numpy(), svm.weights) for how, run in runs.items()}
         for how, bound, sense in (("shared", 1.0, "<="), ("separate", 1.5, ">=")):
             rise = float(ends[how][-1] / ends[how].min())
-            checks.append(Check(f"1 - cosine, normalised {how}, last over least", rise, bound, sense))
+            words = f"1 - cosine, normalised {how}, last over least"
+            checks.append(Check(words, rise, bound, sense))
     return judge(
         checks, show="1 - cosine, normalised separate",
         note="the pair with T = 3, five starts, seeds 30 to 34, 3,400 steps of 0.3",
