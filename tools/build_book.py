@@ -8,6 +8,7 @@ A failed build forgets what it has read, so that the next one warns again instea
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -72,12 +73,18 @@ def execute() -> None:
     left = [record.uri for record in cache.list_unexecuted(filter_uris=sources)]
     if left:
         print(f"executing {len(left)} chapters", flush=True)
+        # each kernel warns at its start that it talks to this process in the clear, by design
+        profile = BUILD / "ipython" / "profile_default"
+        profile.mkdir(parents=True, exist_ok=True)
+        (profile / "ipython_kernel_config.py").write_text('c.IPKernelApp.log_level = "ERROR"\n')
+        os.environ["IPYTHONDIR"] = str(profile.parent)
         runner = load_executor("local-parallel", cache)
         runner.run_and_cache(filter_uris=left, timeout=config["execute"]["timeout"])
 
 
 def main() -> int:
-    library = digest("attnbias/**/*", "requirements/*.txt", "book/results/**/*")
+    drawn = ("book/plots/*", "book/widgets/*", "benchmarks/plots.py")
+    library = digest("attnbias/**/*", *drawn, "requirements/*.txt", "book/results/**/*")
     settings = digest("_config.yml", "_toc.yml", "book/_ext/*", "book/_static/*")
     settings += f" {github_address(ROOT)} {launch_ref(ROOT, version(ROOT))}"  # launch buttons
     drop_if_moved(BUILD / ".library", library, EXECUTED + READ, "the library has changed")
