@@ -166,5 +166,6 @@ def _support_said(given, count: int, opt: int) -> str:
     tokens = f"token{'s' if len(names) > 1 else ''} {listed}"
     if isinstance(given, InfeasibleError):
         return f"no W attends to token {opt + 1}: it lies among {tokens}"
-    weights = ", ".join(f"{a:.2f}" for a in given.dual[given.support].tolist())
-    return f"margin {given.margin:.2f}, held back by {tokens}, dual weights {weights}"
+    # a weight of 3/8 must not turn on its last bit, so it is rounded twice
+    weights = ", ".join(f"{round(a, 12):.2f}" for a in given.dual[given.support].tolist())
+    return f"margin {round(given.margin, 12):.2f}, held back by {tokens}, dual weights {weights}"
