@@ -39,15 +39,3 @@ def record_accumulated(progress, records, row):
     records[row, PATH] = progress[PATH_SUM]
     records[row, LONGEST] = progress[LONGEST_SO_FAR]
     records[row, LEAST_OPT] = progress[LEAST_SO_FAR]
-
-
-def record_progress(progress, g, records, row):
-    """What has accumulated, and the logit gaps."""
-    record_accumulated(progress, records, row)
-    records[row, RECORDS : RECORDS + len(g)] = g
-
-
-def record_decoder(u_progress, scores, records, row, first):
-    """The decoder's path and its scores, in columns from `first`."""
-    records[row, first + U_PATH] = u_progress[PATH_SUM]
-    records[row, first + U_RECORDS : first + U_RECORDS + len(scores)] = scores
