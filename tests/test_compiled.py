@@ -4,11 +4,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import attnbias
 from attnbias.dynamics import recording
 from attnbias.dynamics.compiled import loop as module
+from attnbias.dynamics.compiled.engine import in_one_block
+from attnbias.dynamics.compiled.forms import Decoder
+from attnbias.dynamics.compiled.softmax import Scores
 
 NO_PLACE = """
 import numba.core.caching as caching
@@ -55,3 +59,34 @@ def test_no_function_has_more_than_seven_arguments(name):
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             assert len(node.args.args) <= 7, node.name
+
+
+def test_the_arrays_of_a_run_lie_alike_wherever_its_data_lie():
+    """Else the last bits of a run depend on what its process has allocated before."""
+    layouts, kept = set(), []
+    for spare in (1, 300, 7, 90_000):
+        u, whole = np.arange(3.0), np.arange(16.0)
+        kept += [np.empty(spare), whole, u]  # so that they lie elsewhere each time
+        form = Decoder(whole.reshape(4, 4), whole[:4], u, *(np.ones(5) for _ in range(4)))
+        scores = Scores(np.arange(3), whole[:8], whole[8:], np.ones(2, bool))
+        moved_form, nothing, moved_scores = in_one_block(form, None, scores)
+        arrays = [*moved_form, *moved_scores]
+        for before, after in zip((*form, *scores), arrays, strict=True):
+            np.testing.assert_array_equal(before, after)
+        first = arrays[0].ctypes.data
+        layouts.add(tuple(each.ctypes.data - first for each in arrays))
+        assert nothing is None and first % 64 == 0
+        moved_scores.top[:] = 7.0  # shared before, shared after
+        assert (moved_form.weights == 7.0).all() and whole[0] == 0.0
+    assert len(layouts) == 1
+
+
+def test_a_run_gives_the_same_bits_after_other_work():
+    data, kept, seen = attnbias.make_example1(30, 12, 340, seed=0), [], set()
+    random = np.random.default_rng(0)
+    svm = attnbias.solve_w_svm(data)
+    for _ in range(20):
+        kept = kept[10:] + [np.empty(size) for size in random.integers(1, 40000, 30)]
+        trace = attnbias.train(data, attnbias.NGD(0.1), 20, svm=svm)
+        seen.add((trace.log_loss.tobytes(), trace.W.numpy().tobytes()))
+    assert len(seen) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 
@@ -14,15 +16,13 @@ from .loop import Law, Log, loop
 from .softmax import Scores, Softmax
 
 BLOCK = 24576  # numbers of a block's tokens, 200 kB
+LINE = 64  # bytes of a cache line
 
 
 def aligned(matrix: torch.Tensor) -> np.ndarray:
-    """A copy on 64-byte boundaries, rows padded with zeros to whole cache lines."""
+    """A copy with rows padded with zeros to whole cache lines."""
     rows, columns = matrix.shape
-    width = -(-columns // 8) * 8
-    raw = np.zeros(rows * width + 8)
-    skip = -(raw.ctypes.data // 8) % 8
-    copy = raw[skip : skip + rows * width].reshape(rows, width)
+    copy = np.zeros((rows, -(-columns // 8) * 8))
     copy[:, :columns] = matrix.numpy()
     return copy
 
@@ -74,6 +74,37 @@ def decoder(part: Parameter, weights: np.ndarray) -> Decoder:
     return Decoder(rows, weights, u, np.zeros_like(u), np.zeros_like(u), x, target)
 
 
+def in_one_block(*parts: NamedTuple | None) -> list[NamedTuple | None]:
+    """The parts with copies of their arrays in one block, on 64-byte boundaries, shared as before.
+
+    Which version of a loop LLVM's code takes, and so the last bit of a sum, may depend on how
+    far arrays lie apart, and that of a product by BLAS on where they begin.
+    """
+    arrays = [each for part in parts for each in part or () if isinstance(each, np.ndarray)]
+    places, size = {}, 0
+    for owner in map(_owner, arrays):
+        if id(owner) not in places:
+            places[id(owner)] = size
+            size += -(-owner.nbytes // LINE) * LINE
+    raw = np.zeros(size + LINE, np.uint8)
+    block = raw[-raw.ctypes.data % LINE :]
+
+    def moved(array):
+        if not isinstance(array, np.ndarray):
+            return array
+        owner = _owner(array)
+        at = places[id(owner)] + array.ctypes.data - owner.ctypes.data
+        copy = np.ndarray(array.shape, array.dtype, block, at)
+        copy[...] = array
+        return copy
+
+    return [part and type(part)(*map(moved, part)) for part in parts]
+
+
+def _owner(array: np.ndarray) -> np.ndarray:
+    return array.base if isinstance(array.base, np.ndarray) else array
+
+
 class CompiledEngine:
     """`loop` on numpy views of CPU tensors, for W alone or with u.
 
@@ -100,6 +131,8 @@ class CompiledEngine:
             matrix, self.u = problem, None
             self.scores = fixed_scores(problem)
         self.W = self._matrix(matrix)
+        parts = in_one_block(self.softmax, self.scores, self.W, self.u)
+        self.softmax, self.scores, self.W, self.u = parts
 
     def _matrix(self, part: Parameter):
         p, rows = self.softmax.p[: self.problem.N], part.rows.differences
