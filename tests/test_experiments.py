@@ -368,6 +368,7 @@ def test_ahead_from():
     step = np.array([1, 2, 5, 10])
     assert "at every recorded step from 1" in ahead_from(step, np.ones((2, 4)))
     assert "from step 5" in ahead_from(step, np.array([[1, 1, 1, 1], [1, -1, 1, 1]]))
+    assert "from step 2 on" in ahead_from(step, np.array([[1e-16, 1, 1, 1], [1, 1, 1, 1]]))
     assert "not ahead" in ahead_from(step, np.array([[1, 1, 1, -1]]))
 
 

@@ -27,6 +27,7 @@ JOINT_PANELS = {
     "1 - cosine with u_mm": lambda trace: -_log10(trace.u_alignment_error),
 }
 _POSITIONS = PANELS | JOINT_PANELS
+TIE = 1e-12  # decades: rules that start alike differ by rounding alone, of some 1e-16
 
 
 def _log10(values) -> np.ndarray:
@@ -50,7 +51,7 @@ def _difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def ahead_from(step: np.ndarray, decades: np.ndarray) -> str:
     """From which recorded step on every seed leads, in words."""
-    behind = np.flatnonzero((decades <= 0).any(axis=0))
+    behind = np.flatnonzero((decades <= TIE).any(axis=0))
     if behind.size == 0:
         return f"ahead at every recorded step from {step[0]}"
     if behind[-1] == len(step) - 1:
