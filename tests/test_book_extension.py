@@ -23,22 +23,17 @@ def clone_with_origin(folder, origin):
     git(folder, "remote", "add", "origin", origin)
 
 
-@pytest.mark.parametrize(
-    ("origin", "repository"),
-    [
-        ("https://github.com/someone/a-book.git", "someone/a-book"),
-        ("https://github.com/someone/a-book", "someone/a-book"),
-        ("https://name:secret@github.com/someone/a-book.git", "someone/a-book"),
-        ("git@github.com:someone/a-book.git", "someone/a-book"),
-        ("ssh://git@github.com/someone/a-book.git", "someone/a-book"),
-        ("/some/folder", None),
-        ("https://git.example.org/someone/a-book.git", None),
-    ],
-)
-def test_a_github_origin_gives_the_repository_and_no_secret(tmp_path, origin, repository):
+ADDRESS = "https://github.com/someone/a-book"
+OURS = [ADDRESS, f"{ADDRESS}.git", "https://name:secret@github.com/someone/a-book.git",
+        "git@github.com:someone/a-book.git", "ssh://git@github.com/someone/a-book.git"]  # fmt: skip
+OTHERS = ["/some/folder", "https://git.example.org/someone/a-book.git"]
+
+
+@pytest.mark.parametrize("origin", OURS + OTHERS)
+def test_a_github_origin_gives_the_repository_and_no_secret(tmp_path, origin):
     clone_with_origin(tmp_path, origin)
-    assert github_repository(tmp_path) == repository
-    assert github_address(tmp_path) == (repository and f"https://github.com/{repository}")
+    assert github_repository(tmp_path) == ("someone/a-book" if origin in OURS else None)
+    assert github_address(tmp_path) == (ADDRESS if origin in OURS else None)
 
 
 def test_a_launch_takes_the_tag_on_the_release_and_the_branch_elsewhere(tmp_path):
@@ -80,7 +75,7 @@ def launch(options):
 def test_the_buttons_open_the_notebook_beside_the_page(tmp_path):
     clone_with_origin(tmp_path, "git@github.com:someone/a-book.git")
     options = configure(tmp_path)
-    assert options["repository_url"] == "https://github.com/someone/a-book"
+    assert options["repository_url"] == ADDRESS
     notebook = "book/paper/attention_layer.ipynb"
     assert launch(options) == {
         "Binder": f"https://mybinder.org/v2/gh/someone/a-book/main?urlpath=lab/tree/{notebook}",

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 from pypdf import PdfReader, PdfWriter
-from pypdf.generic import ArrayObject, DictionaryObject, FloatObject, NameObject, TextStringObject
+from pypdf.annotations import Link
+from pypdf.generic import ArrayObject, FloatObject, NameObject, TextStringObject
 
 from attnbias.errors import MissingFileError
 from tools import browser, make_pdf
@@ -17,15 +18,13 @@ from tools.chapters import toc_files, toc_parts
 WORDS = {"title": "A book", "author": "Us", "version": "1", "commit": "Commit abc"}
 
 
-def link(**target):
-    box = ArrayObject([FloatObject(value) for value in (0, 0, 10, 10)])
-    entries = {"/Type": NameObject("/Annot"), "/Subtype": NameObject("/Link"), "/Rect": box}
-    return DictionaryObject({NameObject(key): value for key, value in (entries | target).items()})
-
-
-def to_address(address):
-    action = {"/S": NameObject("/URI"), "/URI": TextStringObject(address)}
-    return {"/A": DictionaryObject({NameObject(key): value for key, value in action.items()})}
+def link(address, place=""):
+    """A link to an address, or to a named place of its own page."""
+    found = Link(rect=(0, 0, 10, 10), url=address)
+    if place:
+        del found["/A"]
+        found[NameObject("/Dest")] = NameObject(place)
+    return found
 
 
 def printed(file, sheets=1, anchors=(), links=(), headings=((1, "Title", "title"),)):
@@ -133,11 +132,11 @@ def three(tmp_path):
     cover, one, two = (tmp_path / name for name in ("cover.html", "one.html", "two.html"))
     headings = [(1, "Two", "two"), (2, "A lemma", "lemma 2")]
     links = [
-        link(**to_address(two.as_uri())),
-        link(**to_address(two.as_uri() + "#lemma%202")),
-        link(**{"/Dest": NameObject("/here")}),
-        link(**to_address("https://example.org/")),
-        link(**to_address((tmp_path / "lost.html").as_uri())),
+        link(two.as_uri()),
+        link(two.as_uri() + "#lemma%202"),
+        link("", "/here"),
+        link("https://example.org/"),
+        link((tmp_path / "lost.html").as_uri()),
     ]
     return [
         printed(cover),

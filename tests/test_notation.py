@@ -67,28 +67,19 @@ def test_the_build_refuses(broken, tmp_path, monkeypatch):
         attnbias_notation.read_source(SimpleNamespace())
 
 
-@pytest.mark.parametrize(
-    ("formula", "found"),
-    [
-        ("W_{mm}", ["sym-w-mm"]),
-        (r"\Xi = 1/\|W_{mm}\|", ["sym-xi", "sym-w-mm"]),
-        (r"\gamma_{it}", ["sym-gamma-token"]),
-        (r"\varphi_{i, \tau}", ["sym-phi-token"]),
-        (r"W_0^\perp", ["sym-w-0-perp"]),
-        (r"L - L^*", ["sym-loss", "sym-loss-infimum"]),
-        (r"u^\top x_{i,1}", ["sym-u", "sym-x-query"]),
-        (r"\bar W_{mm}", ["sym-w-mm-bar"]),
-        # other symbols that only begin, or sound, like one of the table
-        ("W_7", []),
-        ("W'", []),
-        (r"\bar W", []),
-        (r"\etaz", []),
-        (r"\text{the tuna}", []),
-        (r"M_{W}", []),
-        (r"\begin{pmatrix}1\end{pmatrix}", []),
-    ],
-)
-def test_symbols_are_found_in_a_formula(notation, formula, found):
+FOUND = {
+    "W_{mm}": ["w-mm"], r"\Xi = 1/\|W_{mm}\|": ["xi", "w-mm"], r"\gamma_{it}": ["gamma-token"],
+    r"\varphi_{i, \tau}": ["phi-token"], r"W_0^\perp": ["w-0-perp"], r"\bar W_{mm}": ["w-mm-bar"],
+    r"L - L^*": ["loss", "loss-infimum"], r"u^\top x_{i,1}": ["u", "x-query"],
+}  # fmt: skip
+# Other symbols that only begin, or sound, like one of the table.
+OTHERS = ["W_7", "W'", r"\bar W", r"\etaz", r"\text{the tuna}", "M_{W}",
+          r"\begin{pmatrix}1\end{pmatrix}"]  # fmt: skip
+
+
+@pytest.mark.parametrize("formula", [*FOUND, *OTHERS])
+def test_symbols_are_found_in_a_formula(notation, formula):
+    found = [f"sym-{name}" for name in FOUND.get(formula, ())]
     assert symbols_in(formula, forms_of(notation)) == found
 
 
@@ -136,21 +127,14 @@ def test_the_first_use_of_a_term_is_a_link(notation):
     assert {tex: attnbias_notation.spelt(tex) for tex in said} == said
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        nodes.Text("by a wide margin"),
-        nodes.Text("the softmax score"),
-        nodes.Text("the key-query matrix"),
-        nodes.Text("the scoreboard"),
-        nodes.reference("", "margin", refuri="x"),
-        nodes.literal("", "margin"),
-        nodes.strong("", "margin"),
-    ],
-    ids=lambda node: node.astext().replace(" ", "-"),
-)
-def test_other_words_are_left_alone(notation, part):
-    assert explained(notation, paragraph(part)) == []
+OTHER_WORDS = "by a wide margin", "the softmax score", "the key-query matrix", "the scoreboard"
+
+
+def test_other_words_are_left_alone(notation):
+    marked = [nodes.literal("", "margin"), nodes.strong("", "margin")]
+    marked.append(nodes.reference("", "margin", refuri="x"))
+    for part in [*map(nodes.Text, OTHER_WORDS), *marked]:
+        assert explained(notation, paragraph(part)) == [], part
 
 
 def test_where_a_term_is_defined_and_where_all_are_it_is_no_link(notation):

@@ -9,7 +9,6 @@ committed notebooks, by the comparison that `make test` uses (tools/compare_outp
     python -m tools.shake tokens figure2         some chapters
     python -m tools.shake --settings bits-1      some settings
     python -m tools.shake --compare              compare the kept runs, run nothing
-    python -m tools.shake --list                 the settings, and what this machine can't do
 
 Runs are kept in _build/shake, so a stopped call goes on where it was. A run is made anew when the
 chapter's cells or the library's code have changed.
@@ -252,23 +251,14 @@ def facts(cells) -> tuple[int, int, int]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("chapters", nargs="*", help="file names or stems; all when none is given")
-    parser.add_argument("--settings", nargs="+", choices=SETTINGS, metavar="NAME", default=SETTINGS)
-    parser.add_argument("--jobs", type=int, default=2, help="chapters at a time")
+    named = f"of {', '.join(SETTINGS)}; all by default"
     parser.add_argument(
-        "--compare",
-        action="store_true",
-        help="compare the kept runs, also of older code; run nothing",
+        "--settings", nargs="+", choices=SETTINGS, metavar="NAME", default=SETTINGS, help=named
     )
-    parser.add_argument("--list", action="store_true", help="show the settings")
+    parser.add_argument("--jobs", type=int, default=2, help="chapters at a time")
+    kept_too = "compare the kept runs, also of older code; run nothing"
+    parser.add_argument("--compare", action="store_true", help=kept_too)
     arguments = parser.parse_args()
-    if arguments.list:
-        for name in ARITHMETIC:
-            why = obstacle(name)
-            print(
-                name, *(f"{k}={v}" for k, v in environment(name).items()), f"({why})" if why else ""
-            )
-        print(*SHAKEN, "tokens moved in their last bits, as tools/shake_tokens.py says")
-        return 0
     sources = choose(arguments.chapters)
     if not arguments.compare:
         able = [name for name in arguments.settings if not obstacle(name)]

@@ -6,7 +6,6 @@ it. Two runs write the same bytes: cell ids come from the position, and no timin
     python -m tools.sync_notebooks               every chapter
     python -m tools.sync_notebooks tokens        some chapters
     python -m tools.sync_notebooks --text        new prose for chapters whose code is as it was
-    python -m tools.sync_notebooks --check       do cells and sources agree? (runs nothing)
 """
 
 from __future__ import annotations
@@ -164,14 +163,11 @@ def choose(names: list[str]) -> list[Path]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("chapters", nargs="*", help="file names or stems; all when none is given")
-    parser.add_argument("--check", action="store_true", help="compare only, run nothing")
     parser.add_argument("--text", action="store_true", help="take over prose only, run nothing")
     parser.add_argument("--jobs", type=int, default=2, help="chapters at a time")
     arguments = parser.parse_args()
     sources = choose(arguments.chapters)
-    if arguments.check:
-        problems = [problem for source in sources for problem in differences(source)]
-    elif arguments.text:
+    if arguments.text:
         problems = [problem for source in sources if (problem := copy_text(source))]
     else:
         with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn")) as pool:
