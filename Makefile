@@ -34,19 +34,19 @@ check: $(READY)  ## unit tests and doctests without the slow ones, about three m
 		--ignore=tests/site tests attnbias book/ledger book/plots book/widgets
 
 test: $(READY)  ## every unit test and doctest, then the notebooks against their recorded outputs under two arithmetics
-	$(RUN) tools/run_tests.py
+	$(RUN) -m tools.run_tests
 
 shake: $(READY)  ## run chapters under twelve arithmetics and name every number that moves (CHAPTERS="tokens" for some)
-	$(RUN) tools/shake.py $(CHAPTERS)
+	$(RUN) -m tools.shake $(CHAPTERS)
 
 book: $(READY)  ## build the book into _build/html and walk every page of it
-	$(RUN) tools/build_book.py
+	$(RUN) -m tools.build_book
 	$(PYTEST) -m site -n 2 --dist loadfile tests/site
 	@echo "The book is in _build/html/index.html: make serve shows it, make pdf prints it."
 
 pdf: $(READY)  ## print the built book into _build/attnbias.pdf (a browser is fetched where there is none)
 	bash tools/get_browser.sh $(VENV)
-	$(RUN) tools/make_pdf.py
+	$(RUN) -m tools.make_pdf
 
 serve:  ## open the built book, served on this machine
 	@test -f _build/html/index.html || { echo "nothing built yet: run make book"; exit 1; }
@@ -77,7 +77,7 @@ bench: $(READY)  ## the speed ratios
 	$(RUN) -m benchmarks
 
 notebooks: $(READY)  ## execute the chapters and write the .ipynb beside each (CHAPTERS="tokens figure2" for some)
-	$(RUN) tools/sync_notebooks.py $(CHAPTERS)
+	$(RUN) -m tools.sync_notebooks $(CHAPTERS)
 
 ledger: $(READY)  ## judge every claim of the paper anew and write the ledger's page
 	$(RUN) -m book.ledger --write book

@@ -1,9 +1,9 @@
 """The book's own Sphinx extension: whose repository a clone is, badges, and line breaks."""
 
-import importlib.util
 import subprocess
 from types import SimpleNamespace
 
+import attnbias_book as extension
 import pytest
 from docutils import nodes
 from docutils.utils import new_document
@@ -13,67 +13,42 @@ from tools.chapters import ROOT, notebook_sources
 from tools.origin import github_address, github_repository, launch_ref
 
 
-@pytest.fixture(scope="module")
-def extension():
-    spec = importlib.util.spec_from_file_location(
-        "attnbias_book", ROOT / "book/_ext/attnbias_book.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def git(folder, *arguments):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *identity, "-C", str(folder), *arguments], check=True)
 
 
 def clone_with_origin(folder, origin):
-    subprocess.run(["git", "init", "-q", str(folder)], check=True)
-    subprocess.run(["git", "-C", str(folder), "remote", "add", "origin", origin], check=True)
+    git(folder, "init", "-q")
+    git(folder, "remote", "add", "origin", origin)
 
 
-@pytest.mark.parametrize(
-    "origin",
-    [
-        "https://github.com/someone/a-book.git",
-        "https://github.com/someone/a-book",
-        "https://name:secret@github.com/someone/a-book.git",
-        "git@github.com:someone/a-book.git",
-        "ssh://git@github.com/someone/a-book.git",
-    ],
-)
+ADDRESS = "https://github.com/someone/a-book"
+OURS = [ADDRESS, f"{ADDRESS}.git", "https://name:secret@github.com/someone/a-book.git",
+        "git@github.com:someone/a-book.git", "ssh://git@github.com/someone/a-book.git"]  # fmt: skip
+OTHERS = ["/some/folder", "https://git.example.org/someone/a-book.git"]
+
+
+@pytest.mark.parametrize("origin", OURS + OTHERS)
 def test_a_github_origin_gives_the_repository_and_no_secret(tmp_path, origin):
     clone_with_origin(tmp_path, origin)
-    assert github_repository(tmp_path) == "someone/a-book"
-    assert github_address(tmp_path) == "https://github.com/someone/a-book"
-
-
-@pytest.mark.parametrize("origin", ["/some/folder", "https://git.example.org/someone/a-book.git"])
-def test_any_other_origin_gives_no_launch_buttons(tmp_path, origin):
-    clone_with_origin(tmp_path, origin)
-    assert github_repository(tmp_path) is None
-
-
-def test_a_folder_without_an_origin_gives_none(tmp_path):
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    assert github_repository(tmp_path) is None
-
-
-def commit(folder, message):
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    command = ["git", *identity, "-C", str(folder), "commit", "-q", "--allow-empty", "-m", message]
-    subprocess.run(command, check=True)
+    assert github_repository(tmp_path) == ("someone/a-book" if origin in OURS else None)
+    assert github_address(tmp_path) == (ADDRESS if origin in OURS else None)
 
 
 def test_a_launch_takes_the_tag_on_the_release_and_the_branch_elsewhere(tmp_path):
     assert launch_ref(tmp_path, "1.2.3") == "main"  # no repository at all
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    commit(tmp_path, "release")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "release")
     assert launch_ref(tmp_path, "1.2.3") == "main"
-    subprocess.run(["git", "-C", str(tmp_path), "tag", "v1.2.3"], check=True)
+    git(tmp_path, "tag", "v1.2.3")
     assert launch_ref(tmp_path, "1.2.3") == "v1.2.3"
     assert launch_ref(tmp_path, "1.2.4") == "main"
-    commit(tmp_path, "later")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "later")
     assert launch_ref(tmp_path, "1.2.3") == "main"
 
 
-def configure(extension, folder):
+def configure(folder):
     """The theme's options after the extension has set them for a repository in `folder`."""
     (folder / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
     config = SimpleNamespace(html_theme_options={"repository_url": "left over"})
@@ -97,10 +72,10 @@ def launch(options):
     return {button["text"]: button["url"] for group in groups for button in group}
 
 
-def test_the_buttons_open_the_notebook_beside_the_page(extension, tmp_path):
+def test_the_buttons_open_the_notebook_beside_the_page(tmp_path):
     clone_with_origin(tmp_path, "git@github.com:someone/a-book.git")
-    options = configure(extension, tmp_path)
-    assert options["repository_url"] == "https://github.com/someone/a-book"
+    options = configure(tmp_path)
+    assert options["repository_url"] == ADDRESS
     notebook = "book/paper/attention_layer.ipynb"
     assert launch(options) == {
         "Binder": f"https://mybinder.org/v2/gh/someone/a-book/main?urlpath=lab/tree/{notebook}",
@@ -108,14 +83,14 @@ def test_the_buttons_open_the_notebook_beside_the_page(extension, tmp_path):
     }
 
 
-def test_without_an_origin_there_are_no_buttons(extension, tmp_path):
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    options = configure(extension, tmp_path)
+def test_without_an_origin_there_are_no_buttons(tmp_path):
+    git(tmp_path, "init", "-q")
+    options = configure(tmp_path)
     assert options == {"launch_buttons": {}}
     assert launch(options) == {}
 
 
-def test_a_chapter_offers_its_notebook_and_another_page_none(extension):
+def test_a_chapter_offers_its_notebook_and_another_page_none():
     app, context = SimpleNamespace(srcdir=ROOT), {}
     extension.offer_notebook(app, "book/api", "page.html", context, None)
     assert context == {}
@@ -125,7 +100,7 @@ def test_a_chapter_offers_its_notebook_and_another_page_none(extension):
         assert context == {"ipynb_source": f"{page}.ipynb"}
 
 
-def test_the_notebooks_are_copied_to_where_the_menu_links_to(extension, tmp_path):
+def test_the_notebooks_are_copied_to_where_the_menu_links_to(tmp_path):
     chapter = "book/paper/attention_layer"
     app = SimpleNamespace(
         srcdir=ROOT,
@@ -141,32 +116,26 @@ def test_the_notebooks_are_copied_to_where_the_menu_links_to(extension, tmp_path
     assert copies[0].read_bytes() == (ROOT / f"{chapter}.ipynb").read_bytes()
 
 
+W = nodes.math("", "W")
+
+
 @pytest.mark.parametrize(
-    ("behind", "kept"), [(", and so on", ","), (").", ")."), (" on", ""), ("-axis", "")]
+    ("parts", "after"),
+    [
+        ([W, nodes.Text(", and so on")], ["W,", " and so on"]),
+        ([W, nodes.Text(").")], ["W).", ""]),
+        ([W, nodes.Text(" on")], ["W", " on"]),
+        ([W, nodes.Text("-axis")], ["W", "-axis"]),
+        ([W], ["W"]),
+        # each formula keeps its own full stop
+        ([nodes.strong("", "a"), nodes.Text("."), W, nodes.Text(".")], ["a", ".", "W.", ""]),
+    ],
 )
-def test_punctuation_stays_with_its_formula(extension, behind, kept):
+def test_punctuation_stays_with_its_formula(parts, after):
     document = new_document("page")
-    paragraph = nodes.paragraph("", "", nodes.math("", "W"), nodes.Text(behind))
+    paragraph = nodes.paragraph("", "", *(part.deepcopy() for part in parts))
     document += paragraph
     extension.KeepPunctuation(document).run()
-    (first, last) = paragraph.children
-    assert paragraph.astext() == "W" + behind
-    assert first.astext() == "W" + kept and last.astext() == behind.removeprefix(kept)
-    assert ("nobreak" in first["classes"]) == bool(kept)
-
-
-def test_a_page_with_a_bare_formula_at_its_end_is_left_alone(extension):
-    document = new_document("page")
-    document += nodes.paragraph("", "", nodes.math("", "W"))
-    extension.KeepPunctuation(document).run()
-    assert isinstance(document[0][0], nodes.math)
-
-
-def test_each_formula_keeps_its_own_full_stop(extension):
-    document = new_document("page")
-    paragraph = nodes.paragraph("", "", nodes.strong("", "a"), nodes.Text("."))
-    paragraph += [nodes.math("", "W"), nodes.Text(".")]
-    document += paragraph
-    extension.KeepPunctuation(document).run()
-    assert paragraph.astext() == "a.W."
-    assert [child.astext() for child in paragraph] == ["a", ".", "W.", ""]
+    assert [child.astext() for child in paragraph] == after
+    kept = [each.astext() for each in paragraph.findall(nodes.inline)]
+    assert kept == [text for text in after if text.startswith("W") and len(text) > 1]

@@ -6,6 +6,7 @@ import pytest
 from attnbias import (
     GD,
     NGD,
+    Dataset,
     experiments,
     fit_rate,
     make_bad_start,
@@ -81,7 +82,7 @@ def test_names_in_the_plane_keep_clear_of_one_another_and_inside(scale):
 
 def test_three_tokens_cut_the_plane_twice():
     X = [[[1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]]
-    data = type(make_separation_pair())(X, [1], [1.0, 0.0])
+    data = Dataset(X, [1], [1.0, 0.0])
     fig = plot_plane_trajectory(data, train(data, NGD(0.1), 10), np.zeros((2, 2)))
     (shade,) = (patch.get_path() for patch in fig.axes[0].patches)
     points = np.array([[1.0, 0.9], [1.0, -0.9], [1.0, 1.1], [1.0, -1.1], [-1.0, 0.0]])
@@ -115,12 +116,8 @@ def test_windows_are_those_of_fit_rate(pair):
     assert (exponent[-1], (low[-1], high[-1])) == (fit.exponent, fit.interval)
     wide = exponent_windows(pair, width=3)
     assert len(wide[0]) == len(middle) - 8
-
-
-def test_logarithms_give_the_exponent_of_their_size(pair):
-    """-log(1 - softmax) grows like t under NGD."""
-    exponent = exponent_windows(pair, "nonopt")[1]
-    assert exponent[-1] == pytest.approx(1.0, abs=1e-3)
+    # a logarithm gives the exponent of its size: -log(1 - softmax) grows like t under NGD
+    assert exponent_windows(pair, "nonopt")[1][-1] == pytest.approx(1.0, abs=1e-3)
 
 
 def test_exponents_are_drawn_beside_proved_ones(pair):
@@ -132,19 +129,12 @@ def test_exponents_are_drawn_beside_proved_ones(pair):
     assert [text.get_text() for text in axis.texts] == ["M2: -2"]
 
 
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"series": "speed"}, RangeError),
-        ({"width": 0}, RangeError),
-        ({"width": 6}, RangeError),
-        ({"series": "u_alignment"}, RangeError),
-        ({"width": "wide"}, DtypeError),
-    ],
-)
-def test_windows_that_hold_no_run_are_refused(pair, options, error):
-    with pytest.raises(error):
-        exponent_windows(pair, **options)
+def test_windows_that_hold_no_run_are_refused(pair):
+    for options in ({"series": "speed"}, {"series": "u_alignment"}, {"width": 0}, {"width": 6}):
+        with pytest.raises(RangeError):
+            exponent_windows(pair, **options)
+    with pytest.raises(DtypeError):
+        exponent_windows(pair, width="wide")
 
 
 def test_the_exponent_of_a_loss_that_falls_like_a_power_of_t_in_the_exponent():

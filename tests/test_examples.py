@@ -68,22 +68,16 @@ def test_rows_come_in_the_order_asked_for_and_twice_the_same():
     assert bool(examples.batch(rows)[0]["images"].any())
 
 
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
+def test_bad_moments_equal_pixels_and_foreign_sets_are_refused(tokenizer):
+    for change, error in (
         (dict(mean=[0.5]), ShapeError),
         (dict(std=[1.0, 1.0, 0.0]), RangeError),
         (dict(std=[1.0, 1.0, -1.0]), RangeError),
         (dict(mean=[0.5, 0.5, np.nan]), NonFiniteError),
         (dict(mean=[1, 1, 1]), DtypeError),
-    ],
-)
-def test_bad_moments_are_refused(change, error):
-    with pytest.raises(error, match=next(iter(change))):
-        ImageExamples(image_set(), **change)
-
-
-def test_equal_pixels_and_foreign_sets_are_refused(tokenizer):
+    ):
+        with pytest.raises(error, match=next(iter(change))):
+            ImageExamples(image_set(), **change)
     grey = ImageSet(np.full((3, 2, 2, 1), 7, np.uint8), np.zeros(3, np.int64), ("a",))
     with pytest.raises(RangeError, match="std"):
         ImageExamples(grey)
@@ -95,22 +89,13 @@ def test_equal_pixels_and_foreign_sets_are_refused(tokenizer):
         TextExamples(text_set(), "tiny")
 
 
-@pytest.mark.parametrize(
-    ("rows", "error"),
-    [
-        ([], DtypeError),
-        (np.empty(0, np.int64), RangeError),
-        ([5], RangeError),
-        ([-1], RangeError),
-        ([0.5], DtypeError),
-        ([True, False], DtypeError),
-        ([[0, 1]], DtypeError),
-    ],
-)
-def test_bad_rows_are_refused(rows, error, tokenizer):
+def test_bad_rows_are_refused(tokenizer):
+    wrong = [(rows, DtypeError) for rows in ([], [0.5], [True, False], [[0, 1]])]
+    wrong += [(rows, RangeError) for rows in (np.empty(0, np.int64), [5], [-1])]
     for examples in (ImageExamples(image_set(5)), TextExamples(text_set(), tokenizer)):
-        with pytest.raises(error, match="indices"):
-            examples.batch(rows)
+        for rows, error in wrong:
+            with pytest.raises(error, match="indices"):
+                examples.batch(rows)
 
 
 @pytest.mark.parametrize("pairs", [False, True])
@@ -118,11 +103,9 @@ def test_bad_rows_are_refused(rows, error, tokenizer):
 def test_texts_are_cut_and_padded_as_the_tokenizer_itself_does(tokenizer, pairs, max_length):
     examples = TextExamples(text_set(pairs), tokenizer, max_length)
     rows = [3, 0, 1, 2]
-    first = [FIRST[i] for i in rows]
-    second = [SECOND[i] for i in rows] if pairs else None
-    expected = tokenizer(
-        first, second, truncation="longest_first", max_length=max_length, padding=True
-    )
+    first, second = ([texts[i] for i in rows] for texts in (FIRST, SECOND))
+    cut = dict(truncation="longest_first", max_length=max_length, padding=True)
+    expected = tokenizer(first, second if pairs else None, **cut)
     inputs, labels = examples.batch(rows)
     assert set(inputs) == set(expected)
     for name, found in inputs.items():
@@ -144,15 +127,12 @@ def test_a_row_is_the_same_in_any_batch(tokenizer, rows):
             assert not tensor[place, length:].any()  # [PAD] is number 0
 
 
-def test_chunks_change_nothing(tokenizer, monkeypatch):
+def test_chunks_change_nothing_and_cut_rows_are_counted(tokenizer, monkeypatch):
     whole = TextExamples(text_set(), tokenizer)
     monkeypatch.setattr(TextExamples, "CHUNK", 2)
     parts = TextExamples(text_set(), tokenizer)
     np.testing.assert_array_equal(whole.ids, parts.ids)
     np.testing.assert_array_equal(whole.starts, parts.starts)
-
-
-def test_cut_rows_are_counted(tokenizer):
     assert TextExamples(text_set(False), tokenizer, 6).at_limit == 2
     assert TextExamples(text_set(False), tokenizer, 64).at_limit == 0
 

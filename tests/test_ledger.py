@@ -45,6 +45,10 @@ OPPOSITE = Check("well beyond the spread", 5.0, 4.0, ">=")
 CLOSE = Check("close", 1.9, 2.0)
 
 
+def rain(*checks):
+    return {"only_when": ("it rains", [*checks])}
+
+
 @pytest.mark.parametrize(
     ("checks", "options", "verdict"),
     [
@@ -53,16 +57,15 @@ CLOSE = Check("close", 1.9, 2.0)
         ([GOOD], {"sharper": [BAD]}, "holds"),
         ([GOOD, BAD], {"sharper": [GOOD]}, "undecided"),
         # a restriction counts only where the claim fails
-        ([BAD], {"only_when": ("it rains", [GOOD])}, "holds only when it rains"),
-        ([GOOD], {"only_when": ("it rains", [GOOD])}, "holds"),
-        ([BAD], {"only_when": ("it rains", [BAD])}, "undecided"),
-        ([BAD], {"only_when": ("it rains", [])}, "undecided"),
+        ([BAD], rain(GOOD), "holds only when it rains"),
+        ([GOOD], rain(GOOD), "holds"),
+        ([BAD], rain(BAD), "undecided"),
+        ([BAD], rain(), "undecided"),
         # only what stands against a claim contradicts it
         ([BAD], {"against": [OPPOSITE]}, "contradicted"),
         ([BAD], {"against": [OPPOSITE, BAD]}, "undecided"),
         ([GOOD], {"against": [OPPOSITE]}, "holds"),
-        ([BAD], {"only_when": ("it rains", [GOOD]), "against": [OPPOSITE]},
-         "holds only when it rains"),
+        ([BAD], rain(GOOD) | {"against": [OPPOSITE]}, "holds only when it rains"),
         # a silent check counts against a claim, and a bound that says nothing is no evidence
         ([SILENT], {}, "undecided"),
         ([], {}, "undecided"),
@@ -115,15 +118,12 @@ def made_up(find=lambda e: judge([GOOD]), refutation=None, **options) -> Claim:
     return section("a")(refuted("no", **refutation)(key) if refutation else key)
 
 
-def test_a_function_gives_its_claim_key_and_text():
+def test_a_function_gives_its_claim_and_one_that_nothing_refutes_is_an_identity():
     claim = made_up(refutation={"train": abs}, source="ours")
     assert (claim.key, claim.text, claim.ours) == ("key", "A | claim, on two lines.", True)
     assert claim.refuted_by == (Refutation("no", {"train": abs}),)
-
-
-def test_a_claim_that_nothing_refutes_is_said_to_be_an_identity():
+    assert claim.judge(None).verdict == "holds"
     assert made_up().judge(None).verdict == "true by construction"
-    assert made_up(refutation={"train": abs}).judge(None).verdict == "holds"
 
 
 def test_the_ledger_finds_every_module_of_claims():
@@ -166,17 +166,13 @@ def test_keys_are_unique_and_every_claim_says_where():
         assert claim.provenance in "abcd"
 
 
-def code_of_chapters() -> dict[str, str]:
-    """The code cells of each chapter, by the chapter's label."""
-    found = {}
-    for page in notebook_sources():
-        text = page.read_text()
-        cells = re.findall(r"^```\{code-cell\}.*?^```", text, re.M | re.S)
-        found[re.search(r"^\((chap-.+)\)=", text, re.M)[1]] = "\n".join(cells)
-    return found
-
-
-CODE = code_of_chapters()
+PAGES = [page.read_text(encoding="utf8") for page in notebook_sources()]
+CODE = {  # the code cells of each chapter, by the chapter's label
+    re.search(r"^\((chap-.+)\)=", text, re.M)[1]: "\n".join(
+        re.findall(r"^```\{code-cell\}.*?^```", text, re.M | re.S)
+    )
+    for text in PAGES
+}
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.key)
@@ -213,12 +209,15 @@ def test_the_paper_and_the_book_are_two_lists_with_two_counts():
         assert len({claim.ours for claim in claims}) == 1
 
 
-def test_page_and_data_are_written_together(tmp_path):
+def test_page_and_data_are_written_together_into_a_folder_that_is_there(tmp_path, capsys):
     sections = judged()
     write(tmp_path, sections, {"date": "today"})
     stored = json.loads((tmp_path / "results" / "ledger.json").read_text())
     assert stored["sections"] == sections
     assert (tmp_path / "ledger.md").read_text() == render(sections, stored["made"])
+    with pytest.raises(SystemExit):
+        main(["--write", str(tmp_path / "none")])
+    assert "a folder was expected" in capsys.readouterr().err
 
 
 def test_answers_rest_on_every_claim_beyond_the_paper_once():
@@ -244,12 +243,6 @@ def test_answers_stand_by_strength_with_their_verdicts():
         render_answers((strong,), {})
 
 
-def test_the_command_refuses_a_missing_folder(tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        main(["--write", str(tmp_path / "none")])
-    assert "a folder was expected" in capsys.readouterr().err
-
-
 def test_the_library_knows_no_chapter_and_no_role_of_the_book():
     """The ledger and the pages are the book's; what is in the wheel reads the same without them."""
     library = BOOK.parent / "attnbias"
@@ -259,14 +252,12 @@ def test_the_library_knows_no_chapter_and_no_role_of_the_book():
     assert [p for p in library.rglob("*.py") if pattern.search(p.read_text(encoding="utf8"))] == []
 
 
-@pytest.fixture(scope="module")
-def evidence():
-    return Evidence()
+EVIDENCE = Evidence()
 
 
 @pytest.fixture(scope="module")
-def found(evidence):
-    return find_all(SECTIONS, evidence)
+def found():
+    return find_all(SECTIONS, EVIDENCE)
 
 
 REFUTATIONS = [(claim, each) for claim in CLAIMS for each in claim.refuted_by]
@@ -275,11 +266,10 @@ REFUTATIONS = [(claim, each) for claim in CLAIMS for each in claim.refuted_by]
 @pytest.mark.parametrize(
     ("claim", "refutation"), REFUTATIONS, ids=[f"{c.key}: {r.words}" for c, r in REFUTATIONS]
 )
-def test_a_tampered_run_changes_the_verdict(claim, refutation, evidence):
+def test_a_tampered_run_changes_the_verdict(claim, refutation):
     """A check that applies fails; silence is no refutation."""
-    found = refute(claim, evidence, refutation)
-    assert found.failing
-    assert not found.verdict.startswith(POSITIVE)
+    found = refute(claim, EVIDENCE, refutation)
+    assert found.failing and not found.verdict.startswith(POSITIVE)
 
 
 def test_a_positive_verdict_is_one_that_something_refutes(found):
@@ -300,7 +290,5 @@ def test_the_page_in_the_book_is_the_data():
     stored = json.loads((BOOK / "results" / "ledger.json").read_text())
     assert (BOOK / "ledger.md").read_text() == render(stored["sections"], stored["made"])
     assert (BOOK / "answers.md").read_text() == render_answers(ANSWERS, stored["sections"])
-    texts = [
-        (entry["key"], entry["text"]) for rows in stored["sections"].values() for entry in rows
-    ]
-    assert texts == [(claim.key, claim.text) for claim in CLAIMS]
+    entries = [entry for rows in stored["sections"].values() for entry in rows]
+    assert [(e["key"], e["text"]) for e in entries] == [(c.key, c.text) for c in CLAIMS]

@@ -26,10 +26,8 @@ def test_no_two_instances_are_alike():
     assert {made.data.n for made in found} == {1, 2, 3, 4, 5, 6}
     assert {made.data.T for made in found} >= {2, 3, 4, 5}
     assert any((made.data.lengths < made.data.T).any() for made in found)
-
-
-def test_some_starts_violate_constraints_and_some_point_outside_the_rows():
-    starts = [made.svm.rows.gaps(made.W0) for made in instances()]
+    # some starts violate constraints, and some point outside the rows
+    starts = [made.svm.rows.gaps(made.W0) for made in found]
     assert sum(bool((gaps < 0).all()) for gaps in starts) >= 3
     assert sum(bool((gaps > 0.9).all()) for gaps in starts) >= 3
 
@@ -37,10 +35,8 @@ def test_some_starts_violate_constraints_and_some_point_outside_the_rows():
 def test_lemma7_needs_an_epsilon_from_uneven_starts():
     made = edge_instance(2)
     W0 = uneven_start(made, 10.0)
-    run = TraceView(
-        made.data, train(made.data, NGD(0.1), 0, W0=W0, svm=made.svm, record=[0]), made.svm
-    )
-    assert needed_eps(GapView(run))[0] > 1e-3
+    start = train(made.data, NGD(0.1), 0, W0=W0, svm=made.svm, record=[0])
+    assert needed_eps(GapView(TraceView(made.data, start, made.svm)))[0] > 1e-3
 
 
 def test_the_slack_pair_fills_the_sets_of_lemma7():

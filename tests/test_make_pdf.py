@@ -7,13 +7,8 @@ import sys
 
 import pytest
 from pypdf import PdfReader, PdfWriter
-from pypdf.generic import (
-    ArrayObject,
-    DictionaryObject,
-    FloatObject,
-    NameObject,
-    TextStringObject,
-)
+from pypdf.annotations import Link
+from pypdf.generic import ArrayObject, FloatObject, NameObject, TextStringObject
 
 from attnbias.errors import MissingFileError
 from tools import browser, make_pdf
@@ -23,15 +18,13 @@ from tools.chapters import toc_files, toc_parts
 WORDS = {"title": "A book", "author": "Us", "version": "1", "commit": "Commit abc"}
 
 
-def link(**target):
-    box = ArrayObject([FloatObject(value) for value in (0, 0, 10, 10)])
-    entries = {"/Type": NameObject("/Annot"), "/Subtype": NameObject("/Link"), "/Rect": box}
-    return DictionaryObject({NameObject(key): value for key, value in (entries | target).items()})
-
-
-def to_address(address):
-    action = {"/S": NameObject("/URI"), "/URI": TextStringObject(address)}
-    return {"/A": DictionaryObject({NameObject(key): value for key, value in action.items()})}
+def link(address, place=""):
+    """A link to an address, or to a named place of its own page."""
+    found = Link(rect=(0, 0, 10, 10), url=address)
+    if place:
+        del found["/A"]
+        found[NameObject("/Dest")] = NameObject(place)
+    return found
 
 
 def printed(file, sheets=1, anchors=(), links=(), headings=((1, "Title", "title"),)):
@@ -50,20 +43,6 @@ def printed(file, sheets=1, anchors=(), links=(), headings=((1, "Title", "title"
     return Printed(file, PdfReader(file_of_bytes), list(headings), [])
 
 
-def written(writer):
-    copy = io.BytesIO()
-    writer.write(copy)
-    return PdfReader(copy)
-
-
-def links_of(page):
-    return [reference.get_object() for reference in page.get("/Annots", [])]
-
-
-def test_the_parts_hold_every_page_once_in_reading_order():
-    assert [name for _, names in toc_parts() for name in names] == toc_files()
-
-
 def test_parts_of_a_small_contents(tmp_path):
     toc = tmp_path / "_toc.yml"
     toc.write_text(
@@ -71,6 +50,7 @@ def test_parts_of_a_small_contents(tmp_path):
         "  - file: c\n    sections:\n    - file: d\n  - file: b\n"
     )
     assert toc_parts(toc) == [("", ["a"]), ("One", ["c", "d", "b"])]
+    assert toc_files(toc) == ["a", "c", "d", "b"]
 
 
 def test_headings_are_bare_text_with_their_anchors():
@@ -99,16 +79,23 @@ def test_an_unbuilt_book_is_refused(tmp_path, capsys):
     assert not (tmp_path / "book.pdf").exists()
 
 
-def test_a_machine_without_a_browser_is_told_what_to_install(monkeypatch, tmp_path):
+@pytest.fixture
+def program(tmp_path):
+    """A program that is no browser."""
+    path = tmp_path / "chromium"
+    path.write_text("#!/bin/sh\nexit 3\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_machine_without_a_browser_is_told_what_to_install(monkeypatch, tmp_path, program):
     monkeypatch.delenv("CHROME", raising=False)
     monkeypatch.setattr(browser, "ON_MACOS", ())
     monkeypatch.setattr(browser, "FETCHED", tmp_path / "none")
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PATH", "")
     with pytest.raises(MissingFileError, match="apt-get install chromium"):
         browser.find_browser()
-    program = tmp_path / "chromium"
-    program.write_text("#!/bin/sh\nexit 3\n")
-    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
     assert browser.find_browser() == str(program)
     monkeypatch.setenv("CHROME", str(tmp_path / "none"))
     with pytest.raises(MissingFileError, match="CHROME"):
@@ -116,7 +103,7 @@ def test_a_machine_without_a_browser_is_told_what_to_install(monkeypatch, tmp_pa
 
 
 @pytest.mark.slow
-def test_nothing_is_fetched_where_there_is_a_browser_or_one_was_named(tmp_path):
+def test_nothing_is_fetched_where_there_is_a_browser_or_one_was_named(tmp_path, program):
     def fetch(chrome):
         command = ["bash", "tools/get_browser.sh", sys.prefix]
         words = {**os.environ, "CHROME": str(chrome)}
@@ -124,25 +111,16 @@ def test_nothing_is_fetched_where_there_is_a_browser_or_one_was_named(tmp_path):
             command, cwd=make_pdf.ROOT, env=words, capture_output=True, text=True, check=False
         )
 
-    program = tmp_path / "chromium"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
     assert fetch(program).returncode == 0
     refused = fetch(tmp_path / "none")
     assert refused.returncode == 1
     assert refused.stderr.startswith("CHROME: expected a browser's program")
 
 
-def test_a_browser_that_does_not_start_is_named(tmp_path):
-    program = tmp_path / "chromium"
-    program.write_text("#!/bin/sh\nexit 3\n")
-    program.chmod(0o755)
+def test_a_browser_that_does_not_start_or_is_too_old_is_named(program):
     named = pytest.raises(browser.BrowserError, match="chromium: expected")
     with named, browser.open_browser(str(program)):
         pass
-
-
-def test_a_browser_without_page_numbers_is_refused():
     browser.refuse_old("chrome", "131.0.1")
     with pytest.raises(browser.BrowserError, match="131 or newer; got 130.0.1"):
         browser.refuse_old("chrome", "130.0.1")
@@ -154,11 +132,11 @@ def three(tmp_path):
     cover, one, two = (tmp_path / name for name in ("cover.html", "one.html", "two.html"))
     headings = [(1, "Two", "two"), (2, "A lemma", "lemma 2")]
     links = [
-        link(**to_address(two.as_uri())),
-        link(**to_address(two.as_uri() + "#lemma%202")),
-        link(**{"/Dest": NameObject("/here")}),
-        link(**to_address("https://example.org/")),
-        link(**to_address((tmp_path / "lost.html").as_uri())),
+        link(two.as_uri()),
+        link(two.as_uri() + "#lemma%202"),
+        link("", "/here"),
+        link("https://example.org/"),
+        link((tmp_path / "lost.html").as_uri()),
     ]
     return [
         printed(cover),
@@ -167,14 +145,21 @@ def three(tmp_path):
     ]
 
 
+@pytest.fixture
+def book(three):
+    """The three, bound, as a reader opens them."""
+    copy = io.BytesIO()
+    bind([("", three[:1]), ("Part", three[1:])], WORDS).write(copy)
+    return PdfReader(copy)
+
+
 def test_pages_are_numbered_on(three):
     assert first_pages(three) == [1, 2, 4]
     assert places(three)[three[2].file, "lemma 2"] == (5, 500.0)
 
 
-def test_links_lead_into_the_book(three):
-    book = written(bind([("", three[:1]), ("Part", three[1:])], WORDS))
-    found = links_of(book.pages[1])
+def test_links_lead_into_the_book(book):
+    found = [reference.get_object() for reference in book.pages[1]["/Annots"]]
     numbers = {page.indirect_reference.idnum: k for k, page in enumerate(book.pages)}
     targets = [one["/Dest"] for one in found if "/Dest" in one]
     assert [numbers[target[0].idnum] for target in targets[:3]] == [3, 5, 2]
@@ -190,8 +175,7 @@ def test_a_link_that_leads_nowhere_is_named(three):
     assert mend_links(writer, three) == ["one.html: lost.html#"]
 
 
-def test_bookmarks_and_page_labels(three):
-    book = written(bind([("", three[:1]), ("Part", three[1:])], WORDS))
+def test_bookmarks_and_page_labels(book):
     cover, part, chapters = book.outline
     assert (cover.title, part.title) == ("Title", "Part")
     assert [one.title for one in chapters if not isinstance(one, list)] == ["Title", "Two"]

@@ -17,16 +17,9 @@ from packaging.requirements import Requirement
 from tools.chapters import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
-HEAVY = (
-    "matplotlib",
-    "cvxpy",
-    "pandas",
-    "transformers",
-    "datasets",
-    "pyarrow",
-    "IPython",
-    "mpmath",
-)
+HEAVY = ("matplotlib", "cvxpy", "pandas", "transformers", "datasets", "pyarrow", "IPython",
+         "mpmath")  # fmt: skip
+FOREIGN = ("book", "scripts", "tests", "tools", "_build")
 
 
 def clean_copy(target: Path, root: Path = ROOT) -> Path:
@@ -70,22 +63,16 @@ def library_files(root: Path = ROOT) -> set[str]:
 def file_faults(found: list[str], wanted: set[str], wheel: bool) -> list[str]:
     """Files of the library that are not there, and files that have no business in a package."""
     faults = [f"missing: {name}" for name in sorted(wanted - set(found))]
-    foreign = [
-        name
-        for name in found
-        if name.split("/")[0] in ("book", "scripts", "tests", "tools", "_build")
-    ]
+    foreign = {name for name in found if name.split("/")[0] in FOREIGN}
     if wheel:
-        own = [name for name in found if name.split("/")[0].endswith(".dist-info")]
-        foreign += [name for name in found if name not in wanted and name not in own]
-    return faults + [f"foreign: {name}" for name in sorted(set(foreign))]
+        foreign |= {name for name in set(found) - wanted if ".dist-info/" not in name}
+    return faults + [f"foreign: {name}" for name in sorted(foreign)]
 
 
-def metadata(wheel: Path) -> Message:
-    """The METADATA of a wheel."""
-    archive = zipfile.ZipFile(wheel)
-    (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
-    return email.message_from_bytes(archive.read(name))
+def read_in(wheel: Path, file: str) -> bytes:
+    """A file about the wheel, which lies in its .dist-info."""
+    (name,) = [name for name in names(wheel) if name.endswith(f".dist-info/{file}")]
+    return zipfile.ZipFile(wheel).read(name)
 
 
 def metadata_faults(found: Message, project: dict) -> list[str]:
@@ -106,33 +93,23 @@ def wheel(tmp_path_factory):
     return build("wheel", tmp_path_factory.mktemp("wheel"))
 
 
-@pytest.fixture(scope="module")
-def sdist(tmp_path_factory):
-    return build("sdist", tmp_path_factory.mktemp("sdist"))
-
-
 def test_the_wheel_holds_the_library_and_nothing_else(wheel):
     found = names(wheel)
     assert file_faults(found, library_files(), wheel=True) == []
     assert {"attnbias/py.typed", "attnbias/data/files/mnist01.npz"} <= set(found)
 
 
-def test_the_sdist_holds_the_library_without_tests_and_book(sdist):
-    found = names(sdist)
+def test_the_sdist_holds_the_library_without_tests_and_book(tmp_path):
+    found = names(build("sdist", tmp_path))
     assert file_faults(found, library_files(), wheel=False) == []
     assert {"pyproject.toml", "README.md", "LICENSE"} <= set(found)
 
 
-def test_the_wheel_asks_for_what_the_library_needs(wheel):
-    found = metadata(wheel)
+def test_the_wheel_asks_for_what_the_library_needs_and_installs_the_command(wheel):
+    found = email.message_from_bytes(read_in(wheel, "METADATA"))
     assert metadata_faults(found, PROJECT) == []
     assert set(found.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
-
-
-def test_the_command_is_installed(wheel):
-    archive = zipfile.ZipFile(wheel)
-    (name,) = [name for name in archive.namelist() if name.endswith("entry_points.txt")]
-    assert b"attnbias = attnbias.cli:main" in archive.read(name)
+    assert b"attnbias = attnbias.cli:main" in read_in(wheel, "entry_points.txt")
 
 
 def test_missing_and_foreign_files_are_noticed():
@@ -163,9 +140,8 @@ def test_other_metadata_are_noticed(field, value):
 def run_without(modules, code):
     """Run code in a Python in which none of the modules can be imported."""
     block = f"import sys; sys.modules.update(dict.fromkeys({modules!r})); "
-    return subprocess.run(
-        [sys.executable, "-c", block + code], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", block + code]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow

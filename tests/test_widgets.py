@@ -51,7 +51,7 @@ def solve(token):
 SOLVED = [solve([x, y]) for x in PLACES for y in PLACES]
 DATA = make_example1(n=2, T=2, d=6)
 BAD, _ = make_bad_start()
-SVM = solve_w_svm(BAD)
+SVM, ONE = solve_w_svm(BAD), solve_w_svm(Dataset(DATA.X[:1], DATA.y[:1], DATA.u))
 STEP = np.unique(np.geomspace(10, 10**4, 150).round())
 
 
@@ -155,7 +155,7 @@ def texts_of(markup):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_stands_alone_and_is_accessible(kind):
+def test_stands_alone_is_accessible_and_shows_its_first_picture_without_the_script(kind):
     markup = KINDS[kind]()
     page, data = Tags(markup), data_of(markup)
     assert page.open == []
@@ -169,13 +169,7 @@ def test_stands_alone_and_is_accessible(kind):
     assert markup.index("<label>") < markup.index("<input") < markup.index("</label>")
     assert len(markup) < (100_000 if len(data["controls"]) > 1 else 60_000)
     assert markup == KINDS[kind]()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_first_picture_is_drawn_without_the_script(kind):
-    markup = KINDS[kind]()
-    data = data_of(markup)
-    drawn = [a for _, a in Tags(markup).tags if "data-set" in a]
+    drawn = [a for _, a in page.tags if "data-set" in a]
     assert len(drawn) == len(data["slots"])
     for attributes, slot in zip(drawn, data["slots"], strict=True):
         assert attributes[attributes["data-set"]] == slot["values"][place(slot["on"], data)]
@@ -269,10 +263,8 @@ def test_paths_end_at_their_angle():
 
 def test_joint_or_separate_shows_both_norms():
     runs = joint()
-    data = data_of(slider_normalisation(runs, label="x"))
-    last = len(data["controls"][1]) - 1
+    text = texts_of(slider_normalisation(runs, label="x"))[-1]
     run = [runs[way][0.2] for way in runs]
-    text = data["text"]["values"][1 * (last + 1) + last]
     assert f"step 100: |W| is {run[0].W_norm[-1]:.2f} and {run[1].W_norm[-1]:.2f}" in text
 
 
@@ -285,14 +277,9 @@ def test_ticks():
     assert "10⁻⁴" in panel.frame("x", "y", [1, 100], [1e-4])
 
 
-def other_sizes():
-    runs = paths()
-    runs["GD"].pop(0.1)
-    return runs
-
-
-def other_records():
-    return {"GD": paths()["GD"], "NGD": paths(record=(0, 1, 10, 50))["NGD"]}
+def other_runs(**options):
+    """Runs of NGD that do not go with those of GD."""
+    return {"GD": paths()["GD"], "NGD": paths(**options)["NGD"]}
 
 
 @pytest.mark.parametrize(
@@ -300,8 +287,8 @@ def other_records():
     [
         (lambda: slider_paths([1], label="x"), DtypeError),
         (lambda: slider_paths({"GD": {1.0: 3}}, label="x"), DtypeError),
-        (lambda: slider_paths(other_sizes(), label="x"), RangeError),
-        (lambda: slider_paths(other_records(), label="x"), RangeError),
+        (lambda: slider_paths(other_runs(sizes=(1.0,)), label="x"), RangeError),
+        (lambda: slider_paths(other_runs(record=(0, 1, 10, 50)), label="x"), RangeError),
         (lambda: slider_paths(paths(record=(1, 10, 100)), label="x"), RangeError),
         (lambda: slider_paths(paths(rules=(GD,)), label="x"), RangeError),
         (lambda: slider_window(STEP[:9], STEP[:9] ** -1.0, label="x"), RangeError),
@@ -310,8 +297,7 @@ def other_records():
         (lambda: slider_normalisation(joint(("separate",)), label="x"), RangeError),
         (lambda: slider_normalisation(paths(), label="x"), RangeError),
         (lambda: slider_start(SVM, paths(), label="x"), RangeError),
-        (lambda: slider_start(solve_w_svm(DATA.__class__(DATA.X[:1], DATA.y[:1], DATA.u)),
-                                      starts(), label="x"), RangeError),
+        (lambda: slider_start(ONE, starts(), label="x"), RangeError),
         (lambda: slider_start("svm", starts(), label="x"), DtypeError),
         (lambda: row_plane(SVM, -1.0, 0), RangeError),
         (lambda: row_plane(SVM, 1.0, "east"), DtypeError),
@@ -355,12 +341,12 @@ def test_without_scripts_the_last_frame_stands():
         assert control["value"] == control["max"]
 
 
-@pytest.mark.parametrize("tokens", [1, 3, 6, 12])
-def test_labels_of_the_attention_slider_keep_their_size(tokens):
-    maps = np.full((2, 5, tokens), 1 / tokens)
-    (drawing,) = Tags(slider_attention([0, 1], maps, label="Map")).named("svg")
-    width = float(drawing["viewbox"].split()[2])
-    assert 400 <= width <= 800  # stretched to 640 pixels by the page, 13 units become 10 to 21
+def test_labels_of_the_attention_slider_keep_their_size():
+    for tokens in (1, 3, 6, 12):
+        maps = np.full((2, 5, tokens), 1 / tokens)
+        (drawing,) = Tags(slider_attention([0, 1], maps, label="Map")).named("svg")
+        width = float(drawing["viewbox"].split()[2])
+        assert 400 <= width <= 800  # stretched to 640 pixels by the page, 13 units become 10 to 21
 
 
 def test_the_attention_slider_holds_every_map():
@@ -372,12 +358,9 @@ def test_the_attention_slider_holds_every_map():
     assert f"1 - cosine {shots().W_alignment_error[-1]:.2g}" in texts[-1]
 
 
-def test_ids_can_be_chosen():
+def test_ids_can_be_chosen_and_captions_cannot_leave_the_script():
     assert 'id="slider-along-the-run"' in frames("Along the run")
     assert 'id="mine"' in frames(name="mine")
-
-
-def test_captions_cannot_leave_the_script():
     markup = frames(captions=["</script><b>", "b", "c", "<i>"])
     assert markup.count("</script>") == 1
     assert "<i>" not in markup

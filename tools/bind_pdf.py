@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
@@ -30,11 +31,7 @@ class Printed:
 
 def first_pages(pages: list[Printed], start: int = 1) -> list[int]:
     """The number of each printed page's first sheet."""
-    numbers = []
-    for page in pages:
-        numbers.append(start)
-        start += len(page.reader.pages)
-    return numbers
+    return list(accumulate((len(page.reader.pages) for page in pages), initial=start))[:-1]
 
 
 def places(pages: list[Printed]) -> dict[tuple[Path, str], Place]:
@@ -110,9 +107,8 @@ def bind(parts: list[tuple[str, list[Printed]]], words: dict[str, str]) -> PdfWr
     """The bound book; the first printed page is its title and contents, numbered in Roman."""
     pages = [page for _, group in parts for page in group]
     writer = PdfWriter()
-    for page in pages:
-        for sheet in page.reader.pages:
-            writer.add_page(sheet)
+    for sheet in (sheet for page in pages for sheet in page.reader.pages):
+        writer.add_page(sheet)
     mend_links(writer, pages)
     add_bookmarks(writer, parts)
     front = len(pages[0].reader.pages)

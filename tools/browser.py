@@ -7,15 +7,12 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from attnbias.errors import AttnBiasError, MissingFileError  # noqa: E402
+from attnbias.errors import AttnBiasError, MissingFileError
+from tools.files import ROOT
 
 NAMES = (
     "chromium",

@@ -7,7 +7,6 @@ A failed build forgets what it has read, so that the next one warns again instea
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -18,30 +17,17 @@ import yaml
 from jupyter_cache import get_cache
 from jupyter_cache.executors import load_executor
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from tools.chapters import notebook_sources  # noqa: E402
-from tools.figures_by_page import follow_pages  # noqa: E402
-from tools.finish_pages import finish_pages  # noqa: E402
-from tools.first_cell import version  # noqa: E402
-from tools.origin import github_address, launch_ref  # noqa: E402
-from tools.set_formulas import set_formulas  # noqa: E402
+from tools.chapters import notebook_sources
+from tools.figures_by_page import follow_pages
+from tools.files import ROOT, digest
+from tools.finish_pages import finish_pages
+from tools.first_cell import version
+from tools.origin import github_address, launch_ref
+from tools.set_formulas import set_formulas
 
 BUILD = ROOT / "_build"
 EXECUTED = [BUILD / ".jupyter_cache", BUILD / "jupyter_execute"]
 READ = [BUILD / ".doctrees", BUILD / "html"]
-
-
-def digest(*patterns: str) -> str:
-    """One hash over the names and contents of the files that match, and over the Python in use."""
-    total = hashlib.sha256(sys.version.encode())
-    files = {path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file()}
-    for path in sorted(files):
-        if "__pycache__" not in path.parts:
-            name = path.relative_to(ROOT).as_posix()
-            total.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return total.hexdigest()
 
 
 def drop(folders: list[Path]) -> None:

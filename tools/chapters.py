@@ -6,33 +6,26 @@ from pathlib import Path
 
 import yaml
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.files import ROOT
+
 TOC = ROOT / "_toc.yml"
 
 
-def _pages(node) -> list[str]:
-    """The files that a part of the table of contents names, in reading order."""
-    if isinstance(node, list):
-        return [page for item in node for page in _pages(item)]
-    own = [node[key] for key in ("root", "file") if key in node]
-    return own + [
-        page for key in ("parts", "chapters", "sections") for page in _pages(node.get(key, []))
-    ]
-
-
-def toc_files(toc: Path = TOC) -> list[str]:
-    """Every page in the table of contents, in reading order, without a suffix."""
-    return _pages(yaml.safe_load(toc.read_text(encoding="utf8")))
+def _pages(nodes: list[dict]) -> list[str]:
+    """The files that entries of the table of contents name, in reading order."""
+    return [page for node in nodes for page in (node["file"], *_pages(node.get("sections", [])))]
 
 
 def toc_parts(toc: Path = TOC) -> list[tuple[str, list[str]]]:
     """Captions of the book's parts with their pages; the root is a part without a caption."""
     contents = yaml.safe_load(toc.read_text(encoding="utf8"))
-    parts = [(part.get("caption", ""), part["chapters"]) for part in contents.get("parts", [])]
-    if "chapters" in contents:
-        parts.append(("", contents["chapters"]))
-    named = [(caption, _pages(pages)) for caption, pages in parts]
-    return [("", [contents["root"]]), *named]
+    parts = [(part["caption"], _pages(part["chapters"])) for part in contents["parts"]]
+    return [("", [contents["root"]]), *parts]
+
+
+def toc_files(toc: Path = TOC) -> list[str]:
+    """Every page in the table of contents, in reading order, without a suffix."""
+    return [page for _, pages in toc_parts(toc) for page in pages]
 
 
 def is_notebook(source: Path) -> bool:

@@ -9,16 +9,13 @@ width and height on the page, so that the text below it stands still while it lo
 from __future__ import annotations
 
 import re
-import sys
+from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from book.widgets.night import NIGHT as COLOURS_BY_NIGHT
+from book.widgets.night import by_page, night_variables
+from tools.files import SITE, pages_of, rewrite
 
-from book.widgets.night import NIGHT as COLOURS_BY_NIGHT  # noqa: E402
-from book.widgets.night import by_page, night_variables  # noqa: E402
-
-SITE = ROOT / "_build" / "html"
 STYLE = '<style type="text/css">'
 # matplotlib does not say black where it fills: it is what SVG takes.
 NIGHT = (
@@ -51,12 +48,8 @@ def sized(page: str, sizes: dict[str, tuple[int, int]]) -> str:
 def follow_pages(site: Path = SITE) -> None:
     sizes = {}
     for path in (site / "_images").glob("*.svg"):
-        svg = path.read_text(encoding="utf8")
-        if found := SIZE.search(svg):
+        if found := SIZE.search(path.read_text(encoding="utf8")):
             sizes[path.name] = tuple(round(float(each) * PIXELS) for each in found.groups())
-        if (better := themed(svg)) != svg:
-            path.write_text(better, encoding="utf8")
-    for path in site.rglob("*.html"):
-        page = path.read_text(encoding="utf8")
-        if (better := sized(page, sizes)) != page:
-            path.write_text(better, encoding="utf8")
+        rewrite(path, themed)
+    for path in pages_of(site):
+        rewrite(path, partial(sized, sizes=sizes))

@@ -20,8 +20,8 @@ from pathlib import Path
 from fontTools import subset
 
 from attnbias.errors import AttnBiasError
+from tools.files import SITE, pages_of
 
-SITE = Path(__file__).resolve().parent.parent / "_build" / "html"
 SHEET = "book.css"
 PRELOAD = r'[ \t]*<link rel="preload"[^>]*>\n?'
 # Pattern, what stands for it, and why; none of them finds itself again in what it wrote.
@@ -195,9 +195,7 @@ def finish_pages(site: Path = SITE) -> None:
     """
     static = site / "_static"
     drop_measuring(site / THEME)
-    pages = {
-        p: p.read_text(encoding="utf8") for p in site.rglob("*.html") if static not in p.parents
-    }
+    pages = {path: path.read_text(encoding="utf8") for path in pages_of(site)}
     pages = {path: page for path, page in pages.items() if LINK.search(page)}
     fresh = [path for path, page in pages.items() if len(LINK.findall(page)) > 1]
     counts: Counter = Counter()

@@ -8,8 +8,8 @@ venv=$1
 package=@sparticuz/chromium@153.0.0
 folder=$PWD/_build/browser
 
-if "$venv/bin/python" tools/browser.py >/dev/null 2>&1; then exit 0; fi
-if [ -n "${CHROME:-}" ] || [ "$(uname -s)" != Linux ]; then exec "$venv/bin/python" tools/browser.py; fi
+if [ -n "${CHROME:-}" ] || [ "$(uname -s)" != Linux ]; then exec "$venv/bin/python" -m tools.browser >/dev/null; fi
+if "$venv/bin/python" -m tools.browser >/dev/null 2>&1; then exit 0; fi
 
 node=()
 if ! command -v npm >/dev/null || ! command -v node >/dev/null; then

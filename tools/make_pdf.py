@@ -14,7 +14,6 @@ import json
 import re
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,17 +21,15 @@ from pathlib import Path
 import matplotlib
 import yaml
 from playwright.sync_api import Page
+from pypdf import PdfReader
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from pypdf import PdfReader  # noqa: E402
-
-from attnbias.errors import AttnBiasError, MissingFileError  # noqa: E402
-from tools.bind_pdf import Printed, bind, first_pages  # noqa: E402
-from tools.browser import PATIENCE, open_browser  # noqa: E402
-from tools.chapters import toc_parts  # noqa: E402
-from tools.origin import ask_git  # noqa: E402
+from attnbias.errors import AttnBiasError, MissingFileError
+from tools.bind_pdf import Printed, bind, first_pages
+from tools.browser import PATIENCE, open_browser
+from tools.chapters import toc_parts
+from tools.files import ROOT, SITE
+from tools.first_cell import version
+from tools.origin import ask_git
 
 WIDTH = 635  # of the text in CSS pixels: 210 mm less two margins of 21 mm
 FONTS = Path(matplotlib.get_data_path(), "fonts", "ttf")  # letters that come with matplotlib
@@ -102,10 +99,8 @@ def built_pages(site: Path, parts: list[tuple[str, list[str]]]) -> list[tuple[st
 def edition(root: Path = ROOT) -> dict[str, str]:
     """What the title page says: title, author, version, commit and its date."""
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf8"))
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf8"))["project"]
     words = {"subtitle": "An executable book", "commit": "not from a git clone"}
-    words |= {"title": config["title"], "author": config["author"], "version": project["version"]}
-
+    words |= {"title": config["title"], "author": config["author"], "version": version(root)}
     if commit := ask_git(root, "log", "-1", "--date=format:%-d %B %Y", "--format=%h, %cd"):
         changed = ask_git(root, "status", "--porcelain", "--untracked-files=no")
         words["commit"] = f"Commit {commit}{', with changes' if changed else ''}"
@@ -188,7 +183,7 @@ def print_book(pages: list[tuple[str, list[Path]]], folder: Path) -> list:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--site", type=Path, default=ROOT / "_build/html")
+    parser.add_argument("--site", type=Path, default=SITE)
     parser.add_argument("--out", type=Path, default=ROOT / "_build/attnbias.pdf")
     chosen = parser.parse_args(arguments)
     try:

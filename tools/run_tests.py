@@ -17,10 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from tools.chapters import ROOT  # noqa: E402
-from tools.shake import FACTORS, SECOND, environment  # noqa: E402
+from tools.files import ROOT
+from tools.shake import FACTORS, SECOND, environment
 
 PYTEST = ("-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadscope")
 CODE = ("tests", "attnbias", "book/ledger", "book/plots", "book/widgets")
@@ -72,9 +70,9 @@ def run(part: Part, folder: Path) -> Outcome:
     """Run one part, its output on the terminal."""
     report, began = folder / "report.xml", time.monotonic()
     report.unlink(missing_ok=True)
-    variables = {**os.environ, **part.variables}
-    if part.variables:  # what the setting leaves to the machine is left to it
-        variables = {k: v for k, v in variables.items() if k not in FACTORS or k in part.variables}
+    # what a setting leaves to the machine is left to it
+    dropped = FACTORS if part.variables else ()
+    variables = {k: v for k, v in os.environ.items() if k not in dropped} | part.variables
     command = [sys.executable, *PYTEST, f"--junitxml={report}", *part.arguments]
     print(f"== {part.name}", *(f"{k}={v}" for k, v in part.variables.items()), flush=True)
     status = subprocess.run(command, cwd=ROOT, env=variables).returncode

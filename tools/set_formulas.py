@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import tempfile
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from attnbias.errors import AttnBiasError, MissingFileError
+from tools.browser import PATIENCE, open_browser
+from tools.files import ROOT, SITE, pages_of
 
-from attnbias.errors import AttnBiasError, MissingFileError  # noqa: E402
-from tools.browser import PATIENCE, open_browser  # noqa: E402
-
-SITE = ROOT / "_build" / "html"
 KEPT = ROOT / "_build" / ".formulas.json"
 MATHJAX = "_static/mathjax/tex-chtml.js"
 FONTS = "mathjax/output/chtml/fonts/woff-v2"
@@ -103,8 +99,8 @@ def set_all(formulas: list[str], site: Path) -> dict:
 
 def set_formulas(site: Path = SITE, kept: Path = KEPT) -> int:
     """Set the formulas of all pages of `site`; returns how many, 0 where there is no browser."""
-    paths = [*site.rglob("*.html"), *site.rglob("_cards/**/*.js")]
-    pages = {p: p.read_text(encoding="utf8") for p in paths if "_static" not in p.parts}
+    paths = [*pages_of(site), *site.rglob("_cards/**/*.js")]
+    pages = {path: path.read_text(encoding="utf8") for path in paths}
     found: list[str] = []
     for page in pages.values():
         rewritten(page, lambda text: found.extend(formulas_of(text)) or text)

@@ -5,11 +5,10 @@ kernel, another vector width, another thread count, and tokens moved in their la
 command executes chapters under each of the settings below and compares what they print with the
 committed notebooks, by the comparison that `make test` uses (tools/compare_outputs.py).
 
-    python tools/shake.py                        every chapter under every setting
-    python tools/shake.py tokens figure2   some chapters
-    python tools/shake.py --settings bits-1      some settings
-    python tools/shake.py --compare              compare the kept runs, run nothing
-    python tools/shake.py --list                 the settings, and what this machine can't do
+    python -m tools.shake                        every chapter under every setting
+    python -m tools.shake tokens figure2         some chapters
+    python -m tools.shake --settings bits-1      some settings
+    python -m tools.shake --compare              compare the kept runs, run nothing
 
 Runs are kept in _build/shake, so a stopped call goes on where it was. A run is made anew when the
 chapter's cells or the library's code have changed.
@@ -19,10 +18,8 @@ from __future__ import annotations
 
 import argparse
 import ast
-import hashlib
 import os
 import platform
-import subprocess
 import sys
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -32,24 +29,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
-from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from tqdm import tqdm
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from tools.chapters import ROOT  # noqa: E402
-from tools.compare_outputs import (  # noqa: E402
-    RTOL,
-    compare_cells,
-    count_numbers,
-    is_compared,
-    tolerance,
-)
-from tools.sync_notebooks import (  # noqa: E402
-    QUIET,
+from attnbias._files import write_text
+from tools.compare_outputs import RTOL, compare_cells, count_numbers, is_compared, tolerance
+from tools.files import ROOT, digest
+from tools.origin import ask_git
+from tools.sync_notebooks import (
     TIMEOUT_S,
     choose,
+    client_for,
+    code_cells,
+    code_of,
     read_source,
     read_stored,
 )
@@ -119,17 +111,12 @@ def read_text(path: Path) -> str:
 @cache
 def code_hash() -> str:
     """The library's code and the pinned versions, in twelve letters."""
-    found = hashlib.sha256()
-    for pattern in CODE:
-        for path in sorted(ROOT.glob(pattern)):
-            found.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
-    return found.hexdigest()[:12]
+    return digest(*CODE)[:12]
 
 
 def provenance() -> str:
     """One line: commit, code and processor."""
-    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude", "*"]
-    commit = subprocess.run(git, capture_output=True, text=True).stdout.strip() or "no commit"
+    commit = ask_git(ROOT, "describe", "--always", "--dirty", "--exclude", "*") or "no commit"
     lines = read_text(Path("/proc/cpuinfo")).splitlines()
     models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
     model = models[0] if models else platform.processor() or platform.machine()
@@ -142,7 +129,10 @@ def stored(source: Path, setting: str) -> Path:
 
 
 def execute(source: Path, setting: str) -> None:
-    """Run a chapter under a setting, cells that fail included, and keep it."""
+    """Run a chapter under a setting, cells that fail included; what was kept of it goes first."""
+    target = stored(source, setting)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
     for name in FACTORS:
         os.environ.pop(name, None)
     os.environ.update(environment(setting))
@@ -152,27 +142,13 @@ def execute(source: Path, setting: str) -> None:
         first = nbformat.v4.new_code_cell(SHAKE_CELL.format(seed=SHAKEN[setting]), id="shake")
         last = nbformat.v4.new_code_cell(COUNT_CELL, id="count")
         notebook.cells = [first, *notebook.cells, last]
-    client = NotebookClient(
-        notebook,
-        timeout=4 * TIMEOUT_S,
-        kernel_name="python3",
-        record_timing=False,
-        coalesce_streams=True,
-        allow_errors=True,
-        resources={"metadata": {"path": str(source.parent)}},
-        extra_arguments=QUIET,
-    )
-    client.execute()
+    client_for(notebook, source, timeout=4 * TIMEOUT_S, allow_errors=True).execute()
     notebook.metadata["shake"] = {"code": code_hash(), "count": {}}
     if setting in SHAKEN:
         printed = "".join(output.get("text", "") for output in notebook.cells[-1].outputs)
         notebook.metadata["shake"]["count"] = ast.literal_eval(printed)
         notebook.cells = notebook.cells[1:-1]
-    target = stored(source, setting)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_suffix(".part")
-    draft.write_text(nbformat.writes(notebook), encoding="utf8")
-    os.replace(draft, target)
+    write_text(target, nbformat.writes(notebook))
 
 
 def attempt(source: Path, setting: str) -> str:
@@ -184,47 +160,38 @@ def attempt(source: Path, setting: str) -> str:
     return ""
 
 
-def code_of(cells) -> list[str]:
-    """The sources of the code cells."""
-    return [cell.source for cell in cells if cell.cell_type == "code"]
-
-
-def kept(source: Path, setting: str, any_code: bool = False) -> nbformat.NotebookNode | None:
-    """The kept run of the chapter's cells and the library as they are now, None if there is none.
-
-    With `any_code` one of an older library as well.
-    """
+def kept(source: Path, setting: str) -> nbformat.NotebookNode | None:
+    """The kept run of the chapter's cells as they are now, None if there is none."""
     path = stored(source, setting)
     if not path.exists():
         return None
     notebook = nbformat.read(path, as_version=4)
-    current = any_code or notebook.metadata.get("shake", {}).get("code") == code_hash()
-    same = code_of(notebook.cells) == code_of(read_source(source).cells)
-    return notebook if same and current else None
+    return notebook if code_of(notebook.cells) == code_of(read_source(source).cells) else None
 
 
-def compare(source: Path, setting: str, any_code: bool = False) -> list[Move]:
+def is_current(notebook: nbformat.NotebookNode | None) -> bool:
+    """Whether it is a run of the library as it is now."""
+    return notebook is not None and notebook.metadata["shake"]["code"] == code_hash()
+
+
+def compare(source: Path, setting: str) -> list[Move]:
     """The cells that print something else than the committed ones; cell -1 stands for all."""
-    notebook = kept(source, setting, any_code)
+    notebook = kept(source, setting)
     if notebook is None:
         return [Move(-1, setting, "did not run")]
     recorded = read_stored(source.with_suffix(".ipynb"))[1]
     if code_of(recorded) != code_of(notebook.cells):
         return [Move(-1, setting, f"{source.stem}.ipynb is of other cells: run make notebooks")]
-    code = [
-        [(i, cell) for i, cell in enumerate(cells) if cell.cell_type == "code"]
-        for cells in (recorded, notebook.cells)
-    ]
+    places = [k for k, cell in enumerate(recorded) if cell.cell_type == "code"]
+    pairs = zip(places, code_cells(recorded), code_cells(notebook.cells), strict=True)
     return [
-        Move(index, setting, str(each))
-        for (index, old), (_, new) in zip(*code, strict=True)
-        for each in compare_cells(old, new)
+        Move(k, setting, str(each)) for k, old, new in pairs for each in compare_cells(old, new)
     ]
 
 
 def run(sources: list[Path], settings: list[str], jobs: int) -> None:
     """Make the runs that are not kept, `jobs` at a time."""
-    left = [(s, name) for name in settings for s in sources if kept(s, name) is None]
+    left = [(s, name) for name in settings for s in sources if not is_current(kept(s, name))]
     with (
         ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool,
         tqdm(total=len(left), unit="run", disable=not left) as bar,
@@ -238,12 +205,12 @@ def run(sources: list[Path], settings: list[str], jobs: int) -> None:
                 tqdm.write(f"{source.stem} under {setting}: {error}")
 
 
-def report(sources: list[Path], settings: list[str], any_code: bool = False) -> int:
+def report(sources: list[Path], settings: list[str]) -> int:
     """Print every cell that moves, a row a chapter, and what was left out; 1 if a cell moves."""
     rows, able = [], [name for name in settings if not obstacle(name)]
     for source in sources:
         by_cell = defaultdict(list)
-        for move in (move for name in able for move in compare(source, name, any_code)):
+        for move in (move for name in able for move in compare(source, name)):
             by_cell[move.cell].append(f"  {move.setting}: {move.how}")
         for index, lines in sorted(by_cell.items()):
             print(f"{source.stem} cell {index}", *lines, sep="\n")
@@ -260,27 +227,23 @@ def report(sources: list[Path], settings: list[str], any_code: bool = False) -> 
     for name in settings:
         if name not in able:
             print(f"skipped: {name}: {obstacle(name)}")
-    if older := sum(is_older(source, name) for source in sources for name in able):
+    runs = [kept(source, name) for source in sources for name in able]
+    if older := sum(each is not None and not is_current(each) for each in runs):
         print(f"{older} of the runs are of an older library")
     print(f"{provenance()}; settings: {', '.join(able)}")
     return 1 if any(row[-1] for row in rows) else 0
 
 
-def is_older(source: Path, setting: str) -> bool:
-    """Whether the only kept run of a chapter is one of other code."""
-    return kept(source, setting) is None and kept(source, setting, any_code=True) is not None
-
-
 def unshaken(source: Path, settings: list[str]) -> list[str]:
     """The names of the data sets that the chapter's shaken runs left as they were."""
-    runs = [kept(source, name, any_code=True) for name in settings if name in SHAKEN]
+    runs = [kept(source, name) for name in settings if name in SHAKEN]
     names = {name for each in runs if each for name in each.metadata["shake"]["count"]}
     return sorted(names - {"shaken"})
 
 
 def facts(cells) -> tuple[int, int, int]:
     """Numbers compared; cells that show something of which nothing is compared; looser cells."""
-    code = [cell for cell in cells if cell.cell_type == "code"]
+    code = code_cells(cells)
     pictures = sum(bool(cell.outputs) and not is_compared(cell) for cell in code)
     return count_numbers(code), pictures, sum(tolerance(cell.source) > RTOL for cell in code)
 
@@ -288,28 +251,19 @@ def facts(cells) -> tuple[int, int, int]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("chapters", nargs="*", help="file names or stems; all when none is given")
-    parser.add_argument("--settings", nargs="+", choices=SETTINGS, metavar="NAME", default=SETTINGS)
-    parser.add_argument("--jobs", type=int, default=2, help="chapters at a time")
+    named = f"of {', '.join(SETTINGS)}; all by default"
     parser.add_argument(
-        "--compare",
-        action="store_true",
-        help="compare the kept runs, also of older code; run nothing",
+        "--settings", nargs="+", choices=SETTINGS, metavar="NAME", default=SETTINGS, help=named
     )
-    parser.add_argument("--list", action="store_true", help="show the settings")
+    parser.add_argument("--jobs", type=int, default=2, help="chapters at a time")
+    kept_too = "compare the kept runs, also of older code; run nothing"
+    parser.add_argument("--compare", action="store_true", help=kept_too)
     arguments = parser.parse_args()
-    if arguments.list:
-        for name in ARITHMETIC:
-            why = obstacle(name)
-            print(
-                name, *(f"{k}={v}" for k, v in environment(name).items()), f"({why})" if why else ""
-            )
-        print(*SHAKEN, "tokens moved in their last bits, as tools/shake_tokens.py says")
-        return 0
     sources = choose(arguments.chapters)
     if not arguments.compare:
         able = [name for name in arguments.settings if not obstacle(name)]
         run(sources, able, arguments.jobs)
-    return report(sources, arguments.settings, arguments.compare)
+    return report(sources, arguments.settings)
 
 
 if __name__ == "__main__":

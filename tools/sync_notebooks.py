@@ -3,10 +3,9 @@
 The .md is the source. The .ipynb is its executed twin: Binder opens it and the tests compare with
 it. Two runs write the same bytes: cell ids come from the position, and no timing is kept.
 
-    python tools/sync_notebooks.py               every chapter
-    python tools/sync_notebooks.py tokens     some chapters
-    python tools/sync_notebooks.py --text        new prose for chapters whose code is as it was
-    python tools/sync_notebooks.py --check       do cells and sources agree? (runs nothing)
+    python -m tools.sync_notebooks               every chapter
+    python -m tools.sync_notebooks tokens        some chapters
+    python -m tools.sync_notebooks --text        new prose for chapters whose code is as it was
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from tools import first_cell  # noqa: E402
-from tools.chapters import ROOT, notebook_sources  # noqa: E402
+from attnbias._files import write_text
+from tools import first_cell
+from tools.chapters import notebook_sources
+from tools.files import ROOT
 
 TIMEOUT_S = 120
 # A kernel warns at its start that it talks to this process in the clear, which is so by design.
@@ -40,7 +39,7 @@ if "matplotlib.pyplot" in sys.modules:
     from matplotlib_inline.backend_inline import set_matplotlib_formats
     set_matplotlib_formats("png", dpi=50, bbox_inches="tight", metadata={"Software": None})
 ''', {})"""
-TAKE_OVER = "`python tools/sync_notebooks.py --text` puts it in"
+TAKE_OVER = "`python -m tools.sync_notebooks --text` puts it in"
 METADATA = {
     "jupytext": {"formats": "ipynb,md:myst"},
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -59,18 +58,33 @@ def read_source(source: Path) -> nbformat.NotebookNode:
     return notebook
 
 
-def execute(source: Path) -> str:
-    """Run a chapter from its own folder and write its .ipynb; returns the path written."""
-    notebook = read_source(source)
-    client = NotebookClient(
+def code_cells(cells: list) -> list:
+    """The cells that are code."""
+    return [cell for cell in cells if cell.cell_type == "code"]
+
+
+def code_of(cells: list) -> list[str]:
+    """The sources of the cells that are code."""
+    return [cell.source for cell in code_cells(cells)]
+
+
+def client_for(notebook: nbformat.NotebookNode, source: Path, **options) -> NotebookClient:
+    """What runs a chapter from its own folder, and writes down no time."""
+    return NotebookClient(
         notebook,
-        timeout=TIMEOUT_S,
         kernel_name="python3",
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": str(source.parent)}},
         extra_arguments=QUIET,
+        **options,
     )
+
+
+def execute(source: Path) -> str:
+    """Run a chapter and write its .ipynb; returns the path written."""
+    notebook = read_source(source)
+    client = client_for(notebook, source, timeout=TIMEOUT_S)
 
     def shrink(cell, cell_index, execute_reply) -> None:
         client.kc.execute(SMALL_PICTURES, silent=True, store_history=False)
@@ -93,9 +107,7 @@ def write(notebook: nbformat.NotebookNode, target: Path) -> None:
     kept = first_cell.address_in(before.source) if before else None
     notebook.cells.insert(0, first_cell.cell(ROOT, kept))
     notebook.metadata = nbformat.from_dict(METADATA)
-    draft = target.with_suffix(".ipynb.part")
-    draft.write_text(nbformat.writes(notebook) + "\n", encoding="utf8")
-    os.replace(draft, target)
+    write_text(target, nbformat.writes(notebook) + "\n")
 
 
 def execute_reporting(source: Path) -> str | None:
@@ -111,12 +123,9 @@ def copy_text(source: Path) -> str | None:
     """Bring the .md's prose to the .ipynb without a run; a message where its code differs."""
     target, notebook = source.with_suffix(".ipynb"), read_source(source)
     stored = read_stored(target)[1] if target.exists() else []
-    code = [
-        [cell for cell in cells if cell.cell_type == "code"] for cells in (notebook.cells, stored)
-    ]
-    if not stored or [c.source for c in code[0]] != [c.source for c in code[1]]:
+    if not stored or code_of(notebook.cells) != code_of(stored):
         return f"{target.name}: code differs from {source.name}; execute it"
-    for new, old in zip(*code, strict=True):
+    for new, old in zip(code_cells(notebook.cells), code_cells(stored), strict=True):
         new.update(outputs=old.outputs, metadata=old.metadata)
         new.execution_count = old.execution_count
     write(notebook, target)
@@ -154,14 +163,11 @@ def choose(names: list[str]) -> list[Path]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("chapters", nargs="*", help="file names or stems; all when none is given")
-    parser.add_argument("--check", action="store_true", help="compare only, run nothing")
     parser.add_argument("--text", action="store_true", help="take over prose only, run nothing")
     parser.add_argument("--jobs", type=int, default=2, help="chapters at a time")
     arguments = parser.parse_args()
     sources = choose(arguments.chapters)
-    if arguments.check:
-        problems = [problem for source in sources for problem in differences(source)]
-    elif arguments.text:
+    if arguments.text:
         problems = [problem for source in sources if (problem := copy_text(source))]
     else:
         with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn")) as pool:

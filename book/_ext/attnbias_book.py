@@ -151,15 +151,11 @@ def prune_mathjax(app: Sphinx, error: Exception | None) -> None:
     mathjax = Path(app.outdir, "_static", "mathjax")
     if error is not None or not mathjax.is_dir():
         return
-    kept = {"tex-chtml.js", "input/tex", "output/chtml"}
-    for entry in [*mathjax.iterdir(), *mathjax.glob("input/*"), *mathjax.glob("output/*")]:
-        name = entry.relative_to(mathjax).as_posix()
-        if name in kept or name in {"input", "output"}:
-            continue
-        if entry.is_dir():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
+    whole = mathjax.rename(mathjax.with_name("mathjax-whole"))
+    for part in ("tex-chtml.js", "input/tex", "output/chtml"):
+        (mathjax / part).parent.mkdir(parents=True, exist_ok=True)
+        (whole / part).rename(mathjax / part)
+    shutil.rmtree(whole)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -16,14 +16,12 @@ from html import escape
 
 from attnbias_cards import write_cards
 from docutils import nodes
-from docutils.statemachine import StringList
-from notation_source import HOME, SOURCE, Entry, Notation, NotationError, read_notation, to_html
+from generated import Generated
+from notation_source import HOME, SOURCE, Entry, Notation, read_notation, to_html
 from notation_tex import symbols_in, tokens
 from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.errors import ExtensionError
 from sphinx.transforms.post_transforms import SphinxPostTransform
-from sphinx.util.docutils import SphinxDirective
 
 STATE = "attnbias_notation"
 LEFT_OUT = (HOME, "book/bibliography", "book/reference")  # their words are names
@@ -35,10 +33,7 @@ NO_TERM_IN = (
 
 
 def read_source(app: Sphinx) -> None:
-    try:
-        setattr(app, STATE, read_notation())
-    except NotationError as error:
-        raise ExtensionError(str(error)) from error
+    setattr(app, STATE, read_notation())
 
 
 def link(label: str) -> str:
@@ -48,22 +43,11 @@ def link(label: str) -> str:
     return f"{{ref}}`{label}`" if label.startswith(("chap-", "sec-")) else f"{{prf:ref}}`{label}`"
 
 
-class Made(SphinxDirective):
-    """A directive whose content is made, as MyST."""
-
-    def run(self) -> list[nodes.Node]:
-        self.env.note_dependency(str(SOURCE))
-        node = nodes.Element()
-        node.document = self.state.document
-        lines = StringList(self.lines(getattr(self.env.app, STATE)), self.env.docname)
-        self.state.nested_parse(lines, 0, node)
-        return node.children
-
-
-class Symbols(Made):
+class Symbols(Generated):
     """``{symbols} group``: its symbols, with meaning, place, provenance and name in the library."""
 
     required_arguments = 1
+    kept, source = STATE, SOURCE
 
     def lines(self, notation: Notation) -> list[str]:
         out = ["| symbol | meaning | from | where | in code |", "|---|---|---|---|---|"]
@@ -78,8 +62,10 @@ class Symbols(Made):
         return out
 
 
-class Terms(Made):
+class Terms(Generated):
     """``{terms}``: the glossary."""
+
+    kept, source = STATE, SOURCE
 
     def lines(self, notation: Notation) -> list[str]:
         out = ["```{glossary}"]

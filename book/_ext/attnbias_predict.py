@@ -22,8 +22,10 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,7 +43,13 @@ from attnbias.errors import AttnBiasError  # noqa: E402
 FLOAT = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
 BETWEEN = re.compile(rf"({FLOAT}) to ({FLOAT})")
 BEYOND = re.compile(rf"(<=|>=|<|>|=) ?({FLOAT})")
-SAID = {"<": "less than", ">": "more than", "<=": "at most", ">=": "at least", "=": "exactly"}
+SIGNS = {
+    "<": ("less than", operator.lt),
+    ">": ("more than", operator.gt),
+    "<=": ("at most", operator.le),
+    ">=": ("at least", operator.ge),
+    "=": ("exactly", operator.eq),
+}
 FORMS = "`a to b`, `< a`, `> a`, `<= a`, `>= a` or `= a`"
 
 
@@ -50,14 +58,10 @@ class PredictError(AttnBiasError, ValueError):
 
 
 class Choice(NamedTuple):
-    """A range of numbers, both ends counted, and the words for it."""
+    """The words for a range of numbers, and whether it holds one."""
 
-    low: float
-    high: float
     words: str
-
-    def holds(self, number: float) -> bool:
-        return self.low <= number <= self.high
+    holds: Callable[[float], bool]
 
 
 def parse_choice(line: str) -> Choice:
@@ -66,13 +70,10 @@ def parse_choice(line: str) -> Choice:
     if match := BETWEEN.fullmatch(text):
         low, high = (float(end) for end in match.groups())
         if low < high:
-            return Choice(low, high, words or text)
+            return Choice(words or text, lambda number: low <= number <= high)
     elif match := BEYOND.fullmatch(text):
-        sign, end = match[1], float(match[2])
-        above, below = math.nextafter(end, math.inf), math.nextafter(end, -math.inf)
-        low = {">": above, "<": -math.inf, "<=": -math.inf}.get(sign, end)
-        high = {"<": below, ">": math.inf, ">=": math.inf}.get(sign, end)
-        return Choice(low, high, words or f"{SAID[sign]} {match[2]}")
+        (said, compare), end = SIGNS[match[1]], float(match[2])
+        return Choice(words or f"{said} {match[2]}", lambda number: compare(number, end))
     remedy = "write the range first, then ` | ` and its words"
     raise PredictError("a choice", expected=f"a range: {FORMS}", got=repr(line), remedy=remedy)
 

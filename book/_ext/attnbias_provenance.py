@@ -16,7 +16,7 @@ from html import escape
 from pathlib import Path
 
 from docutils import nodes
-from docutils.statemachine import StringList
+from generated import Generated
 from provenance_source import (
     BOOK,
     HOME,
@@ -31,8 +31,7 @@ from provenance_source import (
     validate,
 )
 from sphinx.application import Sphinx
-from sphinx.errors import ExtensionError
-from sphinx.util.docutils import SphinxDirective, SphinxRole
+from sphinx.util.docutils import SphinxRole
 
 PROVENANCE = {
     "a": "fixed by the paper's text, up to absolute constants",
@@ -53,10 +52,7 @@ class Provenance:
 
 
 def read_source(app: Sphinx) -> None:
-    try:
-        setattr(app, STATE, Provenance())
-    except ProvenanceError as error:
-        raise ExtensionError(str(error)) from error
+    setattr(app, STATE, Provenance())
 
 
 class ProvenanceRole(SphinxRole):
@@ -100,10 +96,8 @@ def visit_html(translator, node: ProvenanceNode) -> None:
 
 
 def visit_text(translator, node: ProvenanceNode) -> None:
-    if hasattr(translator, "add_text"):
-        translator.add_text(f"[{node['letter']}]")
-    else:
-        translator.body.append(f"[{node['letter']}]")
+    add = translator.add_text if hasattr(translator, "add_text") else translator.body.append
+    add(f"[{node['letter']}]")
     raise nodes.SkipNode
 
 
@@ -114,17 +108,14 @@ def anchor_of(page: str) -> str:
     return f"{{ref}}`{label.group(1)}`" if label else f"{{doc}}`/{page}`"
 
 
-class WordsTable(SphinxDirective):
+class WordsTable(Generated):
     """``{words}``: the entries in the order of the paper, and where each is used."""
 
+    kept, source = STATE, SOURCE
+
     def run(self) -> list[nodes.Node]:
-        self.env.note_dependency(str(SOURCE))
         self.env.note_reread()  # a page elsewhere may have gained or lost a badge
-        node = nodes.Element()
-        node.document = self.state.document
-        lines = StringList(self.lines(getattr(self.env.app, STATE)), self.env.docname)
-        self.state.nested_parse(lines, 0, node)
-        return node.children
+        return super().run()
 
     def lines(self, state: Provenance) -> list[str]:
         out = ["| entry | place in the paper | its words | stands behind |", "|---|---|---|---|"]

@@ -16,10 +16,9 @@ import functools
 import inspect
 
 from docutils import nodes
-from docutils.statemachine import StringList
+from generated import Generated
 from reference_statements import (
     MAPPING,
-    MappingError,
     Statement,
     constant_doc,
     is_check,
@@ -33,8 +32,6 @@ from reference_statements import (
 from reference_text import inline, to_rst
 from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.errors import ExtensionError
-from sphinx.util.docutils import SphinxDirective
 from sphinx_proof.nodes import NODE_TYPES
 
 STATE = "attnbias_reference"
@@ -64,30 +61,16 @@ class Reference:
 
 
 def read_reference(app: Sphinx) -> None:
-    try:
-        setattr(app, STATE, Reference())
-    except MappingError as error:
-        raise ExtensionError(str(error)) from error
+    setattr(app, STATE, Reference())
 
 
-class Generated(SphinxDirective):
-    """A directive whose content is made as reStructuredText."""
+class OfReference(Generated):
+    """A directive of a page of the reference."""
 
-    has_content = True
-
-    def run(self) -> list[nodes.Node]:
-        self.env.note_dependency(str(MAPPING))
-        node = nodes.Element()
-        node.document = self.state.document
-        lines = StringList(self.lines(getattr(self.env.app, STATE)), self.env.docname)
-        self.state.nested_parse(lines, 0, node)
-        return node.children
-
-    def lines(self, reference: Reference) -> list[str]:
-        raise NotImplementedError
+    kept, source = STATE, MAPPING
 
 
-class Names(Generated):
+class Names(OfReference):
     """``.. names:: module``: the names below, documented."""
 
     required_arguments = 1
@@ -118,7 +101,7 @@ class Names(Generated):
         return [f".. py:function:: {full}", "", f"   {words}", ""]
 
 
-class Checks(Generated):
+class Checks(OfReference):
     """``.. checks::``: each check, what it checks, provenance, and the chapter."""
 
     def lines(self, reference: Reference) -> list[str]:
@@ -134,7 +117,7 @@ class Checks(Generated):
         return [*out, ""]
 
 
-class Where(Generated):
+class Where(OfReference):
     """``.. where::``: the statements that the mapping has, chapter by chapter, and their code."""
 
     def lines(self, reference: Reference) -> list[str]:
@@ -162,7 +145,7 @@ class Where(Generated):
         return out
 
 
-class Commands(Generated):
+class Commands(OfReference):
     """``.. commands::``: the help of each subcommand, as a terminal of 80 columns shows it."""
 
     def lines(self, reference: Reference) -> list[str]:

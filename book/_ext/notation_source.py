@@ -10,6 +10,7 @@ from pathlib import Path
 
 from notation_tex import tokens
 from reference_statements import PAPER, page_of, read_chapter
+from sphinx.errors import ExtensionError
 
 from tools.chapters import notebook_sources
 
@@ -19,7 +20,7 @@ GROUPS = ("data", "scores", "svm", "constants", "training", "joint")
 HEADING = re.compile(r"^\(([\w-]+)\)=\n#+ +(.+)$", re.MULTILINE)
 
 
-class NotationError(Exception):
+class NotationError(ExtensionError):
     """`notation.toml` lacks a symbol, names one twice, or a place that is not in the book."""
 
 

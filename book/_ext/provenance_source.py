@@ -8,6 +8,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from sphinx.errors import ExtensionError
+
 SOURCE = Path(__file__).with_name("provenance.toml")
 BOOK = Path(__file__).parent.parent
 HOME = "book/provenance"  # the page that lists the entries
@@ -17,7 +19,7 @@ KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 PARTS = ("Abstract", "Section", "Appendix")
 
 
-class ProvenanceError(Exception):
+class ProvenanceError(ExtensionError):
     """A badge a without an entry, an entry that nobody uses, or one without words."""
 
 

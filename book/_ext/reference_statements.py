@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from provenance_source import BADGE
+from sphinx.errors import ExtensionError
 from sphinx.pycode import ModuleAnalyzer
 
-from tools.chapters import ROOT, notebook_sources
+from tools.chapters import notebook_sources
+from tools.files import ROOT
 
 MAPPING = Path(__file__).with_name("statements.toml")
 PAGES = Path(__file__).parent.parent / "reference"
@@ -27,7 +29,7 @@ NAMES = re.compile(r"^\.\. names:: *(\S+)\n\n((?:[ ]{3}.*\n)+)", re.MULTILINE)
 PAPER = re.compile(r"(theorem|lemma|definition|assumption|condition|eq-paper)-\d+[a-z]?")
 
 
-class MappingError(Exception):
+class MappingError(ExtensionError):
     """`statements.toml` names a statement or a function that is not there, or leaves one out."""
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnbias.errors import DtypeError
+
 GRID = 'stroke="currentColor" stroke-opacity=".18"'
 W_MM = 'W<tspan font-size="11" dy="4">mm</tspan>'
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -36,6 +38,18 @@ class Panel:
         """The `points` of a polyline, without those that are not finite; a tenth is no pixel."""
         places = self.place(x, y).reshape(-1, 2)
         return " ".join(f"{a:.1f},{b:.1f}" for a, b in places[np.isfinite(places).all(axis=1)])
+
+    def shifts(self, x, y) -> list[str]:
+        """A `transform` for each place, which brings what is drawn at the origin there."""
+        return [f"translate( {a:.1f} {b:.1f} )" for a, b in self.place(x, y)]
+
+    def window(self) -> str:
+        """The opening tag of a drawing in the rectangle, which cuts off what is outside."""
+        left, top, width, height = self.box
+        return (
+            f'<svg x="{left}" y="{top}" width="{width}" height="{height}" '
+            f'viewBox="{left} {top} {width} {height}">'
+        )
 
     def frame(self, xname: str, yname: str, xticks=(), yticks=()) -> str:
         """Grid lines with their values, and the names of the axes: y's above, x's below."""
@@ -67,6 +81,24 @@ class Panel:
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
+
+
+def evenly(step: np.ndarray, count: int) -> np.ndarray:
+    """Places of at most so many records, evenly spaced in log(1 + step)."""
+    wanted = np.expm1(np.linspace(0, math.log1p(step[-1]), count))
+    return np.unique(np.searchsorted(step, wanted).clip(max=len(step) - 1))
+
+
+def softmax_of(gaps: np.ndarray) -> np.ndarray:
+    """The softmax at the optimal token of two, from logit gaps."""
+    return 1 / (1 + np.exp(-np.clip(gaps, -700, 700)))
+
+
+def require_gaps(what: str, runs, remedy: str) -> None:
+    """Refuse runs without their logit gaps, which a file keeps only when asked to."""
+    if any(run.gaps is None for run in runs):
+        got = "none in what was loaded"
+        raise DtypeError(what, expected="traces with their logit gaps", got=got, remedy=remedy)
 
 
 def decades(low: float, high: float) -> list[float]:

@@ -122,7 +122,7 @@ def _draw_paths(picture: Picture, runs) -> float:
     paths = [plane.line(*each) for each in zip(x, y, strict=True)]
     picture.follow("polyline", "points", paths, _BOTH, **stroke("blue"))
     for k in np.flatnonzero(np.isin(runs[0].step, [0, *(10**p for p in range(10))])):
-        places = [f"translate( {a:.1f} {b:.1f} )" for a, b in plane.place(x[:, k], y[:, k])]
+        places = plane.shifts(x[:, k], y[:, k])
         picture.follow("circle", "transform", places, _BOTH, r=4, style=f"fill:{HUES['blue']}")
     return float(corner[1])
 
@@ -234,8 +234,7 @@ def _draw_series(picture: Picture, panel: Panel, runs, series: str, picked, look
     seen = [(step > 0) & (each > 0) for each in values]  # W is zero until u has moved
     lines = [panel.line(step[k], each[k]) for k, each in zip(seen, values, strict=True)]
     picture.follow("polyline", "points", lines, (0,), **stroke(**look))
-    spots = [panel.place(step[k], each[k]) for each in values for k in picked]
-    places = [f"translate( {x:.1f} {y:.1f} )" for x, y in spots]
+    places = [place for each in values for place in panel.shifts(step[picked], each[picked])]
     picture.follow("circle", "transform", places, _BOTH, r=6, style=f"fill:{HUES[look['hue']]}")
 
 

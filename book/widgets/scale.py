@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 
-from attnbias.errors import DtypeError
 from attnbias.experiments.fig8 import scale_label
 from attnbias.experiments.result import ExperimentResult
 from attnbias.plots.runs import require_fig8
 from attnbias.plots.theme import COLOURS, INK, rule_style
 
 from .frames import slider_html
+from .panel import evenly, require_gaps, softmax_of
 
 RULES = ("GD", "NGD")
 _POINTS = 80  # on a line of a slider's frame
@@ -53,11 +53,8 @@ def slider_scale(result: ExperimentResult, *, label: str, name: str | None = Non
     (True, False)
     """
     require_fig8(result)
-    if any(trace.gaps is None for runs in result.traces.values() for trace in runs):
-        raise DtypeError(
-            "result", expected="traces with their logit gaps", got="none in a loaded result",
-            remedy='save it with weights=True, or run "fig8"',
-        )  # fmt: skip
+    runs = [trace for runs in result.traces.values() for trace in runs]
+    require_gaps("result", runs, 'save it with weights=True, or run "fig8"')
     scales = result.measures["scale"]
     frames = [_frame(result, scale, label) for scale in scales]
     captions = [_caption(result, k) for k in range(len(scales))]
@@ -82,22 +79,16 @@ def _frame(result, scale: float, label: str) -> str:
     lines = []
     for rule in RULES:
         trace = result.traces[scale_label(rule, scale)][0]
-        kept = _log_spaced(trace.step)
+        kept = evenly(trace.step, _POINTS)
         x = _LEFT + _WIDE * np.log1p(trace.step[kept]) / math.log1p(last)
         for i in (0, 1):
-            softmax = 1.0 / (1.0 + np.exp(-np.clip(trace.gaps[kept, i], -700, 700)))
-            lines.append(_line(rule, i, x, _TOP + _HIGH * (1 - softmax)))
+            lines.append(_line(rule, i, x, _TOP + _HIGH * (1 - softmax_of(trace.gaps[kept, i]))))
     return (
         f'<svg viewBox="0 0 {_LEFT + _WIDE + 14} {_TOP + _HIGH + 44}" role="img" '
         f'aria-label="{html.escape(label)}, R = {scale:g}" font-family="sans-serif" '
         f'font-size="15" fill="{INK}">'
         f'<rect width="100%" height="100%" fill="#fff"/>{_frame_axes(last)}{"".join(lines)}</svg>'
     )
-
-
-def _log_spaced(step: np.ndarray) -> np.ndarray:
-    wanted = np.expm1(np.linspace(0, math.log1p(step[-1]), _POINTS))
-    return np.unique(np.searchsorted(step, wanted).clip(max=len(step) - 1))
 
 
 def _line(rule: str, i: int, x, y) -> str:

@@ -9,14 +9,15 @@ import torch
 
 from attnbias._validate import require_number
 from attnbias.dynamics.trace import Trace
-from attnbias.errors import DtypeError, RangeError
+from attnbias.errors import RangeError
 from attnbias.geometry.solution import SVMSolution, require_w_svm
 
-from .panel import GRID, W_MM, Panel, decades, digits
+from .panel import GRID, W_MM, Panel, decades, digits, evenly, require_gaps, softmax_of
 from .picture import HUES, Control, Picture, stroke
 from .runs import run_table
 
 _BOTH = (0, 1)
+_POINTS = 40  # of a line
 
 
 def slider_start(svm: SVMSolution, traces, *, label: str, name: str | None = None) -> str:
@@ -58,11 +59,7 @@ def slider_start(svm: SVMSolution, traces, *, label: str, name: str | None = Non
     """
     basis = _basis(svm)
     rules, angles, runs = run_table(traces)
-    if any(run.gaps is None for run in runs):
-        raise DtypeError(
-            "traces", expected="traces with their logit gaps", got="none in a loaded trace",
-            remedy="train here, or save with the gaps",
-        )  # fmt: skip
+    require_gaps("traces", runs, "train here, or save with the gaps")
     controls = [
         Control("rule", rules, 0),
         Control("angle of the start", [f"{a:g}°" for a in angles], (3 * len(angles)) // 8),
@@ -138,8 +135,7 @@ def _draw_plane(picture: Picture, plane: Panel, basis, paths, step) -> None:
     picture.add(
         f'<text x="{left}" y="{top - 12}">W in the plane of the rows; to the right, {W_MM}</text>'
         f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="none" {GRID}/>'
-        f'<svg x="{left}" y="{top}" width="{width}" height="{height}" '
-        f'viewBox="{left} {top} {width} {height}">'  # cuts off what is outside
+        f"{plane.window()}"
     )
     # both gaps are positive between the directions in which one is zero and the other is not
     rays = 9 * plane.x[1] * (basis @ np.eye(2)) / np.linalg.norm(basis, axis=0)
@@ -149,27 +145,17 @@ def _draw_plane(picture: Picture, plane: Panel, basis, paths, step) -> None:
         f'<polygon points="{cone}" style="fill:{HUES["green"]}" fill-opacity=".16"/>'
         f'<path d="M{x0:.1f} {y0:.1f}H{x1:.1f}" stroke="currentColor" stroke-dasharray="4 3"/>'
     )
-    lines = [plane.line(*path[_kept(step)].T) for path in paths]
+    lines = [plane.line(*path[evenly(step, _POINTS)].T) for path in paths]
     picture.follow("polyline", "points", lines, _BOTH, **stroke("ink"))
-    starts = [plane.place(*path[0]) for path in paths]
-    places = [f"translate( {x:.1f} {y:.1f} )" for x, y in starts]
+    places = plane.shifts(*np.transpose([path[0] for path in paths]))
     picture.follow("circle", "transform", places, _BOTH, r=5, style=f"fill:{HUES['ink']}")
     picture.add("</svg>")
-
-
-def _kept(step, count: int = 40) -> np.ndarray:
-    wanted = np.expm1(np.linspace(0, math.log1p(step[-1]), count))
-    return np.unique(np.searchsorted(step, wanted).clip(max=len(step) - 1))
-
-
-def _softmax(run: Trace) -> np.ndarray:
-    return 1 / (1 + np.exp(-np.clip(run.gaps, -700, 700)))
 
 
 def _draw_softmax(picture: Picture, runs) -> None:
     """Softmax at the optimal token over the step + 1, so that the start has a place."""
     step = runs[0].step
-    kept = _kept(step)
+    kept = evenly(step, _POINTS)
     panel = Panel((52, 326, 356, 150), (1, step[-1] + 1), (0, 1), "x")
     picture.add(
         panel.frame("step t + 1", "softmax at opt", decades(*panel.x), (0, 0.5, 1))
@@ -177,13 +163,13 @@ def _draw_softmax(picture: Picture, runs) -> None:
         f'</tspan>, <tspan style="fill:{HUES["vermillion"]}">seq. 2 (dashed)</tspan></text>'
     )
     for i, look in enumerate((stroke("blue"), stroke("vermillion", "7 4"))):
-        lines = [panel.line(step[kept] + 1, _softmax(run)[kept, i]) for run in runs]
+        lines = [panel.line(step[kept] + 1, softmax_of(run.gaps[kept, i])) for run in runs]
         picture.follow("polyline", "points", lines, _BOTH, **look)
 
 
 def _start_said(run: Trace) -> str:
     right = (run.gaps > 0).all(axis=1)
-    first = _softmax(run)[0]
+    first = softmax_of(run.gaps[0])
     said = f"softmax at the start {first[0]:.2f} and {first[1]:.2f}; "
     if right[-1]:
         wrong = np.flatnonzero(~right)

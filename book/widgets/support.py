@@ -103,11 +103,7 @@ def _held(given, count: int, opt: int) -> list[int]:
 
 def _draw_band(picture: Picture, plane: Panel, tokens, opt: int, solutions) -> None:
     """From the optimal token to its nearest rivals along v; nothing without a solution."""
-    left, top, width, height = plane.box
-    picture.add(
-        f'<svg x="{left}" y="{top}" width="{width}" height="{height}" '
-        f'viewBox="{left} {top} {width} {height}">'  # cuts off what is outside
-    )
+    picture.add(plane.window())
     bands, arrows = [], []
     for given in solutions:
         if isinstance(given, InfeasibleError):
@@ -138,14 +134,15 @@ def _draw_tokens(picture: Picture, plane: Panel, tokens, moved, opt: int, soluti
     held = [_held(each, len(tokens), opt) for each in solutions]
     last, blue = len(tokens) - 1, HUES["blue"]
     for t in range(len(tokens)):
-        spots = plane.place(*(moved if t == last else np.tile(tokens[t], (len(moved), 1))).T)
+        at = (moved if t == last else np.tile(tokens[t], (len(moved), 1))).T
+        spots = plane.place(*at)
         if t != opt:
             rings = [_ring(*s) if t in each else "" for s, each in zip(spots, held, strict=True)]
             picture.follow("path", "d", rings, _BOTH, **stroke("vermillion"))
         fill = blue if t == opt else "var(--pst-color-background,#fff)"
         mark = {"r": 6, "style": f"fill:{fill};stroke:{blue}", "stroke_width": 2}
         if t == last:
-            places = [f"translate( {x:.1f} {y:.1f} )" for x, y in spots]
+            places = plane.shifts(*at)
             picture.follow("circle", "transform", places, _BOTH, **mark)
             picture.follow("text", "transform", places, _BOTH, text=t + 1, x=12, y=22)
         else:

@@ -54,6 +54,10 @@ class Page:
         """The value of an expression on the page; a promise is waited for."""
         return self.tab.evaluate(expression)
 
+    def style(self, rules: str) -> None:
+        """Add rules, if any, to the page's style sheets."""
+        self.tab.add_style_tag(content=rules or "/* none */")
+
     def wait_for(self, expression: str) -> None:
         """Wait until an expression is true, also where another page is being loaded."""
         self.tab.wait_for_function(expression, polling=20)
@@ -74,10 +78,8 @@ class Page:
     def touch(self, x: float, y: float) -> None:
         """A finger put down and lifted."""
         self.fingers(True)
-        self.send(
-            "Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]}
-        )
-        self.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+        for kind, points in (("touchStart", [{"x": x, "y": y}]), ("touchEnd", [])):
+            self.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
     def fingers(self, there: bool) -> None:
         """Whether the screen can be touched."""

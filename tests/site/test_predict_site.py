@@ -7,28 +7,20 @@ import ast
 
 import nbformat
 import pytest
-from browser import Page, or_skip
+from test_predict import recorded
 
-from tools.browser import find_browser
-from tools.chapters import ROOT
+from tools.files import ROOT, SITE
 
 CHAPTER = "one_picture"
 NUMBER = "one_gd_factor"
-PAGE = ROOT / "_build" / "html" / "book" / "paper" / f"{CHAPTER}.html"
+PAGE = SITE / f"book/paper/{CHAPTER}.html"
 PHONE, DESK = 390, 1200  # pixels wide
 pytestmark = pytest.mark.site
 
 
-@pytest.fixture(scope="module")
-def browser():
-    or_skip(find_browser)
-    assert PAGE.is_file(), f"{PAGE} is missing: run `make book`"
-    with Page() as browser:
-        yield browser
-
-
 @pytest.fixture(params=[PHONE, DESK])
 def page(browser, request):
+    assert PAGE.is_file(), f"{PAGE} is missing: run `make book`"
     browser.open(PAGE, width=request.param)
     return browser
 
@@ -54,19 +46,10 @@ def middle(page, place):
     return ask(page, at + ".getBoundingClientRect())")
 
 
-def click(page, place):
-    page.click(*middle(page, place))
-
-
 def recorded_number():
     """What the committed notebook holds."""
     notebook = nbformat.read(ROOT / "book/paper" / f"{CHAPTER}.ipynb", as_version=4)
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            if output.get("metadata", {}).get("scrapbook", {}).get("name") == NUMBER:
-                text = output["data"]["application/papermill.record/text/plain"]
-                return float(ast.literal_eval(text))
-    raise AssertionError(f"{NUMBER} is not recorded")
+    return float(ast.literal_eval(recorded(notebook)[NUMBER][1]))
 
 
 def check_answer(page, chosen):
@@ -87,7 +70,7 @@ def check_answer(page, chosen):
 def test_a_mouse_chooses_and_the_number_appears(page):
     assert not visible(page)
     for place in (0, 1):
-        click(page, place)
+        page.click(*middle(page, place))
         check_answer(page, place)
 
 
@@ -115,7 +98,7 @@ def test_without_scripts_it_works_and_on_paper_the_answer_ends_the_box(browser):
     try:
         browser.open(PAGE, width=PHONE)
         assert not visible(browser)
-        click(browser, 0)
+        browser.click(*middle(browser, 0))
         check_answer(browser, 0)
         browser.open(PAGE, width=DESK)
         browser.paper()

@@ -1,16 +1,10 @@
 """In the built book every box leads to its check, and every check back to its box."""
 
-import sys
-
 import pytest
+from reference_statements import listed_names, read_statements
 
-from tools.chapters import ROOT
+from tools.files import SITE
 
-sys.path.insert(0, str(ROOT / "book/_ext"))
-
-from reference_statements import listed_names, read_statements  # noqa: E402
-
-SITE = ROOT / "_build/html"
 LISTED = listed_names()
 MAPPED = [kept for kept in read_statements().values() if kept.names]
 

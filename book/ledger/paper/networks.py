@@ -75,63 +75,69 @@ _VIT = "the paper's ViT over its {} epochs with its step sizes and caps; SNGD ha
 _MNIST, _CIFAR = _VIT.format(40), _VIT.format(80)
 
 
-@claim("a", 'experiments.load("fig1"', "Section 5, Fig. 1", "chap-figure1")
+def on(number: int, source: str = "Section 5", provenance: str = "a"):
+    """A sentence on the recorded runs of that figure."""
+    calls = f'experiments.load("fig{number}"'
+    return claim(provenance, calls, f"{source}, Fig. {number}", f"chap-figure{number}")
+
+
+@on(1)
 def fig1(e):
     """Fine-tuning BERT on MultiNLI, normalised and Polyak steps train significantly faster than
     SGD."""
     return compared(e, "fig1", _BERT)
 
 
-@claim("d", 'experiments.load("fig1"', "Section 5, Fig. 1", "chap-figure1")
+@on(1, provenance="d")
 def fig1_test(e):
     """Fine-tuning BERT on MultiNLI, the optimizers' test dynamics compare like their train
     dynamics."""
     return last_accuracy(e, "fig1", _BERT)
 
 
-@claim("a", 'experiments.load("fig4"', "Section 5, Fig. 4", "chap-figure4")
+@on(4)
 def fig4(e):
     """So they do on CivilComments."""
     return compared(e, "fig4", _BERT)
 
 
-@claim("a", 'experiments.load("fig6"', "Section 5, Appendix C, Fig. 6", "chap-figure6")
+@on(6, "Section 5, Appendix C")
 def fig6_sps(e):
     """On MNIST Polyak steps train faster than SGD."""
     return compared(e, "fig6", _MNIST)
 
 
-@claim("a", 'experiments.load("fig6"', "Section 5, Appendix C, Fig. 6", "chap-figure6")
+@on(6, "Section 5, Appendix C")
 def fig6_sngd(e):
     """On MNIST normalised steps train slower than SGD."""
     return compared(e, "fig6", _MNIST)
 
 
-@claim("a", 'experiments.load("fig6"', "Section 5, Appendix C, Fig. 6", "chap-figure6")
+@on(6, "Section 5, Appendix C")
 def adam_vision(e):
     """On vision data there is no significant gap between Adam and SGD."""
     return compared(e, "fig6", _MNIST)
 
 
-@claim("a", 'experiments.load("fig7"', "Section 5, Appendix C, Fig. 7", "chap-figure7")
+@on(7, "Section 5, Appendix C")
 def fig7_sps(e):
     """On CIFAR-10 Polyak steps train faster than SGD."""
     return compared(e, "fig7", _CIFAR)
 
 
-@claim("a", 'experiments.load("fig7"', "Section 5, Appendix C, Fig. 7", "chap-figure7")
+@on(7, "Section 5, Appendix C")
 def fig7_sngd(e):
     """On CIFAR-10 normalised steps train slower than SGD."""
     return compared(e, "fig7", _CIFAR)
 
 
-@claim("a", 'experiments.load("fig7"', "Appendix C, Fig. 7", "chap-figure7")
+@on(7, "Appendix C")
 def fig7_norms(e):
     """The norms of the layers of the ViT grow."""
     return norms_grow(e, "fig7", _CIFAR)
 
 
-@claim("a", 'experiments.load("fig10"', "Appendix C.3, Fig. 10", "chap-figure10")
+@on(10, "Appendix C.3")
 def fig10(e):
     """A significant fraction of the cosines between a sentence's token embeddings is near 0."""
     result = e.recorded("fig10")
