@@ -7,8 +7,8 @@ stderr, where no recorded cell has anything. A cell that raises fails before it 
 from __future__ import annotations
 
 import pytest
-import warm_kernels
 
+from tools import warm_kernels
 from tools.compare_outputs import compare_outputs, tolerance
 
 

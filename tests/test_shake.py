@@ -195,6 +195,7 @@ def test_a_run_under_a_setting_has_its_variables_and_shaken_tokens(tmp_path, mon
     for name in shake.FACTORS:  # put back after the test
         monkeypatch.setenv(name, os.environ.get(name, ""))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setattr(shake.warm_kernels, "POSSIBLE", False)  # this process keeps its kernels
     source = tmp_path / "01_small.md"
     cells = (
         "import os\nprint(os.environ.get('MKL_CBWR'))",
@@ -206,6 +207,7 @@ def test_a_run_under_a_setting_has_its_variables_and_shaken_tokens(tmp_path, mon
     source.write_text("---\njupytext:\n  formats: md:myst\n---\n" + blocks)
     found = {}
     for setting in ("haswell-avx2", "bits-1"):
+        shake.begin(setting)
         shake.execute(source, setting)
         outputs = [cell.outputs for cell in shake.kept(source, setting).cells]
         found[setting] = (outputs[0][0].text, outputs[2][0].text, outputs[3][0].ename)

@@ -5,9 +5,10 @@ import signal
 import time
 
 import pytest
-import warm_kernels
 from jupyter_client.manager import start_new_kernel
 from jupyter_client.provisioning import local_provisioner
+
+from tools import warm_kernels
 
 pytestmark = pytest.mark.skipif(not warm_kernels.POSSIBLE, reason="kernels are forked on Linux")
 

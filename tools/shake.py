@@ -29,10 +29,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
+from jupyter_client.provisioning import local_provisioner
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from tqdm import tqdm
 
 from attnbias._files import write_text
+from tools import warm_kernels
 from tools.compare_outputs import RTOL, compare_cells, count_numbers, is_compared, tolerance
 from tools.files import ROOT, digest
 from tools.origin import ask_git
@@ -133,10 +135,6 @@ def execute(source: Path, setting: str) -> None:
     target = stored(source, setting)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
-    for name in FACTORS:
-        os.environ.pop(name, None)
-    os.environ.update(environment(setting))
-    os.environ["PYTHONPATH"] = str(ROOT)
     notebook = read_source(source)
     if setting in SHAKEN:
         first = nbformat.v4.new_code_cell(SHAKE_CELL.format(seed=SHAKEN[setting]), id="shake")
@@ -189,20 +187,28 @@ def compare(source: Path, setting: str) -> list[Move]:
     ]
 
 
+def begin(setting: str) -> None:
+    """Give this process a setting; its kernels fork from a process that began under it."""
+    for name in FACTORS:
+        os.environ.pop(name, None)
+    os.environ |= environment(setting) | {"PYTHONPATH": str(ROOT)}
+    if warm_kernels.POSSIBLE:
+        local_provisioner.launch_kernel = warm_kernels.Parent().launch
+
+
 def run(sources: list[Path], settings: list[str], jobs: int) -> None:
     """Make the runs that are not kept, `jobs` at a time."""
-    left = [(s, name) for name in settings for s in sources if not is_current(kept(s, name))]
-    with (
-        ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool,
-        tqdm(total=len(left), unit="run", disable=not left) as bar,
-    ):
-        waiting = {pool.submit(attempt, *job): job for job in left}
-        for done in as_completed(waiting):
-            source, setting = waiting[done]
-            bar.update()
-            bar.set_postfix_str(f"{source.stem} {setting}")
-            if error := done.result():
-                tqdm.write(f"{source.stem} under {setting}: {error}")
+    left = {name: [s for s in sources if not is_current(kept(s, name))] for name in settings}
+    with tqdm(total=sum(map(len, left.values())), unit="run") as bar:
+        for setting, chapters in left.items():
+            options = {"mp_context": get_context("spawn"), "initializer": begin}
+            with ProcessPoolExecutor(jobs, **options, initargs=(setting,)) as pool:
+                waiting = {pool.submit(attempt, each, setting): each for each in chapters}
+                for done in as_completed(waiting):
+                    bar.update()
+                    bar.set_postfix_str(f"{waiting[done].stem} {setting}")
+                    if error := done.result():
+                        tqdm.write(f"{waiting[done].stem} under {setting}: {error}")
 
 
 def report(sources: list[Path], settings: list[str]) -> int:
