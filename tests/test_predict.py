@@ -1,8 +1,8 @@
 """The book's quiz: choices are read, and one that the run's number does not decide is refused."""
 
-import importlib.util
 import io
 import re
+import sys
 
 import nbformat
 import pytest
@@ -11,18 +11,12 @@ from sphinx.application import Sphinx
 
 from tools.chapters import ROOT, notebook_sources
 
+sys.path.insert(0, str(ROOT / "book/_ext"))
+
+import attnbias_predict as predict  # noqa: E402
+
 # A backtick in the question, as of a role, would end the fence's line: the box would be plain text.
 QUIZZES = re.compile(r"^```\{predict\}[^\n`]*\n:number: ([^\n:]+)[^\n]*\n\n(.*?)^```", re.M | re.S)
-
-
-@pytest.fixture(scope="module")
-def predict():
-    spec = importlib.util.spec_from_file_location(
-        "attnbias_predict", ROOT / "book/_ext/attnbias_predict.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize(
@@ -37,7 +31,7 @@ def predict():
         ("= 48", [48], [47, 49], "exactly 48"),
     ],
 )
-def test_a_choice_is_a_range_and_its_words(predict, line, inside, outside, words):
+def test_a_choice_is_a_range_and_its_words(line, inside, outside, words):
     choice = predict.parse_choice(line)
     assert choice.words == words
     assert [choice.holds(x) for x in inside] == [True] * len(inside)
@@ -45,37 +39,31 @@ def test_a_choice_is_a_range_and_its_words(predict, line, inside, outside, words
 
 
 @pytest.mark.parametrize("line", ["about 4", "", "5 to 3", "4 to 4", "3 - 5", "< x", "nan to 1"])
-def test_a_choice_without_a_range_is_refused(predict, line):
+def test_a_choice_without_a_range_is_refused(line):
     with pytest.raises(predict.PredictError, match=r"a choice: expected a range.*First|first"):
         predict.parse_choice(line)
 
 
-def test_the_choices_end_where_the_reason_begins(predict):
+def test_content_and_glued_numbers_are_read():
     choices, behind = predict.parse_content(["- < 0", "- > 0 | above", "", "Because."])
     assert [choice.words for choice in choices] == ["less than 0", "above"]
     assert behind == 2
-
-
-@pytest.mark.parametrize("count", [0, 1, 5])
-def test_too_few_or_too_many_choices_are_refused(predict, count):
-    with pytest.raises(predict.PredictError, match=f"expected two to four; got {count}"):
-        predict.parse_content([f"- = {k}" for k in range(count)])
-
-
-@pytest.mark.parametrize(("text", "number"), [("3.94", 3.94), ("'7.7e-05'", 7.7e-5), ("-2", -2)])
-def test_a_glued_number_is_read(predict, text, number):
-    assert predict.read_number("name", text) == number
+    for text, number in (("3.94", 3.94), ("'7.7e-05'", 7.7e-5), ("-2", -2)):
+        assert predict.read_number("name", text) == number
+    for count in (0, 1, 5):  # too few choices, or too many
+        with pytest.raises(predict.PredictError, match=f"expected two to four; got {count}"):
+            predict.parse_content([f"- = {k}" for k in range(count)])
 
 
 @pytest.mark.parametrize(
     "text", [None, "", "'0.5 s'", "True", "nan", "'inf'", "[1]", "np.float64(2.0)", "<Figure>"]
 )
-def test_what_is_no_number_is_refused(predict, text):
+def test_what_is_no_number_is_refused(text):
     with pytest.raises(predict.PredictError, match="name: expected a finite number"):
         predict.read_number("name", text)
 
 
-def test_exactly_one_choice_must_hold_the_number(predict):
+def test_exactly_one_choice_must_hold_the_number():
     choices = [predict.parse_choice(line) for line in ("< 1 | low", "1 to 2 | mid", "2 to 3 | up")]
     assert [predict.right_choice("n", x, choices) for x in (0.5, 1, 2.5)] == [0, 1, 2]
     with pytest.raises(predict.PredictError, match=r"n: expected one choice.*0 \[\] for 4"):
@@ -124,12 +112,7 @@ def build(folder, number):
     return (folder / "html/index.html").read_text(encoding="utf8"), warnings.getvalue()
 
 
-@pytest.fixture
-def on_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "book/_ext"))
-
-
-def test_a_page_asks_and_holds_the_answer_of_its_run(on_path, tmp_path):
+def test_a_page_asks_and_holds_the_answer_of_its_run(tmp_path):
     page, warnings = build(tmp_path, "x:.2f")
     assert warnings == ""
     box = page[page.index("<fieldset") : page.index("</fieldset>")]
@@ -148,7 +131,7 @@ def test_a_page_asks_and_holds_the_answer_of_its_run(on_path, tmp_path):
         ("x:.2q", "x: expected a format for 1.25; got .2q"),
     ],
 )
-def test_a_build_reports_a_number_that_the_page_does_not_have(on_path, tmp_path, number, said):
+def test_a_build_reports_a_number_that_the_page_does_not_have(tmp_path, number, said):
     page, warnings = build(tmp_path, number)
     assert f"PredictError: {said}" in warnings
     assert "<fieldset" not in page
@@ -175,7 +158,7 @@ def asked(notebook):
     ]
 
 
-def problems(predict, notebook):
+def problems(notebook):
     """What is wrong with the quizzes of a notebook, beside its recorded numbers."""
     numbers, found = recorded(notebook), []
     for place, name, content in asked(notebook):
@@ -194,11 +177,11 @@ ASKING = [source for source in notebook_sources() if "```{predict}" in source.re
 
 
 @pytest.mark.parametrize("source", ASKING, ids=[source.stem for source in ASKING])
-def test_a_quiz_comes_before_its_number_and_one_choice_holds_it(predict, source):
+def test_a_quiz_comes_before_its_number_and_one_choice_holds_it(source):
     notebook = nbformat.read(source.with_suffix(".ipynb"), as_version=4)
     assert 1 <= len(asked(notebook)) <= 3
     assert len(asked(notebook)) == source.read_text().count("```{predict}")  # all have this form
-    assert problems(predict, notebook) == []
+    assert problems(notebook) == []
 
 
 def test_a_backtick_in_the_question_is_noticed():
@@ -207,17 +190,11 @@ def test_a_backtick_in_the_question_is_noticed():
     assert QUIZZES.findall(box % " by {ref}`x`") == []  # no fence to Markdown
 
 
-def test_a_late_or_undecided_quiz_is_noticed(predict):
+def test_a_late_or_undecided_quiz_is_noticed():
     notebook = nbformat.read(ASKING[0].with_suffix(".ipynb"), as_version=4)
     place, name, _ = asked(notebook)[0]
     quiz = notebook.cells.pop(place)
     notebook.cells.append(quiz)
-    assert f"{name}: asked after it was computed" in problems(predict, notebook)
+    assert f"{name}: asked after it was computed" in problems(notebook)
     quiz.source = re.sub(r"(?m)^- [^|\n]+", "- = 12345 ", quiz.source)
-    assert any("expected one choice" in problem for problem in problems(predict, notebook))
-
-
-def test_a_question_with_a_role_is_not_taken_for_a_quiz():
-    quiz = QUIZ.format(number="x:.2f")
-    for question, count in ((quiz, 1), (quiz.replace("$x$", "{ref}`x`"), 0)):
-        assert len(asked(new_notebook(cells=[new_markdown_cell(question)]))) == count
+    assert any("expected one choice" in problem for problem in problems(notebook))
