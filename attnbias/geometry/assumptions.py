@@ -73,8 +73,10 @@ def assumption1_table(constants: Constants, *, exact: bool) -> CheckTable:
         ("near orthogonality: mu / b_o^2", overlap, 1 / 15, cosine),
         ("weak coupling: n kappa (B/b_1)^2 mu / b_o^2", coupling, 4 / 3 * c.phi_low, reason),
     )
-    source = "Assumption 1, version A1"
-    return CheckTable(Check(*side, source=source, reason=words) for *side, words in sides)
+    return CheckTable(
+        Check(words, value, bound, source="Assumption 1, version A1", reason=remark)
+        for words, value, bound, remark in sides
+    )
 
 
 def check_assumption2(data: Dataset, u: TensorLike | None = None) -> CheckTable:
