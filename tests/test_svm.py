@@ -27,6 +27,7 @@ from attnbias.geometry.svm import LOOSE, certify, solve
 from attnbias.geometry.tokens import GapRows, VectorRows, gap_rows
 from tests import tolerances
 from tests.edge_instances import FAMILIES, simplex_tokens
+from tests.instances import FEW, seeds
 from tests.orthonormal import orthonormal_pair
 
 
@@ -124,9 +125,9 @@ def test_certificate_at_larger_sizes(n, T, d):
 
 
 sizes = {"n": st.integers(1, 6), "T": st.integers(2, 5), "d": st.integers(6, 10)}
-seeds = st.integers(0, 10**6)
 
 
+@FEW
 @given(**sizes, seed=seeds, power=st.integers(-26, 26))
 def test_scaling_the_tokens(n, T, d, seed, power):
     """c X has the solution W / c^2, bit for bit for a power of two (1e-8 to 1e8)."""
@@ -139,6 +140,7 @@ def test_scaling_the_tokens(n, T, d, seed, power):
     assert torch.equal(u.weights, v.weights * 2.0**power)
 
 
+@FEW
 @given(**sizes, seed=seeds)
 def test_orders_and_rotations(n, T, d, seed):
     """Of sequences, of tokens but the query, and of features."""
@@ -153,6 +155,7 @@ def test_orders_and_rotations(n, T, d, seed):
     close(R @ solution.weights @ R.T, weights, tolerances.SVM_EQUIVALENT)
 
 
+@FEW
 @given(**sizes, seed=seeds)
 def test_duplicated_sequences_leave_the_weights(n, T, d, seed):
     data, opt = normal_data(n, T, d, seed)
