@@ -70,22 +70,19 @@ def svm_part(data: Dataset) -> tuple[SVMSolution | None, dict]:
 
 def _certificate_part(data: Dataset, error: InfeasibleError) -> dict:
     """Gordan's certificate, by token: the rows whose weighted sum vanishes."""
-    part = {"feasible": False, "message": str(error), "rows": 0, "blocking": []}
-    if error.certificate is not None:
-        rows, weights = gap_rows(data), error.certificate
-        part["rows"] = len(weights)
-        order = weights.argsort(descending=True, stable=True)
-        order = order[weights[order] > 1e-9 * weights.max()]  # the rest is rounding
-        part["blocking"] = [
-            {
-                "sequence": int(rows.sequence[k]),
-                "token": int(rows.token[k]),
-                "weight": float(weights[k]),
-            }
-            for k in order
-        ]
-    part["residual"] = math.nan if error.residual is None else float(error.residual)
-    return part
+    rows, weights = gap_rows(data), error.certificate
+    order = weights.argsort(descending=True, stable=True)
+    order = order[weights[order] > 1e-9 * weights.max()]  # the rest is rounding
+    heavy = zip(rows.sequence[order], rows.token[order], weights[order], strict=True)
+    return {
+        "feasible": False,
+        "message": str(error),
+        "rows": len(weights),
+        "blocking": [
+            {"sequence": int(i), "token": int(t), "weight": float(w)} for i, t, w in heavy
+        ],
+        "residual": float(error.residual),
+    }
 
 
 def hypotheses(optimal, assumption1, assumption2, separation, constants) -> dict:
