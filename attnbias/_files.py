@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from ._validate import require_type
 from .errors import DtypeError, FileAccessError, FileFormatError, MissingFileError
 
 FORMAT = 1  # raise it when the meaning of a stored array changes
@@ -21,15 +22,8 @@ _HEADER = "attnbias_json"
 
 def as_path(path) -> Path:
     """A path from a string or a path."""
-    try:
-        return Path(path)
-    except TypeError:
-        raise DtypeError(
-            "path",
-            expected="a string or a path",
-            got=type(path).__name__,
-            remedy="give the name of a file",
-        ) from None
+    wanted, remedy = "a string or a path", "give the name of a file"
+    return Path(require_type("path", path, str | os.PathLike, wanted, remedy))
 
 
 def target_path(path) -> Path:
@@ -41,11 +35,9 @@ def target_path(path) -> Path:
         taken = path.is_dir()
     except (FileNotFoundError, NotADirectoryError):
         raise MissingFileError(
-            str(path),
-            expected="an existing folder",
-            got=f"no folder {str(path.parent)!r}",
+            str(path), expected="an existing folder", got=f"no folder {str(path.parent)!r}",
             remedy="make the folder first",
-        ) from None
+        ) from None  # fmt: skip
     except (OSError, ValueError) as error:
         raise _unusable(path, error) from None
     if taken:
@@ -55,11 +47,9 @@ def target_path(path) -> Path:
 
 def _unusable(path: Path, problem) -> FileAccessError:
     return FileAccessError(
-        ascii(str(path))[:80],
-        expected="the name of a file, and the right to use it",
-        got=str(problem)[:200],
-        remedy="give another name, or check the permissions",
-    )
+        ascii(str(path))[:80], expected="the name of a file, and the right to use it",
+        got=str(problem)[:200], remedy="give another name, or check the permissions",
+    )  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -71,7 +61,7 @@ def writing(path) -> Iterator[BinaryIO]:
     path = target_path(path)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        with _opened(temporary, path) as stream:
+        with _open(temporary, "wb", path) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -83,19 +73,17 @@ def writing(path) -> Iterator[BinaryIO]:
 
 def write_npz(path, arrays: dict, header: dict) -> Path:
     """Write arrays and header to `path`."""
-    path = target_path(path)
     text = np.frombuffer(_header_text(header).encode(), dtype=np.uint8)
     with writing(path) as stream:
         np.savez(stream, **arrays, **{_HEADER: text})
-    return path
+    return as_path(path)
 
 
 def write_text(path, text: str) -> Path:
     """Write a text to `path`."""
-    path = target_path(path)
     with writing(path) as stream:
         stream.write(text.encode())
-    return path
+    return as_path(path)
 
 
 def read_text(path) -> str:
@@ -110,23 +98,14 @@ def read_text(path) -> str:
             ) from None
 
 
-def _opened(temporary: Path, path: Path):
-    try:
-        return temporary.open("wb")
-    except (OSError, ValueError) as error:
-        raise _unusable(path, error) from None
-
-
 def _header_text(header: dict) -> str:
     try:
         return json.dumps({"format": FORMAT, **header}, sort_keys=True)
     except (TypeError, ValueError, RecursionError) as error:
         raise DtypeError(
-            "meta",
-            expected="numbers, strings, lists and dicts, which json can hold",
-            got=str(error),
-            remedy="convert or drop the other values before saving",
-        ) from None
+            "meta", expected="numbers, strings, lists and dicts, which json can hold",
+            got=str(error), remedy="convert or drop the other values before saving",
+        ) from None  # fmt: skip
 
 
 def read_npz(path, kind: str, header_required: bool = True) -> tuple[dict, dict]:
@@ -171,15 +150,16 @@ def _require_arrays(stream: BinaryIO) -> None:
     stream.seek(0)
 
 
-def _open(path: Path):
+def _open(path: Path, mode: str = "rb", named: Path | None = None):
+    """A stream; errors name the path that was asked for, a temporary one's `named`."""
     try:
-        return path.open("rb")
-    except (FileNotFoundError, NotADirectoryError):
+        return path.open(mode)
+    except (OSError, ValueError) as error:
+        if named or not isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise _unusable(named or path, error) from None
         raise MissingFileError(
             str(path), expected="a file", got="none there", remedy="check the path"
         ) from None
-    except (OSError, ValueError) as error:
-        raise _unusable(path, error) from None
 
 
 def _check_header(path: Path, header, kind: str) -> None:
@@ -193,8 +173,6 @@ def _check_header(path: Path, header, kind: str) -> None:
         )
     if header.get("format") != FORMAT:
         raise FileFormatError(
-            str(path),
-            expected=f"format {FORMAT}",
-            got=f"format {header.get('format')}",
+            str(path), expected=f"format {FORMAT}", got=f"format {header.get('format')}",
             remedy="read it with the version of attnbias that wrote it, or make it again",
-        )
+        )  # fmt: skip

@@ -37,11 +37,9 @@ def as_tensor(name: str, value) -> torch.Tensor:
 def _require_dense(name: str, tensor: torch.Tensor) -> None:
     if tensor.is_meta:
         raise DeviceError(
-            name,
-            expected="a tensor with entries",
-            got="one on the meta device, which holds none",
+            name, expected="a tensor with entries", got="one on the meta device, which holds none",
             remedy="make it on 'cpu' or on a GPU",
-        )
+        )  # fmt: skip
     if tensor.is_nested or tensor.is_quantized or tensor.layout != torch.strided:
         kinds = {"nested": tensor.is_nested, "quantized": tensor.is_quantized, "sparse": True}
         raise DtypeError(
@@ -57,11 +55,9 @@ def as_float_tensor(name: str, value, *, dtype=None) -> torch.Tensor:
     value = as_tensor(name, value)
     if value.dtype not in FLOATS:
         raise DtypeError(
-            name,
-            expected="dtype float64 (or float32)",
-            got=str(value.dtype).removeprefix("torch."),
+            name, expected="dtype float64 (or float32)", got=dtype_name(value),
             remedy=f"convert it: {name}.double() in torch, {name}.astype(float) in numpy",
-        )
+        )  # fmt: skip
     return value if dtype is None else value.to(dtype)
 
 
@@ -70,11 +66,9 @@ def require_finite(name: str, tensor: torch.Tensor) -> None:
     bad = int((~torch.isfinite(tensor)).sum())
     if bad:
         raise NonFiniteError(
-            name,
-            expected="finite numbers",
-            got=f"{bad} NaN or infinite of {tensor.numel()}",
+            name, expected="finite numbers", got=f"{bad} NaN or infinite of {tensor.numel()}",
             remedy="clean or drop the rows that hold them",
-        )
+        )  # fmt: skip
 
 
 def require_shape(name: str, tensor: torch.Tensor, shape: tuple, meaning: str) -> None:
@@ -92,15 +86,22 @@ def require_shape(name: str, tensor: torch.Tensor, shape: tuple, meaning: str) -
         )
 
 
+def as_floats(name: str, value, shape: tuple, meaning: str, device=None) -> torch.Tensor:
+    """A float tensor of that shape without NaN and infinity, on that device if one is given."""
+    value = as_float_tensor(name, value).detach()
+    require_shape(name, value, shape, meaning)
+    require_device(name, value, value.device if device is None else device)
+    require_finite(name, value)
+    return value
+
+
 def require_device(name: str, tensor: torch.Tensor, device: torch.device) -> None:
     """Refuse a tensor that lies on another device than the data."""
     if tensor.device != device:
         raise DeviceError(
-            name,
-            expected=f"a tensor on {device}",
-            got=f"one on {tensor.device}",
+            name, expected=f"a tensor on {device}", got=f"one on {tensor.device}",
             remedy=f"move it with {name}.to({str(device)!r})",
-        )
+        )  # fmt: skip
 
 
 def as_device(name: str, device) -> torch.device:
@@ -120,26 +121,16 @@ def require_float_dtype(name: str, dtype) -> torch.dtype:
     """The dtype, which must be torch.float32 or torch.float64."""
     if not isinstance(dtype, torch.dtype) or dtype not in FLOATS:
         raise DtypeError(
-            name,
-            expected="torch.float64 (or torch.float32)",
-            got=short(dtype),
+            name, expected="torch.float64 (or torch.float32)", got=short(dtype),
             remedy="half precision and integers can't hold the log domain",
-        )
+        )  # fmt: skip
     return dtype
 
 
 def as_lengths(lengths, X: torch.Tensor, *, low: int) -> torch.Tensor:
     """(n,) long: tokens in each sequence of X (n, T, d), each from `low` to T."""
     n, T = X.shape[:2]
-    lengths = as_tensor("lengths", lengths)
-    if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
-        raise DtypeError(
-            "lengths",
-            expected="integers",
-            got=str(lengths.dtype).removeprefix("torch."),
-            remedy="convert with lengths.long()",
-        )
-    require_shape("lengths", lengths, (n,), "(n,)")
+    lengths = _integers("lengths", lengths, n)
     require_device("lengths", lengths, X.device)
     lengths = lengths.to(torch.long, copy=True)
     if int(lengths.min()) < low or int(lengths.max()) > T:
@@ -154,25 +145,37 @@ def as_lengths(lengths, X: torch.Tensor, *, low: int) -> torch.Tensor:
 
 def as_token_indices(name: str, value, lengths: torch.Tensor) -> torch.Tensor:
     """(n,) long: one index below each sequence's length, on the device of `lengths`."""
-    value = as_tensor(name, value)
-    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
-        raise DtypeError(
-            name,
-            expected="integers",
-            got=str(value.dtype).removeprefix("torch."),
-            remedy=f"convert with {name}.long()",
-        )
-    require_shape(name, value, (len(lengths),), "(n,)")
-    value = value.detach().to(device=lengths.device, dtype=torch.long, copy=True)
+    value = _integers(name, value, len(lengths)).detach()
+    value = value.to(device=lengths.device, dtype=torch.long, copy=True)
     bad = ((value < 0) | (value >= lengths)).nonzero().flatten()
     if bad.numel():
         i = int(bad[0])
         raise RangeError(
-            name,
-            expected=f"indices below the length ({int(lengths[i])} in sequence {i})",
-            got=str(int(value[i])),
-            remedy="token indices start at 0 and never point at padding",
-        )
+            name, expected=f"indices below the length ({int(lengths[i])} in sequence {i})",
+            got=str(int(value[i])), remedy="token indices start at 0 and never point at padding",
+        )  # fmt: skip
+    return value
+
+
+def _integers(name: str, value, n: int) -> torch.Tensor:
+    """(n,) of an integer dtype."""
+    value = as_tensor(name, value)
+    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
+        got, remedy = dtype_name(value), f"convert with {name}.long()"
+        raise DtypeError(name, expected="integers", got=got, remedy=remedy)
+    require_shape(name, value, (n,), "(n,)")
+    return value
+
+
+def dtype_name(tensor: torch.Tensor) -> str:
+    """The dtype of a tensor, as numpy would call it."""
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def require_type(name: str, value, kinds, expected: str, remedy: str):
+    """A value of one of the types."""
+    if not isinstance(value, kinds):
+        raise DtypeError(name, expected=expected, got=type(value).__name__, remedy=remedy)
     return value
 
 
@@ -199,12 +202,8 @@ def require_number(
     if isinstance(value, torch.Tensor) and value.numel() == 1 and not value.is_meta:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise DtypeError(
-            name,
-            expected="a real number",
-            got=type(value).__name__,
-            remedy="pass a float",
-        )
+        got = type(value).__name__
+        raise DtypeError(name, expected="a real number", got=got, remedy="pass a float")
     try:
         value = float(value)
     except OverflowError:  # an integer or a fraction beyond float64
@@ -215,30 +214,22 @@ def require_number(
     outside = value < low or value > high
     if outside or (open_low and value == low) or (open_high and value == high):
         raise RangeError(
-            name,
-            expected=f"a number in {left}{low:g}, {high:g}{right}",
-            got=f"{value:g}",
+            name, expected=f"a number in {left}{low:g}, {high:g}{right}", got=f"{value:g}",
             remedy="choose a value in that range",
-        )
+        )  # fmt: skip
     return value
 
 
 def require_int(name: str, value, *, low: int, high: int = 2**31 - 1) -> int:
     """An integer in [low, high]; bool is refused, numpy integers are taken."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise DtypeError(
-            name,
-            expected="an integer",
-            got=f"{type(value).__name__} {short(value)}",
-            remedy="pass an int",
-        )
+        got = f"{type(value).__name__} {short(value)}"
+        raise DtypeError(name, expected="an integer", got=got, remedy="pass an int")
     if value < low or value > high:
         raise RangeError(
-            name,
-            expected=f"an integer of at least {low} and at most {high}",
-            got=short(value),
+            name, expected=f"an integer of at least {low} and at most {high}", got=short(value),
             remedy="choose a value in that range",
-        )
+        )  # fmt: skip
     return int(value)
 
 
@@ -246,9 +237,7 @@ def require_choice(name: str, value, choices) -> str:
     """One of a few words."""
     if not isinstance(value, str | int) or value not in choices:
         raise RangeError(
-            name,
-            expected="one of " + ", ".join(repr(c) for c in choices),
-            got=short(value),
+            name, expected="one of " + ", ".join(repr(c) for c in choices), got=short(value),
             remedy="pick one of these",
-        )
+        )  # fmt: skip
     return value

@@ -82,13 +82,9 @@ class Check:
         require_choice("sense", self.sense, ("<=", ">="))
         require_choice("provenance", self.provenance, tuple(PROVENANCE))
         for name in ("value", "bound", "rounding"):
-            if not isinstance(getattr(self, name), numbers.Real):
-                raise DtypeError(
-                    name,
-                    expected="a real number (NaN never holds)",
-                    got=short(getattr(self, name)),
-                    remedy="pass a float",
-                )
+            if not isinstance(value := getattr(self, name), numbers.Real):
+                wanted = "a real number (NaN never holds)"
+                raise DtypeError(name, expected=wanted, got=short(value), remedy="pass a float")
 
     @classmethod
     def along(
@@ -154,11 +150,9 @@ class Check:
     @property
     def holds(self) -> bool:
         """True only if applicable and the inequality is satisfied (NaN never is)."""
-        if not self.applicable:
-            return False
         if self.sense == "<=":
-            return self.value <= self.bound + self.rounding
-        return self.value >= self.bound - self.rounding
+            return self.applicable and self.value <= self.bound + self.rounding
+        return self.applicable and self.value >= self.bound - self.rounding
 
     @property
     def slack(self) -> float:
@@ -171,10 +165,8 @@ class Check:
     @property
     def verdict(self) -> str:
         """'holds', 'holds, vacuous', 'fails' or 'not applicable'."""
-        if not self.applicable:
-            return "not applicable"
         if not self.holds:
-            return "fails"
+            return "fails" if self.applicable else "not applicable"
         return "holds, vacuous" if self.vacuous else "holds"
 
     def table(self) -> pandas.DataFrame:
@@ -189,11 +181,9 @@ class Check:
 
         if self.step is None or self.values is None or self.bounds is None:
             raise ShapeError(
-                "check",
-                expected="a check with a value at every recorded step",
-                got=f"one of a single value: {self.statement}",
-                remedy="read .value and .bound",
-            )
+                "check", expected="a check with a value at every recorded step",
+                got=f"one of a single value: {self.statement}", remedy="read .value and .bound",
+            )  # fmt: skip
         pairs = zip(self.values, self.bounds, strict=True)
         slack = [_slack(value, bound, self.sense) for value, bound in pairs]
         columns = {"step": self.step, "value": self.values, "bound": self.bounds, "slack": slack}
@@ -228,6 +218,17 @@ def _slack(value: float, bound: float, sense: str) -> float:
     return 1 - small / large
 
 
+def _cells(check: Check) -> tuple[str, ...]:
+    value, bound = (
+        "" if math.isnan(side) and not check.applicable else f"{side:.4g}"
+        for side in (check.value, check.bound)
+    )
+    slack = f"{check.slack:.3g}" if math.isfinite(check.slack) else ""
+    verdict = check.verdict + (f" ({check.reason})" if check.reason else "")
+    source = f"{check.source} [{check.provenance}]"
+    return check.statement, value, check.sense, bound, slack, verdict, source
+
+
 class CheckTable(tuple[Check, ...]):
     """Checks that print as a table, in a terminal and in a notebook.
 
@@ -251,14 +252,13 @@ class CheckTable(tuple[Check, ...]):
     HEAD = ("statement", "value", "", "bound", "slack", "verdict", "source")
 
     def __new__(cls, checks: Iterable[Check] = ()) -> CheckTable:
-        try:
-            iterator = iter(checks)
-        except TypeError:
-            raise _no_check(checks) from None
-        entries = tuple(iterator)
+        entries = tuple(checks) if isinstance(checks, Iterable) else (checks,)
         for entry in entries:
-            if not isinstance(entry, Check):
-                raise _no_check(entry)
+            if isinstance(checks, Check) or not isinstance(entry, Check):
+                raise DtypeError(
+                    "checks", expected="Checks, in a list or another iterable", got=short(entry),
+                    remedy="build each with Check(statement, value, bound)",
+                )  # fmt: skip
         return super().__new__(cls, entries)
 
     @overload
@@ -280,18 +280,7 @@ class CheckTable(tuple[Check, ...]):
 
     def rows(self) -> list[tuple[str, ...]]:
         """Cells as text, one tuple a check."""
-        return [
-            (
-                check.statement,
-                "" if math.isnan(check.value) and not check.applicable else f"{check.value:.4g}",
-                check.sense,
-                "" if math.isnan(check.bound) and not check.applicable else f"{check.bound:.4g}",
-                f"{check.slack:.3g}" if math.isfinite(check.slack) else "",
-                check.verdict + (f" ({check.reason})" if check.reason else ""),
-                f"{check.source} [{check.provenance}]",
-            )
-            for check in self
-        ]
+        return [_cells(check) for check in self]
 
     def __repr__(self) -> str:
         table = [self.HEAD, *self.rows()]
@@ -309,12 +298,3 @@ class CheckTable(tuple[Check, ...]):
             + row(self.HEAD, "th")
             + f"</thead><tbody>{body}</tbody></table>"
         )
-
-
-def _no_check(value) -> DtypeError:
-    return DtypeError(
-        "checks",
-        expected="Checks, in a list or another iterable",
-        got=short(value),
-        remedy="build each with Check(statement, value, bound)",
-    )

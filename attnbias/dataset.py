@@ -17,13 +17,16 @@ from ._types import DeviceLike, PathLike, TensorLike
 from ._validate import (
     as_device,
     as_float_tensor,
+    as_floats,
     as_lengths,
     as_tensor,
     as_token_indices,
+    dtype_name,
     require_device,
     require_finite,
     require_float_dtype,
     require_shape,
+    require_type,
 )
 from .errors import DtypeError, FileFormatError, LabelError, QueryError, RangeError, ShapeError
 
@@ -108,22 +111,26 @@ class Dataset:
         require_shape("X", X, (None, None, None), "(n, T, d), none of them zero")
         if X.shape[1] < 2:
             raise ShapeError(
-                "X",
-                expected="at least 2 tokens a sequence",
-                got="T = 1",
+                "X", expected="at least 2 tokens a sequence", got="T = 1",
                 remedy="attention over one token selects nothing; add tokens",
-            )
+            )  # fmt: skip
         y = _labels(self.y, X)
-        lengths = _lengths(self.lengths, X)
+        given = torch.full_like(y, X.shape[1], dtype=torch.long)
+        lengths = as_lengths(given if self.lengths is None else self.lengths, X, low=2)
         mask = torch.arange(X.shape[1], device=X.device) < lengths[:, None]
         X = _padded("X", X, mask)
-        values: dict[str, Any] = {"X": X, "y": y, "u": _decoder(self.u, X), "lengths": lengths}
-        values["name"] = str(self.name)
-        values["meta"] = _meta(self.meta)
-        values["opt"] = _opt(self.opt, self.u, lengths)
-        values["query"] = _beside("query", self.query, X[:, 0], "(n, d), as the first tokens")
         key = _beside("key", self.key, X, "(n, T, d), as X")
-        values["key"] = None if key is None else _padded("key", key, mask)
+        values = {
+            "X": X,
+            "y": y,
+            "u": _beside("u", self.u, X[0, 0], "(d,)"),
+            "lengths": lengths,
+            "name": str(self.name),
+            "meta": _meta(self.meta),
+            "opt": _opt(self.opt, self.u, lengths),
+            "query": _beside("query", self.query, X[:, 0], "(n, d), as the first tokens"),
+            "key": None if key is None else _padded("key", key, mask),
+        }
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -171,14 +178,14 @@ class Dataset:
         """
         device = None if device is None else as_device("device", device)
         dtype = None if dtype is None else require_float_dtype("dtype", dtype)
-        given = {key: getattr(self, key) for key in TENSORS if getattr(self, key) is not None}
-        return dataclasses.replace(
-            self,
-            **{
-                key: value.to(device=device, dtype=dtype if value.is_floating_point() else None)
-                for key, value in given.items()
-            },
-        )
+        moved: dict[str, Any] = {
+            key: value.to(device=device, dtype=dtype if value.is_floating_point() else None)
+            for key, value in self._tensors().items()
+        }
+        return dataclasses.replace(self, **moved)
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        return {key: getattr(self, key) for key in TENSORS if getattr(self, key) is not None}
 
     def with_decoder(self, u: TensorLike | None) -> Dataset:
         """The same sequences with another decoder, which then decides the optimal tokens."""
@@ -193,8 +200,7 @@ class Dataset:
         MissingFileError, FileAccessError, DtypeError
             The last for a meta that json can't hold.
         """
-        given = {key: getattr(self, key) for key in TENSORS if getattr(self, key) is not None}
-        arrays = {key: value.cpu().numpy() for key, value in given.items()}
+        arrays = {key: value.cpu().numpy() for key, value in self._tensors().items()}
         header = {"kind": "dataset", "name": self.name, "meta": _plain(self.meta)}
         return write_npz(path, arrays, header)
 
@@ -223,26 +229,18 @@ class Dataset:
 
     def __repr__(self) -> str:
         ragged = "" if bool((self.lengths == self.T).all()) else " (ragged)"
-        decoder = "given" if self.u is not None else "none"
-        decoder += ", optimal tokens given" if self.opt is not None else ""
-        decoder += ", queries given" if self.query is not None else ""
-        decoder += ", keys given" if self.key is not None else ""
+        words = {"opt": "optimal tokens", "query": "queries", "key": "keys"}
+        others = "".join(f", {words[k]} given" for k in words if getattr(self, k) is not None)
         title = f"{self.name!r}: " if self.name else ""
         return (
-            f"Dataset({title}n={self.n} sequences, T={self.T} tokens{ragged}, "
-            f"d={self.d} features, decoder {decoder})"
+            f"Dataset({title}n={self.n} sequences, T={self.T} tokens{ragged}, d={self.d} features, "
+            f"decoder {'none' if self.u is None else 'given'}{others})"
         )
 
 
 def require_dataset(data, *, cross: bool = False) -> None:
     """Refuse anything but a Dataset, and with `cross` unset one with queries or keys of its own."""
-    if not isinstance(data, Dataset):
-        raise DtypeError(
-            "data",
-            expected="a Dataset",
-            got=type(data).__name__,
-            remedy="wrap the tensors: Dataset(X, y, u)",
-        )
+    require_type("data", data, Dataset, "a Dataset", "wrap the tensors: Dataset(X, y, u)")
     if data.cross and not cross:
         raise QueryError(
             "data",
@@ -262,22 +260,17 @@ def _beside(name: str, values, like: torch.Tensor, words: str) -> torch.Tensor |
     """A tensor of the shape, device and dtype of another, or None."""
     if values is None:
         return None
-    values = as_float_tensor(name, values)
-    require_shape(name, values, tuple(like.shape), words)
-    require_device(name, values, like.device)
-    require_finite(name, values)
-    return values.detach().to(like.dtype, copy=True)
+    values = as_floats(name, values, tuple(like.shape), words, like.device)
+    return values.to(like.dtype, copy=True)
 
 
 def _labels(y, X: torch.Tensor) -> torch.Tensor:
     y = as_tensor("y", y)
     if y.dtype == torch.bool or y.is_complex():
         raise DtypeError(
-            "y",
-            expected="numbers -1 and +1",
-            got=str(y.dtype).removeprefix("torch."),
+            "y", expected="numbers -1 and +1", got=dtype_name(y),
             remedy="map False to -1 and True to +1, for example 2 * y - 1",
-        )
+        )  # fmt: skip
     require_shape("y", y, (X.shape[0],), "(n,)")
     require_device("y", y, X.device)
     bad = y[(y != 1) & (y != -1)]
@@ -291,45 +284,21 @@ def _labels(y, X: torch.Tensor) -> torch.Tensor:
     return y.to(X.dtype, copy=True)
 
 
-def _lengths(lengths, X: torch.Tensor) -> torch.Tensor:
-    n, T = X.shape[:2]
-    if lengths is None:
-        return torch.full((n,), T, dtype=torch.long, device=X.device)
-    return as_lengths(lengths, X, low=2)
-
-
-def _decoder(u, X: torch.Tensor) -> torch.Tensor | None:
-    if u is None:
-        return None
-    u = as_float_tensor("u", u)
-    require_shape("u", u, (X.shape[2],), "(d,)")
-    require_device("u", u, X.device)
-    require_finite("u", u)
-    return u.detach().to(X.dtype, copy=True)
-
-
 def _opt(opt, u, lengths: torch.Tensor) -> torch.Tensor | None:
     if opt is None:
         return None
     if u is not None:
         raise RangeError(
-            "opt",
-            expected="optimal tokens or a decoder u, not both",
-            got="both",
+            "opt", expected="optimal tokens or a decoder u, not both", got="both",
             remedy="leave opt out: the decoder's scores decide it (Definition 1)",
-        )
+        )  # fmt: skip
     return as_token_indices("opt", opt, lengths)
 
 
 def _meta(meta) -> MappingProxyType:
-    if meta is not None and not isinstance(meta, Mapping):
-        raise DtypeError(
-            "meta",
-            expected="a mapping of names to values",
-            got=type(meta).__name__,
-            remedy="pass a dict, or leave it out",
-        )
-    return MappingProxyType(dict(meta or {}))
+    expected, remedy = "a mapping of names to values", "pass a dict, or leave it out"
+    meta = {} if meta is None else meta
+    return MappingProxyType(dict(require_type("meta", meta, Mapping, expected, remedy)))
 
 
 def _plain(value):

@@ -191,18 +191,8 @@ class InfeasibleError(AttnBiasError, ValueError):
     [1.0]
     """
 
-    def __init__(
-        self,
-        what: str,
-        *,
-        expected: str,
-        got: str,
-        remedy: str,
-        certificate: torch.Tensor | None = None,
-        residual: float | None = None,
-    ) -> None:
-        super().__init__(what, expected=expected, got=got, remedy=remedy)
-        self.certificate, self.residual = certificate, residual
+    certificate: torch.Tensor | None = None
+    residual: float | None = None
 
 
 class SolverError(AttnBiasError, RuntimeError):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ._validate import require_int, short
+from ._validate import require_int, require_type, short
 from .errors import DtypeError, RangeError
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)  # exact to rounding for S up to about 20
@@ -68,11 +68,9 @@ class Loss:
             )
         if self.compiled is not None and require_int("compiled", self.compiled, low=0) > 1:
             raise RangeError(
-                "compiled",
-                expected="None, or the number of a loss in the compiled loops",
-                got=short(self.compiled),
-                remedy="leave it out: a loss of your own runs in torch",
-            )
+                "compiled", expected="None, or the number of a loss in the compiled loops",
+                got=short(self.compiled), remedy="leave it out: a loss of your own runs in torch",
+            )  # fmt: skip
 
     def gap(self, z: torch.Tensor, log_S: torch.Tensor) -> torch.Tensor:
         """log(l(z - S) - l(z)), elementwise."""
@@ -131,18 +129,8 @@ def as_loss(loss: str | Loss) -> Loss:
     """A loss by its name, or a `Loss` of the caller's own."""
     if isinstance(loss, Loss):
         return loss
-    if not isinstance(loss, str):
-        raise DtypeError(
-            "loss",
-            expected="a name or a Loss",
-            got=type(loss).__name__,
-            remedy="for a loss of your own build Loss(name, log_value, log_slope)",
-        )
-    if loss not in LOSSES:
-        raise RangeError(
-            "loss",
-            expected="one of " + ", ".join(map(repr, LOSSES)) + ", or a Loss",
-            got=repr(loss),
-            remedy="for a loss of your own build Loss(name, log_value, log_slope)",
-        )
+    own = "for a loss of your own build Loss(name, log_value, log_slope)"
+    if require_type("loss", loss, str, "a name or a Loss", own) not in LOSSES:
+        known = ", ".join(map(repr, LOSSES))
+        raise RangeError("loss", expected=f"one of {known}, or a Loss", got=repr(loss), remedy=own)
     return LOSSES[loss]

@@ -11,9 +11,9 @@ import torch
 from ._types import TensorLike
 from ._validate import (
     as_float_tensor,
+    as_floats,
     as_lengths,
     require_device,
-    require_finite,
     require_flag,
     require_float_dtype,
     require_int,
@@ -155,15 +155,12 @@ class SelfAttention(torch.nn.Module):
         super().__init__()
         d, train_u = require_int("d", d, low=1), require_flag("train_u", train_u)
         dtype = require_float_dtype("dtype", dtype)
-        W = torch.zeros(d, d, dtype=dtype) if W is None else as_float_tensor("W", W, dtype=dtype)
-        u = torch.zeros(d, dtype=dtype) if u is None else as_float_tensor("u", u, dtype=dtype)
-        require_shape("W", W, (d, d), "(d, d)")
-        require_shape("u", u, (d,), "(d,)")
-        require_device("u", u, W.device)
-        for name, tensor in (("W", W), ("u", u)):
-            require_finite(name, tensor)
-        self.W = torch.nn.Parameter(W.detach().clone())
-        self.u = torch.nn.Parameter(u.detach().clone(), requires_grad=train_u)
+        W = as_float_tensor("W", torch.zeros(d, d, dtype=dtype) if W is None else W, dtype=dtype)
+        u = as_float_tensor("u", torch.zeros(d, dtype=dtype) if u is None else u, dtype=dtype)
+        W = as_floats("W", W, (d, d), "(d, d)")
+        u = as_floats("u", u, (d,), "(d,)", W.device)
+        self.W = torch.nn.Parameter(W.clone())
+        self.u = torch.nn.Parameter(u.clone(), requires_grad=train_u)
 
     def attention(self, X: TensorLike, lengths: TensorLike | None = None) -> torch.Tensor:
         """(n, T) attention map."""
@@ -181,11 +178,9 @@ class SelfAttention(torch.nn.Module):
         require_device("X", X, self.W.device)
         if X.dtype != self.W.dtype:
             raise DtypeError(
-                "X",
-                expected=f"the layer's dtype, {self.W.dtype}",
-                got=str(X.dtype),
+                "X", expected=f"the layer's dtype, {self.W.dtype}", got=str(X.dtype),
                 remedy="convert the tokens with X.to(layer.W.dtype), or the layer",
-            )
+            )  # fmt: skip
         return X, None if lengths is None else as_lengths(lengths, X, low=1)
 
     def extra_repr(self) -> str:

@@ -86,26 +86,14 @@ class Descent:
 
     def parameters(self) -> dict:
         """What json holds of the rule: no powers, which tells it from a `Rule`."""
-        own = {name: value for name, value in vars(self).items() if _plain(value)}
-        none = {"log_scale": None, "gap_power": None, "norm_power": None, "log_max_step": math.inf}
-        return (
-            own
-            | none
-            | {
-                "name": self.name,
-                "momentum": self.momentum,
-                "normalise": self.normalise,
-                "decay": list(self.decay),
-                "loss_floor": self.loss_floor,
-            }
-        )
+        plain = str | int | float | bool | None
+        held = {name: value for name, value in vars(self).items() if isinstance(value, plain)}
+        held |= {"log_scale": None, "gap_power": None, "norm_power": None, "log_max_step": math.inf}
+        names = ("name", "momentum", "normalise", "loss_floor")
+        return held | {name: getattr(self, name) for name in names} | {"decay": list(self.decay)}
 
     def __repr__(self) -> str:
         return self.name
-
-
-def _plain(value) -> bool:
-    return isinstance(value, str | int | float | bool | None)
 
 
 @dataclass(frozen=True, repr=False)
@@ -282,11 +270,9 @@ def NGD(
     beta = require_number("momentum", momentum, low=0.0)
     if beta >= 1:
         raise RangeError(
-            "momentum",
-            expected="a number in [0, 1)",
-            got=f"{beta:g}",
+            "momentum", expected="a number in [0, 1)", got=f"{beta:g}",
             remedy="0.9 is usual; at 1 the velocity never decays",
-        )
+        )  # fmt: skip
     normalise = require_choice("normalise", normalise, ("separate", "shared"))
     decay = _decay(decay)
     log_cap, cap_text = _cap(max_step)
@@ -302,11 +288,9 @@ def _decay(decay) -> tuple[float, float]:
         p, q = decay
     except (TypeError, ValueError):
         raise DtypeError(
-            "decay",
-            expected="two numbers (p, q)",
-            got=short(decay),
+            "decay", expected="two numbers (p, q)", got=short(decay),
             remedy="(2 / 3, 1) is the paper's choice, (0, 0) is none",
-        ) from None
+        ) from None  # fmt: skip
     return require_number("decay p", p, low=0, high=1), require_number("decay q", q, low=0, high=1)
 
 

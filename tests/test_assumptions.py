@@ -6,26 +6,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from orthonormal import orthonormal_pair as orthonormal
 
-from attnbias import Dataset, make_example1, make_separation_pair
-from attnbias.errors import DtypeError, RangeError, TiedTokensError
-from attnbias.geometry.assumptions import (
-    check_assumption1,
-    check_assumption2,
-    example1_threshold,
-)
+from attnbias import Dataset, make_example1
+from attnbias.data import make_two_sample_trap
+from attnbias.geometry.assumptions import check_assumption1, check_assumption2, example1_threshold
 from attnbias.geometry.svm import solve_w_svm
-
-
-def orthonormal() -> Dataset:
-    X = torch.eye(4, dtype=torch.float64).reshape(2, 2, 4)
-    return Dataset(X, [1, -1], u=[1.0, 0.0, 0.0, -1.0])
-
-
-def bad_instance() -> Dataset:
-    """Feasible, but normalised descent ends in another direction (cosine 0.8)."""
-    X = [[[2.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [1.0, 1.0]]]
-    return Dataset(X, [1, -1], u=[0.0, 2.0])
 
 
 def tilted(overlap: float, u2: float = 0.0) -> Dataset:
@@ -41,14 +27,10 @@ class TestAssumption1:
         assert table[1].bound == pytest.approx(1 / 3)
 
     def test_fails_on_the_instance_that_does_not_converge(self):
-        table = check_assumption1(bad_instance())
+        table = check_assumption1(make_two_sample_trap())
         assert [check.holds for check in table] == [False, False]
         assert table[0].value == pytest.approx(4.0)
         assert table[1].value == pytest.approx(2 * math.exp(4) * 1 * 4)
-
-    @pytest.mark.parametrize(("d", "holds"), [(20_000, True), (200, False)])
-    def test_example1_in_high_and_low_dimension(self, d, holds):
-        assert check_assumption1(make_example1(n=3, T=2, d=d, position="random")).all_hold is holds
 
     def test_either_inequality_alone_can_fail(self):
         first = check_assumption1(tilted(0.1))
@@ -66,10 +48,6 @@ class TestAssumption1:
         assert check_assumption1(Dataset(X, [1, 1], u=[1.0, 0.0, 0.0])).all_hold
         X[1, 0, 0] = -1
         assert check_assumption1(Dataset(X, [1, -1], u=[1.0, 0.0, 0.0])).all_hold
-
-    def test_repeated_other_tokens_break_it(self):
-        X = [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]]
-        assert not check_assumption1(Dataset(X, [1, 1], u=[1.0, 0.0, 1.0]))[0].holds
 
     def test_worse_start_asks_for_more(self):
         data = orthonormal()
@@ -112,19 +90,8 @@ class TestAssumption1:
                 return
         pytest.fail("no instance satisfied Assumption 1")
 
-    def test_refusals(self):
-        with pytest.raises(TiedTokensError):
-            check_assumption1(Dataset([[[1.0], [1.0]]], [1], u=[1.0]))
-        with pytest.raises(RangeError):
-            check_assumption1(make_separation_pair(), phi=0)
-
 
 class TestAssumption2:
-    def test_holds_for_example1_exactly(self):
-        table = check_assumption2(make_example1(n=5, T=4, d=50, seed=3))
-        assert table.all_hold
-        assert table[0].value == 0.0
-
     def test_always_holds_with_two_tokens(self):
         generator = torch.Generator().manual_seed(0)
         X = torch.randn(4, 2, 3, generator=generator, dtype=torch.float64)
@@ -142,14 +109,6 @@ class TestAssumption2:
         ragged = Dataset(X, [1, 1], u=[1.0, 0.5, 0.25], lengths=[2, 2])
         assert check_assumption2(ragged).all_hold
 
-    def test_float32_scores_meant_equal_are_equal(self):
-        data = make_example1(n=4, T=4, d=60).to(dtype=torch.float32)
-        assert check_assumption2(data).all_hold
-
-    def test_a_spread_far_above_rounding_is_seen(self):
-        X = torch.eye(3, dtype=torch.float64)[None]
-        assert not check_assumption2(Dataset(X, [1], u=[1.0, 0.0, 1e-9])).all_hold
-
     @settings(max_examples=25, deadline=None)
     @given(scale=st.floats(1e-6, 1e6), spread=st.floats(0.01, 0.9))
     def test_ratio_ignores_the_decoders_scale(self, scale, spread):
@@ -158,10 +117,6 @@ class TestAssumption2:
         reasons = {check_assumption2(Dataset(X, [1], u=c * u))[0].reason for c in (1.0, scale)}
         assert len(reasons) == 1
 
-    def test_refuses_a_tie(self):
-        with pytest.raises(TiedTokensError):
-            check_assumption2(Dataset([[[1.0], [1.0]]], [1], u=[1.0]))
-
 
 class TestExample1Threshold:
     def test_formula(self):
@@ -169,25 +124,6 @@ class TestExample1Threshold:
         exact = log_term * (4.7 * 3 * math.e / 0.25) ** 2
         assert example1_threshold(3, 2) == math.ceil(exact)
 
-    def test_grows_as_the_square(self):
-        ratio = example1_threshold(200, 2) / example1_threshold(100, 2)
-        assert 4 < ratio < 4.6  # n^2, times a logarithm
-
     def test_example1_satisfies_assumption1_above_it(self):
         d = example1_threshold(1, 2, delta=0.5)
         assert check_assumption1(make_example1(n=1, T=2, d=d, position="last")).all_hold
-
-    @pytest.mark.parametrize(
-        ("arguments", "error"),
-        [
-            ({"n": 0, "T": 2}, RangeError),
-            ({"n": 3, "T": 1}, RangeError),
-            ({"n": 3, "T": 2, "kappa": 0.5}, RangeError),
-            ({"n": 3, "T": 2, "phi": 0.0}, RangeError),
-            ({"n": 3, "T": 2, "delta": 2.0}, RangeError),
-            ({"n": 3.0, "T": 2}, DtypeError),
-        ],
-    )
-    def test_refusals(self, arguments, error):
-        with pytest.raises(error):
-            example1_threshold(**arguments)

@@ -8,16 +8,6 @@ import pytest
 import torch
 
 from attnbias import Dataset, make_example1
-from attnbias.errors import (
-    AttnBiasError,
-    DtypeError,
-    FileFormatError,
-    LabelError,
-    MissingFileError,
-    NonFiniteError,
-    RangeError,
-    ShapeError,
-)
 from attnbias.geometry.tokens import gap_rows
 
 X = torch.arange(24, dtype=torch.float64).reshape(2, 3, 4)
@@ -29,6 +19,7 @@ def test_shapes_and_defaults():
     assert (data.n, data.T, data.d) == (2, 3, 4)
     assert data.X.dtype == data.y.dtype == torch.float64
     assert data.y.tolist() == [1, -1]
+    assert Dataset(X, np.array(Y, dtype=np.int8)).y.tolist() == [1, -1]
     assert data.u is None
     assert data.lengths.tolist() == [3, 3]
     assert data.mask.all()
@@ -41,11 +32,6 @@ def test_tensors_arrays_and_lists(make):
     data = Dataset(make(X), make(torch.tensor([1.0, -1.0])), u=make(torch.ones(4).double()))
     assert torch.equal(data.X, X)
     assert data.u.dtype == torch.float64
-
-
-@pytest.mark.parametrize("labels", [[1, -1], [1.0, -1.0], np.array([1, -1], dtype=np.int8)])
-def test_labels_of_any_number_type(labels):
-    assert Dataset(X, labels).y.tolist() == [1, -1]
 
 
 def test_float32_stays():
@@ -154,78 +140,6 @@ def test_a_plain_numpy_file_is_read(tmp_path):
     assert Dataset.load(path).u is None
 
 
-def test_damaged_and_foreign_files_are_refused(tmp_path):
-    path = tmp_path / "tokens.npz"
-    with pytest.raises(MissingFileError, match="check the path|Check the path"):
-        Dataset.load(path)
-    with pytest.raises(MissingFileError):
-        Dataset(X, Y).save(tmp_path / "nowhere" / "tokens.npz")
-    whole = Dataset(X, Y).save(path).read_bytes()
-    for bad in (b"", b"not a zip file", whole[: len(whole) // 2], whole[:-30]):
-        path.write_bytes(bad)
-        with pytest.raises(FileFormatError, match="expected .*; got "):
-            Dataset.load(path)
-    np.savez(path, X=np.array([{"a": 1}], dtype=object), y=np.array(Y))
-    with pytest.raises(FileFormatError):  # pickled objects are never loaded
-        Dataset.load(path)
-    np.savez(path, Z=np.ones(3))
-    with pytest.raises(FileFormatError, match="only Z"):
-        Dataset.load(path)
-    np.save(tmp_path / "single.npy", np.ones(3))
-    with pytest.raises(FileFormatError):
-        Dataset.load(tmp_path / "single.npy")
-
-
-def test_bad_arrays_in_a_file_are_refused_as_arguments_are(tmp_path):
-    path = tmp_path / "tokens.npz"
-    np.savez(path, X=X.numpy(), y=np.array([0, 1]))
-    with pytest.raises(LabelError):
-        Dataset.load(path)
-
-
-# ---- arguments -----------------------------------------------------------------------------
-
-BAD = {
-    "X of rank 2": (ShapeError, {"X": X[0]}),
-    "X of rank 4": (ShapeError, {"X": X[None]}),
-    "no sequences": (ShapeError, {"X": X[:0], "y": []}),
-    "no features": (ShapeError, {"X": X[:, :, :0]}),
-    "one token": (ShapeError, {"X": X[:, :1]}),
-    "X of integers": (DtypeError, {"X": X.long()}),
-    "X of halves": (DtypeError, {"X": X.half()}),
-    "X complex": (DtypeError, {"X": X.to(torch.complex128)}),
-    "X ragged lists": (DtypeError, {"X": [[[1.0], [2.0]], [[1.0]]]}),
-    "X a word": (DtypeError, {"X": "tokens"}),
-    "X nothing": (DtypeError, {"X": None}),
-    "X with NaN": (NonFiniteError, {"X": torch.where(X == 3, math.nan, X)}),
-    "X with infinity": (NonFiniteError, {"X": torch.where(X == 3, math.inf, X)}),
-    "labels 0 and 1": (LabelError, {"y": [0, 1]}),
-    "labels 1 and 2": (LabelError, {"y": [1, 2]}),
-    "label NaN": (LabelError, {"y": [1.0, math.nan]}),
-    "labels bool": (DtypeError, {"y": [True, False]}),
-    "labels too few": (ShapeError, {"y": [1]}),
-    "labels a column": (ShapeError, {"y": [[1], [-1]]}),
-    "u of another size": (ShapeError, {"u": torch.ones(3)}),
-    "u a matrix": (ShapeError, {"u": torch.ones(4, 1)}),
-    "u of integers": (DtypeError, {"u": [1, 0, 0, 0]}),
-    "u with NaN": (NonFiniteError, {"u": torch.full((4,), math.nan)}),
-    "lengths too long": (ShapeError, {"lengths": [3, 4]}),
-    "lengths of one token": (ShapeError, {"lengths": [3, 1]}),
-    "lengths too few": (ShapeError, {"lengths": [3]}),
-    "lengths floats": (DtypeError, {"lengths": [3.0, 2.0]}),
-    "lengths bool": (DtypeError, {"lengths": [True, True]}),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_arguments_are_refused(name):
-    error, change = BAD[name]
-    with pytest.raises(error, match="expected .*; got ") as caught:
-        Dataset(**({"X": X, "y": Y} | change))
-    assert isinstance(caught.value, AttnBiasError)
-    assert isinstance(caught.value, ValueError | TypeError)
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_devices():
     data = make_example1(n=4, T=3, d=20, seed=1).to(device="cuda")
@@ -246,19 +160,3 @@ def test_a_decoder_replaces_given_optimal_tokens():
     data = Dataset(X, Y, opt=[1, 1]).with_decoder(torch.ones(4))
     assert data.opt is None
     assert gap_rows(data).opt.tolist() == [2, 0]
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "words"),
-    [
-        ({"opt": [0, 0], "u": torch.ones(4)}, RangeError, "not both"),
-        ({"opt": [0, 3]}, RangeError, "below the length"),
-        ({"opt": [0, -1]}, RangeError, "below the length"),
-        ({"opt": [0, 2], "lengths": [3, 2]}, RangeError, "below the length"),
-        ({"opt": [0.0, 1.0]}, DtypeError, "integers"),
-        ({"opt": [0]}, ShapeError, "opt"),
-    ],
-)
-def test_wrong_optimal_tokens_are_refused(change, error, words):
-    with pytest.raises(error, match=words):
-        Dataset(X, Y, **change)

@@ -1,40 +1,27 @@
 """The report: its verdicts on sound, broken, tied and infeasible data, and its three forms."""
 
+import dataclasses
 import json
 import math
-from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from orthonormal import orthonormal_pair as orthonormal
 from scipy.special import lambertw
 from tolerances import CLOSED_FORM
 
-from attnbias import Dataset, make_example1, make_separation_pair
-from attnbias.errors import (
-    DtypeError,
-    MissingDecoderError,
-    NonFiniteError,
-    RangeError,
-    SolverError,
-)
+from attnbias import Dataset, make_example1
+from attnbias.data import make_degenerate
+from attnbias.errors import RangeError, SolverError
 from attnbias.geometry import findings as facts
 from attnbias.geometry.diagnose import diagnose
 from attnbias.geometry.guarantees import GUARANTEES, NAMES, Guarantee, Hypothesis, evaluate, limits
 from attnbias.geometry.tokens import gap_rows
 
 SQUARED = {"m2", "theorem6-strict"}
-
-
-def orthonormal() -> Dataset:
-    X = torch.eye(4, dtype=torch.float64).reshape(2, 2, 4)
-    return Dataset(X, [1, -1], u=[1.0, 0.0, 0.0, -1.0], name="orthonormal")
-
-
-def degenerate() -> Dataset:
-    """An active constraint with dual variable zero."""
-    return Dataset([[[1.0, 0.0], [0.0, 0.0], [0.0, -1.0]]], [1], u=[1.0, 0.0], name="degenerate")
 
 
 def infeasible() -> Dataset:
@@ -60,11 +47,11 @@ def ragged() -> Dataset:
     return Dataset(X, [1, 1], u=[1.0, 0, 0, 1.0, 0, 0], lengths=[3, 2], name="ragged")
 
 
-KINDS = (orthonormal, degenerate, infeasible, tied, unequal, ragged)
+KINDS = (orthonormal, make_degenerate, infeasible, tied, unequal, ragged)
 
 
 def applying(report) -> set:
-    return {judged.guarantee.key for judged in report.guarantees if judged.applies}
+    return {guarantee.key for guarantee in report.guarantees if guarantee.applies}
 
 
 class TestVerdicts:
@@ -81,7 +68,7 @@ class TestVerdicts:
         assert math.exp(report.forecast["bound_log"]) == pytest.approx(promised, rel=CLOSED_FORM)
 
     def test_degenerate_support_loses_the_squared_rates_alone(self):
-        report = diagnose(degenerate())
+        report = diagnose(make_degenerate())
         assert applying(report) == {guarantee.key for guarantee in GUARANTEES} - SQUARED
         assert report.hypotheses["strict"].holds is False
         assert report.separation["smallest_excess"] == pytest.approx(0, abs=CLOSED_FORM)
@@ -126,12 +113,8 @@ class TestVerdicts:
         assert report.optimal["tied_sequences"] == [1]
         assert report.assumption1 is None and report.constants is None
         assert report.hypotheses["feasible"].holds is None
-        assert {judged.missing for judged in report.guarantees} == {("optimal",)}
+        assert {guarantee.missing for guarantee in report.guarantees} == {("optimal",)}
         assert "sequence 1" in str(report)
-
-    def test_a_decoder_of_zeros_ties_every_sequence(self):
-        report = diagnose(orthonormal().with_decoder([0.0] * 4))
-        assert report.optimal["tied_sequences"] == [0, 1]
 
     def test_unfinished_solver_is_a_finding(self, monkeypatch):
         def stop(data):
@@ -142,10 +125,6 @@ class TestVerdicts:
         assert report.hypotheses["feasible"].holds is None
         assert "certificate" in report.separation["message"]
         assert "not decided" in str(report)
-
-    def test_zero_query_is_infeasible(self):
-        data = Dataset([[[0.0, 0.0], [1.0, 0.0]]], [1], u=[1.0, 0.0])
-        assert diagnose(data).hypotheses["feasible"].holds is False
 
     def test_padding_never_counts(self):
         report = diagnose(ragged())
@@ -163,44 +142,17 @@ class TestVerdicts:
         assert "lifted to float64" in str(single)
 
 
-class TestInvariance:
-    @settings(max_examples=15, deadline=None)
-    @given(seed=st.integers(0, 2**31), scale=st.floats(1e-2, 1e2))
-    def test_decoders_scale_keeps_optimal_tokens_and_svm(self, seed, scale):
-        data = make_example1(n=3, T=3, d=12, seed=seed)
-        a, b = diagnose(data), diagnose(data.with_decoder(scale * data.u))
-        assert a.optimal["positions"] == b.optimal["positions"]
-        assert a.separation == b.separation
-        assert a.assumption1[0] == b.assumption1[0]
-
-    @settings(max_examples=15, deadline=None)
-    @given(seed=st.integers(0, 2**31))
-    def test_order_of_sequences(self, seed):
-        data = make_example1(n=4, T=3, d=16, seed=seed)
-        order = torch.randperm(4, generator=torch.Generator().manual_seed(seed))
-        a = diagnose(data)
-        b = diagnose(Dataset(data.X[order], data.y[order], data.u, data.lengths[order]))
-        assert applying(a) == applying(b)
-        assert a.optimal["positions"] == b.optimal["positions"]
-        assert b.separation["margin"] == pytest.approx(a.separation["margin"], rel=1e-10)
-
-
-class _Tags(HTMLParser):
-    VOID = {"meta", "br"}
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.text = [], ""
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text += data
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**31), scale=st.floats(1e-2, 1e2))
+def test_order_of_sequences_and_scale_of_the_decoder(seed, scale):
+    data = make_example1(n=4, T=3, d=16, seed=seed)
+    order = torch.randperm(4, generator=torch.Generator().manual_seed(seed))
+    a, b = diagnose(data), diagnose(data.with_decoder(scale * data.u))
+    assert a.optimal["positions"] == b.optimal["positions"]
+    assert a.separation == b.separation and a.assumption1[0] == b.assumption1[0]
+    c = diagnose(Dataset(data.X[order], data.y[order], data.u))
+    assert applying(a) == applying(c) and a.optimal["positions"] == c.optimal["positions"]
+    assert c.separation["margin"] == pytest.approx(a.separation["margin"], rel=1e-10)
 
 
 class TestForms:
@@ -226,22 +178,14 @@ class TestForms:
 
     @pytest.mark.parametrize("make", KINDS)
     def test_html_is_balanced_and_says_the_same(self, make):
-        report = diagnose(make())
-        tags = _Tags()
-        tags.feed(report._repr_html_())
-        assert tags.open == []
+        data = dataclasses.replace(make(), name="<script>alert(1)</script>")
+        report = diagnose(data)
+        assert repr(report) == str(report)
+        said = "".join(ElementTree.fromstring(report._repr_html_()).itertext())
+        assert "<script>" not in report._repr_html_() and "<script>" in said
         for section in report.sections():
             for label, text in section.lines:
-                assert label in tags.text and text in tags.text
-
-    def test_html_escapes_names(self):
-        data = orthonormal()
-        named = Dataset(data.X, data.y, data.u, name="<script>alert(1)</script>")
-        assert "<script>" not in diagnose(named)._repr_html_()
-
-    def test_repr_is_the_report(self):
-        report = diagnose(make_separation_pair())
-        assert repr(report) == str(report)
+                assert label in said and text in said
 
     def test_constants_appear_where_they_apply(self):
         text = str(diagnose(orthonormal()))
@@ -276,30 +220,3 @@ class TestPromises:
         report = diagnose(infeasible())
         assert report.hypotheses["assumption1"].holds is False
         assert not any("Assumption 1" in sentence for sentence in limits(report.hypotheses))
-
-
-class TestRefusals:
-    def test_not_a_dataset(self):
-        with pytest.raises(DtypeError, match="Dataset"):
-            diagnose(torch.zeros(1, 2, 2))
-
-    def test_no_decoder(self):
-        with pytest.raises(MissingDecoderError):
-            diagnose(Dataset([[[1.0], [0.0]]], [1]))
-
-    @pytest.mark.parametrize(
-        ("arguments", "error"),
-        [
-            ({"step_size": 0}, RangeError),
-            ({"step_size": -1.0}, RangeError),
-            ({"step_size": math.nan}, NonFiniteError),
-            ({"step_size": math.inf}, RangeError),
-            ({"step_size": "0.1"}, DtypeError),
-            ({"target": 0.0}, RangeError),
-            ({"target": 1.5}, RangeError),
-            ({"target": None}, DtypeError),
-        ],
-    )
-    def test_bad_settings(self, arguments, error):
-        with pytest.raises(error):
-            diagnose(make_separation_pair(), **arguments)

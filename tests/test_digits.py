@@ -16,11 +16,9 @@ from attnbias.data._source import bundled, packages_folder
 from attnbias.data.digits import load_binary_mnist
 from attnbias.errors import (
     ChecksumError,
-    DtypeError,
     FileFormatError,
     MissingExtraError,
     MissingFileError,
-    NonFiniteError,
     RangeError,
     TiedTokensError,
 )
@@ -162,14 +160,11 @@ def test_noise_has_the_stated_norm_and_is_fresh():
     assert len(torch.unique(noise[:, 0])) == 600
 
 
-@pytest.mark.parametrize(("position", "place"), [("first", 0), ("last", 4)])
-def test_position_is_obeyed(position, place):
-    data = load_binary_mnist(10, 5, position=position)
-    assert (data.meta["digit_position"] == place).all()
-    assert (optimal_tokens(data) == place).all()
-
-
-def test_random_positions_use_every_place():
+def test_position_is_obeyed():
+    for position, place in (("first", 0), ("last", 4)):
+        data = load_binary_mnist(10, 5, position=position)
+        assert (data.meta["digit_position"] == place).all()
+        assert (optimal_tokens(data) == place).all()
     place = load_binary_mnist(300, 6).meta["digit_position"]
     assert torch.bincount(place, minlength=6).min() >= 30  # 50 expected, 6.5 standard deviation
 
@@ -247,15 +242,6 @@ def test_scale_and_norm_change_scores_as_stated():
     plain, scaled = load_binary_mnist(), load_binary_mnist(norm=10.0, classifier_scale=3.0)
     assert torch.allclose(scaled.X, 10 * plain.X, rtol=1e-12)
     assert torch.allclose(token_scores(scaled), 3 * token_scores(plain), atol=1e-12)
-
-
-def test_meta_survives_saving(tmp_path):
-    data = load_binary_mnist(4, 3, 7)
-    back = type(data).load(data.save(tmp_path / "digits.npz"))
-    assert (
-        torch.equal(back.X, data.X)
-        and back.meta["digit_position"] == data.meta["digit_position"].tolist()
-    )
 
 
 # Other sources.
@@ -391,47 +377,3 @@ def test_huggingface_rows_are_read_and_checked(monkeypatch):
     fake.load_dataset = offline
     with pytest.raises(MissingFileError, match="no route"):
         load_binary_mnist(source="huggingface")
-
-
-# Malformed arguments.
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"n": 0}, RangeError),
-        ({"n": 401}, RangeError),
-        ({"n": 2.0}, DtypeError),
-        ({"T": 1}, RangeError),
-        ({"T": True}, DtypeError),
-        ({"patch": 13}, RangeError),
-        ({"patch": 28.0}, DtypeError),
-        ({"patch": 0}, RangeError),
-        ({"noise": -1.0}, RangeError),
-        ({"noise": 0.0}, RangeError),
-        ({"noise": float("nan")}, NonFiniteError),
-        ({"noise": "loud"}, DtypeError),
-        ({"norm": 0.0}, RangeError),
-        ({"norm": float("inf")}, RangeError),
-        ({"ridge": 0.0}, RangeError),
-        ({"classifier_scale": -1.0}, RangeError),
-        ({"position": "middle"}, RangeError),
-        ({"position": 0}, RangeError),
-        ({"centre": 1}, DtypeError),
-        ({"project_noise": None}, DtypeError),
-        ({"verify": "no"}, DtypeError),
-        ({"seed": -1}, RangeError),
-        ({"seed": 2**63}, RangeError),
-        ({"seed": None}, DtypeError),
-        ({"source": "mnist"}, RangeError),
-        ({"source": None}, DtypeError),
-        ({"source": "nowhere/mnist.tgz"}, MissingFileError),
-        ({"source": "mnist.tgz"}, MissingFileError),
-        ({"source": Path("nowhere")}, MissingFileError),
-    ],
-)
-def test_malformed_arguments_are_refused_by_name(arguments, error, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(error, match="expected .*; got ") as caught:
-        load_binary_mnist(**arguments)
-    assert type(caught.value) is error

@@ -10,8 +10,8 @@ from attnbias import experiments, solve_w_svm
 from attnbias.beyond.exponents.claims import claims
 from attnbias.beyond.exponents.experiments import local_exponents, noisy_means, planted, recorded
 from attnbias.beyond.exponents.plots import plot_exponent_map, plot_settled_steps, plot_settling
+from attnbias.beyond.exponents.slack import least_slack
 from attnbias.errors import AttnBiasError, FileFormatError, MissingFileError
-from attnbias.geometry.slack import least_slack
 from book.plots import plot_groups
 
 

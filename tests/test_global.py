@@ -31,6 +31,7 @@ from attnbias.beyond.local.checks import (
     trap_level,
     trap_threshold,
 )
+from attnbias.beyond.local.data import make_score_trap, make_unequal_scores
 from attnbias.beyond.local.geometry import (
     check_locally_optimal,
     score_margins,
@@ -39,7 +40,6 @@ from attnbias.beyond.local.geometry import (
 )
 from attnbias.beyond.local.plots import plot_trap
 from attnbias.data.degenerate import make_two_sample_trap
-from attnbias.data.unequal_scores import make_score_trap, make_unequal_scores
 from attnbias.dynamics.starts import adversarial_init
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.plots import plot_lock_map

@@ -56,7 +56,8 @@ def names(package: Path) -> list[str]:
 def library_files(root: Path = ROOT) -> set[str]:
     """What the library consists of: its modules, its type marker and its data."""
     package = root / "attnbias"
-    files = [*package.rglob("*.py"), package / "py.typed", *package.glob("data/files/*")]
+    files = [package / "py.typed", *package.glob("data/files/*")]
+    files += [path for path in package.rglob("*") if path.suffix in (".py", ".toml")]
     return {path.relative_to(root).as_posix() for path in files}
 
 

@@ -18,8 +18,8 @@ from attnbias.beyond.norms.matrices import train_matrices
 from attnbias.beyond.plane.data import free_starts, make_plane_pair
 from attnbias.beyond.plane.geometry import factor_modes
 from attnbias.beyond.plane.plots import plot_query_images
+from attnbias.beyond.ranks.data import make_free_queries
 from attnbias.beyond.ranks.factors import make_factors, train_factors
-from attnbias.data.cross_attention import make_free_queries
 from attnbias.errors import DtypeError, RangeError
 
 # data

@@ -25,6 +25,7 @@ from attnbias import (
     solve_w_svm,
     train,
 )
+from attnbias.beyond.local.data import make_unequal_scores
 from attnbias.beyond.losses.constants import slope_range
 from attnbias.beyond.losses.losses import linear_loss
 from attnbias.beyond.prompt.checks import check_rows
@@ -37,7 +38,6 @@ from attnbias.beyond.prompt.examples import (
 )
 from attnbias.beyond.prompt.geometry import moving_margin, solve_relaxed_svm
 from attnbias.beyond.prompt.plots import plot_prompt_paths
-from attnbias.data.unequal_scores import make_unequal_scores
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.geometry.active_set import least_distance
 from attnbias.geometry.solution import certify

@@ -21,9 +21,9 @@ from attnbias.beyond.ranks import bounds as rank_bounds
 from attnbias.beyond.ranks import experiments as ranks
 from attnbias.beyond.ranks import result as rank_result
 from attnbias.beyond.ranks.bounds import frobenius_rank
+from attnbias.beyond.ranks.data import make_free_queries, with_unit_values
 from attnbias.beyond.ranks.geometry import nuclear_bounds, nuclear_rank
 from attnbias.beyond.ranks.plots import plot_left_over, plot_ranks
-from attnbias.data.cross_attention import make_free_queries, with_unit_values
 from attnbias.errors import AttnBiasError, InfeasibleError, MissingDecoderError
 from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows

@@ -20,22 +20,15 @@ from attnbias import (
     solve_u_svm,
     solve_w_svm,
 )
-from attnbias.errors import AttnBiasError, DtypeError, NonFiniteError, RangeError, SolverError
+from attnbias.data import make_degenerate, make_two_sample_trap
+from attnbias.errors import AttnBiasError, SolverError
 from attnbias.geometry import svm, tokens
 from attnbias.geometry.svm import LOOSE, certify, solve
 from attnbias.geometry.tokens import GapRows, VectorRows, gap_rows
 from tests import tolerances
-from tests.edge_instances import FAMILIES, cancelling, simplex_tokens
-
-ORTHONORMAL = Dataset(
-    [[[1, 0, 0, 0], [0, 1, 0, 0]], [[0, 0, 1, 0], [0, 0, 0, 1.0]]], [1, -1], u=[1.0, 0, 0, -1]
-)
-BROKEN = Dataset([[[2.0, 0], [0, 1]], [[2, 0], [1, 1]]], [1, -1], u=[0.0, 2.0])
-
-
-def three_tokens(third):
-    """n = 1, query and optimal token e_1, the others 0 and `third` (theory sheet, section 10)."""
-    return Dataset([[[1.0, 0.0], [0.0, 0.0], third]], [1], u=[1.0, 0.0])
+from tests.edge_instances import FAMILIES, simplex_tokens
+from tests.instances import FEW, seeds
+from tests.orthonormal import orthonormal_pair
 
 
 def normal_data(n, T, d, seed=0):
@@ -55,11 +48,9 @@ def close(got, expected, tolerance):
     ("data", "dual", "margin"),
     [
         (make_separation_pair(), [1.0], 1.0),
-        (ORTHONORMAL, [0.5, 0.5], 1.0),
-        (BROKEN, [1.25, 2.0], 1 / math.sqrt(3.25)),
-        (three_tokens([0.2, -1.0]), [0.84, 0.2], 1 / math.sqrt(1.04)),
-        (three_tokens([-0.2, -1.0]), [1.0, 0.0], 1.0),
-        (three_tokens([0.0, -1.0]), [1.0, 0.0], 1.0),
+        (orthonormal_pair(), [0.5, 0.5], 1.0),
+        (make_two_sample_trap(), [1.25, 2.0], 1 / math.sqrt(3.25)),
+        (make_degenerate(0.2), [0.84, 0.2], 1 / math.sqrt(1.04)),
     ],
 )
 def test_closed_forms(data, dual, margin):
@@ -71,9 +62,10 @@ def test_closed_forms(data, dual, margin):
 
 
 def test_closed_form_of_the_decoder():
-    solution = solve_u_svm(ORTHONORMAL)
+    solution = solve_u_svm(orthonormal_pair())
     close(solution.weights, [1.0, 0, 0, -1.0], tolerances.SVM_CLOSED_FORM)
     assert solution.margin == pytest.approx(1 / math.sqrt(2), rel=tolerances.SVM_CLOSED_FORM)
+    assert solution.constraints.tolist() == [[0, 0], [1, 1]]
 
 
 def test_fields_are_consistent():
@@ -133,9 +125,9 @@ def test_certificate_at_larger_sizes(n, T, d):
 
 
 sizes = {"n": st.integers(1, 6), "T": st.integers(2, 5), "d": st.integers(6, 10)}
-seeds = st.integers(0, 10**6)
 
 
+@FEW
 @given(**sizes, seed=seeds, power=st.integers(-26, 26))
 def test_scaling_the_tokens(n, T, d, seed, power):
     """c X has the solution W / c^2, bit for bit for a power of two (1e-8 to 1e8)."""
@@ -148,26 +140,22 @@ def test_scaling_the_tokens(n, T, d, seed, power):
     assert torch.equal(u.weights, v.weights * 2.0**power)
 
 
+@FEW
 @given(**sizes, seed=seeds)
-def test_permuting_sequences_and_other_tokens(n, T, d, seed):
+def test_orders_and_rotations(n, T, d, seed):
+    """Of sequences, of tokens but the query, and of features."""
     data, opt = normal_data(n, T, d, seed)
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(n, generator=generator)
     inner = torch.cat([torch.zeros(1).long(), 1 + torch.randperm(T - 1, generator=generator)])
-    permuted = Dataset(data.X[order][:, inner], data.y[order])
-    solution = solve_w_svm(permuted, inner.argsort()[opt[order]])
-    close(solution.weights, solve_w_svm(data, opt).weights, tolerances.SVM_EQUIVALENT)
-
-
-@given(**sizes, seed=seeds)
-def test_rotating_features(n, T, d, seed):
-    data, opt = normal_data(n, T, d, seed)
-    generator = torch.Generator().manual_seed(seed)
     R, _ = torch.linalg.qr(torch.randn(d, d, generator=generator, dtype=torch.float64))
-    rotated = solve_w_svm(Dataset(data.X @ R, data.y), opt)
-    close(R @ rotated.weights @ R.T, solve_w_svm(data, opt).weights, tolerances.SVM_EQUIVALENT)
+    other = Dataset(data.X[order][:, inner] @ R, data.y[order])
+    solution = solve_w_svm(other, inner.argsort()[opt[order]])
+    weights = solve_w_svm(data, opt).weights
+    close(R @ solution.weights @ R.T, weights, tolerances.SVM_EQUIVALENT)
 
 
+@FEW
 @given(**sizes, seed=seeds)
 def test_duplicated_sequences_leave_the_weights(n, T, d, seed):
     data, opt = normal_data(n, T, d, seed)
@@ -182,15 +170,15 @@ def test_duplicated_sequences_leave_the_weights(n, T, d, seed):
 
 
 def test_tie_at_the_margin_has_no_strict_complementarity():
-    solution = solve_w_svm(three_tokens([0.0, -1.0]))
+    solution = solve_w_svm(make_degenerate(0.0))
     assert not solution.strictly_complementary
     assert solution.support.tolist() == [0]
     close(solution.margins, [1.0, 1.0], tolerances.SVM_CLOSED_FORM)
     assert solution.least_slack == math.inf
-    near = solve_w_svm(three_tokens([-0.2, -1.0]))
+    near = solve_w_svm(make_degenerate(-0.2))
     assert near.strictly_complementary
     assert near.least_slack == pytest.approx(0.2)
-    assert solve_w_svm(three_tokens([0.2, -1.0])).strictly_complementary
+    assert solve_w_svm(make_degenerate(0.2)).strictly_complementary
 
 
 def test_ragged_sequences_have_no_constraint_at_padding():
@@ -204,23 +192,6 @@ def test_ragged_sequences_have_no_constraint_at_padding():
     assert solution.is_optimal()
 
 
-def test_float32_tokens_are_lifted():
-    data, opt = normal_data(3, 3, 6)
-    solution = solve_w_svm(data.to(dtype=torch.float32), opt)
-    assert solution.weights.dtype == torch.float64
-    assert solution.duality_gap <= tolerances.SVM_GAP
-
-
-@pytest.mark.parametrize(("spread", "gap"), [(2, 1e-12), (4, 1e-8)])
-def test_token_norms_that_vary(spread, gap):
-    """The gap is the rounding of the largest rows' margins, 2e-16 times 10^(2 spread)."""
-    data, opt = normal_data(20, 10, 50, seed=3)
-    generator = torch.Generator().manual_seed(4)
-    sizes = 10 ** (spread * torch.rand(20, 10, 1, generator=generator, dtype=torch.float64))
-    solution = solve_w_svm(Dataset(sizes * data.X, data.y), opt)
-    assert solution.duality_gap <= gap
-
-
 # --- many features: W_mm in the queries' span, formed when asked for ------------------------
 
 
@@ -231,6 +202,7 @@ def test_thin_rows_give_the_same_solution(seed, monkeypatch):
     monkeypatch.setattr(tokens, "WIDE", 16)
     thin = solve_w_svm(data, opt)
     assert full.basis is None
+    assert solve_w_svm(*normal_data(20, 3, 18)).basis is None  # the queries span all
     assert thin.point.shape == (40, 6)
     assert thin.is_optimal(tolerances.SVM_GAP)
     close(thin.margins, full.margins, tolerances.SVM_CLOSED_FORM)
@@ -245,28 +217,12 @@ def test_thin_rows_give_the_same_solution(seed, monkeypatch):
     assert certify(thin.rows, thin.dual, 1.5 * thin.weights).dual_residual > 0.3
 
 
-def test_few_features_keep_the_rows(monkeypatch):
-    data, opt = normal_data(20, 3, 18)
-    monkeypatch.setattr(tokens, "WIDE", 16)
-    assert solve_w_svm(data, opt).basis is None  # the queries span all
-
-
 def test_a_diagnosis_of_many_features_forms_no_matrix_of_them(monkeypatch):
     monkeypatch.setattr(tokens, "WIDE", 16)
     report = diagnose(make_example1(n=4, T=3, d=40))
     assert report.svm.basis is not None
     assert "weights" not in vars(report.svm)
     assert report.svm.weights.shape == (40, 40)
-
-
-def test_infeasible_data_of_many_features(monkeypatch):
-    data, opt = normal_data(4, 3, 40)
-    X = data.X.clone()
-    X[2, 1] = X[2, 0]
-    monkeypatch.setattr(tokens, "WIDE", 16)
-    with pytest.raises(InfeasibleError, match="sequence 2, token 1") as caught:
-        solve_w_svm(Dataset(X, data.y), torch.zeros(4, dtype=torch.long))
-    assert caught.value.residual == 0
 
 
 # --- infeasible ---------------------------------------------------------------------------
@@ -303,36 +259,27 @@ def test_infeasible_data_carry_gordans_certificate(data, opt):
     assert caught.value.residual == pytest.approx(vanishing, abs=1e-15)
 
 
-def test_infeasible_labels():
+@pytest.mark.parametrize("wide", [tokens.WIDE, 16])
+@pytest.mark.parametrize(("row", "like"), [((2, 1), (2, 0)), ((3, 0), None)])
+def test_certificate_names_a_repeated_token_and_a_zero_query(row, like, wide, monkeypatch):
+    monkeypatch.setattr(tokens, "WIDE", wide)
+    data, _ = normal_data(4, 3, 40)
+    X = data.X.clone()
+    X[row] = 0 if like is None else X[like]
+    with pytest.raises(InfeasibleError, match=f"sequence {row[0]}, token {row[1]}") as caught:
+        solve_w_svm(Dataset(X, data.y), [0, 0, 0, 2])
+    assert caught.value.certificate[2 * row[0]] == 1
+    assert caught.value.residual == 0
+
+
+def test_infeasible_labels_and_a_zero_optimal_token():
     X = torch.tensor([[[1.0, 0], [0, 0]], [[2.0, 0], [0, 0]]])
     with pytest.raises(InfeasibleError) as caught:
         solve_u_svm(Dataset(X, [1, -1]), [0, 0])
     total = (torch.tensor([[1.0, 0], [-2, 0]]).double() * caught.value.certificate[:, None]).sum(0)
     assert float(total.norm()) <= tolerances.GORDAN
-
-
-def test_certificate_names_a_token_equal_to_the_optimal_one():
-    data, opt = normal_data(4, 3, 8)
-    X = data.X.clone()
-    opt = torch.zeros(4, dtype=torch.long)
-    X[2, 1] = X[2, 0]
-    with pytest.raises(InfeasibleError, match="sequence 2, token 1") as caught:
-        solve_w_svm(Dataset(X, data.y), opt)
-    assert caught.value.certificate.tolist() == [0, 0, 0, 0, 1, 0, 0, 0]
-    assert caught.value.residual == 0
-
-
-def test_certificate_names_a_zero_query():
-    data, _ = normal_data(4, 3, 8)
-    X = data.X.clone()
-    X[3, 0] = 0
-    with pytest.raises(InfeasibleError, match="sequence 3"):
-        solve_w_svm(Dataset(X, data.y), [1, 1, 1, 1])
-
-
-def test_zero_optimal_token_has_no_decoder():
     with pytest.raises(InfeasibleError):
-        solve_u_svm(Dataset(torch.zeros(2, 2, 3), [1, -1]), [0, 0])
+        solve_u_svm(Dataset(0 * X, [1, -1]), [0, 0])
 
 
 # --- the edge of infeasibility ------------------------------------------------------------
@@ -410,22 +357,6 @@ def test_every_problem_at_the_edge_is_decided(family):
     assert kinds == {"infeasible", True, False}
 
 
-def test_scaled_rows_are_decided_like_rows_at_unit_norm():
-    """Tokens by factors of 1e-3 to 1e3 in each sequence: feasible or not as before."""
-    for seed in range(6):
-        data = cancelling(np.random.default_rng(seed), margin=1e-7)
-        sizes = 10 ** np.random.default_rng(seed).uniform(-3, 3, (data.n, 1, 1))
-        for each in (data, Dataset(data.X.numpy() * sizes, data.y, opt=data.opt)):
-            assert feasible(each) == feasible(data)
-
-
-def feasible(data):
-    try:
-        return solve_w_svm(data).is_optimal(LOOSE)
-    except InfeasibleError:
-        return False
-
-
 def opposite_pairs(count, margin):
     """Random optimal tokens and their opposites, but for a margin, in rotated coordinates."""
     rng = np.random.default_rng(0)
@@ -473,57 +404,9 @@ def test_wrong_weights_are_not_optimal():
     shifted[solution.support[0]] *= 1 + 1e-6
     assert not certify(rows, shifted).is_optimal()
     assert not certify(rows, shifted * math.nan).is_optimal()
-    assert not replace(solution, primal_residual=1e-3).is_optimal()
-
-
-@pytest.mark.parametrize(
-    ("tol", "error"),
-    [("x", DtypeError), (None, DtypeError), (-1.0, RangeError), (math.nan, NonFiniteError)],
-)
-def test_a_tolerance_is_a_number(tol, error):
-    with pytest.raises(error) as caught:
-        solve_w_svm(make_separation_pair()).is_optimal(tol)
-    assert caught.value.what == "tol"
-
-
-def test_weights_of_another_problem_are_not_optimal():
-    data, opt = normal_data(6, 4, 12)
-    solution, rows = solve_w_svm(data, opt), gap_rows(data, opt)
     off = certify(rows, solution.dual, 1.5 * solution.weights)
-    assert off.primal_residual == 0
-    assert off.dual_residual > 0.3
-    assert not off.is_optimal()
-
-
-def test_vector_rows_behave_like_gap_rows():
-    data, opt = normal_data(5, 3, 9)
-    chosen = data.y[:, None] * data.X[torch.arange(5), opt]
-    rows = VectorRows(chosen, torch.arange(5), opt, (9,))
-    solution = solve_u_svm(data, opt)
-    assert torch.equal(solution.constraints, torch.stack([torch.arange(5), opt], 1))
-    assert certify(rows, solution.dual, problem="u-SVM").is_optimal()
-
-
-@pytest.mark.parametrize("solve", [solve_w_svm, solve_u_svm])
-@pytest.mark.parametrize(
-    "bad",
-    [
-        lambda d: (d.X, None),  # not a data set
-        lambda d: (d, None),  # no decoder and no opt
-        lambda d: (d, [0, 0]),  # wrong length
-        lambda d: (d, [0, 1, 3]),  # past the last token
-        lambda d: (d, [0, -1, 0]),
-        lambda d: (d, [0.0, 1.0, 0.0]),
-        lambda d: (d, [True, False, True]),
-        lambda d: (d, [[0, 1, 0]]),
-        lambda d: (Dataset(1e160 * d.X, d.y), [0, 1, 0]),
-        lambda d: (Dataset(1e-160 * d.X, d.y), [0, 1, 0]),
-    ],
-)
-def test_malformed_input_is_refused_by_name(solve, bad):
-    data, _ = normal_data(3, 3, 6)
-    with pytest.raises(AttnBiasError, match="expected"):
-        solve(*bad(data))
+    assert off.primal_residual == 0 and off.dual_residual > 0.3 and not off.is_optimal()
+    assert not replace(solution, primal_residual=1e-3).is_optimal()
 
 
 # --- right sides, equalities and norms of `solve` --------------------------------------------

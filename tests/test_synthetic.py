@@ -1,4 +1,4 @@
-"""Example 1 and the pair of Section 3.3."""
+"""Example 1, the pair of Section 3.3, and the data model (DM)."""
 
 import math
 
@@ -6,16 +6,21 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from instances import FEW, seeds
 from tolerances import CLOSED_FORM, INTERPOLATION, SAMPLED
 
 from attnbias import (
+    Dataset,
+    InfeasibleError,
+    make_dm,
     make_example1,
     make_separation_pair,
     optimal_tokens,
+    solve_u_svm,
     solve_w_svm,
     token_scores,
 )
-from attnbias.errors import DtypeError, NonFiniteError, RangeError
+from attnbias.geometry.tokens import resolve_opt
 
 
 @st.composite
@@ -59,13 +64,10 @@ def test_example1_noise_has_the_given_deviation():
     assert abs(float(values.mean())) < 0.01
 
 
-@pytest.mark.parametrize("position, place", [("first", 0), ("last", 4)])
-def test_position_of_the_optimal_token(position, place):
-    data = make_example1(n=6, T=5, d=60, position=position, seed=0)
-    assert optimal_tokens(data).tolist() == [place] * 6
-
-
-def test_random_positions_differ():
+def test_position_of_the_optimal_token():
+    for position, place in (("first", 0), ("last", 4)):
+        data = make_example1(n=6, T=5, d=26, position=position, seed=0)  # the least d
+        assert optimal_tokens(data).tolist() == [place] * 6
     assert len(set(optimal_tokens(make_example1(n=20, T=5, d=100, seed=0)).tolist())) == 5
 
 
@@ -102,33 +104,6 @@ def test_meta_makes_the_data_again():
     assert torch.equal(make_example1(4, 3, 20, **kept).X, data.X)
 
 
-@pytest.mark.parametrize(
-    "arguments, error",
-    [
-        ({"n": 0}, RangeError),
-        ({"T": 1}, RangeError),
-        ({"d": 51}, RangeError),
-        ({"n": 2.0}, DtypeError),
-        ({"sigma": 0}, RangeError),
-        ({"sigma": math.nan}, NonFiniteError),
-        ({"signal": -1.0}, RangeError),
-        ({"signal": math.inf}, RangeError),
-        ({"position": "middle"}, RangeError),
-        ({"opt_score": 0.0}, RangeError),
-        ({"other_score": math.nan}, NonFiniteError),
-        ({"seed": -1}, RangeError),
-        ({"seed": None}, DtypeError),
-    ],
-)
-def test_bad_arguments_are_refused(arguments, error):
-    with pytest.raises(error, match="expected .*; got "):
-        make_example1(**arguments)
-
-
-def test_smallest_allowed_dimension():
-    assert make_example1(n=10, T=6, d=52).d == 52
-
-
 def test_separation_pair_is_that_of_section_3_3():
     data = make_separation_pair()
     assert data.X.tolist() == [[[1, 0], [0, 0]]]
@@ -137,3 +112,108 @@ def test_separation_pair_is_that_of_section_3_3():
     svm = solve_w_svm(data)
     assert torch.allclose(svm.weights, torch.tensor([[1.0, 0.0], [0.0, 0.0]]).double())
     assert svm.margin == pytest.approx(1.0, rel=CLOSED_FORM)
+
+
+# (DM)
+
+
+def split(data):
+    """(n, d) optimal tokens and (n (T - 1), d) others."""
+    is_opt = torch.nn.functional.one_hot(data.opt, data.T).bool()
+    return data.X[is_opt], data.X[~is_opt]
+
+
+def test_defaults_are_figure_3():
+    data = make_dm()
+    assert (data.n, data.T, data.d) == (10, 2, 100)
+    assert dict(data.meta) == {
+        "alpha": 3.0, "sigma": 0.1, "position": "random", "seed": 0, "d": 100, "span": False,
+        "maker": "make_dm",
+    }  # fmt: skip
+    assert data.u is None and data.opt is not None
+
+
+@FEW
+@given(n=st.integers(1, 6), T=st.integers(2, 4), extra=st.integers(0, 20), seed=seeds)
+def test_both_svms_can_be_solved(n, T, extra, seed):
+    """With n T features the tokens are independent, so that every label and order is feasible."""
+    data = make_dm(n, T, n * T + extra, seed=seed)
+    assert float(solve_w_svm(data).margin) > 0
+    assert float(solve_u_svm(data).margin) > 0
+    assert resolve_opt(data).tolist() == data.opt.tolist()
+
+
+@FEW
+@given(n=st.integers(1, 5), T=st.integers(2, 4), seed=seeds, sigma=st.sampled_from([1e-3, 1, 50]))
+def test_scale_of_all_tokens(n, T, seed, sigma):
+    base, scaled = make_dm(n, T, 9, sigma=1.0, seed=seed), make_dm(n, T, 9, sigma=sigma, seed=seed)
+    assert torch.allclose(scaled.X, sigma * base.X, rtol=CLOSED_FORM, atol=0)
+    assert torch.equal(scaled.y, base.y) and torch.equal(scaled.opt, base.opt)
+
+
+def test_deviation_of_each_kind():
+    optimal, others = split(make_dm(n=180, T=3, d=400, alpha=2.5, sigma=0.3, seed=4))
+    assert float(optimal.std()) == pytest.approx(0.75, rel=SAMPLED)
+    assert float(others.std()) == pytest.approx(0.3, rel=SAMPLED)
+    assert abs(float(optimal.mean())) < 0.01 and abs(float(others.mean())) < 0.005
+
+
+def test_one_seed_has_one_hyperplane():
+    """Labels of two data sets of one seed are split by one u; those of two seeds are not."""
+
+    def together(a, b):
+        X = torch.cat([split(a)[0], split(b)[0]])[:, None].repeat(1, 2, 1)
+        return Dataset(X, torch.cat([a.y, b.y]), opt=torch.zeros(len(X), dtype=torch.long))
+
+    few = make_dm(n=300, T=2, d=3, seed=1)
+    many = make_dm(n=200, T=4, d=3, seed=1)
+    assert set(few.y.tolist()) == {-1.0, 1.0}
+    assert float(solve_u_svm(together(few, many)).margin) > 0
+    with pytest.raises(InfeasibleError):
+        solve_u_svm(together(few, make_dm(n=200, T=4, d=3, seed=2)))
+
+
+def gram_of_draws(span, d=12, draws=1000):
+    """(6,) means and root mean squares of the products of a sequence's tokens, over 3 a draw."""
+    values = []
+    for seed in range(draws):
+        X = make_dm(3, 3, d, alpha=2.0, sigma=1.0, position="first", span=span, seed=seed).X
+        values.append((X @ X.mT)[:, torch.ones(3, 3).triu().bool()])
+    values = torch.cat(values)
+    return values.mean(0), values.square().mean(0).sqrt()
+
+
+@pytest.mark.slow
+def test_span_coordinates_have_the_law_of_the_tokens():
+    d, sizes = 12, torch.tensor([4.0, 2, 2, 1, 1, 1])  # of the products, optimal token first
+    norms = torch.tensor([1, 0, 0, 1, 0, 1]).bool()
+    for span in (False, True):
+        mean, root = gram_of_draws(span)
+        exact = torch.where(norms, (d * (d + 2)) ** 0.5, d**0.5)  # of |x|^2 and <x, x'>
+        assert torch.allclose(root / sizes, exact.double(), rtol=0.05)  # 3000 draws
+        assert torch.allclose(mean / sizes, torch.where(norms, float(d), 0.0).double(), atol=0.4)
+
+
+def test_span_coordinates_keep_the_label():
+    data = make_dm(n=400, T=2, d=2000, span=True, seed=1)
+    assert data.d == 801 and data.meta["d"] == 2000
+    assert torch.equal(data.y, torch.where(split(data)[0][:, 0] >= 0, 1.0, -1.0).double())
+    assert 150 < int((data.y > 0).sum()) < 250
+
+
+def test_span_reaches_any_dimension():
+    optimal, others = split(make_dm(n=5, d=10**15, alpha=2.0, sigma=1e-7, span=True))
+    assert torch.allclose(optimal.norm(dim=1), torch.tensor(2e-7 * 1e15**0.5).double(), rtol=1e-5)
+    assert torch.allclose(others.norm(dim=1), torch.tensor(1e-7 * 1e15**0.5).double(), rtol=1e-5)
+
+
+def test_positions_and_seeds():
+    for position, place in (("first", 0), ("last", 3)):
+        data = make_dm(n=5, T=4, d=400, position=position)
+        assert data.opt.tolist() == [place] * 5
+        optimal, others = split(data)
+        assert optimal.norm(dim=1).min() > others.norm(dim=1).max()
+    data = make_dm(n=30, T=4, d=5, seed=3)
+    assert len(set(data.opt.tolist())) == 4
+    assert torch.equal(data.X, make_dm(n=30, T=4, d=5, seed=3).X)
+    assert not torch.equal(data.X, make_dm(n=30, T=4, d=5, seed=4).X)

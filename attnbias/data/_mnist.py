@@ -9,14 +9,13 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import zlib
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import FileFormatError, MissingFileError
-from ._source import as_source, bundled, hub_images, require_sha256
+from ._source import as_source, bundled, damaged, hub_images, reading, require_sha256
 
 HUB, SAMPLE = ("ylecun/mnist", "image"), "mnist01.npz"
 # sha256 of the sorted images of digit 0, then of digit 1: the same for every complete
@@ -29,6 +28,7 @@ IMAGES, LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
 STEMS = {"train": "train", "test": "t10k"}
 FILES = tuple(f"{stem}-{kind}" for stem in STEMS.values() for kind in (IMAGES, LABELS))
 SIDE = 28
+AGAIN = "get the file again; a download may have stopped early"
 
 
 class Digits(NamedTuple):
@@ -89,12 +89,8 @@ def read_folder(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     ------
     MissingFileError, FileFormatError
     """
-    stem = STEMS[split]
-    images, labels = (
-        read_idx(folder, f"{stem}-{IMAGES}", 3),
-        read_idx(folder, f"{stem}-{LABELS}", 1),
-    )
-    return images.copy(), labels.astype(np.int64)
+    images = read_idx(folder, f"{STEMS[split]}-{IMAGES}", 3)
+    return images.copy(), read_idx(folder, f"{STEMS[split]}-{LABELS}", 1).astype(np.int64)
 
 
 def _zeros_and_ones(what: str, images: np.ndarray, labels: np.ndarray) -> Digits:
@@ -110,12 +106,9 @@ def _zeros_and_ones(what: str, images: np.ndarray, labels: np.ndarray) -> Digits
     counts = np.bincount(digits.labels, minlength=2)
     blank = int((~digits.images.any(axis=(1, 2))).sum())
     if blank or not counts.all():
-        raise FileFormatError(
-            what,
-            expected="images of both digits, 0 and 1, none of them blank",
-            got=f"{counts[0]} of 0, {counts[1]} of 1, {blank} of them blank",
-            remedy="check that these are MNIST digits",
-        )
+        wanted = "images of both digits, 0 and 1, none of them blank"
+        got = f"{counts[0]} of 0, {counts[1]} of 1, {blank} of them blank"
+        raise damaged(what, wanted, got, "check that these are MNIST digits")
     return digits
 
 
@@ -131,21 +124,12 @@ def read_idx(folder: Path, name: str, rank: int) -> np.ndarray:
     path = next((path for path in variants if path.is_file()), None)
     if path is None:
         raise MissingFileError(
-            str(folder),
-            expected="the four MNIST files " + ", ".join(FILES),
-            got=f"no {name}",
+            str(folder), expected="the four MNIST files " + ", ".join(FILES), got=f"no {name}",
             remedy="get the full set again, or use source='bundled'",
-        )
-    try:
+        )  # fmt: skip
+    with reading(path, "an IDX file, plain or gzipped", AGAIN):
         blob = path.read_bytes()
         return parse_idx(str(path), gzip.decompress(blob) if path.suffix == ".gz" else blob, rank)
-    except (OSError, EOFError, zlib.error) as error:
-        raise FileFormatError(
-            str(path),
-            expected="an IDX file, plain or gzipped",
-            got=f"{type(error).__name__}: {error}",
-            remedy="get the file again; a download may have stopped early",
-        ) from None
 
 
 def parse_idx(what: str, blob: bytes, rank: int) -> np.ndarray:
@@ -170,10 +154,7 @@ def parse_idx(what: str, blob: bytes, rank: int) -> np.ndarray:
     shape = [int(size) for size in np.frombuffer(blob[4:start], ">u4")] if right else []
     if not right or len(blob) != start + int(np.prod(shape, dtype=object)):
         header = f" and shape {tuple(shape)} in its header" if right else ""
-        raise FileFormatError(
-            what,
-            expected=f"a complete IDX file of unsigned bytes with rank {rank}",
-            got=f"{len(blob)} bytes, starting with {blob[:4].hex() or 'nothing'}{header}",
-            remedy="get the file again; a download may have stopped early",
-        )
+        wanted = f"a complete IDX file of unsigned bytes with rank {rank}"
+        got = f"{len(blob)} bytes, starting with {blob[:4].hex() or 'nothing'}{header}"
+        raise damaged(what, wanted, got, AGAIN)
     return np.frombuffer(blob, np.uint8, offset=start).reshape(shape)

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from .._extras import need
+from .._validate import require_type
 from ..errors import (
     ChecksumError,
-    DtypeError,
     FileFormatError,
     MissingExtraError,
     MissingFileError,
@@ -77,13 +77,8 @@ def as_source(source, name: str) -> str | Path:
     DtypeError, RangeError, MissingFileError
     """
     choices = ", ".join(map(repr, SOURCES))
-    if not isinstance(source, str | os.PathLike):
-        raise DtypeError(
-            "source",
-            expected="a word or a path",
-            got=type(source).__name__,
-            remedy=f"pass one of {choices}, or the path of a folder",
-        )
+    remedy = f"pass one of {choices}, or the path of a folder"
+    require_type("source", source, str | os.PathLike, "a word or a path", remedy)
     if source in ("huggingface", "bundled"):
         return source
     folder = fetched(name) if source == "packages" else Path(source)
@@ -114,11 +109,9 @@ def bundled(filename: str) -> bytes:
     path = FOLDER / filename
     if not path.is_file():
         raise MissingFileError(
-            str(path),
-            expected="a sample that comes with attnbias",
-            got="no such file",
+            str(path), expected="a sample that comes with attnbias", got="no such file",
             remedy="install attnbias again, with its data files",
-        )
+        )  # fmt: skip
     blob = path.read_bytes()
     found = hashlib.sha256(blob).hexdigest()
     require_sha256(str(path), found, BUNDLED_SHA256[filename], "install attnbias again")
@@ -150,11 +143,9 @@ def huggingface(repository: str, split: str):
         return datasets.load_dataset(repository, split=split)
     except Exception as error:  # the library raises many kinds; all mean that no data came
         raise MissingFileError(
-            repository,
-            expected=f"the {split} split",
-            got=f"{type(error).__name__}: {error}",
+            repository, expected=f"the {split} split", got=f"{type(error).__name__}: {error}",
             remedy="check the network, or use source='bundled' or a folder of your own",
-        ) from error
+        ) from error  # fmt: skip
 
 
 def hub_images(repository: str, column: str, split: str) -> tuple[np.ndarray, np.ndarray]:
@@ -170,15 +161,15 @@ def hub_images(repository: str, column: str, split: str) -> tuple[np.ndarray, np
         return images, np.asarray(table["label"], np.int64)
 
 
-def damaged(what, expected: str, got: str) -> FileFormatError:
+def damaged(
+    what, expected: str, got: str, remedy="delete the file and get it again"
+) -> FileFormatError:
     """For a file or a table whose content is not what it should be."""
-    return FileFormatError(
-        str(what), expected=expected, got=got, remedy="delete the file and get it again"
-    )
+    return FileFormatError(str(what), expected=expected, got=got, remedy=remedy)
 
 
 @contextlib.contextmanager
-def reading(what, expected: str) -> Iterator[None]:
+def reading(what, expected: str, *remedy: str) -> Iterator[None]:
     """Whatever goes wrong with the content of a file or a table, by its name."""
     try:
         yield
@@ -190,4 +181,4 @@ def reading(what, expected: str) -> Iterator[None]:
             remedy="get the whole folder again",
         ) from None  # fmt: skip
     except CONTENT_ERRORS as error:
-        raise damaged(what, expected, f"{type(error).__name__}: {error}") from None
+        raise damaged(what, expected, f"{type(error).__name__}: {error}", *remedy) from None

@@ -12,6 +12,7 @@ from .._validate import require_choice, require_flag, require_int, require_numbe
 from ..dataset import Dataset
 from ..errors import FileFormatError, RangeError
 from ._mnist import SIDE, Digits, read_digits
+from .synthetic import draw_places
 
 
 def load_binary_mnist(
@@ -149,11 +150,9 @@ def _require_enough(n: int, digits: Digits) -> None:
     most = min(2 * (len(digits.labels) - ones) + 1, 2 * ones)
     if n > most:
         raise RangeError(
-            "n",
-            expected=f"at most {most} sequences: each test digit is used once",
-            got=str(n),
+            "n", expected=f"at most {most} sequences: each test digit is used once", got=str(n),
             remedy="lower n, or use source='huggingface' for the full set",
-        )
+        )  # fmt: skip
 
 
 def _tokens(splits: dict[str, Digits], patch: int, centre: bool) -> list:
@@ -167,11 +166,9 @@ def _tokens(splits: dict[str, Digits], patch: int, centre: bool) -> list:
         alike = norms <= 1e-9 * pooled[name].norm(dim=1, keepdim=True)
         if bool(alike.any()):
             raise FileFormatError(
-                f"the {name} split",
-                expected="digits that differ from the mean image",
-                got=f"{int(alike.sum())} that don't",
-                remedy="check that these are MNIST digits",
-            )
+                f"the {name} split", expected="digits that differ from the mean image",
+                got=f"{int(alike.sum())} that don't", remedy="check that these are MNIST digits",
+            )  # fmt: skip
         labels = 2.0 * torch.tensor(splits[name].labels).to(tokens.dtype) - 1.0
         result.append((tokens / norms, labels))
     return result
@@ -198,11 +195,12 @@ def _sequences(settings: dict, digits, y, u) -> tuple:
     n, T, patch = (settings[key] for key in ("n", "T", "patch"))
     generator = torch.Generator().manual_seed(settings["seed"])
     rows = _balanced_rows(y, n, generator)
-    place = _positions(n, T, settings["position"], generator)
+    place = draw_places(n, T, settings["position"], generator)
     noise = torch.randn(n, T, patch**2, generator=generator, dtype=u.dtype)
     X = noise * (settings["noise"] / patch)
     if settings["project_noise"]:
-        X = _orthogonal_to(X, u)
+        unit = u / u.norm()
+        X = X - (X @ unit)[..., None] * unit
     X[torch.arange(n), place] = digits[rows]
     return rows, place, X
 
@@ -216,17 +214,6 @@ def _balanced_rows(y, n: int, generator) -> torch.Tensor:
 
     rows = torch.cat([some(-1, n // 2), some(1, n - n // 2)])
     return rows[torch.randperm(n, generator=generator)]
-
-
-def _positions(n: int, T: int, position: str, generator) -> torch.Tensor:
-    if position == "random":
-        return torch.randint(T, (n,), generator=generator)
-    return torch.full((n,), 0 if position == "first" else T - 1)
-
-
-def _orthogonal_to(X: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
-    unit = u / u.norm()
-    return X - (X @ unit)[..., None] * unit
 
 
 def _measured(X, y, u, place) -> dict:

@@ -8,6 +8,7 @@ import torch
 from .._validate import require_choice, require_flag, require_int, require_number
 from ..dataset import Dataset
 from ..errors import RangeError
+from .synthetic import draw_places
 
 
 def make_dm(
@@ -92,11 +93,8 @@ def _draw(n, T, d, position, span, seed):
         X, teacher = _span_tokens(n * T, d, seed)
     else:
         teacher = torch.randn(d, generator=generator, dtype=torch.float64)
-    opt = {
-        "random": torch.randint(T, (n,), generator=generator),
-        "first": torch.zeros(n, dtype=torch.long),
-        "last": torch.full((n,), T - 1),
-    }[position]
+    drawn = draw_places(n, T, "random", generator)  # always, so that the tokens stay the same
+    opt = drawn if position == "random" else draw_places(n, T, position, generator)
     if not span:
         X = torch.randn(n * T, d, generator=generator, dtype=torch.float64)
     return X, teacher, opt
@@ -106,11 +104,9 @@ def _span_tokens(m: int, d: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]
     """(m, m + 1) coordinates of m standard normal vectors of R^d, and those (m + 1,) of u_*."""
     if d <= m:
         raise RangeError(
-            "d",
-            expected=f"at least n T + 1 = {m + 1} with span=True",
-            got=str(d),
+            "d", expected=f"at least n T + 1 = {m + 1} with span=True", got=str(d),
             remedy="leave span out: so few features are no burden",
-        )
+        )  # fmt: skip
     rng = np.random.default_rng(seed)
     lengths = np.sqrt(rng.chisquare(d - 1.0 - np.arange(m)))
     rest = np.tril(rng.standard_normal((m, m)), -1) + np.diag(lengths)

@@ -72,18 +72,14 @@ def make_example1(
     seed = require_int("seed", seed, low=0, high=2**63 - 1)
     if d < n * (T - 1) + 2:
         raise RangeError(
-            "d",
-            expected=f"at least n (T - 1) + 2 = {n * (T - 1) + 2}, for independent tokens",
-            got=str(d),
-            remedy="raise d, or build a Dataset with a decoder of your own",
-        )
+            "d", expected=f"at least n (T - 1) + 2 = {n * (T - 1) + 2}, for independent tokens",
+            got=str(d), remedy="raise d, or build a Dataset with a decoder of your own",
+        )  # fmt: skip
     if opt_score <= other_score:
         raise RangeError(
-            "opt_score",
-            expected=f"more than other_score = {other_score:g}",
-            got=f"{opt_score:g}",
+            "opt_score", expected=f"more than other_score = {other_score:g}", got=f"{opt_score:g}",
             remedy="the optimal token has the largest score",
-        )
+        )  # fmt: skip
     settings = {"sigma": sigma, "signal": signal, "position": position, "seed": seed}
     settings |= {"opt_score": opt_score, "other_score": other_score, "maker": "make_example1"}
     generator = torch.Generator().manual_seed(seed)
@@ -110,13 +106,16 @@ def _example1_tokens(n, T, d, sigma, signal, position, generator):
     y = torch.where(torch.arange(n) % 2 == 0, 1.0, -1.0).double()
     y = y[torch.randperm(n, generator=generator)]
     X = sigma * normal(n, T, d)
-    opt = {
-        "random": torch.randint(T, (n,), generator=generator),
-        "first": torch.zeros(n, dtype=torch.long),
-        "last": torch.full((n,), T - 1),
-    }[position]
+    opt = draw_places(n, T, position, generator)
     X[torch.arange(n), opt] = signal * torch.where(y[:, None] > 0, frame[:, 0], frame[:, 1])
     return X, y, opt
+
+
+def draw_places(n: int, T: int, position: str, generator) -> torch.Tensor:
+    """(n,) places of the optimal tokens, drawn for position "random" alone."""
+    if position == "random":
+        return torch.randint(T, (n,), generator=generator)
+    return torch.full((n,), 0 if position == "first" else T - 1)
 
 
 def least_decoder(X, y, scores) -> tuple[torch.Tensor, float]:

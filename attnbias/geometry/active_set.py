@@ -52,7 +52,6 @@ class DualSolution:
     shrink : (N',) float64
         Powers of two by which rows were multiplied to norms near 1.
     method : str
-    factorisations : int
     """
 
     status: str
@@ -61,7 +60,6 @@ class DualSolution:
     factor: np.ndarray
     shrink: np.ndarray
     method: str
-    factorisations: int
 
     def correct(self, residual: np.ndarray) -> np.ndarray:
         """(N',) change of the weights that adds `residual` to the active margins."""
@@ -105,7 +103,8 @@ def solve_dual(
         if right[zero].any():  # a zero row can't have a positive margin
             dual = np.zeros_like(right)
             dual[np.argmax(zero & (right > 0))] = 1.0
-            return _found("infeasible", dual, dual > 1, None, np.ones_like(right), "zero row", 0)
+            none, ones = np.flatnonzero(dual > 1), np.ones_like(right)
+            return DualSolution("infeasible", dual, none, None, ones, "zero row")
         diagonal = np.where(zero, 1.0, diagonal)  # and a margin of 0 is no constraint
     shrink = np.exp2(-np.round(np.log2(diagonal) / 2))
     H = gram * shrink
@@ -119,15 +118,11 @@ def solve_dual(
     # weights that vanish come from a factor whose last pivot was rounding: all of them may be 0
     if found is None or _vanishes(found[1], b):
         found = _least_distance(H, b)
-    status, weights, active, factor, method, count = found
+    status, weights, active, factor, method = found
     dual = weights * shrink * most
     if status == "infeasible":
         dual = weights * shrink / (weights @ shrink)
-    return _found(status, dual, active, factor, shrink, method, count)
-
-
-def _found(status, dual, active, factor, shrink, method, count) -> DualSolution:
-    return DualSolution(status, dual, np.flatnonzero(active), factor, shrink, method, count)
+    return DualSolution(status, dual, np.flatnonzero(active), factor, shrink, method)
 
 
 def _vanishes(a: np.ndarray, b: np.ndarray) -> bool:
@@ -145,9 +140,8 @@ def _factor(H: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, float]:
 def _block_pivoting(H: np.ndarray, b: np.ndarray):
     """The optimum by exchanging all wrong indices at once; None when it gives up."""
     free = np.ones(len(b), dtype=bool)
-    fewest, patience, count = len(b) + 1, PATIENCE, 0
+    fewest, patience = len(b) + 1, PATIENCE
     while patience:
-        count += 1
         L, pivot = _factor(H, free)
         if not pivot > DEPENDENT:
             return None
@@ -159,7 +153,7 @@ def _block_pivoting(H: np.ndarray, b: np.ndarray):
         bad = np.count_nonzero(wrong)
         if bad == 0:
             a[free] -= dpotrs(L, gradient[free], lower=1)[0]  # refined
-            return "optimal", a.clip(min=0), free, L, "block pivoting", count
+            return "optimal", a.clip(min=0), free, L, "block pivoting"
         patience = PATIENCE if bad < fewest else patience - 1
         fewest = min(bad, fewest)
         free ^= wrong
@@ -171,7 +165,7 @@ def _least_distance(H: np.ndarray, b: np.ndarray):
     try:
         left, a = least_distance(coordinates(H), b)
     except RuntimeError:  # too many iterations
-        return "stalled", b, b < 0, None, "least distance", 0
+        return "stalled", b, b < 0, None, "least distance"
     active, status = a > 0, "optimal"
     if not left > DEPENDENT:
         status = "infeasible"
@@ -181,7 +175,7 @@ def _least_distance(H: np.ndarray, b: np.ndarray):
     L, pivot = _factor(H, active) if active.any() else (None, 0.0)
     if pivot == 0:
         active[:] = False
-    return status, a, active, L, "least distance", 1
+    return status, a, active, L, "least distance"
 
 
 def coordinates(H: np.ndarray) -> np.ndarray:

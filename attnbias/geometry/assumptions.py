@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 
@@ -69,24 +68,14 @@ def assumption1_table(constants: Constants, *, exact: bool) -> CheckTable:
     overlap = _ratio(c.mu, c.b_o) / c.b_o if c.mu else 0.0
     coupling = c.n * c.kappa * _ratio(c.B, c.b_1) ** 2 * overlap if c.mu else 0.0
     reason = "" if exact else "kappa from the extreme scores, as Assumption 2 fails"
-    settings: dict[str, Any] = {"source": "Assumption 1, version A1", "provenance": "c"}
+    cosine = f"largest |cosine| {c.largest_cosine:.3g}"
+    sides = (
+        ("near orthogonality: mu / b_o^2", overlap, 1 / 15, cosine),
+        ("weak coupling: n kappa (B/b_1)^2 mu / b_o^2", coupling, 4 / 3 * c.phi_low, reason),
+    )
     return CheckTable(
-        (
-            Check(
-                "near orthogonality: mu / b_o^2",
-                overlap,
-                1 / 15,
-                reason=f"largest |cosine| {c.largest_cosine:.3g}",
-                **settings,
-            ),
-            Check(
-                "weak coupling: n kappa (B/b_1)^2 mu / b_o^2",
-                coupling,
-                4 / 3 * c.phi_low,
-                reason=reason,
-                **settings,
-            ),
-        )
+        Check(words, value, bound, source="Assumption 1, version A1", reason=remark)
+        for words, value, bound, remark in sides
     )
 
 
@@ -126,14 +115,8 @@ def check_assumption2(data: Dataset, u: TensorLike | None = None) -> CheckTable:
     if unequal:
         relative = float((spread / gap).max())
         reason = f"up to {relative:.3g} of the score gap; {unequal} of {data.n} sequences"
-    check = Check(
-        "largest spread of non-optimal scores in a sequence",
-        float(spread.max()),
-        0.0,
-        source="Assumption 2",
-        provenance="a",
-        reason=reason,
-    )
+    words, largest = "largest spread of non-optimal scores in a sequence", float(spread.max())
+    check = Check(words, largest, 0.0, source="Assumption 2", provenance="a", reason=reason)
     return CheckTable((check,))
 
 

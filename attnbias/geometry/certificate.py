@@ -53,33 +53,6 @@ class Bounds(NamedTuple):
         return math.sqrt(2 * gap / (1 + gap)) if gap < math.inf else math.inf
 
 
-def certificate(gram: torch.Tensor, dual: torch.Tensor) -> Bounds:
-    """Bounds on the optimal norm that any weights a >= 0 prove, whoever found them.
-
-    Parameters
-    ----------
-    gram : (N', N') float64
-        H, the inner products of the constraint rows.
-    dual : (N',) float64
-        a. With a negative or non-finite entry it proves nothing: both bounds are void.
-
-    Returns
-    -------
-    Bounds
-        upper = sqrt(a'Ha) / min(Ha), lower = 1'a / sqrt(a'Ha), up to rounding.
-
-    Notes
-    -----
-    Source: weak duality [c]. The unit solution is within `direction_error` of the unit
-    optimum, because a feasible w has <w, w*> >= |w*|^2.
-    """
-    margins = gram @ dual
-    norm = max(float(dual @ margins), 0.0) ** 0.5
-    if not float(dual.min()) >= 0:
-        return Bounds(math.inf, 0.0)
-    return bounds(norm, float(margins.min()), float(dual.sum()), norm)
-
-
 def bounds(norm: float, least_margin: float, dual_sum: float, dual_norm: float) -> Bounds:
     """The bounds of a point of that norm and least margin, and of weights with those sums."""
     upper = norm / least_margin if least_margin > 0 and math.isfinite(norm) else math.inf
@@ -139,16 +112,16 @@ def infeasible(dual, rows, right, problem: str, correct=None) -> InfeasibleError
     if not (residual <= VANISHING and (right is None or float(right @ best) > 0)):
         return None
     worst = int((best * sizes).argmax()) if residual > 0 else int(best.argmax())
-    return InfeasibleError(
+    error = InfeasibleError(
         problem,
         expected="rows with a common positive margin",
         got=f"{int((best > 0).sum())} of {len(best)} rows that cancel when weighted by the "
         f"certificate (relative norm {residual:.1e}), the heaviest from sequence "
         f"{int(rows.sequence[worst])}, token {int(rows.token[worst])}",
         remedy=REMEDIES.get(problem, "add features, or drop rows that contradict each other"),
-        certificate=best,
-        residual=residual,
     )
+    error.certificate, error.residual = best, residual
+    return error
 
 
 def undecided(problem: str, got: str) -> SolverError:

@@ -11,12 +11,10 @@ import torch
 from .._validate import require_number
 from ..data import Dataset
 from ..dataset import require_dataset
-from ..losses import as_loss
-from .tokens import GapRows, gap_rows, optimal_tokens, token_scores
+from .offset import saturated_weights, settled_offset
+from .tokens import optimal_tokens, token_scores
 
 _BLOCK = 2**22  # entries of one block of token products: 32 MB
-_ACTIVE = 1e-9  # margins this close to 1 are active: the solver's own threshold
-_DEPENDENT = 1e-7  # rows whose Cholesky pivot, a root of rounding error, says nothing
 
 
 @dataclass(frozen=True)
@@ -275,65 +273,6 @@ def limit_offset(data: Dataset, svm, u=None, *, loss="exponential") -> float | N
     True
     """
     return settled_offset(*saturated_weights(data, u, loss), svm)
-
-
-def saturated_weights(data: Dataset, u=None, loss="exponential") -> tuple[GapRows, torch.Tensor]:
-    """The rows, and the logs (N',) of their weights in n times the gradient beside exp(-gap).
-
-    Once the softmax is saturated: -l'(gamma_{i,opt}) (gamma_{i,opt} - gamma_{i,tau}).
-    """
-    loss = as_loss(loss)
-    opt = optimal_tokens(data, u)
-    rows, scores = gap_rows(data, opt), token_scores(data, u)
-    best = scores[rows.sequence, opt[rows.sequence]]
-    return rows, loss.log_slope(best) + (best - scores[rows.sequence, rows.token]).log()
-
-
-def settled_offset(rows: GapRows, log_weight: torch.Tensor, svm) -> float | None:
-    """Norm of the offset at which given weights of the rows balance.
-
-    Parameters
-    ----------
-    rows : GapRows
-    log_weight : (N',) tensor
-        Logs of the weights that the rows have in the gradient beside exp(-gap); a common
-        summand changes nothing.
-    svm : SVMSolution
-        Solution of the W-SVM on these rows.
-
-    Returns
-    -------
-    float or None
-        As `limit_offset`.
-
-    Notes
-    -----
-    Source: [c]. Weight times exp(-gap) is proportional to the dual variables where
-    gap = height + log weight - log dual, and the height takes what lies along W_mm.
-    """
-    support = support_mask(svm)
-    idle = (svm.margins <= 1 + _ACTIVE) & ~support  # another dual solution has them positive
-    log_weight = log_weight[support]
-    balanced = svm.strictly_complementary and not bool(idle.any())
-    if not balanced or not bool(torch.isfinite(log_weight).all()):
-        return None
-    alpha = svm.dual[support]
-    gaps = log_weight - alpha.log()
-    gaps = gaps - (alpha @ gaps) / alpha.sum()  # orthogonal to W_mm
-    K = rows.gram()[support][:, support]
-    factor, info = torch.linalg.cholesky_ex(K)
-    pivots = factor.diagonal()
-    if int(info) != 0 or bool(pivots.min() < _DEPENDENT * pivots.max()):
-        return None
-    # |offset|^2 = gaps' K^{-1} gaps
-    return float(torch.linalg.solve_triangular(factor, gaps[:, None], upper=False).norm())
-
-
-def support_mask(svm) -> torch.Tensor:
-    """(N',) bool: rows of the W-SVM with a positive dual variable."""
-    mask = torch.zeros_like(svm.dual, dtype=torch.bool)
-    mask[svm.support] = True
-    return mask
 
 
 def _score_constants(scores, is_opt, mask) -> dict:

@@ -6,30 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .._threads import spare_threads
-from .._validate import require_number, short
+from .._validate import require_number, require_type
 from ..checks import CheckTable
 from ..data import Dataset
 from ..dataset import require_dataset
-from ..errors import DtypeError
 from .assumptions import assumption1_table, check_assumption2
 from .constants import Constants, token_constants
 from .findings import UNSOLVED, forecast, hypotheses, optimal_part, summary, svm_part
-from .guarantees import GUARANTEES, Guarantee, JudgedGuarantee, evaluate, limits
-from .render import (
-    Section,
-    as_html,
-    as_text,
-    check_lines,
-    data_lines,
-    forecast_lines,
-    guarantee_lines,
-    headline,
-    optimal_lines,
-    plain,
-    silent_lines,
-    svm_lines,
-)
+from .guarantees import GUARANTEES, Guarantee, evaluate, limits
+from .render import Section, as_html, as_text, headline, plain, sections
 from .svm import SVMSolution
+
+# What `Diagnosis.to_dict` says of a check, of a guarantee and of the constants.
+_CHECK = (
+    "statement", "value", "sense", "bound", "slack", "verdict", "reason", "source", "provenance",
+)  # fmt: skip
+_GUARANTEE = (
+    "key", "title", "applies", "statement", "provided", "missing", "source", "provenance",
+)  # fmt: skip
+_CONSTANTS = (*Constants.__dataclass_fields__, "kappa", "A", "largest_step", "largest_gd_step_size")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +41,7 @@ class Diagnosis:
     svm : SVMSolution or None
         None when the W-SVM is infeasible or was not solved.
     hypotheses : dict of Hypothesis
-    guarantees : tuple of JudgedGuarantee
+    guarantees : tuple of Guarantee
     limits : tuple of str
         What is not promised, in sentences.
 
@@ -67,30 +62,12 @@ class Diagnosis:
     constants: Constants | None
     svm: SVMSolution | None = field(repr=False)
     hypotheses: dict
-    guarantees: tuple[JudgedGuarantee, ...]
+    guarantees: tuple[Guarantee, ...]
     limits: tuple[str, ...]
 
     def sections(self) -> tuple[Section, ...]:
         """The report, section by section."""
-        return (
-            Section("In short", "", (("", headline(self.hypotheses)),)),
-            Section("Data", "", data_lines(self.summary)),
-            Section("Optimal tokens", *self._part("optimal", optimal_lines(self.optimal))),
-            Section("Assumption 1", *self._part("assumption1", check_lines(self.assumption1))),
-            Section("Assumption 2", *self._part("assumption2", check_lines(self.assumption2))),
-            Section("Attention SVM", *self._part("feasible", svm_lines(self.separation))),
-            Section("What the theory promises here", "", guarantee_lines(self.guarantees)),
-            *self._silent(),
-            Section("NGD from W_0 = 0", "", forecast_lines(self.forecast)),
-            Section("What it does not promise", "", tuple(("", s) for s in self.limits)),
-        )
-
-    def _silent(self) -> tuple[Section, ...]:
-        lines = silent_lines(self.guarantees)
-        return (Section("Where it is silent", "", lines),) if lines else ()
-
-    def _part(self, key: str, lines: tuple) -> tuple[str, tuple]:
-        return self.hypotheses[key].verdict, lines
+        return sections(self)
 
     @property
     def title(self) -> str:
@@ -108,14 +85,14 @@ class Diagnosis:
                 "in_short": headline(self.hypotheses),
                 "data": self.summary,
                 "optimal_tokens": self.optimal,
-                "assumption1": _checks_dict(self.assumption1),
-                "assumption2": _checks_dict(self.assumption2),
+                "assumption1": self.assumption1 and [_fields(c, _CHECK) for c in self.assumption1],
+                "assumption2": self.assumption2 and [_fields(c, _CHECK) for c in self.assumption2],
                 "w_svm": self.separation,
-                "constants": _constants_dict(self.constants),
+                "constants": self.constants and _fields(self.constants, _CONSTANTS),
                 "hypotheses": {
-                    key: {"text": h.text, "holds": h.holds} for key, h in self.hypotheses.items()
+                    key: _fields(each, ("text", "holds")) for key, each in self.hypotheses.items()
                 },
-                "guarantees": [_guarantee_dict(judged) for judged in self.guarantees],
+                "guarantees": [_fields(each, _GUARANTEE) for each in self.guarantees],
                 "ngd_forecast": self.forecast,
                 "not_promised": self.limits,
             }
@@ -176,7 +153,9 @@ def diagnose(
     require_dataset(data)
     step_size = require_number("step_size", step_size, low=0, high=1e300, open_low=True)
     target = require_number("target", target, low=1e-300, high=1)
-    _require_guarantees(guarantees)
+    expected, remedy = "a list or tuple of Guarantee", "leave it out for all of them"
+    for each in require_type("guarantees", guarantees, list | tuple, expected, remedy):
+        require_type("guarantees", each, Guarantee, expected, remedy)
     optimal = optimal_part(data)
     svm, separation = None, UNSOLVED
     constants = assumption1 = assumption2 = None
@@ -201,40 +180,5 @@ def diagnose(
     )
 
 
-def _require_guarantees(guarantees) -> None:
-    kind = isinstance(guarantees, list | tuple)
-    if not kind or not all(isinstance(guarantee, Guarantee) for guarantee in guarantees):
-        raise DtypeError(
-            "guarantees",
-            expected="a list or tuple of Guarantee",
-            got=short(guarantees),
-            remedy="leave it out for all of them",
-        )
-
-
-def _checks_dict(table: CheckTable | None):
-    if table is None:
-        return None
-    keys = ("statement", "value", "sense", "bound", "slack", "verdict", "reason", "source")
-    return [{key: getattr(check, key) for key in (*keys, "provenance")} for check in table]
-
-
-def _constants_dict(constants: Constants | None):
-    if constants is None:
-        return None
-    names = [*constants.__dataclass_fields__, "kappa", "A", "largest_step", "largest_gd_step_size"]
-    return {name: getattr(constants, name) for name in names}
-
-
-def _guarantee_dict(judged: JudgedGuarantee) -> dict:
-    guarantee = judged.guarantee
-    return {
-        "key": guarantee.key,
-        "title": guarantee.title,
-        "applies": judged.applies,
-        "statement": judged.statement,
-        "provided": judged.provided,
-        "missing": judged.missing,
-        "source": guarantee.source,
-        "provenance": guarantee.provenance,
-    }
+def _fields(holder, names) -> dict:
+    return {name: getattr(holder, name) for name in names}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from ..checks import CheckTable
+from .._validate import dtype_name
 from ..data import Dataset
 from ..errors import InfeasibleError, SolverError
-from .constants import limit_offset, support_mask
-from .guarantees import NAMES, Hypothesis
+from .constants import limit_offset
+from .guarantees import HYPOTHESES, Hypothesis
 from .svm import SVMSolution, solve_w_svm
 from .tokens import gap_rows, token_scores
 
@@ -23,7 +23,7 @@ def summary(data: Dataset) -> dict:
         "shortest": int(data.lengths.min()),
         "longest": int(data.lengths.max()),
         "features": data.d,
-        "dtype": str(data.X.dtype).removeprefix("torch."),
+        "dtype": dtype_name(data.X),
         "positive": int((data.y > 0).sum()),
         "negative": int((data.y < 0).sum()),
     }
@@ -32,15 +32,12 @@ def summary(data: Dataset) -> dict:
 def optimal_part(data: Dataset) -> dict:
     """Definition 1: where the largest score stands, or which sequences have a tie."""
     scores = token_scores(data)
-    top = scores.topk(2, dim=1).values
-    gap = top[:, 0] - top[:, 1]
-    tied = (gap == 0).nonzero().flatten().tolist()
-    if tied:
-        return {"tied_sequences": tied, "sequences": data.n, "positions": {}, "smallest_gap": 0.0}
+    gap = -scores.topk(2, dim=1).values.diff(dim=1).flatten()
+    found = {"tied_sequences": (gap == 0).nonzero().flatten().tolist(), "sequences": data.n}
+    if found["tied_sequences"]:
+        return found | {"positions": {}, "smallest_gap": 0.0}
     positions, counts = scores.argmax(dim=1).unique(return_counts=True)
-    return {
-        "tied_sequences": [],
-        "sequences": data.n,
+    return found | {
         "positions": dict(zip(positions.tolist(), counts.tolist(), strict=True)),
         "smallest_gap": float(gap.min()),
         "median_gap": float(gap.median()),
@@ -56,7 +53,6 @@ def svm_part(data: Dataset) -> tuple[SVMSolution | None, dict]:
         return None, _certificate_part(data, error)
     except SolverError as error:
         return None, {"feasible": None, "message": str(error)}
-    excess = (svm.margins - 1)[~support_mask(svm)]
     return svm, {
         "feasible": True,
         "margin": float(svm.margin),
@@ -68,53 +64,41 @@ def svm_part(data: Dataset) -> tuple[SVMSolution | None, dict]:
         "strictly_complementary": bool(svm.strictly_complementary),
         # how far from losing strict complementarity: both must stay clear of zero
         "smallest_dual": svm.least_dual,
-        "smallest_excess": float(excess.min()) if len(excess) else math.inf,
+        "smallest_excess": float(svm.idle_slack.min()),
     }
 
 
 def _certificate_part(data: Dataset, error: InfeasibleError) -> dict:
     """Gordan's certificate, by token: the rows whose weighted sum vanishes."""
-    part = {"feasible": False, "message": str(error), "rows": 0, "blocking": []}
-    if error.certificate is not None:
-        rows, weights = gap_rows(data), error.certificate
-        part["rows"] = len(weights)
-        order = weights.argsort(descending=True, stable=True)
-        order = order[weights[order] > 1e-9 * weights.max()]  # the rest is rounding
-        part["blocking"] = [
-            {
-                "sequence": int(rows.sequence[k]),
-                "token": int(rows.token[k]),
-                "weight": float(weights[k]),
-            }
-            for k in order
-        ]
-    part["residual"] = math.nan if error.residual is None else float(error.residual)
-    return part
+    rows, weights = gap_rows(data), error.certificate
+    order = weights.argsort(descending=True, stable=True)
+    order = order[weights[order] > 1e-9 * weights.max()]  # the rest is rounding
+    heavy = zip(rows.sequence[order], rows.token[order], weights[order], strict=True)
+    return {
+        "feasible": False,
+        "message": str(error),
+        "rows": len(weights),
+        "blocking": [
+            {"sequence": int(i), "token": int(t), "weight": float(w)} for i, t, w in heavy
+        ],
+        "residual": float(error.residual),
+    }
 
 
 def hypotheses(optimal, assumption1, assumption2, separation, constants) -> dict:
     """Each hypothesis with its verdict, in the order in which they build on each other."""
-    polyak = None
-    if constants is not None and separation["feasible"]:
-        c = constants
-        polyak = c.mu * c.B**2 <= 1.15 * c.Xi**2 * c.phi_low
-    found = (
-        ("optimal", "one optimal token in each sequence", not optimal["tied_sequences"]),
-        ("assumption1", "nearly orthogonal tokens", _holds(assumption1)),
-        ("assumption2", "equal scores of non-optimal tokens", _holds(assumption2)),
-        ("feasible", "the W-SVM has a solution", separation["feasible"]),
-        (
-            "strict",
-            "every active constraint has a positive dual variable",
-            separation.get("strictly_complementary"),
-        ),
-        ("polyak", "mu B^2 <= 1.15 Xi^2 phi_low", polyak),
-    )
-    return {key: Hypothesis(key, f"{NAMES[key]}: {text}", holds) for key, text, holds in found}
-
-
-def _holds(table: CheckTable | None) -> bool | None:
-    return None if table is None else table.all_hold
+    holds = dict.fromkeys(HYPOTHESES)
+    holds |= {"optimal": not optimal["tied_sequences"], "feasible": separation["feasible"]}
+    holds["strict"] = separation.get("strictly_complementary")
+    if constants is not None:
+        holds |= {"assumption1": assumption1.all_hold, "assumption2": assumption2.all_hold}
+        if holds["feasible"]:
+            c = constants
+            holds["polyak"] = c.mu * c.B**2 <= 1.15 * c.Xi**2 * c.phi_low
+    return {
+        key: Hypothesis(key, f"{entry['name']}: {entry['text']}", holds[key])
+        for key, entry in HYPOTHESES.items()
+    }
 
 
 def forecast(data, svm, constants, hypotheses, step_size: float, target: float) -> dict:
@@ -131,7 +115,7 @@ def forecast(data, svm, constants, hypotheses, step_size: float, target: float) 
         "largest_step_size": constants.largest_step,
         "bound_log": constants.log_m1_iterations(step_size, target),
         "bound": bound,
-        "offset_complete": bool(support_mask(svm).all()),
+        "offset_complete": bool(svm.supports.all()),
         "offset": math.nan if offset is None else offset,
         "estimate": math.nan if offset is None else offset / step_size / math.sqrt(2 * target),
     }

@@ -43,11 +43,9 @@ def least_norm(rows: GapRows | VectorRows, right: torch.Tensor, norm: str) -> SV
             cvxpy.Problem(cvxpy.Minimize(size), [margins]).solve(solver=cvxpy.CLARABEL)
     except cvxpy.error.SolverError as error:
         raise SolverError(
-            problem,
-            expected="a solution",
-            got=str(error)[:60],
+            problem, expected="a solution", got=str(error)[:60],
             remedy="rescale the tokens to norms near 1",
-        ) from None
+        ) from None  # fmt: skip
     dual = torch.from_numpy(margins.dual_value).double().clamp(min=0)
     W = left @ torch.from_numpy(M.value).double() @ queries.T
     solution = certify_scaled(rows, dual, W, right, norm, problem)

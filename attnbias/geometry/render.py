@@ -8,7 +8,7 @@ import textwrap
 from dataclasses import dataclass
 
 from ..checks import Check, CheckTable
-from .guarantees import NAMES
+from .guarantees import HEADLINES, NAMES
 
 _WIDTH, _LABEL = 80, 20
 _SHOWN = 6  # items of a list that the report spells out
@@ -35,23 +35,33 @@ class Section:
     lines: tuple[tuple[str, str], ...]
 
 
+def sections(report) -> tuple[Section, ...]:
+    """The sections of a `Diagnosis`; those without a line are left out."""
+    verdicts = {key: hypothesis.verdict for key, hypothesis in report.hypotheses.items()}
+    parts = (
+        ("In short", "", (("", headline(report.hypotheses)),)),
+        ("Data", "", _data_lines(report.summary)),
+        ("Optimal tokens", verdicts["optimal"], _optimal_lines(report.optimal)),
+        ("Assumption 1", verdicts["assumption1"], _check_lines(report.assumption1)),
+        ("Assumption 2", verdicts["assumption2"], _check_lines(report.assumption2)),
+        ("Attention SVM", verdicts["feasible"], _svm_lines(report.separation)),
+        ("What the theory promises here", "", _guarantee_lines(report.guarantees)),
+        ("Where it is silent", "", _silent_lines(report.guarantees)),
+        ("NGD from W_0 = 0", "", _forecast_lines(report.forecast)),
+        ("What it does not promise", "", tuple(("", limit) for limit in report.limits)),
+    )
+    return tuple(Section(*part) for part in parts if part[2])
+
+
 def as_text(title: str, sections) -> str:
     """Plain text, wrapped at 80 columns."""
-    parts = [_underlined(title)]
+    lines = textwrap.wrap(title, _WIDTH)
+    parts = ["\n".join([*lines, "=" * max(map(len, lines), default=0)])]
     for section in sections:
         heading = section.title + (f": {section.verdict}" if section.verdict else "")
         body = [_wrapped(label, text) for label, text in section.lines]
-        parts.append("\n".join([_folded(heading), *body]))
+        parts.append("\n".join([textwrap.fill(heading, _WIDTH, subsequent_indent="  "), *body]))
     return "\n\n".join(parts)
-
-
-def _underlined(title: str) -> str:
-    lines = textwrap.wrap(title, _WIDTH)
-    return "\n".join([*lines, "=" * max(map(len, lines), default=0)])
-
-
-def _folded(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, _WIDTH, subsequent_indent="  "))
 
 
 def _wrapped(label: str, text: str) -> str:
@@ -127,25 +137,11 @@ def plain(value):
 
 def headline(hypotheses: dict) -> str:
     """The whole report in a sentence or two."""
-    verdict = {key: hypothesis.holds for key, hypothesis in hypotheses.items()}
-    if not verdict["optimal"]:
-        return "Some sequences have no unique optimal token, so the theory has no starting point."
-    if verdict["feasible"] is None:
-        return "The attention SVM could not be solved, so nothing is promised."
-    if not verdict["feasible"]:
-        return "No W prefers the optimal token in every sequence: there is no W_mm to turn to."
-    if not verdict["assumption2"]:
-        return "W_mm exists, but Assumption 2 fails: no rate and no convergence is promised."
-    if not verdict["assumption1"]:
-        return (
-            "W_mm exists, but Assumption 1 fails: convergence from every start is not promised. "
-            "A run that keeps its optimal softmax scores up obeys the rates all the same."
-        )
-    rate = "O(1/t^2)" if verdict["strict"] else "O(1/t)"
-    return f"From W_0 = 0 training provably turns W towards W_mm; for NGD 1 - cosine is {rate}."
+    verdicts = {(key, hypothesis.verdict) for key, hypothesis in hypotheses.items()}
+    return next(text["says"] for text in HEADLINES if (text["key"], text["verdict"]) in verdicts)
 
 
-def data_lines(s: dict) -> tuple:
+def _data_lines(s: dict) -> tuple:
     tokens = " to ".join(str(t) for t in sorted({s["shortest"], s["longest"]}))
     return (
         ("sequences", f"{s['sequences']}, of {tokens} tokens with {s['features']} features"),
@@ -154,7 +150,7 @@ def data_lines(s: dict) -> tuple:
     )
 
 
-def optimal_lines(part: dict) -> tuple:
+def _optimal_lines(part: dict) -> tuple:
     if part["tied_sequences"]:
         tied = part["tied_sequences"]
         names = _some([f"sequence {i}" for i in tied])
@@ -168,7 +164,7 @@ def optimal_lines(part: dict) -> tuple:
     )
 
 
-def check_lines(table: CheckTable | None) -> tuple:
+def _check_lines(table: CheckTable | None) -> tuple:
     if table is None:
         return (("not evaluated", "the optimal tokens are not defined"),)
     return tuple(
@@ -190,7 +186,7 @@ def _room(check: Check) -> str:
     return f" ({number(ratio)} times too large)" if math.isfinite(ratio) else ""
 
 
-def svm_lines(part: dict) -> tuple:
+def _svm_lines(part: dict) -> tuple:
     if part["feasible"] is None:
         return (("not decided", part["message"]),)
     if not part["feasible"]:
@@ -226,32 +222,29 @@ def svm_lines(part: dict) -> tuple:
     )
 
 
-def guarantee_lines(guarantees) -> tuple:
+def _guarantee_lines(guarantees) -> tuple:
     """The guarantees that apply, in full."""
     lines = [
-        f"{w.guarantee.title}: {w.statement}"
-        + (f" Given {w.provided}." if w.provided else "")
-        + f" [{w.guarantee.provenance}]"
-        for w in guarantees
-        if w.applies
+        f"{g.title}: {g.statement}{f' Given {g.provided}.' if g.provided else ''} [{g.provenance}]"
+        for g in guarantees
+        if g.applies
     ]
     return tuple(("", line) for line in lines or ["Nothing."])
 
 
-def silent_lines(guarantees) -> tuple:
+def _silent_lines(guarantees) -> tuple:
     """The guarantees that don't apply, gathered by the hypotheses they miss."""
     groups: dict[tuple, list[str]] = {}
-    for judged in guarantees:
-        if not judged.applies:
-            groups.setdefault(judged.missing, []).append(judged.guarantee.title)
-    lines = []
-    for missing, titles in groups.items():
-        names = ", ".join(NAMES.get(key, key) for key in missing)
-        lines.append(("", f"For want of {names}: {', '.join(titles)}."))
-    return tuple(lines)
+    for guarantee in guarantees:
+        if not guarantee.applies:
+            groups.setdefault(guarantee.missing, []).append(guarantee.title)
+    return tuple(
+        ("", f"For want of {', '.join(NAMES[key] for key in missing)}: {', '.join(titles)}.")
+        for missing, titles in groups.items()
+    )
 
 
-def forecast_lines(f: dict) -> tuple:
+def _forecast_lines(f: dict) -> tuple:
     goal = f"1 - cosine <= {f['target']:g} at step size {f['step_size']:g}"
     if "bound_log" not in f:
         return (("goal", goal), ("forecast", "none without W_mm"))

@@ -10,7 +10,7 @@ from functools import cached_property
 import torch
 from torch.linalg import vector_norm
 
-from .._validate import require_number
+from .._validate import require_number, require_type
 from ..errors import DtypeError, RangeError
 from .active_set import solve_dual
 from .certificate import Bounds, bounds, dual_norm, matrix_norm
@@ -125,12 +125,22 @@ class SVMSolution:
     @cached_property
     def support(self) -> torch.Tensor:
         """(m,) long: indices of the positive dual weights (above 1e-9 of the largest)."""
-        return self._positive.nonzero().flatten()
+        return self.supports.nonzero().flatten()
+
+    @property
+    def supports(self) -> torch.Tensor:
+        """(N',) bool: whether each dual weight is positive."""
+        return self._shares > ZERO
+
+    @property
+    def idle_slack(self) -> torch.Tensor:
+        """(N',) margin minus right side where the dual weight is 0, and infinity where not."""
+        return (self.margins - self.right).masked_fill(self.supports, torch.inf)
 
     @property
     def least_dual(self) -> float:
         """Smallest positive dual weight over the largest, for rows at unit norm."""
-        return float(self._shares[self._positive].amin()) if len(self.support) else math.inf
+        return float(self._shares[self.supports].amin()) if len(self.support) else math.inf
 
     @property
     def least_slack(self) -> float:
@@ -140,8 +150,8 @@ class SVMSolution:
     @cached_property
     def strictly_complementary(self) -> bool:
         """Whether some dual solution is positive on every active constraint."""
-        zero = self._active & ~self._positive
-        return not bool(zero.any()) or _can_all_be_positive(self.rows, self._positive, zero)
+        zero = self._active & ~self.supports
+        return not bool(zero.any()) or _can_all_be_positive(self.rows, self.supports, zero)
 
     def is_optimal(self, tol: float = 1e-9) -> bool:
         """Whether both residuals and the relative duality gap are at most `tol`.
@@ -161,12 +171,8 @@ class SVMSolution:
         return sizes / sizes.max()
 
     @property
-    def _positive(self) -> torch.Tensor:
-        return self._shares > ZERO
-
-    @property
     def _active(self) -> torch.Tensor:
-        return self._positive | (self.margins <= self.right + ZERO)
+        return self.supports | (self.margins <= self.right + ZERO)
 
     def __repr__(self) -> str:
         return (
@@ -212,11 +218,11 @@ def certify(
     thin, basis = rows.thin() if weights is None else (rows, None)
     total = thin.combine(dual)
     point = total if weights is None else weights
-    names = {"norm": norm, "solver": solver, "problem": problem}
-    return proved(rows, right, dual, total, point, thin.gaps(point), basis, **names)
+    margins, names = thin.gaps(point), {"norm": norm, "solver": solver, "problem": problem}
+    return proved(rows, right, dual, total, point, margins, basis, **names)
 
 
-def proved(rows, right, dual, total, point, margins, basis, *, norm, solver, problem):
+def proved(rows, right, dual, total, point, margins, basis, *, norm="frobenius", solver, problem):
     """The solution `point` with `margins`, where the dual weights' sum of rows is `total`."""
     size, dual_size = matrix_norm(point, norm), dual_norm(total, norm)
     if right is None:
@@ -227,21 +233,18 @@ def proved(rows, right, dual, total, point, margins, basis, *, norm, solver, pro
     # A margin above 1 earns no lower norm, because these weights are judged, not their best
     # multiple.
     both = bounds(size, min(least, 1.0), lower if float(dual.min()) >= 0 else 0.0, dual_size)
-    if point is total and norm == "frobenius":
-        off = 0.0
-    elif norm == "frobenius":
-        off = float(vector_norm(point - total)) / size if size else math.inf
-    else:
-        off = (
-            1 - float((point * total).sum()) / (size * dual_size) if size * dual_size else math.inf
-        )
+    off = math.inf
+    if 0 < size < math.inf and norm == "frobenius":
+        off = 0.0 if point is total else float(vector_norm(point - total)) / size
+    elif 0 < size < math.inf and dual_size:
+        off = 1 - float((point * total).sum()) / (size * dual_size)
     return SVMSolution(
         dual=dual,
         margins=margins,
         right=right,
         norm=size,
         primal_residual=max(1 - least, 0.0) if math.isfinite(least) else math.inf,
-        dual_residual=off if 0 < size < math.inf else math.inf,
+        dual_residual=off,
         bounds=both,
         solver=solver,
         problem=problem,
@@ -295,13 +298,9 @@ def moved(holder, device):
 
 def require_w_svm(name: str, value) -> SVMSolution:
     """A solution of a W-SVM."""
-    if not isinstance(value, SVMSolution) or value.problem != "W-SVM":
-        raise DtypeError(
-            name,
-            expected="an SVMSolution of the W-SVM",
-            got="a u-SVM's" if isinstance(value, SVMSolution) else type(value).__name__,
-            remedy="pass solve_w_svm(data)",
-        )
+    expected, remedy = "an SVMSolution of the W-SVM", "pass solve_w_svm(data)"
+    if require_type(name, value, SVMSolution, expected, remedy).problem != "W-SVM":
+        raise DtypeError(name, expected=expected, got="a u-SVM's", remedy=remedy)
     return value
 
 

@@ -9,7 +9,7 @@ from torch.linalg import vector_norm
 
 from .._threads import spare_threads
 from .._types import TensorLike
-from .._validate import as_float_tensor, require_choice, require_finite, require_shape
+from .._validate import as_float_tensor, as_floats, require_choice
 from ..data import Dataset
 from ..errors import DtypeError, InfeasibleError, RangeError
 from .active_set import EPS, DualSolution, solve_dual
@@ -173,18 +173,15 @@ def solve(
 def _as_rows(rows) -> GapRows | VectorRows:
     if isinstance(rows, GapRows | VectorRows):
         return rows
-    Z = as_float_tensor("rows", rows).detach().double()
-    require_shape("rows", Z, (None, None), "(N', D)")
-    require_finite("rows", Z)
+    Z = as_floats("rows", rows, (None, None), "(N', D)").double()
     each = torch.arange(len(Z), device=Z.device)
     return VectorRows(Z, each, torch.zeros_like(each), tuple(Z.shape[1:]))
 
 
 def _as_right(right, count: int) -> torch.Tensor:
-    right = as_float_tensor("right", right).detach().double()
+    right = as_float_tensor("right", right)
     right = right.expand(count) if right.ndim == 0 else right
-    require_shape("right", right, (count,), "(N',), one a row")
-    require_finite("right", right)
+    right = as_floats("right", right, (count,), "(N',), one a row").double()
     if not (float(right.min()) >= 0 and float(right.max()) > 0):
         raise RangeError(
             "right", expected="right sides of at least 0, not all 0",
@@ -244,11 +241,10 @@ def across(rows: GapRows | VectorRows, ties: TensorLike, problem: str) -> Vector
             "rows", expected="rows written out, beside equalities", got="GapRows",
             remedy="pass VectorRows, or a tensor of the products flattened",
         )  # fmt: skip
-    F = as_float_tensor("equalities", ties).detach().double()
+    F = as_float_tensor("equalities", ties)
     if len(F):
-        require_shape("equalities", F, (None, rows.rows.shape[1]), "(N0, D), as the rows")
-    require_finite("equalities", F)
-    left, basis, lost = project_rows(rows.rows, F)
+        F = as_floats("equalities", F, (None, rows.rows.shape[1]), "(N0, D), as the rows")
+    left, basis, lost = project_rows(rows.rows, F.detach().double())
     if len(left) == 0 or bool(lost.any()):
         raise InfeasibleError(
             problem,
@@ -271,7 +267,7 @@ def _solve(rows, right: torch.Tensor | None, problem: str) -> SVMSolution:
         start = torch.from_numpy(core.dual)
     else:
         start, total, point, margins = _polish(core, thin, 1.0 if right is None else right)
-        names = {"norm": "frobenius", "solver": core.method, "problem": problem}
+        names = {"solver": core.method, "problem": problem}
         found = proved(rows, right, start, total, point, margins, basis, **names)
         if found.is_optimal(LOOSE):
             return found
@@ -294,7 +290,7 @@ def _at_the_edge(rows, right: torch.Tensor | None, problem: str, start) -> SVMSo
         raise undecided(problem, "rows that cancel by weights which float64 does not hold")
     # Rounding takes 2e-16 |z| |W| of a margin; a share of the even margins makes up for that.
     total, spare = thin.combine(dual), float(point.norm() / even.norm()) * even
-    names = {"norm": "frobenius", "solver": "50 digits", "problem": problem}
+    names = {"solver": "50 digits", "problem": problem}
     for at in (point, point + LOOSE / 2 * spare):
         found = proved(rows, right, dual, total, at, thin.gaps(at), basis, **names)
         if found.is_optimal(LOOSE):

@@ -10,13 +10,7 @@ import torch
 from torch.linalg import vector_norm
 
 from .._types import TensorLike
-from .._validate import (
-    as_float_tensor,
-    as_token_indices,
-    require_device,
-    require_finite,
-    require_shape,
-)
+from .._validate import as_floats, as_token_indices
 from ..data import Dataset
 from ..dataset import require_dataset
 from ..errors import MissingDecoderError, RangeError, TiedTokensError
@@ -78,20 +72,13 @@ def token_scores(data: Dataset, u: TensorLike | None = None) -> torch.Tensor:
 
 
 def _decoder(data: Dataset, u) -> torch.Tensor:
-    if u is None:
-        u = data.u
+    u = data.u if u is None else u
     if u is None:
         raise MissingDecoderError(
-            "u",
-            expected="a decoder, in the data set or as an argument",
-            got="none",
+            "u", expected="a decoder, in the data set or as an argument", got="none",
             remedy="use data.with_decoder(u), or pass opt where the function takes it",
-        )
-    u = as_float_tensor("u", u).detach()
-    require_shape("u", u, (data.d,), "(d,)")
-    require_device("u", u, data.X.device)
-    require_finite("u", u)
-    return u.double()
+        )  # fmt: skip
+    return as_floats("u", u, (data.d,), "(d,)", data.X.device).double()
 
 
 def _equalise(scores: torch.Tensor, tolerance: torch.Tensor) -> torch.Tensor:

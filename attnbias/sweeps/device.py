@@ -53,7 +53,7 @@ def run_batch(training: Training, points: list[Point], device) -> list[tuple[dic
             results[k] = ({}, [failed(error)] * len(training.settings))
             continue
         shape = tuple(data.lengths.tolist())
-        ready.setdefault(shape, []).append((k, token_facts(data, svm), data, problems))
+        ready.setdefault(shape, []).append((k, token_facts(svm), data, problems))
     for group in ready.values():
         for (k, facts, _, _), outcomes in zip(group, _group(training, group, device), strict=True):
             results[k] = (facts, outcomes)

@@ -19,40 +19,10 @@ from ..data import (
     make_separation_pair,
 )
 from ..errors import DtypeError, MissingFileError, RangeError
-from ..geometry.slack import plant_slack
-
-
-def make_near_degenerate(
-    n: int = 10, T: int = 6, d: int = 200, *, sigma: float = 0.1, slack: float = 0.1, seed: int = 0
-) -> Dataset:
-    """Example 1 with one constraint of margin 1 + slack and dual weight 0.
-
-    Parameters
-    ----------
-    n, T, d, sigma, seed
-        As in `make_example1`; T >= 3.
-    slack : float
-        >= 0; at 0 strict complementarity fails.
-
-    Returns
-    -------
-    Dataset
-
-    Raises
-    ------
-    RangeError, DtypeError, NonFiniteError
-
-    Notes
-    -----
-    [d]; see `attnbias.geometry.slack.plant_slack`.
-    """
-    return plant_slack(make_example1(n, T, d, sigma=sigma, seed=seed), slack, seed=seed)
-
 
 #: The data sets that a grid may call by a short name, and the functions that make them.
 MODELS: dict[str, Callable[..., Dataset]] = {
     "example1": make_example1,
-    "near_degenerate": make_near_degenerate,
     "dm": make_dm,
     "separation_pair": make_separation_pair,
     "mnist": load_binary_mnist,

@@ -44,9 +44,9 @@ def sweep(
         blocks for their union:
 
         data
-            model ("example1", "near_degenerate", "dm", "separation_pair", "mnist", a function
-            that makes a `Dataset`, its "module:name", or an npz file of tokens), and its
-            arguments, such as n, T, d, sigma and seed. "0:100" is the range.
+            model ("example1", "dm", "separation_pair", "mnist", a function that makes a
+            `Dataset`, its "module:name", or an npz file of tokens), and its arguments, such as
+            n, T, d, sigma and seed. "0:100" is the range.
         rule
             name ("GD", "NGD", "Polyak") and its arguments, or "NGD(0.1)", or a rule.
         train : optional

@@ -14,8 +14,6 @@ from ..dynamics.starts import adversarial_init, small_start
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
 from ..errors import AttnBiasError
-from ..geometry.constants import support_mask
-from ..geometry.slack import least_slack
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import as_loss
 from .grid import Setting, Training
@@ -52,22 +50,26 @@ def run_point(training: Training, point: Point) -> tuple[dict, list[Outcome]]:
     try:
         data = point.make()
         svm = solve_w_svm(data)
-        facts = token_facts(data, svm)
+        facts = token_facts(svm)
     except AttnBiasError as error:
         return {}, [failed(error)] * len(training.settings)
     return facts, [_run(training, point, data, svm, setting) for setting in training.settings]
 
 
-def token_facts(data: Dataset, svm: SVMSolution) -> dict:
+def token_facts(svm: SVMSolution) -> dict:
     """Columns of the table that depend on the tokens alone.
 
     `least_slack` and `least_dual`, the smallest weight of a supporting row over the largest,
     say how near strict complementarity is to failing.
     """
-    dual = svm.dual[support_mask(svm)]
-    facts = {"rows": len(svm.dual), "margin": svm.margin, "support": len(dual)}
-    least = {"least_slack": least_slack(data, svm), "least_dual": float(dual.min() / dual.max())}
-    return facts | least
+    dual = svm.dual[svm.support]
+    return {
+        "rows": len(svm.dual),
+        "margin": svm.margin,
+        "support": len(dual),
+        "least_slack": max(0.0, float(svm.idle_slack.min())),
+        "least_dual": float(dual.min() / dual.max()),
+    }
 
 
 def start_of(data: Dataset, svm: SVMSolution, setting: Setting, seed: int) -> torch.Tensor:

@@ -12,12 +12,12 @@ from ..._validate import require_flag, require_int, require_number
 from ...data import Dataset, make_example1
 from ...errors import RangeError
 from ...experiments.runs import seed_list
-from ...geometry.slack import plant_slack
 from ...geometry.svm import solve_w_svm
 from ...sweeps import sweep
 from .claims import claims
 from .geometry import SlackLaw, slack_law
 from .result import ExponentResult
+from .slack import plant_slack
 from .transient import transient_rate
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import torch
 
 from ..._validate import require_number
 from ...data import Dataset
-from ...geometry.constants import saturated_weights, support_mask
-from ...geometry.slack import least_slack, solution_of
+from ...geometry.offset import saturated_weights
 from ...geometry.solution import ZERO, SVMSolution
+from .slack import least_slack, solution_of
 
 # Squared length of a row outside the span of the others that is only rounding, relative.
 IN_SPAN = 1e-9
@@ -145,7 +145,7 @@ def slack_law(data: Dataset, solution: SVMSolution | None = None) -> SlackLaw | 
     (4.6151, 4.5788)
     """
     solution = solution_of(data, solution)
-    support = support_mask(solution)
+    support = solution.supports
     if int((~support).sum()) != 1:
         return None
     (rows, logs), alpha = saturated_weights(data), solution.dual[support]

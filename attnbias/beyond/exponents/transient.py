@@ -10,9 +10,8 @@ import torch
 from ..._validate import require_choice, require_number
 from ...data import Dataset
 from ...errors import RangeError, ShapeError
-from ...geometry.constants import support_mask
-from ...geometry.slack import least_slack, solution_of
 from ...geometry.solution import SVMSolution, require_w_svm
+from .slack import least_slack, solution_of
 
 METHODS = ("NGD", "heavy ball", "dual acceleration")
 _RANK = 1e-10  # rates below this share of the largest are rounding, 1e-14, of zero
@@ -79,7 +78,7 @@ def transient_rates(svm: SVMSolution) -> torch.Tensor:
     [0.85, 1.31, 1.84]
     """
     require_w_svm("svm", svm)
-    support = support_mask(svm)
+    support = svm.supports
     root = svm.dual[support].sqrt()
     S = root[:, None] * svm.rows.gram()[support][:, support] * root
     others = torch.linalg.svd(root[None, :]).Vh[1:]  # a basis of what is orthogonal to A^(1/2) 1
@@ -129,7 +128,7 @@ def transient_rate(data: Dataset, solution: SVMSolution | None = None) -> float:
     rates = transient_rates(solution)
     moving = rates[rates > _RANK * rates.max()] if len(rates) else rates
     slowest = float(moving.min()) / solution.margin if len(moving) else math.inf
-    supporting = solution.rows.sequence[support_mask(solution)]
+    supporting = solution.rows.sequence[solution.supports]
     saturation = 1.0 if len(supporting.unique()) > 1 else math.inf
     return min(least_slack(data, solution), slowest, saturation)
 
@@ -227,7 +226,7 @@ def offset_parts(svm: SVMSolution, gaps) -> OffsetParts:
             got=f"shape {tuple(gaps.shape)}",
             remedy="pass trace.gaps of a run on these data",
         )
-    K, S = svm.rows.gram(), support_mask(svm)
+    K, S = svm.rows.gram(), svm.supports
     order = torch.cat([S.nonzero().flatten(), (~S).nonzero().flatten()])
     L, info = torch.linalg.cholesky_ex(K[order][:, order])
     pivots = L.diagonal()

@@ -150,7 +150,7 @@ def check_score_trap(data, trace, *, svm=None) -> CheckTable:
     Examples
     --------
     >>> from attnbias import NGD, train
-    >>> from attnbias.data.unequal_scores import make_score_trap
+    >>> from attnbias.beyond.local.data import make_score_trap
     >>> data = make_score_trap(0.3)
     >>> trace = train(data, NGD(0.1), 100, W0=[[-0.7, -0.7], [-0.7, -0.7]])
     >>> check_score_trap(data, trace).all_hold, len(check_score_trap(data, trace))

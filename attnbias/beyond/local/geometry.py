@@ -41,7 +41,7 @@ def selected_tokens(data: Dataset, W) -> torch.Tensor:
     Examples
     --------
     >>> from attnbias import solve_w_svm
-    >>> from attnbias.data.unequal_scores import make_score_trap
+    >>> from attnbias.beyond.local.data import make_score_trap
     >>> from attnbias.beyond.local.geometry import selected_tokens
     >>> data = make_score_trap(0.3)
     >>> selected_tokens(data, -solve_w_svm(data).weights).tolist()
@@ -85,7 +85,7 @@ def score_margins(
 
     Examples
     --------
-    >>> from attnbias.data.unequal_scores import make_score_trap
+    >>> from attnbias.beyond.local.data import make_score_trap
     >>> from attnbias.beyond.local.geometry import score_margins
     >>> score_margins(make_score_trap(0.25), [2]).tolist()
     [inf, 0.25]
@@ -128,7 +128,7 @@ def check_locally_optimal(data: Dataset, opt, u=None, *, svm: SVMSolution | None
 
     Examples
     --------
-    >>> from attnbias.data.unequal_scores import make_score_trap
+    >>> from attnbias.beyond.local.data import make_score_trap
     >>> from attnbias.beyond.local.geometry import check_locally_optimal
     >>> data = make_score_trap(0.3)
     >>> [check_locally_optimal(data, [token]).all_hold for token in range(3)]
@@ -163,7 +163,7 @@ class Selection:
 
     Examples
     --------
-    >>> from attnbias.data.unequal_scores import make_score_trap
+    >>> from attnbias.beyond.local.data import make_score_trap
     >>> trap = wrong_selections(make_score_trap(0.3))[1]
     >>> trap.tokens.tolist(), trap.svm.is_optimal(), trap.locally_optimal
     ([2], True, True)
@@ -196,7 +196,7 @@ def wrong_selections(data: Dataset, u=None, *, most: int = 4096) -> list[Selecti
 
     Examples
     --------
-    >>> from attnbias.data.unequal_scores import make_score_trap
+    >>> from attnbias.beyond.local.data import make_score_trap
     >>> from attnbias.beyond.local.geometry import wrong_selections
     >>> [(each.tokens.tolist(), each.locally_optimal)
     ...  for each in wrong_selections(make_score_trap(0.3))]

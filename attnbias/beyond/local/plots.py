@@ -36,7 +36,7 @@ def plot_trap(data: Dataset, table, threshold):
     Examples
     --------
     >>> import pandas
-    >>> from attnbias.data.unequal_scores import make_score_trap
+    >>> from attnbias.beyond.local.data import make_score_trap
     >>> from attnbias.beyond.local.plots import plot_trap
     >>> from attnbias.beyond.local.checks import trap_threshold
     >>> runs = pandas.DataFrame({"distance": [1.0, 4.0], "score": 0.3, "locked": [False, True]})

@@ -10,7 +10,7 @@ from ..._validate import require_number
 from ...data import Dataset
 from ...dataset import require_dataset
 from ...errors import RangeError
-from ...geometry.constants import settled_offset
+from ...geometry.offset import settled_offset
 from ...geometry.svm import solve_u_svm
 from ...geometry.tokens import gap_rows, resolve_opt
 

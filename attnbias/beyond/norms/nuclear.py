@@ -36,7 +36,7 @@ def polish_nuclear(rows: GapRows, solution: SVMSolution) -> SVMSolution:
 
     Examples
     --------
-    >>> from attnbias.data.cross_attention import make_free_queries
+    >>> from attnbias.beyond.ranks.data import make_free_queries
     >>> from attnbias.beyond.norms.geometry import solve_norm_svm
     >>> from attnbias.geometry.tokens import gap_rows
     >>> data = make_free_queries(5, 5, 8, opt=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from ..._validate import require_int, require_number
-from ...data.unequal_scores import correlated_tokens
 from ...dataset import Dataset
 from ...errors import RangeError
+from ..local.data import correlated_tokens
 
 
 def make_weak_signal(

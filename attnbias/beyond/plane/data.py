@@ -7,8 +7,8 @@ import math
 import torch
 
 from ..._validate import require_choice, require_int, require_number
-from ...data.cross_attention import normal_draws, unit
 from ...dataset import Dataset
+from ..ranks.data import normal_draws, unit
 
 _SEEDS = 2**63 - 1
 

@@ -41,7 +41,7 @@ class RankBounds:
 
     Examples
     --------
-    >>> from attnbias.data.cross_attention import make_free_queries
+    >>> from attnbias.beyond.ranks.data import make_free_queries
     >>> bounds = frobenius_rank(make_free_queries(5, 5, 4, opt=True))
     >>> bounds.norm, bounds.lower, bounds.upper
     ('frobenius', 4, 4)
@@ -108,7 +108,7 @@ def frobenius_rank(data: Dataset, opt=None) -> RankBounds:
 
     Examples
     --------
-    >>> from attnbias.data.cross_attention import make_free_queries
+    >>> from attnbias.beyond.ranks.data import make_free_queries
     >>> from attnbias.beyond.ranks.bounds import frobenius_rank
     >>> [frobenius_rank(make_free_queries(5, 5, d, opt=True)).rank for d in (4, 20)]
     [4, 5]

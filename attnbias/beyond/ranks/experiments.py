@@ -12,12 +12,12 @@ from tqdm import tqdm
 from ..._provenance import provenance
 from ..._validate import require_flag, require_int
 from ...data import Dataset
-from ...data.cross_attention import make_free_queries
 from ...errors import DtypeError, FileFormatError, InfeasibleError, RangeError, SolverError
 from ...experiments.runs import seed_list
 from ...sweeps.parquet import read_table, write_table
 from ..norms.geometry import solve_norm_svm
 from .bounds import RankBounds, frobenius_rank
+from .data import make_free_queries
 from .geometry import nuclear_rank
 from .result import TOLERANCE, RankResult, claims
 

@@ -64,7 +64,7 @@ def nuclear_rank(data: Dataset, opt=None, *, solution: SVMSolution | None = None
 
     Examples
     --------
-    >>> from attnbias.data.cross_attention import make_free_queries
+    >>> from attnbias.beyond.ranks.data import make_free_queries
     >>> from attnbias.beyond.ranks.geometry import nuclear_rank
     >>> [nuclear_rank(make_free_queries(5, 5, d, opt=True)).rank for d in (4, 20)]
     [3, 2]

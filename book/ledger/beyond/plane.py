@@ -12,8 +12,8 @@ from attnbias.beyond.norms.geometry import solve_norm_svm
 from attnbias.beyond.norms.matrices import train_matrices
 from attnbias.beyond.plane.data import free_starts, make_plane_pair
 from attnbias.beyond.plane.geometry import factor_modes
+from attnbias.beyond.ranks.data import make_free_queries
 from attnbias.beyond.ranks.factors import make_factors, train_factors
-from attnbias.data.cross_attention import make_free_queries
 from attnbias.dynamics.alignment import alignment_error
 
 from ..claim import Section, judge, refuted

@@ -5,10 +5,10 @@ import functools
 import torch
 
 from attnbias import Check, Trace
+from attnbias.beyond.ranks.data import make_free_queries, with_unit_values
 from attnbias.beyond.ranks.factors import make_factors, train_factors
 from attnbias.beyond.ranks.geometry import nuclear_rank as find_rank
 from attnbias.beyond.ranks.result import claims, decided
-from attnbias.data.cross_attention import make_free_queries, with_unit_values
 
 from ..claim import UNDECIDED, Finding, Section, judge, refuted, starting
 from ..tamper import altered, table

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import torch
 
-from .._validate import require_int, require_number, short
-from ..data import Dataset
-from ..dataset import require_dataset
-from ..errors import DtypeError, RangeError, ShapeError
-from .constants import support_mask
-from .solution import SVMSolution, require_w_svm
-from .svm import solve_w_svm
-from .tokens import resolve_opt
+from ..._validate import require_int, require_number, short
+from ...data import Dataset
+from ...dataset import require_dataset
+from ...errors import DtypeError, RangeError, ShapeError
+from ...geometry.solution import SVMSolution, require_w_svm
+from ...geometry.svm import solve_w_svm
+from ...geometry.tokens import resolve_opt
 
 # A query's image with a smaller share than this across u: the shift would be a million times the
 # token, and its rounding would reach the score.
@@ -170,8 +169,7 @@ def least_slack(data: Dataset, solution: SVMSolution | None = None) -> float:
     >>> least_slack(make_degenerate()), least_slack(make_degenerate(-0.25))
     (0.0, 0.25)
     """
-    excess = _excess(solution_of(data, solution))
-    return max(0.0, float(excess.min()))
+    return max(0.0, float(solution_of(data, solution).idle_slack.min()))
 
 
 def nearest_row(data: Dataset, solution: SVMSolution | None = None) -> tuple[int, int] | None:
@@ -184,15 +182,10 @@ def nearest_row(data: Dataset, solution: SVMSolution | None = None) -> tuple[int
     (0, 2)
     """
     solution = solution_of(data, solution)
-    excess = _excess(solution)
-    k = int(excess.argmin())
-    if bool(excess[k].isinf()):
+    k = int(solution.idle_slack.argmin())
+    if bool(solution.supports[k]):
         return None
     return int(solution.rows.sequence[k]), int(solution.rows.token[k])
-
-
-def _excess(solution: SVMSolution) -> torch.Tensor:
-    return (solution.margins - 1).masked_fill(support_mask(solution), torch.inf)
 
 
 def solution_of(data: Dataset, solution) -> SVMSolution:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from .._validate import require_int, require_number
-from ..dataset import Dataset
-from ..errors import RangeError
+from ..._validate import require_int, require_number
+from ...data.synthetic import least_decoder
+from ...dataset import Dataset
+from ...errors import RangeError
 
 
 def make_score_trap(score: float = 0.3) -> Dataset:
@@ -38,7 +39,7 @@ def make_score_trap(score: float = 0.3) -> Dataset:
     Examples
     --------
     >>> from attnbias import token_scores
-    >>> from attnbias.data.unequal_scores import make_score_trap
+    >>> from attnbias.beyond.local.data import make_score_trap
     >>> token_scores(make_score_trap(0.3)).tolist()
     [[1.0, 0.0, 0.3]]
     """
@@ -94,7 +95,7 @@ def make_unequal_scores(
     Examples
     --------
     >>> from attnbias import token_scores
-    >>> from attnbias.data.unequal_scores import make_unequal_scores
+    >>> from attnbias.beyond.local.data import make_unequal_scores
     >>> data = make_unequal_scores(2, 3, 20, spread=0.4, seed=1)
     >>> token_scores(data)[0].sort().values.round(decimals=6).tolist()
     [-0.2, 0.2, 1.0]
@@ -116,15 +117,9 @@ def make_unequal_scores(
     X = correlated_tokens(n, T, d, correlation, generator)
     y = 1.0 - 2.0 * (torch.arange(n) % 2).double()
     scores = _spread_scores(n, T, spread, generator)
-    target = (y[:, None] * scores).reshape(-1, 1)
-    u = torch.linalg.lstsq(X.reshape(-1, d), target, driver="gelsd").solution.flatten()
-    meta = {
-        "maker": "make_unequal_scores",
-        "spread": spread,
-        "correlation": correlation,
-        "seed": seed,
-    }
-    return Dataset(X, y, u, name="spread scores", meta=meta)
+    u, _ = least_decoder(X, y, scores)
+    meta = {"maker": "make_unequal_scores", "spread": spread, "correlation": correlation}
+    return Dataset(X, y, u, name="spread scores", meta=meta | {"seed": seed})
 
 
 def correlated_tokens(n: int, T: int, d: int, correlation: float, generator) -> torch.Tensor:

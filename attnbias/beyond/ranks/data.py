@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from .._validate import require_flag, require_int
-from ..dataset import Dataset, require_dataset
-from ..errors import MissingDecoderError
+from ..._validate import require_flag, require_int
+from ...dataset import Dataset, require_dataset
+from ...errors import MissingDecoderError
 
 
 def make_free_queries(
@@ -41,7 +41,7 @@ def make_free_queries(
 
     Examples
     --------
-    >>> from attnbias.data.cross_attention import make_free_queries
+    >>> from attnbias.beyond.ranks.data import make_free_queries
     >>> make_free_queries(3, 4, 6)
     Dataset('free queries': n=3 sequences, T=4 tokens, d=6 features, decoder given, queries given)
     """
@@ -92,7 +92,7 @@ def with_unit_values(data: Dataset) -> Dataset:
     Examples
     --------
     >>> from attnbias import token_scores
-    >>> from attnbias.data.cross_attention import make_free_queries, with_unit_values
+    >>> from attnbias.beyond.ranks.data import make_free_queries, with_unit_values
     >>> token_scores(with_unit_values(make_free_queries(2, 3, 4, opt=True))).sum(dim=1).tolist()
     [1.0, 1.0]
     """
