@@ -176,6 +176,13 @@ def as_token_indices(name: str, value, lengths: torch.Tensor) -> torch.Tensor:
     return value
 
 
+def require_type(name: str, value, kinds, expected: str, remedy: str):
+    """A value of one of the types."""
+    if not isinstance(value, kinds):
+        raise DtypeError(name, expected=expected, got=type(value).__name__, remedy=remedy)
+    return value
+
+
 def short(value) -> str:
     """What a message shows of a value: at most 60 characters of its repr."""
     try:

@@ -14,7 +14,7 @@ import torch
 
 from attnbias import experiments, make_example1, make_separation_pair
 from attnbias.cli import COMMANDS, build_parser, main
-from attnbias.cli.base import print_json
+from attnbias.cli.base import as_json
 from attnbias.cli.run import _setting_words
 from attnbias.cli.sweep import GRID
 from attnbias.geometry.diagnose import diagnose
@@ -189,8 +189,8 @@ class TestJson:
         assert found["provenance"]["versions"]
 
     def test_numbers_that_json_has_no_word_for(self, capsys):
-        print_json({"a": [np.float64(np.inf), np.int64(3)], "b": float("nan")})
-        assert json.loads(capsys.readouterr().out) == {"a": [None, 3], "b": None}
+        found = json.loads(as_json({"a": [np.float64(np.inf), np.int64(3)], "b": float("nan")}))
+        assert found == {"a": [None, 3], "b": None}
 
 
 class TestFigure:
@@ -311,7 +311,7 @@ class TestStumbles:
         def refuse(**_):
             raise PermissionError("no rights")
 
-        monkeypatch.setattr("attnbias.cli.run.tempfile.TemporaryFile", refuse)
+        monkeypatch.setattr("tempfile.TemporaryFile", refuse)
         monkeypatch.setattr("attnbias.experiments.run", lambda *_, **__: pytest.fail("it ran"))
         status, _, err = run(capsys, "run", "fig2", "--out", tmp_path)
         assert status == 2 and "FileAccessError" in err and "no rights" in err

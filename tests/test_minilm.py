@@ -20,13 +20,11 @@ from attnbias.nets.bundled_head import load_bundled_head
 from attnbias.nets.data.minilm import (
     CLS,
     HEADS,
-    embed,
-    head_arrays,
-    linear_probe,
     load_minilm_sample,
     read_arrays,
 )
 from attnbias.nets.data.text import load_nli, load_toxic
+from book.texts import embed, linear_probe
 
 HALF = 0.01  # of attention, from hidden states of size 12 rounded to 11 bits
 TABLE = [[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]
@@ -196,4 +194,4 @@ def test_a_bundled_head_attends_as_the_encoder_does(layer, head):
 
 def test_other_heads_are_not_bundled():
     with pytest.raises(RangeError, match="layer, head"):
-        head_arrays(0, 0)
+        load_bundled_head(0, 0)

@@ -36,10 +36,9 @@ from attnbias.errors import (
     MissingFileError,
     RangeError,
 )
-from attnbias.sweeps.device import require_batched, run_batch
 from attnbias.sweeps.planning import size
 from attnbias.sweeps.store import Store
-from attnbias.sweeps.task import run_point
+from attnbias.sweeps.task import require_batched, run_batch, run_point
 
 GRID = {
     "data": {"model": "example1", "n": 4, "T": 3, "d": [20, 30], "seed": "0:4"},

@@ -9,7 +9,6 @@ from torch.nn.functional import cross_entropy
 
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.nets.vit import (
-    PRESETS,
     Block,
     LocalAttention,
     ShiftedPatches,
@@ -158,11 +157,11 @@ def test_dropout_acts_in_training_alone():
 
 
 @pytest.mark.parametrize(
-    ("make", "name", "tokens", "side", "channels"),
-    [(vit_small_mnist, "mnist", 50, 28, 1), (vit_small_cifar10, "cifar10", 65, 32, 3)],
+    ("make", "tokens", "dim", "side", "channels"),
+    [(vit_small_mnist, 50, 128, 28, 1), (vit_small_cifar10, 65, 256, 32, 3)],
 )
-def test_presets(make, name, tokens, side, channels):
-    assert make().positions.shape == (1, tokens, PRESETS[name, "usual"]["dim"])
+def test_presets(make, tokens, dim, side, channels):
+    assert make().positions.shape == (1, tokens, dim)
     small = make(1, size="small", classes=2)
     assert small.positions.shape == (1, 17, 64) and len(small.blocks) == 2
     assert small(images(2, channels, side)).shape == (2, 2)

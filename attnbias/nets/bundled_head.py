@@ -7,7 +7,8 @@ import math
 import numpy as np
 import torch
 
-from .data.minilm import head_arrays, piece_names, split_rows
+from .._validate import require_choice
+from .data.minilm import HEADS, piece_names, read_arrays, split_rows
 from .heads import Head
 
 
@@ -39,17 +40,18 @@ def load_bundled_head(layer: int = 5, head: int = 8) -> Head:
     >>> bool((own - head.attention).abs().max() < 0.01)
     True
     """
-    arrays = head_arrays(layer, head)
-    lengths = torch.from_numpy(arrays["lengths"].astype(np.int64))
-    hidden = _padded(arrays["hidden"].astype(np.float64), lengths)
+    names = tuple(f"{a}, {b}" for a, b in HEADS)
+    name = require_choice("layer, head", f"{layer}, {head}", names).replace(", ", "_")
+    arrays = read_arrays()
+    lengths = torch.from_numpy(arrays["head_lengths"].astype(np.int64))
+    hidden = _padded(arrays[f"hidden_{layer}"].astype(np.float64), lengths)
     ones = _padded(np.ones((int(lengths.sum()), 1)), lengths)
-    key, query = (torch.from_numpy(arrays[part]).double() for part in ("key", "query"))
-    tokens = [list(piece_names(row)) for row in split_rows(arrays["pieces"], lengths.numpy())]
-    attention = _padded(arrays["attention"].astype(np.float32), lengths)
-    W = key.T @ query / math.sqrt(len(key))
-    return Head(
-        W, torch.cat([hidden, ones], dim=2), lengths, tokens, attention, layer, head, query=0
-    )
+    key, query = (torch.from_numpy(arrays[f"{part}_{name}"]).double() for part in ("key", "query"))
+    pieces = split_rows(arrays["head_pieces"], lengths.numpy())
+    tokens = [list(piece_names(row)) for row in pieces]
+    attention = _padded(arrays[f"attention_{name}"].astype(np.float32), lengths)
+    W, X = key.T @ query / math.sqrt(len(key)), torch.cat([hidden, ones], dim=2)
+    return Head(W, X, lengths, tokens, attention, layer, head, query=0)
 
 
 def _padded(flat: np.ndarray, lengths: torch.Tensor) -> torch.Tensor:

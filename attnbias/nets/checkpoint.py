@@ -76,11 +76,9 @@ def load_checkpoint(path, model, optimizer, settings: dict) -> tuple[int, dict]:
         return int(header["step"]), header["log"]
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise FileFormatError(
-            str(path),
-            expected="a checkpoint of this model and this optimizer",
-            got=f"{type(error).__name__}: {error}"[:200],
-            remedy="delete it to start again",
-        ) from None
+            str(path), expected="a checkpoint of this model and this optimizer",
+            got=f"{type(error).__name__}: {error}"[:200], remedy="delete it to start again",
+        ) from None  # fmt: skip
 
 
 def _require_same(path, stored: dict, wanted: dict) -> None:
@@ -90,11 +88,10 @@ def _require_same(path, stored: dict, wanted: dict) -> None:
     if differing:
         key = differing[0]
         raise FileFormatError(
-            str(path),
-            expected=f"a checkpoint of a run with {key} = {wanted.get(key)!r}",
+            str(path), expected=f"a checkpoint of a run with {key} = {wanted.get(key)!r}",
             got=f"one with {key} = {stored.get(key)!r}",
             remedy="go on with the settings that it was made with, or delete it to start again",
-        )
+        )  # fmt: skip
 
 
 def _array(value: torch.Tensor) -> np.ndarray:
