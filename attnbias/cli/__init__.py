@@ -9,14 +9,13 @@ import sys
 from .._extras import need
 from .._files import write_text
 from .._provenance import VERSION
-from .._validate import require_choice
 from ..data import Dataset
 from ..errors import AttnBiasError, MissingDecoderError
 from ..geometry.diagnose import diagnose
 from ..geometry.render import html_page
 from .base import Command, Parser, add_json, as_json
 from .figure import figure_arguments, run_figure
-from .run import list_arguments, run_arguments, run_experiment, run_list
+from .run import run_arguments, run_experiment, run_list
 from .sweep import GRID, run_sweep, sweep_arguments
 
 SHELLS = ("bash", "zsh", "tcsh")
@@ -60,12 +59,11 @@ def _run_diagnose(arguments: argparse.Namespace) -> tuple[dict, object]:
 
 
 def _completion_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", metavar="SHELL", help=", ".join(SHELLS))
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
 
 def _run_completion(arguments: argparse.Namespace) -> tuple[dict, str]:
-    shell = require_choice("shell", arguments.shell, SHELLS)
-    return {}, need("shtab", "shell").complete(build_parser(), shell=shell)
+    return {}, need("shtab", "shell").complete(build_parser(), shell=arguments.shell)
 
 
 COMMANDS = (
@@ -73,7 +71,7 @@ COMMANDS = (
             _diagnose_arguments, _run_diagnose,
             ("diagnose tokens.npz", "diagnose tokens.npz --json",
              "diagnose tokens.npz --html out.html"), TOKENS),
-    Command("list", "name the experiments", list_arguments, run_list,
+    Command("list", "name the experiments", add_json, run_list,
             ("list", "list --json")),
     Command("run", "run an experiment of the paper, or go on with it",
             run_arguments, run_experiment,

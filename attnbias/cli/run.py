@@ -17,10 +17,6 @@ VALUES = "A VALUE is a number, a word, or a list or dict as json writes it, such
 FIELD = re.compile(r"^(\w[\w, ]*)(?: : (.*))?\n((?: {4}.*\n?)+)", re.MULTILINE)  # of a docstring
 
 
-def list_arguments(parser: argparse.ArgumentParser) -> None:
-    add_json(parser)
-
-
 def run_list(arguments: argparse.Namespace) -> tuple[dict, str]:
     titles = {name: experiments.describe(name) for name in experiments.list()}
     width = max(map(len, titles)) + 2
