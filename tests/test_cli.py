@@ -189,46 +189,38 @@ class TestFigure:
         assert status == 2 and "MissingFileError" in err and "fig2.npz" in err
         assert f"attnbias run fig2 --out {tmp_path}" in err
 
-    def test_bad_names_come_before_any_work(self, capsys, results, tmp_path):
+    def test_names_that_cannot_be_written_or_read(self, capsys, results, tmp_path, monkeypatch):
         for out in (tmp_path / "picture.bmp", tmp_path / "no" / "picture.svg"):
             assert run(capsys, "figure", "fig2", "--results", results, "--out", out)[0] == 2
         status, _, err = run(capsys, "figure", "fig99")
         assert status == 2 and "fig10" in err
+        monkeypatch.chdir(tmp_path)  # a long path would be cut in the message
+        (tmp_path / "taken.svg").mkdir()
+        status, _, err = run(capsys, "figure", "fig10", "--results", BOOK, "--out", "taken.svg")
+        assert status == 2 and "FileAccessError" in err and "taken.svg" in err
+        assert os.listdir(tmp_path) == ["taken.svg"]
 
 
-class TestCompletion:
-    @pytest.fixture(scope="class")
-    @classmethod
-    def script(cls, tmp_path_factory):
-        path = tmp_path_factory.mktemp("shell") / "attnbias"
-        command = [sys.executable, "-m", "attnbias.cli", "completion", "bash"]
-        path.write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
-        return path
-
-    @pytest.mark.parametrize(
-        "words, expected",
-        [
-            (["attnbias", "fi"], {"figure"}),
-            (["attnbias", "run", "fig1"], {"fig1", "fig10"}),
-            (["attnbias", "diagnose", "--j"], {"--json"}),
-        ],
-    )
-    def test_bash_completes(self, script, words, expected):
-        if shutil.which("bash") is None:
-            pytest.skip("no bash here")
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+def test_bash_completes(capsys, tmp_path):
+    script = tmp_path / "attnbias"
+    script.write_text(run(capsys, "completion", "bash")[1], encoding="utf-8")
+    for line, expected in (
+        ("attnbias fi", {"figure"}), ("attnbias run fig1", {"fig1", "fig10"}),
+        ("attnbias diagnose --j", {"--json"}),
+    ):  # fmt: skip
+        words = line.split()
         lines = [
             f"source {script}",
-            f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}",
+            f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}",
             "$(complete -p attnbias | sed 's/.*-F \\([^ ]*\\).*/\\1/')"
             f" attnbias {words[-1]} {words[-2]}",
             'echo "${COMPREPLY[@]}"',
         ]
         found = subprocess.run(["bash", "-c", "\n".join(lines)], capture_output=True, text=True)
         assert set(found.stdout.split()) == expected
-
-    def test_another_shell(self, capsys):
-        status, _, err = run(capsys, "completion", "elvish")
-        assert status == 2 and "bash" in err
+    status, _, err = run(capsys, "completion", "elvish")
+    assert status == 2 and "bash" in err
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -272,13 +264,6 @@ class TestStumbles:
         monkeypatch.setattr("attnbias.experiments.run", lambda *_, **__: pytest.fail("it ran"))
         status, _, err = run(capsys, "run", "fig2", "--out", tmp_path)
         assert status == 2 and "FileAccessError" in err and "no rights" in err
-
-    def test_a_figure_that_cannot_be_written_is_named(self, capsys, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)  # a long path would be cut in the message
-        (tmp_path / "taken.svg").mkdir()
-        status, _, err = run(capsys, "figure", "fig10", "--results", BOOK, "--out", "taken.svg")
-        assert status == 2 and "FileAccessError" in err and "taken.svg" in err
-        assert os.listdir(tmp_path) == ["taken.svg"]
 
     def test_the_grid_in_the_help_of_sweep_can_be_run(self, capsys, tmp_path):
         path = tmp_path / "grid.toml"
