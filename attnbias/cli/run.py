@@ -12,7 +12,6 @@ from .. import experiments
 from .._files import results_folder
 from .base import add_json, claims_data
 
-_OURS = ("out", "progress")  # set here for every experiment
 VALUES = "A VALUE is a number, a word, or a list or dict as json writes it, such as '[3, 4]'."
 FIELD = re.compile(r"^(\w[\w, ]*)(?: : (.*))?\n((?: {4}.*\n?)+)", re.MULTILINE)  # of a docstring
 
@@ -30,7 +29,7 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
         title, words = experiments.describe(name), _setting_words(name)
         subparser = names.add_parser(name, help=title, description=title + ".", epilog=VALUES)
         for key, setting in experiments.parameters(name).items():
-            if key not in _OURS:
+            if key not in ("out", "progress"):  # set here for every experiment
                 note = "" if setting.default is None else f" (default: {setting.default})"
                 subparser.add_argument(
                     "--" + key.replace("_", "-"), type=_value, metavar="VALUE",

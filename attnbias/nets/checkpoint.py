@@ -82,11 +82,8 @@ def load_checkpoint(path, model, optimizer, settings: dict) -> tuple[int, dict]:
 
 
 def _require_same(path, stored: dict, wanted: dict) -> None:
-    differing = [
-        key for key in sorted(stored.keys() | wanted.keys()) if stored.get(key) != wanted.get(key)
-    ]
-    if differing:
-        key = differing[0]
+    keys = sorted(stored.keys() | wanted.keys())
+    for key in (key for key in keys if stored.get(key) != wanted.get(key)):
         raise FileFormatError(
             str(path), expected=f"a checkpoint of a run with {key} = {wanted.get(key)!r}",
             got=f"one with {key} = {stored.get(key)!r}",

@@ -107,9 +107,8 @@ def load_classifier(
     """
     classes = require_int("classes", classes, low=2)
     encoder = load_encoder(source, seed=seed, dropout=dropout)
-    rate = getattr(encoder.config, "classifier_dropout", None)
-    rate = encoder.config.hidden_dropout_prob if rate is None else rate
-    rate = rate if dropout is None else float(dropout)
+    own = getattr(encoder.config, "classifier_dropout", None) if dropout is None else float(dropout)
+    rate = encoder.config.hidden_dropout_prob if own is None else own
     return TextClassifier(encoder, classes, dropout=rate, seed=seed)
 
 

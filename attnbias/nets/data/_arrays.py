@@ -27,17 +27,18 @@ def require_positions(labels: np.ndarray, classes: tuple[str, ...]) -> None:
         )  # fmt: skip
 
 
-def as_rows(name: str, value, count: int) -> np.ndarray:
-    """Row numbers, each from 0 to count - 1."""
+def as_rows(name: str, value, count: int, least: int = 0) -> np.ndarray:
+    """Row numbers, so many at least, each from 0 to count - 1."""
     rows = np.asarray(value)
     if rows.dtype.kind not in "iu" or rows.ndim != 1:
         raise DtypeError(
             name, expected="a vector of integers", got=short(value),
             remedy="pass row numbers, for example generator.permutation(len(examples))",
         )  # fmt: skip
-    if rows.size and not 0 <= rows.min() <= rows.max() < count:
+    if len(rows) < least or (rows.size and not 0 <= rows.min() <= rows.max() < count):
         raise RangeError(
-            name, expected=f"row numbers from 0 to {count - 1}",
-            got=f"{rows.min()} to {rows.max()}", remedy="they number the rows of a table",
+            name, expected=f"at least {least} row numbers, each from 0 to {count - 1}",
+            got=f"{rows.min()} to {rows.max()}" if rows.size else "none",
+            remedy="they number the rows of a table",
         )  # fmt: skip
     return rows.astype(np.int64)

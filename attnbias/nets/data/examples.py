@@ -73,7 +73,7 @@ class ImageExamples:
 
     def batch(self, indices) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         """Images (b, C, H, W) float32 under "images", and labels (b,), of the given rows."""
-        rows = _rows(indices, len(self))
+        rows = torch.from_numpy(as_rows("indices", indices, len(self), least=1))
         scale = (1.0 / (255.0 * self.std)).to(torch.float32)[:, None, None]
         shift = (self.mean / self.std).to(torch.float32)[:, None, None]
         return {"images": self.pixels[rows] * scale - shift}, self.labels[rows]
@@ -154,7 +154,7 @@ class TextExamples:
 
     def batch(self, indices) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         """The three inputs of BERT, (b, T) long with T the longest row, and labels (b,)."""
-        rows = _rows(indices, len(self))
+        rows = torch.from_numpy(as_rows("indices", indices, len(self), least=1))
         lengths = self.lengths[rows.numpy()]
         column = np.arange(lengths.max())
         real = column < lengths[:, None]
@@ -176,14 +176,6 @@ def _require_tokenizer(tokenizer) -> None:
             "tokenizer", expected="a tokenizer of transformers with a padding token",
             got=type(tokenizer).__name__, remedy="load_tokenizer gives one",
         )  # fmt: skip
-
-
-def _rows(indices, count: int) -> torch.Tensor:
-    rows = torch.from_numpy(as_rows("indices", indices, count))
-    if not len(rows):
-        raise RangeError("indices", expected="at least one row number", got="none",
-                         remedy="draw some below len(examples)")  # fmt: skip
-    return rows
 
 
 def _moments(pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
