@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import stat
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,6 +44,20 @@ def target_path(path) -> Path:
     if taken:
         raise _unusable(path, "a folder of that name")
     return path
+
+
+def results_folder(path) -> Path:
+    """A folder for results, made if need be and tried before any work."""
+    folder = as_path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise FileAccessError(
+            str(folder), expected="a folder for the results, or a name to make one under",
+            got=str(error), remedy="give another name",
+        ) from None  # fmt: skip
+    return folder
 
 
 def _unusable(path: Path, problem) -> FileAccessError:

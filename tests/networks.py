@@ -1,7 +1,8 @@
 """Small examples and models for the tests of the loop, and a script that other processes run.
 
-python networks.py FOLDER OPTIMIZER [--slow]: trains, with a checkpoint in FOLDER, and writes
-FOLDER/log<RANK>.json; under RANK and WORLD_SIZE it is one of several processes.
+python networks.py FOLDER OPTIMIZER[,OPTIMIZER...] [--slow] [--whole]: trains, with a checkpoint in
+FOLDER unless --whole, and writes FOLDER/log<RANK>.json; under RANK and WORLD_SIZE it is one of
+several processes.
 """
 
 import json
@@ -55,15 +56,16 @@ def training(name: str, *, slow: float = 0.0, dropout: float = 0.2, **options):
     return fit(network(dropout), train, test, OPTIMIZERS[name], **settings)
 
 
-def main(folder: Path, name: str, *flags: str) -> None:
+def main(folder: Path, names: str, *flags: str) -> None:
     torch.set_num_threads(1)
-    checkpoint = None if "--whole" in flags else folder / "state.npz"
-    dropout = 0.0 if "--whole" in flags else 0.2
-    log = training(
-        name, slow=0.02 if "--slow" in flags else 0.0, dropout=dropout, checkpoint=checkpoint
-    )
+    checkpoint, dropout = (None, 0.0) if "--whole" in flags else (folder / "state.npz", 0.2)
+    slow = 0.02 if "--slow" in flags else 0.0
+    logs = {
+        name: training(name, slow=slow, dropout=dropout, checkpoint=checkpoint).to_json()
+        for name in names.split(",")
+    }
     rank = os.environ.get("RANK", "0")  # processes at once would write into one another's file
-    (folder / f"log{rank}.json").write_text(json.dumps(log.to_json()))
+    (folder / f"log{rank}.json").write_text(json.dumps(logs))
 
 
 if __name__ == "__main__":

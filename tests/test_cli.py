@@ -14,10 +14,12 @@ import torch
 
 from attnbias import experiments, make_example1, make_separation_pair
 from attnbias.cli import COMMANDS, build_parser, main
-from attnbias.cli.base import print_json
+from attnbias.cli.base import as_json
 from attnbias.cli.run import _setting_words
 from attnbias.cli.sweep import GRID
 from attnbias.geometry.diagnose import diagnose
+
+BOOK = Path(__file__).parent.parent / "book" / "results"
 
 
 @pytest.fixture
@@ -34,15 +36,11 @@ def run(capsys, *arguments):
 
 
 class TestDiagnose:
-    def test_prints_the_report(self, tokens, capsys):
-        status, out, err = run(capsys, "diagnose", tokens)
-        assert (status, err) == (0, "")
-        assert out == f"{diagnose(make_example1(n=4, T=3, d=20))}\n"
-
-    def test_json(self, tokens, capsys):
+    def test_prints_the_report_or_its_json(self, tokens, capsys):
+        report = diagnose(make_example1(n=4, T=3, d=20))
+        assert run(capsys, "diagnose", tokens) == (0, f"{report}\n", "")
         status, out, _ = run(capsys, "diagnose", tokens, "--json")
-        assert status == 0
-        assert json.loads(out) == diagnose(make_example1(n=4, T=3, d=20)).to_dict()
+        assert status == 0 and json.loads(out) == report.to_dict()
 
     def test_html_is_a_page_that_needs_no_network(self, tokens, tmp_path, capsys):
         page = tmp_path / "out.html"
@@ -72,64 +70,41 @@ class TestDiagnose:
         assert status == 0 and "no unique optimal token" in out
 
 
-def damaged(path):
-    content = path.read_bytes()
-    path.write_bytes(content[: len(content) // 2])
+def saved(path, X=1.0, y=1, **others):
+    np.savez(path, X=np.full((1, 2, 2), X), y=np.array([y]), **others)
 
 
-def pickled(path):
-    path.write_bytes(pickle.dumps({"X": [1, 2]}))
-
-
-def pickled_array(path):
-    np.savez(path, X=np.array([{"a": 1}], dtype=object), y=np.array([1]))
-
-
-def of_another_kind(path):
-    np.savez(path, weights=np.zeros(3))
-
-
-def with_nan(path):
-    np.savez(path, X=np.full((1, 2, 2), np.nan), y=np.array([1]), u=np.zeros(2))
-
-
-def of_integers(path):
-    np.savez(path, X=np.ones((1, 2, 2), dtype=int), y=np.array([1]), u=np.zeros(2))
-
-
-def with_label_two(path):
-    np.savez(path, X=np.ones((1, 2, 2)), y=np.array([2]), u=np.zeros(2))
-
-
-def without_decoder(path):
-    np.savez(path, X=np.ones((1, 2, 2)), y=np.array([1]))
-
-
-def empty(path):
-    path.write_bytes(b"")
+SPOILT = {  # how to spoil a file of tokens, and what is said of it
+    "cut": (lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+            "FileFormatError", "cut short"),
+    "empty": (lambda path: path.write_bytes(b""), "FileFormatError", "empty file"),
+    "pickled": (lambda path: path.write_bytes(pickle.dumps({"X": [1, 2]})),
+                "FileFormatError", "another kind"),
+    "text": (lambda path: path.write_text("X, y, u"), "FileFormatError", "another kind"),
+    "pickled array": (lambda path: np.savez(path, X=np.array([{"a": 1}], dtype=object), y=[1]),
+                      "FileFormatError", "plain arrays"),
+    "one array": (lambda path: np.save(path.open("wb"), np.zeros(3)),
+                  "FileFormatError", "npy file"),
+    "of torch": (lambda path: torch.save({"X": torch.zeros(2)}, path),
+                 "FileFormatError", "torch.save"),
+    "other arrays": (lambda path: np.savez(path, weights=np.zeros(3)), "FileFormatError", "X"),
+    "NaN": (lambda path: saved(path, np.nan, u=np.zeros(2)), "NonFiniteError", "X"),
+    "integers": (lambda path: saved(path, 1, u=np.zeros(2)), "DtypeError", "X"),
+    "label 2": (lambda path: saved(path, y=2, u=np.zeros(2)), "LabelError", "y"),
+    "no decoder": (saved, "MissingDecoderError", "u=u"),
+}  # fmt: skip
 
 
 class TestBadInput:
-    @pytest.mark.parametrize(
-        ("spoil", "name"),
-        [
-            (damaged, "FileFormatError"),
-            (empty, "FileFormatError"),
-            (pickled, "FileFormatError"),
-            (pickled_array, "FileFormatError"),
-            (of_another_kind, "FileFormatError"),
-            (with_nan, "NonFiniteError"),
-            (of_integers, "DtypeError"),
-            (with_label_two, "LabelError"),
-            (without_decoder, "MissingDecoderError"),
-        ],
-    )
-    def test_named_error_and_status_two(self, tokens, capsys, spoil, name):
+    @pytest.mark.parametrize("case", SPOILT)
+    def test_named_error_and_status_two(self, tokens, capsys, case):
+        spoil, name, words = SPOILT[case]
         spoil(tokens)
         status, out, err = run(capsys, "diagnose", tokens)
-        assert (status, out) == (2, "")
-        assert err.startswith(f"attnbias: {name}: ")
-        assert "expected" in err and "Traceback" not in err
+        assert (status, out) == (2, "") and err.startswith(f"attnbias: {name}: ")
+        assert "expected" in err and words in err and "Traceback" not in err
+        assert name != "FileFormatError" or "numpy.savez" in err
+        assert case == "pickled array" or "allow_pickle" not in err
 
     def test_missing_file_and_folder(self, tmp_path, capsys):
         for path, name in (
@@ -139,14 +114,11 @@ class TestBadInput:
             status, _, err = run(capsys, "diagnose", path)
             assert status == 2 and name in err
 
-    def test_bad_target_writes_nothing(self, tokens, tmp_path, capsys):
-        page = tmp_path / "out.html"
+    def test_bad_target_and_bad_folder_write_nothing(self, tokens, tmp_path, capsys):
+        page, lost = tmp_path / "out.html", tmp_path / "no" / "out.html"
         status, _, err = run(capsys, "diagnose", tokens, "--target", "2", "--html", page)
-        assert status == 2 and "RangeError: target" in err
-        assert not page.exists()
-
-    def test_page_in_a_folder_that_is_not_there(self, tokens, tmp_path, capsys):
-        status, _, err = run(capsys, "diagnose", tokens, "--html", tmp_path / "no" / "out.html")
+        assert status == 2 and "RangeError: target" in err and not page.exists()
+        status, _, err = run(capsys, "diagnose", tokens, "--html", lost)
         assert status == 2 and "out.html" in err
 
     @pytest.mark.parametrize("arguments", [(), ("dance",), ("diagnose",), ("--step-size",)])
@@ -156,11 +128,8 @@ class TestBadInput:
 
 
 class TestHelp:
-    def test_version(self, capsys):
-        status, out, _ = run(capsys, "--version")
-        assert status == 0 and out.startswith("attnbias ")
-
     def test_help_has_examples_and_every_command(self, capsys):
+        assert run(capsys, "--version")[1].startswith("attnbias ")
         status, out, _ = run(capsys, "--help")
         assert status == 0 and "examples:" in out
         for command in COMMANDS:
@@ -176,12 +145,9 @@ class TestHelp:
 
 
 class TestJson:
-    def test_list(self, capsys):
-        status, out, err = run(capsys, "list", "--json")
-        assert (status, err) == (0, "")
-        assert json.loads(out) == {name: experiments.describe(name) for name in experiments.list()}
-
-    def test_run(self, capsys, tmp_path):
+    def test_list_and_run(self, capsys, tmp_path):
+        titles = json.loads(run(capsys, "list", "--json")[1])
+        assert titles == {name: experiments.describe(name) for name in experiments.list()}
         status, out, err = run(capsys, "run", "fig8", "--out", tmp_path, "--json")
         found = json.loads(out)
         assert (status, err) == (0, "") and (tmp_path / "fig8.npz").exists()
@@ -189,8 +155,8 @@ class TestJson:
         assert found["provenance"]["versions"]
 
     def test_numbers_that_json_has_no_word_for(self, capsys):
-        print_json({"a": [np.float64(np.inf), np.int64(3)], "b": float("nan")})
-        assert json.loads(capsys.readouterr().out) == {"a": [None, 3], "b": None}
+        found = json.loads(as_json({"a": [np.float64(np.inf), np.int64(3)], "b": float("nan")}))
+        assert found == {"a": [None, 3], "b": None}
 
 
 class TestFigure:
@@ -213,65 +179,48 @@ class TestFigure:
         "name", ["fig1", "fig4", "fig6", "fig7", "fig10", "heads", "exponents", "ranks"]
     )
     def test_of_the_recorded_runs(self, capsys, tmp_path, name):
-        book = Path(__file__).parent.parent / "book" / "results"
         out = tmp_path / "picture.svg"
-        status, said, _ = run(capsys, "figure", name, "--results", book, "--out", out, "--json")
+        status, said, _ = run(capsys, "figure", name, "--results", BOOK, "--out", out, "--json")
         assert status == 0 and out.stat().st_size > 10_000
         assert json.loads(said)["provenance"]
 
-    def test_without_a_result(self, capsys, tmp_path):
+    def test_without_a_result_it_names_the_run(self, capsys, tmp_path):
         status, _, err = run(capsys, "figure", "fig2", "--results", tmp_path)
         assert status == 2 and "MissingFileError" in err and "fig2.npz" in err
+        assert f"attnbias run fig2 --out {tmp_path}" in err
 
-    def test_bad_names_come_before_any_work(self, capsys, results, tmp_path):
+    def test_names_that_cannot_be_written_or_read(self, capsys, results, tmp_path, monkeypatch):
         for out in (tmp_path / "picture.bmp", tmp_path / "no" / "picture.svg"):
             assert run(capsys, "figure", "fig2", "--results", results, "--out", out)[0] == 2
         status, _, err = run(capsys, "figure", "fig99")
         assert status == 2 and "fig10" in err
+        monkeypatch.chdir(tmp_path)  # a long path would be cut in the message
+        (tmp_path / "taken.svg").mkdir()
+        status, _, err = run(capsys, "figure", "fig10", "--results", BOOK, "--out", "taken.svg")
+        assert status == 2 and "FileAccessError" in err and "taken.svg" in err
+        assert os.listdir(tmp_path) == ["taken.svg"]
 
 
-class TestCompletion:
-    @pytest.fixture(scope="class")
-    @classmethod
-    def script(cls, tmp_path_factory):
-        path = tmp_path_factory.mktemp("shell") / "attnbias"
-        command = [sys.executable, "-m", "attnbias.cli", "completion", "bash"]
-        path.write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
-        return path
-
-    @pytest.mark.parametrize(
-        "words, expected",
-        [
-            (["attnbias", "fi"], {"figure"}),
-            (["attnbias", "run", "fig1"], {"fig1", "fig10"}),
-            (["attnbias", "diagnose", "--j"], {"--json"}),
-        ],
-    )
-    def test_bash_completes(self, script, words, expected):
-        if shutil.which("bash") is None:
-            pytest.skip("no bash here")
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+def test_bash_completes(capsys, tmp_path):
+    script = tmp_path / "attnbias"
+    script.write_text(run(capsys, "completion", "bash")[1], encoding="utf-8")
+    for line, expected in (
+        ("attnbias fi", {"figure"}), ("attnbias run fig1", {"fig1", "fig10"}),
+        ("attnbias diagnose --j", {"--json"}),
+    ):  # fmt: skip
+        words = line.split()
         lines = [
             f"source {script}",
-            f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}",
+            f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}",
             "$(complete -p attnbias | sed 's/.*-F \\([^ ]*\\).*/\\1/')"
             f" attnbias {words[-1]} {words[-2]}",
             'echo "${COMPREPLY[@]}"',
         ]
         found = subprocess.run(["bash", "-c", "\n".join(lines)], capture_output=True, text=True)
         assert set(found.stdout.split()) == expected
-
-    def test_another_shell(self, capsys):
-        status, _, err = run(capsys, "completion", "elvish")
-        assert status == 2 and "bash" in err
-
-
-def test_an_interruption_is_no_traceback(capsys, tokens, monkeypatch):
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("attnbias.cli.diagnose", stop)
-    status, out, err = run(capsys, "diagnose", tokens)
-    assert (status, out) == (130, "") and "stopped" in err and "Traceback" not in err
+    status, _, err = run(capsys, "completion", "elvish")
+    assert status == 2 and "bash" in err
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -311,26 +260,10 @@ class TestStumbles:
         def refuse(**_):
             raise PermissionError("no rights")
 
-        monkeypatch.setattr("attnbias.cli.run.tempfile.TemporaryFile", refuse)
+        monkeypatch.setattr("tempfile.TemporaryFile", refuse)
         monkeypatch.setattr("attnbias.experiments.run", lambda *_, **__: pytest.fail("it ran"))
         status, _, err = run(capsys, "run", "fig2", "--out", tmp_path)
         assert status == 2 and "FileAccessError" in err and "no rights" in err
-
-    def test_a_figure_of_no_run_names_the_run(self, capsys, tmp_path):
-        _, _, err = run(capsys, "figure", "fig2", "--results", tmp_path)
-        assert f"attnbias run fig2 --out {tmp_path}" in err
-
-    def test_a_figure_that_cannot_be_written_is_named(self, capsys, tmp_path, monkeypatch):
-        book = Path(__file__).parent.parent / "book" / "results"
-        monkeypatch.chdir(tmp_path)  # a long path would be cut in the message
-        (tmp_path / "taken.svg").mkdir()
-        status, _, err = run(capsys, "figure", "fig10", "--results", book, "--out", "taken.svg")
-        assert status == 2 and "FileAccessError" in err and "taken.svg" in err
-        assert os.listdir(tmp_path) == ["taken.svg"]
-
-    def test_a_file_without_a_decoder_is_told_to_hold_one(self, tokens, capsys):
-        without_decoder(tokens)
-        assert "u=u" in run(capsys, "diagnose", tokens)[2]
 
     def test_the_grid_in_the_help_of_sweep_can_be_run(self, capsys, tmp_path):
         path = tmp_path / "grid.toml"
@@ -348,33 +281,4 @@ class TestStumbles:
         monkeypatch.setattr("attnbias.cli.Dataset.load", stop)
         monkeypatch.setattr("attnbias.experiments.run", stop)
         status, _, err = run(capsys, *command.split())
-        assert status == 130 and ("goes on" in err) is goes_on
-
-
-def cut(path):
-    damaged(path)
-
-
-def saved_by_torch(path):
-    torch.save({"X": torch.zeros(2)}, path)
-
-
-def single_array(path):
-    with path.open("wb") as stream:
-        np.save(stream, np.zeros(3))
-
-
-def of_text(path):
-    path.write_text("X, y, u\n", encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [(cut, "cut short"), (empty, "empty file"), (single_array, "npy file"),
-     (saved_by_torch, "torch.save"), (of_text, "another kind"), (pickled, "another kind")],
-)  # fmt: skip
-def test_a_file_that_is_no_npz_is_named_for_what_it_is(tokens, capsys, spoil, words):
-    spoil(tokens)
-    status, _, err = run(capsys, "diagnose", tokens)
-    assert status == 2 and words in err and "numpy.savez" in err
-    assert "allow_pickle" not in err and "unsafe" not in err
+        assert status == 130 and ("goes on" in err) is goes_on and "Traceback" not in err

@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import yaml
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parent.parent
 CONDA_NAMES = {"torch": "pytorch-cpu", "matplotlib": "matplotlib-base"}
@@ -36,16 +37,16 @@ def direct_dependencies():
     return {split(line) for group in groups for line in group if not line.startswith("attnbias")}
 
 
-def test_environment_yml_has_what_the_library_and_its_chapters_need():
-    project = read_pyproject()
+def test_environment_yml_has_the_library_and_what_its_chapters_need():
+    project, environment = read_pyproject(), read_environment()
     needed = project["dependencies"] + project["optional-dependencies"]["chapters"]
     wanted = {(CONDA_NAMES.get(name, name), version) for name, version in map(split, needed)}
-    wanted |= {("python", "=" + binder_python(read_environment())), ("pip", "")}
-
-    environment = read_environment()
+    wanted |= {("python", "=" + binder_python(environment)), ("pip", "")}
     plain = [line for line in environment["dependencies"] if isinstance(line, str)]
-    assert {split(line) for line in plain} == wanted
-    assert len(plain) == len(wanted)
+    assert {split(line) for line in plain} == wanted and len(plain) == len(wanted)
+    assert [line for line in environment["dependencies"] if line not in plain] == [
+        {"pip": ["-e ."]}
+    ]
     assert environment["channels"] == ["conda-forge"]
 
 
@@ -70,43 +71,28 @@ def test_binder_starts_from_a_python_that_the_library_is_tested_on():
     assert binder_python({"dependencies": ["python>=3.11", "pip"]}) not in named
 
 
-def test_conda_takes_every_version_that_is_pinned_here():
-    """Each range of environment.yml holds the version that the tests ran with."""
-    from packaging.specifiers import SpecifierSet
+def outside(ranges):
+    """Names whose range does not hold the version that the tests ran with."""
+    torch_line = (ROOT / "requirements/torch.txt").read_text().strip()
+    pins = read_constraints() | {"torch": torch_line.split("==")[1]}
+    return {name for name, versions in ranges if pins[name] not in SpecifierSet(versions)}
 
-    pins = read_constraints()
-    pins["torch"] = (ROOT / "requirements/torch.txt").read_text().strip().split("==")[1]
+
+def test_the_pins_lie_in_every_range():
     pypi = {conda: name for name, conda in CONDA_NAMES.items()}
     plain = [line for line in read_environment()["dependencies"] if isinstance(line, str)]
-    ranges = {pypi.get(name, name): version for name, version in map(split, plain)}
-    ranges = {name: SpecifierSet(v) for name, v in ranges.items() if name not in ("python", "pip")}
-    assert {name for name, allowed in ranges.items() if pins[name] not in allowed} == set()
-    assert "2.0" not in ranges["mpmath"]
-
-
-def test_environment_yml_installs_the_library_itself():
-    environment = read_environment()
-    nested = [line for line in environment["dependencies"] if not isinstance(line, str)]
-    assert nested == [{"pip": ["-e ."]}]
+    conda = {pypi.get(name, name): versions for name, versions in map(split, plain)}
+    del conda["python"], conda["pip"]
+    assert outside(conda.items()) == outside(direct_dependencies()) == set()
+    assert "2.0" not in SpecifierSet(conda["mpmath"])
+    assert outside([("torch", "<1")]) == {"torch"}
 
 
 def test_every_direct_dependency_is_pinned_except_torch():
     pins = read_constraints()
     names = {name for name, _ in direct_dependencies()}
     assert names - set(pins) == {"torch"}
-
-
-def test_the_pins_lie_in_the_ranges_of_pyproject():
-    from packaging.specifiers import SpecifierSet
-
-    pins = read_constraints()
-    pins["torch"] = (ROOT / "requirements/torch.txt").read_text().strip().split("==")[1]
-    outside = [(n, v, pins[n]) for n, v in direct_dependencies() if pins[n] not in SpecifierSet(v)]
-    assert outside == []
-
-
-def test_no_torch_and_no_cuda_among_the_pins():
-    assert [name for name in read_constraints() if re.match("torch|nvidia|cuda|triton", name)] == []
+    assert [name for name in pins if re.match("torch|nvidia|cuda|triton", name)] == []
 
 
 def test_no_package_index_is_written_into_the_repository():

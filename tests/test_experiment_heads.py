@@ -14,7 +14,7 @@ from attnbias.beyond.heads import experiments as heads
 from attnbias.beyond.heads.experiments import describe, random_head
 from attnbias.beyond.heads.plots import plot_head_table
 from attnbias.errors import DtypeError, FileFormatError, MissingFileError, RangeError
-from attnbias.nets.bundled_head import load_bundled_head
+from book.texts import load_bundled_head
 
 
 @pytest.fixture(scope="module")

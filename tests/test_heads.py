@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from refusals import refuses
 
 from attnbias import Dataset, make_separation_pair, solve_w_svm
 from attnbias.errors import (
@@ -125,7 +126,11 @@ def test_a_key_bias_moves_all_logits_alike_so_it_is_not_seen(head):
     assert float((other.logits - head.logits)[real].abs().max()) > 1
     own, shifted = head.logits.softmax(dim=1), other.logits.softmax(dim=1)
     torch.testing.assert_close(shifted, own, rtol=0, atol=BILINEAR)
-    assert not bool(head.compare().svm.weights[-1].any())
+    found = head.compare()
+    assert found.svm.is_optimal() and not bool(found.svm.weights[-1].any())
+    assert 0 < found.margin <= found.svm.margin and 0 < found.cosine < found.cosine_span < 1
+    solved = dataclasses.replace(head, W=found.svm.weights)
+    assert torch.equal(solved.selected, head.selected)
 
 
 def test_the_encoder_is_left_as_it_was(encoder, tokenizer):
@@ -148,40 +153,21 @@ def test_data_sets(head):
     decoded = head.dataset([1, -1, 1, -1], u)
     assert decoded.opt is None and torch.equal(decoded.u, u)
     assert decoded.y.tolist() == [1, -1, 1, -1]
-
-
-def test_tied_tokens_are_refused(head):
     tied = dataclasses.replace(head, W=torch.zeros_like(head.W))
     with pytest.raises(TiedTokensError, match="4 with a tie, first 0"):
         tied.dataset()
 
 
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        (dict(layer=2), RangeError),
-        (dict(layer=-1), RangeError),
-        (dict(head=2), RangeError),
-        (dict(head=0.0), DtypeError),
-        (dict(query=5), RangeError),  # the shortest sentence has 5 tokens
-        (dict(query=-1), RangeError),
-        (dict(sentences=[]), RangeError),
-        (dict(sentences=["a", 3]), DtypeError),
-        (dict(sentences=4), DtypeError),
-        (dict(sentences="one"), DtypeError),
-        (dict(encoder=torch.nn.Linear(2, 2)), DtypeError),
-    ],
-)
-def test_bad_arguments_are_refused_by_name(encoder, tokenizer, change, error):
-    sentences = [SENTENCES[0], "Is it so"]
-    right = dict(encoder=encoder, tokenizer=tokenizer, sentences=sentences, layer=0, head=0)
-    with pytest.raises(error, match=next(iter(change))):
-        attention_head(**right | change)
-
-
-def test_a_classifier_is_told_where_its_encoder_is(tokenizer):
-    with pytest.raises(DtypeError, match=r"\.encoder"):
-        attention_head(load_classifier(2, "tiny"), tokenizer, SENTENCES, 0, 0)
+def test_bad_arguments_are_refused_by_name(encoder, tokenizer):
+    right = dict(encoder=encoder, tokenizer=tokenizer, sentences=[SENTENCES[0], "Is it so"],
+                 layer=0, head=0)  # fmt: skip
+    refuses(attention_head, right, {
+        # the shortest sentence has 5 tokens
+        RangeError: [{"layer": 2}, {"layer": -1}, {"head": 2}, {"query": 5}, {"query": -1},
+                     {"sentences": []}],
+        DtypeError: [{"head": 0.0}, {"sentences": ["a", 3]}, {"sentences": 4}, {"sentences": "one"},
+                     {"encoder": torch.nn.Linear(2, 2)}, {"encoder": load_classifier(2, "tiny")}],
+    })  # fmt: skip
 
 
 # W against W_mm
@@ -192,62 +178,42 @@ def test_a_comparison_is_that_of_explicit_projections(seed):
     data, W = random_data(seed)
     found, rows = compare(W, data), gap_rows(data)
     Z = (rows.differences[:, :, None] * rows.queries[rows.sequence][:, None]).flatten(1)
-    part = Z.T @ torch.linalg.lstsq(Z.T, W.flatten()[:, None]).solution[:, 0]
-    W_mm = found.svm.weights.flatten()
+    part, W = Z.T @ torch.linalg.lstsq(Z.T, W.flatten()[:, None]).solution[:, 0], W.flatten()
+    W_mm, cosine = found.svm.weights.flatten(), torch.nn.CosineSimilarity(dim=0)
     assert found.dimension == torch.linalg.matrix_rank(Z)
     assert found.share == pytest.approx(float(part.norm() / W.norm()), abs=1e-9)
-    cosine = torch.cosine_similarity(W.flatten(), W_mm, dim=0)
-    assert found.cosine == pytest.approx(float(cosine), abs=1e-12)
-    cosine = torch.cosine_similarity(part, W_mm, dim=0)
-    assert found.cosine_span == pytest.approx(float(cosine), abs=1e-9)
-    assert found.margin == pytest.approx(float((Z @ W.flatten()).min() / part.norm()), abs=1e-9)
+    assert found.cosine == pytest.approx(float(cosine(W, W_mm)), abs=1e-12)
+    assert found.cosine_span == pytest.approx(float(cosine(part, W_mm)), abs=1e-9)
+    assert found.margin == pytest.approx(float((Z @ W).min() / part.norm()), abs=1e-9)
     assert 0 < found.margin <= found.svm.margin * (1 + 1e-12)
 
 
 def test_w_mm_is_its_own_best():
     data, _ = random_data()
     svm = solve_w_svm(data)
-    found = compare(svm.weights, data)
+    found, worst = compare(svm.weights, data), compare(-svm.weights, data)
     for value in (found.cosine, found.cosine_span, found.share, found.margin / svm.margin):
         assert value == pytest.approx(1, abs=1e-9)
-    worst = compare(-svm.weights, data)
     assert worst.cosine == pytest.approx(-1, abs=1e-9) and worst.margin < 0
 
 
 def test_what_lies_outside_the_span_is_not_seen():
     # one row, e1 e1': the rest of W counts in the plain cosine alone
     data, W = make_separation_pair(), torch.tensor([[3.0, 0.0], [0.0, 0.0]])
-    plain = compare(W, data)
+    plain, more = compare(W, data), compare(W + torch.diag(torch.tensor([0.0, 4.0])), data)
     assert (plain.cosine, plain.cosine_span, plain.share, plain.dimension) == (1, 1, 1, 1)
-    W[1, 1] = 4.0
-    more = compare(W, data)
     assert more.cosine == pytest.approx(0.6) and more.share == pytest.approx(0.6)
     assert (more.cosine_span, more.margin) == (1, plain.margin)
 
 
-def test_a_head_is_compared_with_the_matrix_of_its_own_tokens(head):
-    found = head.compare()
-    assert found.svm.is_optimal()
-    assert 0 < found.margin <= found.svm.margin and 0 < found.cosine < found.cosine_span < 1
-    selected = torch.einsum("ntd,de,ne->nt", head.X, found.svm.weights, head.X[:, 0]).masked_fill(
-        ~torch.isfinite(head.logits), -math.inf
-    )
-    assert torch.equal(selected.argmax(dim=1), head.selected)
-
-
 def test_bad_matrices_are_refused():
     data, W = random_data()
-    with pytest.raises(ShapeError, match="W"):
-        compare(W[:, :-1], data)
-    with pytest.raises(NonFiniteError, match="W"):
-        compare(W * math.nan, data)
-    with pytest.raises(RangeError, match="see nothing"):
-        compare(torch.zeros(5, 5), data)
-    with pytest.raises(DtypeError, match="W"):
-        compare("W", data)
-    with pytest.raises(DtypeError, match="data"):
-        compare(W, data.X)
-    with pytest.raises(MissingDecoderError):
-        compare(W, Dataset(data.X, data.y))
-    with pytest.raises(InfeasibleError):  # the middle of three tokens on a line
-        compare(torch.eye(1), Dataset([[[1.0], [2.0], [3.0]]], [1], opt=[1]))
+    on_a_line = Dataset([[[1.0], [2.0], [3.0]]], [1], opt=[1])  # the middle one of three
+    for given, tokens, error, words in (
+        (W[:, :-1], data, ShapeError, "W"), (W * math.nan, data, NonFiniteError, "W"),
+        (torch.zeros(5, 5), data, RangeError, "see nothing"), ("W", data, DtypeError, "W"),
+        (W, data.X, DtypeError, "data"), (W, Dataset(data.X, data.y), MissingDecoderError, "u"),
+        (torch.eye(1), on_a_line, InfeasibleError, "expected"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=words):
+            compare(given, tokens)

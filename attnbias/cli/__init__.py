@@ -5,19 +5,20 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from importlib.metadata import PackageNotFoundError, version
 
+from .._extras import need
 from .._files import write_text
+from .._provenance import VERSION
 from ..data import Dataset
 from ..errors import AttnBiasError, MissingDecoderError
 from ..geometry.diagnose import diagnose
 from ..geometry.render import html_page
-from .base import Command, Parser, add_json, print_json
-from .completion import completion_arguments, run_completion
+from .base import Command, Parser, add_json, as_json
 from .figure import figure_arguments, run_figure
-from .run import list_arguments, run_arguments, run_experiment, run_list
+from .run import run_arguments, run_experiment, run_list
 from .sweep import GRID, run_sweep, sweep_arguments
 
+SHELLS = ("bash", "zsh", "tcsh")
 TOKENS = """\
 A file of tokens is made by numpy.savez("tokens.npz", X=X, y=y, u=u), with X (n, T, d),
 y (n,) in {-1, +1}, u (d,), and lengths (n,) if the sequences are ragged.
@@ -36,18 +37,15 @@ def _diagnose_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", help="npz file with X, y, u and optionally lengths")
     add_json(parser)
     parser.add_argument("--html", metavar="FILE", help="also write the report as a web page")
-    parser.add_argument(
-        "--step-size", type=float, default=0.1, help="NGD's, for the forecast (default: 0.1)"
-    )
-    parser.add_argument(
-        "--target",
-        type=float,
-        default=0.01,
-        help="1 - cosine with W_mm that the forecast is for (default: 0.01)",
-    )
+    for option, default, words in (
+        ("--step-size", 0.1, "NGD's, for the forecast"),
+        ("--target", 0.01, "1 - cosine with W_mm that the forecast is for"),
+    ):
+        words = f"{words} (default: {default})"
+        parser.add_argument(option, type=float, default=default, help=words)
 
 
-def _run_diagnose(arguments: argparse.Namespace) -> int:
+def _run_diagnose(arguments: argparse.Namespace) -> tuple[dict, object]:
     data = Dataset.load(arguments.path)
     if data.u is None:
         raise MissingDecoderError(
@@ -57,11 +55,15 @@ def _run_diagnose(arguments: argparse.Namespace) -> int:
     report = diagnose(data, step_size=arguments.step_size, target=arguments.target)
     if arguments.html is not None:
         write_text(arguments.html, html_page(report.title, report._repr_html_()))
-    if arguments.json:
-        print_json(report.to_dict())
-    else:
-        print(report)
-    return 0
+    return report.to_dict(), report
+
+
+def _completion_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+
+
+def _run_completion(arguments: argparse.Namespace) -> tuple[dict, str]:
+    return {}, need("shtab", "shell").complete(build_parser(), shell=arguments.shell)
 
 
 COMMANDS = (
@@ -69,7 +71,7 @@ COMMANDS = (
             _diagnose_arguments, _run_diagnose,
             ("diagnose tokens.npz", "diagnose tokens.npz --json",
              "diagnose tokens.npz --html out.html"), TOKENS),
-    Command("list", "name the experiments", list_arguments, run_list,
+    Command("list", "name the experiments", add_json, run_list,
             ("list", "list --json")),
     Command("run", "run an experiment of the paper, or go on with it",
             run_arguments, run_experiment,
@@ -82,7 +84,7 @@ COMMANDS = (
             sweep_arguments, run_sweep,
             ("sweep grid.toml --plan", "sweep grid.toml --workers 2"), GRID),
     Command("completion", "print what a shell needs to complete these commands",
-            completion_arguments, lambda arguments: run_completion(arguments, build_parser),
+            _completion_arguments, _run_completion,
             ("completion bash > attnbias.sh",),
             "Then `source attnbias.sh`, for example at the end of ~/.bashrc with its full path."),
 )  # fmt: skip
@@ -90,22 +92,16 @@ COMMANDS = (
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands in `COMMANDS`."""
-    parser = Parser(
-        prog="attnbias",
-        description="The implicit bias of self-attention, exact and checked.",
-        epilog=_epilog(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"attnbias {_version()}")
+    plain = argparse.RawDescriptionHelpFormatter
+    about = "The implicit bias of self-attention, exact and checked."
+    parser = Parser("attnbias", description=about, epilog=_epilog(), formatter_class=plain)
+    parser.add_argument("--version", action="version", version=f"attnbias {VERSION}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
         subparser = subparsers.add_parser(
-            command.name,
-            help=command.help,
-            description=f"{command.help.capitalize()}.",
-            epilog=command.epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+            command.name, help=command.help, description=f"{command.help.capitalize()}.",
+            epilog=command.epilog, formatter_class=plain,
+        )  # fmt: skip
         command.add_arguments(subparser)
         subparser.set_defaults(run=command.run)
     return parser
@@ -113,11 +109,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _epilog() -> str:
     """The first example of each command beside what it does, then the notes."""
-    width = max(len(command.examples[0].split(" > ")[0]) for command in COMMANDS) + 3
-    lines = [
-        f"  attnbias {command.examples[0].split(' > ')[0]:{width}}{command.help}"
-        for command in COMMANDS
-    ]
+    first = {command.examples[0].split(" > ")[0]: command.help for command in COMMANDS}
+    width = max(map(len, first)) + 3
+    lines = [f"  attnbias {example:{width}}{help}" for example, help in first.items()]
     return "\n".join(["examples:", *lines, "", NOTES])
 
 
@@ -140,9 +134,9 @@ def main(argv=None) -> int:
     except SystemExit as stop:  # argparse has printed help, version or usage
         return int(stop.code or 0)
     try:
-        status = arguments.run(arguments)
-        sys.stdout.flush()
-        return status
+        data, words = arguments.run(arguments)
+        print(as_json(data) if getattr(arguments, "json", False) else words, flush=True)
+        return 0
     except BrokenPipeError:  # the reader, such as head, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -150,15 +144,7 @@ def main(argv=None) -> int:
         goes_on = "; the same command goes on" * (arguments.command in ("run", "sweep"))
         print(f"attnbias: stopped{goes_on}", file=sys.stderr)
         return 130
-    except AttnBiasError as error:
-        print(f"attnbias: {type(error).__name__}: {error}", file=sys.stderr)
-    except OSError as error:
-        print(f"attnbias: {error}", file=sys.stderr)
-    return 2
-
-
-def _version() -> str:
-    try:
-        return version("attnbias")
-    except PackageNotFoundError:  # run from a source tree that was not installed
-        return "(not installed)"
+    except (AttnBiasError, OSError) as error:
+        name = f"{type(error).__name__}: " * isinstance(error, AttnBiasError)
+        print(f"attnbias: {name}{error}", file=sys.stderr)
+        return 2

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Command:
-    """A subcommand: its name, its line of help, its arguments, its work, and examples."""
+    """A subcommand: its name, its line of help, its arguments, its work, and examples.
+
+    `run` gives what it has to say to a program, under --json, and to a reader.
+    """
 
     name: str
     help: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
+    run: Callable[[argparse.Namespace], tuple[object, object]]
     examples: tuple[str, ...]
     notes: str = ""
 
@@ -42,28 +44,13 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print json, for a program to read")
 
 
-def print_json(data) -> None:
-    """Print plain data as json; numbers that json has no word for become null."""
-    print(json.dumps(_plain(data), indent=2, allow_nan=False))
-
-
 def claims_data(claims) -> list[dict]:
     """The rows of a CheckTable as plain data."""
-    return [
-        {"statement": check.statement, "value": check.value, "sense": check.sense,
-         "bound": check.bound, "verdict": check.verdict, "source": check.source,
-         "provenance": check.provenance, "reason": check.reason}
-        for check in claims
-    ]  # fmt: skip
+    names = ("statement", "value", "sense", "bound", "verdict", "source", "provenance", "reason")
+    return [{name: getattr(check, name) for name in names} for check in claims]
 
 
-def _plain(data):
-    if isinstance(data, dict):
-        return {str(key): _plain(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_plain(value) for value in data]
-    if hasattr(data, "item"):
-        data = data.item()
-    if isinstance(data, float) and not math.isfinite(data):
-        return None
-    return data
+def as_json(data) -> str:
+    """Plain data as json; numbers that json has no word for become null."""
+    text = json.dumps(data, default=lambda number: number.item())
+    return json.dumps(json.loads(text, parse_constant=lambda _: None), indent=2)

@@ -11,25 +11,21 @@ from .._extras import need
 from .._files import writing
 from .._validate import require_choice
 from ..errors import MissingFileError
-from .base import add_json, print_json
+from .base import add_json
 
 SUFFIXES = (".svg", ".png", ".pdf")
 
 
 def figure_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="one of: " + ", ".join(experiments.list()))
-    parser.add_argument(
-        "--results", default="results", metavar="FOLDER",
-        help="where attnbias run has put it (default: results)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--out", metavar="FILE",
-        help="picture to write, " + ", ".join(SUFFIXES) + " (default: NAME.svg)",
-    )  # fmt: skip
+    where = "where attnbias run has put it (default: results)"
+    parser.add_argument("--results", default="results", metavar="FOLDER", help=where)
+    kinds = f"picture to write, {', '.join(SUFFIXES)} (default: NAME.svg)"
+    parser.add_argument("--out", metavar="FILE", help=kinds)
     add_json(parser)
 
 
-def run_figure(arguments: argparse.Namespace) -> int:
+def run_figure(arguments: argparse.Namespace) -> tuple[dict, Path]:
     name = require_choice("name", arguments.name, tuple(experiments.list()))
     out = Path(arguments.out or f"{name}.svg")
     require_choice("--out", out.suffix, SUFFIXES)
@@ -42,11 +38,7 @@ def run_figure(arguments: argparse.Namespace) -> int:
     result = _result(name, arguments.results)
     with writing(out) as stream:
         draw(name, result).savefig(stream, dpi=200, format=out.suffix[1:])
-    if arguments.json:
-        print_json({"figure": str(out), "result": name, "provenance": result.provenance})
-    else:
-        print(out)
-    return 0
+    return {"figure": str(out), "result": name, "provenance": result.provenance}, out
 
 
 def _result(name: str, folder: str):

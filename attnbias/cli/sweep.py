@@ -13,7 +13,7 @@ import joblib
 from .. import sweeps
 from .._extras import need
 from ..errors import DeviceError
-from .base import add_json, print_json
+from .base import add_json
 
 GRID = """\
 A grid is a TOML file of blocks, and every list in a block is an axis:
@@ -35,10 +35,8 @@ A grid is a TOML file of blocks, and every list in a block is an axis:
 def sweep_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", help="TOML file with steps, [data], [[rule]], and if you like "
                         "record and [train]")  # fmt: skip
-    parser.add_argument(
-        "--out", metavar="FOLDER",
-        help="where the results go (default: the file's name without .toml)",
-    )  # fmt: skip
+    where = "where the results go (default: the file's name without .toml)"
+    parser.add_argument("--out", metavar="FOLDER", help=where)
     parser.add_argument("--workers", type=int, metavar="COUNT", help="processes (default: 1)")
     parser.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster to run on")
     parser.add_argument("--device", default="cpu", help="cpu or a GPU such as cuda (default: cpu)")
@@ -46,41 +44,33 @@ def sweep_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def run_sweep(arguments: argparse.Namespace) -> int:
+def run_sweep(arguments: argparse.Namespace) -> tuple[dict, object]:
     given = sweeps.read_config(arguments.config)
     if arguments.plan:
         plan = sweeps.plan(sweeps.read_grid(given), arguments.workers or 1)
-        print_json(dataclasses.asdict(plan)) if arguments.json else print(plan)
-        return 0
+        return dataclasses.asdict(plan), plan
     out = Path(arguments.out or Path(arguments.config).with_suffix(""))
-    with _engine(arguments.dask):
+    with contextlib.ExitStack() as stack:
+        if arguments.dask is not None:
+            stack.enter_context(_cluster(arguments.dask))
+            stack.enter_context(joblib.parallel_config("dask"))
         table = sweeps.sweep(
             given, out=out, workers=arguments.workers, device=arguments.device,
             progress=sys.stderr.isatty(),
         )  # fmt: skip
     path, runs = out / "table.parquet", table.groupby("status")["run"].nunique()
-    if arguments.json:
-        print_json({"table": str(path), "rows": len(table), "runs": runs.to_dict()})
-        return 0
-    print(f"{path}: {len(table):,} rows, {table['run'].nunique():,} runs")
-    for status, count in runs.items():
-        print(f"  {status}: {count:,}")
-    return 0
+    text = f"{path}: {len(table):,} rows, {table['run'].nunique():,} runs"
+    text += "".join(f"\n  {status}: {count:,}" for status, count in runs.items())
+    return {"table": str(path), "rows": len(table), "runs": runs.to_dict()}, text
 
 
-@contextlib.contextmanager
-def _engine(address: str | None):
-    """The cluster at that address for the sweep's work, or this machine."""
-    if address is None:
-        yield
-        return
+def _cluster(address: str):
+    """A client of the Dask cluster at that address."""
     distributed = need("distributed", "dask")
     try:
-        client = distributed.Client(address, timeout=10)
+        return distributed.Client(address, timeout=10)
     except (OSError, ValueError) as error:
         raise DeviceError(
             "--dask", expected="the address of a running Dask scheduler",
             got=f"{address} ({error})"[:200], remedy="start one with: dask scheduler",
         ) from None  # fmt: skip
-    with client, joblib.parallel_config("dask"):
-        yield

@@ -25,7 +25,6 @@ from ..errors import (
 CONTENT_ERRORS = (
     zlib.error, csv.Error, OSError, EOFError, LookupError, TypeError, ValueError, AttributeError,
 )  # fmt: skip
-SOURCES = ("huggingface", "packages", "bundled")
 FOLDER = Path(__file__).parent / "files"
 BUNDLED_SHA256 = {
     "mnist01.npz": "e511b22de0f1f21b8429cc6a64f67c7a12df52f87107bf6144e2dc8e7a58e907",
@@ -62,7 +61,7 @@ def fetched(name: str) -> Path:
     return folder
 
 
-def as_source(source, name: str) -> str | Path:
+def as_source(source, name: str, sample: str = "bundled") -> str | Path:
     """ "huggingface", "bundled", or the existing folder of a data set.
 
     Parameters
@@ -71,15 +70,17 @@ def as_source(source, name: str) -> str | Path:
         "packages" is the folder that `scripts/fetch_packages.py` has made.
     name : str
         Of the data set, as that script has it.
+    sample : str
+        The word for what comes with attnbias.
 
     Raises
     ------
     DtypeError, RangeError, MissingFileError
     """
-    choices = ", ".join(map(repr, SOURCES))
+    choices = ", ".join(map(repr, ("huggingface", "packages", sample)))
     remedy = f"pass one of {choices}, or the path of a folder"
     require_type("source", source, str | os.PathLike, "a word or a path", remedy)
-    if source in ("huggingface", "bundled"):
+    if source in ("huggingface", sample):
         return source
     folder = fetched(name) if source == "packages" else Path(source)
     if folder.is_dir():
@@ -95,7 +96,7 @@ def as_source(source, name: str) -> str | Path:
         str(source),
         expected="a folder",
         got="a file" if folder.exists() else "nothing at that path",
-        remedy="check the path, or use source='bundled'",
+        remedy=f"check the path, or use source={sample!r}",
     )
 
 

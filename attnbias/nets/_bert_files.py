@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import warnings
 from pathlib import Path
 
 from .._extras import need
 from .._validate import short
-from ..data._source import fetched
-from ..errors import DtypeError, FileFormatError, MissingFileError, RangeError
+from ..data._source import as_source
+from ..errors import FileFormatError, MissingFileError
 
-SOURCES = ("huggingface", "packages", "tiny")
 HUB_NAME = "bert-base-uncased"
 CONFIG, WEIGHTS, WORDS = ("config.json",), ("model.safetensors",), ("tokenizer.json", "vocab.txt")
 
@@ -23,23 +21,9 @@ def name_or_folder(source, wanted) -> tuple[str, bool]:
 
     `wanted` are files that a folder must hold, each with its alternatives.
     """
-    if not isinstance(source, str | os.PathLike):
-        raise DtypeError(
-            "source",
-            expected="a word or a path",
-            got=type(source).__name__,
-            remedy="pass one of " + ", ".join(map(repr, SOURCES)) + ", or a folder",
-        )
-    if source == "huggingface":
+    folder = as_source(source, "minilm", sample="tiny")
+    if folder == "huggingface":
         return HUB_NAME, False
-    folder = fetched("minilm") if source == "packages" else Path(source)
-    if not folder.is_dir():
-        raise RangeError(
-            "source",
-            expected="one of " + ", ".join(map(repr, SOURCES)) + ", or a folder",
-            got=short(str(source)),
-            remedy="a folder must hold config.json, model.safetensors and a tokenizer",
-        )
     for names in wanted:
         if not any((folder / name).is_file() for name in names):
             raise MissingFileError(
@@ -59,11 +43,9 @@ def _require_bert(config: Path) -> None:
         kind = str(error)
     if kind != "bert":
         raise FileFormatError(
-            str(config),
-            expected='json with "model_type": "bert"',
-            got=short(kind),
+            str(config), expected='json with "model_type": "bert"', got=short(kind),
             remedy="give a folder with a BERT encoder",
-        )
+        )  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -79,18 +61,15 @@ def reading(name: str, transformers):
             yield
     except OSError as error:
         raise MissingFileError(
-            name,
-            expected="a BERT encoder's config, safetensors weights and tokenizer",
+            name, expected="a BERT encoder's config, safetensors weights and tokenizer",
             got=_first_line(error),
             remedy="check the connection and the files; a folder of your own needs no hub",
-        ) from None
+        ) from None  # fmt: skip
     except (ValueError, RuntimeError, KeyError, need("safetensors").SafetensorError) as error:
         raise FileFormatError(
-            name,
-            expected="weights and a tokenizer that fit the config",
-            got=_first_line(error),
+            name, expected="weights and a tokenizer that fit the config", got=_first_line(error),
             remedy="the files are damaged or of another model: get them again",
-        ) from None
+        ) from None  # fmt: skip
     finally:
         log.set_verbosity(level)
         if bars:
@@ -105,8 +84,7 @@ def require_complete(name: str, missing) -> None:
     """Refuse an encoder some of whose weights would be left at random."""
     if missing:
         raise FileFormatError(
-            name,
-            expected="all weights of a BERT encoder and its pooling layer",
+            name, expected="all weights of a BERT encoder and its pooling layer",
             got=f"{len(missing)} missing, such as {sorted(missing)[0]}",
             remedy="save the whole BertModel with save_pretrained(folder)",
-        )
+        )  # fmt: skip

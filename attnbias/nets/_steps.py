@@ -19,14 +19,16 @@ LARGEST_EXPONENT = 709.0
 class Steps(Optimizer):
     """What SNGD and SPS share: everything but the step size."""
 
-    _kept = ("rule", "nonfinite", "process_group", "skipped", "_last", "_last_log_size")
+    _kept = ("rule", "nonfinite", "process_group", "skipped", "last_grad_norm", "last_step_size",
+             "_last_log_size")  # fmt: skip
     loss_floor = -math.inf
 
     def __init__(self, params, rule, lr, momentum, weight_decay, nonfinite, process_group):
         self.rule = rule
         self.nonfinite = require_choice("nonfinite", nonfinite, ("raise", "skip"))
         self.process_group = process_group
-        self.skipped, self._last, self._last_log_size = 0, (math.nan, math.nan), math.inf
+        self.skipped, self._last_log_size = 0, math.inf
+        self.last_grad_norm, self.last_step_size = _wide(math.nan), _wide(math.nan)
         options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
         with _named_errors():
             super().__init__(params, _checked(options))
@@ -48,16 +50,6 @@ class Steps(Optimizer):
         except AttnBiasError:
             self.param_groups.pop()
             raise
-
-    @property
-    def last_grad_norm(self) -> torch.Tensor:
-        """|g| of the last step, 0-dim."""
-        return torch.tensor(self._last[0], dtype=torch.float64)
-
-    @property
-    def last_step_size(self) -> torch.Tensor:
-        """eta of the last step in the first group, 0-dim, before any decay."""
-        return torch.tensor(self._last[1], dtype=torch.float64)
 
     @torch.no_grad()
     def step(self, closure=None, *, loss=None):
@@ -84,7 +76,9 @@ class Steps(Optimizer):
             SPS has no loss, or one that isn't a single number.
         """
         if closure is not None:
-            _require_no_loss(loss)
+            if loss is not None:
+                raise DtypeError("closure, loss", expected="one of them", got="both",
+                                 remedy="the closure returns the loss")  # fmt: skip
             with torch.enable_grad():
                 loss = closure()
         moving = [[p for p in group["params"] if p.grad is not None] for group in self.param_groups]
@@ -93,7 +87,7 @@ class Steps(Optimizer):
         log_lrs = [_log(float(group["lr"])) for group in self.param_groups]
         log_sizes = self._log_sizes(_log(value - self.loss_floor), _log(norm), log_lrs)
         sizes = [_exp(size) if norm > 0 else 0.0 for size in log_sizes]
-        self._last = norm, sizes[0]
+        self.last_grad_norm, self.last_step_size = _wide(norm), _wide(sizes[0])
         if not self._is_fault(norm, value, sum(sizes)):
             self._learn()
             for group, params, size in zip(self.param_groups, moving, sizes, strict=True):
@@ -162,11 +156,19 @@ class Steps(Optimizer):
         FileFormatError
             The state is another optimizer's, or one of other parameters.
         """
-        _require_ours(state_dict)
         try:
+            for group in state_dict["param_groups"]:
+                _checked(group)
+                float(group["last_log_size"] or 0), int(group["skipped"])
+            if any(set(state) - {"momentum_buffer"} for state in state_dict["state"].values()):
+                raise ValueError("other entries for a parameter")
             super().load_state_dict(state_dict)
-        except (TypeError, ValueError, KeyError) as error:
-            raise _foreign(str(error)) from None
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise FileFormatError(
+                "state_dict", expected="what SNGD or SPS gave for the same parameters",
+                got=f"{type(error).__name__}: {error}"[:200],
+                remedy="load it into an optimizer made like the one that saved it",
+            ) from None  # fmt: skip
         for group in self.param_groups:
             self.skipped, last = group.pop("skipped"), group.pop("last_log_size")
             self._last_log_size = math.inf if last is None else last
@@ -206,6 +208,10 @@ def _plain_norm(tensors: list[torch.Tensor], order: float) -> float:
     return float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
 
 
+def _wide(number: float) -> torch.Tensor:
+    return torch.tensor(number, dtype=torch.float64)
+
+
 def _local(tensor: torch.Tensor) -> torch.Tensor:
     """What lies here of a tensor that several processes hold."""
     return tensor.to_local() if hasattr(tensor, "to_local") else tensor
@@ -234,11 +240,9 @@ def _named_errors():
         raise
     except (TypeError, ValueError, KeyError) as error:
         raise DtypeError(
-            "params",
-            expected="leaf tensors, or groups of them, each tensor once",
-            got=str(error),
+            "params", expected="leaf tensors, or groups of them, each tensor once", got=str(error),
             remedy="pass model.parameters(), or dicts with 'params'",
-        ) from None
+        ) from None  # fmt: skip
 
 
 def _checked(options: dict) -> dict:
@@ -246,42 +250,7 @@ def _checked(options: dict) -> dict:
         require_number(name, options[name], low=0, high=INFINITE)
     if require_number("momentum", options["momentum"], low=0) >= 1:
         raise RangeError(
-            "momentum",
-            expected="a number in [0, 1)",
-            got=short(options["momentum"]),
+            "momentum", expected="a number in [0, 1)", got=short(options["momentum"]),
             remedy="0.9 is usual; at 1 the velocity never decays",
-        )
+        )  # fmt: skip
     return options
-
-
-def _require_no_loss(loss) -> None:
-    if loss is not None:
-        raise DtypeError(
-            "closure, loss",
-            expected="one of them",
-            got="both",
-            remedy="the closure returns the loss",
-        )
-
-
-def _require_ours(state_dict) -> None:
-    """Refuse another optimizer's state before anything is loaded."""
-    try:
-        groups, states = state_dict["param_groups"], state_dict["state"].values()
-        for group in groups:
-            _checked(group)
-            float(group["last_log_size"] or 0), int(group["skipped"])
-        right = all(set(state) <= {"momentum_buffer"} for state in states)
-    except (TypeError, KeyError, AttributeError, ValueError) as error:
-        raise _foreign(f"{type(error).__name__}: {error}") from None
-    if not right:
-        raise _foreign("other entries for a parameter")
-
-
-def _foreign(got: str) -> FileFormatError:
-    return FileFormatError(
-        "state_dict",
-        expected="what SNGD or SPS gave for the same parameters",
-        got=got,
-        remedy="load it into an optimizer made like the one that saved it",
-    )

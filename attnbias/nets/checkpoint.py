@@ -76,25 +76,19 @@ def load_checkpoint(path, model, optimizer, settings: dict) -> tuple[int, dict]:
         return int(header["step"]), header["log"]
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise FileFormatError(
-            str(path),
-            expected="a checkpoint of this model and this optimizer",
-            got=f"{type(error).__name__}: {error}"[:200],
-            remedy="delete it to start again",
-        ) from None
+            str(path), expected="a checkpoint of this model and this optimizer",
+            got=f"{type(error).__name__}: {error}"[:200], remedy="delete it to start again",
+        ) from None  # fmt: skip
 
 
 def _require_same(path, stored: dict, wanted: dict) -> None:
-    differing = [
-        key for key in sorted(stored.keys() | wanted.keys()) if stored.get(key) != wanted.get(key)
-    ]
-    if differing:
-        key = differing[0]
+    keys = sorted(stored.keys() | wanted.keys())
+    for key in (key for key in keys if stored.get(key) != wanted.get(key)):
         raise FileFormatError(
-            str(path),
-            expected=f"a checkpoint of a run with {key} = {wanted.get(key)!r}",
+            str(path), expected=f"a checkpoint of a run with {key} = {wanted.get(key)!r}",
             got=f"one with {key} = {stored.get(key)!r}",
             remedy="go on with the settings that it was made with, or delete it to start again",
-        )
+        )  # fmt: skip
 
 
 def _array(value: torch.Tensor) -> np.ndarray:

@@ -103,11 +103,9 @@ def compare(W, data: Dataset, opt=None) -> Comparison:
     gaps = rows.gaps(W)
     if not bool(gaps.any()):
         raise RangeError(
-            "W",
-            expected="a logit gap other than 0",
-            got="none: these sequences see nothing of W",
+            "W", expected="a logit gap other than 0", got="none: these sequences see nothing of W",
             remedy="compare a trained matrix, or on other sequences",
-        )
+        )  # fmt: skip
     svm, (part, dimension) = solve_w_svm(data, opt), _visible(rows, gaps)
     inner, norm = float(svm.dual @ gaps), float(torch.linalg.norm(W))
     return Comparison(

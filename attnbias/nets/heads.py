@@ -77,11 +77,9 @@ class Head:
         tied = (top[:, 0] == top[:, 1]).nonzero().flatten()
         if len(tied):
             raise TiedTokensError(
-                "sentences",
-                expected="one token with the most attention in each",
-                got=f"{len(tied)} with a tie, first {int(tied[0])}",
-                remedy="drop these sentences",
-            )
+                "sentences", expected="one token with the most attention in each",
+                got=f"{len(tied)} with a tie, first {int(tied[0])}", remedy="drop these sentences",
+            )  # fmt: skip
         return self.logits.argmax(dim=1)
 
     def dataset(self, y=None, u=None) -> Dataset:
@@ -188,23 +186,16 @@ def _require_encoder(encoder) -> None:
     plain = getattr(config, "position_embedding_type", "absolute") == "absolute"
     if getattr(config, "model_type", "") != "bert" or not plain or config.is_decoder:
         raise DtypeError(
-            "encoder",
-            expected="a BertModel with absolute positions that attends both ways",
+            "encoder", expected="a BertModel with absolute positions that attends both ways",
             got=type(encoder).__name__,
             remedy="load_encoder gives one; of a TextClassifier pass its .encoder",
-        )
+        )  # fmt: skip
 
 
 def _words(tokenizer, sentences, longest: int) -> dict:
-    listed = isinstance(sentences, list | tuple)
-    wrong = [s for s in (sentences if listed else [sentences]) if not isinstance(s, str)]
-    if wrong or not listed:
-        raise DtypeError(
-            "sentences",
-            expected="a list of strings",
-            got=short(wrong[0] if wrong else sentences),
-            remedy="pass a list of str",
-        )
+    if not isinstance(sentences, list | tuple) or not all(isinstance(s, str) for s in sentences):
+        raise DtypeError("sentences", expected="a list of strings", got=short(sentences),
+                         remedy="pass a list of str")  # fmt: skip
     if not sentences:
         raise RangeError(
             "sentences", expected="at least one", got="none", remedy="pass a list of str"

@@ -8,16 +8,8 @@ import numpy as np
 
 from ..errors import FileFormatError, RangeError
 
-CURVES = (
-    "train_loss",
-    "train_accuracy",
-    "test_loss",
-    "test_accuracy",
-    "batch_loss",
-    "grad_norm",
-    "step_size",
-    "seconds",
-)
+CURVES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "batch_loss", "grad_norm",
+          "step_size", "seconds")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,29 +55,23 @@ class TrainingLog:
 
     def same_curves(self, other: TrainingLog) -> bool:
         """Whether two runs agree in every digit, but for the time that they took."""
-        mine, theirs = self._numbers(), other._numbers()
-        return mine.keys() == theirs.keys() and all(
-            np.array_equal(mine[key], theirs[key], equal_nan=True) for key in mine
+        mine, theirs = (
+            {"step": log.step, **log.curves, **{f"norm {k}": norm for k, norm in log.norms.items()}}
+            for log in (self, other)
         )
-
-    def _numbers(self) -> dict[str, np.ndarray]:
-        numbers = {"step": self.step, **self.curves}
-        numbers |= {f"norm {name}": norm for name, norm in self.norms.items()}
-        numbers.pop("seconds", None)
-        return numbers
+        names = mine.keys() - {"seconds"}
+        return names == theirs.keys() - {"seconds"} and all(
+            np.array_equal(mine[name], theirs[name], equal_nan=True) for name in names
+        )
 
     def to_json(self, digits: int | None = None) -> dict:
         """Lists and numbers, NaN as None; rounded to so many significant digits, if given."""
-
-        def plain(values):
-            return [_rounded(float(value), digits) for value in values]
-
-        return {
-            "step": [int(step) for step in self.step],
-            "curves": {name: plain(values) for name, values in self.curves.items()},
-            "norms": {name: plain(values) for name, values in self.norms.items()},
-            "meta": self.meta,
-        }
+        curves, norms = (
+            {name: [_rounded(float(value), digits) for value in series[name]] for name in series}
+            for series in (self.curves, self.norms)
+        )
+        step = [int(step) for step in self.step]
+        return {"step": step, "curves": curves, "norms": norms, "meta": self.meta}
 
     @classmethod
     def from_json(cls, stored: dict) -> TrainingLog:

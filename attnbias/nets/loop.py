@@ -7,6 +7,7 @@ alone, so a run that is killed and resumed from its checkpoint gives the same cu
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from pathlib import Path
 
@@ -118,12 +119,12 @@ def fit(
     }
     require_flag("progress", progress)
     run = _Run(model, train, test, make_optimizer, settings, device, label)
-    with _own_randomness(run.accelerator), _memory_named(settings):
+    devices = [run.accelerator.device] if run.accelerator.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices), _memory_named(settings):
         run.start(checkpoint)
-        bar = tqdm(
+        with tqdm(
             total=steps, initial=run.step, desc=label, disable=not progress, dynamic_ncols=True
-        )
-        with bar:
+        ) as bar:
             while run.step < steps:
                 run.iterate()
                 bar.update()
@@ -155,25 +156,22 @@ class _Run:
         self.processes = self.accelerator.num_processes
         if settings["batch_size"] % self.processes:
             raise RangeError(
-                "batch_size",
-                expected=f"a multiple of the {self.processes} processes",
+                "batch_size", expected=f"a multiple of the {self.processes} processes",
                 got=str(settings["batch_size"]),
                 remedy="choose one that the processes can share equally",
-            )
+            )  # fmt: skip
         self.settings, self.train, self.test = settings, train, test
         self.label = label or "training"
         model = model.to(self.accelerator.device)
         self.bare = model
-        self.model, self.optimizer = self.accelerator.prepare(
-            model, make_optimizer(model.parameters())
-        )
+        optimizer = make_optimizer(model.parameters())
+        self.model, self.optimizer = self.accelerator.prepare(model, optimizer)
         self.per_epoch = len(train) // settings["batch_size"]
         self.step, self.seconds = 0, 0.0
         self.rows: list[dict] = []
         self.norms: list[dict] = []
         self._since: list[torch.Tensor] = []  # of each iteration since the last record
         self._clock = time.perf_counter()
-        self._orders: tuple[int, np.ndarray] = (-1, np.empty(0, dtype=int))
         self.seen = {
             name: _sample(len(examples), settings["eval_examples"])
             for name, examples in (("train", train), ("test", test))
@@ -216,11 +214,9 @@ class _Run:
 
     def _rows_of_step(self) -> np.ndarray:
         epoch, place = divmod(self.step, self.per_epoch)
-        if self._orders[0] != epoch:
-            generator = np.random.default_rng([self.settings["seed"], epoch])
-            self._orders = epoch, generator.permutation(len(self.train))
         size = self.settings["batch_size"]
-        rows = self._orders[1][place * size : (place + 1) * size]
+        order = _order(self.settings["seed"], epoch, len(self.train))
+        rows = order[place * size : (place + 1) * size]
         return rows[self.accelerator.process_index :: self.processes]
 
     def _batch(self, examples, rows):
@@ -242,25 +238,22 @@ class _Run:
 
     def _means_since(self) -> dict[str, float]:
         """Of the iterations since the last record: mean loss, median norm and step size."""
-        if not self._since:
-            nan = float("nan")
-            return {"batch_loss": nan, "grad_norm": nan, "step_size": nan, "seconds": self.seconds}
-        since = torch.stack(self._since).cpu().double()  # waits for the device
-        self._since = []
-        self.seconds += time.perf_counter() - self._clock
-        loss, (norm, size) = since[:, 0].mean(), since[:, 1:].median(dim=0).values
-        return {"batch_loss": float(loss), "grad_norm": float(norm), "step_size": float(size),
-                "seconds": self.seconds}  # fmt: skip
+        means = [float("nan")] * 3
+        if self._since:
+            since = torch.stack(self._since).cpu().double()  # waits for the device
+            means = [float(since[:, 0].mean()), *since[:, 1:].median(dim=0).values.tolist()]
+            self._since = []
+            self.seconds += time.perf_counter() - self._clock
+        return dict(zip(CURVES[4:], [*means, self.seconds], strict=True))
 
     def _require_finite(self, row: dict) -> None:
         losses = [row["train_loss"], row["batch_loss"] if self.step else 0.0]
         if not np.isfinite(losses).all():
             raise DivergedError(
-                f"{self.label}, iterations up to {self.step}",
-                expected="a finite loss",
+                f"{self.label}, iterations up to {self.step}", expected="a finite loss",
                 got=f"{losses[0]:g} on the training examples, {losses[1]:g} on mini-batches",
                 remedy="take a smaller step size or cap; the checkpoint before it is kept",
-            )
+            )  # fmt: skip
 
     @torch.no_grad()
     def _evaluate(self, examples, rows) -> tuple[float, float]:
@@ -296,19 +289,17 @@ class _Run:
         )  # fmt: skip
 
 
+@functools.lru_cache(maxsize=1)
+def _order(seed: int, epoch: int, count: int) -> np.ndarray:
+    """That of the examples in an epoch."""
+    return np.random.default_rng([seed, epoch]).permutation(count)
+
+
 def _sample(total: int, wanted: int) -> np.ndarray:
     """The examples that are evaluated: the same ones for every seed and optimizer."""
     if wanted >= total:
         return np.arange(total)
     return np.sort(np.random.default_rng(0).choice(total, wanted, replace=False))
-
-
-@contextlib.contextmanager
-def _own_randomness(accelerator):
-    """Leave the caller's generators as they were."""
-    devices = [accelerator.device] if accelerator.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        yield
 
 
 def _seed_iteration(seed: int, step: int, accelerator) -> None:
@@ -325,14 +316,11 @@ def _memory_named(settings: dict):
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        full = isinstance(error, MemoryError | torch.OutOfMemoryError) or (
-            "allocate memory" in str(error)
-        )
-        if not full:
+        full = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if not full and "allocate memory" not in str(error):
             raise
         raise MemoryLimitError(
-            "training",
-            expected=f"memory for batches of {settings['batch_size']}",
+            "training", expected=f"memory for batches of {settings['batch_size']}",
             got=str(error)[:160] or "an allocation that failed",
             remedy="take a smaller batch_size or precision='bf16', or another device",
-        ) from error
+        ) from error  # fmt: skip

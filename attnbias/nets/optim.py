@@ -193,11 +193,10 @@ def _growth(smoothing, steps_per_epoch) -> float | None:
     """By how much the logarithm of the step size may grow a step: log tau / (n / b)."""
     if (smoothing is None) != (steps_per_epoch is None):
         raise DtypeError(
-            "smoothing, steps_per_epoch",
-            expected="both or neither",
+            "smoothing, steps_per_epoch", expected="both or neither",
             got=f"{short(smoothing)}, {short(steps_per_epoch)}",
             remedy="smoothing=2 and steps_per_epoch=len(loader) are usual",
-        )
+        )  # fmt: skip
     if smoothing is None:
         return None
     tau = require_number("smoothing", smoothing, low=1, high=INFINITE, open_low=True)
@@ -207,20 +206,15 @@ def _growth(smoothing, steps_per_epoch) -> float | None:
 
 def _one_number(loss) -> float:
     """The loss as a float."""
-    if isinstance(loss, torch.Tensor) and not loss.is_complex():
-        if loss.numel() != 1:
-            raise ShapeError(
-                "loss",
-                expected="one number",
-                got=f"shape {tuple(loss.shape)}",
-                remedy="reduce it as for its gradients, for example loss.mean()",
-            )
-        return float(loss)
-    if not isinstance(loss, numbers.Real):
+    tensor = isinstance(loss, torch.Tensor)
+    if loss.is_complex() if tensor else not isinstance(loss, numbers.Real):
         raise DtypeError(
-            "loss",
-            expected="the loss as one real number",
-            got=short(loss),
+            "loss", expected="the loss as one real number", got=short(loss),
             remedy="call step(loss=loss), or step(closure) with a closure that returns it",
-        )
+        )  # fmt: skip
+    if tensor and loss.numel() != 1:
+        raise ShapeError(
+            "loss", expected="one number", got=f"shape {tuple(loss.shape)}",
+            remedy="reduce it as for its gradients, for example loss.mean()",
+        )  # fmt: skip
     return float(loss)

@@ -8,9 +8,7 @@ smaller BERT, that `scripts/fetch_packages.py` has made.
 
 from __future__ import annotations
 
-import gzip
 import math
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -19,8 +17,8 @@ from .._extras import need
 from .._validate import require_int, require_number
 from ..errors import ShapeError
 from ._bert_files import CONFIG, WEIGHTS, WORDS, name_or_folder, reading, require_complete
+from .data.minilm import vocabulary
 
-VOCABULARY = Path(__file__).parents[1] / "data" / "files" / "bert_vocab.txt.gz"
 TINY = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128)
 
 
@@ -64,9 +62,8 @@ class TextClassifier(nn.Module):
             raise ShapeError(
                 "input_ids",
                 expected=f"at most {longest} word pieces, the positions this encoder has",
-                got=str(input_ids.shape[-1]),
-                remedy="give TextExamples a smaller max_length",
-            )
+                got=str(input_ids.shape[-1]), remedy="give TextExamples a smaller max_length",
+            )  # fmt: skip
         pooled = self.encoder(
             input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
         ).pooler_output
@@ -110,9 +107,8 @@ def load_classifier(
     """
     classes = require_int("classes", classes, low=2)
     encoder = load_encoder(source, seed=seed, dropout=dropout)
-    rate = getattr(encoder.config, "classifier_dropout", None)
-    rate = encoder.config.hidden_dropout_prob if rate is None else rate
-    rate = rate if dropout is None else float(dropout)
+    own = getattr(encoder.config, "classifier_dropout", None) if dropout is None else float(dropout)
+    rate = encoder.config.hidden_dropout_prob if own is None else own
     return TextClassifier(encoder, classes, dropout=rate, seed=seed)
 
 
@@ -193,8 +189,7 @@ def load_tokenizer(source="huggingface"):
 
 
 def _bundled_tokenizer(transformers):
-    with gzip.open(VOCABULARY, "rt", encoding="utf-8") as lines:
-        words = {line.rstrip("\n"): number for number, line in enumerate(lines)}
+    words = {word: number for number, word in enumerate(vocabulary())}
     special = {name: f"[{name[:-6].upper()}]" for name in ("unk_token", "sep_token", "pad_token")}
     special |= {"cls_token": "[CLS]", "mask_token": "[MASK]"}
     pieces = need("tokenizers").BertWordPieceTokenizer(words, lowercase=True)

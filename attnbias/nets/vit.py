@@ -19,19 +19,12 @@ from ..errors import DtypeError, ShapeError
 
 # Sizes are ours. "usual": a common small ViT for images of that side, patches of 4
 # pixels. "small": for one CPU thread [d].
+SIZES = ("image_size", "patch_size", "channels", "dim", "depth", "heads", "mlp_dim", "head_dim")
 PRESETS = {
-    ("mnist", "usual"): dict(
-        image_size=28, patch_size=4, channels=1, dim=128, depth=6, heads=8, mlp_dim=256, head_dim=64
-    ),
-    ("cifar10", "usual"): dict(
-        image_size=32, patch_size=4, channels=3, dim=256, depth=6, heads=8, mlp_dim=512, head_dim=64
-    ),
-    ("mnist", "small"): dict(
-        image_size=28, patch_size=7, channels=1, dim=64, depth=2, heads=4, mlp_dim=128, head_dim=16
-    ),
-    ("cifar10", "small"): dict(
-        image_size=32, patch_size=8, channels=3, dim=64, depth=2, heads=4, mlp_dim=128, head_dim=16
-    ),
+    ("mnist", "usual"): (28, 4, 1, 128, 6, 8, 256, 64),
+    ("cifar10", "usual"): (32, 4, 3, 256, 6, 8, 512, 64),
+    ("mnist", "small"): (28, 7, 1, 64, 2, 4, 128, 16),
+    ("cifar10", "small"): (32, 8, 3, 64, 2, 4, 128, 16),
 }
 SHIFTS = ((1, -1, 0, 0), (-1, 1, 0, 0), (0, 0, 1, -1), (0, 0, -1, 1))
 
@@ -86,14 +79,9 @@ class Block(nn.Module):
     def __init__(self, dim: int, heads: int, head_dim: int, mlp_dim: int, dropout: float) -> None:
         super().__init__()
         self.attention = LocalAttention(dim, heads, head_dim, dropout)
-        self.mlp = nn.Sequential(
-            nn.LayerNorm(dim),
-            nn.Linear(dim, mlp_dim),
-            nn.GELU(),
-            nn.Dropout(dropout),
-            nn.Linear(mlp_dim, dim),
-            nn.Dropout(dropout),
-        )
+        inner = (nn.Linear(dim, mlp_dim), nn.GELU(), nn.Dropout(dropout))
+        outer = (nn.Linear(mlp_dim, dim), nn.Dropout(dropout))
+        self.mlp = nn.Sequential(nn.LayerNorm(dim), *inner, *outer)
 
     def forward(self, x: torch.Tensor, queries: int) -> torch.Tensor:
         x = x[:, :queries] + self.attention(x, queries)
@@ -158,12 +146,14 @@ class ViTSmall(nn.Module):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        _require_sizes(dim=dim, depth=depth, heads=heads, mlp_dim=mlp_dim, head_dim=head_dim)
+        sizes = {"dim": dim, "depth": depth, "heads": heads, "mlp_dim": mlp_dim}
+        for name, size in (sizes | {"head_dim": head_dim, "channels": channels}).items():
+            require_int(name, size, low=1)
         classes = require_int("classes", classes, low=2)
         dropout = require_number("dropout", dropout, low=0.0, high=math.nextafter(1.0, 0.0))
         seed = require_int("seed", seed, low=0, high=2**63 - 1)
         patches = _patches(image_size, patch_size)
-        self.image_shape = (require_int("channels", channels, low=1), image_size, image_size)
+        self.image_shape = (channels, image_size, image_size)
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):
             torch.default_generator.manual_seed(seed)
             self.patches = ShiftedPatches(patch_size, channels, dim)
@@ -187,23 +177,16 @@ class ViTSmall(nn.Module):
     def _require_images(self, images) -> None:
         if not isinstance(images, torch.Tensor) or not images.is_floating_point():
             raise DtypeError(
-                "images",
-                expected="a tensor of floats",
+                "images", expected="a tensor of floats",
                 got=str(getattr(images, "dtype", type(images).__name__)),
                 remedy="ImageExamples gives normalised float32 images",
-            )
+            )  # fmt: skip
         if images.dim() != 4 or tuple(images.shape[1:]) != self.image_shape:
             raise ShapeError(
-                "images",
-                expected=f"shape (b, C, H, W) with (C, H, W) = {self.image_shape}",
+                "images", expected=f"shape (b, C, H, W) with (C, H, W) = {self.image_shape}",
                 got=f"shape {tuple(images.shape)}",
                 remedy="build the model with the images' size and channels",
-            )
-
-
-def _require_sizes(**sizes: int) -> None:
-    for name, size in sizes.items():
-        require_int(name, size, low=1)
+            )  # fmt: skip
 
 
 def _patches(image_size: int, patch_size: int) -> int:
@@ -212,11 +195,9 @@ def _patches(image_size: int, patch_size: int) -> int:
     patch = require_int("patch_size", patch_size, low=1)
     if side % patch or side == patch:
         raise ShapeError(
-            "patch_size",
-            expected=f"a proper divisor of image_size = {side}",
-            got=short(patch),
+            "patch_size", expected=f"a proper divisor of image_size = {side}", got=short(patch),
             remedy="for example 4 or 7 for images of 28 pixels, 4 or 8 for 32",
-        )
+        )  # fmt: skip
     return (side // patch) ** 2
 
 
@@ -288,4 +269,5 @@ def vit_small_cifar10(seed: int = 0, *, size: str = "usual", classes: int = 10) 
 
 def _preset(data: str, size: str, classes: int, seed: int) -> ViTSmall:
     size = require_choice("size", size, ("usual", "small"))
-    return ViTSmall(classes=classes, seed=seed, **PRESETS[data, size])
+    sizes = dict(zip(SIZES, PRESETS[data, size], strict=True))
+    return ViTSmall(classes=classes, seed=seed, **sizes)

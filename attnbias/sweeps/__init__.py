@@ -1,7 +1,6 @@
 """Many runs in one call: a grid of data, rules and settings, and one table of what came of it."""
 
-from .config import read_config
-from .grid import Grid, read_grid
+from .grid import Grid, read_config, read_grid
 from .models import MODELS
 from .planning import Plan, plan
 from .run import sweep

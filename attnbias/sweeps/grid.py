@@ -13,14 +13,16 @@ import itertools
 import json
 import math
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from .._validate import require_choice, require_flag, require_int, require_number, short
-from ..dynamics.request import record_rows, record_steps, require_inputs
-from ..errors import DtypeError, RangeError
+from .._files import read_text
+from .._validate import require_choice, require_flag, require_int, require_number, require_type
+from ..dynamics.request import record_steps, require_inputs
+from ..errors import FileFormatError, RangeError
 from ..rules import Rule
 from .models import Point, arguments_of, resolve_model
 from .rules import as_rule
@@ -30,7 +32,6 @@ MOST_RUNS = 10**6
 KEYS = ("data", "rule", "train", "steps", "record")
 STARTS = ("random", "against")
 _RANGE = re.compile(r"-?\d+:-?\d+(:-?[1-9]\d*)?")  # first:end or first:end:stride
-TRAIN = {"loss": "exponential", "W0_norm": 0.0, "start": "random", "train_u": False}
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,10 @@ class Setting:
     """How one run trains on its data set."""
 
     rule: Rule
-    loss: str
-    W0_norm: float
-    start: str
-    train_u: bool
+    loss: str = "exponential"
+    W0_norm: float = 0.0
+    start: str = "random"
+    train_u: bool = False
 
     def columns(self) -> dict:
         """As the table shows it."""
@@ -80,11 +81,6 @@ class Training:
     steps: int
     record: np.ndarray
 
-    @property
-    def wanted(self) -> np.ndarray:
-        """The rows to record, as `record_rows` gives them."""
-        return record_rows(self.record, self.steps)
-
 
 @dataclass(frozen=True, eq=False)
 class Grid:
@@ -112,6 +108,14 @@ class Grid:
         return len(self.points) * len(self.training.settings)
 
     @property
+    def families(self) -> list[Point]:
+        """The first of those data sets that differ in nothing but their seed."""
+        found: dict[str, Point] = {}
+        for point in self.points:
+            found.setdefault(repr(point.family), point)
+        return list(found.values())
+
+    @property
     def spec(self) -> dict:
         """The grid as json holds it: two grids with one spec run the same."""
         return {
@@ -130,6 +134,54 @@ class Grid:
         """sha256 of `spec`."""
         text = json.dumps(self.spec, sort_keys=True, default=repr)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_config(path) -> dict:
+    """The grid of a TOML file, with the keys of `attnbias.sweep`.
+
+    Parameters
+    ----------
+    path : path
+        Such as::
+
+            steps = 10_000
+            record = 100
+
+            [data]
+            model = "example1"
+            d = [50, 200]
+            seed = "0:100"
+
+            [[rule]]
+            name = "NGD"
+            step_size = [0.1, 0.5]
+
+            [[rule]]
+            name = "GD"
+            step_size = 1.0
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    MissingFileError, FileAccessError, FileFormatError
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+    ...     print('steps = 100', file=file, flush=True)
+    ...     read_config(file.name)
+    {'steps': 100}
+    """
+    try:
+        return tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise FileFormatError(
+            str(path), expected="a TOML file", got=str(error), remedy="mend that line"
+        ) from None
 
 
 def read_grid(grid) -> Grid:
@@ -162,14 +214,13 @@ def read_grid(grid) -> Grid:
     given = _require_keys(grid)
     steps = require_int("steps", given["steps"], low=0, high=2**31 - 2)
     record = record_steps(_plain_list(given.get("record", 100)), steps)
-    blocks = {"data": given["data"], "rule": given["rule"], "train": given.get("train", {})}
-    count = math.prod(_count(name, listed) for name, listed in blocks.items())
-    require_int("number of runs", count, low=1, high=MOST_RUNS)
-    points = tuple(_distinct("data", _points(blocks["data"])))
-    rules = [as_rule(block) for block in _product("rule", blocks["rule"])]
-    trains = [_train(block) for block in _product("train", blocks["train"])]
-    settings = _distinct("rule and train", [Setting(r, *t) for t in trains for r in rules])
-    return Grid(points, Training(tuple(settings), steps, record))
+    blocks = (_combinations(name, given.get(name, {})) for name in ("data", "rule", "train"))
+    counts, (data, rule, train) = zip(*blocks, strict=True)
+    require_int("number of runs", math.prod(counts), low=1, high=MOST_RUNS)
+    points = _distinct("data", map(_point, data))
+    rules, trains = [as_rule(block) for block in rule], [_train(block) for block in train]
+    settings = _distinct("rule and train", [Setting(r, **t) for t in trains for r in rules])
+    return Grid(points, Training(settings, steps, record))
 
 
 def try_families(grid: Grid) -> None:
@@ -180,25 +231,16 @@ def try_families(grid: Grid) -> None:
     AttnBiasError
         Of any kind.
     """
-    seen = set()
-    for point in grid.points:
-        family = repr(point.family)
-        if family not in seen:
-            seen.add(family)
-            data = point.make()
-            for setting in grid.training.settings:
-                require_inputs(data, setting.rule, None, setting.train_u)
+    for point in grid.families:
+        data = point.make()
+        for setting in grid.training.settings:
+            require_inputs(data, setting.rule, None, setting.train_u)
 
 
 def _require_keys(grid) -> dict:
-    if not isinstance(grid, Mapping):
-        raise DtypeError(
-            "grid",
-            expected="a dict with data, rule and steps",
-            got=short(grid),
-            remedy="for example {'data': {'model': 'example1', 'seed': range(10)}, "
-            "'rule': 'NGD(0.1)', 'steps': 1000}",
-        )
+    example = "{'data': {'model': 'dm', 'seed': range(10)}, 'rule': 'NGD(0.1)', 'steps': 1000}"
+    wanted = "a dict with data, rule and steps"
+    require_type("grid", grid, Mapping, wanted, f"for example {example}")
     unknown = [key for key in grid if key not in KEYS]
     missing = [key for key in ("data", "rule", "steps") if key not in grid]
     if unknown or missing:
@@ -213,36 +255,28 @@ def _require_keys(grid) -> dict:
     return dict(grid)
 
 
-def _count(name: str, blocks) -> int:
-    """How many combinations there are."""
-    axes = [_axes(name, block) for block in _listed(name, blocks)]
-    return sum(math.prod(len(values) for values in each.values()) for each in axes)
+def _combinations(name: str, blocks) -> tuple[int, Iterator]:
+    """How many combinations one block or a list of blocks has, and the combinations."""
+    listed = _filled(name, list(blocks) if isinstance(blocks, list | tuple) else [blocks])
+    axes = [
+        {key: _axis(f"{name}.{key}", value) for key, value in block.items()}
+        if isinstance(block, Mapping)
+        else {}
+        for block in listed
+    ]
+    combined = (  # what is no block, such as a rule, stands for itself
+        dict(zip(each, values, strict=True)) or block
+        for block, each in zip(listed, axes, strict=True)
+        for values in itertools.product(*each.values())
+    )
+    return sum(math.prod(map(len, each.values())) for each in axes), combined
 
 
-def _product(name: str, blocks) -> Iterator:
-    """All combinations of one block or of a list of blocks."""
-    for block in _listed(name, blocks):
-        if not isinstance(block, Mapping):
-            yield block
-            continue
-        axes = _axes(name, block)
-        for values in itertools.product(*axes.values()):
-            yield dict(zip(axes, values, strict=True))
-
-
-def _listed(name: str, blocks) -> list:
-    listed = list(blocks) if isinstance(blocks, list | tuple) else [blocks]
-    if not listed:
-        raise RangeError(name, expected="at least one block", got="an empty list",
-                         remedy="leave the key out, or fill it")  # fmt: skip
-    return listed
-
-
-def _axes(name: str, block) -> dict[str, list]:
-    """The values of each key; nothing of what is no block."""
-    if not isinstance(block, Mapping):
-        return {}
-    return {key: _axis(f"{name}.{key}", value) for key, value in block.items()}
+def _filled(name: str, values):
+    if not values:
+        raise RangeError(name, expected="at least one value or block", got="an empty list",
+                         remedy="fill it, or leave it out for the default")  # fmt: skip
+    return values
 
 
 def _axis(name: str, value) -> list | range:
@@ -254,10 +288,7 @@ def _axis(name: str, value) -> list | range:
         return [value]
     if name == "rule.decay" and all(isinstance(part, int | float) for part in value):
         return [tuple(value)]  # one pair (p, q), not an axis
-    if not value:
-        raise RangeError(name, expected="at least one value", got="an empty list",
-                         remedy="fill the axis, or leave it out for the default")  # fmt: skip
-    return value
+    return _filled(name, value)
 
 
 def _plain_list(value):
@@ -267,48 +298,40 @@ def _plain_list(value):
     return list(value) if isinstance(value, list | tuple) else value
 
 
-def _points(blocks) -> Iterator[Point]:
-    for block in _product("data", blocks):
-        if not isinstance(block, Mapping):
-            block = {"model": block}
-        if "model" not in block:
-            raise RangeError(
-                "data",
-                expected="a model",
-                got=", ".join(map(str, block)) or "an empty block",
-                remedy="for example model = 'example1'",
-            )
-        given = {key: value for key, value in block.items() if key != "model"}
-        name, function = resolve_model(block["model"])
-        yield Point(name, arguments_of(name, function, given), function)
+def _point(block) -> Point:
+    given = dict(block) if isinstance(block, Mapping) else {"model": block}
+    if "model" not in given:
+        raise RangeError(
+            "data", expected="a model", got=", ".join(map(str, block)) or "an empty block",
+            remedy="for example model = 'example1'",
+        )  # fmt: skip
+    name, function = resolve_model(given.pop("model"))
+    return Point(name, arguments_of(name, function, given), function)
 
 
-def _train(block) -> tuple:
-    if not isinstance(block, Mapping):
-        raise DtypeError("train", expected="a dict", got=short(block),
-                         remedy="its keys are " + ", ".join(TRAIN))  # fmt: skip
+def _train(block) -> dict:
+    keys = {field.name: field.default for field in dataclasses.fields(Setting)[1:]}
+    require_type("train", block, Mapping, "a dict", "its keys are " + ", ".join(keys))
     for key in block:
-        require_choice("key of train", key, tuple(TRAIN))
-    chosen = TRAIN | dict(block)
-    return (
-        require_choice("train.loss", chosen["loss"], ("exponential", "logistic")),
-        require_number("train.W0_norm", chosen["W0_norm"], low=0, high=1e100),
-        require_choice("train.start", chosen["start"], STARTS),
-        require_flag("train.train_u", chosen["train_u"]),
-    )
+        require_choice("key of train", key, tuple(keys))
+    chosen = keys | dict(block)
+    return {
+        "loss": require_choice("train.loss", chosen["loss"], ("exponential", "logistic")),
+        "W0_norm": require_number("train.W0_norm", chosen["W0_norm"], low=0, high=1e100),
+        "start": require_choice("train.start", chosen["start"], STARTS),
+        "train_u": require_flag("train.train_u", chosen["train_u"]),
+    }
 
 
-def _distinct(name: str, items) -> list:
+def _distinct(name: str, items) -> tuple:
     """The items, none of them twice."""
-    items, seen = list(items), set()
+    marks: dict[str, object] = {}
     for item in items:
         mark = repr(item)
-        if mark in seen:
+        if mark in marks:
             raise RangeError(
-                name,
-                expected="every run once",
-                got=f"one twice: {short(mark)}",
+                name, expected="every run once", got=f"one twice: {mark[:60]}",
                 remedy="take a value out of an axis, or a block out of the union",
-            )
-        seen.add(mark)
-    return items
+            )  # fmt: skip
+        marks[mark] = item
+    return tuple(marks.values())

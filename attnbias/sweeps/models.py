@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib
 import inspect
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._validate import short
-from ..data import (
-    Dataset,
-    load_binary_mnist,
-    make_dm,
-    make_example1,
-    make_separation_pair,
-)
+from .._validate import require_type, short
+from ..data import Dataset, load_binary_mnist, make_dm, make_example1, make_separation_pair
 from ..errors import DtypeError, MissingFileError, RangeError
 
 #: The data sets that a grid may call by a short name, and the functions that make them.
@@ -54,15 +48,9 @@ class Point:
         DtypeError
             When the model gives something else; and the errors of the model.
         """
-        data = self.function(**dict(self.arguments))
-        if not isinstance(data, Dataset):
-            raise DtypeError(
-                f"data model {self.model}",
-                expected="a function that returns a Dataset",
-                got=type(data).__name__,
-                remedy="wrap your tokens: Dataset(X, y, u)",
-            )
-        return data
+        data, wanted = self.function(**dict(self.arguments)), "a function that returns a Dataset"
+        remedy = "wrap your tokens: Dataset(X, y, u)"
+        return require_type(f"data model {self.model}", data, Dataset, wanted, remedy)
 
     @property
     def seed(self) -> int:
@@ -84,32 +72,21 @@ def resolve_model(model) -> tuple[str, Callable[..., Dataset]]:
     RangeError, DtypeError, MissingFileError
     """
     if callable(model):
-        return _name_of(model), model
-    if not isinstance(model, str):
-        raise DtypeError(
-            "data.model",
-            expected="a name, a function that makes a Dataset, or a file of tokens",
-            got=short(model),
-            remedy="one of " + ", ".join(MODELS),
-        )
-    if model in MODELS:
+        name = f"{getattr(model, '__module__', '?')}:{getattr(model, '__qualname__', '?')}"
+        return {made: key for key, made in MODELS.items()}.get(model, name), model
+    if isinstance(model, str) and model in MODELS:
         return model, MODELS[model]
-    if model.endswith(".npz"):
+    if isinstance(model, str) and model.endswith(".npz"):
         return _file_model(model)
-    if ":" in model:
+    if isinstance(model, str) and ":" in model:
         return model, _imported(model)
-    raise RangeError(
+    raise (RangeError if isinstance(model, str) else DtypeError)(
         "data.model",
-        expected="one of " + ", ".join(MODELS) + ", 'module:function', or a file that ends in .npz",
+        expected="one of " + ", ".join(MODELS) + ", 'module:function', a function that makes a "
+        "Dataset, or a file that ends in .npz",
         got=short(model),
         remedy="name one of these, or pass your own function",
     )
-
-
-def _name_of(function) -> str:
-    name = f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', '?')}"
-    known = {made: key for key, made in MODELS.items()}
-    return known.get(function, name)
 
 
 def _file_model(path: str) -> tuple[str, Callable[..., Dataset]]:
@@ -123,22 +100,15 @@ def _file_model(path: str) -> tuple[str, Callable[..., Dataset]]:
 
 
 def _imported(name: str) -> Callable[..., Dataset]:
-    module, _, attribute = name.partition(":")
     try:
-        found = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
+        found = pkgutil.resolve_name(name)
+        if not callable(found):
+            raise ValueError("no function")
     except (ImportError, AttributeError, ValueError) as error:
         raise RangeError(
-            "data.model",
-            expected="an importable 'module:function'",
-            got=f"{name}: {error}",
+            "data.model", expected="an importable 'module:function'", got=f"{name}: {error}",
             remedy="check the name, and that Python finds the module",
-        ) from None
-    if not callable(found):
-        raise DtypeError(
-            "data.model", expected="a function", got=short(found), remedy="name a function"
-        )
+        ) from None  # fmt: skip
     return found
 
 
@@ -150,11 +120,9 @@ def arguments_of(name: str, function, given: dict) -> tuple[tuple[str, object], 
     except (TypeError, ValueError) as error:
         names = [] if isinstance(error, ValueError) else list(signature.parameters)
         raise RangeError(
-            f"data ({name})",
-            expected="arguments of the model: " + (", ".join(names) or "none"),
-            got=f"{', '.join(given) or 'none'} ({error})",
-            remedy="correct the block of the grid",
-        ) from None
+            f"data ({name})", expected="arguments of the model: " + (", ".join(names) or "none"),
+            got=f"{', '.join(given) or 'none'} ({error})", remedy="correct the block of the grid",
+        ) from None  # fmt: skip
     if not isinstance(function, functools.partial):
         bound.apply_defaults()
     return tuple(bound.arguments.items())

@@ -110,7 +110,7 @@ def plan(grid: Grid, workers: int = 1) -> Plan:
         data_sets=len(grid.points),
         iterations=grid.runs * grid.training.steps,
         rows=rows,
-        worker_bytes=max(_work(grid.training, family) for family in _families(grid)),
+        worker_bytes=max(_work(grid.training, dict(family.arguments)) for family in grid.families),
         table_bytes=2 * rows * 8 * len(columns(grid)),  # parts and their concatenation
         workers=workers,
         available_bytes=psutil.virtual_memory().available,
@@ -124,12 +124,6 @@ def plan(grid: Grid, workers: int = 1) -> Plan:
             remedy="take fewer workers, smaller sizes, or record less; or split the grid",
         )
     return made
-
-
-def _families(grid: Grid) -> list[dict]:
-    """Arguments of the data sets, once each family."""
-    found = {repr(point.family): dict(point.arguments) for point in grid.points}
-    return list(found.values())
 
 
 def _work(training: Training, arguments: dict) -> int:

@@ -28,29 +28,25 @@ def as_rule(value) -> Rule:
     if isinstance(value, Rule):
         return value
     if isinstance(value, str):
-        return _called(*_parse(value))
-    if not isinstance(value, Mapping) or "name" not in value:
+        name, positional, named = _parse(value)
+    elif isinstance(value, Mapping) and "name" in value:
+        name, positional, named = value["name"], (), {k: v for k, v in value.items() if k != "name"}
+    else:
         raise DtypeError(
-            "rule",
-            expected="a rule, its name with arguments, or a block with a name",
+            "rule", expected="a rule, its name with arguments, or a block with a name",
             got=short(value),
             remedy="for example 'NGD(0.1)' or {'name': 'NGD', 'step_size': [0.1, 0.5]}",
-        )
-    return _called(value["name"], (), {key: v for key, v in value.items() if key != "name"})
-
-
-def _called(name, positional: tuple, named: dict) -> Rule:
+        )  # fmt: skip
     make = RULES[require_choice("rule", name, tuple(RULES))]
     signature = inspect.signature(make)
     try:
         signature.bind(*positional, **named)
     except TypeError as error:
         raise RangeError(
-            f"rule {name}",
-            expected="arguments of " + f"{name}({', '.join(signature.parameters)})",
-            got=f"{', '.join([*map(repr, positional), *named]) or 'none'} ({error})",
+            f"rule {name}", expected=f"arguments of {name}({', '.join(signature.parameters)})",
+            got=f"{', '.join([*map(repr, positional), *map(str, named)]) or 'none'} ({error})",
             remedy="give each rule a block of its own with the axes it has",
-        ) from None
+        ) from None  # fmt: skip
     return make(*positional, **named)
 
 
@@ -59,18 +55,14 @@ def _parse(text: str) -> tuple[str, tuple, dict]:
     try:
         call = ast.parse(text.strip(), mode="eval").body
         if isinstance(call, ast.Name):
-            return call.id, (), {}
+            call = ast.Call(call, [], [])
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             raise ValueError("no call")
         positional = tuple(ast.literal_eval(part) for part in call.args)
-        named = {part.arg: ast.literal_eval(part.value) for part in call.keywords if part.arg}
-        if len(named) < len(call.keywords):
-            raise ValueError("**")
+        return call.func.id, positional, {k.arg: ast.literal_eval(k.value) for k in call.keywords}
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
         raise RangeError(
-            "rule",
-            expected="a rule such as 'NGD(0.1, momentum=0.9)'",
+            "rule", expected="a rule such as 'NGD(0.1, momentum=0.9)'",
             got=f"{short(text)} ({error})"[:120],
             remedy="name one of " + ", ".join(RULES) + " with plain numbers",
-        ) from None
-    return call.func.id, positional, named
+        ) from None  # fmt: skip

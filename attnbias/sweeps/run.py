@@ -13,13 +13,12 @@ from .._provenance import provenance
 from .._threads import one_thread
 from .._types import DeviceLike, PathLike
 from .._validate import as_device, require_flag, require_int
-from .device import require_batched, run_batch
 from .grid import Grid, Training, read_grid, try_families
 from .models import Point
 from .planning import plan
 from .store import Store
 from .table import columns, part
-from .task import run_point
+from .task import require_batched, run_batch, run_point
 
 if TYPE_CHECKING:
     import pandas
@@ -102,10 +101,11 @@ def sweep(
     49.8
     """
     device, progress = as_device("device", device), require_flag("progress", progress)
-    count = joblib.effective_n_jobs(_workers(workers))
+    if workers is not None:
+        require_int("workers", workers, low=1, high=10**6)
     todo = read_grid(grid)
     require_batched(todo.training, device)
-    size = plan(todo, count if device.type == "cpu" else 1)
+    size = plan(todo, joblib.effective_n_jobs(workers) if device.type == "cpu" else 1)
     try_families(todo)
     store = None if out is None else Store(out, todo)
     done = set() if store is None else store.done()
@@ -129,10 +129,6 @@ def sweep(
     return table
 
 
-def _workers(workers) -> int | None:
-    return None if workers is None else require_int("workers", workers, low=1, high=10**6)
-
-
 def _finished(
     grid: Grid, left: list[int], workers, device
 ) -> Iterator[tuple[int, pandas.DataFrame]]:
@@ -143,7 +139,8 @@ def _finished(
         pool = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")
         yield from pool(joblib.delayed(work)(*job) for job in jobs)
         return
-    for batch in _batched(left):
+    for first in range(0, len(left), BATCH):
+        batch = left[first : first + BATCH]
         points = [grid.points[number] for number in batch]
         with one_thread():
             results = run_batch(grid.training, points, device)
@@ -156,8 +153,3 @@ def work(training: Training, number: int, point: Point, dtypes) -> tuple[int, pa
     with one_thread():  # no number depends on how many are free
         facts, outcomes = run_point(training, point)
     return number, part(training, number, point, facts, outcomes, dtypes)
-
-
-def _batched(left: list[int]) -> Iterator[list[int]]:
-    for first in range(0, len(left), BATCH):
-        yield left[first : first + BATCH]

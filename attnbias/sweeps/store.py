@@ -8,12 +8,13 @@ table.parquet    all parts in order, once all are there; the parts go then
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._extras import need
-from .._files import as_path, read_text, write_text
-from ..errors import FileAccessError, FileFormatError
+from .._files import as_path, read_text, results_folder, write_text
+from ..errors import FileFormatError
 from .grid import FORMAT, Grid
 from .parquet import read_columns, read_table, write_table
 from .table import columns
@@ -41,40 +42,30 @@ class Store:
 
     def __init__(self, folder, grid: Grid):
         need("pyarrow", "sweeps")
-        self.folder, self.grid = as_path(folder), grid
+        self.folder, self.grid = results_folder(folder), grid
         self.dtypes = columns(grid)
-        self._claim()
-
-    def _claim(self) -> None:
-        """Make the folder ours, or see that it is."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            strange = not (self.folder / GRID).exists() and any(self.folder.iterdir())
-        except OSError as error:
-            raise FileAccessError(
-                str(self.folder), expected="a folder for the results, or a name to make one under",
-                got=str(error), remedy="give another name",
-            ) from None  # fmt: skip
-        if strange:
-            raise FileFormatError(
-                str(self.folder),
-                expected="an empty folder, or one of this sweep",
-                got="a folder with other files",
-                remedy="give another name; nothing was changed",
-            )
         if (self.folder / GRID).exists():
             self._require_same_grid()
-            return
-        text = json.dumps({"kind": "sweep", "key": self.grid.key, **self.grid.spec}, default=repr)
-        write_text(self.folder / GRID, text)
+        elif any(self.folder.iterdir()):
+            raise FileFormatError(
+                str(self.folder), expected="an empty folder, or one of this sweep",
+                got="a folder with other files", remedy="give another name; nothing was changed",
+            )  # fmt: skip
+        else:
+            header = {"kind": "sweep", "key": self.grid.key, **self.grid.spec}
+            write_text(self.folder / GRID, json.dumps(header, default=repr))
 
     def _require_same_grid(self) -> None:
         header = read_header(self.folder)
         if header["key"] != self.grid.key:
+            spec = json.loads(json.dumps(self.grid.spec, default=repr))
+            other = [name for name, value in spec.items() if header.get(name) != value]
+            sizes = [f"{len(header.get(name, []))} {name}" for name in ("points", "settings")]
             raise FileFormatError(
                 str(self.folder),
                 expected="results of this grid",
-                got="those of another: " + difference(header, self.grid),
+                got=f"those of another: {', '.join(sizes)}, {header.get('steps')} steps "
+                f"(other {' and '.join(other)})",
                 remedy="give another folder; the results there were not touched",
             )
 
@@ -108,10 +99,7 @@ class Store:
         if not path.exists():
             frame, made = join([self._path(k) for k in range(len(self.grid.points))])
             write_table(path, frame, {"made": made})
-        for part in (self.folder / PARTS).glob("*"):
-            part.unlink(missing_ok=True)
-        if (self.folder / PARTS).exists():
-            (self.folder / PARTS).rmdir()
+        shutil.rmtree(self.folder / PARTS, ignore_errors=True)
         return load(self.folder)
 
     def _path(self, number: int) -> Path:
@@ -160,25 +148,15 @@ def read_header(folder: Path) -> dict:
     path = folder / GRID
     try:
         header = json.loads(read_text(path))
-        fault = "no sweep's grid" if header["kind"] != "sweep" else ""
-        if not fault and header["format"] != FORMAT:
-            fault = f"format {header['format']}, not {FORMAT}"
+        if (header["kind"], header["format"]) != ("sweep", FORMAT):
+            raise ValueError(f"format {header['format']} of a {header['kind']}")
     except (ValueError, KeyError, TypeError) as error:
-        fault = f"{type(error).__name__}: {error}"
-    if fault:
         raise FileFormatError(
-            str(path), expected="the grid of a sweep", got=fault[:200],
+            str(path), expected=f"the grid of a sweep, format {FORMAT}",
+            got=f"{type(error).__name__}: {error}"[:200],
             remedy="give another folder, or delete this one",
-        )  # fmt: skip
+        ) from None  # fmt: skip
     return header
-
-
-def difference(header: dict, grid: Grid) -> str:
-    """In what a folder's grid differs."""
-    spec = json.loads(json.dumps(grid.spec, default=repr))
-    parts = [name for name, value in spec.items() if header.get(name) != value]
-    sizes = [f"{len(header.get(name, []))} {name}" for name in ("points", "settings")]
-    return f"{', '.join(sizes)}, {header.get('steps')} steps (other {' and '.join(parts)})"
 
 
 def join(paths: list[Path]) -> tuple[pandas.DataFrame, list[dict]]:

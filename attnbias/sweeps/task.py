@@ -1,23 +1,29 @@
-"""The runs of one data set: what a worker does, alone and with one thread."""
+"""What a worker does: the runs of one data set alone, or of several together on a device."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
+import psutil
 import torch
 
 from ..data import Dataset
+from ..dynamics.batched import BatchedRuns, batched_bytes
 from ..dynamics.problem import Problem
 from ..dynamics.recording import STATUS
+from ..dynamics.request import record_rows
 from ..dynamics.series import finished, fixed_series, matrix_series
 from ..dynamics.starts import adversarial_init, small_start
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
-from ..errors import AttnBiasError
+from ..errors import AttnBiasError, DeviceError, MemoryLimitError, RangeError
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import as_loss
 from .grid import Setting, Training
 from .models import Point
+
+SHARE = 0.8  # of the device's free memory
 
 
 @dataclasses.dataclass
@@ -53,7 +59,18 @@ def run_point(training: Training, point: Point) -> tuple[dict, list[Outcome]]:
         facts = token_facts(svm)
     except AttnBiasError as error:
         return {}, [failed(error)] * len(training.settings)
-    return facts, [_run(training, point, data, svm, setting) for setting in training.settings]
+    outcomes = []
+    for setting in training.settings:
+        try:
+            trace = train(
+                data, setting.rule, training.steps, loss=setting.loss, train_u=setting.train_u,
+                W0=start_of(data, svm, setting, point.seed), record=training.record, svm=svm,
+            )  # fmt: skip
+            small = dataclasses.replace(trace, W=torch.empty(0, 0), gaps=None, scores=None)
+            outcomes.append(Outcome(small))
+        except AttnBiasError as error:
+            outcomes.append(failed(error))
+    return facts, outcomes
 
 
 def token_facts(svm: SVMSolution) -> dict:
@@ -104,15 +121,72 @@ def trace_of(
     )
 
 
-def _run(
-    training: Training, point: Point, data: Dataset, svm: SVMSolution, setting: Setting
-) -> Outcome:
-    """One run through `train`, which chooses its coordinates."""
-    try:
-        trace = train(
-            data, setting.rule, training.steps, loss=setting.loss, train_u=setting.train_u,
-            W0=start_of(data, svm, setting, point.seed), record=training.record, svm=svm,
+def require_batched(training: Training, device) -> None:
+    """Refuse a device without float64, and joint training, which has no batched form."""
+    if device.type not in ("cpu", "cuda"):
+        raise DeviceError(
+            "device", expected="cpu, or a GPU that computes in float64", got=str(device),
+            remedy="device='cpu' runs anywhere",
         )  # fmt: skip
-    except AttnBiasError as error:
-        return failed(error)
-    return Outcome(dataclasses.replace(trace, W=torch.empty(0, 0), gaps=None, scores=None))
+    if device.type != "cpu" and any(setting.train_u for setting in training.settings):
+        raise RangeError(
+            "train.train_u", expected="False on a device other than the CPU", got="True",
+            remedy="run the joint part of the grid with device='cpu'",
+        )  # fmt: skip
+
+
+def run_batch(training: Training, points: list[Point], device) -> list[tuple[dict, list[Outcome]]]:
+    """What `run_point` gives, for each point; those of equal shape run together.
+
+    Raises
+    ------
+    MemoryLimitError
+        When not even one data set fits on the device.
+    """
+    results: list = [None] * len(points)
+    ready: dict[tuple, list] = {}
+    for k, point in enumerate(points):
+        try:
+            data = point.make()
+            svm = solve_w_svm(data)
+            problems = prepare(data, svm, training.settings, point.seed)
+        except AttnBiasError as error:
+            results[k] = ({}, [failed(error)] * len(training.settings))
+            continue
+        shape = tuple(data.lengths.tolist())
+        ready.setdefault(shape, []).append((k, token_facts(svm), data, problems))
+    for group in ready.values():
+        for (k, facts, _, _), outcomes in zip(group, _group(training, group, device), strict=True):
+            results[k] = (facts, outcomes)
+    return results
+
+
+def _group(training: Training, group: list, device) -> Iterator[list[Outcome]]:
+    """The outcomes of data sets of one shape, as many at a time as the device holds."""
+    rules, data = [setting.rule for setting in training.settings], group[0][2]
+    wanted = record_rows(training.record, training.steps)
+    most = _fitting(batched_bytes(1, len(rules), data.n, data.T, len(training.record)), device)
+    for first in range(0, len(group), most):
+        some = group[first : first + most]
+        problems = [problems for *_, problems in some]
+        runs = BatchedRuns(problems, [rules] * len(some), wanted, device=device)
+        runs.run(0, training.steps)
+        ends = zip(runs.records, runs.statuses, runs.steps, strict=True)
+        for (_, _, data, own), end in zip(some, ends, strict=True):
+            each = zip(own, training.settings, *end, strict=True)
+            yield [Outcome(trace_of(training, data, *run)) for run in each]
+
+
+def _fitting(each: int, device) -> int:
+    """How many data sets of so many bytes fit on the device at a time."""
+    free = psutil.virtual_memory().available
+    if device.type == "cuda":
+        free = torch.cuda.mem_get_info(device)[0]
+    most = int(SHARE * free // each)
+    if most < 1:
+        raise MemoryLimitError(
+            str(device), expected=f"room for the runs of one data set: {each} bytes",
+            got=f"{free} bytes free",
+            remedy="take smaller data sets or fewer settings, or device='cpu'",
+        )  # fmt: skip
+    return most

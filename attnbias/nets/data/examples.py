@@ -10,10 +10,13 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from ..._validate import as_float_tensor, require_finite, require_int, require_shape
+from ..._validate import as_float_tensor, require_finite, require_int, require_shape, require_type
 from ...errors import DtypeError, RangeError
+from ._arrays import as_rows
 from .images import ImageSet
 from .text import TextSet
+
+LOADERS = "the loaders of attnbias.nets.data give one"
 
 
 class ImageExamples:
@@ -51,7 +54,7 @@ class ImageExamples:
     """
 
     def __init__(self, images, *, mean=None, std=None) -> None:
-        _require_set("images", images, ImageSet)
+        require_type("images", images, ImageSet, "an ImageSet", LOADERS)
         pixels = np.ascontiguousarray(np.moveaxis(np.asarray(images.images), -1, 1))
         self.pixels = torch.from_numpy(pixels if pixels.flags.writeable else pixels.copy())
         self.labels = torch.tensor(np.asarray(images.labels), dtype=torch.long)
@@ -61,18 +64,16 @@ class ImageExamples:
         self.std = own[1] if std is None else _by_channel("std", std, pixels.shape[1])
         if bool((self.std <= 0).any()):
             raise RangeError(
-                "std",
-                expected="a positive deviation in each channel",
-                got=str(self.std.tolist()),
+                "std", expected="a positive deviation in each channel", got=str(self.std.tolist()),
                 remedy="give std, or drop the channel in which all pixels are equal",
-            )
+            )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def batch(self, indices) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         """Images (b, C, H, W) float32 under "images", and labels (b,), of the given rows."""
-        rows = as_rows(indices, len(self))
+        rows = torch.from_numpy(as_rows("indices", indices, len(self), least=1))
         scale = (1.0 / (255.0 * self.std)).to(torch.float32)[:, None, None]
         shift = (self.mean / self.std).to(torch.float32)[:, None, None]
         return {"images": self.pixels[rows] * scale - shift}, self.labels[rows]
@@ -123,7 +124,7 @@ class TextExamples:
     CHUNK = 4096  # texts cut at a time: bounds the memory of the tokenizer's own records
 
     def __init__(self, texts, tokenizer, max_length: int = 128, *, progress: bool = False) -> None:
-        _require_set("texts", texts, TextSet)
+        require_type("texts", texts, TextSet, "a TextSet", LOADERS)
         _require_tokenizer(tokenizer)
         low = 3 if texts.second is None else 5  # room for a word piece of each text
         longest = min(int(tokenizer.model_max_length), 2**20)
@@ -134,7 +135,12 @@ class TextExamples:
         ids, types, lengths = [], [], []
         starts = range(0, len(self.labels), self.CHUNK)
         for start in tqdm(starts, "word pieces", disable=not progress, leave=False):
-            rows = self._cut(texts, tokenizer, slice(start, start + self.CHUNK))
+            some = slice(start, start + self.CHUNK)
+            rows = tokenizer(
+                list(texts.first[some]), None if texts.second is None else list(texts.second[some]),
+                truncation="longest_first", max_length=self.max_length, padding=False,
+                return_attention_mask=False, return_token_type_ids=True,
+            )  # fmt: skip
             lengths += map(len, rows["input_ids"])
             ids.append(_flat(rows["input_ids"], np.int32))
             types.append(_flat(rows["token_type_ids"], np.int8))
@@ -143,89 +149,40 @@ class TextExamples:
         self.starts = np.cumsum(self.lengths) - self.lengths
         self.ids, self.types = np.concatenate(ids), np.concatenate(types)
 
-    def _cut(self, texts, tokenizer, rows: slice) -> dict:
-        second = None if texts.second is None else list(texts.second[rows])
-        return tokenizer(
-            list(texts.first[rows]),
-            second,
-            truncation="longest_first",
-            max_length=self.max_length,
-            padding=False,
-            return_attention_mask=False,
-            return_token_type_ids=True,
-        )
-
     def __len__(self) -> int:
         return len(self.labels)
 
     def batch(self, indices) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         """The three inputs of BERT, (b, T) long with T the longest row, and labels (b,)."""
-        rows = as_rows(indices, len(self))
+        rows = torch.from_numpy(as_rows("indices", indices, len(self), least=1))
         lengths = self.lengths[rows.numpy()]
         column = np.arange(lengths.max())
         real = column < lengths[:, None]
         places = (self.starts[rows.numpy()][:, None] + column)[real]
         ids, types = np.full(real.shape, self.pad), np.zeros(real.shape, dtype=np.int64)
         ids[real], types[real] = self.ids[places], self.types[places]
-        inputs = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
-        inputs["token_type_ids"] = types
-        return {name: torch.from_numpy(x) for name, x in inputs.items()}, self.labels[rows]
+        arrays = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
+        inputs = {k: torch.from_numpy(x) for k, x in (arrays | {"token_type_ids": types}).items()}
+        return inputs, self.labels[rows]
 
 
 def _flat(rows: list, dtype) -> np.ndarray:
     return np.fromiter((x for row in rows for x in row), dtype)
 
 
-def _require_set(name: str, value, kind: type) -> None:
-    if not isinstance(value, kind):
-        raise DtypeError(
-            name,
-            expected=f"an {kind.__name__}" if kind is ImageSet else f"a {kind.__name__}",
-            got=type(value).__name__,
-            remedy="the loaders of attnbias.data give one",
-        )
-
-
 def _require_tokenizer(tokenizer) -> None:
     if not callable(tokenizer) or getattr(tokenizer, "pad_token_id", None) is None:
         raise DtypeError(
-            "tokenizer",
-            expected="a tokenizer of transformers with a padding token",
-            got=type(tokenizer).__name__,
-            remedy="load_tokenizer gives one",
-        )
-
-
-def as_rows(indices, count: int) -> torch.Tensor:
-    """Row numbers as a long tensor, each from 0 to count - 1."""
-    rows = np.asarray(indices)
-    if rows.dtype.kind not in "iu" or rows.ndim != 1:
-        raise DtypeError(
-            "indices",
-            expected="a vector of integers",
-            got=f"shape {rows.shape} of {rows.dtype}",
-            remedy="draw row numbers, for example with generator.permutation(len(examples))",
-        )
-    rows = torch.from_numpy(rows.astype(np.int64))
-    if not len(rows) or int(rows.min()) < 0 or int(rows.max()) >= count:
-        raise RangeError(
-            "indices",
-            expected=f"at least one row number, each from 0 to {count - 1}",
-            got=f"{int(rows.min())} to {int(rows.max())}" if len(rows) else "none",
-            remedy="draw them below len(examples)",
-        )
-    return rows
+            "tokenizer", expected="a tokenizer of transformers with a padding token",
+            got=type(tokenizer).__name__, remedy="load_tokenizer gives one",
+        )  # fmt: skip
 
 
 def _moments(pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Exact mean and deviation of each channel, from how often each of 256 values occurs."""
-    counts = torch.stack(
-        [torch.bincount(channel.flatten(), minlength=256) for channel in pixels.unbind(1)]
-    ).to(torch.float64)
-    weights, values = (
-        counts / counts.sum(1, keepdim=True),
-        torch.arange(256, dtype=torch.float64) / 255,
-    )
+    counts = torch.stack([torch.bincount(c.flatten(), minlength=256) for c in pixels.unbind(1)])
+    weights = counts.double() / counts.sum(1, keepdim=True)
+    values = torch.arange(256, dtype=torch.float64) / 255
     mean = weights @ values
     return mean, (weights * (values - mean[:, None]) ** 2).sum(1).sqrt()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,8 @@ import numpy as np
 from ..._validate import require_choice
 from ...data import _mnist
 from ...data._source import as_source, bundled, damaged, hub_images, reading
-from ...errors import DtypeError, LabelError, ShapeError
+from ...errors import ShapeError
+from ._arrays import require_array, require_positions
 
 SPLITS = ("train", "test")
 DIGITS = tuple("0123456789")
@@ -64,30 +64,16 @@ class ImageSet:
     source: str = ""
 
     def __post_init__(self) -> None:
-        for key, dtype in (("images", np.uint8), ("labels", np.int64)):
-            value = getattr(self, key)
-            if not isinstance(value, np.ndarray) or value.dtype != dtype:
-                raise DtypeError(
-                    key,
-                    expected=f"a numpy array of {dtype.__name__}",
-                    got=str(getattr(value, "dtype", type(value).__name__)),
-                    remedy=f"convert with numpy.asarray({key}, numpy.{dtype.__name__})",
-                )
+        require_array("images", self.images, np.uint8)
+        require_array("labels", self.labels, np.int64)
         m = len(self.labels) if self.labels.ndim == 1 else 0
         if self.images.ndim != 4 or not self.images.size or len(self.images) != m:
             raise ShapeError(
-                "images, labels",
-                expected="shapes (m, H, W, C) and (m,)",
+                "images, labels", expected="shapes (m, H, W, C) and (m,)",
                 got=f"{self.images.shape} and {self.labels.shape}",
                 remedy="one label for each image, and an axis of colours at the end",
-            )
-        if self.labels.min() < 0 or self.labels.max() >= len(self.classes):
-            raise LabelError(
-                "labels",
-                expected=f"integers from 0 to {len(self.classes) - 1}",
-                got=f"{self.labels.min()} to {self.labels.max()}",
-                remedy="labels are positions in classes",
-            )
+            )  # fmt: skip
+        require_positions(self.labels, self.classes)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -165,18 +151,18 @@ def load_cifar10(split="train", source="huggingface") -> ImageSet:
 
 
 def _load(name: str, split, source) -> ImageSet:
-    where = PLACES[name]
-    split, place = require_choice("split", split, SPLITS), as_source(source, where.folder)
+    classes, repository, column, folder, read, sample = PLACES[name]
+    split, place = require_choice("split", split, SPLITS), as_source(source, folder)
     if place == "bundled":
-        images, labels = _read_sample(where.sample, split)
+        images, labels = _read_sample(sample, split)
     elif place == "huggingface":
-        images, labels = hub_images(where.repository, where.column, split)
+        images, labels = hub_images(repository, column, split)
     else:
-        images, labels = where.read(place, split)
+        images, labels = read(place, split)
     if place != "bundled":
         _require_whole(f"{name} from {place}", split, labels, COUNTS[name, split])
     images = images.reshape(*images.shape[:3], -1)  # grey ones come without an axis of colours
-    return ImageSet(images, labels, where.classes, f"{name} {split}", str(source))
+    return ImageSet(images, labels, classes, f"{name} {split}", str(source))
 
 
 def _require_whole(what: str, split: str, labels: np.ndarray, counts: tuple[int, ...]) -> None:
@@ -184,10 +170,9 @@ def _require_whole(what: str, split: str, labels: np.ndarray, counts: tuple[int,
     found = None if outside else tuple(np.bincount(labels, minlength=10).tolist())
     if found != counts:
         raise damaged(
-            f"{what}: {split} split",
-            f"{sum(counts)} images, by class {counts}",
+            f"{what}: {split} split", f"{sum(counts)} images, by class {counts}",
             "labels other than 0 to 9" if outside else f"{len(labels)}, by class {found}",
-        )
+        )  # fmt: skip
 
 
 def _read_cifar10(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
@@ -207,19 +192,8 @@ def _read_sample(filename: str, split: str) -> tuple[np.ndarray, np.ndarray]:
         return images, stored[f"{split}_labels"].astype(np.int64)
 
 
-@dataclass(frozen=True)
-class _Places:
-    """Where each source keeps a data set."""
-
-    classes: tuple[str, ...]
-    repository: str
-    column: str
-    folder: str
-    read: Callable[[Path, str], tuple[np.ndarray, np.ndarray]]
-    sample: str
-
-
-PLACES = {
-    "MNIST": _Places(DIGITS, *_mnist.HUB, "mnist", _mnist.read_folder, "digits10.npz"),
-    "CIFAR-10": _Places(THINGS, "uoft-cs/cifar10", "img", "cifar10", _read_cifar10, "cifar10.npz"),
+# Of each set the classes, where the hub and a folder have it, and the sample of attnbias.
+PLACES: dict = {
+    "MNIST": (DIGITS, *_mnist.HUB, "mnist", _mnist.read_folder, "digits10.npz"),
+    "CIFAR-10": (THINGS, "uoft-cs/cifar10", "img", "cifar10", _read_cifar10, "cifar10.npz"),
 }

@@ -6,6 +6,7 @@ import csv
 import gzip
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,8 @@ import numpy as np
 
 from ..._validate import require_choice
 from ...data._source import as_source, bundled, huggingface, reading
-from ...errors import DtypeError, LabelError, ShapeError
+from ...errors import DtypeError, ShapeError
+from ._arrays import require_array, require_positions
 
 SPLITS = ("train", "validation", "test")
 NLI = ("entailment", "neutral", "contradiction")
@@ -59,38 +61,21 @@ class TextSet:
 
     def __post_init__(self) -> None:
         texts = [self.first] if self.second is None else [self.first, self.second]
-        if not all(
-            isinstance(value, tuple) and all(isinstance(text, str) for text in value)
-            for value in texts
-        ):
+        if not all(isinstance(v, tuple) and all(isinstance(t, str) for t in v) for v in texts):
             raise DtypeError(
-                "first, second",
-                expected="tuples of strings",
+                "first, second", expected="tuples of strings",
                 got=", ".join(type(value).__name__ for value in (self.first, self.second)),
                 remedy="convert with tuple(...); second may be None",
-            )
-        if not isinstance(self.labels, np.ndarray) or self.labels.dtype != np.int64:
-            raise DtypeError(
-                "labels",
-                expected="a numpy array of int64",
-                got=str(getattr(self.labels, "dtype", type(self.labels).__name__)),
-                remedy="convert with numpy.asarray(labels, numpy.int64)",
-            )
+            )  # fmt: skip
+        require_array("labels", self.labels, np.int64)
         sizes = [len(value) for value in texts]
         if self.labels.shape != (sizes[0],) or len(set(sizes)) > 1 or not sizes[0]:
             raise ShapeError(
-                "first, second, labels",
-                expected="the same number of each, at least one",
+                "first, second, labels", expected="the same number of each, at least one",
                 got=", ".join(map(str, [*sizes, self.labels.shape])),
                 remedy="one label for each text or pair",
-            )
-        if self.labels.min() < 0 or self.labels.max() >= len(self.classes):
-            raise LabelError(
-                "labels",
-                expected=f"integers from 0 to {len(self.classes) - 1}",
-                got=f"{self.labels.min()} to {self.labels.max()}",
-                remedy="labels are positions in classes",
-            )
+            )  # fmt: skip
+        require_positions(self.labels, self.classes)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -137,17 +122,7 @@ def load_nli(split="train", source="huggingface") -> TextSet:
     >>> len(pairs), pairs.classes
     (300, ('entailment', 'neutral', 'contradiction'))
     """
-    split, place = require_choice("split", split, SPLITS), as_source(source, "snli")
-    if place == "bundled":
-        return _read_sample("snli.json.gz", split, NLI, "SNLI")
-    if place == "huggingface":
-        return _multi_nli(split)
-    with reading(place, "SNLI, pairs of sentences with labels"):
-        rows = _snli_rows(place, "test" if split == "test" else "train")
-        if split != "test":
-            rows = [row for row in rows if (_tenth(row[0]) == 0) == (split == "validation")]
-        first, second, labels = zip(*rows, strict=True)
-        return TextSet(first, second, np.array(labels, np.int64), NLI, f"SNLI {split}", str(source))
+    return _load("snli", NLI, split, source)
 
 
 def load_toxic(split="train", source="huggingface") -> TextSet:
@@ -185,18 +160,37 @@ def load_toxic(split="train", source="huggingface") -> TextSet:
     >>> len(comments), comments.second, comments.classes
     (500, None, ('non-toxic', 'toxic'))
     """
-    split, place = require_choice("split", split, SPLITS), as_source(source, "toxic")
-    name = "Jigsaw and Davidson"
+    return _load("toxic", TOXIC, split, source)
+
+
+def _load(folder: str, classes: tuple[str, ...], split, source) -> TextSet:
+    split, place = require_choice("split", split, SPLITS), as_source(source, folder)
+    name, what, expected, read = READERS[folder, place == "huggingface"]
     if place == "bundled":
-        return _read_sample("toxic.json.gz", split, TOXIC, name)
-    if place == "huggingface":
-        return _civil_comments(split)
-    part = {0: "test", 1: "validation"}
-    with reading(place, "columns is_offensive and text"):
-        rows = [row for row in _toxic_rows(place) if part.get(_tenth(row[0]), "train") == split]
-        texts, labels = zip(*rows, strict=True)
+        what, read = f"{folder}.json.gz", _sample
+    with reading(what or place, expected):
+        *texts, labels = zip(*read(what or place, split), strict=True)
+        first, second = [*texts, None][:2]
         labels = np.array(labels, np.int64)
-        return TextSet(texts, None, labels, TOXIC, f"{name} {split}", str(source))
+        return TextSet(first, second, labels, classes, f"{name} {split}", str(source))
+
+
+def _sample(filename: str, split: str) -> Iterable:
+    part = json.loads(gzip.decompress(bundled(filename)))[split]
+    return zip(*(part[key] for key in ("first", "second", "labels") if key in part), strict=True)
+
+
+def _snli(folder: Path, split: str) -> Iterable:
+    """The official test rows; of the training rows a tenth of the premises is for validation."""
+    if split == "test":
+        return _snli_rows(folder, "test")
+    kept = split == "validation"
+    return [row for row in _snli_rows(folder, "train") if (_tenth(row[0]) == 0) == kept]
+
+
+def _toxic(folder: Path, split: str) -> Iterable:
+    part = {0: "test", 1: "validation"}
+    return [row for row in _toxic_rows(folder) if part.get(_tenth(row[0]), "train") == split]
 
 
 def _tenth(text: str) -> int:
@@ -225,31 +219,27 @@ def _toxic_rows(folder: Path) -> list[tuple[str, int]]:
     return list(rows.items())
 
 
-def _multi_nli(split: str) -> TextSet:
-    name, official = "nyu-mll/multi_nli", {"train": "train", "validation": "validation_matched"}
+def _multi_nli(name: str, split: str) -> Iterable:
+    official = {"train": "train", "validation": "validation_matched"}
     table = huggingface(name, official.get(split, "validation_mismatched"))
-    with reading(name, "columns premise, hypothesis and label"):
-        labels = np.asarray(table["label"], np.int64)
-        pairs = zip(table["premise"], table["hypothesis"], labels >= 0, strict=True)
-        first, second, _ = zip(*(pair for pair in pairs if pair[2]), strict=True)
-        labels = labels[labels >= 0]
-        return TextSet(first, second, labels, NLI, f"MultiNLI {split}", "huggingface")
+    rows = zip(table["premise"], table["hypothesis"], table["label"], strict=True)
+    return [row for row in rows if row[2] >= 0]
 
 
-def _civil_comments(split: str) -> TextSet:
-    name = "google/civil_comments"
+def _civil_comments(name: str, split: str) -> Iterable:
     table = huggingface(name, split)
-    with reading(name, "columns text and toxicity"):
-        toxicity = np.asarray(table["toxicity"], float)
-        if np.isnan(toxicity).any():
-            raise ValueError("a comment without toxicity")
-        labels = (toxicity >= 0.5).astype(np.int64)
-        texts = tuple(table["text"])
-        return TextSet(texts, None, labels, TOXIC, f"CivilComments {split}", "huggingface")
+    toxicity = np.asarray(table["toxicity"], float)
+    if np.isnan(toxicity).any():
+        raise ValueError("a comment without toxicity")
+    return zip(table["text"], toxicity >= 0.5, strict=True)
 
 
-def _read_sample(filename: str, split: str, classes: tuple[str, ...], name: str) -> TextSet:
-    part = json.loads(gzip.decompress(bundled(filename)))[split]
-    second = tuple(part["second"]) if "second" in part else None
-    labels = np.array(part["labels"], np.int64)
-    return TextSet(tuple(part["first"]), second, labels, classes, f"{name} {split}", "bundled")
+# By folder, and whether on the hub: the name, the repository, what is read of it, the reader.
+READERS: dict = {
+    ("snli", False): ("SNLI", None, "SNLI, pairs of sentences with labels", _snli),
+    ("snli", True): (
+        "MultiNLI", "nyu-mll/multi_nli", "columns premise, hypothesis and label", _multi_nli),
+    ("toxic", False): ("Jigsaw and Davidson", None, "columns is_offensive and text", _toxic),
+    ("toxic", True): (
+        "CivilComments", "google/civil_comments", "columns text and toxicity", _civil_comments),
+}  # fmt: skip

@@ -1,0 +1,177 @@
+"""Texts as data sets, decoders from labelled texts, and two attention heads of MiniLM."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from attnbias import Dataset
+from attnbias._validate import (
+    as_float_tensor,
+    as_tensor,
+    require_choice,
+    require_finite,
+    require_flag,
+    require_number,
+    require_shape,
+)
+from attnbias.errors import RangeError
+from attnbias.nets import Head
+from attnbias.nets.data._arrays import as_rows
+from attnbias.nets.data.minilm import HEADS, piece_names, read_arrays, split_rows
+
+
+def embed(
+    texts, vectors, y, u=None, *, query: int | None = None, repeats: bool = True, name: str = ""
+) -> Dataset:
+    """Texts as a data set: one embedding a token.
+
+    Parameters
+    ----------
+    texts : sequence of integer arrays
+        Rows of the vectors, in the order of the text.
+    vectors : (V, d) float
+        The embeddings.
+    y : (n,)
+        Labels in {-1, +1}.
+    u : (d,), optional
+        The decoder.
+    query : int, optional
+        A row put in front of each text, such as that of [CLS]; by default the first token of
+        a text is its query.
+    repeats : bool
+        False keeps only the first of equal tokens of a text; two of them tie for the best.
+    name : str
+
+    Returns
+    -------
+    Dataset
+        Padded to the longest text.
+
+    Raises
+    ------
+    DtypeError, RangeError, and the errors of Dataset
+
+    Examples
+    --------
+    >>> from book.texts import embed
+    >>> table = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+    >>> embed([[0, 1], [2, 0, 2]], table, [1, -1], query=1, repeats=False)
+    Dataset(n=2 sequences, T=3 tokens (ragged), d=2 features, decoder none)
+    """
+    vectors = as_float_tensor("vectors", vectors).detach()
+    require_shape("vectors", vectors, (None, None), "(V, d)")
+    require_flag("repeats", repeats)
+    rows = _sequences(texts, query, repeats, len(vectors))
+    lengths = torch.tensor([len(row) for row in rows])
+    X = torch.nn.utils.rnn.pad_sequence([vectors[row] for row in rows], batch_first=True)
+    return Dataset(X, y, u, lengths, name=name)
+
+
+def _sequences(texts, query, repeats: bool, size: int) -> list[torch.Tensor]:
+    """The rows of each text in order, the query in front."""
+    rows = [as_rows("texts", text, size) for text in texts]
+    if not rows:
+        raise RangeError("texts", expected="at least one", got="none", remedy="pass some texts")
+    if query is not None:
+        first = as_rows("query", [query], size)
+        rows = [np.concatenate([first, row]) for row in rows]
+    if not repeats:
+        rows = [row[np.sort(np.unique(row, return_index=True)[1])] for row in rows]
+    return [torch.from_numpy(row) for row in rows]
+
+
+def linear_probe(texts, vectors, y, *, ridge: float = 0.1) -> torch.Tensor:
+    """A decoder from labelled texts: ridge regression of the label on the mean embedding.
+
+    Parameters
+    ----------
+    texts : sequence of integer arrays
+        Rows of the vectors; each text has one at least.
+    vectors : (V, d) float
+    y : (n,)
+        Labels in {-1, +1}.
+    ridge : float
+        Weight of |u|^2 beside the sum of squared errors.
+
+    Returns
+    -------
+    (d,) float64
+        Fitted with an intercept, which is left out: Eq. 1 has none.
+
+    Raises
+    ------
+    DtypeError, ShapeError, RangeError, NonFiniteError
+
+    Examples
+    --------
+    >>> from book.texts import linear_probe
+    >>> linear_probe([[0], [1]], [[1.0, 0.0], [-1.0, 0.0]], [1, -1], ridge=2.0).tolist()
+    [0.5, 0.0]
+    """
+    vectors = as_float_tensor("vectors", vectors, dtype=torch.float64).detach()
+    require_shape("vectors", vectors, (None, None), "(V, d)")
+    ridge = require_number("ridge", ridge, low=0, open_low=True, high=1e100)
+    rows = _sequences(texts, None, True, len(vectors))
+    if not all(map(len, rows)):
+        raise RangeError(
+            "texts", expected="texts of one token at least", got="an empty one",
+            remedy="drop the empty ones",
+        )  # fmt: skip
+    means = torch.stack([vectors[row].mean(dim=0) for row in rows])
+    require_finite("vectors", means)
+    y = as_tensor("y", y).double()
+    require_shape("y", y, (len(means),), "(n,)")
+    means = means - means.mean(dim=0)
+    gram = means.T @ means + ridge * torch.eye(means.shape[1], dtype=torch.float64)
+    return torch.linalg.solve(gram, means.T @ y)
+
+
+def load_bundled_head(layer: int = 5, head: int = 8) -> Head:
+    """One of two heads of MiniLM on forty sentences of SNLI, with [CLS] as the query.
+
+    Parameters
+    ----------
+    layer, head : int
+        5 and 8, a head that looks for people, or 2 and 10, one that looks at [CLS] itself.
+
+    Returns
+    -------
+    Head
+        That of `attention_head` on the same sentences, but for hidden states rounded to half
+        precision; `attention` is the encoder's own, before the rounding.
+
+    Raises
+    ------
+    RangeError, MissingFileError, ChecksumError
+
+    Examples
+    --------
+    >>> from book.texts import load_bundled_head
+    >>> head = load_bundled_head()
+    >>> head
+    Head(layer 5, head 8: n=40, T=32, d=385, query 0)
+    >>> own = head.logits.softmax(dim=1)
+    >>> bool((own - head.attention).abs().max() < 0.01)
+    True
+    """
+    names = tuple(f"{a}, {b}" for a, b in HEADS)
+    name = require_choice("layer, head", f"{layer}, {head}", names).replace(", ", "_")
+    arrays = read_arrays()
+    lengths = torch.from_numpy(arrays["head_lengths"].astype(np.int64))
+    hidden = _padded(arrays[f"hidden_{layer}"].astype(np.float64), lengths)
+    ones = _padded(np.ones((int(lengths.sum()), 1)), lengths)
+    key, query = (torch.from_numpy(arrays[f"{part}_{name}"]).double() for part in ("key", "query"))
+    pieces = split_rows(arrays["head_pieces"], lengths.numpy())
+    tokens = [list(piece_names(row)) for row in pieces]
+    attention = _padded(arrays[f"attention_{name}"].astype(np.float32), lengths)
+    W, X = key.T @ query / math.sqrt(len(key)), torch.cat([hidden, ones], dim=2)
+    return Head(W, X, lengths, tokens, attention, layer, head, query=0)
+
+
+def _padded(flat: np.ndarray, lengths: torch.Tensor) -> torch.Tensor:
+    """(n, T, ...) from the tokens of all sentences one after another; padding is 0."""
+    rows = torch.from_numpy(flat).split(lengths.tolist())
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
