@@ -11,10 +11,11 @@ from ..._validate import as_float_tensor, require_finite, require_number, requir
 from ...checks import CheckTable
 from ...data import Dataset
 from ...dataset import require_dataset
-from ..statements import EPS, Statement, refused
+from ..hypotheses import EPS
+from ..statements import Statement, at_least, refused
 
 LOGITS = Statement("largest |x' W_0 x_1|, against zeta", "Lemma 2")
-LOW = Statement("smallest T times softmax score, against exp(-2 zeta)", "Lemma 2", ">=")
+LOW = at_least("smallest T times softmax score, against exp(-2 zeta)", "Lemma 2")
 HIGH = Statement("largest T times softmax score, against exp(2 zeta)", "Lemma 2")
 NORM = Statement("|W_0|, against omega (d + sqrt(2 log(1/delta)))", "Lemma 2")
 STATEMENTS = (LOGITS, LOW, HIGH, NORM)
