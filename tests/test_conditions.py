@@ -109,16 +109,6 @@ class TestCondition1:
         assert found(d - 1) == ["iii)"] and found(d, share=1.001) == ["iv)"]
         assert found(d, alpha=3.39) == ["ii)"] and found(d, u0=1e-9 * torch.ones(5)) == ["i)"]
 
-    def test_it_implies_condition_2(self):
-        """Norms and products that Lemma 9 allows at this d, at their worst."""
-        n, alpha = 3, 3.4
-        d = dm_threshold(n, alpha)
-        largest, least = 1.05, 0.95
-        nu = 2 * alpha**2 * math.sqrt(math.log(24 * n**2 / 0.1) / d)
-        assert least >= 0.9 * largest
-        assert least * alpha**2 >= 9 * largest
-        assert n * nu <= 0.005 * least
-
     def test_draws_beyond_the_threshold(self):
         """Ten sequences in as many features as Condition 1 asks for: both conditions hold."""
         d = dm_threshold(10, 3.4, delta=0.01)

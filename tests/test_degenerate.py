@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from instances import FEW
-from orthonormal import decades, tampered, verdicts
+from orthonormal import decades, tampered
 from tolerances import CLOSED_FORM, SVM_CLOSED_FORM
 
 from attnbias import (
@@ -145,24 +145,3 @@ def test_tampered_runs_are_refused(long_run):
         assert failing(W_alignment_error=error) == lines
     for gaps, lines in ((0.8, [2]), (1.01, [3])):
         assert failing(gaps=gaps) == lines
-
-
-@pytest.mark.parametrize(
-    "data, settings, words",
-    [
-        (make_degenerate(0.2), {}, "not zero and of norm 1"),
-        (Dataset([[[1.0, 0], [0, 0], [0, -2.0]]], [1], [1.0, 0]), {}, "not zero and of norm 1"),
-        (Dataset([[[1.0, 0], [0, 0], [0.6, 0.8]]], [1], [1.0, 0]), {}, "orthogonal"),
-        (make_two_sample_trap(), {}, "one sequence of three tokens"),
-        (make_degenerate(), {"rule": GD(0.5)}, "for NGD, not GD"),
-        (make_degenerate(), {"W0": [[1.0, 0], [0, 0]]}, "W_0 = 0 needed"),
-        (make_degenerate(), {"record": [1, 10]}, "step 0"),
-        (make_degenerate(), {"rule": NGD(0.5, max_step=1.0)}, "the cap"),
-        (Dataset(make_degenerate().X, [1.0], [1.0, 0.5]), {}, "Assumption 2"),
-    ],
-)
-def test_hypotheses_come_first(data, settings, words):
-    trace = train(data, steps=20, **{"rule": NGD(0.5)} | settings)
-    table = check_degenerate_rate(data, trace)
-    assert verdicts(table) == ["not applicable"] * len(TRIPLE)
-    assert words in table[0].reason

@@ -20,8 +20,8 @@ from tolerances import FORMS, PRINTED_FOUR_RELATIVE, PRINTED_TWO_RELATIVE
 from attnbias import GD, NGD, Dataset, Polyak, make_separation_pair, train
 from attnbias.data import make_dm
 from attnbias.errors import DtypeError
-from attnbias.theorems.joint.conditions import dm_threshold
-from attnbias.theorems.joint.growth import check_lemma9, check_lemma10, check_lemma11
+from attnbias.theorems.joint.conditions import check_lemma9
+from attnbias.theorems.joint.growth import check_lemma10, check_lemma11
 from attnbias.theorems.joint.landscape import Segment, check_lemma12, check_lemma13
 from attnbias.theorems.joint.run import JointView
 from attnbias.theorems.joint.theorem2 import check_loss_without_decay, check_theorem2
@@ -32,7 +32,7 @@ from attnbias.theorems.joint.theorem4 import (
     check_theorem4,
     mean_nonopt_softmax,
 )
-from book.ledger.joint.instances import at_the_limit, from_gram
+from book.ledger.joint.instances import at_the_limit
 
 CONDITIONED = [check_lemma11, check_lemma12, check_lemma13, check_theorem2, check_theorem3,
                check_theorem4, check_sharper_theorem4]  # fmt: skip
@@ -118,13 +118,6 @@ class TestWhereTheyHold:
         assert check_lemma10(data, trace).all_hold
         direction = check_decoder_direction(data, trace)[0]
         assert direction.holds or "speaks of t >=" in direction.reason
-
-    def test_every_statement_on_a_draw_of_dm(self):
-        """As many features as Condition 1 asks for, in coordinates of the tokens' span."""
-        data = make_dm(3, 2, dm_threshold(3, 3.4), alpha=3.4, sigma=1e-5, span=True, seed=1)
-        trace = joint(data, 1e-5)
-        assert check_lemma9(data).all_hold
-        assert all(check(data, trace).all_hold for check in CONDITIONED)
 
     def test_lemma_10_is_attained_and_needs_no_factor(self):
         """One sequence, both tokens on a line: u never turns."""
@@ -466,11 +459,3 @@ def test_loss_without_decay_refuses_a_slower_loss():
             data, dataclasses.replace(trace, log_loss=factor * trace.log_loss)
         )
         assert [kept in row.source for row in table] == [row.holds for row in table]
-
-
-def test_equal_optimal_tokens_are_outside():
-    """Two sequences that share their optimal token: its square is a product of two tokens."""
-    gram = torch.diag(torch.tensor([1.0, 1.0, 0.1, 0.1], dtype=torch.float64))
-    gram[0, 1] = gram[1, 0] = 0.999
-    data = from_gram(gram, [1, 1], [True, True])
-    assert "n nu / b_-" in check_theorem2(data, joint(data, 1e-3))[0].reason

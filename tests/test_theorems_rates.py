@@ -28,6 +28,7 @@ from attnbias.data.degenerate import make_degenerate
 from attnbias.errors import RangeError
 from attnbias.theorems.run import TraceView
 from attnbias.theorems.sharper import lower_bounds as lower
+from attnbias.theorems.sharper.fast_rate import check_degenerate_rate, check_fast_rate
 from attnbias.theorems.sharper.lower_bounds import (
     check_gd_lower_bound,
     check_ngd_separation,
@@ -76,11 +77,6 @@ def capped():
 # Theorem 1
 
 
-def test_theorem1_over_six_decades(ngd):
-    table = check_theorem1(O_DATA, ngd)
-    assert table.all_hold and verdicts(table) == ["holds", "holds"]
-
-
 def test_theorem1_bound_in_its_printed_form(ngd):
     """On the orthonormal pair all constants but D are 1: D = 10 n kappa T / phi_low^2."""
     rate = check_theorem1(O_DATA, ngd)[0]
@@ -97,7 +93,8 @@ def test_theorem1_bites_from_where_it_says(ngd):
     constants = run.constants()
     log_t = log_biting_time(run, constants)
     assert theorem1_bounds(run, constants, log_t) == pytest.approx(1)
-    rate = check_theorem1(O_DATA, ngd)[0]
+    rate, telescoped = check_theorem1(O_DATA, ngd)  # over six decades
+    assert rate.verdict == telescoped.verdict == "holds"
     np.testing.assert_array_equal(rate.bounds < 1, np.log(rate.step) > log_t)
     assert rate.reason == f"below 1 from t = 10^{log_t / math.log(10):.1f} on"
     early = check_theorem1(O_DATA, run_O(NGD(0.5), 10**4))[0]
@@ -124,21 +121,30 @@ def test_theorem1_refuses_tampered_runs(ngd):
 
 
 RULES = {check_theorem1: NGD(0.5), check_theorem6: GD(0.5), check_theorem7: Polyak()}
+RULES |= {check_rate: NGD(0.1), check_fast_rate: NGD(0.1)}
+RULES |= {check_degenerate_rate: NGD(0.5), check_ngd_separation: NGD(1.0)}
 SHARED = [
     (O_DATA, {"loss": "logistic"}, "exponential loss"),
     (O_DATA, {"record": [1, 10]}, "step 0"),
     (random_data(2, 3, 6, seed=1), {}, "Assumption 2"),
+    (O_DATA, {"svm": False}, "1 - cosine was not recorded"),
 ]
+MOMENTUM = (O_DATA, {"rule": NGD(0.1, momentum=0.9)}, "momentum")
+TRIPLE = make_degenerate()
 OWN = [
     (check_theorem1, O_DATA, {"rule": GD(0.5)}, "for NGD, not GD"),
-    (check_theorem1, O_DATA, {"rule": NGD(0.5, momentum=0.5)}, "momentum"),
+    (check_theorem1, *MOMENTUM),
     (check_theorem1, O_DATA, {"rule": NGD(0.5, max_step=0.1)}, "the cap on the step size bound"),
     (check_theorem1, O_DATA, {"rule": NGD(1.5)}, "eta B^2 = 1.5 exceeds 1"),
-    (check_theorem1, O_DATA, {"svm": False}, "1 - cosine was not recorded"),
     (check_theorem6, O_DATA, {"rule": NGD(0.5)}, "for GD, not NGD"),
     (check_theorem7, O_DATA, {"rule": NGD(0.5)}, "for Polyak, not NGD"),
     (check_theorem7, O_DATA, {"rule": Polyak(loss_floor=0.1)}, "loss floor is set to 0.1"),
-    (check_polyak_sandwich, SHARED[2][0], {}, "Assumption 2"),
+    (check_rate, *MOMENTUM),
+    (check_fast_rate, *MOMENTUM),
+    (check_rate_lower_bound, *MOMENTUM),
+    (check_rate_lower_bound, *SHARED[1]),
+    (check_rate_lower_bound, *SHARED[3]),
+    (check_polyak_sandwich, *SHARED[2]),
     (check_polyak_sandwich, *SHARED[0]),
     (check_gd_lower_bound, PAIR, {"rule": NGD(1.0)}, "for GD, not NGD"),
     (check_gd_lower_bound, PAIR, {"loss": "logistic"}, "exponential"),
@@ -146,11 +152,22 @@ OWN = [
     (check_ngd_separation, PAIR, {"rule": GD(1.0)}, "for NGD, not GD"),
     (check_ngd_separation, PAIR, {"rule": NGD(1.0, max_step=2.0)}, "cap"),
     (check_ngd_separation, PAIR, {"rule": NGD(1.0, momentum=0.5)}, "momentum"),
+    (check_degenerate_rate, make_degenerate(0.2), {}, "not zero and of norm 1"),
+    (check_degenerate_rate, Dataset([[[1.0, 0], [0, 0], [0, -2.0]]], [1], [1.0, 0]), {}, "norm 1"),
+    (check_degenerate_rate, Dataset([[[1.0, 0], [0, 0], [0.6, 0.8]]], [1], [1.0, 0]), {}, "orthog"),
+    (check_degenerate_rate, O_DATA, {}, "one sequence of three tokens"),
+    (check_degenerate_rate, TRIPLE, {"rule": GD(0.5)}, "for NGD, not GD"),
+    (check_degenerate_rate, TRIPLE, {"W0": [[1.0, 0], [0, 0]]}, "W_0 = 0 needed"),
+    (check_degenerate_rate, TRIPLE, {"record": [1, 10]}, "step 0"),
+    (check_degenerate_rate, TRIPLE, {"rule": NGD(0.5, max_step=1.0)}, "the cap"),
+    (check_degenerate_rate, Dataset(TRIPLE.X, [1.0], [1.0, 0.5]), {}, "Assumption 2"),
 ]
+M1_CHECKS = (check_theorem1, check_theorem6, check_theorem7, check_rate, check_fast_rate)
 
 
 @pytest.mark.parametrize(
-    "check, data, settings, words", [*((check, *case) for check in RULES for case in SHARED), *OWN]
+    "check, data, settings, words",
+    [*((check, *case) for check in M1_CHECKS for case in SHARED), *OWN],
 )
 def test_hypotheses_come_first(check, data, settings, words):
     rule = RULES.get(check, GD(0.5))
@@ -208,12 +225,8 @@ def test_theorem6_over_six_decades(descent):
     assert not any(check.vacuous for check in table)
     assert "10^5.2" in table[2].reason
     assert table[2].bounds.min() < 1
-
-
-def test_theorem6_rates_in_log_t(descent):
-    """1 - cosine times (log t)^2 stays between constants, as the lower bound has it."""
-    slow = check_theorem6(O_DATA, descent)[4]
-    late = slow.step >= 10**3
+    # 1 - cosine times (log t)^2 stays between constants, as the lower bound has it
+    late = (slow := table[4]).step >= 10**3
     for series in (slow.values, slow.bounds):
         scaled = series[late] * np.log(slow.step[late]) ** 2
         assert scaled.max() / scaled.min() < 1.6

@@ -1,7 +1,7 @@
 """One function a statement of the paper: checks that read data and traces and never train."""
 
-from .joint.conditions import check_condition1, check_condition2
-from .joint.growth import check_lemma9, check_lemma10, check_lemma11
+from .joint.conditions import check_condition1, check_condition2, check_lemma9
+from .joint.growth import check_lemma10, check_lemma11
 from .joint.landscape import check_lemma12, check_lemma13
 from .joint.theorem2 import check_loss_without_decay, check_theorem2
 from .joint.theorem3 import check_theorem3

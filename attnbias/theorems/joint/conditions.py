@@ -1,17 +1,20 @@
-"""Conditions 1 and 2 of joint training, with explicit constants, and the sizes they ask for."""
+"""Conditions 1 and 2 of joint training, the sizes they ask for, and Lemma 9: draws of (DM)."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..._types import TensorLike
-from ..._validate import require_int, require_number
+from ..._validate import require_flag, require_int, require_number
 from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dataset import require_dataset
 from ...dynamics.request import initial_decoder, initial_matrix
+from ...geometry.tokens import resolve_opt
 from ...rules import NGD
-from ..statements import made_by
+from ..statements import Statement, made_by, refused
 from .constants import joint_constants, largest_step_size
 
 ALPHA = 3.4  # ii) of Condition 1
@@ -168,6 +171,73 @@ def check_condition2(
         for *item, why in items
     )
     return CheckTable((_zero_start(data, u0, W0, 2), *checks))
+
+
+_NORMS = Statement(
+    "largest |norm^2 / (sigma^2 d) - 1| of a token, with alpha sigma if optimal", "Lemma 9"
+)
+_PRODUCTS = Statement(
+    "largest |<x, x'>| of two tokens, against 2 alpha^2 sigma^2 sqrt(d l)", "Lemma 9"
+)
+
+
+def check_lemma9(
+    data: Dataset, *, delta: float = 0.1, assume_conditions: bool = False
+) -> CheckTable:
+    """Lemma 9: tokens of (DM) are nearly orthogonal in high dimension.
+
+    With l = log(6 (n T)^2 / delta) and d >= 1680 l, with probability at least 1 - delta all
+    squared norms are within 5% of alpha^2 sigma^2 d (optimal tokens) or sigma^2 d (the
+    others), and all products of distinct tokens are at most 2 alpha^2 sigma^2 sqrt(d l).
+
+    Parameters
+    ----------
+    data : Dataset
+        Of `make_dm`; of any other the lemma says nothing.
+    delta : float in (0, 1)
+    assume_conditions : bool
+        Compare although d < 1680 l.
+
+    Returns
+    -------
+    CheckTable
+        One draw may fail, with probability delta.
+
+    Raises
+    ------
+    DtypeError, RangeError, NonFiniteError
+
+    Notes
+    -----
+    Source: Lemma 9, [c] with the constant 1680; any T >= 2, l = log(24 n^2 / delta) for T = 2.
+
+    Examples
+    --------
+    >>> from attnbias import make_dm
+    >>> check_lemma9(make_dm(n=3, d=15_000)).all_hold
+    True
+    >>> check_lemma9(make_dm(n=3, d=100))[0].reason
+    'd = 100 is under 1680 l = 12899'
+    """
+    require_dataset(data)
+    assume = require_flag("assume_conditions", assume_conditions)
+    logs = log_term(data.n, data.T, delta)
+    reason = ""
+    if not made_by(data, "make_dm", "d", "alpha", "sigma"):
+        reason = "the tokens were not drawn from (DM) by make_dm"
+    elif data.meta["d"] < 1680 * logs and not assume:
+        reason = f"d = {data.meta['d']} is under 1680 l = {math.ceil(1680 * logs)}"
+    if reason:
+        return refused((_NORMS, _PRODUCTS), reason)
+    alpha, d = data.meta["alpha"], data.meta["d"]
+    scale = data.meta["sigma"] ** 2 * d
+    ratio = data.X.double().square().sum(dim=2).cpu().numpy() / scale
+    ratio[np.arange(data.n), resolve_opt(data).cpu().numpy()] /= alpha**2
+    products = 2 * alpha**2 * scale * math.sqrt(logs / d)
+    words = f"with probability at least {1 - delta:g}"
+    words += "; conditions not checked" if assume else ""
+    norms = _NORMS.once(np.abs(ratio - 1).max(), 0.05, reason=words)
+    return CheckTable((norms, _PRODUCTS.once(joint_constants(data).nu, products, reason=words)))
 
 
 def dm_threshold(n: int, alpha: float, *, T: int = 2, delta: float = 0.1) -> int:

@@ -73,11 +73,8 @@ def check_lemma2(
     allowed = lemma2_zeta(data, omega, delta)
     zeta = allowed if zeta is None else require_number("zeta", zeta, low=0, open_low=True)
     if zeta < allowed:
-        widest = omega * zeta / allowed
-        return refused(
-            STATEMENTS,
-            f"omega = {omega:.4g} is above zeta/(B^2 sqrt(2 log(2nT/delta))) = {widest:.4g}",
-        )
+        widest = f"zeta/(B^2 sqrt(2 log(2nT/delta))) = {omega * zeta / allowed:.4g}"
+        return refused(STATEMENTS, f"omega = {omega:.4g} is above {widest}")
     return _table(data, W0, omega, zeta, delta)
 
 

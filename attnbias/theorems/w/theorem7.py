@@ -40,11 +40,9 @@ AS_GD = at_least(
     "Xi <W_t, unit W_mm> under the cap, against Theorem 6's growth with step size max_step",
     "Theorem 7, capped, by Theorem 6",
 )
-NEVER_SMALL = "the gradient is never recorded that small"
 NOT_AT_THE_END = "the cap does not bind at the end"
 ALWAYS_CAPPED = "the cap binds from the start"
 SKIPPED = "the cap may bind at later steps, which are not recorded"
-NO_FREE_STEP = "no step is recorded between <W, W_mm> >= 0 and the cap"
 
 
 @run_check(LOWER, UPPER, given=GRADIENT)
@@ -188,7 +186,8 @@ def _before(run: TraceView, capped: np.ndarray):
     needed = rate.biting_path(constants, float(longest[-1]), offset) / shortest
     yield RATE.along(
         run, run.trace.W_alignment_error, rate.rate_bounds(constants, path, longest, offset),
-        free & rate.after(run, turn), empty=NO_FREE_STEP, trivial=rate.TRIVIAL,
+        free & rate.after(run, turn), trivial=rate.TRIVIAL,
+        empty="no step is recorded between <W, W_mm> >= 0 and the cap",
         reason=end or f"below 1 from t = {run.step[turn] + needed:.3g} on",
     )  # fmt: skip
 
@@ -200,7 +199,9 @@ def _under_the_cap(run: TraceView, capped: np.ndarray):
     away = np.abs(run.trace.log_step_size - log_cap)
     # s_t >= 1 / (4 B^2 e^Delta), so that s_t / |grad L| >= max_step there
     small = run.trace.log_grad_norm <= -log_steepest(run) - math.log(2) - log_cap - rounding
-    yield CAPPED.along(run, away, EXACT, known & small, empty=NEVER_SMALL)
+    yield CAPPED.along(
+        run, away, EXACT, known & small, empty="the gradient is never recorded that small"
+    )
     followed = np.diff(run.step, append=run.step[-1] + 1) == 1
     free = np.flatnonzero(~(capped & (small | followed)))
     start = int(free[-1]) + 1 if len(free) else 0
