@@ -78,7 +78,10 @@ class TraceView(Hypotheses):
     (1, 1, 1.0)
     """
 
-    def __init__(self, data: Dataset, trace: Trace, svm: SVMSolution | None = None, *, phi=None):
+    def __init__(
+        self, data: Dataset, trace: Trace, svm: SVMSolution | None = None, *,
+        phi: float | None = None,
+    ):  # fmt: skip
         number = functools.partial(require_number, low=0, high=1, open_low=True)
         self.phi = None if phi is None else number("phi", phi)
         require_dataset(data)

@@ -6,6 +6,7 @@ import functools
 import math
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from ..hypotheses import MEASURED
 from ..statements import Checks, Statement, at_least, refused
@@ -148,25 +149,18 @@ def _root(gram: np.ndarray) -> np.ndarray:
 
 def _norm_at(weights, spread, shares, root_scores, root_logits) -> float:
     """The norm at one iterate: softmax and score spread (n, T), shares (n,)."""
-    n, T = weights.shape
+    T = weights.shape[1]
     outer = functools.partial(np.einsum, "it,is->its")
     lift = weights * spread  # gradient of h in the logits; that in the scores is the softmax
     scores = outer(weights, weights)
     mixed = outer(weights, lift) - weights[:, :, None] * np.eye(T) + scores
     logits = outer(lift, lift) - lift[:, :, None] * np.eye(T)
     logits += outer(weights, lift) + outer(lift, weights)
-    blocks = [_block_diagonal(shares[:, None, None] * part) for part in (scores, mixed, logits)]
+    blocks = [block_diag(*(shares[:, None, None] * part)) for part in (scores, mixed, logits)]
     ss = root_scores @ blocks[0] @ root_scores
     sv = root_scores @ blocks[1] @ root_logits
     vv = root_logits @ blocks[2] @ root_logits
     return float(np.abs(np.linalg.eigvalsh(np.block([[ss, sv], [sv.T, vv]]))).max())
-
-
-def _block_diagonal(blocks: np.ndarray) -> np.ndarray:
-    n, T, _ = blocks.shape
-    full = np.zeros((n, T, n, T))
-    full[np.arange(n), :, np.arange(n), :] = blocks
-    return full.reshape(n * T, n * T)
 
 
 class Segment:

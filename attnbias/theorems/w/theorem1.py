@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.optimize import brentq
 
 from ...checks import Check, CheckTable
 from ...data import Dataset
@@ -99,17 +100,15 @@ def theorem1_bounds(run: TraceView, constants, log_t) -> np.ndarray:
 
 def log_biting_time(run: TraceView, constants) -> float:
     """log of the t from which Theorem 1's bound stays below 1; the bound falls for t >= 2."""
+
+    def above(log_t: float) -> float:
+        return float(theorem1_bounds(run, constants, log_t)) - TRIVIAL
+
     low = max(math.log(2.0), math.log(start_time(run)))
-    if theorem1_bounds(run, constants, low) < TRIVIAL:
-        return low
     high = low + 1.0
-    while theorem1_bounds(run, constants, high) >= TRIVIAL:
+    while above(high) >= 0:
         high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        bites = theorem1_bounds(run, constants, middle) < TRIVIAL
-        low, high = (low, middle) if bites else (middle, high)
-    return high
+    return low if above(low) < 0 else brentq(above, low, high, xtol=1e-13)
 
 
 def _rows(run: TraceView) -> Checks:
