@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 import torch
-from hypothesis import settings
+from hypothesis import assume, settings
 from hypothesis import strategies as st
 from tolerances import ALIGNMENT_FLOOR
 
 from attnbias import GD, NGD, Dataset, Polyak, solve_w_svm, train
+from attnbias.errors import InfeasibleError
 
 SERIES = (
     "log_loss",
@@ -86,6 +87,14 @@ def problems(draw, ragged=True):
         draw(st.sampled_from(rules)),
         draw(st.sampled_from(["exponential", "logistic"])),
     )
+
+
+def feasible(data):
+    """W_mm; an example of hypothesis that has none is dropped."""
+    try:
+        return solve_w_svm(data)
+    except InfeasibleError:
+        assume(False)
 
 
 def weights_after(data, rule, steps, **options) -> torch.Tensor:

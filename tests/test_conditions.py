@@ -14,12 +14,7 @@ from attnbias import Dataset, make_separation_pair
 from attnbias.data import make_dm
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.theorems import check_lemma6, check_lemma9
-from attnbias.theorems.joint.conditions import (
-    check_condition1,
-    check_condition2,
-    condition1_table,
-    dm_threshold,
-)
+from attnbias.theorems.joint.conditions import check_condition1, check_condition2, dm_threshold
 from attnbias.theorems.joint.constants import first_step, joint_constants, power_sum
 from book.ledger.joint.instances import at_the_limit, from_gram
 
@@ -83,17 +78,13 @@ class TestCondition2:
         assert joint_constants(data).nu == pytest.approx(0.01, rel=CLOSED_FORM)
         assert failing(check_condition2(data, 1e-4)) == ["iii)"]
 
-    def test_real_draws_of_dm(self):
+    def test_real_draws_zero_tokens_and_decoders(self):
         """One sequence meets iii) in a million features; Figure 3's ten in a hundred don't."""
         assert check_condition2(make_dm(n=1, d=1_000_000, alpha=3.4, sigma=1e-3), 1e-4).all_hold
         assert "iii)" in failing(check_condition2(make_dm(), 1e-4))
-
-    def test_a_zero_token_is_no_crash(self):
         data = Dataset([[[1.0, 0.0], [0.0, 0.0]]], [1], opt=[0])
         assert failing(check_condition2(data, 1e-4)) == ["ii)", "iii)"]
-
-    def test_decoder_of_the_data_decides_the_optimal_tokens(self):
-        assert joint_constants(make_separation_pair()).a == 1.0
+        assert joint_constants(make_separation_pair()).a == 1.0  # its decoder decides opt
 
 
 class TestCondition1:
@@ -103,33 +94,20 @@ class TestCondition1:
         assert table[2].bound == dm_threshold(10, 3.0)
         assert failing(check_condition1(make_dm(), 0.05)) == ["ii)", "iii)", "iv)"]
 
-    def test_start(self):
-        data = make_dm(n=2, d=3)
-        assert check_condition1(data, 1e-4)[0].holds
-        assert not check_condition1(data, 1e-4, u0=torch.ones(3))[0].holds
-
     def test_other_data_have_no_alpha(self):
         table = check_condition1(orthogonal(), 1e-4)
         assert [check.verdict for check in table] == ["holds"] + ["not applicable"] * 3
 
     def test_sizes_at_their_limits(self):
-        d = dm_threshold(2, 3.4)
-        eta = 1e-3 * largest_eta(2, 2 / 3, 1.05 * 3.4**2 * 1e-12 * d)
-        assert condition1_table(2, 2, d, 3.4, 1e-6, eta).all_hold
-        assert failing(condition1_table(2, 2, d - 1, 3.4, 1e-6, eta)) == ["iii)"]
-        assert failing(condition1_table(2, 2, d, 3.39, 1e-6, eta)) == ["ii)"]
-        assert failing(condition1_table(2, 2, d, 3.4, 1e-6, 1001 * eta)) == ["iv)"]
-        assert failing(condition1_table(2, 2, d, 3.4, 1e-6, eta, start=1e-9)) == ["i)"]
+        def found(d, alpha=3.4, share=1.0, u0=None):
+            data = make_dm(2, 2, d, alpha=alpha, sigma=1e-6, span=True)
+            return failing(check_condition1(data, share * eta, u0=u0))
 
-    def test_it_implies_condition_2(self):
-        """Norms and products that Lemma 9 allows at this d, at their worst."""
-        n, alpha = 3, 3.4
-        d = dm_threshold(n, alpha)
-        largest, least = 1.05, 0.95
-        nu = 2 * alpha**2 * math.sqrt(math.log(24 * n**2 / 0.1) / d)
-        assert least >= 0.9 * largest
-        assert least * alpha**2 >= 9 * largest
-        assert n * nu <= 0.005 * least
+        d = dm_threshold(2, 3.4)
+        eta = largest_eta(2, 2 / 3, 1.05 * 3.4**2 * 1e-12 * d)
+        assert found(d) == []
+        assert found(d - 1) == ["iii)"] and found(d, share=1.001) == ["iv)"]
+        assert found(d, alpha=3.39) == ["ii)"] and found(d, u0=1e-9 * torch.ones(5)) == ["i)"]
 
     def test_draws_beyond_the_threshold(self):
         """Ten sequences in as many features as Condition 1 asks for: both conditions hold."""
@@ -166,18 +144,10 @@ def test_refusals(check, step_size, arguments, error):
         check(orthogonal(), step_size, **arguments)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"n": 0, "alpha": 3.4}, RangeError),
-        ({"n": 3, "alpha": 0.0}, RangeError),
-        ({"n": 3, "alpha": 3.4, "T": 1}, RangeError),
-        ({"n": 3, "alpha": 3.4, "delta": 0.0}, RangeError),
-    ],
-)
-def test_threshold_refusals(arguments, error):
-    with pytest.raises(error):
-        dm_threshold(**arguments)
+@pytest.mark.parametrize("arguments", [{"n": 0}, {"alpha": 0.0}, {"T": 1}, {"delta": 0.0}], ids=str)
+def test_threshold_refusals(arguments):
+    with pytest.raises(RangeError):
+        dm_threshold(**{"n": 3, "alpha": 3.4} | arguments)
 
 
 def test_largest_eta_shrinks_with_n():
@@ -198,9 +168,7 @@ class TestPowerSum:
         if t < 1e12:
             assert float(power_sum(t, p)) >= total * (1 - CLOSED_FORM)
             assert t == 1 or float(power_sum(t - 1, p)) < total
-
-    def test_out_of_reach(self):
-        assert first_step(1e5, 0.999) == math.inf
+        assert first_step(1e5, 0.999) == math.inf  # out of reach
 
 
 def test_meta_that_lacks_what_the_maker_writes_is_no_maker():

@@ -19,15 +19,12 @@ from tolerances import FORMS, PRINTED_FOUR_RELATIVE, PRINTED_TWO_RELATIVE
 
 from attnbias import GD, NGD, Dataset, Polyak, make_separation_pair, train
 from attnbias.data import make_dm
-from attnbias.errors import DtypeError, ShapeError
-from attnbias.theorems.joint.conditions import dm_threshold
-from attnbias.theorems.joint.growth import check_lemma9, check_lemma10, check_lemma11
+from attnbias.errors import DtypeError
+from attnbias.theorems.joint.conditions import check_lemma9
+from attnbias.theorems.joint.growth import check_lemma10, check_lemma11
 from attnbias.theorems.joint.landscape import Segment, check_lemma12, check_lemma13
 from attnbias.theorems.joint.run import JointView
-from attnbias.theorems.joint.theorem2 import (
-    check_loss_without_decay,
-    check_theorem2,
-)
+from attnbias.theorems.joint.theorem2 import check_loss_without_decay, check_theorem2
 from attnbias.theorems.joint.theorem3 import check_theorem3
 from attnbias.theorems.joint.theorem4 import (
     check_decoder_direction,
@@ -35,17 +32,11 @@ from attnbias.theorems.joint.theorem4 import (
     check_theorem4,
     mean_nonopt_softmax,
 )
-from book.ledger.joint.instances import at_the_limit, from_gram
+from book.ledger.joint.instances import at_the_limit
 
-CONDITIONED = [
-    check_lemma11,
-    check_lemma12,
-    check_lemma13,
-    check_theorem2,
-    check_theorem3,
-    check_theorem4,
-    check_sharper_theorem4,
-]
+CONDITIONED = [check_lemma11, check_lemma12, check_lemma13, check_theorem2, check_theorem3,
+               check_theorem4, check_sharper_theorem4]  # fmt: skip
+DECORATED = [*CONDITIONED, check_decoder_direction, check_loss_without_decay]
 ROOT = 2 / 3
 
 
@@ -84,12 +75,7 @@ def named(table, word):
     return found[0]
 
 
-SHARED_SECTIONS = [check_theorem2, check_loss_without_decay, check_theorem3, check_theorem4,
-                   check_sharper_theorem4, check_decoder_direction, check_lemma11, check_lemma12,
-                   check_lemma13]  # fmt: skip
-
-
-@pytest.mark.parametrize("check", SHARED_SECTIONS)
+@pytest.mark.parametrize("check", DECORATED)
 def test_a_docstring_has_its_sections_once_and_in_order(check):
     titles = ("Parameters", "Returns", "Raises", "Notes", "Examples")
     lines = inspect.getdoc(check).split("\n")
@@ -113,13 +99,10 @@ class TestWhereTheyHold:
         assert check.slack == pytest.approx(0.241, rel=PRINTED_TWO_RELATIVE)
         assert np.exp(named(check_lemma11(data, trace), "Eq. 13").values.max()) < 1.0015
 
-    def test_orthogonal_family_without_decay(self):
-        data = orthogonal()
-        trace = joint(data, largest_eta(2, 0), p=0, steps=10_000, record=[0, 1000, 10_000])
-        assert trace.log_loss[1:].tolist() == pytest.approx(
-            [-3.8772, -38.968], rel=PRINTED_FOUR_RELATIVE
-        )
-        table = check_loss_without_decay(data, trace)
+        free = joint(data, largest_eta(2, 0), p=0, steps=10_000, record=[0, 1000, 10_000])
+        expected = pytest.approx([-3.8772, -38.968], rel=PRINTED_FOUR_RELATIVE)
+        assert free.log_loss[1:].tolist() == expected
+        table = check_loss_without_decay(data, free)
         assert table.all_hold
         assert table[0].bounds.tolist() == pytest.approx([2.9, 29.0], rel=PRINTED_FOUR_RELATIVE)
 
@@ -136,28 +119,17 @@ class TestWhereTheyHold:
         direction = check_decoder_direction(data, trace)[0]
         assert direction.holds or "speaks of t >=" in direction.reason
 
-    def test_every_statement_on_a_draw_of_dm(self):
-        """As many features as Condition 1 asks for, in coordinates of the tokens' span."""
-        data = make_dm(3, 2, dm_threshold(3, 3.4), alpha=3.4, sigma=1e-5, span=True, seed=1)
-        trace = joint(data, 1e-5)
-        assert check_lemma9(data).all_hold
-        for check in CONDITIONED:
-            assert check(data, trace).all_hold
-
-    def test_lemma_10_is_attained(self):
+    def test_lemma_10_is_attained_and_needs_no_factor(self):
         """One sequence, both tokens on a line: u never turns."""
         data = Dataset([[[1.0, 0.0], [-0.25, 0.0]]], [1], opt=[0])
         table = check_lemma10(data, joint(data, 0.1, p=0))
         assert table.all_hold
-        assert table[0].values == pytest.approx(table[0].bounds, rel=FORMS)
-        assert table[2].values[1:] == pytest.approx(table[2].bounds[1:], rel=FORMS)
-
-    def test_lemma_10_without_any_factor(self):
+        for which in (0, 2):
+            assert table[which].values[1:] == pytest.approx(table[which].bounds[1:], rel=FORMS)
         data = make_dm(n=4, d=20)
         table = check_lemma10(data, joint(data, 0.05, p=0, q=0))
         assert table.all_hold and len(table) == 3
-        assert table[0].bounds[-1] == pytest.approx(0.05 * 200)
-        assert table[2].bounds[-1] == pytest.approx(0.05 * 199)
+        assert [table[k].bounds[-1] for k in (0, 2)] == pytest.approx([0.05 * 200, 0.05 * 199])
         closed = check_lemma10(data, joint(data, 0.05, p=1, q=1))
         assert closed.all_hold and len(closed) == 3  # t^(1-p) / (1-p) means nothing at p = 1
 
@@ -172,6 +144,7 @@ class TestWhereTheyHold:
             assert not margin.vacuous and margin.bounds[-1] > 0.2
         else:  # the remainder does not vanish, the direction's bound does
             assert margin.vacuous and not direction.vacuous and direction.bounds[-1] < 0.5
+            assert margin.bounds[-1] < -10  # it tends to -eta a (1.03 + 0.62 sqrt(a))
 
     def test_theorem_4_from_the_step_it_names(self):
         data = orthogonal()
@@ -192,15 +165,13 @@ class TestWhereTheyHold:
             2 * (late - math.log(2)), rel=PRINTED_TWO_RELATIVE
         )
 
-    @pytest.mark.parametrize("level", [2.0, 1.0])
-    def test_theorem_3_refuses_a_w_that_points_elsewhere(self, level):
-        """W opposite to W_mm, or across it, for ever: out of the cone of Lemma 4."""
-        data, trace = small_run()
+        # W opposite to W_mm, or across it, for ever: out of the cone of Lemma 4
         cone = check_theorem3(data, trace)[3]
         assert cone.verdict == "holds" and cone.bound < 1
-        error = np.where(trace.W_norm > 0, level, np.nan)
-        table = check_theorem3(data, changed(trace, W_alignment_error=error))
-        assert table[3].verdict == "fails"
+        for level in (2.0, 1.0):
+            error = np.where(trace.W_norm > 0, level, np.nan)
+            table = check_theorem3(data, changed(trace, W_alignment_error=error))
+            assert table[3].verdict == "fails"
 
 
 class TestLemma9:
@@ -208,13 +179,11 @@ class TestLemma9:
         for seed in range(3):
             assert check_lemma9(make_dm(n=2, T=3, d=15_000, seed=seed)).all_hold
 
-    def test_silent_in_low_dimension_and_for_other_tokens(self):
+    def test_low_dimension_and_other_tokens(self):
         table = check_lemma9(make_dm())
         assert not table.all_hold and "under 1680 l" in table[0].reason
         assert "make_dm" in check_lemma9(orthogonal())[0].reason
-
-    def test_figure_3_would_break_it(self):
-        table = check_lemma9(make_dm(), assume_conditions=True)
+        table = check_lemma9(make_dm(), assume_conditions=True)  # Figure 3 would break it
         assert not table[0].holds and table[1].holds
         assert "not checked" in table[0].reason
 
@@ -239,19 +208,16 @@ class TestSecondForms:
         phi = torch.softmax(torch.einsum("itd,de,ie->it", X, W, X[:, 0]), dim=1)
         return data, trace, phi, torch.einsum("it,itd->id", phi, X), y, u
 
-    def test_lemma_11(self, last):
+    def test_lemmas_11_and_12(self, last):
         data, trace, phi, mean, y, u = last
         table = check_lemma11(data, trace, assume_conditions=True)
         scores = y[:, None] * (data.X @ u)
         gap = scores.gather(1, data.opt[:, None]) - scores.gather(1, 1 - data.opt[:, None])
-        assert table[0].values[-1] == pytest.approx(float(gap.min()), rel=FORMS)
-        assert table[1].values[-1] == pytest.approx(float(gap.max()), rel=FORMS)
+        ends = [check.values[-1] for check in table[:2]]
+        assert ends == pytest.approx([float(gap.min()), float(gap.max())], rel=FORMS)
         margin = y * (mean @ u)
         ratio = float(margin.max() - margin.min())
         assert named(table, "Eq. 13").values[-1] == pytest.approx(ratio, rel=FORMS)
-
-    def test_lemma_12(self, last):
-        data, trace, phi, mean, y, u = last
         bar = (y[:, None] * data.X[torch.arange(4), data.opt]).sum(0)
         value = float((y * (mean @ bar)).min() / bar.norm())
         check = check_lemma12(data, trace, assume_conditions=True)[0]
@@ -296,7 +262,7 @@ class TestSecondForms:
         every = JointView(data, joint(data, eta, p=p, steps=300, record=range(301)), assume=True)
         exact = mean_nonopt_softmax(every)
         nonopt = 1 - every.softmax[:, [0, 1], data.opt.numpy()].min(axis=1)
-        weights = (every.run.step + 1.0) ** -p
+        weights = (every.step + 1.0) ** -p
         plain = np.cumsum((weights * nonopt)[:-1]) / np.cumsum(weights[:-1])
         assert exact[1:] == pytest.approx(plain, rel=FORMS)
         few = sorted({*range(10), *np.geomspace(10, 300, 40).astype(int)})
@@ -315,32 +281,27 @@ class TestSecondForms:
             assert all(check.holds for check in rows)
 
 
-def other_runs():
-    """Runs outside the hypotheses, each with a word of the reason."""
-    data = orthogonal()
-    eta = largest_eta(2, ROOT)
-    start = {"u0": 1e-3 * torch.ones(4, dtype=torch.float64)}
-    yield "start is not zero", data, functools.partial(joint, data, eta, **start)
-    start = {"W0": 1e-3 * torch.ones(4, 4, dtype=torch.float64)}
-    yield "start is not zero", data, functools.partial(joint, data, eta, **start)
-    yield "decay q", data, functools.partial(joint, data, eta, q=0)
-    yield "step size eta", data, functools.partial(joint, data, eta, p=1)
-    yield "step size eta", data, functools.partial(joint, data, 1.01 * eta)
-    yield "T = 2", make_dm(n=2, T=3, d=8), None
-    yield "n nu / b_-", at_the_limit(3, coupling=0.006), None
-    yield "step 0", data, functools.partial(joint, data, eta, record=range(1, 5))
+OTHER = [
+    ("start is not zero", orthogonal(), {"u0": 1e-3 * torch.ones(4, dtype=torch.float64)}),
+    ("start is not zero", orthogonal(), {"W0": 1e-3 * torch.ones(4, 4, dtype=torch.float64)}),
+    ("decay q", orthogonal(), {"q": 0}),
+    ("step size eta", orthogonal(), {"p": 1}),
+    ("step size eta", orthogonal(), {"eta": 1.01 * largest_eta(2, ROOT)}),
+    ("T = 2", make_dm(n=2, T=3, d=8), {"eta": 1e-4}),
+    ("n nu / b_-", at_the_limit(3, coupling=0.006), {"eta": 1e-4}),
+    ("step 0", orthogonal(), {"record": range(1, 5)}),
+]
 
 
 class TestHypotheses:
-    @pytest.mark.parametrize("check", CONDITIONED, ids=lambda check: check.__name__)
-    @pytest.mark.parametrize("case", range(8))
-    def test_conditions_come_first(self, check, case):
-        reason, data, run = list(other_runs())[case]
-        trace = (run or functools.partial(joint, data, 1e-4))()
-        table = [row for row in check(data, trace) if "Hessian" not in row.statement]
-        rows = [row for row in table if "converse" not in row.source]
-        assert rows and all(row.verdict == "not applicable" for row in rows)
-        assert all(reason in row.reason for row in rows)
+    @pytest.mark.parametrize(("reason", "data", "settings"), OTHER, ids=[row[0] for row in OTHER])
+    def test_conditions_come_first(self, reason, data, settings):
+        trace = joint(data, **{"eta": largest_eta(2, ROOT)} | settings)
+        for check in CONDITIONED:
+            rows = [row for row in check(data, trace) if "Hessian" not in row.statement]
+            rows = [row for row in rows if "converse" not in row.source]
+            assert rows and all(row.verdict == "not applicable" for row in rows)
+            assert all(reason in row.reason for row in rows)
 
     @pytest.mark.parametrize(
         ("rule", "reason"),
@@ -349,40 +310,31 @@ class TestHypotheses:
             (Polyak(), "NGD"),
             (NGD(0.1, normalise="shared"), "apart"),
             (NGD(0.1, decay=(ROOT, 1), max_step=0.5), "cap"),
+            (None, "joint"),
         ],
         ids=str,
     )
-    def test_other_rules_are_never_compared(self, rule, reason):
-        data = orthogonal()
-        trace = train(data, rule, 5, train_u=True, record=range(6))
-        for check in [*CONDITIONED, check_decoder_direction, check_loss_without_decay]:
+    def test_other_rules_and_fixed_decoders_are_never_compared(self, rule, reason):
+        data = orthogonal() if rule else make_separation_pair()
+        trace = train(data, rule or NGD(0.1), 5, train_u=rule is not None, record=range(6))
+        for check in DECORATED:
             for assumed in (False, True):
                 table = check(data, trace, assume_conditions=assumed)
-                rows = [row for row in table if "Hessian" not in row.statement]
+                rows = [row for row in table if "Hessian" not in row.statement or not rule]
                 assert all(not row.applicable and reason in row.reason for row in rows)
         assert all(reason in row.reason for row in check_lemma10(data, trace))
 
-    def test_fixed_decoders_are_never_compared(self):
-        data = make_separation_pair()
-        trace = train(data, NGD(0.1), 5)
-        for check in [*CONDITIONED, check_decoder_direction, check_loss_without_decay]:
-            assert all("joint" in row.reason for row in check(data, trace))
-        assert all("joint" in row.reason for row in check_lemma10(data, trace))
-
-    def test_lemma_10_wants_a_zero_start(self):
-        data = orthogonal()
-        table = check_lemma10(data, joint(data, 0.1, u0=torch.ones(4, dtype=torch.float64)))
-        assert all(not row.applicable and "u_0" in row.reason for row in table)
-
-    def test_converse_of_theorem_2_wants_the_start_alone(self):
+    def test_some_hypotheses_are_their_own(self):
         data = make_dm(n=3, d=10)
-        table = check_theorem2(data, joint(data, 0.5))
-        rows = {row.source: row.verdict for row in table}
+        rows = {row.source: row.verdict for row in check_theorem2(data, joint(data, 0.5))}
         assert rows == {"Theorem 2/8": "not applicable", "Theorem 2/8, the converse": "holds"}
-
-    def test_loss_without_decay_wants_p_zero(self):
         data, trace = small_run()
         assert "p = 0.666667" in check_loss_without_decay(data, trace)[0].reason
+        row = check_decoder_direction(data, trace)[0]
+        assert row.verdict == "not applicable" and "speaks of t >=" in row.reason
+        away = joint(data, 0.1, u0=torch.ones(data.d, dtype=torch.float64))
+        rows = check_lemma10(data, away)
+        assert all(not row.applicable and "u_0" in row.reason for row in rows)
 
     def test_statements_say_what_was_not_checked(self):
         data = make_dm(n=3, d=30)
@@ -392,22 +344,10 @@ class TestHypotheses:
                 free = "Hessian" in row.statement or "converse" in row.source
                 assert ("conditions not checked" in row.statement) != free
 
-    def test_direction_waits_for_its_step(self):
-        data, trace = small_run()
-        row = check_decoder_direction(data, trace)[0]
-        assert row.verdict == "not applicable" and "speaks of t >=" in row.reason
-
-    def test_malformed_input_is_an_error(self):
-        data, trace = small_run()
-        for check in CONDITIONED:
-            with pytest.raises(DtypeError):
-                check(data.X, trace)
-            with pytest.raises(DtypeError):
-                check(data, trace.log_loss)
-            with pytest.raises(ShapeError):
-                check(at_the_limit(2), trace)
-            with pytest.raises(DtypeError):
-                check(data, trace, assume_conditions="yes")
+    @pytest.mark.parametrize("check", DECORATED)
+    def test_whether_to_assume_is_a_flag(self, check):
+        with pytest.raises(DtypeError, match="assume_conditions"):
+            check(*small_run(), assume_conditions="yes")
 
 
 class TestBrokenHypotheses:
@@ -421,10 +361,9 @@ class TestBrokenHypotheses:
             separated = check_lemma12(data, trace, assume_conditions=True)[0]
             steep = check_lemma13(data, trace, assume_conditions=True)[0]
             assert (separated.holds, steep.holds) == (lemma12, pl)
-
-    def test_figure_3_is_outside_lemma_12(self):
-        data = make_dm()
-        assert not check_lemma12(data, joint(data, 0.05), assume_conditions=True)[0].holds
+        figure3 = make_dm()
+        trace = joint(figure3, 0.05)
+        assert not check_lemma12(figure3, trace, assume_conditions=True)[0].holds
 
     @pytest.mark.parametrize(
         ("check", "words"),
@@ -443,63 +382,48 @@ class TestBrokenHypotheses:
         failed = " ".join(row.statement + row.source for row in table if not row.holds)
         assert all(word in failed for word in words)
 
-    def test_long_steps_of_w(self):
-        """eta = 5 and q = 0: the loss rises on the way to the next iterate."""
+    def test_long_steps(self):
+        """Of W, eta = 5 and q = 0: the loss rises on the way to the next iterate. Of u, a thousand
+        times the step size: the losses come apart."""
         data, trace = equal_sizes(5.0)
         assert not named(check_lemma13(data, trace, assume_conditions=True), "way to").holds
         assert not check_theorem3(data, trace, assume_conditions=True)[1].holds
-
-    def test_long_steps_of_u(self):
-        """A thousand times the step size: the losses come apart."""
         data = at_the_limit(3, seed=1)
         table = check_lemma11(data, joint(data, 10.0, p=0), assume_conditions=True)
         assert [row.source for row in table if not row.holds] == ["Lemma 11 (iii), Eq. 13"]
 
-    def test_p_zero_leaves_the_sharper_margin_behind(self):
-        """Its remainder tends to eta a (1.03 + 0.62 sqrt(a)), not to 0."""
-        data, trace = biting_run(0)
-        check = check_sharper_theorem4(data, trace, assume_conditions=True)[0]
-        assert check.bounds[-1] < -10
-
 
 TAMPERED = [
-    (check_lemma10, "|u_t|, against U_t", {"u_norm": 1.01}),
-    (check_lemma10, "eta t^(1-p)", {"u_norm": 1.5}),
-    (check_lemma10, "eta sum_{2<=s<=t}", {"W_norm": 1.5}),
-    (check_lemma10, "eta log t", {"W_norm": 1.5}),
-    (check_lemma11, "0.032 sqrt", {"scores": 0.001}),
-    (check_lemma11, "largest score gap, against", {"scores": 100.0}),
-    (check_lemma11, "C_Delta", {"scores": -1.0}),
-    (check_lemma11, "Eq. 11", {"least_opt_score": 0.999}),
-    (check_lemma11, "Eq. 12", {"scores": -1.0}),
-    (check_lemma11, "Eq. 13", {"scores": 1e4}),
-    (check_lemma12, "Lemma 12", {"gaps": -1e4}),
-    (check_lemma13, "against tau", {"gaps": -1e4}),
-    (check_theorem2, "0.4 sqrt", {"log_loss": 0.7}),
-    (check_theorem2, "1.2 eta", {"log_loss": 0.7}),
-    (check_theorem2, "B U_t", {"log_loss": 4.0}),
-    (check_theorem2, "3 eta B", {"log_loss": 4.0}),
-    (check_theorem3, "(eta Xi / (2 B^2))", {"W_norm": 0.1}),
-    (check_theorem3, "eta log t", {"W_norm": 1.5}),
-    (check_theorem3, "cosine", {"W_alignment_error": 1e12}),
-    (check_theorem3, "against 1 - Xi", {"W_alignment_error": 100.0}),
-    (check_theorem4, "0.39", {"scores": -1e4}),
-    (check_theorem4, "early", {"scores": -1.0}),
-    (check_sharper_theorem4, "sharper", {"scores": -1e4}),
+    (check_lemma10, {"u_norm": 1.5}, ["|u_t|, against U_t", "eta t^(1-p)"]),
+    (check_lemma10, {"u_norm": 1.01}, ["|u_t|, against U_t"]),
+    (check_lemma10, {"W_norm": 1.5}, ["eta sum_{2<=s<=t}", "eta log t"]),
+    (check_lemma11, {"scores": 0.001}, ["0.032 sqrt"]),
+    (check_lemma11, {"scores": 1e4}, ["largest score gap, against", "Eq. 13"]),
+    (check_lemma11, {"scores": -1.0}, ["0.032 sqrt", "C_Delta", "Eq. 12"]),
+    (check_lemma11, {"least_opt_score": 0.999}, ["Eq. 11"]),
+    (check_lemma12, {"gaps": -1e4}, ["Lemma 12"]),
+    (check_lemma13, {"gaps": -1e4}, ["against tau"]),
+    (check_theorem2, {"log_loss": 0.7}, ["0.4 sqrt", "1.2 eta"]),
+    (check_theorem2, {"log_loss": 4.0}, ["B U_t", "3 eta B"]),
+    (check_theorem2, {"log_loss": math.nan}, ["0.4 sqrt"]),
+    (check_theorem3, {"W_norm": 0.1}, ["(eta Xi / (2 B^2))"]),
+    (check_theorem3, {"W_norm": 1.5}, ["eta log t"]),
+    (check_theorem3, {"W_alignment_error": 1e12}, ["cosine"]),
+    (check_theorem3, {"W_alignment_error": 100.0}, ["against 1 - Xi"]),
+    (check_theorem4, {"scores": -1e4}, ["0.39", "early"]),
+    (check_sharper_theorem4, {"scores": -1e4}, ["sharper"]),
 ]
 
 
-@pytest.mark.parametrize(
-    ("check", "word", "change"), TAMPERED, ids=[f"{c.__name__}-{w}" for c, w, _ in TAMPERED]
-)
-def test_a_tampered_trace_is_refused(check, word, change):
+@pytest.mark.parametrize(("check", "change", "words"), TAMPERED)
+def test_a_tampered_trace_is_refused(check, change, words):
     data, trace = small_run()
-    rows = [row for row in check(data, trace) if word in row.source + row.statement]
-    assert rows and all(row.holds for row in rows)
     false = {name: factor * getattr(trace, name) for name, factor in change.items()}
-    rows = check(data, changed(trace, **false))
-    rows = [row for row in rows if word in row.source + row.statement]
-    assert rows and not any(row.holds for row in rows)
+    false = changed(trace, **false)
+    for found, holds in ((trace, True), (false, False)):
+        for word in words:
+            rows = [row for row in check(data, found) if word in row.source + row.statement]
+            assert rows and all(row.holds == holds for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -507,7 +431,6 @@ def test_a_tampered_trace_is_refused(check, word, change):
     [
         (check_sharper_theorem4, ROOT, {"u_norm": 10.0}),
         (check_decoder_direction, 0, {"u_alignment_error": 1e3}),
-        (check_decoder_direction, 0, {"gaps": 0.1, "u_alignment_error": 1e6}),
     ],
 )
 def test_a_tampered_trace_is_refused_where_the_bound_bites(check, p, change):
@@ -536,18 +459,3 @@ def test_loss_without_decay_refuses_a_slower_loss():
             data, dataclasses.replace(trace, log_loss=factor * trace.log_loss)
         )
         assert [kept in row.source for row in table] == [row.holds for row in table]
-
-
-def test_nan_in_a_trace_is_never_a_pass():
-    data, trace = small_run()
-    log_loss = trace.log_loss.copy()
-    log_loss[3] = math.nan
-    assert not check_theorem2(data, dataclasses.replace(trace, log_loss=log_loss))[0].holds
-
-
-def test_equal_optimal_tokens_are_outside():
-    """Two sequences that share their optimal token: its square is a product of two tokens."""
-    gram = torch.diag(torch.tensor([1.0, 1.0, 0.1, 0.1], dtype=torch.float64))
-    gram[0, 1] = gram[1, 0] = 0.999
-    data = from_gram(gram, [1, 1], [True, True])
-    assert "n nu / b_-" in check_theorem2(data, joint(data, 1e-3))[0].reason

@@ -42,14 +42,9 @@ from attnbias import (
 from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
 from attnbias.geometry.assumptions import check_assumption1, example1_threshold
 from attnbias.geometry.tokens import gap_rows
-from attnbias.model import attention_map, empirical_risk
+from attnbias.model import attention_map
 from attnbias.theorems.run import TraceView
-from attnbias.theorems.w.assumption1 import (
-    check_assumption1_feasible,
-    check_lemma6,
-    least_alignment,
-    lemma6_log,
-)
+from attnbias.theorems.w.assumption1 import check_assumption1_feasible, check_lemma6, lemma6_log
 from attnbias.theorems.w.gradient import (
     check_gradient_bounds,
     check_lemma4,
@@ -58,12 +53,7 @@ from attnbias.theorems.w.gradient import (
     toward_w_mm,
 )
 from attnbias.theorems.w.lemma2 import check_lemma2, lemma2_zeta
-from attnbias.theorems.w.lemma3 import (
-    check_lemma3,
-    gap_checks,
-    gap_velocity,
-    softmax_checks,
-)
+from attnbias.theorems.w.lemma3 import check_lemma3, gap_checks, softmax_checks
 
 DENSE = [0, 1, 2, 3, 10, 11, 100, 101, 300]
 sizes = {"n": st.integers(1, 3), "T": st.integers(2, 4), "seed": seeds}
@@ -74,18 +64,6 @@ def run_of(data, rule=None, steps=300, **options):
 
 
 class TestGradientBounds:
-    @FEW
-    @given(**sizes, scale=st.sampled_from([0.0, 0.3, 1.0]))
-    def test_eq14_against_autograd(self, n, T, seed, scale):
-        """The weights of a run give the gradient that autograd finds, before saturation."""
-        data, svm = equal_score_data(n, T, seed)
-        W = random_start(data, scale, seed).requires_grad_()
-        (expected,) = torch.autograd.grad(empirical_risk(data, W, data.u), W)
-        run = TraceView(data, at(data, W.detach(), svm), svm)
-        weights = run.p[0] * math.exp(run.log_scale[0]) / run.n
-        found = -gap_rows(data).combine(torch.from_numpy(weights))
-        torch.testing.assert_close(found, expected, rtol=AUTOGRAD, atol=AUTOGRAD)
-
     @FEW
     @given(**sizes)
     def test_eq5_is_eq14(self, n, T, seed):
@@ -118,56 +96,29 @@ class TestGradientBounds:
         table = check_gradient_bounds(data, at(data, random_start(data, scale, seed), svm), svm=svm)
         assert table.all_hold, table
 
-    @pytest.mark.parametrize("rule", [GD(0.3), NGD(0.1), NGD(0.1, momentum=0.9), Polyak()])
-    def test_hold_along_a_run(self, rule):
-        data = make_example1(n=4, T=3, d=40)
-        assert check_gradient_bounds(data, run_of(data, rule)).all_hold
-
     def test_attained(self):
         data = opposite_pair()
         table = check_gradient_bounds(data, run_of(data, NGD(0.5)))
         assert table.all_hold
-        for words in ("|grad L| over the mean weight (1/n) sum p, against Xi", "smallest C_i"):
-            assert abs(named(table, words).slack) < CLOSED_FORM
-        assert abs(table[2].slack) < CLOSED_FORM
+        assert all(abs(table[k].slack) < CLOSED_FORM for k in (1, 2, 4))
 
-    def test_recorded_norm_that_is_not_eq14s(self):
-        data = make_example1(n=4, T=3, d=40)
-        trace = run_of(data)
-        norm = trace.log_grad_norm.copy()
-        norm[3] += 1e-9
-        table = check_gradient_bounds(data, changed(trace, log_grad_norm=norm))
-        assert verdicts(table)[0] == "fails"
-
-    def test_norms_outside_the_bounds(self):
+    def test_norms_that_are_not_eq14s_or_outside_the_bounds(self):
         data = orthonormal()
         trace = run_of(data)
-        large, small = trace.log_grad_norm + math.log(2.1), trace.log_grad_norm - 0.1
-        assert verdicts(check_gradient_bounds(data, changed(trace, log_grad_norm=large)))[2] == (
-            "fails"
-        )
-        assert verdicts(check_gradient_bounds(data, changed(trace, log_grad_norm=small)))[1] == (
-            "fails"
-        )
+        for which, shift in ((0, 1e-9), (1, -0.1), (2, math.log(2.1))):
+            false = changed(trace, log_grad_norm=trace.log_grad_norm + shift)
+            assert verdicts(check_gradient_bounds(data, false))[which] == "fails"
 
-    def test_refused(self):
+    def test_refused_and_malformed(self):
         data, W = unequal_scores()
         assert_refused(check_gradient_bounds(data, at(data, W)), "Assumption 2")
         data = orthonormal()
         assert_refused(check_gradient_bounds(data, run_of(data, loss="logistic")), "exponential")
         joint = changed(run_of(data), scores=np.zeros((len(DENSE), 2, 2)))
         assert_refused(check_gradient_bounds(data, joint), "fixed decoder")
-
-    def test_malformed(self):
-        data = orthonormal()
-        with pytest.raises(DtypeError):
-            check_gradient_bounds(data, "trace")
-        with pytest.raises(ShapeError):
-            check_gradient_bounds(bad_pair(), run_of(orthonormal(3)))
         infeasible = Dataset([[[-1.0], [1.0]], [[1.0], [2.0]]], [1, 1], u=[1.0])
-        trace = train(infeasible, NGD(0.1), 3, svm=False)
         with pytest.raises(InfeasibleError):
-            check_gradient_bounds(infeasible, trace)
+            check_gradient_bounds(infeasible, train(infeasible, NGD(0.1), 3, svm=False))
 
 
 class TestLemma2:
@@ -183,29 +134,17 @@ class TestLemma2:
                 assert table[2].holds
         assert held >= 32
 
-    def test_a_start_ten_times_as_large(self):
+    def test_what_omega_and_zeta_allow(self):
         data = make_example1(n=3, T=3, d=20)
-        table = check_lemma2(data, 10 * random_start(data, 0.05, 0), omega=0.05)
-        assert verdicts(table) == ["fails"] * 4
-
-    def test_omega_too_large_for_zeta(self):
-        data = make_example1(n=3, T=3, d=20)
+        W0, B = random_start(data, 0.05, 0), float(data.X.norm(dim=2).max())
         zeta = lemma2_zeta(data, 0.05, 0.1)
-        W0 = random_start(data, 0.05, 0)
+        printed = 0.05 * B**2 * math.sqrt(2 * math.log(2 * 9 / 0.1))
+        assert zeta == pytest.approx(printed, rel=CLOSED_FORM)
         assert check_lemma2(data, W0, omega=0.05, zeta=zeta, delta=0.1).all_hold
         assert_refused(check_lemma2(data, W0, omega=0.0501, zeta=zeta, delta=0.1), "omega")
-
-    def test_zeta_is_the_printed_one(self):
-        data = make_example1(n=3, T=3, d=20)
-        B = float(data.X.norm(dim=2).max())
-        expected = 0.2 * B**2 * math.sqrt(2 * math.log(2 * 9 / 0.05))
-        assert lemma2_zeta(data, 0.2, 0.05) == pytest.approx(expected, rel=CLOSED_FORM)
-
-    def test_upper_bound_on_scores_is_vacuous_for_large_logits(self):
-        data = make_example1(n=3, T=3, d=20)
-        W0 = random_start(data, 0.05, 0)
-        assert verdicts(check_lemma2(data, W0, omega=0.05, zeta=0.54))[2] == "holds"
-        assert verdicts(check_lemma2(data, W0, omega=0.05, zeta=0.56))[2] == "holds, vacuous"
+        assert verdicts(check_lemma2(data, 10 * W0, omega=0.05)) == ["fails"] * 4
+        for zeta, verdict in ((0.54, "holds"), (0.56, "holds, vacuous")):
+            assert verdicts(check_lemma2(data, W0, omega=0.05, zeta=zeta))[2] == verdict
 
     def test_scores_at_the_limit(self):
         """Logits zeta and -zeta of two tokens: scores exp(+-2 zeta) / (1 + ...) times 2."""
@@ -213,10 +152,9 @@ class TestLemma2:
         W0 = torch.tensor([[0.3, 0.0], [0.0, 0.0]], dtype=torch.float64)
         table = check_lemma2(data, W0, omega=0.01, zeta=0.3)
         assert table[0].slack == pytest.approx(0, abs=CLOSED_FORM)
-        assert table[1].value == pytest.approx(2 / (1 + math.exp(0.6)), rel=CLOSED_FORM)
-        assert table[1].bound == pytest.approx(math.exp(-0.6), rel=CLOSED_FORM)
-        assert table[2].value == pytest.approx(2 / (1 + math.exp(-0.6)), rel=CLOSED_FORM)
-        assert table[2].bound == pytest.approx(math.exp(0.6), rel=CLOSED_FORM)
+        for check, x in zip(table[1:3], (0.6, -0.6), strict=True):
+            sides = 2 / (1 + math.exp(x)), math.exp(-x)
+            assert (check.value, check.bound) == pytest.approx(sides, rel=CLOSED_FORM)
 
     def test_ragged_and_without_decoder(self):
         X = torch.ones(2, 3, 2, dtype=torch.float64)
@@ -230,17 +168,15 @@ class TestLemma2:
         ("change", "error"),
         [
             ({"omega": 0}, RangeError),
-            ({"omega": "small"}, DtypeError),
             ({"delta": 1}, RangeError),
             ({"zeta": -1}, RangeError),
+            ({"omega": "small"}, DtypeError),
             ({"W0": torch.zeros(3, 3).double()}, ShapeError),
         ],
     )
     def test_malformed(self, change, error):
-        data = orthonormal()
-        options = {"W0": torch.zeros(4, 4).double(), "omega": 0.1} | change
         with pytest.raises(error):
-            check_lemma2(data, options.pop("W0"), **options)
+            check_lemma2(orthonormal(), **{"W0": torch.zeros(4, 4).double(), "omega": 0.1} | change)
 
 
 class TestLemma3:
@@ -266,10 +202,6 @@ class TestLemma3:
         table = check_lemma3(data, trace, svm=svm)
         assert table.all_hold, table
 
-    def test_example1_from_zero_is_beyond_assumption1(self):
-        data = make_example1(n=4, T=3, d=40)
-        assert_refused(check_lemma3(data, run_of(data)), "Assumption 1 fails")
-
     def test_score_bound_is_attained_at_the_start(self):
         data = orthonormal()
         W0 = start_with_gaps(data, [-2.0, 0.5])
@@ -278,29 +210,23 @@ class TestLemma3:
         assert abs(table[0].slack) < CLOSED_FORM
         assert table[0].bound == pytest.approx(1 / (1 + math.exp(2)), rel=CLOSED_FORM)
 
-    def test_broken_part_ii(self):
-        """Without Assumption 1 a gap falls although its sequence's score is .0453."""
+    @pytest.mark.parametrize(
+        "gaps, score", [([-3.0, 0.0], 0.0453), ([0.5, 3.0], 0.60), ([0.9, 3.0], 0.69)]
+    )
+    def test_broken_part_ii(self, gaps, score):
+        """Without Assumption 1 a gap falls although the score is below the level, above 1/2 too."""
         data = opposed_tokens()
-        W0 = start_with_gaps(data, [-3.0, 0.0])
-        trace = run_of(data, NGD(0.01), W0=W0)
+        trace = run_of(data, NGD(0.01), W0=start_with_gaps(data, gaps))
         assert_refused(check_lemma3(data, trace), "Assumption 1 fails")
         run = TraceView(data, trace)
-        assert math.exp(run.log_opt[0, 0]) == pytest.approx(0.0453, abs=PRINTED_FOUR)
-        assert gap_velocity(run)[0, 1] == pytest.approx(-0.63356, abs=PRINTED_FOUR)
-        rising = gap_checks(run)[0]
-        assert rising.verdict == "fails"
-        assert rising.values[0] == pytest.approx(-0.63356, abs=PRINTED_FOUR)
-        assert gap_checks(run)[1].verdict == "fails"
-
-    @pytest.mark.parametrize("gaps, score", [([0.5, 3.0], 0.60), ([0.9, 3.0], 0.69)])
-    def test_broken_part_ii_above_one_half(self, gaps, score):
-        """The same tokens with a score between 1/2 and the level: a gap falls, and is seen."""
-        data = opposed_tokens()
-        run = TraceView(data, run_of(data, NGD(0.01), W0=start_with_gaps(data, gaps)))
         assert math.exp(run.log_opt[0, 0]) == pytest.approx(score, abs=0.01)
-        assert verdicts(gap_checks(run)[:2]) == ["fails"] * 2
+        rising = gap_checks(run)
+        assert verdicts(rising[:2]) == ["fails"] * 2
+        assert rising[0].values[0] == run.gap_speed()[0, 1]
+        if score < 0.5:
+            assert rising[0].values[0] == pytest.approx(-0.63356, abs=PRINTED_FOUR)
 
-    @pytest.mark.parametrize("n, T", [(2, 2), (3, 3), (6, 2), (5, 3)])
+    @pytest.mark.parametrize("n, T", [(3, 3), (6, 2)])
     def test_no_gap_falls_while_a_constraint_is_violated(self, n, T):
         """At the limit of Assumption 1, with the sequences' scores anywhere between 1/4 and 1: the
         gaps rise wherever the score is below the level, and fall somewhere above it."""
@@ -308,7 +234,7 @@ class TestLemma3:
         level = (1 + math.sqrt(0.5)) / 2
         assert level > 1 / (1 + math.exp(-1))
         between = violated = falls = 0
-        for seed in range(60):
+        for seed in range(30):
             rng = np.random.default_rng(seed)
             data = coupled(n, T, 0.999 * mu, seed, (-1, 0, 1)[seed % 3])
             # one number a sequence is its score, and the others share the rest unevenly
@@ -317,7 +243,7 @@ class TestLemma3:
             gaps = np.log(phi[:, None] / ((1 - phi[:, None]) * share)).ravel()
             run = TraceView(data, at(data, start_with_gaps(data, gaps)))
             assert check_assumption1(data, phi=0.25).all_hold
-            velocity, score = gap_velocity(run)[0], np.exp(run.log_opt[0])[run.sequence]
+            velocity, score = run.gap_speed()[0], np.exp(run.log_opt[0])[run.sequence]
             below = score <= level
             assert (velocity[below] >= 0).all()
             between += int((below & (score > 0.5)).sum())
@@ -327,7 +253,7 @@ class TestLemma3:
             assert rising.holds and rising.vacuous == (not below.any())
             if below.any():
                 assert rising.value == velocity[below].min()
-        assert between > 40 and violated > 40 and falls > 0
+        assert between > 30 and violated > 30 and falls > 0
 
     def test_broken_part_i(self):
         """The pair on which convergence is not global: its score falls to nothing."""
@@ -392,7 +318,7 @@ class TestLemma3:
         gaps[1] = [10.0, 4.0]
         assert check_lemma3(data, changed(trace, gaps=gaps))[2].verdict == "fails"
 
-    def test_what_is_not_recorded(self):
+    def test_what_is_not_recorded_and_where_nothing_is_said(self):
         data = orthonormal()
         table = check_lemma3(data, train(data, NGD(0.1), 10, record=[0, 5, 10]))
         reasons = [check.reason for check in table if not check.applicable]
@@ -400,17 +326,12 @@ class TestLemma3:
         late = train(data, NGD(0.1), 10, record=[5, 10])
         assert_refused(check_lemma3(data, late), "step 0")
         assert_refused(check_lemma3(data, run_of(data, NGD(0.1, momentum=0.5))), "momentum")
-
-    def test_vacuous_without_a_low_score(self):
-        data = orthonormal()
         table = check_lemma3(data, run_of(data, W0=start_with_gaps(data, [2.0, 3.0])))
-        assert verdicts(table)[1:3] == ["holds, vacuous"] * 2
-        assert table.all_hold
-
-    def test_one_sequence_has_no_cross_terms(self):
-        data = make_separation_pair()
-        table = check_lemma3(data, run_of(data))
-        assert table[-1].verdict == "holds, vacuous"
+        assert verdicts(table)[1:3] == ["holds, vacuous"] * 2 and table.all_hold
+        single = make_separation_pair()  # without cross terms
+        assert check_lemma3(single, run_of(single))[-1].verdict == "holds, vacuous"
+        low = start_with_gaps(data, [-800.0, 0.0])
+        assert_refused(check_lemma3(data, run_of(data, W0=low)), "below the smallest float")
 
 
 class TestFeasible:
@@ -430,15 +351,6 @@ class TestFeasible:
         assert [check.value for check in table] == pytest.approx([2, 2, 1], rel=CLOSED_FORM)
         assert [check.bound for check in table] == pytest.approx([1, 0.4, 0.1], rel=CLOSED_FORM)
 
-    def test_sum_of_rows(self):
-        """One matrix product against the Gram matrix, with ragged sequences."""
-        data = make_example1(n=3, T=4, d=30)
-        data = Dataset(data.X, data.y, data.u, lengths=[4, 4, 4])
-        K = gap_rows(data).gram()
-        assert least_alignment(data) == pytest.approx(
-            float((K @ torch.full((9,), 1 / 3, dtype=torch.float64)).min()), rel=CLOSED_FORM
-        )
-
     def test_ragged(self):
         whole = coupled(2, 3, 0.02, 3, 0)
         data = Dataset(whole.X, whole.y, whole.u, lengths=[3, 2])
@@ -448,19 +360,23 @@ class TestFeasible:
         expected = rows.gram() @ torch.tensor([0.5, 0.5, 1.0], dtype=torch.float64)
         assert table[0].value == pytest.approx(float(expected.min()), rel=CLOSED_FORM)
 
-    def test_refused_without_assumption1(self):
+    def test_refused(self):
         assert_refused(check_assumption1_feasible(bad_pair()), "Assumption 1 fails")
         zero = Dataset([[[0.0, 0.0], [1.0, 0.0]]], [1], u=[1.0, 0.0])
         assert_refused(check_assumption1_feasible(zero), "zero")
-
-    def test_an_svm_of_other_data(self):
         with pytest.raises(DtypeError, match="svm"):
             check_assumption1_feasible(orthonormal(), svm=solve_w_svm(make_separation_pair()))
 
-    def test_a_margin_that_is_too_small(self):
+    def test_a_margin_that_is_too_small(self, monkeypatch):
         data = orthonormal()
         svm = dataclasses.replace(solve_w_svm(data), norm=100.0)
         assert verdicts(check_assumption1_feasible(data, svm=svm)) == ["holds", "holds", "fails"]
+
+        def refuse(data):
+            raise InfeasibleError("data", expected="rows", got="none", remedy="none")
+
+        monkeypatch.setattr("attnbias.theorems.w.assumption1.solve_w_svm", refuse)
+        assert verdicts(check_assumption1_feasible(data)) == ["holds", "holds", "fails"]
 
 
 class TestLemma4:
@@ -475,7 +391,8 @@ class TestLemma4:
     @pytest.mark.parametrize("rule", [GD(0.3), NGD(0.1), Polyak()])
     def test_holds_along_a_run(self, rule):
         data = make_example1(n=4, T=3, d=40)
-        assert check_lemma4(data, run_of(data, rule)).all_hold
+        trace = run_of(data, rule)
+        assert check_lemma4(data, trace).all_hold and check_gradient_bounds(data, trace).all_hold
 
     def test_attained(self):
         data = opposite_pair()
@@ -499,17 +416,13 @@ class TestLemma4:
         assert cosine.verdict == "fails"
         assert cosine.value == pytest.approx(-0.4472, abs=PRINTED_FOUR)
 
-    def test_a_path_longer_than_recorded_progress(self):
+    def test_progress_along_a_run(self):
         data = orthonormal()
         trace = run_of(data)
         table = check_lemma4(data, changed(trace, path_length=2.1 * trace.path_length))
         assert verdicts(table) == ["holds", "fails"]
-
-    def test_momentum_steps_are_not_along_the_gradient(self):
-        data = orthonormal()
         table = check_lemma4(data, run_of(data, NGD(0.1, momentum=0.5)))
-        assert verdicts(table) == ["holds", "not applicable"]
-        assert "momentum" in table[1].reason
+        assert verdicts(table) == ["holds", "not applicable"] and "momentum" in table[1].reason
 
 
 class TestLemma5:
@@ -549,30 +462,20 @@ class TestLemma5:
             table = check_lemma5(data, changed(trace, **{name: factor * getattr(trace, name)}))
             assert verdicts(table)[which] == "fails"
 
-    @pytest.mark.parametrize(
-        ("rule", "words"),
-        [
-            (GD(0.1), "for NGD"),
-            (Polyak(), "for NGD"),
-            (NGD(0.1, momentum=0.5), "momentum"),
-            (NGD(0.1, max_step=0.2), "not every step"),
-        ],
-    )
-    def test_other_rules(self, rule, words):
+    def test_other_rules_and_the_start_alone(self):
         data = orthonormal()
-        assert_refused(check_lemma5(data, run_of(data, rule)), words)
-
-    def test_only_the_start(self):
-        data = orthonormal()
+        assert_refused(check_lemma5(data, run_of(data, Polyak())), "for NGD")
+        assert_refused(check_lemma5(data, run_of(data, NGD(0.1, momentum=0.5))), "momentum")
+        capped = run_of(data, NGD(0.1, max_step=0.2))
+        assert_refused(check_lemma5(data, capped), "not every step")
         assert_refused(check_lemma5(data, train(data, NGD(0.1), 0))[:2], "no step after")
 
 
 class TestLemma6:
     def test_holds_for_almost_all_draws(self):
-        held = [
-            check_lemma6(make_example1(n=3, T=2, d=170, seed=seed), delta=0.5) for seed in range(20)
-        ]
-        assert sum(all(check.holds for check in table[:5]) for table in held) >= 19
+        draws = (make_example1(n=3, T=2, d=170, seed=seed) for seed in range(20))
+        tables = [check_lemma6(data, delta=0.5) for data in draws]
+        assert sum(all(check.holds for check in table[:5]) for table in tables) >= 19
 
     def test_assumption1_from_the_threshold_on(self):
         """n = 1, T = 2 with a small score gap, so that the dimension is within reach."""
@@ -586,29 +489,21 @@ class TestLemma6:
         assert verdicts(small) == ["holds"] * 5 + ["not applicable"] * 2
         assert f"d = {needed}" in small[5].reason
 
-    def test_log_term(self):
+    def test_too_few_features_other_data_and_another_signal(self):
         assert lemma6_log(3, 2, 0.1) == pytest.approx(math.log(2160), rel=CLOSED_FORM)
-
-    def test_too_few_features(self):
         assert_refused(check_lemma6(make_example1(n=3, T=2, d=100)), "16 l = 123")
-
-    def test_other_data_and_another_signal(self):
         assert_refused(check_lemma6(bad_pair()), "make_example1")
         table = check_lemma6(make_example1(n=3, T=2, d=1000, signal=1.0))
         assert verdicts(table) == ["holds"] * 4 + ["not applicable"] * 3
 
-    @pytest.mark.parametrize(("factor", "failing"), [(1.5, 0), (0.5, 1)])
-    def test_noise_of_another_size(self, factor, failing):
-        data = make_example1(n=3, T=2, d=1000)
-        other = Dataset(factor * data.X, data.y, data.u / factor, meta=data.meta)
+    @pytest.mark.parametrize(("factor", "failing"), [(1.5, 0), (0.5, 1), (None, 2)])
+    def test_noise_of_another_size_or_equal(self, factor, failing):
+        data = make_example1(n=3, T=3, d=1000, position="first")
+        X = data.X.clone() if factor is None else factor * data.X
+        if factor is None:
+            X[0, 1] = X[1, 2]
+        other = Dataset(X, data.y, data.u / (factor or 1.0), meta=data.meta)
         assert verdicts(check_lemma6(other))[failing] == "fails"
-
-    def test_equal_noise(self):
-        data = make_example1(n=2, T=3, d=1000, position="first")
-        X = data.X.clone()
-        X[0, 1] = X[1, 2]
-        other = Dataset(X, data.y, data.u, meta=data.meta)
-        assert verdicts(check_lemma6(other))[2] == "fails"
 
     def test_malformed(self):
         with pytest.raises(RangeError):

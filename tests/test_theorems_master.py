@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from instances import FEW, dyadic_data, random_data, random_start, seeds
+from instances import FEW, feasible, random_data, random_start, seeds
 from orthonormal import decades, orthonormal_pair, orthonormal_start, tampered, verdicts
 from scipy.special import lambertw
 from tolerances import ASYMPTOTIC, CLOSED_FORM, FITTED_EXPONENT, PRINTED_FOUR_RELATIVE
@@ -27,7 +27,7 @@ from attnbias import (
 )
 from attnbias.data import make_dm
 from attnbias.data.degenerate import make_degenerate, make_two_sample_trap
-from attnbias.errors import DtypeError, InfeasibleError, NonFiniteError, RangeError, ShapeError
+from attnbias.errors import DtypeError, NonFiniteError, RangeError
 from attnbias.geometry.constants import lambert, token_constants
 from attnbias.model import attention_map, empirical_risk, risk_gradient
 from attnbias.theorems.run import TraceView
@@ -121,21 +121,16 @@ def test_m1_bites_from_where_it_says(long_ngd):
 
 
 def test_exponents_beside_the_proved_ones(long_ngd):
-    """Measured -2, between M3's -2 and M1's -1."""
+    """Measured -2, between M3's -2 and M1's -1; late in the run M3 is sharp."""
     window = (10**3, 10**6)
     measured = fit_rate(long_ngd.step, long_ngd.W_alignment_error, window)
-    upper, lower = check_rate(O_DATA, long_ngd)[-1], check_rate_lower_bound(O_DATA, long_ngd)[0]
-    proved = fit_rate(upper.step, upper.bounds, window), fit_rate(lower.step, lower.bounds, window)
-    assert measured.exponent == pytest.approx(-2, abs=FITTED_EXPONENT)
     assert measured.interval == pytest.approx((-2, -2), abs=FITTED_EXPONENT)
-    assert proved[0].exponent == pytest.approx(-1, abs=FITTED_EXPONENT)
-    assert proved[1].exponent == pytest.approx(-2, abs=FITTED_EXPONENT)
-
-
-def test_m3_is_sharp_late_in_the_run(long_ngd):
-    check = check_rate_lower_bound(O_DATA, long_ngd)[0]
-    late = check.step >= 10**5
-    room = check.values[late] / check.bounds[late] - 1
+    upper, lower = check_rate(O_DATA, long_ngd)[-1], check_rate_lower_bound(O_DATA, long_ngd)[0]
+    for check, exponent in ((upper, -1), (lower, -2)):
+        proved = fit_rate(check.step, check.bounds, window)
+        assert proved.exponent == pytest.approx(exponent, abs=FITTED_EXPONENT)
+    late = lower.step >= 10**5
+    room = lower.values[late] / lower.bounds[late] - 1
     assert room.min() > 0 and room.max() < 1e-4
 
 
@@ -146,14 +141,6 @@ def test_biting_path_is_where_the_bound_is_one():
         assert rate_bounds(constants, path, longest, offset) == pytest.approx(1)
         path = biting_path(constants, longest, offset, 1e-3)
         assert rate_bounds(constants, path, longest, offset) == pytest.approx(1e-3)
-
-
-def test_m1_refuses_runs_that_never_turn(long_ngd):
-    """1 - cosine at 0.5 for ever under NGD, and at 0.9 under GD, whose path is only 13 long."""
-    for trace, level in ((long_ngd, 0.5), (run_O(GD(0.5)), 0.9)):
-        stalled = np.full(len(trace.step), level)
-        table = check_rate(O_DATA, tampered(trace, W_alignment_error=stalled))
-        assert verdicts(table)[3:] == ["fails"] * 2
 
 
 # other forms
@@ -177,10 +164,7 @@ def test_direction_of_P_against_autograd():
 @given(seed=seeds, n=st.integers(1, 3), d=st.integers(2, 4))
 def test_part_outside_the_span_against_least_squares(seed, n, d):
     data = random_data(n, 2, d, seed=seed)
-    try:
-        solve_w_svm(data)
-    except InfeasibleError:
-        assume(False)
+    feasible(data)
     W0 = random_start(data, 1.0, seed)
     run = TraceView(data, train(data, NGD(0.1), 1, W0=W0))
     flat = np.stack([np.outer(a, run.rows.queries[i]).ravel()
@@ -193,16 +177,13 @@ def test_part_outside_the_span_against_least_squares(seed, n, d):
     assert norm_outside(run) == pytest.approx(plain, rel=1e-6)
 
 
-@pytest.mark.parametrize("W0", [None, orthonormal_start(0.0)], ids=["zero", "in the span"])
-def test_rounding_outside_the_span_counts_as_zero(W0):
-    trace = train(O_DATA, NGD(0.5), 100, W0=W0)
-    assert norm_outside(TraceView(O_DATA, trace)) == 0.0
-    check = check_rate_lower_bound(O_DATA, trace)[0]
-    assert check.verdict == "holds, vacuous" and "span" in check.reason
-
-
-def test_nothing_outside_and_the_cosine_is_one():
-    """The broken case of M3: W_0 a multiple of W_mm."""
+def test_without_anything_outside_the_span_m3_is_vacuous():
+    """What rounding leaves counts as zero; W_0 a multiple of W_mm has cosine 1."""
+    for W0 in (None, orthonormal_start(0.0)):
+        trace = train(O_DATA, NGD(0.5), 100, W0=W0)
+        assert norm_outside(TraceView(O_DATA, trace)) == 0.0
+        check = check_rate_lower_bound(O_DATA, trace)[0]
+        assert check.verdict == "holds, vacuous" and "span" in check.reason
     data = make_separation_pair()
     trace = train(data, NGD(0.5), 1000, W0=[[-3.0, 0.0], [0.0, 0.0]])
     assert trace.W_alignment_error[-1] == 0.0
@@ -220,34 +201,6 @@ def test_dependent_rows_span_less():
 
 
 # random instances
-
-
-def feasible(data):
-    try:
-        return solve_w_svm(data)
-    except InfeasibleError:
-        assume(False)
-
-
-@FEW
-@given(
-    seed=seeds,
-    n=st.integers(1, 3),
-    T=st.integers(2, 3),
-    extra=st.integers(-1, 2),
-    size=st.sampled_from([0.0, 0.3, 3.0]),
-    rule=st.sampled_from(
-        [NGD(0.3), GD(0.5), Polyak(), Polyak(max_step=2.0), NGD(0.1, max_step=1.0)]
-    ),
-)
-def test_random_instances(seed, n, T, extra, size, rule):
-    """Whatever the tokens: near-orthogonal or not, with phi_low as the run has it."""
-    data = dyadic_data(n, T, max(2, n * (T - 1) + extra), seed=seed, equal_scores=True)
-    svm = feasible(data)
-    assume(float(TraceView(data, train(data, NGD(0.1), 0, svm=svm), svm).constants().B) > 0)
-    trace = train(data, rule, 3000, W0=random_start(data, size, seed), svm=svm, record=60)
-    for check in (*check_rate(data, trace, svm=svm), *check_rate_lower_bound(data, trace, svm=svm)):
-        assert check.holds or "negative" in check.reason or "falls below" in check.reason
 
 
 def test_m3_in_joint_training():
@@ -273,13 +226,11 @@ def test_a_start_against_W_mm():
     assert table[-1].step[0] == start.step[-1] + 2
     # W_0 is nearly -6 W_mm, so 2 B^2 / Xi times as far as needed is the estimate
     assert start.value / start.bound == pytest.approx(0.5, abs=0.1)
-
-
-def test_a_run_that_has_not_turned_yet():
-    trace = train(O_DATA, NGD(0.25), 5, W0=-6 * solve_w_svm(O_DATA).weights)
-    table = check_rate(O_DATA, trace)
+    early = train(O_DATA, NGD(0.25), 5, W0=-6 * svm.weights)  # not turned yet
+    table = check_rate(O_DATA, early)
     assert verdicts(table) == ["holds"] * 2 + ["not applicable"] * 3
     assert "negative" in table[-1].reason
+    assert check_rate(O_DATA, tampered(early, path_length=100.0))[0].verdict == "fails"
 
 
 # tight instances, by search
@@ -326,21 +277,6 @@ def test_the_constant_is_the_largest_share_that_rows_can_have(A):
     assert lambda_ <= math.log1p(A)
 
 
-@given(st.lists(st.tuples(st.floats(-30, 0), st.floats(1e-3, 40)), min_size=1, max_size=8))
-def test_no_rows_have_a_larger_share_and_equal_ones_have_it(rows):
-    """sum b e^-x x / (1 + sum b e^-x) for rows of factors b <= kappa at distances x beyond the row
-    that holds back: at most Lambda of N kappa / e, attained if all x are 1 + Lambda."""
-    log_kappa = 5.0
-    b, x = (
-        np.exp(log_kappa + np.array([row[0] for row in rows])),
-        np.array([row[1] for row in rows]),
-    )
-    lambda_ = float(lambert(math.log(len(rows)) + log_kappa - 1))
-    assert (b * np.exp(-x) * x).sum() / (1 + (b * np.exp(-x)).sum()) <= lambda_ * (1 + CLOSED_FORM)
-    weight = len(rows) * math.exp(log_kappa - 1 - lambda_)
-    assert weight * (1 + lambda_) / (1 + weight) == pytest.approx(lambda_, rel=CLOSED_FORM)
-
-
 def outward_share(data, svm, W) -> float:
     """<P, step direction> Xi / Lambda at W, from the gradient's own formula; nan where W points
     away from W_mm."""
@@ -356,9 +292,9 @@ def outward_share(data, svm, W) -> float:
 
 def test_no_iterate_leads_outward_by_more_than_lambda():
     """Random data and random W, near W_mm and far, against an independent gradient. The
-    largest share seen is 0.21, so that a fifth of the constant is refuted: the test can fail."""
+    largest share seen is above 0.2: a fifth of the constant is refuted, and the test can fail."""
     shares = []
-    for seed in range(30):
+    for seed in range(15):
         rng = torch.Generator().manual_seed(seed)
         n, T = ((2, 2), (3, 2), (2, 3), (4, 3))[seed % 4]
         data = make_example1(n, T, n * (T - 1) + 2, sigma=0.5, seed=seed)
@@ -369,58 +305,8 @@ def test_no_iterate_leads_outward_by_more_than_lambda():
             shares.append(outward_share(data, svm, 4 * height * svm.weights + 6 * width * noise))
     shares = np.array(shares)
     shares = shares[np.isfinite(shares)]
-    assert len(shares) > 800
+    assert len(shares) > 400
     assert 0.2 < shares.max() <= 1
-
-
-def searched(ratio, size: int, tries: int) -> float:
-    """Largest ratio found by a random walk that keeps what is better; the seed is fixed."""
-    rng = np.random.default_rng(0)
-    best, place = 0.0, rng.normal(size=size)
-    for _ in range(tries):
-        width = rng.choice([1.0, 0.3, 0.1, 0.02])
-        trial = place + width * rng.normal(size=size)
-        found = ratio(trial)
-        if found > best:
-            best, place = found, trial
-    return best
-
-
-def pair_ratio(check, pick):
-    """value / bound (or bound / value) at its largest, on two sequences of two planar tokens."""
-
-    def ratio(v):
-        data = Dataset(v[:8].reshape(2, 2, 2), [1.0, -1.0], v[8:10])
-        try:
-            svm = solve_w_svm(data)
-        except InfeasibleError:
-            return 0.0
-        trace = train(data, NGD(0.3), 200, W0=v[10:14].reshape(2, 2), svm=svm, record=30)
-        found = check(data, trace, svm=svm)[pick]
-        if not found.applicable:
-            return 0.0
-        assert found.holds
-        small, large = found.values, found.bounds
-        if found.sense == ">=":
-            small, large = large, small
-        keep = (large > 1e-6) & (small > 0)
-        return float((small[keep] / large[keep]).max(initial=0.0))
-
-    return ratio
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "check, pick, least, most",
-    [
-        (check_rate, OUTWARD, 0.08, 1),
-        (check_rate, RATE, 0.05, 1),
-        (check_rate_lower_bound, None, 0.99, 1 + 1e-9),
-    ],
-)
-def test_how_tight_a_search_finds_them(check, pick, least, most):
-    pick = CLAIMS.index(pick) if pick else 0
-    assert least < searched(pair_ratio(check, pick), 14, 400) <= most
 
 
 # M2
@@ -469,14 +355,11 @@ def test_m2_asks_for_scores_that_stay_up():
     assert check_fast_rate(data, forged)[3].verdict == "fails"
 
 
-def test_m2_needs_a_decade():
-    table = check_fast_rate(O_DATA, run_O(NGD(0.5), 9))
-    assert "a tenth of the path" in table[0].reason and not table.all_hold
-
-
 def test_m2_too_early_to_tell():
     """GD's path grows like log t: after 1e5 steps |P_t| is still on its way. The tokens and the
     path decide that, and not the offset: one that has settled, or grows, changes nothing."""
+    short = check_fast_rate(O_DATA, run_O(NGD(0.5), 9))
+    assert "a tenth of the path" in short[0].reason and not short.all_hold
     data = make_example1(n=4, T=3, d=40, seed=0)
     trace = train(data, GD(0.1), 10**5)
     stalled = tampered(trace, W_alignment_error=np.full(len(trace.step), 0.1))
@@ -496,7 +379,7 @@ def test_m2_waits_longer_where_complementarity_is_nearly_lost():
     assert late.all_hold and early[3].holds
 
 
-@pytest.mark.parametrize("seed", [3, 9, 33, 105])
+@pytest.mark.parametrize("seed", [3, 105])
 def test_m2_bears_steps_that_never_come_to_rest(seed):
     """Long steps of NGD let |P_t| go up and down by a step for ever, here by up to a quarter."""
     n, T = 3, 3
@@ -507,11 +390,6 @@ def test_m2_bears_steps_that_never_come_to_rest(seed):
     assert not any(check.verdict == "fails" for check in table)
 
 
-def test_m2_of_a_run_along_W_mm():
-    data = make_separation_pair()
-    assert check_fast_rate(data, train(data, NGD(0.5), 1000)).all_hold
-
-
 def test_m2_refuses_an_offset_that_grows(long_ngd):
     run = TraceView(O_DATA, long_ngd)
     growing = np.maximum(1.0, np.log(np.maximum(run.step, 1)))
@@ -519,6 +397,10 @@ def test_m2_refuses_an_offset_that_grows(long_ngd):
     assert verdicts(check_fast_rate(O_DATA, forged)) == ["fails"] * 2 + ["holds"] * 2
     steeper = tampered(long_ngd, W_alignment_error=long_ngd.W_alignment_error * run.step)
     assert verdicts(check_fast_rate(O_DATA, steeper)) == ["fails"] * 4
+    # under GD too the offset of a run whose cosine stalls grows like its norm
+    stalled = tampered(gd := run_O(GD(0.5)), W_alignment_error=np.full(len(gd.step), 0.9))
+    verdict = [check_fast_rate(O_DATA, run)[3].verdict for run in (gd, stalled)]
+    assert verdict == ["holds", "fails"]
 
 
 def full_support(seed: int):
@@ -547,14 +429,6 @@ def test_m2_bound_on_the_orthonormal_pair():
     np.testing.assert_allclose(ball.bounds, np.hypot(0.1, radius), rtol=1e-9)
 
 
-def test_m2_refuses_gd_that_never_turns():
-    """The offset of a run whose cosine stalls grows like its norm, under GD too."""
-    trace = run_O(GD(0.5))
-    stalled = tampered(trace, W_alignment_error=np.full(len(trace.step), 0.9))
-    assert check_fast_rate(O_DATA, trace)[3].holds
-    assert check_fast_rate(O_DATA, stalled)[3].verdict == "fails"
-
-
 def test_the_lean_of_the_rows_against_directions_of_the_span():
     """No direction beats lambda, and the worst corner attains it: 20,000 random ones each."""
     rng = np.random.default_rng(0)
@@ -570,10 +444,14 @@ def test_the_lean_of_the_rows_against_directions_of_the_span():
         assert (1 / norm).min() == pytest.approx(lean, rel=1e-6)
 
 
-def test_m2_is_not_explicit_with_dependent_rows():
+def test_m2_of_dependent_rows_and_of_a_run_along_W_mm():
+    """The bound on |P_t| is not explicit for the first."""
     data = Dataset([[[1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [0.0, 1.0]]], [1], u=[1.0, 0.0])
-    ball = check_fast_rate(data, train(data, NGD(0.5), 1000))[3]
-    assert not ball.applicable
+    assert not check_fast_rate(data, train(data, NGD(0.5), 1000))[3].applicable
+    data = Dataset([[[1.0, 0.0], [0.0, 1.0]]] * 2, [1, 1], u=[1.0, 0.0])  # a sequence twice
+    assert not check_fast_rate(data, train(data, NGD(0.5), 1000))[3].applicable
+    data = make_separation_pair()
+    assert check_fast_rate(data, train(data, NGD(0.5), 1000)).all_hold
 
 
 # the instance on which convergence is not global
@@ -587,6 +465,7 @@ def test_two_sample_trap():
     promised = check_rate(data, trace, phi=0.25)
     assert verdicts(promised) == ["not applicable"] * 5
     assert "falls to 1.7e-184, under phi = 0.25" in promised[0].reason
+    assert "under phi = 0.5" in check_rate(O_DATA, run_O(NGD(0.5), 100), phi=0.5)[0].reason
     longer = train(data, NGD(0.1), 20000)
     assert "falls below 1e-300" in check_rate(data, longer)[0].reason
 
@@ -601,21 +480,12 @@ def test_tampered_runs_are_refused(long_ngd):
 
     assert failing() == []
     assert failing(path_length=3.0) == [GROWTH]
-    assert failing(W_alignment_error=long_ngd.W_alignment_error * long_ngd.step**1.8) == [
-        ACROSS,
-        RATE,
-    ]
-    shrunk = check_rate_lower_bound(O_DATA, tampered(long_ngd, W_alignment_error=0.99))
-    assert verdicts(shrunk) == ["fails"]
-    assert verdicts(check_rate_lower_bound(O_DATA, tampered(long_ngd, path_length=0.9))) == [
-        "fails"
-    ]
-
-
-def test_tampered_start_and_direction_are_refused():
-    W0 = -6 * solve_w_svm(O_DATA).weights
-    trace = train(O_DATA, NGD(0.25), 500, W0=W0)
-    assert check_rate(O_DATA, tampered(trace, path_length=3.0))[0].verdict == "fails"
+    stalled = np.full(len(long_ngd.step), 0.5)  # a run that never turns
+    for worse in (stalled, long_ngd.W_alignment_error * long_ngd.step**1.8):
+        assert failing(W_alignment_error=worse) == [ACROSS, RATE]
+    for changes in ({"W_alignment_error": 0.99}, {"path_length": 0.9}):
+        forged = tampered(long_ngd, **changes)
+        assert check_rate_lower_bound(O_DATA, forged)[0].verdict == "fails"
     data = make_two_sample_trap()
     trace = train(data, NGD(0.1), 1000)
     # with scores said to be 1, Lambda / Xi is 5, while the steps lead outward at 81
@@ -624,64 +494,15 @@ def test_tampered_start_and_direction_are_refused():
 
 
 @pytest.mark.parametrize(
-    "settings, words",
+    "check, arguments, error",
     [
-        ({"rule": NGD(0.1, momentum=0.9)}, "momentum"),
-        ({"loss": "logistic"}, "exponential loss"),
-        ({"record": [1, 2, 100]}, "step 0"),
-        ({"svm": False}, "1 - cosine was not recorded"),
-        ({"data": random_data(2, 3, 6, seed=1)}, "Assumption 2"),
+        *((check_rate, {"phi": phi}, error) for phi, error in
+          ((0, RangeError), (2.0, RangeError), ("small", DtypeError), (math.nan, NonFiniteError))),
+        (check_rate, {"svm": 3}, DtypeError),
+        *((check_fast_rate, {"growth": growth}, error) for growth, error in
+          ((0, RangeError), (1.5, RangeError), (None, DtypeError))),
     ],
-)
-def test_hypotheses_come_first(settings, words):
-    settings = {"data": O_DATA, "rule": NGD(0.1)} | settings
-    data = settings["data"]
-    trace = train(steps=100, **settings)
-    for check in (check_rate, check_fast_rate):
-        table = check(data, trace)
-        assert verdicts(table) == ["not applicable"] * len(table)
-        assert words in table[0].reason
-    needs = words in ("momentum", "step 0", "1 - cosine was not recorded")
-    assert (check_rate_lower_bound(data, trace)[0].verdict == "not applicable") == needs
-
-
-def test_phi_above_the_measured_scores_is_refused(long_ngd):
-    table = check_rate(O_DATA, long_ngd, phi=0.5)
-    assert not any(check.applicable for check in table)
-    assert "under phi = 0.5" in table[0].reason
-    assert check_rate(O_DATA, long_ngd, phi=0.25).all_hold
-
-
-@pytest.mark.parametrize(
-    "arguments, error",
-    [
-        ({"phi": 0}, RangeError),
-        ({"phi": 2.0}, RangeError),
-        ({"phi": "small"}, DtypeError),
-        ({"phi": math.nan}, NonFiniteError),
-        ({"svm": 3}, DtypeError),
-    ],
-)
-def test_malformed_input(arguments, error, long_ngd):
+)  # fmt: skip
+def test_malformed_input(check, arguments, error, long_ngd):
     with pytest.raises(error, match="expected .*; got "):
-        check_rate(O_DATA, long_ngd, **arguments)
-
-
-@pytest.mark.parametrize("check", [check_rate, check_fast_rate, check_rate_lower_bound])
-def test_foreign_traces_are_refused(check, long_ngd):
-    with pytest.raises(ShapeError, match="data that were trained on"):
-        check(make_degenerate(), tampered(long_ngd, gaps=long_ngd.gaps[:, :1]))
-    with pytest.raises(DtypeError, match="trace"):
-        check(O_DATA, None)
-
-
-@pytest.mark.parametrize("growth, error", [(0, RangeError), (1.5, RangeError), (None, DtypeError)])
-def test_m2_growth_is_validated(growth, error, long_ngd):
-    with pytest.raises(error, match="growth"):
-        check_fast_rate(O_DATA, long_ngd, growth=growth)
-
-
-def test_path_length_is_the_closed_form():
-    """NGD covers step_size an iteration."""
-    trace = run_O(NGD(0.5), 1000)
-    np.testing.assert_allclose(trace.path_length, 0.5 * trace.step, rtol=CLOSED_FORM)
+        check(O_DATA, long_ngd, **arguments)

@@ -1,7 +1,7 @@
 """One function a statement of the paper: checks that read data and traces and never train."""
 
-from .joint.conditions import check_condition1, check_condition2
-from .joint.growth import check_lemma9, check_lemma10, check_lemma11
+from .joint.conditions import check_condition1, check_condition2, check_lemma9
+from .joint.growth import check_lemma10, check_lemma11
 from .joint.landscape import check_lemma12, check_lemma13
 from .joint.theorem2 import check_loss_without_decay, check_theorem2
 from .joint.theorem3 import check_theorem3
@@ -30,45 +30,13 @@ check_theorem9 = check_theorem3
 check_theorem10 = check_theorem4
 
 __all__ = [
-    "GapSets",
-    "TraceView",
-    "check_assumption1_feasible",
-    "check_condition1",
-    "check_condition2",
-    "check_decoder_direction",
-    "check_degenerate_rate",
-    "check_gd_lower_bound",
-    "check_gradient_bounds",
-    "check_lemma1",
-    "check_lemma2",
-    "check_lemma3",
-    "check_lemma4",
-    "check_lemma5",
-    "check_lemma6",
-    "check_lemma7",
-    "check_lemma8",
-    "check_lemma9",
-    "check_lemma10",
-    "check_lemma11",
-    "check_lemma12",
-    "check_lemma13",
-    "check_loss_without_decay",
-    "check_rate",
-    "check_fast_rate",
-    "check_rate_lower_bound",
-    "check_ngd_separation",
-    "check_order",
-    "check_polyak_sandwich",
-    "check_sharper_theorem4",
-    "check_theorem1",
-    "check_theorem2",
-    "check_theorem3",
-    "check_theorem4",
-    "check_theorem5",
-    "check_theorem6",
-    "check_theorem7",
-    "check_theorem8",
-    "check_theorem9",
-    "check_theorem10",
-    "lemma7_sets",
-]
+    "GapSets", "TraceView", "check_assumption1_feasible", "check_condition1", "check_condition2",
+    "check_decoder_direction", "check_degenerate_rate", "check_gd_lower_bound",
+    "check_gradient_bounds", "check_lemma1", "check_lemma2", "check_lemma3", "check_lemma4",
+    "check_lemma5", "check_lemma6", "check_lemma7", "check_lemma8", "check_lemma9", "check_lemma10",
+    "check_lemma11", "check_lemma12", "check_lemma13", "check_loss_without_decay", "check_rate",
+    "check_fast_rate", "check_rate_lower_bound", "check_ngd_separation", "check_order",
+    "check_polyak_sandwich", "check_sharper_theorem4", "check_theorem1", "check_theorem2",
+    "check_theorem3", "check_theorem4", "check_theorem5", "check_theorem6", "check_theorem7",
+    "check_theorem8", "check_theorem9", "check_theorem10", "lemma7_sets",
+]  # fmt: skip

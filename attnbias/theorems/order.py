@@ -86,7 +86,9 @@ def check_order(
     require_choice("sense", sense, ("<=", ">="))
     tolerance = require_number("tolerance", tolerance, low=0, high=MOST)
     step, values = _series(step, values)
-    last, before = _decades(step)
+    end = step[-1]
+    last = (step > end / DECADE) & (step > 0)
+    before = (step > end / DECADE**2) & ~last & (step > 0)
     if not (last.any() and before.any()):
         reason = TOO_SHORT.format(int(before.sum()), int(last.sum()))
         return Check.not_applicable(
@@ -95,8 +97,7 @@ def check_order(
     used = last | before
     scale = _rates(rate, step, used)
     allowance = np.broadcast_to(np.asarray(rounding, dtype=float), step.shape)[last] / scale[last]
-    ratio = values[used] / scale[used]
-    earlier, ratio = ratio[before[used]], ratio[last[used]]
+    earlier, ratio = values[before] / scale[before], values[last] / scale[last]
     change = abs(math.log(scale[last][-1] / scale[before][-1]))
     reference = float(earlier.max() if sense == "<=" else earlier.min())  # NaN if one is
     bound = reference * math.exp(tolerance * change * (1 if sense == "<=" else -1))
@@ -127,26 +128,16 @@ def _series(step, values) -> tuple[np.ndarray, np.ndarray]:
     return step, values
 
 
-def _decades(step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Records of the last decade and of the one before it."""
-    end = step[-1]
-    last = (step > end / DECADE) & (step > 0)
-    return last, (step > end / DECADE**2) & ~last & (step > 0)
-
-
 def _rates(rate, step: np.ndarray, used: np.ndarray) -> np.ndarray:
     """(R,) the rate at the used steps, NaN elsewhere."""
     found = np.full(step.shape, np.nan)
-    if callable(rate):
-        found[used] = rate(step[used])
-    else:
-        given = np.asarray(rate, dtype=float)
-        if given.shape not in ((), step.shape):
-            raise ShapeError(
-                "rate", expected=f"a function, or {step.size} values", got=str(given.shape),
-                remedy="pass one value a step",
-            )  # fmt: skip
-        found[used] = np.broadcast_to(given, step.shape)[used]
+    given = rate(step[used]) if callable(rate) else np.asarray(rate, dtype=float)
+    if not callable(rate) and given.shape not in ((), step.shape):
+        raise ShapeError(
+            "rate", expected=f"a function, or {step.size} values", got=str(given.shape),
+            remedy="pass one value a step",
+        )  # fmt: skip
+    found[used] = given if callable(rate) else np.broadcast_to(given, step.shape)[used]
     if not (np.isfinite(found[used]) & (found[used] > 0)).all():
         raise RangeError(
             "rate", expected="positive and finite in the last two decades",

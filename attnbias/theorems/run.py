@@ -11,11 +11,11 @@ so that every inequality of the theory can be evaluated without W itself, in any
 from __future__ import annotations
 
 import functools
-import math
 
 import numpy as np
 import torch
 
+from .._validate import require_number
 from ..data import Dataset
 from ..dataset import require_dataset
 from ..dynamics.request import resolve_svm
@@ -26,16 +26,14 @@ from ..geometry.constants import Constants, token_constants
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..geometry.tokens import gap_rows, token_scores
 from ..losses import EXPONENTIAL
-from .statements import SMALLEST_SOFTMAX
+from .hypotheses import EPS, SMALLEST_SOFTMAX, Hypotheses
 from .trace_validation import require_same_data, require_same_shapes, require_trace
 
-# Powers of L - L* and of |grad L| in a rule's step size.
-KINDS = {(0.0, 0.0): "GD", (0.0, -1.0): "NGD", (1.0, -2.0): "Polyak"}
 _LARGEST = 4000  # rows N' whose Gram matrix a check will form: 128 MB
 _BLOCK = 2**22  # entries of one block of score differences
 
 
-class TraceView:
+class TraceView(Hypotheses):
     """One trace beside its data and their W-SVM, with everything numpy arrays.
 
     Parameters
@@ -45,6 +43,9 @@ class TraceView:
         Of `train` on these data.
     svm : SVMSolution, optional
         Of the W-SVM; solved here by default.
+    phi : float in (0, 1], optional
+        A lower bound on all softmax scores of optimal tokens, as Lemma 3 gives; by default the
+        smallest of the run.
 
     Attributes
     ----------
@@ -77,7 +78,12 @@ class TraceView:
     (1, 1, 1.0)
     """
 
-    def __init__(self, data: Dataset, trace: Trace, svm: SVMSolution | None = None):
+    def __init__(
+        self, data: Dataset, trace: Trace, svm: SVMSolution | None = None, *,
+        phi: float | None = None,
+    ):  # fmt: skip
+        number = functools.partial(require_number, low=0, high=1, open_low=True)
+        self.phi = None if phi is None else number("phi", phi)
         require_dataset(data)
         require_trace(trace)
         self.data, self.trace = data, trace
@@ -100,6 +106,16 @@ class TraceView:
     # the decoder's side
 
     @functools.cached_property
+    def opt(self) -> tuple:
+        """Where optimal tokens stand in a table (R, n, T)."""
+        return slice(None), np.arange(self.n), self.rows.opt.cpu().numpy()
+
+    @functools.cached_property
+    def others(self) -> tuple:
+        """Where the other tokens do, in the order of the rows."""
+        return slice(None), self.sequence, self.rows.token.cpu().numpy()
+
+    @functools.cached_property
     def _scores(self) -> np.ndarray:
         """(R, n, T) or, with a fixed decoder, (1, n, T)."""
         if self.joint:
@@ -108,15 +124,12 @@ class TraceView:
 
     @functools.cached_property
     def top(self) -> np.ndarray:
-        chosen = self._scores[:, np.arange(self.n), self.rows.opt.cpu().numpy()]
-        return np.broadcast_to(chosen, (len(self.step), self.n))
+        return np.broadcast_to(self._scores[self.opt], (len(self.step), self.n))
 
     @functools.cached_property
     def delta(self) -> np.ndarray:
-        token = self.rows.token.cpu().numpy()
-        scores, opt = self._scores, self.rows.opt.cpu().numpy()
-        best = scores[:, np.arange(self.n), opt][:, self.sequence]
-        return np.broadcast_to(best - scores[:, self.sequence, token], self.gaps.shape)
+        best = self._scores[self.opt][:, self.sequence]
+        return np.broadcast_to(best - self._scores[self.others], self.gaps.shape)
 
     @functools.cached_property
     def assumption2(self) -> bool:
@@ -129,28 +142,22 @@ class TraceView:
         """(n,) index of the first row of each sequence."""
         return np.searchsorted(self.sequence, np.arange(self.n))
 
-    # the softmax
+    # the softmax, of tables (R, n, m) with m rows in the longest sequence
 
     @functools.cached_property
-    def _place(self) -> tuple[np.ndarray, np.ndarray]:
-        """Sequence of each row, and its column among that sequence's rows."""
-        return self.sequence, np.arange(self.N) - self.first_row[self.sequence]
-
-    def _padded(self, values: np.ndarray, fill: float) -> torch.Tensor:
-        """(R, n, m) from (R, N), m rows in the longest sequence."""
-        table = np.full((len(values), self.n, int(self._place[1].max()) + 1), fill)
-        table[:, self._place[0], self._place[1]] = values
-        return torch.from_numpy(table)
-
-    def _rows(self, table: torch.Tensor) -> np.ndarray:
-        """(R, N) from (R, n, m)."""
-        return table.numpy()[:, self._place[0], self._place[1]]
+    def _place(self) -> tuple[slice, np.ndarray, np.ndarray]:
+        """Where each row stands in such a table: its sequence, and its number among its rows."""
+        return slice(None), self.sequence, np.arange(self.N) - self.first_row[self.sequence]
 
     def _softmax_of(self, records: slice) -> SoftmaxState:
-        scores = Scores(
-            torch.from_numpy(np.array(self.top[records])), self._padded(self.delta[records], 0.0)
-        )
-        return softmax_state(self._padded(self.gaps[records], np.inf), scores, EXPONENTIAL)
+        def padded(values: np.ndarray, fill: float) -> torch.Tensor:
+            table = np.full((len(values), self.n, int(self._place[2].max()) + 1), fill)
+            table[self._place] = values
+            return torch.from_numpy(table)
+
+        top = torch.from_numpy(np.array(self.top[records]))
+        scores = Scores(top, padded(self.delta[records], 0.0))
+        return softmax_state(padded(self.gaps[records], np.inf), scores, EXPONENTIAL)
 
     @functools.cached_property
     def _softmax(self) -> SoftmaxState:
@@ -169,7 +176,7 @@ class TraceView:
     @functools.cached_property
     def log_other(self) -> np.ndarray:
         """(R, N) log softmax of every other token."""
-        return self._rows(self._softmax.log_others)
+        return self._softmax.log_others.numpy()[self._place]
 
     def per_sequence(self, values: np.ndarray) -> np.ndarray:
         """(R, n) sums of (R, N) values over the rows of each sequence."""
@@ -194,15 +201,12 @@ class TraceView:
             with np.errstate(divide="ignore"):
                 size = np.log(np.abs(self.delta)) + self.log_opt[:, self.sequence]
             return np.sign(self.delta), size
-        return self._general_excess()
-
-    def _general_excess(self) -> tuple[np.ndarray, np.ndarray]:
-        """In blocks of records: every two tokens of a sequence are compared."""
+        # every two tokens of a sequence are compared, in blocks of records
         n, m = self._softmax.log_others.shape[1:]
         each = max(1, _BLOCK // (n * (m + 1) ** 2))
         starts = range(0, len(self.step), each)
         parts = [self._softmax_of(slice(lo, lo + each)).excess() for lo in starts]
-        sign, size = (self._rows(torch.cat(part)) for part in zip(*parts, strict=True))
+        sign, size = (torch.cat(part).numpy()[self._place] for part in zip(*parts, strict=True))
         return sign, size
 
     @property
@@ -231,11 +235,9 @@ class TraceView:
         """(N, N) Gram matrix of the rows z_k."""
         if self.N > _LARGEST:
             raise RangeError(
-                "data",
-                expected=f"at most {_LARGEST} rows n (T - 1), for their Gram matrix",
-                got=str(self.N),
-                remedy="check a subset of the sequences",
-            )
+                "data", expected=f"at most {_LARGEST} rows n (T - 1), for their Gram matrix",
+                got=str(self.N), remedy="check a subset of the sequences",
+            )  # fmt: skip
         return self.rows.gram().cpu().numpy()
 
     @functools.cached_property
@@ -247,6 +249,10 @@ class TraceView:
     def toward(self, h: np.ndarray) -> np.ndarray:
         """(R,) <-grad_W L, V> / |grad_W L| for V with <z_k, V> = h_k, h of shape (N,) or (R, N)."""
         return (self.p * h).sum(axis=1) / self.n / self.grad_size
+
+    def gap_speed(self, keep=slice(None)) -> np.ndarray:  # noqa: B008
+        """(R, N) <z_k, -grad_W L> / |grad_W L|, a gap's change a unit of path, at some records."""
+        return self.p[keep] @ self.K / self.n / self.grad_size[keep, None]
 
     # where the iterate stands
 
@@ -264,70 +270,28 @@ class TraceView:
 
     def constants(self, phi: float | None = None) -> Constants:
         """The constants for a fixed decoder, phi_low = min(1/4, phi); by default the run's phi."""
+        phi = self.phi if phi is None else phi
         phi = float(self.trace.least_opt_score[-1]) if phi is None else phi
         phi = max(phi, SMALLEST_SOFTMAX)  # a score that underflowed: every bound is vacuous
         if phi not in self._constants:
             self._constants[phi] = token_constants(self.data, svm=self.svm, phi=phi)
         return self._constants[phi]
 
-    # the rule, and hypotheses in words
+    # rounding
 
-    @property
-    def rule(self) -> dict:
-        """The fields of the rule that `train` kept."""
-        return self.trace.meta["rule_parameters"]
+    def weight_rounding(self) -> np.ndarray:
+        """(R,) relative, of the weights p: an exponential's argument is right to EPS of it."""
+        return 64 * EPS * (1 + np.abs(self.log_scale) + np.abs(self.gaps).min(axis=1))
 
-    @property
-    def step_size(self) -> float:
-        """The step size eta of GD and NGD."""
-        return math.exp(self.rule["log_scale"])
+    def norm_rounding(self) -> float:
+        """Relative, of |grad L|, a root of sums that (G) bounds below, and of Xi."""
+        cancellation = (2 * self.constants().B ** 2 / self.Xi) ** 2
+        return 16 * EPS * cancellation + max(0.0, float(self.svm.duality_gap))
 
-    @property
-    def kind(self) -> str:
-        """'GD', 'NGD' or 'Polyak'; the powers of any other rule."""
-        powers = self.rule["gap_power"], self.rule["norm_power"]
-        if None in powers:  # a rule of the reader's own
-            return self.rule["name"]
-        return KINDS.get(powers, "a rule of powers {:g} and {:g}".format(*powers))
+    def cosine_rounding(self) -> np.ndarray:
+        """(R,) of the gradient's part along a direction, over |grad L|."""
+        return self.weight_rounding() + self.norm_rounding()
 
-    @staticmethod
-    def refuse(*reasons: str) -> str:
-        """The first hypothesis that fails, in words; empty if all hold."""
-        return next((reason for reason in reasons if reason), "")
-
-    def needs_exponential(self) -> str:
-        name = self.trace.meta["loss"]
-        return "" if name == "exponential" else f"exponential loss needed, not {name}"
-
-    def needs_assumption2(self) -> str:
-        return "" if self.assumption2 else "Assumption 2 fails: non-optimal scores differ"
-
-    def needs_rule(self, kind: str) -> str:
-        if self.kind != kind:
-            return f"for {kind}, not {self.kind}"
-        return self.needs_plain_steps()
-
-    def needs_plain_steps(self) -> str:
-        if self.rule["gap_power"] is None:
-            return f"for steps along the gradient, not {self.kind}"
-        return "for a rule without momentum" if self.rule["momentum"] else ""
-
-    def needs_fixed_decoder(self) -> str:
-        return "for a fixed decoder" if self.joint else ""
-
-    def needs_joint(self) -> str:
-        return "" if self.joint else "for joint training of W and u"
-
-    def needs_start(self) -> str:
-        return "" if self.step[0] == 0 else "step 0 is not recorded"
-
-    def needs_zero_start(self) -> str:
-        if self.needs_start():
-            return self.needs_start()
-        if self.W_norm[0] or (self.joint and self.trace.u_norm[0]):
-            return "u_0 = 0 and W_0 = 0 needed" if self.joint else "W_0 = 0 needed"
-        return ""
-
-    def needs_completed(self) -> str:
-        status = self.trace.status
-        return "" if status == "completed" else f"the run did not complete: {status}"
+    def gap_rounding(self) -> np.ndarray:
+        """(R,) of a logit gap: a sum of products of size |z| |W|, with |z| <= 2 B^2."""
+        return 64 * EPS * 2 * self.constants().B ** 2 * self.W_norm

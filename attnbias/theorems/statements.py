@@ -1,23 +1,22 @@
-"""Statements before they are measured, hypotheses that several share, and what rounding allows."""
+"""What all checks share: statements before they are measured, hypotheses, what rounding allows."""
 
 from __future__ import annotations
 
+import functools
 import numbers
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ..checks import Check, CheckTable
+from ..data import Dataset
+from ..dynamics.trace import Trace
+from ..geometry.svm import SVMSolution
+from .hypotheses import MEASURED
+from .run import TraceView
 
-# Exact runs agree with multiprecision to 1e-9 relative; what is measured is known no better.
-MEASURED = 1e-9
-EPS = float(np.finfo(float).eps)
-# What rounding leaves of |P_t| / |W_t| where W_t is along W_mm, and of 1 - cosine.
-NO_OFFSET = 1e-12
-FLOOR = NO_OFFSET**2
-# Softmax scores under this one are not recorded as numbers that bounds could use.
-SMALLEST_SOFTMAX = 1e-300
+Checks = Iterator[Check]  # what the measuring part of a check yields
 NO_STEP = "no step after the start is recorded"
 
 
@@ -38,7 +37,7 @@ class Statement(NamedTuple):
     provenance: str = "c"
 
     def along(
-        self, run, values, bounds, keep=None, *, empty: str = "", rounding=0.0, **rest
+        self, run, values, bounds, keep=None, *, empty="", rounding=0.0, trivial=None, **rest
     ) -> Check:
         """The statement at the recorded steps in `keep`; not applicable, for `empty`, if none is.
 
@@ -51,12 +50,17 @@ class Statement(NamedTuple):
             By default all.
         empty : str
             Why there may be no step to look at.
+        trivial : float, optional
+            What every value satisfies: the check is vacuous unless some bound is better.
         """
         keep = np.ones(len(run.step), dtype=bool) if keep is None else np.asarray(keep)
         if not keep.any():
             return self.refused(empty)
         bounds = np.broadcast_to(np.asarray(bounds, dtype=float), keep.shape)[keep]
         rounding = np.broadcast_to(np.asarray(rounding, dtype=float), keep.shape)[keep]
+        if trivial is not None:
+            better = bounds < trivial if self.sense == "<=" else bounds > trivial
+            rest["vacuous"] = not bool(better.any())
         return Check.along(
             self.words, run.step[keep], np.asarray(values)[keep], bounds, self.sense,
             rounding=rounding, source=self.source, provenance=self.provenance, **rest,
@@ -67,12 +71,13 @@ class Statement(NamedTuple):
         rest = {"rounding": MEASURED * np.abs(bounds), "empty": NO_STEP} | rest
         return self.along(run, values, bounds, run.step > 0, **rest)
 
-    def where(self, run, values, bounds, keep, *, never: str, rounding=0.0) -> Check:
+    def where(self, run, values, bounds, keep=True, *, never: str, empty="", rounding=0.0) -> Check:
         """The statement where `values` are finite; vacuous, saying `never`, if they never are."""
-        some = keep & np.isfinite(values)
+        some = np.isfinite(values) & keep
         if some.any():
             return self.along(run, values, bounds, some, rounding=rounding)
-        return self.along(run, values, bounds, keep, vacuous=True, reason=never)
+        keep = np.broadcast_to(keep, some.shape)
+        return self.along(run, values, bounds, keep, empty=empty, vacuous=True, reason=never)
 
     def once(self, value, bound, *, rounding=0.0, **rest) -> Check:
         """The statement about data or a start alone: a single value beside its bound."""
@@ -88,6 +93,11 @@ class Statement(NamedTuple):
         )
 
 
+def at_least(words: str, source: str) -> Statement:
+    """A statement of sense ">="."""
+    return Statement(words, source, ">=")
+
+
 def refused(statements, reason: str) -> CheckTable:
     """All of the statements, none of them applicable."""
     return CheckTable(statement.refused(reason) for statement in statements)
@@ -95,7 +105,50 @@ def refused(statements, reason: str) -> CheckTable:
 
 def table(reason: str, statements, rows: Callable[..., Iterable[Check]], *given) -> CheckTable:
     """The rows that `rows(*given)` measures; where a hypothesis fails, why none is measured."""
-    return refused(statements, reason) if reason else CheckTable(rows(*given))
+    if reason:
+        return refused(statements, reason)
+    with np.errstate(all="ignore"):  # NaN never holds, so that numpy need not warn of it
+        return CheckTable(rows(*given))
+
+
+class RunCheck(Protocol):
+    """What checks of a run look like to their callers."""
+
+    def __call__(
+        self, data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
+    ) -> CheckTable: ...
+
+
+def run_check(
+    *statements: Statement, given: Iterable[str | Callable[[Any], str]], view=TraceView
+) -> Callable[[Callable[[Any], Iterable[Check]]], RunCheck]:
+    """Make a check of data and trace from what it measures of a `TraceView`.
+
+    Parameters
+    ----------
+    *statements : Statement
+        Those that are measured, in order.
+    given : tuple
+        The hypotheses, in the order in which `Hypotheses.fails` asks for them.
+    view : type
+        What is measured: a TraceView, or a kind of it.
+    """
+
+    def complete(measure: Callable[[Any], Iterable[Check]]) -> RunCheck:
+        def check(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
+            run = view(data, trace, svm)
+            return table(run.fails(*given), statements, measure, run)
+
+        return named_like(measure, check)
+
+    return complete
+
+
+def named_like(measure: Callable, check: Callable) -> Callable:
+    """The check under the name, module and docstring of what it measures, but its own signature."""
+    functools.update_wrapper(check, measure, ("__module__", "__name__", "__qualname__", "__doc__"))
+    del check.__wrapped__
+    return check
 
 
 def made_by(data, maker: str, *names: str) -> bool:
@@ -104,44 +157,3 @@ def made_by(data, maker: str, *names: str) -> bool:
     return data.meta.get("maker") == maker and all(
         isinstance(number, numbers.Real) and number > 0 for number in numbers_kept
     )
-
-
-def alignment_recorded(run) -> str:
-    """'' or that the run was made without W_mm, so that |P_t| is not known."""
-    if np.isfinite(run.trace.W_alignment_error[run.W_norm > 0]).all():
-        return ""
-    return "1 - cosine was not recorded: train with the W-SVM's solution"
-
-
-def full_steps(run) -> str:
-    """'' or why some step was not of NGD's full length: a cap on the step size bound."""
-    path = run.step_size * run.step
-    if np.allclose(run.trace.path_length, path, rtol=MEASURED, atol=0.0):
-        return ""
-    return "not every step has the length step_size: the cap on the step size bound"
-
-
-def softmax_stays_up(run, phi) -> str:
-    """'' or why `phi` (None: the smallest score of the run) is no lower bound on the scores."""
-    least = float(run.trace.least_opt_score[-1])
-    if not least > SMALLEST_SOFTMAX:
-        return f"an optimal token's softmax score falls below {SMALLEST_SOFTMAX:g}"
-    if phi is not None and not least >= phi:
-        return f"an optimal token's softmax score falls to {least:.3g}, under phi = {phi:.3g}"
-    return ""
-
-
-def weight_rounding(run) -> np.ndarray:
-    """(R,) relative rounding of the weights p: an exponential's argument is right to EPS of it."""
-    return 64 * EPS * (1 + np.abs(run.log_scale) + np.abs(run.gaps).min(axis=1))
-
-
-def norm_rounding(run) -> float:
-    """Relative rounding of |grad L|, a root of sums that (G) bounds below, and of Xi."""
-    cancellation = (2 * run.constants().B ** 2 / run.Xi) ** 2
-    return 16 * EPS * cancellation + max(0.0, float(run.svm.duality_gap))
-
-
-def gap_rounding(run) -> np.ndarray:
-    """(R,) rounding of a logit gap: a sum of products of size |z| |W|, with |z| <= 2 B^2."""
-    return 64 * EPS * 2 * run.constants().B ** 2 * run.W_norm

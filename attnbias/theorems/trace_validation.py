@@ -28,33 +28,28 @@ def require_same_shapes(data: Dataset, trace: Trace, rows: int) -> None:
     missing = {"loss", "steps", "rule_parameters"} - trace.meta.keys()
     if missing:
         raise DtypeError(
-            "trace",
-            expected="a Trace of `train`, with its meta",
+            "trace", expected="a Trace of `train`, with its meta",
             got="one whose meta lacks " + ", ".join(sorted(missing)),
             remedy="pass the trace that train returned, or as it was saved",
-        )
+        )  # fmt: skip
     if R == 0 or gaps is None or gaps.shape != (R, rows):
         raise ShapeError(
-            "trace",
-            expected=f"at least one record, of {rows} logit gaps as these data have",
+            "trace", expected=f"at least one record, of {rows} logit gaps as these data have",
             got="no gaps" if gaps is None else f"gaps of shape {gaps.shape}",
             remedy="pass the data that were trained on, and a trace saved with its gaps",
-        )
+        )  # fmt: skip
     wanted = (R, data.n, data.T)
     if trace.scores is not None and trace.scores.shape != wanted:
         raise ShapeError(
-            "trace",
-            expected=f"scores of shape {wanted}",
-            got=str(trace.scores.shape),
+            "trace", expected=f"scores of shape {wanted}", got=str(trace.scores.shape),
             remedy="pass the data that were trained on",
-        )
+        )  # fmt: skip
     if R * rows > _MOST:
         raise RangeError(
-            "trace",
-            expected=f"at most {_MOST} logit gaps, for a dozen tables of that size",
+            "trace", expected=f"at most {_MOST} logit gaps, for a dozen tables of that size",
             got=f"{R} records of {rows} rows",
             remedy="record fewer steps, or train on a subset of the sequences",
-        )
+        )  # fmt: skip
 
 
 def require_same_data(data: Dataset, trace: Trace, rows: GapRows) -> None:
@@ -62,21 +57,16 @@ def require_same_data(data: Dataset, trace: Trace, rows: GapRows) -> None:
     own = trace.u.shape == (data.d,)
     if own and trace.scores is None:
         own = data.u is not None and bool((trace.u.cpu() == data.u.double().cpu()).all())
-    if own and _ends_with_record(trace, data.d):
+    # whether the last W is that of the last record
+    last = trace.status == "completed" and trace.step[-1] == trace.meta["steps"]
+    if own and last and trace.W.shape == (data.d, data.d):
         W = trace.W.cpu()
         rows = rows if rows.opt.is_cpu else gap_rows(data.to("cpu"))
         away = np.abs(rows.gaps(W).numpy() - trace.gaps[-1])
         own = bool((away <= _SAME * rows.norms().numpy() * float(W.norm())).all())
     if not (own and np.isfinite(trace.gaps).all()):
         raise RangeError(
-            "trace",
-            expected="a run on these data",
+            "trace", expected="a run on these data",
             got="one whose decoder, gaps or last W do not fit their tokens",
             remedy="pass the data that were trained on",
-        )
-
-
-def _ends_with_record(trace: Trace, d: int) -> bool:
-    """Whether the last W is that of the last record."""
-    last = trace.status == "completed" and trace.step[-1] == trace.meta["steps"]
-    return bool(last) and trace.W.shape == (d, d)
+        )  # fmt: skip

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...checks import CheckTable
+from ...theorems.hypotheses import MEASURED
 from ...theorems.run import TraceView
-from ...theorems.statements import MEASURED, Statement, made_by, refused
+from ...theorems.statements import Statement, made_by, refused
 
 ABOVE = Statement(
     "G + (e^G - 1) / (T - 1), against e^(Xi s_W) Xi^2 a^2 / 2", "growth by a common step"
@@ -64,9 +65,8 @@ def check_shared_step_size(data, trace) -> CheckTable:
     run = TraceView(data, trace)
     shared = run.kind == "NGD" and run.rule.get("normalise") == "shared"
     common = run.kind in ("GD", "Polyak") or shared
-    reason = _fault(run) or run.refuse(
-        "" if common and not any(run.rule["decay"]) else "a step size of its own for W",
-    )
+    own = "" if common and not any(run.rule["decay"]) else "a step size of its own for W"
+    reason = _fault(run) or own
     if reason:
         return refused(COMMON, reason)
     r, s = data.meta["opt_norm"], data.meta["other_norm"]
@@ -127,7 +127,7 @@ def check_separate_step_size(data, trace) -> CheckTable:
     """
     run = TraceView(data, trace)
     own = run.kind == "NGD" and run.rule.get("normalise") == "separate"
-    reason = _fault(run) or run.refuse("" if own else "W shares its step size with u")
+    reason = _fault(run) or ("" if own else "W shares its step size with u")
     if reason:
         return refused((LENGTH,), reason)
     q, last = run.rule["decay"][1], int(run.step[-1])
@@ -141,9 +141,5 @@ def _fault(run: TraceView) -> str:
     """'' or the first hypothesis that fails."""
     meta = run.data.meta
     even = made_by(run.data, "make_orthogonal_two_norms", "opt_norm", "other_norm")
-    return run.refuse(
-        "" if even and meta["opt_norm"] > meta["other_norm"] else NOT_EVEN,
-        run.needs_joint(),
-        run.needs_exponential(),
-        run.needs_zero_start(),
-    )
+    fits = even and meta["opt_norm"] > meta["other_norm"]
+    return run.fails("joint", "exponential", "zero_start") if fits else NOT_EVEN

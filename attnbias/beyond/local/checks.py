@@ -8,8 +8,9 @@ import numpy as np
 
 from ..._validate import require_number
 from ...checks import CheckTable
+from ...theorems.hypotheses import MEASURED
 from ...theorems.run import TraceView
-from ...theorems.statements import MEASURED, Statement, made_by, refused
+from ...theorems.statements import Statement, made_by, refused
 
 INSIDE = {"low": 0, "high": 1, "open_low": True, "open_high": True}
 _SOURCE = "the score trap, ours"
@@ -159,11 +160,8 @@ def check_score_trap(data, trace, *, svm=None) -> CheckTable:
     run = TraceView(data, trace, svm)
     score = data.meta.get("score", 0)
     made = made_by(data, "make_score_trap", "score")
-    reason = run.refuse(
-        "" if made else "for make_score_trap(s) with s > 0",
-        run.needs_fixed_decoder(),
-        run.needs_start(),
-    )
+    other = "" if made else "for make_score_trap(s) with s > 0"
+    reason = other or run.fails("fixed_decoder", "start")
     if reason:
         return refused((OPTIMAL, MIDDLE), reason)
     log_r, log_rc = run.gaps.T

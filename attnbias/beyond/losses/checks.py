@@ -13,7 +13,7 @@ from ...errors import RangeError
 from ...losses import Loss, as_loss
 from ...theorems.run import TraceView
 from ...theorems.sharper.rate import rate_check
-from ...theorems.statements import Statement, alignment_recorded, softmax_stays_up, table
+from ...theorems.statements import Statement, table
 from .constants import slope_constants
 
 RATE = Statement(
@@ -69,16 +69,8 @@ def check_any_loss(data, trace, loss, *, svm=None) -> CheckTable:
         constants, flat = slope_constants(data, loss, svm=run.svm), ""
     except RangeError as error:
         constants, flat = None, f"the slope of {loss.name} vanishes: {error}"
-    reason = run.refuse(
-        run.needs_fixed_decoder(),
-        _same_loss(trace, loss),
-        flat,
-        run.needs_assumption2(),
-        run.needs_plain_steps(),
-        run.needs_start(),
-        alignment_recorded(run),
-        softmax_stays_up(run, None),
-    )
+    reason = run.needs_fixed_decoder() or _same_loss(trace, loss) or flat
+    reason = reason or run.fails("assumption2", "plain_steps", "start", "alignment", "softmax")
     return table(reason, STATEMENTS, _rows, run, loss, constants)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
-from ...checks import Check, CheckTable
+from ...theorems.hypotheses import FLOOR, MEASURED
 from ...theorems.run import TraceView
 from ...theorems.sharper.fast_rate import degenerate_fault
-from ...theorems.statements import FLOOR, MEASURED, Statement, alignment_recorded, table
+from ...theorems.statements import Checks, Statement, run_check
 
 BELOW = Statement("<W_t, unit W_mm>, against c_0 + Xi s_t / (2 B^2)", "momentum, ours", ">=")
 ABOVE = Statement("|W_t|, against |W_0| + s_t", "momentum, ours")
@@ -40,7 +39,17 @@ def accelerated(run: TraceView) -> bool:
     return run.rule["name"].startswith("DualAcceleration")
 
 
-def check_momentum_path(data, trace, *, svm=None) -> CheckTable:
+def _unfit(run: TraceView) -> str:
+    """'' or what keeps s_t from being the path's scale."""
+    if run.kind != "NGD" or run.joint:
+        return "for normalised gradients, with or without momentum, u fixed"
+    if math.isfinite(run.rule["log_max_step"]):
+        return "for a rule without a cap"
+    return run.needs_completed()
+
+
+@run_check(BELOW, ABOVE, given=(_unfit, "assumption2", "start"))
+def check_momentum_path(run: TraceView) -> Checks:
     """However it is momentum-averaged, W grows along W_mm at least in proportion to s_t.
 
     W_t = W_0 + sum_r w_{t,r} d_r with unit directions d_r and weights >= 0 of sum s_t, whence
@@ -73,19 +82,18 @@ def check_momentum_path(data, trace, *, svm=None) -> CheckTable:
     >>> check_momentum_path(data, train_accelerated(data, 0.1, 1000)).all_hold
     True
     """
-    run = TraceView(data, trace, svm)
-    reason = run.refuse(_unfit(run), run.needs_assumption2(), run.needs_start())
-    return table(reason, (BELOW, ABOVE), _path, run)
-
-
-def _path(run: TraceView) -> Iterator[Check]:
     scale, B = path_scale(run), run.constants(0.25).B
     low, high = run.along[0] + run.Xi / (2 * B**2) * scale, run.W_norm[0] + scale
     yield BELOW.along(run, run.along, low, rounding=MEASURED * (1 + np.abs(low)))
     yield ABOVE.along(run, run.W_norm, high, rounding=MEASURED * (1 + high))
 
 
-def check_single_row(data, trace, *, svm=None) -> CheckTable:
+def _one_row(run: TraceView) -> str:
+    return "" if run.N == 1 else f"for one constraint, not {run.N}"
+
+
+@run_check(PATH, COSINE, given=(_one_row, _unfit, "start", "alignment"))
+def check_single_row(run: TraceView) -> Checks:
     """With one constraint every direction is z / |z|, and the run has a closed form.
 
     w_t = <W_t, unit z> = w_0 + s_t, the rest of W_0 stays, and
@@ -119,13 +127,6 @@ def check_single_row(data, trace, *, svm=None) -> CheckTable:
     >>> check_single_row(data, train(data, NGD(0.5, momentum=0.9), 1000, W0=W0)).all_hold
     True
     """
-    run = TraceView(data, trace, svm)
-    one = "" if run.N == 1 else f"for one constraint, not {run.N}"
-    reason = run.refuse(one, _unfit(run), run.needs_start(), alignment_recorded(run))
-    return table(reason, (PATH, COSINE), _single, run)
-
-
-def _single(run: TraceView) -> Iterator[Check]:
     w, scale = run.along, path_scale(run)
     total = float(run.W_norm[0]) ** 2
     rest = max(total - w[0] ** 2, 0.0)
@@ -140,7 +141,16 @@ def _single(run: TraceView) -> Iterator[Check]:
     yield COSINE.along(run, away, doubt, moved, empty="W stays zero")
 
 
-def check_momentum_triple(data, trace, *, svm=None) -> CheckTable:
+def _heavy_ball(run: TraceView) -> str:
+    return "for a heavy ball, not dual acceleration" if accelerated(run) else ""
+
+
+@run_check(
+    ACROSS_BELOW,
+    ACROSS_ABOVE,
+    given=(_heavy_ball, _unfit, degenerate_fault, "assumption2", "zero_start", "alignment"),
+)
+def check_momentum_triple(run: TraceView) -> Checks:
     """The degenerate triple with a heavy ball: the offset still grows like log t.
 
     With eta' = eta / (1 - beta) and C = beta eta / ((1 - beta)^2 sqrt 5), for t >= 1,
@@ -176,16 +186,6 @@ def check_momentum_triple(data, trace, *, svm=None) -> CheckTable:
     >>> check_momentum_triple(data, train(data, NGD(0.1, momentum=0.9), 1000)).all_hold
     True
     """
-    run = TraceView(data, trace, svm)
-    other = "for a heavy ball, not dual acceleration" if accelerated(run) else ""
-    reason = run.refuse(
-        other, _unfit(run), degenerate_fault(run), run.needs_assumption2(),
-        run.needs_zero_start(), alignment_recorded(run),
-    )  # fmt: skip
-    return table(reason, (ACROSS_BELOW, ACROSS_ABOVE), _triple, run)
-
-
-def _triple(run: TraceView) -> Iterator[Check]:
     beta = run.rule["momentum"]
     eta, t = run.step_size / (1 - beta), run.step.astype(float)
     C = beta * eta / ((1 - beta) * math.sqrt(5))
@@ -195,12 +195,3 @@ def _triple(run: TraceView) -> Iterator[Check]:
     room = MEASURED * (1 + high)
     yield ACROSS_BELOW.later(run, run.across, low, rounding=room)
     yield ACROSS_ABOVE.later(run, run.across, high, rounding=room)
-
-
-def _unfit(run: TraceView) -> str:
-    """'' or what keeps s_t from being the path's scale."""
-    if run.kind != "NGD" or run.joint:
-        return "for normalised gradients, with or without momentum, u fixed"
-    if math.isfinite(run.rule["log_max_step"]):
-        return "for a rule without a cap"
-    return run.needs_completed()

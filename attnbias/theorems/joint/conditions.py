@@ -1,23 +1,20 @@
-"""Conditions 1 and 2 of joint training, with explicit constants, and the sizes they ask for."""
+"""Conditions 1 and 2 of joint training, the sizes they ask for, and Lemma 9: draws of (DM)."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..._types import TensorLike
-from ..._validate import (
-    as_float_tensor,
-    require_device,
-    require_finite,
-    require_int,
-    require_number,
-    require_shape,
-)
+from ..._validate import require_flag, require_int, require_number
 from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dataset import require_dataset
+from ...dynamics.request import initial_decoder, initial_matrix
+from ...geometry.tokens import resolve_opt
 from ...rules import NGD
-from ..statements import made_by
+from ..statements import Statement, made_by, refused
 from .constants import joint_constants, largest_step_size
 
 ALPHA = 3.4  # ii) of Condition 1
@@ -83,73 +80,28 @@ def check_condition1(
     True
     """
     require_dataset(data)
-    start = start_size(data, u0, W0)
-    if made_by(data, "make_dm", "d", "alpha", "sigma"):
-        sizes = (data.n, data.T, *(data.meta[name] for name in ("d", "alpha", "sigma")))
-        return condition1_table(*sizes, step_size, decay=decay, delta=delta, start=start)
-    _rule(step_size, decay)
-    reason = "the tokens were not drawn from (DM) by make_dm"
-    statements = ("ii) alpha", "iii) features d", "iv) step size")
-    rest = (Check.not_applicable(s, reason, source=_SOURCE[1], sense=">=") for s in statements)
-    return CheckTable((_start_check(start, 1), *rest))
-
-
-def condition1_table(
-    n: int,
-    T: int,
-    d: int,
-    alpha: float,
-    sigma: float,
-    step_size: float,
-    *,
-    decay: tuple[float, float] = (2 / 3, 1),
-    delta: float = 0.1,
-    start: float = 0.0,
-) -> CheckTable:
-    """Condition 1 from the sizes alone, before any token is drawn.
-
-    Parameters
-    ----------
-    n, T, d : int
-    alpha, sigma : float
-        Of (DM).
-    step_size, decay, delta
-        As in `check_condition1`.
-    start : float
-        Largest |entry| of u_0 and W_0.
-
-    Returns
-    -------
-    CheckTable
-
-    Raises
-    ------
-    RangeError, DtypeError, NonFiniteError
-
-    Examples
-    --------
-    >>> condition1_table(10, 2, 10**10, 3.4, 1e-6, 1e-4).all_hold
-    False
-    >>> condition1_table(10, 2, 10**11, 3.4, 1e-6, 1e-4).all_hold
-    True
-    """
-    eta, p = _rule(step_size, decay)
-    sigma = require_number("sigma", sigma, low=1e-60, high=1e60)
-    start = require_number("start", start, low=0)
-    needed = dm_threshold(n, alpha, T=T, delta=delta)
-    d = require_int("d", d, low=1, high=2**63 - 1)
-    a = 1.05 * alpha**2 * sigma**2 * d  # the largest squared norm of an optimal token
-    limit = largest_step_size(a, n, p)
-    settings = {"source": _SOURCE[1]}
-    reason = f"with probability {1 - delta:g}; sufficient, not necessary"
-    return CheckTable(
-        (
-            _start_check(start, 1),
-            Check("ii) optimal tokens are larger: alpha", alpha, ALPHA, ">=", **settings),
-            Check("iii) features d", d, needed, ">=", reason=reason, **settings),
-            Check("iv) step size eta", eta, limit, rounding=EXACT * limit, **settings),
+    zero = _zero_start(data, u0, W0, 1)
+    p = NGD(step_size, decay=decay).decay[0]
+    if not made_by(data, "make_dm", "d", "alpha", "sigma"):
+        reason = "the tokens were not drawn from (DM) by make_dm"
+        statements = ("ii) alpha", "iii) features d", "iv) step size")
+        rest = (
+            Check.not_applicable(each, reason, source="Condition 1", sense=">=")
+            for each in statements
         )
-    )
+        return CheckTable((zero, *rest))
+    d, alpha, sigma = (data.meta[name] for name in ("d", "alpha", "sigma"))
+    # 1.05 times for the largest squared norm of an optimal token
+    limit = largest_step_size(1.05 * alpha**2 * sigma**2 * d, data.n, p)
+    needed = dm_threshold(data.n, alpha, T=data.T, delta=delta)
+    reason = f"with probability {1 - delta:g}; sufficient, not necessary"
+    settings = {"source": "Condition 1"}
+    items = (
+        Check("ii) optimal tokens are larger: alpha", alpha, ALPHA, ">=", **settings),
+        Check("iii) features d", d, needed, ">=", reason=reason, **settings),
+        Check("iv) step size eta", float(step_size), limit, rounding=EXACT * limit, **settings),
+    )  # fmt: skip
+    return CheckTable((zero, *items))
 
 
 def check_condition2(
@@ -203,25 +155,89 @@ def check_condition2(
     True
     """
     require_dataset(data)
-    eta, p = _rule(step_size, decay)
-    q = float(decay[1])
+    p, q = NGD(step_size, decay=decay).decay
     c = joint_constants(data)
     reason = f"at most {COUPLING:g}; here cosines may reach {COUPLING / c.n:.2g}"
-    limit = c.largest_step_size(p)
-    settings = {"source": _SOURCE[2]}
     items = (
         ("ii) least over largest squared norm of optimal tokens", c.a_least / c.a, 0.9, ">=", ""),
         ("ii) the same of the others", _over(c.b_minus, c.b_plus), 0.9, ">=", ""),
         ("ii) optimal tokens are larger: a / b_+", _over(c.a, c.b_plus), 9.0, ">=", ""),
         ("iii) weak coupling: n nu / b_-", _over(c.n * c.nu, c.b_minus), COUPLING, "<=", reason),
-        ("iv) step size eta", eta, limit, "<=", ""),
-        ("iv) decay q of W", q, 1.0, ">=", ""),
+        ("iv) step size eta", float(step_size), c.largest_step_size(p), "<=", ""),
+        ("iv) decay q of W", float(q), 1.0, ">=", ""),
     )  # fmt: skip
     checks = (
-        Check(name, value, bound, sense, reason=why, rounding=EXACT * bound, **settings)
-        for name, value, bound, sense, why in items
+        Check(*item, reason=why, rounding=EXACT * item[2], source="Condition 2")
+        for *item, why in items
     )
-    return CheckTable((_start_check(start_size(data, u0, W0), 2), *checks))
+    return CheckTable((_zero_start(data, u0, W0, 2), *checks))
+
+
+_NORMS = Statement(
+    "largest |norm^2 / (sigma^2 d) - 1| of a token, with alpha sigma if optimal", "Lemma 9"
+)
+_PRODUCTS = Statement(
+    "largest |<x, x'>| of two tokens, against 2 alpha^2 sigma^2 sqrt(d l)", "Lemma 9"
+)
+
+
+def check_lemma9(
+    data: Dataset, *, delta: float = 0.1, assume_conditions: bool = False
+) -> CheckTable:
+    """Lemma 9: tokens of (DM) are nearly orthogonal in high dimension.
+
+    With l = log(6 (n T)^2 / delta) and d >= 1680 l, with probability at least 1 - delta all
+    squared norms are within 5% of alpha^2 sigma^2 d (optimal tokens) or sigma^2 d (the
+    others), and all products of distinct tokens are at most 2 alpha^2 sigma^2 sqrt(d l).
+
+    Parameters
+    ----------
+    data : Dataset
+        Of `make_dm`; of any other the lemma says nothing.
+    delta : float in (0, 1)
+    assume_conditions : bool
+        Compare although d < 1680 l.
+
+    Returns
+    -------
+    CheckTable
+        One draw may fail, with probability delta.
+
+    Raises
+    ------
+    DtypeError, RangeError, NonFiniteError
+
+    Notes
+    -----
+    Source: Lemma 9, [c] with the constant 1680; any T >= 2, l = log(24 n^2 / delta) for T = 2.
+
+    Examples
+    --------
+    >>> from attnbias import make_dm
+    >>> check_lemma9(make_dm(n=3, d=15_000)).all_hold
+    True
+    >>> check_lemma9(make_dm(n=3, d=100))[0].reason
+    'd = 100 is under 1680 l = 12899'
+    """
+    require_dataset(data)
+    assume = require_flag("assume_conditions", assume_conditions)
+    logs = log_term(data.n, data.T, delta)
+    reason = ""
+    if not made_by(data, "make_dm", "d", "alpha", "sigma"):
+        reason = "the tokens were not drawn from (DM) by make_dm"
+    elif data.meta["d"] < 1680 * logs and not assume:
+        reason = f"d = {data.meta['d']} is under 1680 l = {math.ceil(1680 * logs)}"
+    if reason:
+        return refused((_NORMS, _PRODUCTS), reason)
+    alpha, d = data.meta["alpha"], data.meta["d"]
+    scale = data.meta["sigma"] ** 2 * d
+    ratio = data.X.double().square().sum(dim=2).cpu().numpy() / scale
+    ratio[np.arange(data.n), resolve_opt(data).cpu().numpy()] /= alpha**2
+    products = 2 * alpha**2 * scale * math.sqrt(logs / d)
+    words = f"with probability at least {1 - delta:g}"
+    words += "; conditions not checked" if assume else ""
+    norms = _NORMS.once(np.abs(ratio - 1).max(), 0.05, reason=words)
+    return CheckTable((norms, _PRODUCTS.once(joint_constants(data).nu, products, reason=words)))
 
 
 def dm_threshold(n: int, alpha: float, *, T: int = 2, delta: float = 0.1) -> int:
@@ -270,33 +286,13 @@ def log_term(n: int, T: int, delta: float) -> float:
     return math.log(6 * (n * T) ** 2 / delta)
 
 
-def start_size(data: Dataset, u0, W0) -> float:
-    """Largest |entry| of u_0 and W_0, whose squares might underflow; zero where none is given."""
-    largest = 0.0
-    for name, value, rank in (("u0", u0, 1), ("W0", W0, 2)):
-        if value is not None:
-            tensor = as_float_tensor(name, value)
-            require_shape(name, tensor, (data.d,) * rank, "(" + ", ".join("d" * rank) + ")")
-            require_device(name, tensor, data.X.device)
-            require_finite(name, tensor)
-            largest = max(largest, float(tensor.abs().max()))
-    return largest
-
-
-def _start_check(start: float, number: int) -> Check:
-    return Check(
-        "i) zero start: largest |entry| of u_0 and W_0",
-        start,
-        0.0,
-        source=_SOURCE[number],
-        provenance="a",
-    )
-
-
-def _rule(step_size: float, decay) -> tuple[float, float]:
-    """eta and p, refused by name as `NGD` does."""
-    rule = NGD(step_size, decay=decay)
-    return require_number("step_size", step_size), rule.decay[0]
+def _zero_start(data: Dataset, u0, W0, number: int) -> Check:
+    """Of the largest |entry|, whose squares might underflow; zero where no start is given."""
+    starts = [] if u0 is None else [initial_decoder(u0, data)]
+    starts += [] if W0 is None else [initial_matrix(W0, data)]
+    largest = max((float(start.abs().max()) for start in starts), default=0.0)
+    words = "i) zero start: largest |entry| of u_0 and W_0"
+    return Check(words, largest, 0.0, source=_SOURCE[number], provenance="a")
 
 
 def _over(a: float, b: float) -> float:

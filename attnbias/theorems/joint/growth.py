@@ -1,115 +1,38 @@
-"""Lemmas 9 to 11: tokens of (DM), and what grows along a joint run by Eq. 10."""
+"""Lemmas 10 and 11: what grows along a joint run by Eq. 10."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
-from ..._validate import require_flag
-from ...checks import Check, CheckTable
-from ...data import Dataset
-from ...dataset import require_dataset
-from ...dynamics.trace import Trace
-from ...geometry.svm import SVMSolution
-from ...geometry.tokens import resolve_opt
-from ..statements import MEASURED, Statement, made_by
-from .conditions import log_term
-from .constants import GAP_RATIO, LOSS_RATIO, joint_constants
+from ...checks import Check
+from ..statements import Checks, Statement, at_least, run_check
+from .constants import GAP_RATIO, LOSS_RATIO
 from .run import JointView, joint_check
-
-_NORMS = Statement(
-    "largest |norm^2 / (sigma^2 d) - 1| of a token, with alpha sigma if optimal", "Lemma 9"
-)
-_PRODUCTS = Statement(
-    "largest |<x, x'>| of two tokens, against 2 alpha^2 sigma^2 sqrt(d l)", "Lemma 9"
-)
 
 _U_NORM = Statement("|u_t|, against U_t = eta sum_{s<=t} s^-p", "Lemma 10")
 _U_POWER = Statement("|u_t|, against eta t^(1-p) / (1-p)", "Lemma 10")
 _W_NORM = Statement("|W_t|, against eta sum_{2<=s<=t} s^-q", "Lemma 10")
 _W_LOG = Statement("|W_t|, against eta log t", "Lemma 10")
 
-_GAP = Statement("smallest score gap, against 0.032 sqrt(a/n) U_t", "Lemma 11 (i)", ">=")
+_GAP = at_least("smallest score gap, against 0.032 sqrt(a/n) U_t", "Lemma 11 (i)")
 _GAP_TOP = Statement("largest score gap, against 35 sqrt(a/n) U_t", "Lemma 11 (i)")
 _GAP_RATIO = Statement(
     "log of largest over smallest score gap, against log C_Delta", "Lemma 11 (i)"
 )
-_SCORE = Statement("smallest opt score over all iterations so far", "Lemma 11 (ii), Eq. 11", ">=")
-_GROWS = Statement(
+_SCORE = at_least("smallest opt score over all iterations so far", "Lemma 11 (ii), Eq. 11")
+_GROWS = at_least(
     "least growth of a logit gap, a unit of W's path, at opt scores up to 3/4",
     "Lemma 11 (ii), Eq. 12",
-    ">=",
 )
 _RATIO = Statement(
     "log of the largest ratio of two losses, against log C", "Lemma 11 (iii), Eq. 13"
 )
 
 
-def check_lemma9(
-    data: Dataset, *, delta: float = 0.1, assume_conditions: bool = False
-) -> CheckTable:
-    """Lemma 9: tokens of (DM) are nearly orthogonal in high dimension.
-
-    With l = log(6 (n T)^2 / delta) and d >= 1680 l, with probability at least 1 - delta all
-    squared norms are within 5% of alpha^2 sigma^2 d (optimal tokens) or sigma^2 d (the
-    others), and all products of distinct tokens are at most 2 alpha^2 sigma^2 sqrt(d l).
-
-    Parameters
-    ----------
-    data : Dataset
-        Of `make_dm`; of any other the lemma says nothing.
-    delta : float in (0, 1)
-    assume_conditions : bool
-        Compare although d < 1680 l.
-
-    Returns
-    -------
-    CheckTable
-        One draw may fail, with probability delta.
-
-    Raises
-    ------
-    DtypeError, RangeError, NonFiniteError
-
-    Notes
-    -----
-    Source: Lemma 9, [c] with the constant 1680; any T >= 2, l = log(24 n^2 / delta) for T = 2.
-
-    Examples
-    --------
-    >>> from attnbias import make_dm
-    >>> check_lemma9(make_dm(n=3, d=15_000)).all_hold
-    True
-    >>> check_lemma9(make_dm(n=3, d=100))[0].reason
-    'd = 100 is under 1680 l = 12899'
-    """
-    require_dataset(data)
-    assume = require_flag("assume_conditions", assume_conditions)
-    logs = log_term(data.n, data.T, delta)
-    reason = ""
-    if not made_by(data, "make_dm", "d", "alpha", "sigma"):
-        reason = "the tokens were not drawn from (DM) by make_dm"
-    elif data.meta["d"] < 1680 * logs and not assume:
-        reason = f"d = {data.meta['d']} is under 1680 l = {math.ceil(1680 * logs)}"
-    if reason:
-        return CheckTable(statement.refused(reason) for statement in (_NORMS, _PRODUCTS))
-    alpha, d = data.meta["alpha"], data.meta["d"]
-    scale = data.meta["sigma"] ** 2 * d
-    ratio = data.X.double().square().sum(dim=2).cpu().numpy() / scale
-    ratio[np.arange(data.n), resolve_opt(data).cpu().numpy()] /= alpha**2
-    products = 2 * alpha**2 * scale * math.sqrt(logs / d)
-    words = f"with probability at least {1 - delta:g}"
-    words += "; conditions not checked" if assume else ""
-    pairs = ((_NORMS, float(np.abs(ratio - 1).max()), 0.05),
-             (_PRODUCTS, joint_constants(data).nu, products))  # fmt: skip
-    return CheckTable(
-        statement.once(value, bound, reason=words) for statement, value, bound in pairs
-    )
-
-
-def check_lemma10(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
+@run_check(_U_NORM, _U_POWER, _W_NORM, _W_LOG, given=(JointView.refuse_start,), view=JointView)
+def check_lemma10(joint: JointView) -> Checks:
     """Lemma 10: |u_t| <= eta sum_{s<=t} s^-p and |W_t| <= eta sum_{2<=s<=t} s^-q.
 
     The sum for W begins at 2, because u_0 = 0 makes W's first gradient vanish.
@@ -145,31 +68,19 @@ def check_lemma10(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
     >>> [check.verdict for check in check_lemma10(data, trace)]
     ['holds', 'holds', 'holds', 'holds']
     """
-    joint = JointView(data, trace, svm)
-    statements = (_U_NORM, _U_POWER, _W_NORM, _W_LOG)
-    reason = joint.refuse_start()
-    if reason:
-        return joint.refused(statements, reason)
-    (p, q), t = joint.decay, joint.run.step
-    u, W, eta = trace.u_norm, trace.W_norm, joint.eta
-    late = np.maximum(t, 1)
-    forms = [(_U_NORM, u, joint.u_path())]
+    (p, q), eta = joint.decay, joint.step_size
+    u, W, late = joint.trace.u_norm, joint.W_norm, np.maximum(joint.step, 1)
+    # attained, and a norm is measured to 1e-9 of itself, which `later` allows for
+    yield _U_NORM.later(joint, u, joint.u_path())
     if p < 1:
-        forms.append((_U_POWER, u, eta * late ** (1 - p) / (1 - p)))
-    forms.append((_W_NORM, W, joint.W_path()))
+        yield _U_POWER.later(joint, u, eta * late ** (1 - p) / (1 - p))
+    yield _W_NORM.later(joint, W, joint.W_path())
     if q == 1:
-        forms.append((_W_LOG, W, eta * np.log(late)))
-    # attained, and a norm is measured to 1e-9 of itself
-    return CheckTable(
-        joint.along(statement, value, bound, rounding=MEASURED * bound)
-        for statement, value, bound in forms
-    )
+        yield _W_LOG.later(joint, W, eta * np.log(late))
 
 
-@joint_check()
-def check_lemma11(
-    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
-) -> CheckTable:
+@joint_check(_GAP, _GAP_TOP, _GAP_RATIO, _SCORE, _GROWS, _RATIO)
+def check_lemma11(joint: JointView) -> Checks:
     """Lemma 11: score gaps grow, opt scores stay above 1/2, losses stay comparable.
 
     For all t >= 1, with U_t = eta sum_{s<=t} s^-p:
@@ -197,36 +108,28 @@ def check_lemma11(
     >>> [check.verdict for check in check_lemma11(data, trace)]
     ['holds', 'holds', 'holds', 'holds', 'holds', 'holds']
     """
-    joint = JointView(data, trace, svm, assume=assume_conditions)
-    return joint.table((_GAP, _GAP_TOP, _GAP_RATIO, _SCORE, _GROWS, _RATIO), _growths)
-
-
-def _growths(joint: JointView) -> Iterator[Check]:
-    run, path = joint.run, joint.constants.speed * joint.u_path()
-    least, largest = run.delta.min(axis=1), run.delta.max(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # a gap that is not positive has no ratio to others: the check must fail
-        spread = np.where(least > 0, np.log(largest / least), np.inf)
-    losses, start = np.ptp(run.log_loss, axis=1), run.step >= 0
+    path = joint.sizes.speed * joint.u_path()
+    least, largest = joint.delta.min(axis=1), joint.delta.max(axis=1)
+    # a gap that is not positive has no ratio to others: the check must fail
+    spread = np.where(least > 0, np.log(largest / least), np.inf)
+    losses, start = np.ptp(joint.log_loss, axis=1), joint.step >= 0
     yield joint.along(_GAP, least, 0.032 * path)
     yield joint.along(_GAP_TOP, largest, 35 * path)
     yield joint.along(_GAP_RATIO, spread, math.log(GAP_RATIO))
     # softmax at W_0 = 0 is 1/T up to its rounding
-    half = 1 / int(run.data.lengths.max())
-    yield joint.along(_SCORE, run.trace.least_opt_score, half, start, rounding=1e-15)
+    half = 1 / int(joint.data.lengths.max())
+    yield joint.along(_SCORE, joint.trace.least_opt_score, half, start, rounding=1e-15)
     yield _gap_growth(joint)
     yield joint.along(_RATIO, losses, math.log(LOSS_RATIO), start)
 
 
 def _gap_growth(joint: JointView) -> Check:
     """Least <z_k, -grad L> / |grad L| of sequences whose opt score is at most 3/4."""
-    run = joint.run
-    open_rows = (run.log_opt <= math.log(0.75))[:, run.sequence]
-    keep = (run.step > 0) & open_rows.any(axis=1) & np.isfinite(run.log_scale)
-    growth = np.full(len(run.step), np.nan)
-    speed = run.p[keep] @ run.K / run.n / run.grad_size[keep, None]
-    growth[keep] = np.where(open_rows[keep], speed, np.inf).min(axis=1)
+    open_rows = (joint.log_opt <= math.log(0.75))[:, joint.sequence]
+    keep = (joint.step > 0) & open_rows.any(axis=1) & np.isfinite(joint.log_scale)
+    growth = np.full(len(joint.step), np.nan)
+    growth[keep] = np.where(open_rows[keep], joint.gap_speed(keep), np.inf).min(axis=1)
     # a sum of N products, each right to 2e-16 of the largest |z|
-    rounding = 1e-15 * run.N * math.sqrt(run.K.diagonal().max())
+    rounding = 1e-15 * joint.N * math.sqrt(joint.K.diagonal().max())
     empty = "every opt score is past 3/4 at the recorded steps"
     return joint.along(_GROWS, growth, 0.0, keep, empty=empty, rounding=rounding)

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
 
 import numpy as np
+from scipy.linalg import block_diag
 
-from ...checks import Check, CheckTable
-from ...data import Dataset
-from ...dynamics.trace import Trace
-from ...geometry.svm import SVMSolution
-from ..statements import MEASURED, Statement
+from ..hypotheses import MEASURED
+from ..statements import Checks, Statement, at_least, refused
 from .run import JointView, joint_check
 
-_SEPARATED = Statement(
-    "smallest y_i <X_i' phi_i, unit sum_k y_k x_{k,opt}>, against tau = 0.44 sqrt(a/n)",
-    "Lemma 12",
-    ">=",
+_SEPARATED = at_least(
+    "smallest y_i <X_i' phi_i, unit sum_k y_k x_{k,opt}>, against tau = 0.44 sqrt(a/n)", "Lemma 12"
 )
-_PL = Statement("|grad_u L| / L, against tau", "Lemma 13 (1)", ">=")
+_PL = at_least("|grad_u L| / L, against tau", "Lemma 13 (1)")
 _PL_TOP = Statement("|grad_u L| / L, against B", "Lemma 13 (1)")
 _SEGMENT = Statement("log of largest loss on the way to the next iterate over L_t", "Lemma 13 (2)")
 _HESSIAN = Statement("|Hessian L| / L, against B^2 + B^6 |u|^2 + B^3 + 2 B^5 |u|", "Lemma 13 (3)")
@@ -32,10 +27,8 @@ _POINTS = 33
 _LARGEST = 1000  # tokens n T up to which the Hessian's norm is computed
 
 
-@joint_check()
-def check_lemma12(
-    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
-) -> CheckTable:
+@joint_check(_SEPARATED)
+def check_lemma12(joint: JointView) -> Checks:
     """Lemma 12: the attended tokens X_i' phi_i are separated by one fixed direction.
 
     With ubar the unit vector along sum_k y_k x_{k,opt}, y_i <X_i' phi_i, ubar> >= tau =
@@ -57,23 +50,18 @@ def check_lemma12(
     >>> [check.verdict for check in check_lemma12(data, trace)]
     ['holds']
     """
-    joint = JointView(data, trace, svm, assume=assume_conditions)
-    return joint.table((_SEPARATED,), _separated)
-
-
-def _separated(joint: JointView) -> Iterator[Check]:
-    along = joint.labels[:, None] * (joint.tokens @ _mean_direction(joint))
+    opt = joint.tokens[joint.opt[1:]]
+    total = joint.labels @ opt  # ubar is its unit vector
+    along = joint.labels[:, None] * (joint.tokens @ (total / np.linalg.norm(total)))
     least = (joint.softmax * along).sum(axis=2).min(axis=1)
-    yield joint.along(_SEPARATED, least, joint.constants.tau, joint.run.step >= 0)
+    yield joint.along(_SEPARATED, least, joint.sizes.tau, joint.step >= 0)
 
 
 @joint_check(
-    "Of joint training with the exponential loss; (1) and (2) ask for Eq. 10, NGD(eta, "
+    of="Of joint training with the exponential loss; (1) and (2) ask for Eq. 10, NGD(eta, "
     "decay=(p, 1)), from zero, (3) for nothing."
 )
-def check_lemma13(
-    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
-) -> CheckTable:
+def check_lemma13(joint: JointView) -> Checks:
     """Lemma 13: gradient against loss, loss between iterates, Hessian against loss.
 
     (1) tau L <= |grad_u L| <= B L, with tau = 0.44 sqrt(a/n).
@@ -102,52 +90,35 @@ def check_lemma13(
     >>> [check.verdict for check in check_lemma13(data, trace)]
     ['holds', 'holds', 'holds', 'holds', 'holds']
     """
-    joint = JointView(data, trace, svm, assume=assume_conditions)
-    rows = joint.table((_PL, _PL_TOP, _SEGMENT), _slopes)
-    return CheckTable([*rows, *_hessian(joint)])
+    yield from joint.table((_PL, _PL_TOP, _SEGMENT), _slopes)
+    yield from _hessian(joint)
 
 
-def _slopes(joint: JointView) -> Iterator[Check]:
-    pull, start, top = np.linalg.norm(joint.pull, axis=1), joint.run.step >= 0, joint.constants.B
-    yield joint.along(_PL, pull, joint.constants.tau, start)  # |grad_u L| / L
-    yield joint.along(_PL_TOP, pull, top, start, rounding=MEASURED * top)  # equal for n = 1
-    yield _segment(joint)
-
-
-def _mean_direction(joint: JointView) -> np.ndarray:
-    """ubar: the unit vector along the sum of labelled optimal tokens."""
-    opt = joint.run.rows.opt.cpu().numpy()
-    total = joint.labels @ joint.tokens[np.arange(joint.run.n), opt]
-    return total / np.linalg.norm(total)
-
-
-def _segment(joint: JointView) -> Check:
+def _slopes(joint: JointView) -> Checks:
+    pull, start, B = np.linalg.norm(joint.pull, axis=1), joint.step >= 0, joint.sizes.B
+    yield joint.along(_PL, pull, joint.sizes.tau, start)  # |grad_u L| / L
+    yield joint.along(_PL_TOP, pull, B, start, rounding=MEASURED * B)  # equal for n = 1
     segment = Segment(joint)
-    rise = np.max([segment.log_loss(part) for part in np.linspace(0, 1, _POINTS)], axis=0)
-    rise = rise - segment.log_loss(0.0)
-    # a loss's logarithm, up to 10^4, is right to 1e-14 of itself
-    rounding = 1e-14 * np.abs(segment.log_loss(0.0))
+    first = segment.log_loss(0.0)
+    rise = np.max([segment.log_loss(part) for part in np.linspace(0, 1, _POINTS)], axis=0) - first
     words = f"largest of {_POINTS} points of each segment; L_t itself is one of them"
-    keep = joint.run.step >= 0
-    return joint.along(_SEGMENT, rise, _CONTROL, keep, rounding=rounding, reason=words)
+    # a loss's logarithm, up to 10^4, is right to 1e-14 of itself
+    room = 1e-14 * np.abs(first)
+    yield joint.along(_SEGMENT, rise, _CONTROL, start, rounding=room, reason=words)
 
 
-def _hessian(joint: JointView) -> list[Check]:
-    run = joint.run
-    two = not run.data.mask[:, 2:].any()
-    statements = [_HESSIAN, _HESSIAN_TWO] if two else [_HESSIAN]
-    reason = run.refuse(run.needs_joint(), run.needs_exponential())
+def _hessian(joint: JointView) -> Checks:
+    reason = joint.fails("joint", "exponential")
     if not reason and joint.tokens[..., 0].size > _LARGEST:
         reason = f"computed for at most {_LARGEST} tokens"
+    statements = (_HESSIAN,) if joint.data.mask[:, 2:].any() else (_HESSIAN, _HESSIAN_TWO)
     if reason:
-        return [statement.refused(reason) for statement in statements]
-    norm, B, u = hessian_over_loss(joint), joint.constants.B, run.trace.u_norm
-    keep = run.step >= 0
-    checks = []
+        yield from refused(statements, reason)
+        return
+    norm, B, u = hessian_over_loss(joint), joint.sizes.B, joint.trace.u_norm
     for statement, factor in zip(statements, (2.0, 0.77), strict=False):
         bound = B**2 + B**6 * u**2 + B**3 + factor * B**5 * u
-        checks.append(statement.along(run, norm, bound, keep))
-    return checks
+        yield statement.along(joint, norm, bound)
 
 
 def hessian_over_loss(joint: JointView) -> np.ndarray:
@@ -158,25 +129,17 @@ def hessian_over_loss(joint: JointView) -> np.ndarray:
     share_i (grad h_i grad h_i' - Hessian h_i) for each sequence. Its eigenvalues other than 0
     are those of C' D C with C C' = J J', a Gram matrix of tokens.
     """
-    root_scores, root_logits = _roots(joint)
-    return np.array(
-        [
-            _norm_at(weights, spread, shares, root_scores, root_logits)
-            for weights, spread, shares in zip(
-                joint.softmax, _score_spread(joint), joint.shares, strict=True
-            )
-        ]
-    )
-
-
-def _roots(joint: JointView) -> tuple[np.ndarray, np.ndarray]:
-    """Symmetric roots of the Gram matrices of scores and of logits, (nT, nT) each."""
-    flat = joint.tokens.reshape(-1, joint.run.data.d)
+    flat = joint.tokens.reshape(-1, joint.data.d)
     gram, T = flat @ flat.T, joint.tokens.shape[1]
     queries = joint.tokens[:, 0] @ joint.tokens[:, 0].T
     labels = np.repeat(joint.labels, T)
-    each = np.ones((T, T))
-    return _root(gram * np.outer(labels, labels)), _root(gram * np.kron(queries, each))
+    roots = _root(gram * np.outer(labels, labels)), _root(gram * np.kron(queries, np.ones((T, T))))
+    mean = joint.top - joint.margin  # of top - score
+    spread = np.zeros_like(joint.softmax)  # score minus the softmax's mean score; 0 at padding
+    spread[joint.opt] = mean
+    spread[joint.others] = mean[:, joint.sequence] - joint.delta
+    parts = zip(joint.softmax, spread, joint.shares, strict=True)
+    return np.array([_norm_at(*part, *roots) for part in parts])
 
 
 def _root(gram: np.ndarray) -> np.ndarray:
@@ -184,38 +147,20 @@ def _root(gram: np.ndarray) -> np.ndarray:
     return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
 
 
-def _score_spread(joint: JointView) -> np.ndarray:
-    """(R, n, T) score minus the softmax's mean score; 0 at padding."""
-    run = joint.run
-    mean = run.top - run.margin  # of top - score
-    spread = np.zeros_like(joint.softmax)
-    opt, token = run.rows.opt.cpu().numpy(), run.rows.token.cpu().numpy()
-    spread[:, np.arange(run.n), opt] = mean
-    spread[:, run.sequence, token] = mean[:, run.sequence] - run.delta
-    return spread
-
-
 def _norm_at(weights, spread, shares, root_scores, root_logits) -> float:
     """The norm at one iterate: softmax and score spread (n, T), shares (n,)."""
-    n, T = weights.shape
+    T = weights.shape[1]
     outer = functools.partial(np.einsum, "it,is->its")
     lift = weights * spread  # gradient of h in the logits; that in the scores is the softmax
     scores = outer(weights, weights)
     mixed = outer(weights, lift) - weights[:, :, None] * np.eye(T) + scores
     logits = outer(lift, lift) - lift[:, :, None] * np.eye(T)
     logits += outer(weights, lift) + outer(lift, weights)
-    blocks = [_block_diagonal(shares[:, None, None] * part) for part in (scores, mixed, logits)]
+    blocks = [block_diag(*(shares[:, None, None] * part)) for part in (scores, mixed, logits)]
     ss = root_scores @ blocks[0] @ root_scores
     sv = root_scores @ blocks[1] @ root_logits
     vv = root_logits @ blocks[2] @ root_logits
     return float(np.abs(np.linalg.eigvalsh(np.block([[ss, sv], [sv.T, vv]]))).max())
-
-
-def _block_diagonal(blocks: np.ndarray) -> np.ndarray:
-    n, T, _ = blocks.shape
-    full = np.zeros((n, T, n, T))
-    full[np.arange(n), :, np.arange(n), :] = blocks
-    return full.reshape(n * T, n * T)
 
 
 class Segment:
@@ -239,13 +184,18 @@ class Segment:
     """
 
     def __init__(self, joint: JointView):
-        self.run = run = joint.run
+        self.run = joint
         p, q = joint.decay
-        late = run.step[:, None] + 1.0
-        top, delta = _score_direction(joint)
-        self.top_change = joint.eta * late**-p * top
-        self.delta_change = joint.eta * late**-p * delta
-        self.gap_change = joint.eta * late**-q * _gap_direction(joint)
+        late, eta = joint.step[:, None] + 1.0, joint.step_size
+        unit = joint.pull / np.linalg.norm(joint.pull, axis=1, keepdims=True)
+        scores = (unit @ joint.tokens.reshape(-1, joint.data.d).T).reshape(joint.softmax.shape)
+        scores *= joint.labels[:, None]
+        top = scores[joint.opt]
+        self.top_change = eta * late**-p * top
+        self.delta_change = eta * late**-p * (top[:, joint.sequence] - scores[joint.others])
+        moving, speed = np.isfinite(joint.log_scale), np.zeros_like(joint.gaps)
+        speed[moving] = joint.gap_speed(moving)
+        self.gap_change = eta * late**-q * speed
 
     def log_loss(self, part: float) -> np.ndarray:
         """(R,) log L at theta_t + part (theta_{t+1} - theta_t)."""
@@ -259,23 +209,3 @@ class Segment:
         log = lost - run.top - part * self.top_change
         high = log.max(axis=1, keepdims=True)
         return high[:, 0] + np.log(np.exp(log - high).mean(axis=1))
-
-
-def _score_direction(joint: JointView) -> tuple[np.ndarray, np.ndarray]:
-    """(R, n) and (R, N): change of top scores and of score gaps for a unit step of u."""
-    run, shape = joint.run, joint.softmax.shape
-    unit = joint.pull / np.linalg.norm(joint.pull, axis=1, keepdims=True)
-    scores = (unit @ joint.tokens.reshape(-1, run.data.d).T).reshape(shape)
-    scores *= joint.labels[:, None]
-    opt, token = run.rows.opt.cpu().numpy(), run.rows.token.cpu().numpy()
-    top = scores[:, np.arange(run.n), opt]
-    return top, top[:, run.sequence] - scores[:, run.sequence, token]
-
-
-def _gap_direction(joint: JointView) -> np.ndarray:
-    """(R, N): change of the logit gaps for a unit step of W."""
-    run = joint.run
-    moving = np.isfinite(run.log_scale)
-    change = np.zeros_like(run.gaps)
-    change[moving] = run.p[moving] @ run.K / run.n / run.grad_size[moving, None]
-    return change

@@ -6,33 +6,26 @@ import math
 
 import numpy as np
 
-from ...checks import CheckTable
-from ...data import Dataset
-from ...dynamics.trace import Trace
-from ...geometry.svm import SVMSolution
-from ..statements import MEASURED, Statement
-from .run import NO_STEP, JointView, joint_check
+from ..hypotheses import MEASURED
+from ..statements import Checks, Statement, at_least, refused, table
+from .run import JointView, joint_check
 
-_RATE = Statement(
-    "log(1 / L), against 0.4 sqrt(a/n) U_t with U_t = eta sum_{s<=t} s^-p", "Theorem 2/8", ">="
+_RATE = at_least(
+    "log(1 / L), against 0.4 sqrt(a/n) U_t with U_t = eta sum_{s<=t} s^-p", "Theorem 2/8"
 )
 _CONVERSE = Statement("log(1 / L), against B U_t", "Theorem 2/8, the converse")
-_RATE_ROOT = Statement(
-    "log(1 / L), against 1.2 eta sqrt(a/n) ((t + 1)^(1/3) - 1)", "Theorem 2/8", ">="
-)
+_RATE_ROOT = at_least("log(1 / L), against 1.2 eta sqrt(a/n) ((t + 1)^(1/3) - 1)", "Theorem 2/8")
 _CONVERSE_ROOT = Statement("log(1 / L), against 3 eta B t^(1/3)", "Theorem 2/8, the converse")
-_RATE_LINE = Statement(
-    "log(1 / L), against 0.4 eta sqrt(a/n) t", "the loss without decay, Theorem 8 at p = 0", ">="
+_RATE_LINE = at_least(
+    "log(1 / L), against 0.4 eta sqrt(a/n) t", "the loss without decay, Theorem 8 at p = 0"
 )
 _CONVERSE_LINE = Statement("log(1 / L), against eta B t", "the loss without decay, the converse")
 
 
 @joint_check(
-    "Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero; p = 2/3 in the paper."
+    of="Of joint training by Eq. 10, NGD(eta, decay=(p, 1)), from zero; p = 2/3 in the paper."
 )
-def check_theorem2(
-    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
-) -> CheckTable:
+def check_theorem2(joint: JointView) -> Checks:
     """Theorem 2 (restated as Theorem 8): the joint loss falls as exp(-Theta(t^(1-p))).
 
     With U_t = eta sum_{s<=t} s^-p, at every step
@@ -58,17 +51,17 @@ def check_theorem2(
     >>> [check.verdict for check in check_theorem2(data, trace)]
     ['holds', 'holds', 'holds', 'holds']
     """
-    joint = JointView(data, trace, svm, assume=assume_conditions)
-    pairs = [(_RATE, _CONVERSE)]
+    yield from _both_sides(joint, _RATE, _CONVERSE, _low, _high)
     if not joint.refuse_rule() and math.isclose(joint.decay[0], 2 / 3):
-        pairs.append((_RATE_ROOT, _CONVERSE_ROOT))
-    return _both_sides(joint, pairs)
+        eta, t, c = joint.step_size, joint.step, joint.sizes
+        root = 1.2 * eta * c.speed * (np.cbrt(t + 1.0) - 1), 3 * eta * c.B * np.cbrt(t)
+        yield from _both_sides(
+            joint, _RATE_ROOT, _CONVERSE_ROOT, lambda run: root[0], lambda run: root[1]
+        )
 
 
-@joint_check("Of joint training by NGD(eta, decay=(0, 1)), from zero.")
-def check_loss_without_decay(
-    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
-) -> CheckTable:
+@joint_check(of="Of joint training by NGD(eta, decay=(0, 1)), from zero.")
+def check_loss_without_decay(joint: JointView) -> Checks:
     """The loss without Eq. 10's factor on u: exp(-Theta(t)), not exp(-Theta(t^(1/3))).
 
     With p = 0 and q = 1 at every step 0.4 eta sqrt(a/n) t <= log(1 / L(theta_t)) <= eta B t.
@@ -90,38 +83,28 @@ def check_loss_without_decay(
     >>> [check.verdict for check in check_loss_without_decay(data, trace)]
     ['holds', 'holds']
     """
-    joint = JointView(data, trace, svm, assume=assume_conditions)
     if not joint.refuse_rule() and joint.decay[0] != 0:
         reason = f"for a step of u without decay, p = 0; here p = {joint.decay[0]:g}"
-        return joint.refused((_RATE_LINE, _CONVERSE_LINE), reason)
-    return _both_sides(joint, [(_RATE_LINE, _CONVERSE_LINE)])
+        yield from joint.as_assumed(refused((_RATE_LINE, _CONVERSE_LINE), reason))
+        return
+    yield from _both_sides(joint, _RATE_LINE, _CONVERSE_LINE, _low, _high)
 
 
-def _both_sides(joint: JointView, pairs) -> CheckTable:
-    """Each pair: the rate, which asks for all hypotheses, and its converse, for the start alone."""
-    reason, start = joint.refuse(), joint.refuse_start()
-    fall = -joint.run.trace.log_loss
-    # log L is measured to 1e-9 of itself
-    settings = {"rounding": MEASURED * np.abs(fall)}
-    rows = []
-    for rate, converse in pairs:
-        low, high = (None, None) if joint.refuse_rule() else _bounds(joint, rate)
-        rows.append(
-            joint.named(rate).refused(reason) if reason else
-            joint.along(rate, fall, low, **settings)
-        )  # fmt: skip
-        rows.append(
-            converse.refused(start) if start else
-            converse.along(joint.run, fall, high, joint.run.step > 0, empty=NO_STEP, **settings)
-        )  # fmt: skip
-    return CheckTable(rows)
+def _low(joint: JointView) -> np.ndarray:
+    return 0.4 * joint.sizes.speed * joint.u_path()
 
 
-def _bounds(joint: JointView, rate: Statement) -> tuple[np.ndarray, np.ndarray]:
-    """(R,) each: the least and the largest log(1 / L) that are claimed."""
-    c, U = joint.constants, joint.u_path()
-    if rate is not _RATE_ROOT:
-        return 0.4 * c.speed * U, c.B * U
-    t = joint.run.step
-    low = 1.2 * joint.eta * c.speed * (np.cbrt(t + 1.0) - 1)
-    return low, 3 * joint.eta * c.B * np.cbrt(t)
+def _high(joint: JointView) -> np.ndarray:
+    return joint.sizes.B * joint.u_path()
+
+
+def _both_sides(joint: JointView, rate, converse, low, high) -> Checks:
+    """The rate, which asks for all hypotheses, and its converse, for the start alone."""
+
+    def side(statement: Statement, bound) -> Checks:
+        fall = -joint.trace.log_loss
+        # log L is measured to 1e-9 of itself
+        yield joint.along(statement, fall, bound(joint), rounding=MEASURED * np.abs(fall))
+
+    yield from joint.table((rate,), lambda run: side(rate, low))
+    yield from table(joint.refuse_start(), (converse,), side, converse, high)

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
-from ...checks import Check, CheckTable
-from ...data import Dataset
-from ...dynamics.trace import Trace
 from ...geometry.constants import lambert
-from ...geometry.svm import SVMSolution
-from ..statements import MEASURED, NO_OFFSET, Statement
+from ..hypotheses import MEASURED, NO_OFFSET
+from ..statements import Checks, Statement, at_least
 from .constants import GAP_RATIO, LOSS_RATIO
 from .run import JointView, joint_check
 
-_GROWS = Statement(
-    "|W_t|, against (eta Xi / (2 B^2)) log((t + 1) / 2)", "Theorem 3/9, Eq. 55", ">="
-)
+_GROWS = at_least("|W_t|, against (eta Xi / (2 B^2)) log((t + 1) / 2)", "Theorem 3/9, Eq. 55")
 _TOP = Statement("|W_t|, against eta log t", "Theorem 3/9, Eq. 55")
 _RATE = Statement(
     "1 - cosine(W_t, W_mm), against (2 B^4 / Xi^2) (2 Lambda / Xi + eta) / (eta log((t + 1) / 2))",
@@ -28,10 +22,8 @@ _CONE = Statement("1 - cosine(W_t, W_mm), against 1 - Xi / (2 B^2)", "Theorem 3/
 _LARGEST = 2.0  # 1 - cosine never exceeds it
 
 
-@joint_check()
-def check_theorem3(
-    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None, assume_conditions: bool = False
-) -> CheckTable:
+@joint_check(_GROWS, _TOP, _RATE, _CONE)
+def check_theorem3(joint: JointView) -> Checks:
     """Theorem 3 (restated as Theorem 9): W_t tends to W_mm in direction, as 1 / log t.
 
     For t >= 2, with Lambda exp(Lambda) = A = (4 n / e) C C_Delta, where C = 11 and
@@ -61,37 +53,20 @@ def check_theorem3(
     >>> [check.verdict for check in check_theorem3(data, trace)]
     ['holds', 'holds', 'holds, vacuous', 'holds']
     """
-    joint = JointView(data, trace, svm, assume=assume_conditions)
-    return joint.table((_GROWS, _TOP, _RATE, _CONE), _rows)
-
-
-def _rows(joint: JointView) -> Iterator[Check]:
-    run, B = joint.run, joint.constants.B
-    late = np.maximum(run.step, 2)
-    path, top = joint.eta * np.log((late + 1) / 2), joint.eta * np.log(late)
-    settings = {"keep": run.step >= 2, "empty": "no step t >= 2 is recorded"}
-    least = run.Xi / (2 * B**2) * path
+    B, eta, error = joint.sizes.B, joint.step_size, joint.trace.W_alignment_error
+    late = np.maximum(joint.step, 2)
+    path, top = eta * np.log((late + 1) / 2), eta * np.log(late)
+    settings = {"keep": joint.step >= 2, "empty": "no step t >= 2 is recorded"}
+    least = joint.Xi / (2 * B**2) * path
     # a norm is measured to 1e-9 of itself
-    yield joint.along(_GROWS, run.W_norm, least, rounding=MEASURED * least, **settings)
-    yield joint.along(_TOP, run.W_norm, top, rounding=MEASURED * top, **settings)
-    yield _rate(joint, path, settings)
-    # each step has at least this cosine, attained where x_2 = -x_1, up to rounding
-    cone = 1 - run.Xi / (2 * B**2)
-    yield joint.along(_CONE, run.trace.W_alignment_error, cone, rounding=NO_OFFSET, **settings)
-
-
-def _rate(joint: JointView, path, settings) -> Check:
-    run, c = joint.run, joint.constants
+    yield joint.along(_GROWS, joint.W_norm, least, rounding=MEASURED * least, **settings)
+    yield joint.along(_TOP, joint.W_norm, top, rounding=MEASURED * top, **settings)
     # N' = n (T - 1) rows, four times for softmax scores of at least 1/2
-    Lambda = float(lambert(math.log(4 * run.N / math.e * LOSS_RATIO * GAP_RATIO)))
-    factor = 2 * c.B**4 / run.Xi**2 * (2 * Lambda / run.Xi + joint.eta)
-    bounds = factor / path
-    needed = factor / (_LARGEST * joint.eta)  # of log((t + 1) / 2)
-    return joint.along(
-        _RATE,
-        run.trace.W_alignment_error,
-        bounds,
-        vacuous=not bool((bounds[settings["keep"]] < _LARGEST).any()),
-        reason=f"below 2 only where log t exceeds {needed + math.log(2):.3g}",
-        **settings,
-    )
+    Lambda = float(lambert(math.log(4 * joint.N / math.e * LOSS_RATIO * GAP_RATIO)))
+    factor = 2 * B**4 / joint.Xi**2 * (2 * Lambda / joint.Xi + eta)
+    needed = factor / (_LARGEST * eta)  # of log((t + 1) / 2)
+    words = f"below 2 only where log t exceeds {needed + math.log(2):.3g}"
+    yield joint.along(_RATE, error, factor / path, trivial=_LARGEST, reason=words, **settings)
+    # each step has at least this cosine, attained where x_2 = -x_1, up to rounding
+    cone = 1 - joint.Xi / (2 * B**2)
+    yield joint.along(_CONE, error, cone, rounding=NO_OFFSET, **settings)

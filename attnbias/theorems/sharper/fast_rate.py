@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
 from ..._validate import require_number
-from ...checks import Check, CheckTable
+from ...checks import CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
+from ..hypotheses import FLOOR, M1, MEASURED, NO_OFFSET
 from ..run import TraceView
-from ..statements import (
-    FLOOR,
-    MEASURED,
-    NO_OFFSET,
-    Statement,
-    alignment_recorded,
-    full_steps,
-    refused,
-    table,
-)
+from ..statements import Checks, Statement, at_least, refused, run_check, table
 from .lower_bounds import EXACT, norm_outside
-from .rate import biting_path, constants_along, rate_hypotheses
+from .rate import biting_path, constants_along
 
 # A constraint outside the support with excess theta moves W across W_mm for as long as
 # exp(-theta Xi <W, W_mm>) counts, one with a share a of the largest dual weight like log t until
@@ -107,22 +98,17 @@ def check_fast_rate(
     """
     growth = require_number("growth", growth, low=0, high=1, open_low=True)
     run = TraceView(data, trace, svm)
-    reason = run.refuse(rate_hypotheses(run), needs_strict(run))
+    reason = run.fails(*M1)
+    if not reason and not run.svm.strictly_complementary:
+        reason = "no strict complementarity: an active constraint has a zero dual variable"
     return table(reason, STATEMENTS, _rows, run, growth)
 
 
-def _rows(run: TraceView, growth: float) -> Iterator[Check]:
+def _rows(run: TraceView, growth: float) -> Checks:
     decade = last_decade(run)
     reason = TOO_SHORT if decade is None else _undecided(run, decade)
     yield from refused(STATEMENTS[:3], reason) if reason else _late(run, decade, growth)
     yield _ball(run)
-
-
-def needs_strict(run: TraceView) -> str:
-    """'' or that strict complementarity fails."""
-    if run.svm.strictly_complementary:
-        return ""
-    return "no strict complementarity: an active constraint has a zero dual variable"
 
 
 def last_decade(run: TraceView) -> int | None:
@@ -207,14 +193,11 @@ def _late(run: TraceView, decade: int, growth: float):
     grown, room = offset_growth(run, decade), flicker / level if level > 0 else 0.0
     yield SETTLED.once(grown, growth, rounding=room, reason=first)
     allowance = MEASURED * measured + FLOOR
-    height = run.along
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bounds = (bound / height) ** 2 / 2
+    bounds = (bound / run.along) ** 2 / 2
     yield ALONG_RATE.along(run, measured, bounds, late, rounding=allowance)
     # <W_t, unit W_mm> >= -|W_0| + Xi S_t / (2 B^2), by Lemma 4
     path = run.Xi * run.trace.path_length - 2 * c.B**2 * run.W_norm[0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bounds = 2 * c.B**4 * bound**2 / path**2
+    bounds = 2 * c.B**4 * bound**2 / path**2
     yield PATH_RATE.along(
         run, measured, bounds, late & (path > 0), empty="S_t is still below 2 B^2 |W_0| / Xi",
         rounding=allowance, vacuous=bool(bounds[-1] >= 1),
@@ -222,28 +205,42 @@ def _late(run: TraceView, decade: int, growth: float):
     )  # fmt: skip
 
 
-ACROSS_BELOW = Statement(
-    "|P_t|, against log(1 + eta t / sqrt 5)", "the degenerate triple, ours", ">="
-)
+ACROSS_BELOW = at_least("|P_t|, against log(1 + eta t / sqrt 5)", "the degenerate triple, ours")
 ACROSS_ABOVE = Statement("|P_t|, against log(1 + eta e^eta t)", "the degenerate triple, ours")
-ALONG_BELOW = Statement(
+ALONG_BELOW = at_least(
     "<W_t, unit W_mm>, against the larger of 2 eta t / sqrt 5 and eta t - eta - sqrt 5",
     "the degenerate triple, ours",
-    ">=",
 )
 ALONG_ABOVE = Statement("<W_t, unit W_mm>, against eta t", "the degenerate triple, ours")
-RATE_BELOW = Statement(
-    "1 - cosine(W_t, W_mm), against the brackets' lower side", "the degenerate triple, ours", ">="
+RATE_BELOW = at_least(
+    "1 - cosine(W_t, W_mm), against the brackets' lower side", "the degenerate triple, ours"
 )
 RATE_ABOVE = Statement(
     "1 - cosine(W_t, W_mm), against the brackets' upper side", "the degenerate triple, ours"
 )
+
+
+def degenerate_fault(run: TraceView) -> str:
+    """'' or how the data differ from the degenerate triple, rotations aside."""
+    if run.joint or run.n != 1 or run.N != 2 or int(run.rows.opt[0]) != 0:
+        return "for one sequence of three tokens with the query optimal, u fixed"
+    query, second, third = run.data.X[0].double()
+    if bool(third.any()):
+        second, third = third, second
+    if bool(third.any()) or abs(float(second.norm()) - 1) > EXACT:
+        return "the other two tokens are not zero and of norm 1"
+    if abs(float(query.norm()) - 1) > EXACT or abs(float(query @ second)) > EXACT:
+        return "the query is not of norm 1 and orthogonal to the other tokens"
+    return ""
+
+
 TRIPLE = (ACROSS_BELOW, ACROSS_ABOVE, ALONG_BELOW, ALONG_ABOVE, RATE_BELOW, RATE_ABOVE)
 
 
-def check_degenerate_rate(
-    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
-) -> CheckTable:
+@run_check(
+    *TRIPLE, given=("NGD", degenerate_fault, "assumption2", "zero_start", "alignment", "full_steps")
+)
+def check_degenerate_rate(run: TraceView) -> Checks:
     """On the degenerate triple 1 - cosine is (log t)^2 / (2 eta^2 t^2), not 1 / t^2.
 
     One constraint is active with a zero dual variable. NGD from W_0 = 0 has, for t >= 1,
@@ -284,26 +281,12 @@ def check_degenerate_rate(
     >>> check_degenerate_rate(data, train(data, NGD(0.5), 1000)).all_hold
     True
     """
-    run = TraceView(data, trace, svm)
-    reason = run.refuse(
-        run.needs_rule("NGD"),
-        degenerate_fault(run),
-        run.needs_assumption2(),
-        run.needs_zero_start(),
-        alignment_recorded(run),
-        full_steps(run),
-    )
-    return table(reason, TRIPLE, _triple, run)
-
-
-def _triple(run: TraceView) -> Iterator[Check]:
     reach, error = run.step_size * run.step, run.trace.W_alignment_error
     low_P = np.log1p(reach / math.sqrt(5))
     low_c = np.maximum(2 / math.sqrt(5) * reach, reach - run.step_size - math.sqrt(5))
-    with np.errstate(divide="ignore", invalid="ignore"):  # at step 0, where nothing is compared
-        high_P = np.logaddexp(0.0, run.step_size + np.log(reach))
-        # P^2 / (2 (c^2 + P^2)) <= 1 - cosine <= P^2 / (2 c^2), with c and P at their brackets
-        below, above = low_P**2 / (2 * (reach**2 + low_P**2)), high_P**2 / (2 * low_c**2)
+    high_P = np.logaddexp(0.0, run.step_size + np.log(reach))
+    # P^2 / (2 (c^2 + P^2)) <= 1 - cosine <= P^2 / (2 c^2), with c and P at their brackets
+    below, above = low_P**2 / (2 * (reach**2 + low_P**2)), high_P**2 / (2 * low_c**2)
     across, rate = _limits(run, float(reach[-1]))
     yield ACROSS_BELOW.later(run, run.across, low_P, reason=across)
     yield ACROSS_ABOVE.later(run, run.across, high_P, reason=across)
@@ -311,20 +294,6 @@ def _triple(run: TraceView) -> Iterator[Check]:
     yield ALONG_ABOVE.later(run, run.along, reach)
     yield RATE_BELOW.later(run, error, below, reason=rate)
     yield RATE_ABOVE.later(run, error, above, reason=rate)
-
-
-def degenerate_fault(run: TraceView) -> str:
-    """'' or how the data differ from the degenerate triple, rotations aside."""
-    if run.joint or run.n != 1 or run.N != 2 or int(run.rows.opt[0]) != 0:
-        return "for one sequence of three tokens with the query optimal, u fixed"
-    query, second, third = run.data.X[0].double()
-    if bool(third.any()):
-        second, third = third, second
-    if bool(third.any()) or abs(float(second.norm()) - 1) > EXACT:
-        return "the other two tokens are not zero and of norm 1"
-    if abs(float(query.norm()) - 1) > EXACT or abs(float(query @ second)) > EXACT:
-        return "the query is not of norm 1 and orthogonal to the other tokens"
-    return ""
 
 
 def _limits(run: TraceView, reach: float) -> tuple[str, str]:

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
-from ...checks import Check, CheckTable
-from ...data import Dataset
-from ...dynamics.trace import Trace
-from ...geometry.svm import SVMSolution
+from ..hypotheses import FLOOR, MEASURED
 from ..run import TraceView
-from ..statements import FLOOR, MEASURED, NO_STEP, Statement, alignment_recorded, full_steps, table
+from ..statements import NO_STEP, Checks, Statement, at_least, run_check
 
 # Less than this share of |W_0|^2 outside the span is what rounding leaves of none: the share
 # is a difference of two numbers that each are right to a few 1e-16, times the condition
 # number of the rows, with room for sums of some thousand terms.
 OUTSIDE = 1e-12
 
-RATE = Statement(
-    "1 - cosine(W_t, W_mm), against |W_0 outside span z|^2 / (2 (|W_0| + S_t)^2)", "M3", ">="
-)
+RATE = at_least("1 - cosine(W_t, W_mm), against |W_0 outside span z|^2 / (2 (|W_0| + S_t)^2)", "M3")
 
 
-def check_rate_lower_bound(
-    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
-) -> CheckTable:
+@run_check(RATE, given=("plain_steps", "start", "alignment"))
+def check_rate_lower_bound(run: TraceView) -> Checks:
     """M3, the lower bound that makes M2's rate the right one.
 
     What W_0 has outside the span of the rows z_k is never updated, so
@@ -62,12 +55,6 @@ def check_rate_lower_bound(
     >>> check_rate_lower_bound(data, trace).all_hold
     True
     """
-    run = TraceView(data, trace, svm)
-    reason = run.refuse(run.needs_plain_steps(), run.needs_start(), alignment_recorded(run))
-    return table(reason, (RATE,), _outside, run)
-
-
-def _outside(run: TraceView) -> Iterator[Check]:
     outside = norm_outside(run)
     bounds = outside_bound(run, outside, run.trace.path_length)
     words = f"|W_0 outside| = {outside:.4g}" if outside else "W_0 lies in the span of the rows"
@@ -80,8 +67,7 @@ def _outside(run: TraceView) -> Iterator[Check]:
 def outside_bound(run: TraceView, outside: float, path) -> np.ndarray:
     """(R,) the lower bound for a path of at most this length; 0 where W is zero."""
     reach = run.W_norm[0] + np.asarray(path, dtype=float)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(reach > 0, (outside / reach) ** 2 / 2, 0.0)
+    return np.where(reach > 0, (outside / reach) ** 2 / 2, 0.0)
 
 
 def norm_outside(run: TraceView) -> float:
@@ -105,18 +91,15 @@ CLOSED = Statement(
     "|1 - cosine(W_t, W_mm) - (1 - w_t / sqrt(w_t^2 + c^2))|, against its rounding",
     "Section 3.3, Eq. 3",
 )
-BELOW = Statement(
-    "w_t, against log(exp(w_0) + eta phi_0^2 e^-phi_0 t)", "Section 3.3, our bracket", ">="
-)
+BELOW = at_least("w_t, against log(exp(w_0) + eta phi_0^2 e^-phi_0 t)", "Section 3.3, our bracket")
 ABOVE = Statement("w_t, against log(exp(w_0) + eta e^(eta/4 - 1) t)", "Section 3.3, our bracket")
-SLOW = Statement(
+SLOW = at_least(
     "1 - cosine(W_t, W_mm), against c^2 / (2 (w^2 + c^2)) at the largest w that t allows",
     "Section 3.3: GD is no faster than 1 / log^2 t",
-    ">=",
 )
 LINEAR = Statement("|w_t - w_0 - eta t| / (|w_0| + eta t)", "Appendix A.4")
-NGD_BELOW = Statement(
-    "1 - cosine(W_t, W_mm), against c^2 / (2 ((w_0 + eta t)^2 + c^2))", "Appendix A.4", ">="
+NGD_BELOW = at_least(
+    "1 - cosine(W_t, W_mm), against c^2 / (2 ((w_0 + eta t)^2 + c^2))", "Appendix A.4"
 )
 NGD_ABOVE = Statement("1 - cosine(W_t, W_mm), against c^2 / (2 (w_0 + eta t)^2)", "Appendix A.4")
 # Tokens and scores typed in, or rotated by an orthogonal matrix: a few roundings.
@@ -125,9 +108,23 @@ EXACT = 1e-12
 EXACT_SQUARE = 1e-15
 
 
-def check_gd_lower_bound(
-    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
-) -> CheckTable:
+def separation_fault(run: TraceView) -> str:
+    """'' or how the data differ from the separation pair, rotations aside."""
+    if run.joint or run.n != 1 or run.N != 1 or int(run.rows.opt[0]) != 0:
+        return "for one sequence of two tokens with the query optimal, u fixed"
+    query, other = run.data.X[0, 0].double(), run.data.X[0, 1].double()
+    if bool(other.any()):
+        return "the second token is not zero"
+    if abs(float(query.norm()) - 1) > EXACT or abs(float(run.top[0, 0]) - 1) > EXACT:
+        return "the query's norm and score are not both 1"
+    return ""
+
+
+@run_check(
+    CLOSED, BELOW, ABOVE, SLOW,
+    given=("GD", separation_fault, "exponential", "start", "alignment"),
+)  # fmt: skip
+def check_gd_lower_bound(run: TraceView) -> Checks:
     """Section 3.3: on the separation pair GD's 1 - cosine is at least of order 1 / log^2 t.
 
     With w_t the logit gap of W_t and c the norm of the rest of W_0, which never moves,
@@ -164,22 +161,10 @@ def check_gd_lower_bound(
     >>> check_gd_lower_bound(data, train(data, GD(1.0), 1000)).all_hold
     True
     """
-    run = TraceView(data, trace, svm)
-    reason = run.refuse(
-        run.needs_rule("GD"),
-        separation_fault(run),
-        run.needs_exponential(),
-        run.needs_start(),
-        alignment_recorded(run),
-    )
-    return table(reason, (CLOSED, BELOW, ABOVE, SLOW), _gd_rows, run)
-
-
-def _gd_rows(run: TraceView) -> Iterator[Check]:
     w, log_eta, t = run.gaps[:, 0], math.log(run.step_size), run.step
     log_phi = run.log_opt[0, 0]
-    below = np.logaddexp(w[0], _log_time(t, log_eta + 2 * log_phi - math.exp(log_phi)))
-    above = np.logaddexp(w[0], _log_time(t, log_eta + run.step_size / 4 - 1))
+    below = np.logaddexp(w[0], log_eta + 2 * log_phi - math.exp(log_phi) + np.log(t))
+    above = np.logaddexp(w[0], log_eta + run.step_size / 4 - 1 + np.log(t))
     later, rounding = (t > 0) & (run.W_norm > 0), MEASURED * (1 + np.abs(w))
     settings = {"keep": later, "empty": NO_STEP, "rounding": rounding}
     lag = w[-1] - log_eta - math.log(max(t[-1], 1))
@@ -190,9 +175,11 @@ def _gd_rows(run: TraceView) -> Iterator[Check]:
     yield _no_faster(run, SLOW, above, later)
 
 
-def check_ngd_separation(
-    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
-) -> CheckTable:
+@run_check(
+    CLOSED, LINEAR, NGD_BELOW, NGD_ABOVE,
+    given=("NGD", separation_fault, "start", "alignment", "full_steps"),
+)  # fmt: skip
+def check_ngd_separation(run: TraceView) -> Checks:
     """Appendix A.4: on the separation pair NGD has t^2 (1 - cosine) -> c^2 / (2 eta^2).
 
     w_t = w_0 + eta t exactly, whence c^2 / (2 (w_t^2 + c^2)) <= 1 - cosine <= c^2 / (2 w_t^2).
@@ -224,25 +211,12 @@ def check_ngd_separation(
     >>> check_ngd_separation(data, train(data, NGD(1.0), 1000)).all_hold
     True
     """
-    run = TraceView(data, trace, svm)
-    reason = run.refuse(
-        run.needs_rule("NGD"),
-        separation_fault(run),
-        run.needs_start(),
-        alignment_recorded(run),
-        full_steps(run),
-    )
-    return table(reason, (CLOSED, LINEAR, NGD_BELOW, NGD_ABOVE), _ngd_rows, run)
-
-
-def _ngd_rows(run: TraceView) -> Iterator[Check]:
     line, rest = run.gaps[0, 0] + run.step_size * run.step, _rest(run)
     moved = np.abs(run.gaps[0, 0]) + run.step_size * run.step
     error, ahead = run.trace.W_alignment_error, (line > 0) & (run.W_norm > 0)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        above = (rest / line) ** 2 / 2
-        # w_t is known to 1e-9 of itself, its square to twice that
-        rounding = FLOOR + 2 * MEASURED * above + _doubt(run, rest) / (2 * line**2)
+    above = (rest / line) ** 2 / 2
+    # w_t is known to 1e-9 of itself, its square to twice that
+    rounding = FLOOR + 2 * MEASURED * above + _doubt(run, rest) / (2 * line**2)
     limit = f"c^2 / (2 eta^2) = {(rest / run.step_size) ** 2 / 2:.6g}"
     measured = f"{limit}; t^2 (1 - cosine) at the end {error[-1] * float(run.step[-1]) ** 2:.6g}"
     settings = {"empty": "w is still negative", "rounding": rounding}
@@ -252,18 +226,6 @@ def _ngd_rows(run: TraceView) -> Iterator[Check]:
     yield LINEAR.later(run, away, MEASURED, rounding=0.0)
     yield _no_faster(run, NGD_BELOW, line, ahead, **settings)
     yield NGD_ABOVE.along(run, error, above, ahead, **settings)
-
-
-def separation_fault(run: TraceView) -> str:
-    """'' or how the data differ from the separation pair, rotations aside."""
-    if run.joint or run.n != 1 or run.N != 1 or int(run.rows.opt[0]) != 0:
-        return "for one sequence of two tokens with the query optimal, u fixed"
-    query, other = run.data.X[0, 0].double(), run.data.X[0, 1].double()
-    if bool(other.any()):
-        return "the second token is not zero"
-    if abs(float(query.norm()) - 1) > EXACT or abs(float(run.top[0, 0]) - 1) > EXACT:
-        return "the query's norm and score are not both 1"
-    return ""
 
 
 def _rest(run: TraceView) -> float:
@@ -278,20 +240,13 @@ def _doubt(run: TraceView, rest: float) -> float:
     return (EXACT_SQUARE if rest else OUTSIDE) * float(run.W_norm[0]) ** 2
 
 
-def _log_time(t, log_factor: float) -> np.ndarray:
-    """The log of a factor times t, -inf at t = 0."""
-    with np.errstate(divide="ignore"):
-        return log_factor + np.log(t)
-
-
 def _closed_form(run: TraceView):
     """Eq. 3 without cancellation: 1 - w / r = c^2 / (r (r + w)) with r^2 = w^2 + c^2."""
     w, rest = run.gaps[:, 0], _rest(run)
     norm = np.hypot(w, rest)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        error = np.where(w > 0, rest**2 / (norm * (norm + w)), 1 - w / norm)
-        # the slope of 1 - w / r in c^2 is at most 1 / (2 r^2)
-        allowed = FLOOR + MEASURED * error + _doubt(run, rest) / (2 * norm**2)
+    error = np.where(w > 0, rest**2 / (norm * (norm + w)), 1 - w / norm)
+    # the slope of 1 - w / r in c^2 is at most 1 / (2 r^2)
+    allowed = FLOOR + MEASURED * error + _doubt(run, rest) / (2 * norm**2)
     away = np.abs(run.trace.W_alignment_error - error)
     return CLOSED.along(run, away, allowed, run.W_norm > 0, empty="W stays zero")
 
@@ -299,10 +254,9 @@ def _closed_form(run: TraceView):
 def _no_faster(run: TraceView, statement: Statement, height, keep, **settings):
     """1 - cosine falls as w grows, and is at least c^2 / (2 (w^2 + c^2))."""
     rest = _rest(run)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        square = np.square(height) + rest**2
-        bounds = np.where(rest > 0, rest**2 / (2 * square), 0.0)
-        rounding = MEASURED * bounds + _doubt(run, rest) / (2 * square)
+    square = np.square(height) + rest**2
+    bounds = np.where(rest > 0, rest**2 / (2 * square), 0.0)
+    rounding = MEASURED * bounds + _doubt(run, rest) / (2 * square)
     defaults = {"empty": NO_STEP, "rounding": rounding, "vacuous": rest == 0}
     if rest == 0:
         defaults["reason"] = "W_0 has nothing outside the one row, and the bound is 0"

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
-from ..._validate import require_number
 from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.constants import Constants
 from ...geometry.svm import SVMSolution
+from ..hypotheses import M1, MEASURED
 from ..run import TraceView
-from ..statements import MEASURED, Statement, alignment_recorded, refused, softmax_stays_up, table
+from ..statements import Checks, Statement, at_least, refused, table
 
 # <W, W_mm> > 0 where M1 speaks, so that 1 - cosine is below 1 whatever the bound.
 TRIVIAL = 1.0
@@ -24,8 +23,8 @@ NEVER_TURNS = "<W, W_mm> is negative at every recorded step but perhaps the last
 START = Statement(
     "path length while <W, W_mm> < 0, against 2 B^2 |W_0| / Xi", "M1, the estimate of t_0"
 )
-GROWTH = Statement(
-    "<W_t, unit W_mm>, against <W_0, unit W_mm> + Xi S_t / (2 B^2)", "M1, step 1 of the proof", ">="
+GROWTH = at_least(
+    "<W_t, unit W_mm>, against <W_0, unit W_mm> + Xi S_t / (2 B^2)", "M1, step 1 of the proof"
 )
 OUTWARD = Statement(
     "<P_t, step direction>, against Lambda / Xi, with P_t the part of W_t across W_mm",
@@ -85,14 +84,11 @@ def check_rate(
     >>> check_rate(data, train(data, NGD(0.5), 1000)).all_hold
     True
     """
-    if phi is not None:
-        phi = require_number("phi", phi, low=0, high=1, open_low=True)
-    run = TraceView(data, trace, svm)
-    statements = (START, GROWTH, OUTWARD, ACROSS, RATE)
-    return table(rate_hypotheses(run, phi), statements, _rows, run, phi)
+    run = TraceView(data, trace, svm, phi=phi)
+    return table(run.fails(*M1), (START, GROWTH, OUTWARD, ACROSS, RATE), _rows, run)
 
 
-def _rows(run: TraceView, phi) -> Iterator[Check]:
+def _rows(run: TraceView) -> Checks:
     c, S, turn = run.constants(), run.trace.path_length, first_turned(run)
     yield _start(run, turn)
     # attained by n = 1, T = 2 with x_2 = -x_1, up to the rounding of both sides
@@ -102,7 +98,7 @@ def _rows(run: TraceView, phi) -> Iterator[Check]:
     if turn is None:
         yield from refused((OUTWARD, ACROSS, RATE), NEVER_TURNS)
         return
-    along, step = constants_along(run, phi), np.arange(len(S))
+    along, step = constants_along(run), np.arange(len(S))
     toward = run.toward(run.gaps - run.Xi * run.along[:, None] * run.svm.margins.cpu().numpy())
     # <P, z_k> is a difference of gaps, each right to 2e-16 of itself
     rounding = 1e-14 * np.abs(run.gaps).max(axis=1) / run.Xi
@@ -113,19 +109,6 @@ def _rows(run: TraceView, phi) -> Iterator[Check]:
         run, run.across**2, bounds, step > turn, empty=NEVER_TURNS, rounding=MEASURED * bounds
     )
     yield rate_check(RATE, run, along)
-
-
-def rate_hypotheses(run: TraceView, phi=None) -> str:
-    """'' or the first hypothesis of M1 that fails."""
-    return run.refuse(
-        run.needs_fixed_decoder(),
-        run.needs_exponential(),
-        run.needs_assumption2(),
-        run.needs_plain_steps(),
-        run.needs_start(),
-        alignment_recorded(run),
-        softmax_stays_up(run, phi),
-    )
 
 
 def first_turned(run: TraceView) -> int | None:
@@ -140,12 +123,12 @@ def after(run: TraceView, turn: int) -> np.ndarray:
     return (np.arange(len(path)) > turn) & (path > path[turn]) & (run.along > 0)
 
 
-def constants_along(run: TraceView, phi=None) -> Constants:
+def constants_along(run: TraceView) -> Constants:
     """The constants with phi_low as it stands at each recorded step, an (R,) array.
 
     M1 needs no phi_low <= 1/4, which is Lemma 3's.
     """
-    least = run.trace.least_opt_score if phi is None else np.full(len(run.step), phi)
+    least = run.trace.least_opt_score if run.phi is None else np.full(len(run.step), run.phi)
     return dataclasses.replace(run.constants(), phi_low=least)
 
 
@@ -167,16 +150,6 @@ def biting_path(constants, longest: float, offset: float, target: float = TRIVIA
     return (linear + math.hypot(linear, 2 * math.sqrt(factor) * offset)) / 2
 
 
-def bite(run: TraceView, bounds, path: float, start: int) -> dict:
-    """The fields of a Check that say whether, and from where, a bound on 1 - cosine bites."""
-    if math.isinf(path):
-        return {"vacuous": True, "reason": "below 1 at no path length that float64 can hold"}
-    words = f"below 1 from path length {path:.4g} on"
-    if run.kind == "NGD":
-        words += f", t = {float(run.step[start]) + path / run.step_size:.4g}"
-    return {"vacuous": not float(np.min(bounds)) < TRIVIAL, "reason": words}
-
-
 def _start(run: TraceView, turn: int | None):
     c = run.constants()
     before = run.along < 0
@@ -195,11 +168,17 @@ def _start(run: TraceView, turn: int | None):
 def rate_check(statement: Statement, run: TraceView, constants: Constants) -> Check:
     """1 - cosine against M1's bound since W first pointed to W_mm, for constants along the run."""
     turn = first_turned(run)
-    keep = np.zeros(len(run.step), bool) if turn is None else after(run, turn)
-    if not keep.any():
+    if turn is None:
         return statement.refused(NEVER_TURNS)
     longest, offset = run.trace.longest_step, float(run.across[turn])
     path = run.trace.path_length - run.trace.path_length[turn]
-    bounds = rate_bounds(constants, path, longest, offset)
-    words = bite(run, bounds[keep], biting_path(constants, float(longest[-1]), offset), turn)
-    return statement.along(run, run.trace.W_alignment_error, bounds, keep, **words)
+    needed = biting_path(constants, float(longest[-1]), offset)
+    reason = f"below 1 from path length {needed:.4g} on"
+    if run.kind == "NGD":
+        reason += f", t = {float(run.step[turn]) + needed / run.step_size:.4g}"
+    if math.isinf(needed):
+        reason = "below 1 at no path length that float64 can hold"
+    return statement.along(
+        run, run.trace.W_alignment_error, rate_bounds(constants, path, longest, offset),
+        after(run, turn), empty=NEVER_TURNS, trivial=TRIVIAL, reason=reason,
+    )  # fmt: skip

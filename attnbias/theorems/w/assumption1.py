@@ -17,10 +17,11 @@ from ...geometry.assumptions import assumption1_table, example1_threshold
 from ...geometry.constants import token_constants
 from ...geometry.svm import SVMSolution, solve_w_svm
 from ...geometry.tokens import gap_rows, optimal_tokens
-from ..statements import EPS, Statement, made_by, refused
+from ..hypotheses import EPS, assumption1_fails
+from ..statements import Statement, at_least, made_by, refused
 
 LARGE = Statement("largest |nu|^2 of a noise token, against 1.63 sigma^2 d", "Lemma 6")
-SMALL = Statement("smallest |nu|^2, against sigma^2 d / 2", "Lemma 6", ">=")
+SMALL = at_least("smallest |nu|^2, against sigma^2 d / 2", "Lemma 6")
 NOISE = Statement("largest |<nu, nu'>|, against 1.9 sigma^2 sqrt(d l)", "Lemma 6")
 MEANS = Statement("largest |<mean, nu>|, against U sigma sqrt(2 l)", "Lemma 6")
 COUPLING = Statement("mu, against 1.9 sigma^2 sqrt(d l)", "Lemma 6")
@@ -70,13 +71,14 @@ def check_lemma6(data: Dataset, *, delta: float = 0.1, phi: float | None = None)
     """
     require_dataset(data)
     delta = require_number("delta", delta, low=0, high=1, open_low=True, open_high=True)
+    reason, logs = "", lemma6_log(data.n, data.T, delta)
     if not made_by(data, "make_example1", "sigma", "signal"):
-        return refused((*DRAW, *TOKENS), "for data of make_example1, whose sigma and U are known")
-    log_term = lemma6_log(data.n, data.T, delta)
-    if data.d < 16 * log_term:
-        words = f"d = {data.d} is below 16 l = {math.ceil(16 * log_term)}"
-        return refused((*DRAW, *TOKENS), words)
-    return CheckTable([*_draw(data, log_term), *_assumption1(data, log_term, delta, phi)])
+        reason = "for data of make_example1, whose sigma and U are known"
+    elif data.d < 16 * logs:
+        reason = f"d = {data.d} is below 16 l = {math.ceil(16 * logs)}"
+    if reason:
+        return refused((*DRAW, *TOKENS), reason)
+    return CheckTable([*_draw(data, logs), *_assumption1(data, logs, delta, phi)])
 
 
 def lemma6_log(n: int, T: int, delta: float) -> float:
@@ -85,24 +87,22 @@ def lemma6_log(n: int, T: int, delta: float) -> float:
 
 
 def _draw(data, log_term: float) -> list:
-    sigma, signal, d = data.meta["sigma"], data.meta["signal"], data.d
-    opt, X = optimal_tokens(data), data.X.double()
+    sigma, opt, X = data.meta["sigma"], optimal_tokens(data), data.X.double()
     noise = data.mask.clone()
     noise[torch.arange(data.n), opt] = False
     means, tokens = X[torch.arange(data.n), opt], X[noise]
     products = tokens @ tokens.T
     squares = products.diagonal().clone()
     products.fill_diagonal_(0)
-    values = (
-        (LARGE, squares.max(), 1.63 * sigma**2 * d),
-        (SMALL, squares.min(), 0.5 * sigma**2 * d),
-        (NOISE, products.abs().max(), 1.9 * sigma**2 * math.sqrt(d * log_term)),
-        (MEANS, (means @ tokens.T).abs().max(), signal * sigma * math.sqrt(2 * log_term)),
+    variance, largest = sigma**2, (means @ tokens.T).abs().max()
+    sides = (
+        (squares.max(), 1.63 * variance * data.d),
+        (squares.min(), 0.5 * variance * data.d),
+        (products.abs().max(), 1.9 * variance * math.sqrt(data.d * log_term)),
+        (largest, data.meta["signal"] * sigma * math.sqrt(2 * log_term)),
     )
-    return [
-        statement.once(value, bound, rounding=64 * EPS * bound)
-        for statement, value, bound in values
-    ]
+    pairs = zip(DRAW, sides, strict=True)
+    return [each.once(*both, rounding=64 * EPS * both[1]) for each, both in pairs]
 
 
 def _assumption1(data, log_term: float, delta: float, phi) -> list:
@@ -118,13 +118,12 @@ def _assumption1(data, log_term: float, delta: float, phi) -> list:
     return [coupling, *(x.once(y.value, y.bound) for x, y in zip(TOKENS[1:], found, strict=True))]
 
 
-ROWS = Statement(
+ROWS = at_least(
     "least <z_k, V>, V = sum_k z_k / (T_i - 1), against (b_o^2 - 3 mu) b_1^2 - 1.2 (n - 1) mu B^2",
     "Assumption 1 gives feasibility",
-    ">=",
 )
-FLOOR = Statement("the same, against 0.4 b_o^2 b_1^2", "Assumption 1 gives feasibility", ">=")
-MARGIN = Statement("Xi, against 0.2 b_o^2 b_1^2 / (n B^2)", "Assumption 1 gives feasibility", ">=")
+FLOOR = at_least("the same, against 0.4 b_o^2 b_1^2", "Assumption 1 gives feasibility")
+MARGIN = at_least("Xi, against 0.2 b_o^2 b_1^2 / (n B^2)", "Assumption 1 gives feasibility")
 
 
 def check_assumption1_feasible(data: Dataset, *, svm: SVMSolution | None = None) -> CheckTable:
@@ -169,7 +168,8 @@ def check_assumption1_feasible(data: Dataset, *, svm: SVMSolution | None = None)
     constants = token_constants(data, phi=1.0)
     if svm is not None:
         svm = resolve_svm(svm, data, SimpleNamespace(rows=gap_rows(data)))
-    reason = _hypotheses(constants)
+    reason = "" if constants.b_1 else "a query token is zero"
+    reason = reason or assumption1_fails(constants)
     if reason:
         return refused((ROWS, FLOOR, MARGIN), reason)
     c, least = constants, least_alignment(data)
@@ -177,14 +177,16 @@ def check_assumption1_feasible(data: Dataset, *, svm: SVMSolution | None = None)
     size = c.b_o**2 * c.b_1**2
     # products of up to N' rows, each right to a few EPS of B^4
     room = 64 * EPS * c.n * c.B**4
-    values = (
-        (ROWS, least, own - 1.2 * (c.n - 1) * c.mu * c.B**2, room),
-        (FLOOR, least, 0.4 * size, room),
-        (MARGIN, _margin(data, svm), 0.2 * size / (c.n * c.B**2), 0.0),
-    )
+    try:
+        margin = float((svm or solve_w_svm(data)).margin)
+    except InfeasibleError:
+        margin = 0.0
     return CheckTable(
-        statement.once(value, bound, rounding=rounding)
-        for statement, value, bound, rounding in values
+        (
+            ROWS.once(least, own - 1.2 * (c.n - 1) * c.mu * c.B**2, rounding=room),
+            FLOOR.once(least, 0.4 * size, rounding=room),
+            MARGIN.once(margin, 0.2 * size / (c.n * c.B**2)),
+        )
     )
 
 
@@ -193,21 +195,3 @@ def least_alignment(data) -> float:
     rows, _ = gap_rows(data).thin()
     weights = 1 / torch.bincount(rows.sequence, minlength=data.n).double()
     return float(rows.gaps(rows.combine(weights[rows.sequence])).min())
-
-
-def _hypotheses(constants) -> str:
-    if constants.b_1 == 0:
-        return "a query token is zero"
-    for check in assumption1_table(constants, exact=True):
-        if not check.holds:
-            return f"Assumption 1 fails: {check.statement} = {check.value:.3g}, above " + (
-                f"{check.bound:.3g}"
-            )
-    return ""
-
-
-def _margin(data, svm) -> float:
-    try:
-        return float(solve_w_svm(data).margin if svm is None else svm.margin)
-    except InfeasibleError:
-        return 0.0

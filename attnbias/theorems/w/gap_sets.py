@@ -84,15 +84,12 @@ class GapView:
 
     def excess(self) -> np.ndarray:
         """(R, n) weighted mean of h - 1 over the tokens of each sequence."""
-        return self._mean(self.h - 1)
-
-    def _mean(self, values: np.ndarray) -> np.ndarray:
         # relative to the largest weight of the sequence: all of them may be below the smallest
         # float beside another sequence's
         run = self.run
         top = np.maximum.reduceat(run.log_weight, run.first_row, axis=1)[:, run.sequence]
         p = run.sign * np.exp(run.log_weight - top)
-        return run.per_sequence(p * values) / run.per_sequence(p)
+        return run.per_sequence(p * (self.h - 1)) / run.per_sequence(p)
 
 
 def needed_eps(view: GapView) -> np.ndarray:
@@ -142,11 +139,9 @@ def lemma7_sets(run: TraceView, step: int, eps: float) -> GapSets:
     found = np.flatnonzero(run.step == step)
     if not len(found) or not view.keep[found[0]]:
         raise RangeError(
-            "step",
-            expected="a recorded step with W not zero",
-            got=str(step),
+            "step", expected="a recorded step with W not zero", got=str(step),
             remedy=f"recorded are {len(run.step)} steps up to {run.step[-1]}: see run.step",
-        )
+        )  # fmt: skip
     r = found[0]
     weight = run.per_sequence(run.p)[r]
     return GapSets(step, eps, view.gap[r], view.part(eps)[r], weight / weight.sum())
@@ -155,9 +150,7 @@ def lemma7_sets(run: TraceView, step: int, eps: float) -> GapSets:
 def log_D(constants) -> float:
     """log of D = 10 n kappa T B^2 / (Xi phi_low^2), the constant of Lemma 7's radius."""
     c = constants
-    return (
-        math.log(10 * c.n * c.T * c.B**2 / c.Xi) + c.log_kappa - 2 * math.log(c.phi_low)
-    )  # fmt: skip
+    return math.log(10 * c.n * c.T * c.B**2 / c.Xi) + c.log_kappa - 2 * math.log(c.phi_low)
 
 
 def radius(constants, eps: float) -> float:
@@ -202,8 +195,3 @@ def sharp_radius_eps(constants, norm: float) -> float:
 def trivial_eps(constants) -> float:
     """From this eps on, Eq. 4 follows from Lemma 4 alone, at every W: 2 B^2 / Xi - 1."""
     return max(0.0, 2 * constants.B**2 / constants.Xi - 1)
-
-
-def along_norms(function, constants, norms) -> np.ndarray:
-    """The values `function(constants, norm)` at each norm, (R,)."""
-    return np.array([function(constants, float(norm)) for norm in norms])

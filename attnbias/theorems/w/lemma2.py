@@ -11,10 +11,11 @@ from ..._validate import as_float_tensor, require_finite, require_number, requir
 from ...checks import CheckTable
 from ...data import Dataset
 from ...dataset import require_dataset
-from ..statements import EPS, Statement, refused
+from ..hypotheses import EPS
+from ..statements import Statement, at_least, refused
 
 LOGITS = Statement("largest |x' W_0 x_1|, against zeta", "Lemma 2")
-LOW = Statement("smallest T times softmax score, against exp(-2 zeta)", "Lemma 2", ">=")
+LOW = at_least("smallest T times softmax score, against exp(-2 zeta)", "Lemma 2")
 HIGH = Statement("largest T times softmax score, against exp(2 zeta)", "Lemma 2")
 NORM = Statement("|W_0|, against omega (d + sqrt(2 log(1/delta)))", "Lemma 2")
 STATEMENTS = (LOGITS, LOW, HIGH, NORM)
@@ -72,11 +73,8 @@ def check_lemma2(
     allowed = lemma2_zeta(data, omega, delta)
     zeta = allowed if zeta is None else require_number("zeta", zeta, low=0, open_low=True)
     if zeta < allowed:
-        widest = omega * zeta / allowed
-        return refused(
-            STATEMENTS,
-            f"omega = {omega:.4g} is above zeta/(B^2 sqrt(2 log(2nT/delta))) = {widest:.4g}",
-        )
+        widest = f"zeta/(B^2 sqrt(2 log(2nT/delta))) = {omega * zeta / allowed:.4g}"
+        return refused(STATEMENTS, f"omega = {omega:.4g} is above {widest}")
     return _table(data, W0, omega, zeta, delta)
 
 

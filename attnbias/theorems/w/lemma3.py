@@ -3,54 +3,58 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
-from ...checks import Check, CheckTable
-from ...data import Dataset
-from ...dynamics.trace import Trace
-from ...geometry.assumptions import assumption1_table
-from ...geometry.svm import SVMSolution
+from ..hypotheses import EPS, GRADIENT, assumption1_fails
 from ..run import TraceView
-from ..statements import EPS, Statement, gap_rounding, norm_rounding, table, weight_rounding
-from .gradient import gradient_hypotheses
+from ..statements import Checks, Statement, at_least, run_check
 
-SCORE = Statement(
-    "smallest softmax score of an optimal token so far, against phi_low",
-    "Lemma 3 (i), Eq. 15",
-    ">=",
+SCORE = at_least(
+    "smallest softmax score of an optimal token so far, against phi_low", "Lemma 3 (i), Eq. 15"
 )
-RISING = Statement(
+RISING = at_least(
     "least velocity of the logit gaps of sequences with score at most "
     "(1 + sqrt(1 - 2 phi_low)) / 2, as all with a gap below 1",
     "Lemma 3 (ii), Eq. 17",
-    ">=",
 )
-RISING_STEP = Statement(
-    "least change of these gaps over one step, t to t + 1", "Lemma 3 (ii), Eq. 17", ">="
+RISING_STEP = at_least(
+    "least change of these gaps over one step, t to t + 1", "Lemma 3 (ii), Eq. 17"
 )
-FALL = Statement("least velocity of any logit gap, against -1.2 mu B^2 / Xi", "Lemma 3 (iii)", ">=")
-FALL_STEP = Statement(
+FALL = at_least("least velocity of any logit gap, against -1.2 mu B^2 / Xi", "Lemma 3 (iii)")
+FALL_STEP = at_least(
     "least change of a gap between records, against -1.2 mu B^2 / Xi times the path between",
     "Lemma 3 (iii)",
-    ">=",
 )
 CHANGE = Statement(
     "change of a gap over one step less that of Eq. 18: largest, against rounding", "Eq. 18", "<="
 )
-OWN = Statement(
-    "least <z_k, z_k'> of one sequence, against (b_o^2 - 3 mu) b_1^2", "Lemma 3, own terms", ">="
+OWN = at_least(
+    "least <z_k, z_k'> of one sequence, against (b_o^2 - 3 mu) b_1^2", "Lemma 3, own terms"
 )
-CROSS = Statement(
-    "least <z_k, z_k'> of two sequences, against -1.2 mu B^2", "Lemma 3, Cases 1 and 2", ">="
+CROSS = at_least(
+    "least <z_k, z_k'> of two sequences, against -1.2 mu B^2", "Lemma 3, Cases 1 and 2"
 )
 ABOVE = "every optimal score is above that level at such a step"
 NOT_CONSECUTIVE = "no two consecutive steps are recorded"
-STATEMENTS = (SCORE, RISING, RISING_STEP, FALL, FALL_STEP, CHANGE, OWN, CROSS)
 
 
-def check_lemma3(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
+def _nearly_orthogonal(run: TraceView) -> str:
+    """'' or why Assumption 1, or steps as short as it asks for, fail."""
+    low = float(np.exp(run.log_opt[0].min()))
+    if low < np.finfo(float).tiny:
+        return "an optimal token's softmax score at the start is below the smallest float"
+    constants, longest = run.constants(low), float(run.trace.longest_step[-1])
+    words = f"a step of length {longest:.3g} is above log(2) Xi / (1.2 mu B^2) = "
+    words += f"{constants.largest_step:.3g}"
+    return assumption1_fails(constants) or (words if longest > constants.largest_step else "")
+
+
+@run_check(
+    SCORE, RISING, RISING_STEP, FALL, FALL_STEP, CHANGE, OWN, CROSS,
+    given=(*GRADIENT, "plain_steps", "start", _nearly_orthogonal),
+)  # fmt: skip
+def check_lemma3(run: TraceView) -> Checks:
     """Lemma 3: optimal softmax scores never fall under phi_low, and why.
 
     With phi_low = min(1/4, smallest optimal softmax score at the start), Assumption 1 at
@@ -94,40 +98,9 @@ def check_lemma3(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None)
     >>> all(c.holds for c in check_lemma3(data, train(data, NGD(0.5), 9))[:2])
     True
     """
-    run = TraceView(data, trace, svm)
-    return table(lemma3_hypotheses(run), STATEMENTS, _rows, run)
-
-
-def _rows(run: TraceView) -> Iterator[Check]:
     yield from softmax_checks(run)
     yield from gap_checks(run)
     yield from row_checks(run)
-
-
-def lemma3_hypotheses(run: TraceView) -> str:
-    """'' or the first hypothesis of Lemma 3 that fails."""
-    reason = run.refuse(gradient_hypotheses(run), run.needs_plain_steps(), run.needs_start())
-    if reason:
-        return reason
-    low = float(np.exp(run.log_opt[0].min()))
-    if low < np.finfo(float).tiny:
-        return "an optimal token's softmax score at the start is below the smallest float"
-    constants = run.constants(low)
-    failing = [x for x in assumption1_table(constants, exact=True) if not x.holds]
-    if failing:
-        x = failing[0]
-        return f"Assumption 1 fails: {x.statement} = {x.value:.3g}, above {x.bound:.3g}"
-    longest = float(run.trace.longest_step[-1])
-    if longest > constants.largest_step:
-        return f"a step of length {longest:.3g} is above log(2) Xi / (1.2 mu B^2) = " + (
-            f"{constants.largest_step:.3g}"
-        )
-    return ""
-
-
-def gap_velocity(run: TraceView) -> np.ndarray:
-    """(R, N) change of each logit gap per unit of path, by Eq. 18."""
-    return run.p @ run.K / run.n / run.grad_size[:, None]
 
 
 def softmax_checks(run: TraceView) -> list:
@@ -142,59 +115,31 @@ def softmax_checks(run: TraceView) -> list:
 
 def gap_checks(run: TraceView) -> list:
     """Parts (ii) and (iii), and Eq. 18 itself."""
-    c, everywhere = run.constants(), np.ones(len(run.step), dtype=bool)
-    velocity, harm = gap_velocity(run), 1.2 * c.mu * c.B**2 / run.Xi
+    c, velocity = run.constants(), run.gap_speed()
+    harm = 1.2 * c.mu * c.B**2 / run.Xi
     # no entry of K is above (2 B^2)^2, and p and |grad L| are right to these shares
-    room = (weight_rounding(run) + norm_rounding(run)) * (2 * c.B**2) ** 2 / run.Xi
-    low = (run.log_nonopt >= _log_far(run))[:, run.sequence]
-    least = _least(velocity, low)
-    return [
-        RISING.where(run, least, 0.0, everywhere, never=ABOVE, rounding=room),
-        _rising_step(run, low),
-        FALL.along(run, velocity.min(axis=1), -harm, rounding=room),
-        *_changes(run, velocity, harm, room),
-    ]
-
-
-def _log_far(run: TraceView) -> float:
-    """log of 1 - score at the level of part (ii): 1 - (1 + sqrt(1 - 2 phi_low)) / 2."""
+    room = run.cosine_rounding() * (2 * c.B**2) ** 2 / run.Xi
+    # 1 - score at the level of part (ii) is 1 - (1 + sqrt(1 - 2 phi_low)) / 2
     phi = run.constants(math.exp(float(run.log_opt[0].min()))).phi_low
-    return math.log(phi / (1 + math.sqrt(1 - 2 * phi)))
-
-
-def _rising_step(run: TraceView, low):
-    change, single, room = _steps(run)
-    before = np.zeros_like(low)
-    before[1:] = low[:-1]
-    if not single.any():
-        return RISING_STEP.refused(NOT_CONSECUTIVE)
-    least = _least(change, before)
-    return RISING_STEP.where(run, least, 0.0, single, never=ABOVE, rounding=room)
-
-
-def _changes(run: TraceView, velocity, harm: float, velocity_room) -> list:
-    change, single, room = _steps(run)
-    path = np.diff(run.trace.path_length, prepend=0.0)
-    later = np.arange(len(run.step)) > 0
-    predicted = np.zeros_like(change)
-    predicted[1:] = path[1:, None] * velocity[:-1]
-    error = np.abs(change - predicted).max(axis=1)
-    allowed = room + path * np.roll(velocity_room, 1)
-    return [
-        FALL_STEP.along(
-            run, change.min(axis=1), -harm * path, later, empty="one record alone", rounding=room
-        ),
-        CHANGE.along(run, error, allowed, single, empty=NOT_CONSECUTIVE),
-    ]  # fmt: skip
-
-
-def _steps(run: TraceView):
-    """Change of the gaps since the record before, whether that is one step, its rounding."""
+    far = math.log(phi / (1 + math.sqrt(1 - 2 * phi)))
+    low = (run.log_nonopt >= far)[:, run.sequence]
+    before = np.concatenate([np.zeros_like(low[:1]), low[:-1]])
+    # since the record before
     change = np.diff(run.gaps, axis=0, prepend=run.gaps[:1])
     single = np.diff(run.step, prepend=run.step[0]) == 1
+    path = np.diff(run.trace.path_length, prepend=0.0)
+    error = np.abs(change - path[:, None] * np.roll(velocity, 1, axis=0)).max(axis=1)
     # both records' gaps, and a path of steps that move a gap by 2 B^2 each at most
-    path = 4 * EPS * 2 * run.constants().B ** 2 * run.trace.path_length
-    return change, single, 2 * gap_rounding(run) + path
+    doubt = 2 * run.gap_rounding() + 8 * EPS * c.B**2 * run.trace.path_length
+    return [
+        RISING.where(run, _least(velocity, low), 0.0, never=ABOVE, rounding=room),
+        RISING_STEP.where(run, _least(change, before), 0.0, single, never=ABOVE,
+                          empty=NOT_CONSECUTIVE, rounding=doubt),
+        FALL.along(run, velocity.min(axis=1), -harm, rounding=room),
+        FALL_STEP.along(run, change.min(axis=1), -harm * path, np.arange(len(path)) > 0,
+                        empty="one record alone", rounding=doubt),
+        CHANGE.along(run, error, doubt + path * np.roll(room, 1), single, empty=NOT_CONSECUTIVE),
+    ]  # fmt: skip
 
 
 def _least(values, where) -> np.ndarray:

@@ -12,19 +12,10 @@ from ...checks import CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
+from ..hypotheses import EPS, GRADIENT
 from ..run import TraceView
-from ..statements import EPS, Statement, norm_rounding, refused, softmax_stays_up, weight_rounding
-from .gap_sets import (
-    GapView,
-    along_norms,
-    needed_eps,
-    radius,
-    radius_eps,
-    sharp_radius,
-    sharp_radius_eps,
-    trivial_eps,
-)
-from .gradient import gradient_hypotheses
+from ..statements import Checks, Statement, at_least, refused
+from . import gap_sets as sets
 
 VIOLATED = Statement(
     "smallest <z_k, W~>, against 1, with W~ = W_t |W_mm| / |W_t|", "Lemma 7, proof: I_1 not empty"
@@ -101,22 +92,23 @@ def check_lemma7(
     >>> check_lemma7(data, train(data, NGD(0.5), 1000), eps=0.5)[1].holds
     True
     """
-    if phi is not None:
-        phi = require_number("phi", phi, low=0, high=1, open_low=True)
     chosen = None if eps is None else _require_eps(eps)
-    run = TraceView(data, trace, svm)
-    reason = run.refuse(gradient_hypotheses(run), softmax_stays_up(run, phi))
+    run = TraceView(data, trace, svm, phi=phi)
+    reason = run.fails(*GRADIENT, "softmax")
     if not reason and not (run.W_norm > 0).any():
         reason = "W is zero at every recorded step"
     if reason:
         named = [statement for x in chosen or () for statement in (_eq4(x), *PROOF)]
         return refused((NEEDED, SHARP, VIOLATED, *named), reason)
-    constants, view = run.constants(phi), GapView(run)
+    constants, view = run.constants(), sets.GapView(run)
     if chosen is None:
         norm = float(run.W_norm[-1])
         # a little more, so that rounding does not leave the last record out
-        chosen = [1.000001 * radius_eps(constants, norm / share) for share in (1, 4, 16)]
-    checks = [*_needed(view, constants), _violated(view)]
+        chosen = [1.000001 * sets.radius_eps(constants, norm / share) for share in (1, 4, 16)]
+    # W_mm is known to its duality gap, and gaps to a few roundings
+    room = run.norm_rounding() + 1e-12
+    violated = VIOLATED.along(run, view.h.min(axis=1), 1.0, view.keep, rounding=room)
+    checks = [*_needed(view, constants), violated]
     for x in chosen:
         checks += [_preferred(view, constants, x), *proof_checks(view, constants, x)]
     return CheckTable(checks)
@@ -128,59 +120,36 @@ def _require_eps(eps) -> list[float]:
     return [require_number("eps", value, low=0, open_low=True, high=1e300) for value in values]
 
 
-def _needed(view: GapView, constants) -> list:
-    run = view.run
-    needed, norms = needed_eps(view), run.W_norm
-    limit = trivial_eps(constants)
+def _needed(view: sets.GapView, constants) -> Checks:
+    run, needed, limit = view.run, sets.needed_eps(view), sets.trivial_eps(constants)
     # Eq. 4's two sides are cosines, and that of W_mm is at least 1 / (1 + limit)
-    room = (weight_rounding(run) + norm_rounding(run)) * (1 + limit)
-    found = []
+    room = run.cosine_rounding() * (1 + limit)
     for statement, least, at in (
-        (NEEDED, radius_eps, radius),
-        (SHARP, sharp_radius_eps, sharp_radius),
+        (NEEDED, sets.radius_eps, sets.radius),
+        (SHARP, sets.sharp_radius_eps, sets.sharp_radius),
     ):
-        bounds = along_norms(least, constants, norms)
+        bounds = np.array([least(constants, float(norm)) for norm in run.W_norm])
         words = "Eq. 4 follows from Lemma 4 alone at every W"
         if limit > 0:
             words = f"beyond Lemma 4 from |W| = {at(constants, limit):.4g} on"
-        found.append(
-            statement.along(
-                run, needed, bounds, view.keep, rounding=room, reason=words,
-                vacuous=bool(bounds[view.keep].min() >= limit),
-            )
-        )  # fmt: skip
-    return found
+        yield statement.along(
+            run, needed, bounds, view.keep, rounding=room, reason=words, trivial=limit
+        )
 
 
-def _violated(view: GapView):
-    run = view.run
-    # W_mm is known to its duality gap, and gaps to a few roundings
-    room = norm_rounding(run) + 1e-12
-    return VIOLATED.along(run, view.h.min(axis=1), 1.0, view.keep, rounding=room)
-
-
-def _preferred(view: GapView, constants, eps: float):
-    run, statement = view.run, _eq4(eps)
-    least = radius(constants, eps)
-    keep = view.keep & (run.W_norm >= least)
-    margins = run.svm.margins.cpu().numpy()
-    bounds = (1 + eps) * run.toward(margins * run.Xi)
-    limit = trivial_eps(constants)
-    return statement.along(
-        run, run.toward(view.h * run.Xi), bounds, keep, empty=too_short(run, least),
-        rounding=(1 + eps) * (weight_rounding(run) + norm_rounding(run)), vacuous=eps >= limit,
-        reason=f"R_eps = {least:.4g}" + (
-            f"; Lemma 4 alone gives eps = {limit:.3g}" if eps >= limit else ""
-        ),
+def _preferred(view: sets.GapView, constants, eps: float):
+    run, least, limit = view.run, sets.radius(constants, eps), sets.trivial_eps(constants)
+    words = f"R_eps = {least:.4g}"
+    empty = f"{words}, and |W| reaches {run.W_norm.max():.4g}"
+    if run.kind == "NGD":
+        empty += f"; NGD needs t = {least / run.step_size:.3g} at least"
+    if eps >= limit:
+        words += f"; Lemma 4 alone gives eps = {limit:.3g}"
+    bounds = (1 + eps) * run.toward(run.svm.margins.cpu().numpy() * run.Xi)
+    return _eq4(eps).along(
+        run, run.toward(view.h * run.Xi), bounds, view.keep & (run.W_norm >= least),
+        empty=empty, rounding=(1 + eps) * run.cosine_rounding(), vacuous=eps >= limit, reason=words,
     )  # fmt: skip
-
-
-def too_short(run: TraceView, least: float) -> str:
-    """Why no recorded step is far enough out, and when one may be."""
-    words = f"R_eps = {least:.4g}, and |W| reaches {run.W_norm.max():.4g}"
-    return words + (
-        f"; NGD needs t = {least / run.step_size:.3g} at least" if run.kind == "NGD" else ""
-    )
 
 
 SUFFICES = Statement("weighted mean of <z_k, W~> - 1, against eps", "Lemma 7, Eqs. 6 and 29")
@@ -191,85 +160,70 @@ SECOND = Statement("the same within a sequence of I_2, the largest, against eps"
 BEATEN = Statement(
     "log of what I_3 adds, against log of (eps/2) the weights of I_1", "Lemma 7, Eqs. 8, 32, 33"
 )
-RESIDUAL = Statement(
+RESIDUAL = at_least(
     "log weight of the sequence with the least gap, against log(upsilon phi_low^2) - rho",
     "Lemma 7, Eq. 34",
-    ">=",
 )
 TAIL = Statement(
     "log of what I_3 adds, against log(n T Upsilon 2 B^2 / Xi) - (1 + 0.8 eps) rho",
     "Lemma 7, Eq. 35",
 )
-OUTWEIGHS = Statement(
-    "0.8 eps rho, against log(4 n T kappa B^2 / (eps Xi phi_low^2))", "Lemma 7, Eq. 36", ">="
+OUTWEIGHS = at_least(
+    "0.8 eps rho, against log(4 n T kappa B^2 / (eps Xi phi_low^2))", "Lemma 7, Eq. 36"
 )
-SPLIT = Statement("0.2 eps rho, against log(10 T B^2 / (eps Xi))", "Lemma 7, Cases 1 and 2", ">=")
+SPLIT = at_least("0.2 eps rho, against log(10 T B^2 / (eps Xi))", "Lemma 7, Cases 1 and 2")
 PROOF = (SUFFICES, FIRST, SECOND, BEATEN, RESIDUAL, TAIL, OUTWEIGHS, SPLIT)
 
 
-def proof_checks(view: GapView, constants, eps: float) -> list:
+def proof_checks(view: sets.GapView, constants, eps: float) -> list:
     """The lines of the proof where |W_t| >= R_eps."""
-    run, least = view.run, radius(constants, eps)
+    run, least = view.run, sets.radius(constants, eps)
     keep = view.keep & (run.W_norm >= least)
-    reason = ""
     if least == 0:
         reason = "eps is so large that every gap is below 1 + eps: nothing to prove"
-    elif not keep.any():
+        return list(refused(PROOF, reason))
+    if not keep.any():
         reason = f"R_eps = {least:.4g}, and |W| reaches {run.W_norm.max():.4g}"
-    if reason:
-        return [statement.refused(reason) for statement in PROOF]
-    shared = (view, constants, eps, keep)
-    return [*_sets(*shared), *_residual(*shared), *_sizes(*shared)]
+        return list(refused(PROOF, reason))
+    with np.errstate(all="ignore"):
+        return [*_means(view, constants, eps, keep), *_sizes(view, constants, eps, keep)]
 
 
-def _sets(view: GapView, constants, eps: float, keep) -> list:
+def _means(view: sets.GapView, constants, eps: float, keep) -> Checks:
     """Eqs. 6, 30 and 31: weighted means of h - 1, in all, in I_1 and in I_2."""
     run, part, excess = view.run, view.part(eps), view.excess()
     # h is at most 2 B^2 / Xi
-    room = (weight_rounding(run) + norm_rounding(run)) * 2 * constants.B**2 / run.Xi
+    room = run.cosine_rounding() * 2 * constants.B**2 / run.Xi
     total = (run.p * (view.h - 1)).sum(axis=1) / run.p.sum(axis=1)
-    found = [SUFFICES.along(run, total, eps, keep, rounding=room)]
+    yield SUFFICES.along(run, total, eps, keep, rounding=room)
     for statement, which, bound in ((FIRST, 1, eps / 2), (SECOND, 2, eps)):
-        inside = part == which
-        values = np.where(inside, excess, -np.inf).max(axis=1)
+        values = np.where(part == which, excess, -np.inf).max(axis=1)
         words = f"I_{which} is empty at every such step"
-        found.append(statement.where(run, values, bound, keep, never=words, rounding=room))
-    return found
+        yield statement.where(run, values, bound, keep, never=words, rounding=room)
 
 
-def _residual(view: GapView, constants, eps: float, keep) -> list:
-    """Eqs. 33 to 35: what I_1 has to spare beats what I_3 may add."""
-    run, c, part = view.run, constants, view.part(eps)
-    room = weight_rounding(run) + norm_rounding(run)
-    weight = run.log_weight
-    adds = _log_sum(weight, (part == 3)[:, run.sequence], view.h - 1 - eps)
-    spare = _log_sum(weight, (part == 1)[:, run.sequence], np.ones_like(view.h))
-    least = view.gap.argmin(axis=1)[:, None] == run.sequence
-    residual = _log_sum(weight, least, np.ones_like(view.h))
-    tail = math.log(c.n * c.T * 2 * c.B**2 / c.Xi) + c.log_Upsilon - (1 + 0.8 * eps) * view.rho
-    floor = c.log_upsilon + 2 * math.log(c.phi_low) - view.rho
+def _sizes(view: sets.GapView, constants, eps: float, keep) -> Checks:
+    """Eqs. 33 to 36: what I_1 has to spare beats what I_3 may add, by the choice of R_eps."""
+    run, c, part, rho = view.run, constants, view.part(eps)[:, view.run.sequence], view.rho
+    room, one = run.cosine_rounding(), np.ones_like(view.h)
+    adds = _log_sum(run, part == 3, view.h - 1 - eps)
+    spare = math.log(eps / 2) + _log_sum(run, part == 1, one)
+    residual = _log_sum(run, view.gap.argmin(axis=1)[:, None] == run.sequence, one)
+    tail = math.log(c.n * c.T * 2 * c.B**2 / c.Xi) + c.log_Upsilon - (1 + 0.8 * eps) * rho
     words = "no token of I_3 has <z_k, W~> above 1 + eps"
-    return [
-        BEATEN.where(run, adds, math.log(eps / 2) + spare, keep, never=words, rounding=room),
-        RESIDUAL.along(run, residual, floor, keep, rounding=room),
-        TAIL.where(run, adds, tail, keep, never=words, rounding=room),
-    ]
-
-
-def _sizes(view: GapView, constants, eps: float, keep) -> list:
-    """Eq. 36 and the condition of Cases 1 and 2, both by the choice of R_eps."""
-    run, c = view.run, constants
+    yield BEATEN.where(run, adds, spare, keep, never=words, rounding=room)
+    floor = c.log_upsilon + 2 * math.log(c.phi_low) - rho
+    yield RESIDUAL.along(run, residual, floor, keep, rounding=room)
+    yield TAIL.where(run, adds, tail, keep, never=words, rounding=room)
     log_ratio = math.log(4 * c.n * c.T * c.B**2 / (eps * c.Xi)) + c.log_kappa
     outweighs = log_ratio - 2 * math.log(c.phi_low)
     split = math.log(10 * c.T * c.B**2 / (eps * c.Xi))
-    return [
-        statement.along(run, factor * eps * view.rho, bound, keep, rounding=64 * EPS * abs(bound))
-        for statement, factor, bound in ((OUTWEIGHS, 0.8, outweighs), (SPLIT, 0.2, split))
-    ]
+    for statement, factor, bound in ((OUTWEIGHS, 0.8, outweighs), (SPLIT, 0.2, split)):
+        room = 64 * EPS * abs(bound)
+        yield statement.along(run, factor * eps * rho, bound, keep, rounding=room)
 
 
-def _log_sum(log_weight, where, factor) -> np.ndarray:
+def _log_sum(run, where, factor) -> np.ndarray:
     """(R,) log of the sum of weight times factor over entries with factor > 0; -inf if none."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(where & (factor > 0), log_weight + np.log(np.abs(factor)), -np.inf)
+    terms = np.where(where & (factor > 0), run.log_weight + np.log(np.abs(factor)), -np.inf)
     return np.logaddexp.reduce(terms, axis=1)

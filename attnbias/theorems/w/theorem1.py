@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
+from scipy.optimize import brentq
 
-from ..._validate import require_number
 from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
+from ..hypotheses import M1, MEASURED
 from ..run import TraceView
-from ..sharper.rate import TRIVIAL, rate_hypotheses
-from ..statements import (
-    MEASURED,
-    Statement,
-    full_steps,
-    table,
-)
+from ..sharper.rate import TRIVIAL
+from ..statements import Checks, Statement, at_least, table
 from .gap_sets import log_D
 from .gradient import lemma5_start
 
 RATE = Statement(
     "1 - cosine(W_t, W_mm), against the explicit (log t)^2 / t", "Theorem 1 = 5, our constants"
 )
-TELESCOPED = Statement(
+TELESCOPED = at_least(
     "<W_t - W_s, unit W_mm>, against |W_t| - |W_s| less the two sums of the proof, s the first of "
     "consecutive records",
     "Theorem 5, Eq. 37",
-    ">=",
 )
 NO_STEP = "no step from t_0 = {0:.4g} on is recorded"
 NOT_CONSECUTIVE = "no two consecutive steps from t_0 = {0:.4g} on are recorded"
@@ -80,21 +74,14 @@ def check_theorem1(
     >>> check_theorem1(data, train(data, NGD(0.5), 1000)).all_hold
     True
     """
-    if phi is not None:
-        phi = require_number("phi", phi, low=0, high=1, open_low=True)
-    run = TraceView(data, trace, svm)
-    return table(theorem1_hypotheses(run, phi), (RATE, TELESCOPED), _rows, run, phi)
+    run = TraceView(data, trace, svm, phi=phi)
+    reason = run.fails("NGD", *M1, _short_steps, "full_steps")
+    return table(reason, (RATE, TELESCOPED), _rows, run)
 
 
-def theorem1_hypotheses(run: TraceView, phi) -> str:
-    """'' or the first hypothesis of Theorem 1 that fails."""
-    reason = run.refuse(run.needs_rule("NGD"), rate_hypotheses(run, phi))
-    if reason:
-        return reason
-    speed = run.step_size * run.constants(phi).B ** 2
-    if speed > 1 + MEASURED:
-        return f"eta B^2 = {speed:.3g} exceeds 1"
-    return full_steps(run)
+def _short_steps(run: TraceView) -> str:
+    speed = run.step_size * run.constants().B ** 2
+    return "" if speed <= 1 + MEASURED else f"eta B^2 = {speed:.3g} exceeds 1"
 
 
 def start_time(run: TraceView) -> float:
@@ -113,60 +100,43 @@ def theorem1_bounds(run: TraceView, constants, log_t) -> np.ndarray:
 
 def log_biting_time(run: TraceView, constants) -> float:
     """log of the t from which Theorem 1's bound stays below 1; the bound falls for t >= 2."""
+
+    def above(log_t: float) -> float:
+        return float(theorem1_bounds(run, constants, log_t)) - TRIVIAL
+
     low = max(math.log(2.0), math.log(start_time(run)))
-    if theorem1_bounds(run, constants, low) < TRIVIAL:
-        return low
     high = low + 1.0
-    while theorem1_bounds(run, constants, high) >= TRIVIAL:
+    while above(high) >= 0:
         high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (
-            (low, middle) if theorem1_bounds(run, constants, middle) < TRIVIAL else (middle, high)
-        )
-    return high
+    return low if above(low) < 0 else brentq(above, low, high, xtol=1e-13)
 
 
-def _rows(run: TraceView, phi) -> Iterator[Check]:
-    yield _rate(run, phi)
-    yield _telescoped(run, phi)
-
-
-def _rate(run: TraceView, phi) -> Check:
-    constants = run.constants(phi)
-    start = start_time(run)
+def _rows(run: TraceView) -> Checks:
+    constants, start = run.constants(), start_time(run)
     keep = run.step >= start
-    with np.errstate(divide="ignore"):
-        log_t = np.log(run.step)
-    bounds = theorem1_bounds(run, constants, np.where(keep, log_t, 0.0))
-    bites = f"below 1 from t = 10^{log_biting_time(run, constants) / math.log(10):.1f} on"
-    vacuous = bool(keep.any() and not bounds[keep].min() < TRIVIAL)
-    return RATE.along(
+    bounds = theorem1_bounds(run, constants, np.where(keep, np.log(run.step), 0.0))
+    yield RATE.along(
         run, run.trace.W_alignment_error, bounds, keep, empty=NO_STEP.format(start),
-        vacuous=vacuous, reason=bites,
+        trivial=TRIVIAL,
+        reason=f"below 1 from t = 10^{log_biting_time(run, constants) / math.log(10):.1f} on",
     )  # fmt: skip
+    yield _telescoped(run, constants, start)
 
 
-def _telescoped(run: TraceView, phi):
+def _telescoped(run: TraceView, constants, start: float) -> Check:
     """Eq. 37, summed over consecutive records from the first at or after t_0."""
-    constants = run.constants(phi)
-    start, eta = start_time(run), run.step_size
-    first = int(np.searchsorted(run.step, math.ceil(start)))
-    while first + 1 < len(run.step) and run.step[first + 1] != run.step[first] + 1:
-        first += 1
-    if first + 1 >= len(run.step):
+    step, eta = run.step, run.step_size
+    single = np.flatnonzero((np.diff(step) == 1) & (step[:-1] >= math.ceil(start)))
+    if not len(single):
         return TELESCOPED.refused(NOT_CONSECUTIVE.format(start))
-    last = first + 1
-    while last + 1 < len(run.step) and run.step[last + 1] == run.step[last] + 1:
-        last += 1
-    t, norm = run.step[first:last].astype(float), run.W_norm[first:last]
+    first = int(single[0])
+    last = first + int(np.logical_and.accumulate(np.diff(single, prepend=first - 1) == 1).sum())
+    t, norm = step[first:last].astype(float), run.W_norm[first:last]
     epsilon = 20 * constants.B**2 / (eta * constants.Xi**2) * (log_D(constants) + np.log(t)) / t
-    lost = np.cumsum(eta**2 / (2 * norm) + eta * epsilon)
-    values, bounds = np.full(len(run.step), np.nan), np.full(len(run.step), np.nan)
-    values[first + 1 : last + 1] = run.along[first + 1 : last + 1] - run.along[first]
-    bounds[first + 1 : last + 1] = run.W_norm[first + 1 : last + 1] - norm[0] - lost
-    keep = (run.step > run.step[first]) & (run.step <= run.step[last])
+    lost = np.full(len(step), np.nan)
+    lost[first + 1 : last + 1] = np.cumsum(eta**2 / (2 * norm) + eta * epsilon)
     return TELESCOPED.along(
-        run, values, bounds, keep, rounding=MEASURED * run.W_norm,
-        reason=f"s = {run.step[first]}",
+        run, run.along - run.along[first], run.W_norm - norm[0] - lost,
+        (step > step[first]) & (step <= step[last]), rounding=MEASURED * run.W_norm,
+        reason=f"s = {step[first]}",
     )  # fmt: skip

@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
-from ...checks import Check, CheckTable
-from ...data import Dataset
-from ...dynamics.trace import Trace
-from ...geometry.svm import SVMSolution
+from ..hypotheses import M1, MEASURED
 from ..run import TraceView
+from ..sharper import rate
 from ..sharper.lower_bounds import norm_outside, outside_bound
-from ..sharper.rate import (
-    NEVER_TURNS,
-    TRIVIAL,
-    after,
-    biting_path,
-    constants_along,
-    first_turned,
-    rate_bounds,
-    rate_hypotheses,
-)
-from ..statements import MEASURED, Statement, refused, table
+from ..statements import Checks, Statement, at_least, refused, run_check
 
 STEP = Statement("longest step, against eta B^2 Upsilon / 2", "Theorem 6, the gradient bound")
-HEIGHT = Statement(
+HEIGHT = at_least(
     "Xi <W_t, unit W_mm>, against log(exp(Xi c_0) + eta Xi^2 upsilon phi_low^2 t / n)",
     "Theorem 6, non-asymptotic",
-    ">=",
 )
 RATE = Statement(
     "1 - cosine(W_t, W_mm), against M1 with the path that t iterations guarantee",
@@ -39,14 +25,14 @@ CEILING = Statement(
     "Xi <W_t, unit W_mm>, against log(exp(Xi c_t0) + Xi eta G exp(Xi sbar) (t - t_0))",
     "Theorem 6, the other side, ours",
 )
-SLOW = Statement(
+SLOW = at_least(
     "1 - cosine(W_t, W_mm), against |W_0 outside span z|^2 / (2 (|W_0| + path that t allows)^2)",
     "Theorem 6, the other side by M3, ours",
-    ">=",
 )
 
 
-def check_theorem6(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
+@run_check(STEP, HEIGHT, RATE, CEILING, SLOW, given=("GD", *M1))
+def check_theorem6(run: TraceView) -> Checks:
     """Theorem 6 (GD turns to W_mm) with constants and rates in t.
 
     With c_t = <W_t, unit W_mm>,
@@ -87,18 +73,12 @@ def check_theorem6(data: Dataset, trace: Trace, *, svm: SVMSolution | None = Non
     >>> check_theorem6(data, train(data, GD(0.5), 1000)).all_hold
     True
     """
-    run = TraceView(data, trace, svm)
-    reason = run.refuse(run.needs_rule("GD"), rate_hypotheses(run))
-    return table(reason, (STEP, HEIGHT, RATE, CEILING, SLOW), _rows, run)
-
-
-def _rows(run: TraceView) -> Iterator[Check]:
-    c, turn, log_eta = run.constants(), first_turned(run), run.rule["log_scale"]
+    c, turn, log_eta = run.constants(), rate.first_turned(run), run.rule["log_scale"]
     longest = run.step_size * c.B**2 * c.Upsilon / 2
     yield STEP.later(run, run.trace.longest_step, longest)
     yield height_check(run, HEIGHT, 0, log_eta)
     if turn is None:
-        yield from refused((RATE, CEILING, SLOW), NEVER_TURNS)
+        yield from refused((RATE, CEILING, SLOW), rate.NEVER_TURNS)
         return
     yield _rate(run, turn, log_eta)
     yield from _from_above(run, turn, log_eta)
@@ -108,8 +88,7 @@ def log_heights(run: TraceView, start: int, log_step_size: float) -> np.ndarray:
     """(R,) lower bound on Xi c_t for GD from the record `start` on; -inf before it."""
     c, least = run.constants(), run.trace.least_opt_score
     log_speed = log_step_size + 2 * math.log(run.Xi) + c.log_upsilon - math.log(run.n)
-    with np.errstate(divide="ignore"):
-        log_time = np.log(np.maximum(run.step - run.step[start], 0))
+    log_time = np.log(np.maximum(run.step - run.step[start], 0))
     grown = np.logaddexp(run.Xi * run.along[start], log_speed + 2 * np.log(least) + log_time)
     return np.where(run.step >= run.step[start], grown, -np.inf)
 
@@ -129,19 +108,18 @@ def _rate(run: TraceView, turn: int, log_eta: float):
     path = log_heights(run, turn, log_eta) / run.Xi - run.along[turn]
     # what t iterations guarantee, never more than what was covered
     longest, offset = run.trace.longest_step, float(run.across[turn])
-    bounds = rate_bounds(constants_along(run), path, longest, offset)
-    keep = after(run, turn) & (path > 0)
-    vacuous = bool(keep.any() and not bounds[keep].min() < TRIVIAL)
+    bounds = rate.rate_bounds(rate.constants_along(run), path, longest, offset)
     return RATE.along(
-        run, run.trace.W_alignment_error, bounds, keep, empty=NEVER_TURNS, vacuous=vacuous,
+        run, run.trace.W_alignment_error, bounds, rate.after(run, turn) & (path > 0),
+        empty=rate.NEVER_TURNS, trivial=rate.TRIVIAL,
         reason=f"below 1 from t = 10^{log10_biting_time(run, turn, log_eta):.1f} on",
     )  # fmt: skip
 
 
 def log10_biting_time(run: TraceView, turn: int, log_eta: float) -> float:
     """log10 of the t at which the guaranteed path is long enough for M1 to bite."""
-    c, phi = constants_along(run), float(run.trace.least_opt_score[-1])
-    path = biting_path(c, float(run.trace.longest_step[-1]), float(run.across[turn]))
+    c, phi = rate.constants_along(run), float(run.trace.least_opt_score[-1])
+    path = rate.biting_path(c, float(run.trace.longest_step[-1]), float(run.across[turn]))
     log_speed = log_eta + 2 * math.log(run.Xi) + c.log_upsilon - math.log(run.n)
     log_t = run.Xi * (run.along[turn] + path) - log_speed - 2 * math.log(phi)
     return log_t / math.log(10)
@@ -166,14 +144,14 @@ def _from_above(run: TraceView, turn: int, log_eta: float):
     ceiling = np.logaddexp(height[turn], log_speed + log_time)
     words = f"R = {radius:.4g}, as measured"
     yield CEILING.along(
-        run, height, ceiling, later, empty=NEVER_TURNS,
+        run, height, ceiling, later, empty=rate.NEVER_TURNS,
         rounding=MEASURED * (1 + np.abs(height)), reason=words,
     )  # fmt: skip
     outside = norm_outside(run)
     path = 2 * c.B**2 / run.Xi * (ceiling / run.Xi - run.along[0])
     bounds = outside_bound(run, outside, path)
     yield SLOW.along(
-        run, run.trace.W_alignment_error, bounds, later, empty=NEVER_TURNS,
+        run, run.trace.W_alignment_error, bounds, later, empty=rate.NEVER_TURNS,
         rounding=MEASURED * bounds, vacuous=outside == 0,
         reason=words if outside else "W_0 lies in the span of the rows",
     )  # fmt: skip

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
-from ...checks import Check, CheckTable
-from ...data import Dataset
-from ...dynamics.trace import Trace
-from ...geometry.svm import SVMSolution
+from ..hypotheses import GRADIENT, M1, MEASURED
 from ..run import TraceView
-from ..sharper.rate import (
-    NEVER_TURNS,
-    TRIVIAL,
-    after,
-    biting_path,
-    constants_along,
-    first_turned,
-    rate_bounds,
-    rate_hypotheses,
-)
-from ..statements import MEASURED, Statement, table
-from .gradient import gradient_hypotheses
+from ..sharper import rate
+from ..statements import Checks, Statement, at_least, run_check
 from .theorem6 import height_check
 
 # log(L - L*) and log |grad| are both about minus the gap, and each is right to 2e-16 of
@@ -32,18 +18,17 @@ LARGEST_GAP = 1e6
 # A step size goes through its logarithm and back: a few roundings.
 EXACT = 1e-12
 
-LOWER = Statement(
+LOWER = at_least(
     "log(|grad L| / (L - L*)), against log(Xi min softmax of an optimal token)",
     "Theorem 7, proof, lower side",
-    ">=",
 )
 UPPER = Statement(
     "log(|grad L| / (L - L*)), against log(2 B^2) + largest score gap",
     "Theorem 7, proof, upper side",
 )
-SHORTEST = Statement("step length before the cap, against 1 / (4 B^2 e^Delta)", "Theorem 7", ">=")
+SHORTEST = at_least("step length before the cap, against 1 / (4 B^2 e^Delta)", "Theorem 7")
 LONGEST = Statement("step length before the cap, against 1 / (2 Xi phi_low)", "Theorem 7")
-FLOOR = Statement("path length before the cap, against t / (4 B^2 e^Delta)", "Theorem 7", ">=")
+FLOOR = at_least("path length before the cap, against t / (4 B^2 e^Delta)", "Theorem 7")
 RATE = Statement(
     "1 - cosine before the cap, against M1 with the path that t steps guarantee", "Theorem 7, by M1"
 )
@@ -51,21 +36,17 @@ CAPPED = Statement(
     "|log(step size / max_step)| where |grad L| <= 1 / (4 B^2 e^Delta max_step)",
     "Theorem 7, capped",
 )
-AS_GD = Statement(
+AS_GD = at_least(
     "Xi <W_t, unit W_mm> under the cap, against Theorem 6's growth with step size max_step",
     "Theorem 7, capped, by Theorem 6",
-    ">=",
 )
-NEVER_SMALL = "the gradient is never recorded that small"
 NOT_AT_THE_END = "the cap does not bind at the end"
 ALWAYS_CAPPED = "the cap binds from the start"
 SKIPPED = "the cap may bind at later steps, which are not recorded"
-NO_FREE_STEP = "no step is recorded between <W, W_mm> >= 0 and the cap"
 
 
-def check_polyak_sandwich(
-    data: Dataset, trace: Trace, *, svm: SVMSolution | None = None
-) -> CheckTable:
+@run_check(LOWER, UPPER, given=GRADIENT)
+def check_polyak_sandwich(run: TraceView) -> Checks:
     """The gradient lies between two multiples of the loss gap, at every recorded step.
 
         Xi min_i phi_i (L - L*) <= |grad L| <= 2 B^2 e^Delta (L - L*),
@@ -102,11 +83,6 @@ def check_polyak_sandwich(
     >>> check_polyak_sandwich(data, train(data, Polyak(), 1000)).all_hold
     True
     """
-    run = TraceView(data, trace, svm)
-    return table(gradient_hypotheses(run), (LOWER, UPPER), _sandwich, run)
-
-
-def _sandwich(run: TraceView) -> Iterator[Check]:
     keep, rounding = resolved(run)
     ratio = run.trace.log_grad_norm - run.trace.log_loss_gap
     settings = {"empty": "all logit gaps exceed 1e6", "rounding": rounding}
@@ -116,7 +92,13 @@ def _sandwich(run: TraceView) -> Iterator[Check]:
     yield UPPER.along(run, ratio, log_steepest(run), keep, **settings)
 
 
-def check_theorem7(data: Dataset, trace: Trace, *, svm: SVMSolution | None = None) -> CheckTable:
+def _true_floor(run: TraceView) -> str:
+    floor = run.rule["loss_floor"]
+    return "" if floor is None else f"the loss floor is set to {floor:g}, not to the true L*"
+
+
+@run_check(SHORTEST, LONGEST, FLOOR, RATE, CAPPED, AS_GD, given=("Polyak", _true_floor, *M1))
+def check_theorem7(run: TraceView) -> Checks:
     """Theorem 7 (Polyak steps): NGD in disguise until the cap binds, GD while it does.
 
     Before the cap each step's length lies in [1 / (4 B^2 e^Delta), 1 / (2 Xi phi_low)], so
@@ -158,12 +140,6 @@ def check_theorem7(data: Dataset, trace: Trace, *, svm: SVMSolution | None = Non
     >>> check_theorem7(data, train(data, Polyak(max_step=10.0), 1000)).all_hold
     True
     """
-    run = TraceView(data, trace, svm)
-    reason = run.refuse(run.needs_rule("Polyak"), _own_floor(run), rate_hypotheses(run))
-    return table(reason, (SHORTEST, LONGEST, FLOOR, RATE, CAPPED, AS_GD), _steps, run)
-
-
-def _steps(run: TraceView) -> Iterator[Check]:
     capped = run.trace.log_step_size >= run.rule["log_max_step"] - EXACT
     yield from _before(run, capped)
     yield from _under_the_cap(run, capped)
@@ -182,11 +158,6 @@ def log_steepest(run: TraceView) -> float:
     return math.log(2 * run.constants().B ** 2) + float(run.delta.max())
 
 
-def _own_floor(run: TraceView) -> str:
-    floor = run.rule["loss_floor"]
-    return "" if floor is None else f"the loss floor is set to {floor:g}, not to the true L*"
-
-
 def _before(run: TraceView, capped: np.ndarray):
     """Everything before the cap first binds, as far as the records can tell."""
     free = np.logical_and.accumulate(~capped)
@@ -196,9 +167,8 @@ def _before(run: TraceView, capped: np.ndarray):
         end = "" if seen[free].all() else f"up to t = {run.step[seen][-1]}: {SKIPPED}"
         free &= seen
     known, rounding = resolved(run)
-    with np.errstate(over="ignore", invalid="ignore"):
-        length = np.exp(run.trace.log_step_size + run.trace.log_grad_norm)
-    shortest, constants = math.exp(-log_steepest(run)) / 2, constants_along(run)
+    length = np.exp(run.trace.log_step_size + run.trace.log_grad_norm)
+    shortest, constants = math.exp(-log_steepest(run)) / 2, rate.constants_along(run)
     longest = 1 / (2 * constants.Xi * constants.phi_low)
     settings = {"empty": ALWAYS_CAPPED, "rounding": length * rounding, "reason": end}
     yield SHORTEST.along(run, length, shortest, free & known, **settings)
@@ -208,16 +178,16 @@ def _before(run: TraceView, capped: np.ndarray):
         run, run.trace.path_length, floor, free & (run.step > 0), empty=end or ALWAYS_CAPPED,
         rounding=MEASURED * floor, reason=end,
     )  # fmt: skip
-    turn = first_turned(run)
+    turn = rate.first_turned(run)
     if turn is None:
-        yield RATE.refused(NEVER_TURNS)
+        yield RATE.refused(rate.NEVER_TURNS)
         return
     path, offset = shortest * (run.step - run.step[turn]), float(run.across[turn])
-    bounds, keep = rate_bounds(constants, path, longest, offset), free & after(run, turn)
-    needed = biting_path(constants, float(longest[-1]), offset) / shortest
+    needed = rate.biting_path(constants, float(longest[-1]), offset) / shortest
     yield RATE.along(
-        run, run.trace.W_alignment_error, bounds, keep, empty=NO_FREE_STEP,
-        vacuous=bool(keep.any() and not bounds[keep].min() < TRIVIAL),
+        run, run.trace.W_alignment_error, rate.rate_bounds(constants, path, longest, offset),
+        free & rate.after(run, turn), trivial=rate.TRIVIAL,
+        empty="no step is recorded between <W, W_mm> >= 0 and the cap",
         reason=end or f"below 1 from t = {run.step[turn] + needed:.3g} on",
     )  # fmt: skip
 
@@ -229,7 +199,9 @@ def _under_the_cap(run: TraceView, capped: np.ndarray):
     away = np.abs(run.trace.log_step_size - log_cap)
     # s_t >= 1 / (4 B^2 e^Delta), so that s_t / |grad L| >= max_step there
     small = run.trace.log_grad_norm <= -log_steepest(run) - math.log(2) - log_cap - rounding
-    yield CAPPED.along(run, away, EXACT, known & small, empty=NEVER_SMALL)
+    yield CAPPED.along(
+        run, away, EXACT, known & small, empty="the gradient is never recorded that small"
+    )
     followed = np.diff(run.step, append=run.step[-1] + 1) == 1
     free = np.flatnonzero(~(capped & (small | followed)))
     start = int(free[-1]) + 1 if len(free) else 0
