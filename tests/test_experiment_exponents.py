@@ -10,7 +10,7 @@ from attnbias import experiments, solve_w_svm
 from attnbias.beyond.exponents.claims import claims
 from attnbias.beyond.exponents.experiments import local_exponents, noisy_means, planted, recorded
 from attnbias.beyond.exponents.plots import plot_exponent_map, plot_settled_steps, plot_settling
-from attnbias.errors import AttnBiasError, FileFormatError, MissingFileError
+from attnbias.errors import AttnBiasError
 from attnbias.geometry.slack import least_slack
 from book.plots import plot_groups
 
@@ -95,25 +95,6 @@ def test_a_law_is_that_of_the_planted_row(small):
     first = one_idle.iloc[0]
     data = planted(5, 4, 120, 2.0, first.slack, int(first.seed))
     assert abs(first.margin / solve_w_svm(data).margin - 1) < CLOSED_FORM
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [{"steps": 100}, {"seeds": 0}, {"d": []}, {"d": [10]}, {"noise": [-1.0]}, {"slack": [-0.1]},
-     {"noise": ["loud"]}, {"workers": 0}],
-)  # fmt: skip
-def test_bad_settings_are_refused(bad, tmp_path):
-    options = {"seeds": 1, "steps": 10_000, "d": [60], "noise": [1.0], "slack": [0.1]} | bad
-    with pytest.raises(AttnBiasError):
-        experiments.run("exponents", **options)
-
-
-def test_files_are_refused(tmp_path):
-    with pytest.raises(MissingFileError):
-        experiments.load("exponents", tmp_path)
-    (tmp_path / "exponents.parquet").write_bytes(b"nothing")
-    with pytest.raises(FileFormatError):
-        experiments.load("exponents", tmp_path)
 
 
 def test_figures(small):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attnbias import experiments
-from attnbias.errors import InfeasibleError, RangeError
+from attnbias.errors import InfeasibleError
 from attnbias.experiments import ExperimentResult, fig3
 from attnbias.experiments.claims import JOINT_PANELS, lead
 from tests.test_experiments import verdicts
@@ -28,10 +28,6 @@ def changed(result, **traces):
     return fig3.claims(new, result.settings, result.measures)
 
 
-def failing(table) -> list[str]:
-    return [check.statement for check in table if check.verdict == "fails"]
-
-
 def test_the_instance_is_that_of_the_text():
     data, W0 = fig3.instance(seed=3)
     assert (data.n, data.T, data.d) == (10, 2, 100)
@@ -46,31 +42,33 @@ def test_the_instance_is_that_of_the_text():
     assert np.isinf(rules["Polyak"].log_max_step)
 
 
-def test_claims_of_the_text_that_hold(result):
-    for start in (
-        "the train loss goes to 0",
-        "GD's, the slowest, is still falling",
-        "all other algorithms are faster than GD",
-        "the train loss converges at a similar rate",
-        "NGD is slightly faster than joint-NGD",
-        "and only slightly in softmax score itself",
-        "NGD's train loss is exp(-Theta(t))",
-        "joint-NGD's train loss is",
-        "Polyak's train loss is",
-        "with the factors of Eq. 10",
-        "the factors of Eq. 10 slow NGD down",
-        "with them W has barely turned",
-    ):
+HOLD = [
+    "the train loss goes to 0", "GD's, the slowest, is still falling",
+    "all other algorithms are faster than GD", "the train loss converges at a similar rate",
+    "NGD is slightly faster than joint-NGD", "and only slightly in softmax score itself",
+    "NGD's train loss is exp(-Theta(t))", "joint-NGD's train loss is", "Polyak's train loss is",
+    "with the factors of Eq. 10", "the factors of Eq. 10 slow NGD down",
+    "with them W has barely turned",
+]  # fmt: skip
+
+
+def test_claims_of_the_text_that_hold_and_where_they_come_from(result):
+    for start in HOLD:
         assert verdicts(result.claims, start) == {"holds"}, start
+    assert len({check.statement for check in result.claims}) == len(result.claims) == 29
+    for check in result.claims:
+        assert check.source or check.provenance == "d"
+        assert np.isfinite(check.value)
+    assert sum(check.provenance == "a" for check in result.claims) == 21
 
 
 def test_polyak_is_fastest_on_the_loss_and_on_u_alone(result):
-    panels = {
-        check.statement.split(": ")[1].removesuffix(", decades"): check.holds
+    fastest = {
+        check.statement.split(": ")[1].removesuffix(", decades"): check
         for check in result.claims
         if check.statement.startswith("Polyak steps are the fastest")
     }
-    assert panels == {
+    assert {panel: check.holds for panel, check in fastest.items()} == {
         "train loss": True,
         "norm of W": False,
         "norm of u": True,
@@ -78,26 +76,15 @@ def test_polyak_is_fastest_on_the_loss_and_on_u_alone(result):
         "1 - cosine with W_mm": False,
         "1 - cosine with u_mm": True,
     }
-    lost = [check for check in result.claims if check.statement.endswith("W_mm, decades")]
-    late = [check.reason for check in lost if not check.holds]
-    assert len(late) == 1 and late[0].startswith("ahead in every seed until step")
-    assert late[0].endswith("behind at the end in 2 of 2")
+    late = fastest["1 - cosine with W_mm"].reason
+    assert late.startswith("ahead in every seed until step")
+    assert late.endswith("behind at the end in 2 of 2")
 
 
 def test_ngd_is_not_slightly_but_far_ahead_of_joint_ngd_in_direction(result):
     (check,) = (c for c in result.claims if c.statement.startswith("and only slightly in norm"))
-    assert not check.holds
-    assert check.value > 2
+    assert not check.holds and check.value > 2
     assert "1 - cosine with W_mm" in check.reason
-
-
-def test_every_claim_says_where_it_comes_from(result):
-    assert len(result.claims) == 29
-    assert len({check.statement for check in result.claims}) == 29
-    for check in result.claims:
-        assert check.source or check.provenance == "d"
-        assert np.isfinite(check.value)
-    assert sum(check.provenance == "a" for check in result.claims) == 21
 
 
 def test_swapped_rules_break_the_claims(result):
@@ -125,10 +112,7 @@ def test_swapped_rules_break_the_claims(result):
 
 
 def test_one_bad_seed_is_enough_to_fail(result):
-    good, bad = result.traces["NGD"][0], result.traces["NGD, Eq. 10"][1]
-    before = set(failing(result.claims))
-    table = changed(result, ngd=(good, bad))
-    assert set(failing(table)) > before
+    table = changed(result, ngd=(result.traces["NGD"][0], result.traces["NGD, Eq. 10"][1]))
     assert verdicts(table, "all other algorithms are faster than GD, the least so NGD") == {"fails"}
 
 
@@ -184,31 +168,16 @@ def test_measures_are_those_of_the_data(result):
         assert 0.1 < largest < 0.6  # 20 tokens in 100 dimensions
 
 
-def test_progress_and_bad_settings(capfd):
-    experiments.run("fig3", seeds=1, steps=1000, n=4, d=40, progress=True)
-    assert "5/5" in capfd.readouterr().err
-    for settings, fault in (
-        ({"sigma": 0}, "sigma"),
-        ({"alpha": -1}, "alpha"),
-        ({"T": 1}, "T"),
-        ({"gd_step_size": 0}, "step_size"),
-        ({"start_norm": 0.1}, "start_norm"),
-    ):
-        with pytest.raises(RangeError) as caught:
-            experiments.run("fig3", seeds=1, steps=1000, **settings)
-        assert caught.value.what == fault
-
-
 def test_tokens_on_a_line_have_no_solution_and_are_refused():
     """With d = 1 the sign of one number W would have to suit 40 random constraints."""
     with pytest.raises(InfeasibleError):
         experiments.run("fig3", seeds=1, steps=1000, n=40, d=1)
 
 
-def test_save_and_load(result, tmp_path):
+def test_weights_gaps_and_scores_are_kept_on_request(result, tmp_path):
     back = ExperimentResult.load(result.save(tmp_path / "fig3.npz", weights=True))
     assert repr(fig3.claims(back.traces, back.settings, back.measures)) == repr(result.claims)
     old, new = result.traces["NGD"][1], back.traces["NGD"][1]
     assert np.array_equal(old.scores, new.scores)
     assert np.array_equal(old.gaps, new.gaps)
-    assert torch.equal(old.u, new.u)
+    assert torch.equal(old.u, new.u) and torch.equal(old.W, new.W)

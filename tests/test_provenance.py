@@ -31,7 +31,8 @@ from provenance_source import (  # noqa: E402
     validate,
 )
 
-MAKERS = ("Check", "Statement", "Guarantee", "along", "not_applicable", "check_lead")
+MAKERS = ("Check", "Statement", "Guarantee", "along", "not_applicable", "at_most",
+          "at_least", "check_lead")  # fmt: skip
 GIVEN = '[lemma-3]\nplace = "Section 1"\nwords = "must be non-decreasing"\n'
 
 
