@@ -18,13 +18,8 @@ from book.plots import plot_groups
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exponents")
-    options = {
-        "seeds": 2,
-        "steps": 20_000,
-        "d": [60, 240],
-        "noise": [3.0],
-        "slack": [0.1, 0.03, 0.0],
-    }
+    options = {"seeds": 2, "steps": 20_000, "d": [60, 240], "noise": [3.0],
+               "slack": [0.1, 0.03, 0.0]}  # fmt: skip
     return experiments.run("exponents", out=folder, **options), folder
 
 

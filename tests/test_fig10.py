@@ -148,7 +148,10 @@ def test_kinds_say_what_they_should(small):
         # one piece drawn twice in a text is no pair
         assert kinds["text"].pairs > kinds["shuffled"].pairs > kinds["uniform"].pairs * 0.7
         assert kinds["uniform"].mean_abs < kinds["shuffled"].mean_abs < kinds["text"].mean_abs
+        assert small.table(corpus)["pairs"].to_dict() == {k: kinds[k].pairs for k in fig10.KINDS}
         assert small.sizes[corpus]["texts"] == {"NLI": 60, "toxic": 30}[corpus]
+    assert fig10.spaced(10, 4).tolist() == [0, 3, 6, 9]
+    assert fig10.spaced(3, 100).tolist() == [0, 1, 2]
 
 
 def test_dealing_anew_keeps_the_pieces():
@@ -163,15 +166,12 @@ def test_dealing_anew_keeps_the_pieces():
 
 def test_the_claims_can_hold_and_can_fail(small):
     d = 16
-    orthogonal = pair_cosines([np.arange(d)], np.eye(d))
-    alike = pair_cosines([np.arange(d)], np.eye(d) + 1.0)
+    orthogonal, alike = (pair_cosines([np.arange(d)], np.eye(d) + x) for x in (0.0, 1.0))
     for found, verdict in ((orthogonal, True), (alike, False)):
         table = fig10.claims({"corpus": {"text": found, "positions": found}}, d)
         assert [check.holds for check in table] == [verdict] * 4
-    verdicts: dict[str, set[bool]] = {}
     for check in small.claims:  # the text's claim holds, and the proof's does not
-        verdicts.setdefault(check.statement[:12], set()).add(check.holds)
-    assert verdicts == {"a significan": {True}, "as near as r": {False}, "as near as a": {False}}
+        assert check.holds == check.statement.startswith("a significant fraction")
 
 
 def test_the_same_seed_the_same_result(small):
@@ -198,11 +198,6 @@ def test_the_command_writes_the_file(tmp_path):
     few = {"source": "bundled", "texts": {"NLI": 5, "toxic": 5}}
     result = experiments.run("fig10", **few, out=tmp_path)
     assert repr(experiments.load("fig10", tmp_path)) == repr(result)
-
-
-def test_spaced_texts_start_and_end_with_the_corpus():
-    assert fig10.spaced(10, 4).tolist() == [0, 3, 6, 9]
-    assert fig10.spaced(3, 100).tolist() == [0, 1, 2]
 
 
 def test_the_figure_draws_each_corpus(small):

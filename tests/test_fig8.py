@@ -14,7 +14,7 @@ from attnbias.beyond.prompt.paths import query_images, sequence_scores
 from attnbias.errors import ShapeError
 from attnbias.experiments import fig8
 from attnbias.model import attention_map
-from tests.test_experiments import verdicts
+from tests.judged import altered, fail, judged, require_sources, verdicts
 from tests.tolerances import CLOSED_FORM, FORMS
 
 
@@ -24,7 +24,7 @@ def result():
 
 
 def test_every_claim_of_the_text_holds(result):
-    assert len({check.statement for check in result.claims}) == len(result.claims) == 12
+    require_sources(result.claims, 12)
     assert result.claims.all_hold
     assert sum(check.provenance == "a" for check in result.claims) == 8
 
@@ -68,34 +68,28 @@ def held(value):
     return lambda run: value + 0.0 * run.step
 
 
-@pytest.mark.parametrize(
-    ("label", "name", "change", "start"),
-    [
-        ("GD, R = 2", "gaps", lambda run: -run.gaps, "W_0 violates"),
-        ("GD, R = 2", "gaps", lambda run: -run.gaps, "its optimal token has less than half"),
-        ("GD, R = 2", "gaps", lambda run: -run.gaps, "sequence 2 behaves the opposite way"),
-        ("GD, R = 8", "gaps", lambda run: run.gaps / 2, "scaled up, W_0 saturates"),
-        ("GD, R = 10", "log_grad_norm", held(0.0), "a stationary direction"),
-        ("GD, R = 1", "W_alignment_error", held(0.02), "GD converges"),
-        ("GD, R = 8", "W_alignment_error", held(0.2), "from every start"),
-        ("GD, R = 8", "gaps", lambda run: np.minimum(run.gaps, 0), "GD's attention ends"),
-        ("GD, R = 4", "log_loss_gap", held(0.0), "GD minimises"),
-        ("NGD, R = 4", "W_alignment_error", held(0.02), "NGD converges"),
-    ],
-)
+@pytest.mark.parametrize(("label", "name", "change", "start"), [
+    ("GD, R = 2", "gaps", lambda run: -run.gaps, "W_0 violates"),
+    ("GD, R = 2", "gaps", lambda run: -run.gaps, "its optimal token has less than half"),
+    ("GD, R = 2", "gaps", lambda run: -run.gaps, "sequence 2 behaves the opposite way"),
+    ("GD, R = 8", "gaps", lambda run: run.gaps / 2, "scaled up, W_0 saturates"),
+    ("GD, R = 10", "log_grad_norm", held(0.0), "a stationary direction"),
+    ("GD, R = 1", "W_alignment_error", held(0.02), "GD converges"),
+    ("GD, R = 8", "W_alignment_error", held(0.2), "from every start"),
+    ("GD, R = 8", "gaps", lambda run: np.minimum(run.gaps, 0), "GD's attention ends"),
+    ("GD, R = 4", "log_loss_gap", held(0.0), "GD minimises"),
+    ("NGD, R = 4", "W_alignment_error", held(0.02), "NGD converges"),
+])  # fmt: skip
 def test_one_wrong_run_flips_its_claim(result, label, name, change, start):
-    run = result.traces[label][0]
-    wrong = result.traces | {label: (dataclasses.replace(run, **{name: change(run)}),)}
-    table = fig8.claims(wrong, result.settings, result.measures)
-    assert verdicts(table, start) == {"fails"}
+    wrong = altered(result.traces[label], **{name: change})
+    assert fail(judged(fig8, result, {label: wrong}), start)
 
 
 def test_growth_of_another_kind_is_refused(result):
-    gd, ngd = (result.measures[f"{rule}, steps to one half"] for rule in ("GD", "NGD"))
-    swapped = {"GD, steps to one half": ngd, "NGD, steps to one half": gd}
-    table = fig8.claims(result.traces, result.settings, result.measures | swapped)
-    assert verdicts(table, "GD's steps until") == {"fails"}
-    assert verdicts(table, "NGD's grow as R / (2 eta)") == {"fails"}
+    first, second = (f"{rule}, steps to one half" for rule in ("GD", "NGD"))
+    exchanged = {first: result.measures[second], second: result.measures[first]}
+    table = judged(fig8, result, measures=exchanged)
+    assert fail(table, "GD's steps until", "NGD's grow as R / (2 eta)")
 
 
 @pytest.mark.filterwarnings("error")

@@ -72,20 +72,13 @@ def test_shading_is_on_the_side_that_the_bound_allows():
         assert path.contains_point((10, inside)) and not path.contains_point((10, outside))
 
 
-@pytest.mark.parametrize(
-    ("statement", "options", "as_logs"),
-    [
-        ("log of the train loss", {}, True),
-        ("log (1 - softmax)", {}, True),
-        ("Theorem 8: log L, against its bound", {}, True),
-        ("the norm, against log(1 + t)", {}, False),
-        ("-log(1 - softmax)", {}, False),
-        ("log t over the norm", {}, False),
-        ("catalogue of norms", {}, False),
-        ("the norm", {"logs": True}, True),
-        ("log of the train loss", {"logs": False}, False),
-    ],
-)
+@pytest.mark.parametrize(("statement", "options", "as_logs"), [
+    ("log of the train loss", {}, True), ("log (1 - softmax)", {}, True),
+    ("Theorem 8: log L, against its bound", {}, True), ("catalogue of norms", {}, False),
+    ("the norm, against log(1 + t)", {}, False), ("-log(1 - softmax)", {}, False),
+    ("log t over the norm", {}, False), ("the norm", {"logs": True}, True),
+    ("log of the train loss", {"logs": False}, False),
+])  # fmt: skip
 def test_logarithms_are_drawn_as_powers_of_ten(statement, options, as_logs):
     check = along(-2.0 * STEP, -1.0 * STEP, statement=statement)
     fig = plots.plot_check(check, **options)
@@ -131,24 +124,20 @@ def test_a_table_is_drawn_two_wide_without_its_single_values():
     assert [axis.get_subplotspec().colspan.start for axis in fig.axes] == [0, 1, 0]
 
 
-@pytest.mark.parametrize(
-    ("call", "error"),
-    [
-        (lambda c: plots.plot_check(Check("single", 1.0, 2.0)), RangeError),
-        (lambda c: plots.plot_check([]), RangeError),
-        (lambda c: plots.plot_check([c] * 7), RangeError),
-        (lambda c: plots.plot_check(3), DtypeError),
-        (lambda c: plots.plot_check([c, "second"]), DtypeError),
-        (lambda c: plots.plot_check([c, c], titles=["one"]), RangeError),
-    ],
-)
+@pytest.mark.parametrize(("call", "error"), [
+    (lambda c: Check("single", 1.0, 2.0), RangeError), (lambda c: [], RangeError),
+    (lambda c: [c] * 7, RangeError), (lambda c: 3, DtypeError),
+    (lambda c: [c, "second"], DtypeError),
+])  # fmt: skip
 def test_what_is_no_check_along_a_run_is_refused(call, error):
     with pytest.raises(error) as caught:
-        call(along(STEP, 2.0 * STEP))
+        plots.plot_check(call(along(STEP, 2.0 * STEP)))
     assert caught.value.remedy
 
 
-def test_a_check_that_does_not_apply_says_why():
+def test_titles_are_one_a_panel_and_a_check_that_does_not_apply_says_why():
+    with pytest.raises(RangeError, match="titles"):
+        plots.plot_check([along(STEP, 2.0 * STEP)] * 2, titles=["one"])
     check = Check.not_applicable("a value", "the scores differ", source="Lemma 3")
     with pytest.raises(RangeError, match="the scores differ"):
         plots.plot_check(check)

@@ -81,14 +81,11 @@ class CosineResult(JsonResult):
         return {"cosines": _each(self.cosines, Cosines.to_json)}
 
     @staticmethod
-    def unpacked(stored: dict) -> dict:
-        """The inverse of `packed`, and substitutes as a tuple."""
+    def unpacked(stored: dict, claims) -> dict:
+        """The inverse of `packed`, substitutes as a tuple, and the claims in this dimension."""
         cosines = _each(stored["cosines"], Cosines.from_json)
-        return {"cosines": cosines, "substitutes": tuple(stored["substitutes"])}
-
-    def judge(self, claims) -> CheckTable:
-        """The claims on these cosines in this dimension."""
-        return claims(self.cosines, self.dimension)
+        return {"cosines": cosines, "substitutes": tuple(stored["substitutes"]),
+                "claims": claims(cosines, stored["dimension"])}  # fmt: skip
 
     def __repr__(self) -> str:
         lines = [f"{self.title}: {self.verdict}"]

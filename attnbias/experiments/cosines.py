@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -164,12 +164,17 @@ def pair_cosines(texts: Sequence, embeddings, *, positions: bool = False) -> Cos
         sizes.setdefault(len(pieces), []).append((pieces, repeats))
     found = _counted(np.zeros(0), np.zeros(0))
     for size, group in sorted(sizes.items()):
-        for pieces, repeats in _blocks(group, size * units.shape[1]):
-            cosines, times = _upper(units[pieces], repeats)
-            found += _counted(cosines, times if positions else np.ones(len(times)))
+        i, j = np.triu_indices(size, 1)
+        step = max(1, _BLOCK // max(size * units.shape[1], 1))
+        for start in range(0, len(group), step):
+            pieces, repeats = map(np.stack, zip(*group[start : start + step], strict=True))
+            tokens = units[pieces]
+            cosines = np.matmul(tokens, tokens.transpose(0, 2, 1))[:, i, j].ravel()
+            times = (repeats[:, i] * repeats[:, j]).ravel() if positions else np.ones(len(cosines))
+            found += _counted(cosines, times)
             if positions:
                 again = (repeats * (repeats - 1) // 2).sum()
-                found += _counted(np.ones(1), np.array([again], dtype=float))
+                found += _counted(np.ones(1), np.array([again]))
     if not found.pairs:
         raise RangeError(
             "texts", expected="one with two tokens at least", got="none",
@@ -208,21 +213,6 @@ def _rows(text, size: int) -> np.ndarray:
             got=f"{rows.min()} to {rows.max()}", remedy="use the tokenizer of this model",
         )  # fmt: skip
     return rows.astype(np.int64)
-
-
-def _blocks(group: list, numbers: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Texts of one size stacked, so many at a time that their tokens fit a block."""
-    step = max(1, _BLOCK // max(numbers, 1))
-    for start in range(0, len(group), step):
-        pieces, repeats = zip(*group[start : start + step], strict=True)
-        yield np.stack(pieces), np.stack(repeats)
-
-
-def _upper(tokens: np.ndarray, repeats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Cosines of all pairs of (b, k, d) unit vectors, and how often each pair stands there."""
-    i, j = np.triu_indices(tokens.shape[1], 1)
-    gram = np.matmul(tokens, tokens.transpose(0, 2, 1))
-    return gram[:, i, j].ravel(), (repeats[:, i] * repeats[:, j]).ravel().astype(np.float64)
 
 
 def random_density(cosine, d: int) -> np.ndarray:

@@ -180,9 +180,9 @@ class ExperimentResult(Result):
 class JsonResult(Result):
     """A result in a json file: all but the claims, which a reader judges anew.
 
-    A subclass has `packed`, its other parts as json holds them, the inverse `unpacked`, which
-    may raise whatever a foreign file makes it raise, and `judge`, from the experiment's function
-    to its claims on what was read.
+    A subclass has `packed`, its other parts as json holds them, and `unpacked`, from these and the
+    experiment's function for claims back to the parts and the claims on them. It may raise whatever
+    a foreign file makes it raise.
     """
 
     SUFFIX = ".json"
@@ -213,9 +213,8 @@ class JsonResult(Result):
             stored = json.loads(text)
             if (stored["kind"], stored["format"]) != (cls.KIND, FORMAT):
                 raise ValueError(f"kind {stored['kind']!r}, format {stored['format']!r}")
-            fields = {key: stored[key] for key in cls.STORED} | cls.unpacked(stored)
-            read = cls(**fields, claims=CheckTable(()))
-            return dataclasses.replace(read, claims=read.judge(claims))
+            fields = {key: stored[key] for key in cls.STORED}
+            return cls(**fields | cls.unpacked(stored, claims))
 
 
 def _trace(arrays: dict, key: str, run: dict) -> Trace:

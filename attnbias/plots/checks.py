@@ -102,11 +102,9 @@ def _drawable(checks) -> list[Check]:
     if not 1 <= len(drawn) <= MOST_PANELS:
         reason = f" ({entries[0].verdict}: {entries[0].reason})" if single else ""
         raise RangeError(
-            "checks",
-            expected=f"1 to {MOST_PANELS} checks with a value at every recorded step",
-            got=f"{len(drawn)}{reason}",
-            remedy="choose those made with Check.along",
-        )
+            "checks", expected=f"1 to {MOST_PANELS} checks with a value at every recorded step",
+            got=f"{len(drawn)}{reason}", remedy="choose those made with Check.along",
+        )  # fmt: skip
     return drawn
 
 

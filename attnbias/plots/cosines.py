@@ -78,8 +78,7 @@ def _panel(axis, kinds: dict, dimension: int) -> None:
             axis.fill_between(middle, LOWEST, drawn, color=COLOURS[colour], alpha=0.12, linewidth=0)
     grid = np.linspace(-1, 1, 801)
     random = random_density(grid, dimension)
-    shown = random >= LOWEST
-    axis.plot(grid[shown], random[shown], ":", color=INK, label="random directions")
-    axis.set_yscale("log")
+    random[random < LOWEST] = np.nan
+    axis.plot(grid, random, ":", color=INK, label="random directions")
+    axis.set(yscale="log", xlim=(-0.45, 1.0))
     axis.set_ylim(bottom=LOWEST)
-    axis.set_xlim(-0.45, 1.0)

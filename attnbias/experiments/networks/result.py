@@ -97,8 +97,8 @@ class NetworkResult(JsonResult):
                 "grid": grid, "logs": logs}  # fmt: skip
 
     @staticmethod
-    def unpacked(stored: dict) -> dict:
-        """The inverse of `packed`."""
+    def unpacked(stored: dict, claims) -> dict:
+        """The inverse of `packed`, and the claims on the four optimizers."""
         grid = {
             label: {value: math.inf if loss is None else loss for value, loss in row.items()}
             for label, row in stored["grid"].items()
@@ -106,11 +106,7 @@ class NetworkResult(JsonResult):
         logs = {label: tuple(map(TrainingLog.from_json, logs))
                 for label, logs in stored["logs"].items()}  # fmt: skip
         return {"seeds": tuple(stored["seeds"]), "substitutes": tuple(stored["substitutes"]),
-                "grid": grid, "logs": logs}  # fmt: skip
-
-    def judge(self, claims) -> CheckTable:
-        """The claims on the four optimizers."""
-        return judged(claims, self.logs)
+                "grid": grid, "logs": logs, "claims": judged(claims, logs)}  # fmt: skip
 
     def __repr__(self) -> str:
         last = next(iter(self.logs.values()))[0].step[-1]

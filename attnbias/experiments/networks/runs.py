@@ -19,13 +19,7 @@ import torch
 
 from ..._files import read_text, write_text
 from ..._provenance import provenance
-from ..._validate import (
-    require_choice,
-    require_choices,
-    require_flag,
-    require_int,
-    require_number,
-)
+from ..._validate import require_choices, require_flag, require_int, require_number
 from ...checks import CheckTable
 from ...errors import DivergedError, FileFormatError, NonFiniteError, RangeError
 from ...nets.log import TrainingLog
@@ -135,11 +129,9 @@ def train_all(
     asked = recipe.grids if optimizers is None else optimizers
     labels = require_choices("optimizers", asked, known)
     grids = {label: known[label] for label in labels}
-    fixed = {
-        require_choice("step_sizes", label, labels):
-            require_number(f"step size of {label}", value, low=0, open_low=True)
-        for label, value in (step_sizes or {}).items()
-    }  # fmt: skip
+    given = require_choices("step_sizes", step_sizes, labels) if step_sizes else []
+    fixed = {label: require_number(f"step size of {label}", step_sizes[label], low=0, open_low=True)
+             for label in given}  # fmt: skip
     common = {"batch_size": recipe.batch_size, "eval_examples": eval_examples, "device": device,
               "precision": precision}  # fmt: skip
     settings = recipe.settings | common | {
