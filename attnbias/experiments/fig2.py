@@ -297,13 +297,11 @@ def cap_step(trace, max_step: float) -> int | None:
 def _binding(firsts) -> tuple[bool, str]:
     """Whether the cap binds in every seed, and when, in words."""
     bound = [first for first in firsts if first is not None]
-    if not bound:
-        return False, "it never binds"
     if len(bound) < len(firsts):
-        return False, f"it binds in {len(bound)} of {len(firsts)} seeds alone"
-    if max(bound) == 0:
-        return True, "it binds from the start"
-    return True, f"it binds from step {min(bound)} to {max(bound)}"
+        some = f"it binds in {len(bound)} of {len(firsts)} seeds alone"
+        return False, some if bound else "it never binds"
+    late = f"it binds from step {min(bound)} to {max(bound)}"
+    return True, late if max(bound) else "it binds from the start"
 
 
 def _lead_before(capped, plain, firsts) -> list[float]:
