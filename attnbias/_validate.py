@@ -241,3 +241,14 @@ def require_choice(name: str, value, choices) -> str:
             remedy="pick one of these",
         )  # fmt: skip
     return value
+
+
+def require_choices(name: str, value, choices) -> list[str]:
+    """One of a few words, or several of them: at least one."""
+    given = [value] if isinstance(value, str) else [*value]
+    if not given:
+        raise RangeError(
+            name, expected="at least one of " + ", ".join(map(repr, choices)), got="none",
+            remedy="name one",
+        )  # fmt: skip
+    return [require_choice(name, each, tuple(choices)) for each in given]

@@ -15,6 +15,7 @@ from attnbias import (
     solve_w_svm,
     train,
 )
+from attnbias.beyond.prompt.paths import query_images, sequence_scores
 from attnbias.errors import DtypeError, RangeError
 from book.plots import plot_bad_start, plot_exponent_windows, plot_plane_trajectory
 from book.plots.runs import exponent_windows
@@ -31,7 +32,7 @@ def run():
 def test_the_four_panels_show_the_run(run):
     data, trace, W0 = run
     plane, softmax, cosine, loss = plot_bad_start(data, trace, W0).axes
-    scores = experiments.sequence_scores(data, trace)
+    scores = sequence_scores(data, trace)
     for i in (0, 1):
         step, drawn = softmax.lines[i].get_data()
         assert np.array_equal(drawn, scores[np.isin(trace.step, step), i])
@@ -51,7 +52,7 @@ def test_the_four_panels_show_the_run(run):
 def test_the_trajectory_is_that_of_the_images(run):
     data, trace, W0 = run
     fig = plot_plane_trajectory(data, trace, W0, solve_w_svm(data))
-    images = experiments.query_images(data, trace, W0)
+    images = query_images(data, trace, W0)
     for i, axis in enumerate(fig.axes):
         paths = [line for line in axis.lines if len(line.get_xdata()) == len(trace.step)]
         assert np.array_equal(np.column_stack(paths[0].get_data()), images[:, i])

@@ -42,7 +42,7 @@ from attnbias.beyond.local.plots import plot_trap
 from attnbias.data.degenerate import make_two_sample_trap
 from attnbias.dynamics.starts import adversarial_init
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
-from attnbias.plots import plot_lock_map
+from book.plots import plot_lock_map
 
 inner = st.floats(0.01, 0.95)
 

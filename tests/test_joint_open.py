@@ -17,7 +17,7 @@ from attnbias.beyond.prompt.geometry import moving_margin
 from attnbias.dynamics.starts import random_decoder, small_start
 from attnbias.errors import AttnBiasError
 from attnbias.geometry.tokens import gap_rows
-from attnbias.plots import plot_levels
+from book.plots import plot_levels
 
 SHARED = NGD(0.1, normalise="shared")
 

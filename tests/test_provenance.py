@@ -29,7 +29,7 @@ from tools.chapters import notebook_sources
 from tools.files import ROOT
 
 BOOK = ROOT / "book"
-MAKERS = ("Check", "Statement", "along", "not_applicable", "check_lead")
+MAKERS = ("Check", "Statement", "along", "not_applicable", "at_most", "at_least", "check_lead")
 GIVEN = '[lemma-3]\nplace = "Section 1"\nwords = "must be non-decreasing"\n'
 
 

@@ -62,7 +62,7 @@ def rst(docstring: str) -> str:
 def test_the_reference_lists_every_name_of_the_packages():
     documented = {id(kept.resolve(full)) for full in LISTED}
     public = [(p.__name__, name, getattr(p, name)) for p in packages() for name in names_of(p)]
-    assert len(public) > 150
+    assert len(public) > 120
     lost = [f"{p}.{name}" for p, name, obj in public if id(obj) not in documented]
     assert lost == []
 

@@ -17,40 +17,18 @@ from .cosine_result import CosineResult
 from .networks.figures import fig1, fig4, fig6, fig7
 from .networks.result import NetworkResult
 from .networks.runs import train_all
-from .paths import query_images, sequence_scores
 from .result import ExperimentResult
 from .snapshots import Snapshots, attention_snapshots
 
 __all__ = [
-    "CosineResult",
-    "ExperimentResult",
-    "NetworkResult",
-    "Snapshots",
-    "attention_snapshots",
-    "describe",
-    "fig10",
-    "fig2",
-    "fig3",
-    "fig8",
-    "fig9",
-    "list",
-    "load",
-    "query_images",
-    "run",
-    "sequence_scores",
-]
+    "CosineResult", "ExperimentResult", "NetworkResult", "Snapshots", "attention_snapshots",
+    "describe", "fig10", "fig2", "fig3", "fig8", "fig9", "list", "load", "run",
+]  # fmt: skip
 
 _PAPER = {
-    "fig1": fig1,
-    "fig2": fig2,
-    "fig3": fig3,
-    "fig4": fig4,
-    "fig6": fig6,
-    "fig7": fig7,
-    "fig8": fig8,
-    "fig9": fig9,
-    "fig10": fig10,
-}
+    "fig1": fig1, "fig2": fig2, "fig3": fig3, "fig4": fig4, "fig6": fig6, "fig7": fig7,
+    "fig8": fig8, "fig9": fig9, "fig10": fig10,
+}  # fmt: skip
 
 
 @cache
@@ -161,11 +139,9 @@ def run(name: str, **settings) -> ExperimentResult | NetworkResult | CosineResul
     for key in settings:
         if key not in known:
             raise RangeError(
-                key,
-                expected="one of " + ", ".join(known),
-                got="another setting",
+                key, expected="one of " + ", ".join(known), got="another setting",
                 remedy=f"see the docstring of attnbias.experiments.{name}.run",
-            )
+            )  # fmt: skip
     return chosen(**settings)
 
 

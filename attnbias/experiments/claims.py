@@ -9,44 +9,59 @@ import numpy as np
 from ..checks import Check
 from ..dynamics.rates import fit_rate
 
-# panel of the figure: log10 of its quantity, signed so that larger is further along
+ALIGNMENT, SOFTMAX = "1 - cosine with W_mm", "1 - softmax at the optimal token"
+# panel of the figure: its series, and the sign by which larger is further along
 PANELS = {
-    "loss gap L - L*": lambda trace: -trace.log_loss_gap / math.log(10),
-    "norm of W": lambda trace: _log10(trace.W_norm),
-    "1 - softmax at the optimal token": lambda trace: -trace.log_nonopt_score / math.log(10),
-    "1 - cosine with W_mm": lambda trace: -_log10(trace.W_alignment_error),
+    "loss gap L - L*": ("log_loss_gap", -1),
+    "norm of W": ("W_norm", 1),
+    SOFTMAX: ("log_nonopt_score", -1),
+    ALIGNMENT: ("W_alignment_error", -1),
 }
-ALIGNMENT = "1 - cosine with W_mm"
 # the panels of Fig. 3, whose loss goes to 0
 JOINT_PANELS = {
-    "train loss": lambda trace: -trace.log_loss / math.log(10),
-    "norm of W": PANELS["norm of W"],
-    "norm of u": lambda trace: _log10(trace.u_norm),
-    "1 - softmax at the optimal token": PANELS["1 - softmax at the optimal token"],
-    "1 - cosine with W_mm": PANELS[ALIGNMENT],
-    "1 - cosine with u_mm": lambda trace: -_log10(trace.u_alignment_error),
+    "train loss": ("log_loss", -1),
+    "norm of W": ("W_norm", 1),
+    "norm of u": ("u_norm", 1),
+    SOFTMAX: ("log_nonopt_score", -1),
+    ALIGNMENT: ("W_alignment_error", -1),
+    "1 - cosine with u_mm": ("u_alignment_error", -1),
 }
-_POSITIONS = PANELS | JOINT_PANELS
 TIE = 1e-12  # decades: rules that start alike differ by rounding alone, of some 1e-16
 
 
-def _log10(values) -> np.ndarray:
-    with np.errstate(divide="ignore"):
+def log10_of(trace, name: str) -> np.ndarray:
+    """log10 of a series of a trace; exact in the log domain of one that is a logarithm."""
+    values = getattr(trace, name)
+    if name.startswith("log_"):
+        return values / math.log(10)
+    with np.errstate(divide="ignore", invalid="ignore"):
         return np.log10(values)
+
+
+def at_most(statement: str, values, bound: float, source="", provenance="d", **fields) -> Check:
+    """That a number, or the largest of one a seed, is at most a bound."""
+    return Check(statement, float(np.max(values)), bound, "<=", source, provenance, **fields)
+
+
+def at_least(statement: str, values, bound: float, source="", provenance="d", **fields) -> Check:
+    """That a number, or the smallest of one a seed, is at least a bound."""
+    return Check(statement, float(np.min(values)), bound, ">=", source, provenance, **fields)
 
 
 def lead(ahead, behind, panel: str, first: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Steps from `first` on, and by how many decades `ahead` leads there, (seeds, steps)."""
-    position, step = _POSITIONS[panel], ahead[0].step
+    (name, sign), step = (PANELS | JOINT_PANELS)[panel], ahead[0].step
     moved = step >= first  # a start at W_0 = 0 has no direction and no logarithm
-    pairs = zip(ahead, behind, strict=True)
-    rows = [_difference(position(a)[moved], position(b)[moved]) for a, b in pairs]
+    rows = []
+    for a, b in zip(ahead, behind, strict=True):
+        x, y = (sign * log10_of(trace, name)[moved] for trace in (a, b))
+        rows.append(np.subtract(x, y, out=np.zeros_like(x), where=x != y))  # 0 at one infinity
     return step[moved], np.array(rows)
 
 
-def _difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a - b, and 0 where both are the same infinity."""
-    return np.subtract(a, b, out=np.zeros_like(a), where=a != b)
+def leads_at_end(ahead, behind, panel: str, first: int = 1) -> np.ndarray:
+    """(seeds,) decades by which `ahead` leads at the last step."""
+    return lead(ahead, behind, panel, first)[1][:, -1]
 
 
 def ahead_from(step: np.ndarray, decades: np.ndarray) -> str:
@@ -59,33 +74,27 @@ def ahead_from(step: np.ndarray, decades: np.ndarray) -> str:
     return f"ahead in every seed from step {step[behind[-1] + 1]} on"
 
 
-def check_lead(statement: str, ahead, behind, panel: str, bound: float, **fields) -> Check:
+def check_lead(
+    statement: str, ahead, behind, panel: str, bound: float, source="", provenance="c",
+    *, first: int = 1, reason: str = "",
+) -> Check:  # fmt: skip
     """How many decades `ahead` leads on a panel at the last step, in the worst seed."""
-    step, decades = lead(ahead, behind, panel, fields.pop("first", 1))
-    note = fields.pop("reason", "") or ahead_from(step, decades)
-    worst = float(decades[:, -1].min())
-    return Check(f"{statement}: {panel}, decades", worst, bound, ">=", reason=note, **fields)
+    step, decades = lead(ahead, behind, panel, first)
+    reason = reason or ahead_from(step, decades)
+    statement = f"{statement}: {panel}, decades"
+    return at_least(statement, decades[:, -1], bound, source, provenance, reason=reason)
 
 
-def late_exponents(traces, window) -> np.ndarray:
-    """(seeds,) exponents of 1 - cosine on a window."""
-    return np.array(
-        [fit_rate(trace.step, trace.W_alignment_error, window).exponent for trace in traces]
-    )
+def last_decade(settings: dict) -> tuple[int, int]:
+    """The window (steps / 10, steps), on which exponents are fitted by default."""
+    return settings["steps"] // 10, settings["steps"]
 
 
-def theorem1_exponent(trace, window) -> float:
-    """Exponent of (log t)^2 / t on the same records: what Theorem 1's form predicts there."""
-    step = np.maximum(trace.step, 2)
-    return fit_rate(trace.step, np.log(step) ** 2 / step, window).exponent
+def exponents(traces, window, series=lambda trace: trace.W_alignment_error) -> np.ndarray:
+    """(seeds,) exponents of 1 - cosine, or of another series, on a window."""
+    return np.array([fit_rate(trace.step, series(trace), window).exponent for trace in traces])
 
 
 def span(values) -> str:
     """Smallest to largest, in three digits."""
     return f"{min(values):.3g} to {max(values):.3g}"
-
-
-def cap_step(trace, max_step: float) -> int | None:
-    """First recorded step that the cap decides; None if it never does."""
-    bound = np.flatnonzero(trace.log_step_size >= math.log(max_step) - 1e-12)
-    return int(trace.step[bound[0]]) if bound.size else None

@@ -68,39 +68,24 @@ class CosineResult(JsonResult):
 
         rows = {
             kind: {
-                "pairs": each.pairs,
-                "mean": each.mean,
-                "mean |cosine|": each.mean_abs,
-                "deviation": each.deviation,
-                "within 0.1": each.within(0.1),
-                "within 0.2": each.within(0.2),
-                "99% below": each.quantile(0.99),
+                "pairs": each.pairs, "mean": each.mean, "mean |cosine|": each.mean_abs,
+                "deviation": each.deviation, "within 0.1": each.within(0.1),
+                "within 0.2": each.within(0.2), "99% below": each.quantile(0.99),
             }
             for kind, each in self.cosines[corpus].items()
-        }
+        }  # fmt: skip
         return pandas.DataFrame.from_dict(rows, orient="index")
 
     def packed(self) -> dict:
         """The histograms as json holds them."""
-        return {
-            "cosines": {
-                corpus: {kind: each.to_json() for kind, each in kinds.items()}
-                for corpus, kinds in self.cosines.items()
-            }
-        }
+        return {"cosines": _each(self.cosines, Cosines.to_json)}
 
     @staticmethod
-    def unpacked(stored: dict) -> dict:
-        """The inverse of `packed`, and substitutes as a tuple."""
-        cosines = {
-            corpus: {kind: Cosines.from_json(each) for kind, each in kinds.items()}
-            for corpus, kinds in stored["cosines"].items()
-        }
-        return {"cosines": cosines, "substitutes": tuple(stored["substitutes"])}
-
-    def judge(self, claims) -> CheckTable:
-        """The claims on these cosines in this dimension."""
-        return claims(self.cosines, self.dimension)
+    def unpacked(stored: dict, claims) -> dict:
+        """The inverse of `packed`, substitutes as a tuple, and the claims in this dimension."""
+        cosines = _each(stored["cosines"], Cosines.from_json)
+        return {"cosines": cosines, "substitutes": tuple(stored["substitutes"]),
+                "claims": claims(cosines, stored["dimension"])}  # fmt: skip
 
     def __repr__(self) -> str:
         lines = [f"{self.title}: {self.verdict}"]
@@ -113,3 +98,8 @@ class CosineResult(JsonResult):
                 f"(random {random_mean_abs(self.dimension):.3f}), {text.within(0.2):.0%} within 0.2"
             )
         return "\n".join(lines)
+
+
+def _each(cosines: dict, change) -> dict:
+    return {corpus: {kind: change(each) for kind, each in kinds.items()}
+            for corpus, kinds in cosines.items()}  # fmt: skip

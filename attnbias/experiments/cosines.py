@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,14 +33,12 @@ class Cosines:
     ----------
     counts : (BINS,) int64
         Pairs in each bin of equal width from -1 to 1.
-    total, absolute, squares : float
+    sums : (3,) float64
         Sums of the cosines, of their absolute values and of their squares.
     """
 
     counts: np.ndarray
-    total: float
-    absolute: float
-    squares: float
+    sums: np.ndarray
 
     @property
     def pairs(self) -> int:
@@ -60,17 +58,17 @@ class Cosines:
     @property
     def mean(self) -> float:
         """Mean cosine."""
-        return self.total / self.pairs
+        return float(self.sums[0] / self.pairs)
 
     @property
     def mean_abs(self) -> float:
         """Mean absolute cosine."""
-        return self.absolute / self.pairs
+        return float(self.sums[1] / self.pairs)
 
     @property
     def deviation(self) -> float:
         """Standard deviation of the cosines."""
-        return math.sqrt(max(self.squares / self.pairs - self.mean**2, 0.0))
+        return math.sqrt(max(self.sums[2] / self.pairs - self.mean**2, 0.0))
 
     def within(self, bound: float) -> float:
         """Share of the pairs with |cosine| below a bound, linear inside a bin.
@@ -100,22 +98,13 @@ class Cosines:
         return np.concatenate([[0.0], np.cumsum(self.counts) / self.pairs])
 
     def __add__(self, other: Cosines) -> Cosines:
-        return Cosines(
-            self.counts + other.counts,
-            self.total + other.total,
-            self.absolute + other.absolute,
-            self.squares + other.squares,
-        )
+        return Cosines(self.counts + other.counts, self.sums + other.sums)
 
     def to_json(self) -> dict:
         """Plain lists and numbers; the bins from the first to the last that holds a pair."""
         inside = np.flatnonzero(self.counts)
-        low, high = int(inside[0]), int(inside[-1]) + 1
-        return {
-            "first_bin": low,
-            "counts": self.counts[low:high].tolist(),
-            "sums": [self.total, self.absolute, self.squares],
-        }
+        counts = self.counts[inside[0] : inside[-1] + 1].tolist()
+        return {"first_bin": int(inside[0]), "counts": counts, "sums": self.sums.tolist()}
 
     @classmethod
     def from_json(cls, stored: dict) -> Cosines:
@@ -133,7 +122,7 @@ class Cosines:
                 got=f"{len(found)} bins from {low}", remedy="run the experiment again and save",
             )  # fmt: skip
         counts[low : low + len(found)] = found
-        return cls(counts, *(float(value) for value in stored["sums"]))
+        return cls(counts, np.array(stored["sums"], dtype=float).reshape(3))
 
 
 def pair_cosines(texts: Sequence, embeddings, *, positions: bool = False) -> Cosines:
@@ -173,44 +162,33 @@ def pair_cosines(texts: Sequence, embeddings, *, positions: bool = False) -> Cos
     for text in texts:
         pieces, repeats = np.unique(_rows(text, len(units)), return_counts=True)
         sizes.setdefault(len(pieces), []).append((pieces, repeats))
-    tally = Tally()
+    found = _counted(np.zeros(0), np.zeros(0))
     for size, group in sorted(sizes.items()):
-        for pieces, repeats in _blocks(group, size * units.shape[1]):
-            cosines, times = _upper(units[pieces], repeats)
-            tally.add(cosines, times if positions else None)
+        i, j = np.triu_indices(size, 1)
+        step = max(1, _BLOCK // max(size * units.shape[1], 1))
+        for start in range(0, len(group), step):
+            pieces, repeats = map(np.stack, zip(*group[start : start + step], strict=True))
+            tokens = units[pieces]
+            cosines = np.matmul(tokens, tokens.transpose(0, 2, 1))[:, i, j].ravel()
+            times = (repeats[:, i] * repeats[:, j]).ravel() if positions else np.ones(len(cosines))
+            found += _counted(cosines, times)
             if positions:
-                tally.add_ones(int((repeats * (repeats - 1) // 2).sum()))
-    if not tally.counts.any():
+                again = (repeats * (repeats - 1) // 2).sum()
+                found += _counted(np.ones(1), np.array([again]))
+    if not found.pairs:
         raise RangeError(
             "texts", expected="one with two tokens at least", got="none",
             remedy="pass longer texts",
         )  # fmt: skip
-    return tally.result()
+    return found
 
 
-class Tally:
-    """Sums and counts of cosines on the way."""
-
-    def __init__(self) -> None:
-        self.counts = np.zeros(BINS)
-        self.sums = np.zeros(3)
-
-    def add(self, cosines: np.ndarray, weights: np.ndarray | None = None) -> None:
-        """Count cosines, each as often as its weight says."""
-        bins = ((cosines + 1) * (BINS / 2)).astype(np.int32).clip(0, BINS - 1)
-        self.counts += np.bincount(bins, weights, minlength=BINS)
-        for k, values in enumerate((cosines, np.abs(cosines), cosines * cosines)):
-            times = np.ones(1) if weights is None else weights
-            self.sums[k] += (values * times).sum(dtype=np.float64)
-
-    def add_ones(self, times: int) -> None:
-        """Count pairs of cosine 1."""
-        self.counts[-1] += times
-        self.sums += times
-
-    def result(self) -> Cosines:
-        """What was counted."""
-        return Cosines(self.counts.astype(np.int64), *(float(value) for value in self.sums))
+def _counted(cosines: np.ndarray, times: np.ndarray) -> Cosines:
+    """Cosines, each counted so many times."""
+    bins = ((cosines + 1) * (BINS / 2)).astype(np.int32).clip(0, BINS - 1)
+    counts = np.bincount(bins, times, minlength=BINS).astype(np.int64)
+    powers = (cosines, np.abs(cosines), cosines * cosines)
+    return Cosines(counts, np.array([(values * times).sum() for values in powers]))
 
 
 def unit_rows(embeddings) -> np.ndarray:
@@ -235,21 +213,6 @@ def _rows(text, size: int) -> np.ndarray:
             got=f"{rows.min()} to {rows.max()}", remedy="use the tokenizer of this model",
         )  # fmt: skip
     return rows.astype(np.int64)
-
-
-def _blocks(group: list, numbers: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Texts of one size stacked, so many at a time that their tokens fit a block."""
-    step = max(1, _BLOCK // max(numbers, 1))
-    for start in range(0, len(group), step):
-        pieces, repeats = zip(*group[start : start + step], strict=True)
-        yield np.stack(pieces), np.stack(repeats)
-
-
-def _upper(tokens: np.ndarray, repeats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Cosines of all pairs of (b, k, d) unit vectors, and how often each pair stands there."""
-    i, j = np.triu_indices(tokens.shape[1], 1)
-    gram = np.matmul(tokens, tokens.transpose(0, 2, 1))
-    return gram[:, i, j].ravel(), (repeats[:, i] * repeats[:, j]).ravel().astype(np.float64)
 
 
 def random_density(cosine, d: int) -> np.ndarray:

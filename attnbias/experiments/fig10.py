@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from tqdm import tqdm
 
 from .._files import as_path, target_path
 from .._provenance import provenance
 from .._validate import require_choice, require_flag, require_int
-from ..checks import Check, CheckTable
+from ..checks import CheckTable
 from ..errors import DtypeError
 from ..nets.data.examples import TextExamples
 from ..nets.data.minilm import load_minilm_sample
-from ..nets.data.text import TextSet, load_nli, load_toxic
+from ..nets.data.text import load_nli, load_toxic
 from ..nets.text import load_encoder, load_tokenizer
+from .claims import at_least
 from .cosine_result import CosineResult
 from .cosines import Cosines, pair_cosines, random_within, unit_rows
 
@@ -36,15 +39,9 @@ STANDS_IN = {
 
 
 def run(
-    *,
-    source="huggingface",
-    model=None,
-    texts: dict[str, int] | None = None,
-    max_length: int = 512,
-    seed: int = 0,
-    out=None,
-    progress: bool = False,
-) -> CosineResult:
+    *, source="huggingface", model=None, texts: dict[str, int] | None = None,
+    max_length: int = 512, seed: int = 0, out=None, progress: bool = False,
+) -> CosineResult:  # fmt: skip
     """Cosines between all pairs of token embeddings of a text, over two corpora.
 
     Parameters
@@ -139,16 +136,15 @@ def corpus_cosines(rows, vectors, rng: np.random.Generator, done=lambda: None) -
     places, flat = np.cumsum([len(row) for row in distinct])[:-1], np.concatenate(distinct)
     used = np.unique(flat)
     tables = {
-        "text": (distinct, vectors, False),
-        "positions": (rows, vectors, True),
-        "shuffled": (np.split(rng.permutation(flat), places), vectors, False),
-        "uniform": (np.split(rng.choice(used, len(flat)), places), vectors, False),
-        "centred": (distinct, vectors - vectors[flat].mean(dim=0), False),
+        "text": (distinct, vectors),
+        "positions": (rows, vectors),
+        "shuffled": (np.split(rng.permutation(flat), places), vectors),
+        "uniform": (np.split(rng.choice(used, len(flat)), places), vectors),
+        "centred": (distinct, vectors - vectors[flat].mean(dim=0)),
     }
     found = {}
-    for kind in KINDS:
-        texts, table, positions = tables[kind]
-        found[kind] = pair_cosines(texts, table, positions=positions)
+    for kind, (texts, table) in tables.items():
+        found[kind] = pair_cosines(texts, table, positions=kind == "positions")
         done()
     return found
 
@@ -170,24 +166,19 @@ def claims(cosines: dict[str, dict[str, Cosines]], dimension: int) -> CheckTable
     """
     checks = []
     for corpus, kinds in cosines.items():
+        near = f"a significant fraction near 0: share of |cosine| <= {NEAR}, {corpus}"
+        named = {"text": "different pieces", "positions": "all positions"}
         checks += [
-            Check(
-                f"a significant fraction near 0: share of |cosine| <= {NEAR}, {corpus}, {name}",
-                kinds[kind].within(NEAR), 0.5, ">=", TEXT, "a", reason="0.2 and half are ours",
-            )
-            for kind, name in (("text", "different pieces"), ("positions", "all positions"))
-        ]  # fmt: skip
-        checks += [
-            Check(
-                f"as near as random directions: share of |cosine| <= 0.1, {corpus}",
-                kinds["text"].within(0.1), random_within(0.1, dimension), ">=", TEXT, "d",
-                reason=f"random directions in {dimension} dimensions",
-            ),
-            Check(
-                f"as near as a proof needs: share of |cosine| <= 1/15, {corpus}",
-                kinds["text"].within(ALLOWED), 1.0, ">=", "Assumption 1, version A1", "c",
-                reason="for tokens of equal norms",
-            ),
+            at_least(f"{near}, {name}", kinds[kind].within(NEAR), 0.5, TEXT, "a",
+                     reason="0.2 and half are ours")
+            for kind, name in named.items()
+        ] + [
+            at_least(f"as near as random directions: share of |cosine| <= 0.1, {corpus}",
+                     kinds["text"].within(0.1), random_within(0.1, dimension), TEXT,
+                     reason=f"random directions in {dimension} dimensions"),
+            at_least(f"as near as a proof needs: share of |cosine| <= 1/15, {corpus}",
+                     kinds["text"].within(ALLOWED), 1.0, "Assumption 1, version A1", "c",
+                     reason="for tokens of equal norms"),
         ]  # fmt: skip
     return CheckTable(checks)
 
@@ -199,15 +190,15 @@ def spaced(count: int, wanted: int) -> np.ndarray:
 
 def _wanted(texts) -> dict[str, int]:
     """How many texts of each corpus, the paper's numbers where none is given."""
-    if texts is not None and not isinstance(texts, dict):
+    texts = {} if texts is None else texts
+    if not isinstance(texts, dict):
         raise DtypeError(
             "texts", expected="a dict of corpus to number", got=type(texts).__name__,
             remedy='pass {"NLI": 1000, "toxic": 1000}, say',
         )  # fmt: skip
-    for corpus, count in (texts or {}).items():
-        require_choice("texts", corpus, tuple(PAPER))
-        require_int(f"texts of {corpus}", count, low=1)
-    return PAPER | (texts or {})
+    for corpus, count in texts.items():
+        require_int(f"texts of {require_choice('texts', corpus, PAPER)}", count, low=1)
+    return PAPER | texts
 
 
 def _bundled(wanted: dict, max_length: int) -> tuple[dict, object]:
@@ -216,10 +207,8 @@ def _bundled(wanted: dict, max_length: int) -> tuple[dict, object]:
     pairs = zip(*(sample.texts[name].rows for name in ("premises", "hypotheses")), strict=True)
     found = {"NLI": [np.concatenate(pair) for pair in pairs]}
     found["toxic"] = sample.texts["comments"].rows
-    tokens = {
-        corpus: [rows[i][:max_length] for i in spaced(len(rows), wanted[corpus])]
-        for corpus, rows in found.items()
-    }
+    tokens = {corpus: [rows[i][:max_length] for i in spaced(len(rows), wanted[corpus])]
+              for corpus, rows in found.items()}  # fmt: skip
     return tokens, sample.vectors
 
 
@@ -229,17 +218,14 @@ def _read(source, model, wanted: dict, max_length: int, progress: bool) -> tuple
     tokens = {}
     for corpus, load in LOADERS.items():
         texts = load("train", source)
-        texts = _part(texts, spaced(len(texts), wanted[corpus]))
+        chosen = spaced(len(texts), wanted[corpus])
+        first, second = (each and tuple(each[i] for i in chosen)
+                         for each in (texts.first, texts.second))  # fmt: skip
+        texts = replace(texts, first=first, second=second, labels=texts.labels[chosen])
         cut = TextExamples(texts, tokenizer, max_length, progress=progress)
         rows = np.split(cut.ids, cut.starts[1:])
         tokens[corpus] = [row[~np.isin(row, tokenizer.all_special_ids)] for row in rows]
     return tokens, encoder.embeddings.word_embeddings.weight.detach()
-
-
-def _part(texts: TextSet, chosen: np.ndarray) -> TextSet:
-    first = tuple(texts.first[i] for i in chosen)
-    second = None if texts.second is None else tuple(texts.second[i] for i in chosen)
-    return TextSet(first, second, texts.labels[chosen], texts.classes, texts.name, texts.source)
 
 
 def _sizes(rows) -> dict[str, int]:

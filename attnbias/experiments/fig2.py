@@ -4,45 +4,48 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 
 from .._validate import require_number
+from ..checks import Check, CheckTable
 from ..data import Dataset, make_example1
 from ..dynamics.starts import small_start
 from ..geometry.assumptions import check_assumption1
-from ..geometry.svm import solve_w_svm
 from ..rules import GD, NGD, Polyak, Rule
-from .fig2_claims import EARLY, claims
+from .claims import (
+    ALIGNMENT,
+    PANELS,
+    ahead_from,
+    at_least,
+    at_most,
+    check_lead,
+    exponents,
+    last_decade,
+    lead,
+    leads_at_end,
+    span,
+)
 from .result import ExperimentResult, make_result
-from .runs import require_common, run_all
+from .runs import require_common, run_all, solved
 
 TITLE = "Figure 2: step-size rules on Example 1"
+TEXT = "Section 3.2, text on Fig. 2"
+POLYAK_TEXT = "Section 3.3, text on Fig. 2"
+EARLY = (10, 300)  # the window of a short run
 
 
-def instance(
-    seed: int = 0,
-    *,
-    n: int = 10,
-    T: int = 6,
-    d: int = 200,
-    sigma: float = 0.1,
-    signal: float | None = None,
-    position: str = "random",
-    start_norm: float = 0.1,
-) -> tuple[Dataset, torch.Tensor]:
-    """The data and the start W_0 of one seed; arguments as in `run`."""
+def instance(seed: int = 0, *, start_norm: float = 0.1, **data) -> tuple[Dataset, torch.Tensor]:
+    """The data and the start W_0 of one seed; other arguments are those of `make_example1`."""
     norm = require_number("start_norm", start_norm, low=0, high=1e6)
-    data = make_example1(n, T, d, sigma=sigma, signal=signal, position=position, seed=seed)
-    return data, small_start(d, norm, seed)
+    made = make_example1(**data, seed=seed)
+    return made, small_start(made.d, norm, seed)
 
 
 def rules(
-    gd_step_size: float = 0.1,
-    ngd_step_size: float = 0.1,
-    momentum: float = 0.9,
-    ngd_max_step: float = math.inf,
-    max_step: float = 1e4,
-) -> dict[str, Rule]:
+    gd_step_size: float = 0.1, ngd_step_size: float = 0.1, momentum: float = 0.9,
+    ngd_max_step: float = math.inf, max_step: float = 1e4,
+) -> dict[str, Rule]:  # fmt: skip
     """The rules of the figure by label; arguments as in `run`."""
     return {
         "GD": GD(gd_step_size),
@@ -54,26 +57,13 @@ def rules(
 
 
 def run(
-    seeds=5,
-    steps: int = 10_000,
-    *,
-    n: int = 10,
-    T: int = 6,
-    d: int = 200,
-    sigma: float = 0.1,
-    signal: float | None = None,
-    position: str = "random",
-    start_norm: float = 0.1,
-    gd_step_size: float = 0.1,
-    ngd_step_size: float = 0.1,
-    momentum: float = 0.9,
-    ngd_max_step: float = math.inf,
-    max_step: float = 1e4,
-    loss: str = "exponential",
-    record=200,
-    device: str = "cpu",
-    progress: bool = False,
-) -> ExperimentResult:
+    seeds=5, steps: int = 10_000, *,
+    n: int = 10, T: int = 6, d: int = 200, sigma: float = 0.1, signal: float | None = None,
+    position: str = "random", start_norm: float = 0.1,
+    gd_step_size: float = 0.1, ngd_step_size: float = 0.1, momentum: float = 0.9,
+    ngd_max_step: float = math.inf, max_step: float = 1e4,
+    loss: str = "exponential", record=200, device: str = "cpu", progress: bool = False,
+) -> ExperimentResult:  # fmt: skip
     """Five rules from one small start on Example 1, over several seeds.
 
     Parameters
@@ -116,32 +106,211 @@ def run(
     >>> fig2.run(seeds=1, steps=1000).settings["d"]
     200
     """
-    settings = {key: value for key, value in locals().items() if key != "progress"}
-    common = require_common(
-        seeds=seeds, steps=steps, device=device, record=record, progress=progress, loss=loss,
-        windows=[EARLY],
-    )  # fmt: skip
-    data_settings = {
-        key: settings[key] for key in ("n", "T", "d", "sigma", "signal", "position", "start_norm")
-    }
+    settings = dict(locals())
+    common = require_common(settings, windows=[EARLY])
     chosen = rules(gd_step_size, ngd_step_size, momentum, ngd_max_step, max_step)
-    problems = []
-    for seed in common.seeds:
-        data, W0 = instance(seed, **data_settings)
-        data = data.to(common.device)
-        problems.append((data, W0.to(common.device), solve_w_svm(data)))
-    options = {"steps": common.steps, "loss": common.loss, "record": common.record}
-    options["progress"] = progress
-    traces = run_all(problems, chosen, **options)
-    settings |= common.settings | {"loss": common.loss.name}
+    given = {"n": n, "T": T, "d": d, "sigma": sigma, "signal": signal, "position": position,
+             "start_norm": start_norm}  # fmt: skip
+    problems = [solved(*instance(seed, **given), common.device) for seed in common.seeds]
+    traces = run_all(problems, chosen, common)
     measures = {
         "margin": [float(svm.margin) for _, _, svm in problems],
         "least_slack": [float(svm.least_slack) for _, _, svm in problems],
         "largest_token_norm": [float(data.X.norm(dim=2).max()) for data, _, _ in problems],
-        "assumption1_ratio": [_assumption1_ratio(data) for data, _, _ in problems],
+        "assumption1_ratio": [
+            max(check.value / check.bound for check in check_assumption1(data))
+            for data, _, _ in problems
+        ],
     }
-    return make_result("fig2", TITLE, traces, common.seeds, settings, measures, claims)
+    return make_result("fig2", TITLE, traces, common, settings, measures, claims)
 
 
-def _assumption1_ratio(data: Dataset) -> float:
-    return max(check.value / check.bound for check in check_assumption1(data))
+def claims(traces: dict, settings: dict, measures: dict) -> CheckTable:
+    """The text's claims on Fig. 2, one by one, over the worst seed.
+
+    Parameters
+    ----------
+    traces : dict of str to sequence of Trace
+        By the labels of `rules`.
+    settings, measures : dict
+        Those of an ExperimentResult of `run`.
+
+    Returns
+    -------
+    CheckTable
+        Provenance [a] marks what the text says, in numbers that are ours: "significantly
+        faster" is tenfold, one decade, at the last step; "faster" is ahead at all; "closely
+        predicted" is within 0.25 in the exponent. [c] and [d] are our own additions.
+    """
+    window = last_decade(settings)
+    gd, ngd = traces["GD"], traces["NGD"]
+    words = "NGD is significantly faster than GD"
+    return CheckTable([
+        *_loss_claims(traces),
+        *[check_lead(words, ngd, gd, panel, 1.0, TEXT, "a") for panel in PANELS],
+        *_rate_claims(ngd, measures, window),
+        *_lemma1_claims(ngd, settings, measures, window),
+        *_momentum_claims(traces, settings),
+        *_polyak_end_claims(traces, settings),
+        *_polyak_cap_claims(traces, settings, window),
+    ])  # fmt: skip
+
+
+def _loss_claims(traces) -> list[Check]:
+    ngd = traces["NGD"]
+    floors = [trace.loss[0] - trace.loss_gap[0] for trace in ngd]
+    lowest = [
+        trace.loss.min() / floor
+        for runs in traces.values()
+        for trace, floor in zip(runs, floors, strict=True)
+    ]
+    last = [trace.loss_gap[-1] / floor for trace, floor in zip(ngd, floors, strict=True)]
+    words = "the train loss does not go to 0, as u is fixed: smallest loss of all runs over L*"
+    return [
+        at_least(words, lowest, 1 - 1e-9, TEXT, "a", reason=f"L* = {span(floors)}"),
+        at_most("NGD's loss goes to L*: last (L - L*) / L*", last, 1e-6, TEXT, "a"),
+    ]
+
+
+def _rate_claims(ngd, measures, window) -> list[Check]:
+    late, early = -exponents(ngd, window), -exponents(ngd, EARLY)
+    # what Theorem 1's form predicts on the same records
+    step = np.maximum(ngd[0].step, 2)
+    (predicted,) = -exponents(ngd[:1], window, lambda trace: np.log(step) ** 2 / step)
+    on = f"steps {window[0]} to {window[1]}"
+    ratio = max(measures["assumption1_ratio"])
+    silent = "our explicit form of Theorem 1 is silent on these data"
+    return [
+        at_most("Theorem 1's hypothesis, Assumption 1: worst ratio of value to bound", ratio, 1.0,
+                "Assumption 1, version A1", "c", reason=silent if ratio > 1 else ""),
+        at_least(f"NGD's 1 - cosine is no slower than (log t)^2 / t: smallest p of t^-p, {on}",
+                 late, predicted, "Theorem 1", "b",
+                 reason=f"(log t)^2 / t has p = {predicted:.3g} there"),
+        at_most(f"its decay is closely predicted by Theorem 1: p off by, {on}",
+                abs(late - predicted), 0.25, TEXT, "a", reason=f"p is {span(late)}"),
+        at_most(
+            f"on a short run, steps {EARLY[0]} to {EARLY[1]}, it does look like 1/t: p off 1 by",
+            abs(early - 1), 0.3, reason=f"p is {span(early)}",
+        ),
+        at_least(
+            f"later it tends to our rate 1/t^2: smallest p, {on}", late, 1.5, "rate theorem M2",
+            "c", reason=f"p is {span(late)}; nearer 2 than 1 is asked",
+        ),
+    ]  # fmt: skip
+
+
+def _lemma1_claims(ngd, settings, measures, window) -> list[Check]:
+    powers = exponents(ngd, window, lambda trace: -trace.log_nonopt_score)
+    rates = np.array([_decay(trace, window) for trace in ngd])
+    margin, B = (np.array(measures[key]) for key in ("margin", "largest_token_norm"))
+    eta = settings["ngd_step_size"]
+    exact, explicit = rates / (eta * margin), rates / (eta * margin**2 / (8 * B**2))
+    return [
+        at_most("NGD's softmax saturates exponentially: power of t in -log(1 - softmax), off 1 by",
+                abs(powers - 1), 0.05, "Lemma 1", "a", reason=f"power is {span(powers)}"),
+        at_most("its rate an iteration is step size over |W_mm|: relative difference",
+                abs(exact - 1), 0.02, "estimate: W along W_mm", reason=f"rate is {span(rates)}"),
+        at_least("Lemma 1's explicit rate eta / (8 B^2 |W_mm|^2) is reached: measured over it",
+                 explicit, 1.0, "Lemma 1", "c", reason=f"ratio is {span(explicit)}"),
+    ]  # fmt: skip
+
+
+def _decay(trace, window) -> float:
+    """Slope of -log(1 - softmax) in t, between the first and last record of the window."""
+    first, last = np.flatnonzero((trace.step >= window[0]) & (trace.step <= window[1]))[[0, -1]]
+    fall = trace.log_nonopt_score[first] - trace.log_nonopt_score[last]
+    return float(fall / (trace.step[last] - trace.step[first]))
+
+
+def _momentum_claims(traces, settings) -> list[Check]:
+    momentum, plain = traces["NGD with momentum"], traces["NGD"]
+    worst = min(PANELS, key=lambda panel: leads_at_end(momentum, plain, panel).min())
+    longer = 1 / (1 - settings["momentum"])
+    at = settings["steps"] / longer
+    pairs = zip(momentum, plain, strict=True)
+    apart = [math.log10(_at(fast, at) / slow.W_alignment_error[-1]) for fast, slow in pairs]
+    words = "momentum boosts NGD on every panel, the weakest being"
+    return [
+        check_lead(words, momentum, plain, worst, 0.0, "Section 6, text on Fig. 2", "a"),
+        at_most(
+            f"the boost is that of a {longer:.3g} times longer step: 1 - cosine at step {at:.6g} "
+            f"and NGD's at {settings['steps']}, decades apart", np.abs(apart), 0.1,
+        ),
+    ]  # fmt: skip
+
+
+def _at(trace, step: float) -> float:
+    """1 - cosine at a step between records, by interpolation of logarithms."""
+    inside = trace.step >= 1
+    x, y = np.log(trace.step[inside]), np.log(trace.W_alignment_error[inside])
+    return float(np.exp(np.interp(math.log(step), x, y)))
+
+
+def _polyak_end_claims(traces, settings) -> list[Check]:
+    plain, capped, free = (traces[each] for each in ("NGD", "Polyak, capped", "Polyak, uncapped"))
+    kind = "uncapped" if math.isinf(settings["ngd_max_step"]) else "capped"
+    words = f"capped Polyak steps end ahead of {kind} NGD"
+    always = f"uncapped Polyak steps lead {kind} NGD on every panel at every step"
+    return [
+        *[
+            check_lead(words, capped, plain, panel, 0.0, POLYAK_TEXT, "a",
+                       reason=_overtaken(capped, plain, panel))
+            for panel in PANELS
+        ],
+        at_least(f"{always}: smallest lead, decades",
+                 [lead(free, plain, panel)[1].min() for panel in PANELS], 0.0),
+    ]  # fmt: skip
+
+
+def _overtaken(ahead, behind, panel) -> str:
+    step, decades = lead(ahead, behind, panel)
+    lost = np.flatnonzero((decades < 0).any(axis=0))
+    if lost.size == 0:
+        return ahead_from(step, decades)
+    return f"ahead until NGD overtakes at step {step[lost[0]]}" if lost[0] else "behind at once"
+
+
+def _polyak_cap_claims(traces, settings, window) -> list[Check]:
+    capped, plain, cap = traces["Polyak, capped"], traces["NGD"], settings["max_step"]
+    firsts = [cap_step(trace, cap) for trace in capped]
+    binds, when = _binding(firsts)
+    free_first = binds and max(firsts) > 0
+    return [
+        at_least("until its cap binds, Polyak leads NGD on every panel: smallest lead, decades",
+                 _lead_before(capped, plain, firsts) if free_first else math.nan, 0.0, POLYAK_TEXT,
+                 "a", applicable=free_first, reason=when),
+        at_most("from there capped Polyak is GD: largest |log step size - log cap|",
+                _off_cap(capped, firsts, cap) if binds else math.nan, 1e-12, POLYAK_TEXT, "a",
+                applicable=binds, reason=when),
+        at_least("and slows down: smallest p of t^-p in its 1 - cosine under NGD's, by at least",
+                 exponents(capped, window) - exponents(plain, window), 1.0, POLYAK_TEXT, "a",
+                 applicable=binds, reason="" if binds else when),
+    ]  # fmt: skip
+
+
+def cap_step(trace, max_step: float) -> int | None:
+    """First recorded step that the cap decides; None if it never does."""
+    bound = np.flatnonzero(trace.log_step_size >= math.log(max_step) - 1e-12)
+    return int(trace.step[bound[0]]) if bound.size else None
+
+
+def _binding(firsts) -> tuple[bool, str]:
+    """Whether the cap binds in every seed, and when, in words."""
+    bound = [first for first in firsts if first is not None]
+    if len(bound) < len(firsts):
+        some = f"it binds in {len(bound)} of {len(firsts)} seeds alone"
+        return False, some if bound else "it never binds"
+    late = f"it binds from step {min(bound)} to {max(bound)}"
+    return True, late if max(bound) else "it binds from the start"
+
+
+def _lead_before(capped, plain, firsts) -> list[float]:
+    """Smallest lead by panel at the records from 1 to each run's cap; not all caps are at 0."""
+    step, _ = lead(capped, plain, ALIGNMENT)
+    before = step[None, :] <= np.array(firsts)[:, None]
+    return [lead(capped, plain, panel)[1][before].min() for panel in PANELS]
+
+
+def _off_cap(capped, firsts, cap: float) -> list[float]:
+    pairs = zip(capped, firsts, strict=True)
+    return [np.abs(t.log_step_size[t.step >= k] - math.log(cap)).max() for t, k in pairs]

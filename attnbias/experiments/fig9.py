@@ -9,45 +9,22 @@ from .._validate import require_number
 from ..checks import Check, CheckTable
 from ..data import Dataset, load_binary_mnist
 from ..dynamics.starts import small_start
-from ..geometry.svm import solve_w_svm
 from ..geometry.tokens import optimal_tokens, token_scores
 from ..rules import GD, NGD, Polyak, Rule
-from .claims import ALIGNMENT, check_lead, late_exponents, span
+from .claims import ALIGNMENT, at_least, at_most, check_lead, exponents, last_decade, span
 from .result import ExperimentResult, make_result
-from .runs import require_common, run_all
+from .runs import require_common, run_all, solved
 
 TITLE = "Figure 9: GD and NGD on binary MNIST"
 TEXT = "Appendix C.2, text on Fig. 9"
 PROJECTED = "NGD, projected noise"
 
 
-def instance(
-    seed: int = 0,
-    *,
-    n: int = 20,
-    T: int = 6,
-    patch: int = 28,
-    noise: float = 1.0,
-    classifier_scale: float = 1.0,
-    position: str = "random",
-    source="bundled",
-    start_norm: float = 0.1,
-    project_noise: bool = False,
-) -> tuple[Dataset, torch.Tensor]:
-    """The data and the start W_0 of one seed; arguments as in `run` and `load_binary_mnist`."""
+def instance(seed: int = 0, *, start_norm: float = 0.1, **data) -> tuple[Dataset, torch.Tensor]:
+    """The data and the start W_0 of one seed; other arguments are those of `load_binary_mnist`."""
     norm = require_number("start_norm", start_norm, low=0, high=1e6)
-    data = load_binary_mnist(
-        n,
-        T,
-        patch,
-        noise=noise,
-        classifier_scale=classifier_scale,
-        position=position,
-        project_noise=project_noise,
-        source=source,
-        seed=seed,
-    )
-    return data, small_start(data.d, norm, seed)
+    made = load_binary_mnist(**data, seed=seed)
+    return made, small_start(made.d, norm, seed)
 
 
 def rules(gd_step_size: float = 1.0, ngd_step_size: float = 0.1) -> dict[str, Rule]:
@@ -60,23 +37,12 @@ def rules(gd_step_size: float = 1.0, ngd_step_size: float = 0.1) -> dict[str, Ru
 
 
 def run(
-    seeds=5,
-    steps: int = 10_000,
-    *,
-    n: int = 20,
-    T: int = 6,
-    patch: int = 28,
-    noise: float = 1.0,
-    classifier_scale: float = 1.0,
-    position: str = "random",
-    source="bundled",
-    start_norm: float = 0.1,
-    gd_step_size: float = 1.0,
-    ngd_step_size: float = 0.1,
-    record=200,
-    device: str = "cpu",
-    progress: bool = False,
-) -> ExperimentResult:
+    seeds=5, steps: int = 10_000, *,
+    n: int = 20, T: int = 6, patch: int = 28, noise: float = 1.0, classifier_scale: float = 1.0,
+    position: str = "random", source="bundled", start_norm: float = 0.1,
+    gd_step_size: float = 1.0, ngd_step_size: float = 0.1,
+    record=200, device: str = "cpu", progress: bool = False,
+) -> ExperimentResult:  # fmt: skip
     """GD, NGD and Polyak steps on real digits among noise, over several seeds.
 
     NGD is run once more with the noise tokens projected off the classifier, so that
@@ -120,38 +86,30 @@ def run(
     >>> result.measures["digit_optimal_fraction"]
     [1.0]
     """
-    settings = {key: value for key, value in locals().items() if key != "progress"}
-    common = require_common(
-        seeds=seeds, steps=steps, device=device, record=record, progress=progress
-    )
+    settings = dict(locals())
+    common = require_common(settings)
     chosen = rules(gd_step_size, ngd_step_size)
-    keys = ("n", "T", "patch", "noise", "classifier_scale", "position", "start_norm")
-    data_settings = {key: settings[key] for key in keys} | {"source": source}
-    problems = [_problem(seed, common.device, False, data_settings) for seed in common.seeds]
-    projected = [_problem(seed, common.device, True, data_settings) for seed in common.seeds]
-    options = {"steps": common.steps, "record": common.record, "progress": progress}
-    traces = run_all(problems, chosen, **options)
-    traces |= run_all(projected, {PROJECTED: chosen["NGD"]}, **options)
-    settings |= common.settings | {"source": str(source)}
+    given = {"n": n, "T": T, "patch": patch, "noise": noise, "classifier_scale": classifier_scale,
+             "position": position, "source": source, "start_norm": start_norm}  # fmt: skip
+    problems, projected = (
+        [solved(*instance(seed, project_noise=each, **given), common.device)
+         for seed in common.seeds]
+        for each in (False, True)
+    )  # fmt: skip
+    traces = run_all(problems, chosen, common)
+    traces |= run_all(projected, {PROJECTED: chosen["NGD"]}, common)
+    settings["source"] = str(source)
     measures = _measures([data for data, _, _ in problems])
     measures["margin"] = [float(svm.margin) for _, _, svm in problems]
     measures["projected_spread"] = _measures([data for data, _, _ in projected])["spread"]
-    return make_result("fig9", TITLE, traces, common.seeds, settings, measures, claims)
-
-
-def _problem(seed, device, project_noise, data_settings):
-    data, W0 = instance(seed, project_noise=project_noise, **data_settings)
-    data = data.to(device)
-    return data, W0.to(device), solve_w_svm(data)
+    return make_result("fig9", TITLE, traces, common, settings, measures, claims)
 
 
 def _measures(sets: list[Dataset]) -> dict[str, list[float]]:
     """How far each data set satisfies Assumption 2, and whether the digit is optimal."""
-    measures: dict[str, list[float]] = {
-        key: [data.meta[key] for data in sets]
-        for key in ("digit_optimal_fraction", "classifier_test_accuracy", "score_gap")
-    }
-    measures["spread"], measures["relative_spread"] = [], []
+    keys = ("digit_optimal_fraction", "classifier_test_accuracy", "score_gap")
+    measures: dict[str, list[float]] = {key: [data.meta[key] for data in sets] for key in keys}
+    measures |= {"spread": [], "relative_spread": []}
     for data in sets:
         scores, opt = token_scores(data), optimal_tokens(data)
         others = scores.scatter(1, opt[:, None], -torch.inf).topk(data.T - 1, dim=1).values
@@ -178,89 +136,37 @@ def claims(traces: dict, settings: dict, measures: dict) -> CheckTable:
         Thresholds are ours [d]: to converge is to be within 0.01 of 1 in cosine and still
         falling; "faster" is ahead at the last step.
     """
-    return CheckTable(
-        (
-            *_convergence_claims(traces, settings),
-            check_lead(
-                "NGD is faster than GD", traces["NGD"], traces["GD"], ALIGNMENT, 0.0,
-                source=TEXT, provenance="a",
-            ),
-            check_lead(
-                "NGD is significantly faster than GD (tenfold)", traces["NGD"], traces["GD"],
-                ALIGNMENT, 1.0, source=TEXT, provenance="d",
-            ),
-            *_token_claims(measures),
-            _contrast_claim(traces, settings),
-        )
-    )  # fmt: skip
-
-
-def _convergence_claims(traces, settings):
-    steps = settings["steps"]
-    checks = []
-    for label in ("GD", "NGD"):
-        runs = traces[label]
-        worst = max(run.W_alignment_error[-1] for run in runs)
-        powers = -late_exponents(runs, (steps // 10, steps))
-        checks += [
-            Check(
-                f"{label} converges in direction to W_mm: 1 - cosine at the end",
-                float(worst),
-                0.01,
-                source=TEXT,
-                provenance="a",
-            ),
-            Check(
-                f"{label}'s is still falling: smallest p of t^-p, steps {steps // 10} to {steps}",
-                float(powers.min()),
-                0.0,
-                ">=",
-                source=TEXT,
-                provenance="d",
-                reason=f"p is {span(powers)}",
-            ),
-        ]
-    return checks
-
-
-def _token_claims(measures):
+    window, gd, ngd = last_decade(settings), traces["GD"], traces["NGD"]
     spread = measures["relative_spread"]
-    return (
-        Check(
-            "the digit is the token with the highest score: fraction of sequences",
-            min(measures["digit_optimal_fraction"]),
-            1.0,
-            ">=",
-            TEXT,
-            "a",
-        ),
-        Check(
-            "aligning with Assumption 2: largest spread of noise scores over the score gap",
-            max(spread),
-            0.0,
-            source=TEXT,
-            provenance="a",
-            reason=f"largest of a seed {span(spread)}",
-        ),
-        Check(
-            "with noise projected off u Assumption 2 is exact: largest spread of noise scores",
-            max(measures["projected_spread"]),
-            0.0,
-            source="Assumption 2",
-            provenance="d",
-        ),
-    )
-
-
-def _contrast_claim(traces, settings):
-    window = (settings["steps"] // 10, settings["steps"])
-    change = late_exponents(traces["NGD"], window) - late_exponents(traces[PROJECTED], window)
+    tenfold = "NGD is significantly faster than GD (tenfold)"
+    change = exponents(ngd, window) - exponents(traces[PROJECTED], window)
     ends = [float(np.median([run.W_alignment_error[-1] for run in traces[label]]))
             for label in ("NGD", PROJECTED)]  # fmt: skip
-    return Check(
-        "breaking Assumption 2 this much leaves NGD's exponent: change by",
-        float(np.abs(change).max()),
-        0.1,
-        provenance="d",
-        reason=f"median 1 - cosine at the end {ends[0]:.2g} against {ends[1]:.2g}",
-    )
+    return CheckTable([
+        *_convergence_claims("GD", gd, window),
+        *_convergence_claims("NGD", ngd, window),
+        check_lead("NGD is faster than GD", ngd, gd, ALIGNMENT, 0.0, TEXT, "a"),
+        check_lead(tenfold, ngd, gd, ALIGNMENT, 1.0, TEXT, "d"),
+        at_least("the digit is the token with the highest score: fraction of sequences",
+                 measures["digit_optimal_fraction"], 1.0, TEXT, "a"),
+        at_most("aligning with Assumption 2: largest spread of noise scores over the score gap",
+                spread, 0.0, TEXT, "a", reason=f"largest of a seed {span(spread)}"),
+        at_most("with noise projected off u Assumption 2 is exact: largest spread of noise scores",
+                measures["projected_spread"], 0.0, "Assumption 2"),
+        at_most(
+            "breaking Assumption 2 this much leaves NGD's exponent: change by", abs(change), 0.1,
+            reason=f"median 1 - cosine at the end {ends[0]:.2g} against {ends[1]:.2g}",
+        ),
+    ])  # fmt: skip
+
+
+def _convergence_claims(label: str, runs, window) -> list[Check]:
+    powers, ends = -exponents(runs, window), [run.W_alignment_error[-1] for run in runs]
+    return [
+        at_most(f"{label} converges in direction to W_mm: 1 - cosine at the end", ends, 0.01,
+                TEXT, "a"),
+        at_least(
+            f"{label}'s is still falling: smallest p of t^-p, steps {window[0]} to {window[1]}",
+            powers, 0.0, TEXT, reason=f"p is {span(powers)}",
+        ),
+    ]  # fmt: skip

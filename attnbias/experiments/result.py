@@ -1,14 +1,15 @@
-"""What an experiment gives: its claims, and traces, a table, or numbers in a json file."""
+"""What an experiment gives: its claims, and traces or numbers in a json file."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -20,12 +21,8 @@ from ..checks import Check, CheckTable
 from ..dynamics.rates import fit_rate
 from ..dynamics.trace import SERIES, TABLES, Trace
 from ..errors import FileFormatError
-from ..sweeps.parquet import read_table, write_table
-
-if TYPE_CHECKING:
-    import pandas
-
-_ARRAYS = ("step", *SERIES, "u")
+from .claims import last_decade
+from .runs import Common
 
 
 class Result:
@@ -86,7 +83,7 @@ class ExperimentResult(Result):
     @property
     def last_decade(self) -> tuple[int, int]:
         """The window (steps / 10, steps), on which exponents are fitted by default."""
-        return self.settings["steps"] // 10, self.settings["steps"]
+        return last_decade(self.settings)
 
     def exponents(self, window=None):
         """Exponent of 1 - cosine in the number of steps, by rule.
@@ -111,10 +108,8 @@ class ExperimentResult(Result):
 
         rows = {}
         for label, traces in self.traces.items():
-            fits = [
-                fit_rate(trace.step, trace.W_alignment_error, window or self.last_decade)
-                for trace in traces
-            ]
+            fits = [fit_rate(trace.step, trace.W_alignment_error, window or self.last_decade)
+                    for trace in traces]  # fmt: skip
             slopes = [fit.exponent for fit in fits]
             ends = [end for fit in fits for end in fit.interval]
             rows[label] = [np.median(slopes), min(slopes), max(slopes), min(ends), max(ends)]
@@ -137,19 +132,16 @@ class ExperimentResult(Result):
         MissingFileError
         """
         arrays, runs = {}, []
+        kept = ("step", *SERIES, "u") + (("W", *TABLES) if weights else ())
         for label, traces in self.traces.items():
             for seed, trace in zip(self.seeds, traces, strict=True):
-                key = f"run{len(runs)}"
+                for name in kept:
+                    if (array := getattr(trace, name)) is not None:
+                        arrays[f"run{len(runs)}/{name}"] = torch.as_tensor(array).cpu().numpy()
                 runs.append({"label": label, "seed": seed, "status": trace.status,
                              "meta": trace.meta})  # fmt: skip
-                arrays |= {f"{key}/{name}": np.asarray(getattr(trace, name)) for name in _ARRAYS}
-                if weights:
-                    arrays |= {f"{key}/{name}": table for name, table in _weights(trace).items()}
-        header = {"kind": "experiment", "runs": runs}
-        header |= {
-            key: getattr(self, key)
-            for key in ("name", "title", "seeds", "settings", "measures", "provenance")
-        }
+        parts = ("name", "title", "seeds", "settings", "measures", "provenance")
+        header = {"kind": "experiment", "runs": runs} | {key: getattr(self, key) for key in parts}
         header["claims"] = [dataclasses.asdict(check) for check in self.claims]
         return write_npz(path, arrays, header)
 
@@ -162,28 +154,18 @@ class ExperimentResult(Result):
         MissingFileError, FileFormatError
         """
         arrays, header = read_npz(path, kind="experiment")
-        try:
-            traces: dict[str, list[Trace]] = {}
+        traces: dict[str, list[Trace]] = {}
+        with _foreign(path, "every part of an experiment's result"):
             for index, run in enumerate(header["runs"]):
                 trace = _trace(arrays, f"run{index}", run)
                 traces.setdefault(run["label"], []).append(trace)
             return cls(
-                name=header["name"],
-                title=header["title"],
+                **{key: header[key] for key in ("name", "title")},
+                **{key: dict(header[key]) for key in ("settings", "measures", "provenance")},
                 traces={label: tuple(runs) for label, runs in traces.items()},
                 seeds=tuple(int(seed) for seed in header["seeds"]),
-                settings=dict(header["settings"]),
-                measures=dict(header["measures"]),
                 claims=CheckTable(Check(**fields) for fields in header["claims"]),
-                provenance=dict(header["provenance"]),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise FileFormatError(
-                str(path),
-                expected="every part of an experiment's result",
-                got=f"{type(error).__name__}: {error}"[:200],
-                remedy="run the experiment again and save",
-            ) from None
 
     def __repr__(self) -> str:
         steps, count = self.settings.get("steps", "?"), len(self.seeds)
@@ -196,24 +178,16 @@ class ExperimentResult(Result):
 
 
 class JsonResult(Result):
-    """A result in a json file: all but the claims, which a reader judges anew."""
+    """A result in a json file: all but the claims, which a reader judges anew.
+
+    A subclass has `packed`, its other parts as json holds them, and `unpacked`, from these and the
+    experiment's function for claims back to the parts and the claims on them. It may raise whatever
+    a foreign file makes it raise.
+    """
 
     SUFFIX = ".json"
     KIND: ClassVar[str]
     STORED: ClassVar[tuple[str, ...]]  # what json holds as it is
-
-    def packed(self) -> dict[str, Any]:
-        """The other parts as json holds them."""
-        raise NotImplementedError
-
-    @staticmethod
-    def unpacked(stored: dict) -> dict[str, Any]:
-        """The inverse of `packed`; it may raise whatever a foreign file makes it raise."""
-        raise NotImplementedError
-
-    def judge(self, claims: Callable) -> CheckTable:
-        """The claims of the experiment on what was read."""
-        raise NotImplementedError
 
     def save(self, path) -> Path:
         """Write all but the claims as json, atomically; a reader judges anew.
@@ -235,66 +209,12 @@ class JsonResult(Result):
         MissingFileError, FileFormatError
         """
         text = read_text(path)
-        try:
+        with _foreign(path, f"the result of {cls.KIND}, format {FORMAT}"):
             stored = json.loads(text)
             if (stored["kind"], stored["format"]) != (cls.KIND, FORMAT):
                 raise ValueError(f"kind {stored['kind']!r}, format {stored['format']!r}")
-            fields = {key: stored[key] for key in cls.STORED} | cls.unpacked(stored)
-            read = cls(**fields, claims=CheckTable(()))
-            return dataclasses.replace(read, claims=read.judge(claims))
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            raise FileFormatError(
-                str(path),
-                expected=f"the result of {cls.KIND}, format {FORMAT}",
-                got=f"{type(error).__name__}: {error}"[:200],
-                remedy="run the experiment again and save",
-            ) from None
-
-
-@dataclass(frozen=True, eq=False)
-class TableResult(Result):
-    """A table, a row a run or an instance, with its settings and where it comes from.
-
-    Attributes
-    ----------
-    table : pandas.DataFrame
-    settings : dict
-    claims : CheckTable
-    provenance : list of dict
-    """
-
-    SUFFIX = ".parquet"
-
-    table: pandas.DataFrame
-    settings: dict
-    claims: CheckTable
-    provenance: list = field(default_factory=list)
-
-    def save(self, path) -> Path:
-        """Write table, settings and provenance to a Parquet file, atomically.
-
-        Raises
-        ------
-        MissingExtraError, MissingFileError, FileAccessError
-        """
-        return write_table(path, self.table, {"settings": self.settings, "made": self.provenance})
-
-    @classmethod
-    def load(cls, path, claims: Callable) -> TableResult:
-        """Read a file written by `save`, and judge its claims anew.
-
-        Raises
-        ------
-        MissingExtraError, MissingFileError, FileFormatError
-        """
-        table, header = read_table(path, ("settings", "made"))
-        return cls(table, header["settings"], claims(table), header["made"])
-
-
-def _weights(trace: Trace) -> dict[str, np.ndarray]:
-    tables = {name: getattr(trace, name) for name in TABLES}
-    kept = {name: table for name, table in tables.items() if table is not None}
-    return kept | {"W": trace.W.cpu().numpy()}
+            fields = {key: stored[key] for key in cls.STORED}
+            return cls(**fields | cls.unpacked(stored, claims))
 
 
 def _trace(arrays: dict, key: str, run: dict) -> Trace:
@@ -306,23 +226,35 @@ def _trace(arrays: dict, key: str, run: dict) -> Trace:
 
 
 def make_result(
-    name: str, title: str, traces, seeds, settings: dict, measures: dict, claims: Callable
+    name: str, title: str, traces, common: Common, asked: dict, measures: dict, claims: Callable
 ) -> ExperimentResult:
-    """An ExperimentResult with its claims and its provenance."""
-    device = settings.get("device", "cpu")
-    settings = {key: _plain(key, value) for key, value in settings.items()}
+    """An ExperimentResult with its claims and its provenance, of the arguments of a run."""
+    asked = {key: value for key, value in asked.items() if key != "progress"}
+    checked = {"seeds": list(common.seeds), "device": str(common.device),
+               "record": len(common.record)}  # fmt: skip
+    checked |= {"loss": common.loss.name} if "loss" in asked else {}
+    settings = {key: _plain(key, value) for key, value in (asked | checked).items()}
     table = claims(traces, settings, measures)
-    return ExperimentResult(
-        name, title, traces, seeds, settings, measures, table, provenance(device)
-    )
+    made = provenance(common.device)
+    return ExperimentResult(name, title, traces, common.seeds, settings, measures, table, made)
 
 
 def _plain(key: str, value):
     """A setting as json holds it: numbers of any kind as int or float."""
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor | np.generic):
         value = value.item()
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    return require_number(key, value) if isinstance(value, numbers.Real) else value
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return value
+    return int(value) if isinstance(value, numbers.Integral) else require_number(key, value)
+
+
+@contextmanager
+def _foreign(path, expected: str) -> Iterator[None]:
+    """Refuse a file in which something is missing or of another kind."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise FileFormatError(
+            str(path), expected=expected, got=f"{type(error).__name__}: {error}"[:200],
+            remedy="run the experiment again and save",
+        ) from None  # fmt: skip

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from .._validate import as_device, require_flag, require_int
+from .._validate import as_device, require_flag, require_int, short
 from ..data import Dataset
 from ..dynamics.trace import Trace
 from ..dynamics.train import record_steps, train
 from ..errors import DtypeError, RangeError
-from ..geometry.svm import SVMSolution
+from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss, as_loss
 from ..rules import Rule
 
@@ -32,11 +32,9 @@ def seed_list(seeds) -> tuple[int, ...]:
         chosen = ()
     if not chosen or isinstance(seeds, str):
         raise DtypeError(
-            "seeds",
-            expected="how many, or a non-empty sequence of integers",
-            got=repr(seeds)[:60],
+            "seeds", expected="how many, or a non-empty sequence of integers", got=short(seeds),
             remedy="for example seeds=5 or seeds=[3, 4]",
-        )
+        )  # fmt: skip
     require_int("number of seeds", len(chosen), low=1, high=MOST_SEEDS)
     return tuple(require_int("seeds", seed, low=0) for seed in chosen)
 
@@ -47,57 +45,62 @@ class Common(NamedTuple):
     seeds: tuple[int, ...]
     steps: int
     device: torch.device
-    loss: Loss
     record: np.ndarray
-
-    @property
-    def settings(self) -> dict:
-        """Those of an ExperimentResult."""
-        return {"seeds": list(self.seeds), "steps": self.steps, "device": str(self.device),
-                "record": len(self.record)}  # fmt: skip
+    loss: Loss
+    progress: bool
 
 
-def require_common(
-    *, seeds, steps, device, record, progress, loss="exponential", windows=()
-) -> Common:
+def require_common(asked: dict, windows=(), dense: int = 0) -> Common:
     """Refuse what no experiment can run with, before any work.
 
     Parameters
     ----------
-    seeds, steps, device, record, progress, loss
-        As an experiment takes them.
+    asked : dict
+        The arguments of an experiment, among them seeds, steps, device, record and progress.
     windows : sequence of (first, last)
         Where exponents are fitted, besides the last decade.
+    dense : int
+        Every step up to here is recorded as well, where only the number of records is given.
 
     Raises
     ------
     RangeError, DtypeError, DeviceError
     """
-    steps, seeds = require_int("steps", steps, low=1000), seed_list(seeds)
-    device, loss = as_device("device", device), as_loss(loss)
-    require_flag("progress", progress)
-    recorded = _recorded(record, steps)
+    steps, seeds = require_int("steps", asked["steps"], low=1000), seed_list(asked["seeds"])
+    device, loss = as_device("device", asked["device"]), as_loss(asked.get("loss", "exponential"))
+    progress = require_flag("progress", asked["progress"])
+    recorded = _recorded(asked["record"], steps, dense)
     for first, last in ((steps // 10, steps), *windows):
         count = int(((recorded >= first) & (recorded <= last)).sum())
         if count < FEWEST_RECORDS:
+            wanted = f"at least {FEWEST_RECORDS} iterations in [{first}, {last}]"
             raise RangeError(
-                "record",
-                expected=f"at least {FEWEST_RECORDS} iterations in [{first}, {last}], "
-                "where an exponent is fitted",
-                got=str(count),
+                "record", expected=f"{wanted}, where an exponent is fitted", got=str(count),
                 remedy="record more iterations; the default is record=200",
-            )
-    return Common(seeds, steps, device, loss, recorded)
+            )  # fmt: skip
+    return Common(seeds, steps, device, recorded, loss, progress)
+
+
+def _recorded(record, steps: int, dense: int) -> np.ndarray:
+    """Iterations to record; 1, 2, 3, 5, 10, 20, ... as well where only their number is given."""
+    recorded = record_steps(record, steps)
+    if not isinstance(record, int | np.integer):
+        return recorded
+    round_steps = np.multiply.outer(10 ** np.arange(10), [1, 2, 3, 5]).ravel()
+    more = np.union1d(round_steps, np.arange(dense + 1 if dense else 0))
+    return np.union1d(recorded, more[more <= steps])
+
+
+def solved(data: Dataset, W0: torch.Tensor, device) -> tuple[Dataset, torch.Tensor, SVMSolution]:
+    """Data and start on the device, with the solution of (W-SVM)."""
+    data = data.to(device)
+    return data, W0.to(device), solve_w_svm(data)
 
 
 def run_all(
-    problems: list[tuple[Dataset, torch.Tensor, SVMSolution]],
-    rules: dict[str, Rule],
-    *,
-    progress: bool,
-    **options,
+    problems, rules: dict[str, Rule], common: Common, train_u: bool = False
 ) -> dict[str, tuple[Trace, ...]]:
-    """Every rule on every (data, W0, svm); options go to `train`.
+    """Every rule on every (data, W0, svm), by the rule's label.
 
     Raises
     ------
@@ -105,10 +108,12 @@ def run_all(
         When a run stops early: its claims would be made on a part of it.
     """
     traces: dict[str, list[Trace]] = {label: [] for label in rules}
-    with tqdm(total=len(problems) * len(rules), disable=not progress, unit="run") as bar:
+    options = {"loss": common.loss, "record": common.record, "train_u": train_u}
+    total = len(problems) * len(rules)
+    with tqdm(total=total, disable=not common.progress, unit="run") as bar:
         for data, W0, svm in problems:
             for label, rule in rules.items():
-                run = train(data, rule, W0=W0, svm=svm, **options)
+                run = train(data, rule, common.steps, W0=W0, svm=svm, **options)
                 _require_completed(run, rule)
                 traces[label].append(run)
                 bar.update()
@@ -119,16 +124,7 @@ def _require_completed(run: Trace, rule: Rule) -> None:
     if run.status != "completed":
         last = f"step {run.step[-1]}" if len(run.step) else "its start"
         raise RangeError(
-            repr(rule),
-            expected="a run that reaches its last step",
+            repr(rule), expected="a run that reaches its last step",
             got=f"one that stops after {last}: {run.status}",
             remedy="take a smaller step size or start, or `train` to look at such a run",
-        )
-
-
-def _recorded(record, steps: int) -> np.ndarray:
-    """Iterations to record; 1, 2, 3, 5, 10, 20, ... as well where only their number is given."""
-    if not isinstance(record, int | np.integer):
-        return record_steps(record, steps)
-    round_steps = np.multiply.outer(10 ** np.arange(10), [1, 2, 3, 5]).ravel()
-    return np.union1d(record_steps(record, steps), round_steps[round_steps <= steps])
+        )  # fmt: skip

@@ -1,34 +1,22 @@
 """Plots from traces, checks and recorded runs. Nothing here trains or solves.
 
 Each plot function returns a matplotlib Figure made without pyplot: it is not shown by itself
-and needs no closing. `style` sets the look and the format for a whole notebook. Here is what more
-than one chapter or a command draws; a room of `attnbias.beyond` has its own in its `plots`.
+and needs no closing. `style` sets the look and the format for a whole notebook. Here is what a
+command draws, and what suits any run; a room of `attnbias.beyond` has its own in its `plots`.
 """
 
 from __future__ import annotations
 
 from .checks import plot_check
 from .cosines import plot_cosines
-from .maps import plot_attention, plot_lock_map
-from .networks import plot_grid, plot_step_sizes, plot_training, plot_weight_norms
-from .runs import plot_alignment_rates, plot_escape_steps, plot_levels, plot_runs
+from .maps import plot_attention
+from .networks import plot_step_sizes, plot_training, plot_weight_norms
+from .runs import plot_alignment_rates, plot_escape_steps, plot_runs
 from .series import figure_numbers
 from .theme import rule_style, style
 
 __all__ = [
-    "figure_numbers",
-    "plot_alignment_rates",
-    "plot_attention",
-    "plot_check",
-    "plot_cosines",
-    "plot_escape_steps",
-    "plot_grid",
-    "plot_levels",
-    "plot_lock_map",
-    "plot_runs",
-    "plot_step_sizes",
-    "plot_training",
-    "plot_weight_norms",
-    "rule_style",
-    "style",
-]
+    "figure_numbers", "plot_alignment_rates", "plot_attention", "plot_check", "plot_cosines",
+    "plot_escape_steps", "plot_runs", "plot_step_sizes", "plot_training", "plot_weight_norms",
+    "rule_style", "style",
+]  # fmt: skip

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+
+from .theme import WIDTH, new_figure
 
 # Exponents of ten beyond this are put on a log scale of their own.
 DEEP = -30.0
@@ -24,27 +26,31 @@ def deep_axis(axis, lowest: float, highest: float = 0.0) -> None:
 
 
 def exponent_axis(axis, exponents) -> None:
-    """Ticks at powers of ten for values that are exponents, on a scale of their own if deep."""
-    exponents = np.asarray(exponents, dtype=float)
+    """Ticks for values that are exponents of ten: powers, on a scale of their own if deep, and
+    round numbers where they are close together.
+    """
+    exponents = np.ravel(exponents)
     exponents = exponents[np.isfinite(exponents)]
     low, high = float(exponents.min(initial=0.0)), float(exponents.max(initial=0.0))
     if low < DEEP or high > -DEEP:
         deep_axis(axis, low, high)
-    elif exponents.size and np.ptp(exponents) <= 2:
-        _narrow_axis(axis, exponents)
+    elif exponents.size and np.ptp(exponents) <= 3:
+        ticks = _round_numbers(exponents.min() - 0.03, exponents.max() + 0.03)
+        axis.set_yticks(np.log10(ticks), [f"{tick:.3g}" for tick in ticks])
         return
     else:
         axis.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     axis.yaxis.set_major_formatter(FuncFormatter(power_of_ten))
 
 
-def _narrow_axis(axis, exponents: np.ndarray) -> None:
-    """Ticks at 1, 2 and 5 times powers of ten, where two of them fall into the range."""
-    decades = np.arange(math.floor(exponents.min()), math.ceil(exponents.max()) + 1)
-    ticks = (decades[:, None] + np.log10([1, 2, 5])).ravel()
-    ticks = ticks[(ticks > exponents.min() - 0.1) & (ticks < exponents.max() + 0.1)]
-    axis.yaxis.set_major_locator(FixedLocator(ticks) if len(ticks) > 1 else MaxNLocator(5))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda each, _position: f"{10.0**each:.3g}"))
+def _round_numbers(low: float, high: float) -> list[float]:
+    """Ticks between 10^low and 10^high, which are less than four decades apart."""
+    if high - low < 0.7:
+        ticks = MaxNLocator(5).tick_values(10.0**low, 10.0**high)
+    else:
+        decades = 10.0 ** np.arange(math.floor(low), math.ceil(high))
+        ticks = np.outer(decades, (1, 2, 5) if high - low < 2 else (1, 3)).ravel()
+    return [tick for tick in ticks if 10.0**low <= tick <= 10.0**high]
 
 
 def power_of_ten(exponent: float, _position) -> str:
@@ -81,7 +87,25 @@ def _step_text(step: float, _position) -> str:
     return f"$10^{{{math.log10(step):.0f}}}$" if step >= 1 else "0"
 
 
-def shared_legend(fig, axes, columns: int | None = None, **look) -> None:
+def panel_axes(count: int, height: float = 2.6, single: float = 4.2, **shared):
+    """A figure and its panels, two a row; its height by row, and that of a single panel."""
+    columns = min(count, 2)
+    rows = -(-count // columns)
+    fig = new_figure((WIDTH, single if count == 1 else 0.7 + height * rows))
+    axes = fig.subplots(rows, columns, squeeze=False, **shared).ravel()
+    for axis in axes[count:]:
+        axis.remove()
+    return fig, axes[:count]
+
+
+def band_line(axis, x, low, middle, high, label: str, look: dict, phase: float) -> None:
+    """A line with a band; markers staggered by a phase below 1, so that equal lines show as two."""
+    axis.fill_between(x, low, high, color=look["color"], alpha=0.18, linewidth=0)
+    every = max(1, len(x) // 6)
+    axis.plot(x, middle, label=label, markevery=(int(phase * every), every), **look)
+
+
+def shared_legend(fig, axes, columns: int | None = None, title: str = "", **look) -> None:
     """One legend above the panels, with each label that any of them has, up to four a row."""
     named = {}
     for axis in axes:
@@ -89,3 +113,5 @@ def shared_legend(fig, axes, columns: int | None = None, **look) -> None:
             named.setdefault(label, handle)
     columns = columns or (len(named) if len(named) <= 4 else 3)
     fig.legend(named.values(), named.keys(), loc="outside upper center", ncols=columns, **look)
+    if title:
+        fig.suptitle(title)

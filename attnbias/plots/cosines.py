@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._validate import require_choice, short
-from ..errors import DtypeError, RangeError
+from .._validate import require_choices, short
+from ..errors import DtypeError
 from ..experiments.cosine_result import CosineResult
 from ..experiments.cosines import random_density
 from .axes import shared_legend
@@ -55,9 +55,7 @@ def plot_cosines(result: CosineResult, kinds=("text", "shuffled", "uniform")):
             "result", expected="a CosineResult", got=short(result),
             remedy='run or load the experiment "fig10"',
         )  # fmt: skip
-    kinds = [require_choice("kinds", kind, tuple(LOOKS)) for kind in kinds]
-    if not kinds:
-        raise RangeError("kinds", expected="one at least", got="none", remedy="leave them out")
+    kinds = require_choices("kinds", kinds, LOOKS)
     fig = new_figure((WIDTH, 3.9))
     axes = fig.subplots(1, len(result.cosines), sharey=True, squeeze=False).ravel()
     for axis, (corpus, found) in zip(axes, result.cosines.items(), strict=True):
@@ -80,8 +78,7 @@ def _panel(axis, kinds: dict, dimension: int) -> None:
             axis.fill_between(middle, LOWEST, drawn, color=COLOURS[colour], alpha=0.12, linewidth=0)
     grid = np.linspace(-1, 1, 801)
     random = random_density(grid, dimension)
-    shown = random >= LOWEST
-    axis.plot(grid[shown], random[shown], ":", color=INK, label="random directions")
-    axis.set_yscale("log")
+    random[random < LOWEST] = np.nan
+    axis.plot(grid, random, ":", color=INK, label="random directions")
+    axis.set(yscale="log", xlim=(-0.45, 1.0))
     axis.set_ylim(bottom=LOWEST)
-    axis.set_xlim(-0.45, 1.0)

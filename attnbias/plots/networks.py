@@ -1,4 +1,4 @@
-"""Plots of trained networks: curves, step sizes, growth of the weights, the grid."""
+"""Plots of trained networks: curves, step sizes, growth of the weights."""
 
 from __future__ import annotations
 
@@ -6,23 +6,13 @@ import math
 
 import numpy as np
 
+from .._validate import require_choices
 from ..errors import RangeError
-from ..experiments.networks.result import NetworkResult
 from ..nets.log import CURVES
-from .network_lines import (
-    PART_STYLES,
-    chosen_names,
-    clock,
-    gather_logs,
-    line,
-    log10,
-    log_axis,
-    network_styles,
-    panel_axes,
-    titled,
-    wrong_result,
-)  # fmt: skip
-from .theme import FAINT, HALO, WIDTH, new_figure, styled
+from .axes import exponent_axis, panel_axes, shared_legend
+from .network_lines import PART_STYLES, clock, gather_logs, line, network_styles
+from .series import finite, log10
+from .theme import FAINT, HALO, styled
 
 # By part, what the names of its matrices hold; the first part that fits has the matrix. Positions
 # and learnt tokens are in none: they are no layers, and start too large to grow.
@@ -133,7 +123,7 @@ def plot_step_sizes(result, title: str = ""):
                 textcoords="offset points", ha="right", path_effects=HALO,
             )  # fmt: skip
     if caps:
-        log_axis(axis, np.concatenate([*drawn, [*caps.values()]]))
+        exponent_axis(axis, np.concatenate([*drawn, [*caps.values()]]))
     return fig
 
 
@@ -174,7 +164,7 @@ def plot_weight_norms(result, label=None, parts=None, title: str = ""):
     'SGD'
     """
     groups = gather_logs(result)
-    labels = [*groups] if label is None else chosen_names("label", label, groups)
+    labels = [*groups] if label is None else require_choices("label", label, groups)
     parts = PARTS if parts is None else parts
     growth = {each: _growth(groups[each], parts) for each in labels}
     named = [part for part in parts if any(part in found for found in growth.values())]
@@ -183,104 +173,45 @@ def plot_weight_norms(result, label=None, parts=None, title: str = ""):
     for axis, each in zip(axes, labels, strict=True):
         per_step, words = clock(groups[each][0])
         for k, (part, values) in enumerate(growth[each].items()):
-            line(axis, groups[each][0].step * per_step, values, part, looks[part],
-                  k / len(named), log=False)  # fmt: skip
+            line(axis, groups[each][0].step * per_step, values, part, looks[part], k / len(named))
         axis.set_title(each)
         axis.set_xlabel(words)
-    for axis in axes[:: 1 if len(labels) == 1 else 2]:
+    for axis in axes[::2]:
         axis.set_ylabel("norm over its start")
-    return titled(fig, axes, title)
-
-
-@styled
-def plot_grid(result: NetworkResult, title: str = ""):
-    """Training loss at the end of the short runs that chose the step sizes.
-
-    Parameters
-    ----------
-    result : NetworkResult
-    title : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        A ring marks the chosen value; a cross on the upper edge a run that diverged. The
-        horizontal axis is lr for SGD, SNGD and Adam, the cap for SPS.
-
-    Raises
-    ------
-    RangeError
-        The step sizes were given, so that there is no grid.
-    DtypeError
-
-    Examples
-    --------
-    >>> from attnbias import experiments, plots
-    >>> result = experiments.run("fig6", seeds=1, steps=2, source="bundled", size="small",
-    ...                          grid_steps=1, eval_examples=20, records=1)
-    >>> len(plots.plot_grid(result).axes)
-    1
-    """
-    if not isinstance(result, NetworkResult):
-        raise wrong_result(result, "a NetworkResult")
-    if not result.grid:
-        raise RangeError(
-            "result", expected="step sizes chosen on a grid", got="step sizes given as such",
-            remedy="run it without step_sizes",
-        )  # fmt: skip
-    fig = new_figure((WIDTH, 3.8))
-    axis = fig.subplots()
-    looks = network_styles(result.grid)
-    for label, row in result.grid.items():
-        value, loss = np.array([float(each) for each in row]), np.array([*row.values()])
-        axis.plot(value, np.log10(loss), label=label, **looks[label])
-        best = np.flatnonzero(np.isclose(value, result.step_sizes[label]))
-        ring = {"markersize": 12, "markeredgecolor": looks[label]["color"], "linestyle": ""}
-        axis.plot(value[best], np.log10(loss[best]), "o", markerfacecolor="none", **ring)
-        lost = value[np.isinf(loss)]
-        over = {"transform": axis.get_xaxis_transform(), "clip_on": False, "linestyle": ""}
-        axis.plot(lost, np.ones(len(lost)), "x", markersize=9, color=looks[label]["color"], **over)
-    losses = [loss for row in result.grid.values() for loss in row.values()]
-    log_axis(axis, np.log10(losses))
-    axis.set_xscale("log")
-    axis.set_xlabel("lr of SGD, SNGD and Adam, cap of SPS")
-    axis.set_ylabel("training loss")
-    return titled(fig, [axis], title)
+    shared_legend(fig, axes, title=title, handlelength=3.2)
+    return fig
 
 
 def _curves_figure(groups, panels, title: str):
-    panels = chosen_names("panels", panels, PANELS)
+    panels = require_choices("panels", panels, PANELS)
     looks = network_styles(groups)
     fig, axes = panel_axes(len(panels))
     for axis, name in zip(axes, panels, strict=True):
-        shown = {each: logs for each, logs in groups.items() if _has(name, each, logs)}
-        if not shown:
+        blocks = {each: _values(logs, name) for each, logs in groups.items()
+                  if not (name == "step_size" and each.startswith("Adam"))}  # fmt: skip
+        blocks = {each: block for each, block in blocks.items() if np.isfinite(block).any()}
+        if not blocks:
             raise RangeError(
                 "panels", expected="a curve that these runs recorded", got=repr(name),
                 remedy="runs record from their second record on; Adam has no step size to show",
             )  # fmt: skip
-        blocks = {each: _values(logs, name) for each, logs in shown.items()}
         for k, (each, block) in enumerate(blocks.items()):
             per_step, words = clock(groups[each][0])
-            line(axis, groups[each][0].step * per_step, block, each, looks[each],
-                  k / len(groups), log=name not in _LINEAR)  # fmt: skip
-        axis.set_xlabel(words)
-        axis.set_ylabel(PANELS[name])
+            line(axis, groups[each][0].step * per_step, block, each, looks[each], k / len(groups))
+        axis.set(xlabel=words, ylabel=PANELS[name])
         if name not in _LINEAR:
-            log_axis(axis, np.concatenate([log10(b).ravel() for b in blocks.values()]))
-    return titled(fig, axes, title)
-
-
-def _has(name: str, label: str, logs) -> bool:
-    drawn = not (name == "step_size" and label.startswith("Adam"))
-    return drawn and bool(np.isfinite(_values(logs, name)).any())
+            exponent_axis(axis, np.concatenate([block.ravel() for block in blocks.values()]))
+    shared_legend(fig, axes, title=title, handlelength=3.2)
+    return fig
 
 
 def _values(logs, name: str) -> np.ndarray:
-    """(seeds, records) of a curve or of an error."""
+    """(seeds, records) of a curve or of an error, as exponents of ten but for accuracies."""
     if name in CURVES:
-        return np.stack([log[name] for log in logs])
-    return 1.0 - np.stack([log[name.replace("error", "accuracy")] for log in logs])
+        values = np.stack([log[name] for log in logs])
+    else:
+        values = 1.0 - np.stack([log[name.replace("error", "accuracy")] for log in logs])
+    return values if name in _LINEAR else finite(log10(values))
 
 
 def _growth(logs, parts) -> dict[str, np.ndarray]:

@@ -7,50 +7,48 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._validate import require_choice
+from .._validate import require_choices, short
 from ..dynamics.trace import Trace
 from ..errors import DtypeError, RangeError
+from ..experiments.claims import log10_of
 
 
 class _Series(NamedTuple):
-    """A plotted quantity: where its logarithm is in a Trace, and its name on an axis."""
+    """A plotted quantity: where it, or its logarithm, is in a Trace, and its name on an axis."""
 
     attribute: str
-    is_log: bool
     label: str
 
 
 SERIES = {
-    "loss_gap": _Series("log_loss_gap", True, "loss gap $L - L^*$"),
-    "loss": _Series("log_loss", True, "train loss $L$"),
-    "W_norm": _Series("W_norm", False, r"norm $\|W_t\|$"),
-    "nonopt": _Series("log_nonopt_score", True, "1 - softmax at opt"),
-    "alignment": _Series("W_alignment_error", False, "1 - cosine with $W_{mm}$"),
-    "u_norm": _Series("u_norm", False, r"norm $\|u_t\|$"),
-    "u_alignment": _Series("u_alignment_error", False, "1 - cosine with $u_{mm}$"),
-    "grad_norm": _Series("log_grad_norm", True, r"gradient norm $\|\nabla L\|$"),
-    "step_size": _Series("log_step_size", True, r"step size $\eta_t$"),
+    "loss_gap": _Series("log_loss_gap", "loss gap $L - L^*$"),
+    "loss": _Series("log_loss", "train loss $L$"),
+    "W_norm": _Series("W_norm", r"norm $\|W_t\|$"),
+    "nonopt": _Series("log_nonopt_score", "1 - softmax at opt"),
+    "alignment": _Series("W_alignment_error", "1 - cosine with $W_{mm}$"),
+    "u_norm": _Series("u_norm", r"norm $\|u_t\|$"),
+    "u_alignment": _Series("u_alignment_error", "1 - cosine with $u_{mm}$"),
+    "grad_norm": _Series("log_grad_norm", r"gradient norm $\|\nabla L\|$"),
+    "step_size": _Series("log_step_size", r"step size $\eta_t$"),
 }
 
 
-def gather(runs) -> dict[str, list[Trace]]:
-    """{label: traces} from a result, or from a dict of traces or of lists of them."""
-    groups = getattr(runs, "traces", runs)
-    if isinstance(groups, dict) and groups:
-        lists = {
-            str(label): [traces] if isinstance(traces, Trace) else [*traces]
-            for label, traces in groups.items()
-            if isinstance(traces, Trace | list | tuple)
-        }
-        good = [isinstance(trace, Trace) for traces in lists.values() for trace in traces]
-        if len(lists) == len(groups) and all(lists.values()) and all(good):
-            return lists
-    raise DtypeError(
-        "runs",
-        expected="an ExperimentResult, or {label: Trace or list of Traces}",
-        got=type(runs).__name__,
-        remedy='for example {"NGD": trace}',
-    )
+def gather(given, name: str = "runs", part: str = "traces", kind: type = Trace) -> dict:
+    """{label: traces} from a result, or from a dict of traces or of sequences of them."""
+    groups = getattr(given, part, given)
+    words = f"a result with {part}, or {{label: {kind.__name__} or several}}"
+    require_dict(name, groups, f"{kind.__name__} or several", expected=words)
+    lists = {}
+    for label, entries in groups.items():
+        entries = (entries,) if isinstance(entries, kind) else entries
+        good = isinstance(entries, tuple | list) and entries
+        if not good or not all(isinstance(entry, kind) for entry in entries):
+            raise DtypeError(
+                name, expected=words, got=f"{short(entries)} under {label!r}",
+                remedy=f"give each label a {kind.__name__}, or a list of them",
+            )  # fmt: skip
+        lists[str(label)] = tuple(entries)
+    return lists
 
 
 def require_columns(table, *names: str) -> None:
@@ -63,23 +61,24 @@ def require_columns(table, *names: str) -> None:
             )  # fmt: skip
 
 
-def require_dict(name: str, given, values: str) -> None:
+def require_dict(name: str, given, values: str, expected: str = "a dict that is not empty") -> None:
     """Refuse what is no dict, or empty, where `values` are wanted by label."""
     if not isinstance(given, dict) or not given:
         raise DtypeError(
-            name, expected="a dict that is not empty", got=type(given).__name__,
+            name, expected=expected, got=type(given).__name__,
             remedy=f"{{label: {values}}}",
         )  # fmt: skip
 
 
-def log10_series(trace: Trace, name: str) -> np.ndarray:
-    """log10 of a series of a trace; exact where the value itself leaves float range."""
-    series = SERIES[name]
-    values = getattr(trace, series.attribute)
-    if series.is_log:
-        return values / math.log(10)
+def log10(values) -> np.ndarray:
+    """Exponents of ten; -inf for 0 and NaN below, which have no place on a log scale."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log10(values)
+
+
+def log10_series(trace: Trace, name: str) -> np.ndarray:
+    """log10 of a series of a trace; exact where the value itself leaves float range."""
+    return log10_of(trace, SERIES[name].attribute)
 
 
 def band(traces, name: str):
@@ -90,22 +89,23 @@ def band(traces, name: str):
     step = step[step >= 1]
     if step.size == 0:
         raise RangeError(
-            "runs",
-            expected="a step from 1 on that all traces of a label have recorded",
-            got="none",
-            remedy="record the same steps in each run",
-        )
-    rows = [log10_series(trace, name)[np.isin(trace.step, step)] for trace in traces]
-    values = np.array(rows)
-    values = np.where(np.isfinite(values), values, np.nan)
+            "runs", expected="a step from 1 on that all traces of a label have recorded",
+            got="none", remedy="record the same steps in each run",
+        )  # fmt: skip
+    values = finite([log10_series(trace, name)[np.isin(trace.step, step)] for trace in traces])
     if np.isnan(values).all():
         raise RangeError(
-            "series",
-            expected="one that these runs have",
+            "series", expected="one that these runs have",
             got=f"{name!r}, which is never a finite positive number",
             remedy='"u_alignment" needs train_u=True, "alignment" an SVM',
-        )
+        )  # fmt: skip
     return step, values.min(axis=0), np.median(values, axis=0), values.max(axis=0)
+
+
+def finite(values) -> np.ndarray:
+    """With NaN, a gap in a line, for what is infinite."""
+    values = np.asarray(values, dtype=float)
+    return np.where(np.isfinite(values), values, np.nan)
 
 
 def figure_numbers(runs, steps=(10, 100, 1000, 10_000), series="alignment", digits: int = 2):
@@ -140,9 +140,7 @@ def figure_numbers(runs, steps=(10, 100, 1000, 10_000), series="alignment", digi
     """
     import pandas
 
-    names = (series,) if isinstance(series, str) else tuple(series)
-    for name in names:
-        require_choice("series", name, tuple(SERIES))
+    names = require_choices("series", series, SERIES)
     groups, rows = gather(runs), {}
     columns: list[str] = []
     for name in names:
@@ -163,11 +161,9 @@ def _nearest(step: np.ndarray, wanted) -> list[int]:
     wanted = [int(each) for each in wanted]
     if not wanted or min(wanted) < 1:
         raise RangeError(
-            "steps",
-            expected="at least one step, each 1 or later",
-            got=repr(wanted),
+            "steps", expected="at least one step, each 1 or later", got=repr(wanted),
             remedy="for example steps=(10, 100, 1000)",
-        )
+        )  # fmt: skip
     reached = [each for each in wanted if each <= 1.05 * step[-1]]
     indices = [int(np.abs(np.log(step / each)).argmin()) for each in reached]
     return sorted(set(indices))

@@ -1,16 +1,21 @@
-"""Plots of one chapter each, which no other chapter and no command draws."""
+"""Plots that chapters draw, and neither a command nor the runs of a reader of their own."""
 
 from __future__ import annotations
 
 from .bad_start import plot_bad_start, plot_plane_trajectory
+from .grid import plot_grid
 from .runs import plot_exponent_windows, plot_groups, plot_wall
+from .studies import plot_levels, plot_lock_map
 from .tokens import plot_gram, plot_support, plot_tokens_2d
 
 __all__ = [
     "plot_bad_start",
     "plot_exponent_windows",
     "plot_gram",
+    "plot_grid",
     "plot_groups",
+    "plot_levels",
+    "plot_lock_map",
     "plot_plane_trajectory",
     "plot_support",
     "plot_tokens_2d",

@@ -6,10 +6,10 @@ import numpy as np
 from matplotlib.patches import Polygon
 
 from attnbias._validate import require_number
+from attnbias.beyond.prompt.paths import query_images, sequence_scores
 from attnbias.dataset import Dataset
 from attnbias.dynamics.trace import Trace
 from attnbias.errors import RangeError
-from attnbias.experiments.paths import query_images, sequence_scores
 from attnbias.geometry.tokens import resolve_opt
 from attnbias.plots.axes import exponent_axis, step_axis, thinned
 from attnbias.plots.series import SERIES, log10_series

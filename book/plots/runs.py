@@ -62,7 +62,7 @@ def exponent_windows(trace: Trace, series: str = "alignment", width: float = 1.0
     width = require_number("width", width, low=0, open_low=True, high=20)
     found = SERIES[series]
     value = getattr(trace, found.attribute)
-    value = -value if found.is_log else value
+    value = -value if found.attribute.startswith("log_") else value
     good = (trace.step >= 1) & np.isfinite(value) & (value > 0)
     step, value = trace.step[good], value[good]
     rows = []
@@ -152,7 +152,7 @@ def plot_exponent_windows(runs, series: str = "alignment", proved=None, width: f
 
 def _what(series: str, width: float) -> str:
     name = SERIES[series].label
-    name = f"minus the log of {name}" if SERIES[series].is_log else name
+    name = f"minus the log of {name}" if SERIES[series].attribute.startswith("log_") else name
     decades = "1 decade" if width == 1 else f"{width:g} decades"
     return f"{name}, windows of {decades}"
 

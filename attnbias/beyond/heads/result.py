@@ -75,18 +75,15 @@ class HeadResult(JsonResult):
         return {"columns": COLUMNS} | parts
 
     @staticmethod
-    def unpacked(stored: dict) -> dict:
-        """The inverse of `packed`."""
+    def unpacked(stored: dict, claims) -> dict:
+        """The inverse of `packed`, and the claims on both tables."""
         if tuple(stored["columns"]) != COLUMNS:
             raise ValueError(f"columns {stored['columns']!r}")
-        return {
-            part: tuple(dict(zip(COLUMNS, row, strict=True)) for row in stored[part])
+        rows, random = (
+            tuple(dict(zip(COLUMNS, row, strict=True)) for row in stored[part])
             for part in ("rows", "random")
-        }
-
-    def judge(self, claims) -> CheckTable:
-        """The claims on both tables."""
-        return claims(self.rows, self.random)
+        )
+        return {"rows": rows, "random": random, "claims": claims(rows, random)}
 
     def __repr__(self) -> str:
         lines = [f"{self.title}: {self.settings['model']}, {self.settings['sentences']} sentences"]

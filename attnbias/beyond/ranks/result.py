@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...checks import Check, CheckTable
-from ...experiments.result import TableResult
+from ..exponents.result import TableResult
 
 if TYPE_CHECKING:
     import pandas

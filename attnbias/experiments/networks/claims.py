@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...checks import Check, CheckTable
+from ..claims import at_least, at_most, span
 
 FOUR = {"SGD", "SNGD", "SPS", "Adam"}
 FASTER = 1.05  # a smaller gap between training losses counts as none [d]
@@ -28,10 +29,8 @@ def leads(logs, ahead: str, behind: str) -> np.ndarray:
         exp of the mean over the records after the start of log(loss behind / loss ahead):
         above 1 where `ahead` has the smaller training loss on the whole.
     """
-    ratios = [
-        np.log(b["train_loss"][1:] / a["train_loss"][1:])
-        for a, b in zip(logs[ahead], logs[behind], strict=True)
-    ]
+    pairs = zip(logs[ahead], logs[behind], strict=True)
+    ratios = [np.log(b["train_loss"][1:] / a["train_loss"][1:]) for a, b in pairs]
     return np.exp(np.mean(ratios, axis=1))
 
 
@@ -53,11 +52,10 @@ def check_faster(
     """That `ahead` is faster than `behind`, by a factor, in every seed."""
     found, reached = leads(logs, ahead, behind), catch_up(logs, ahead, behind)
     never = sum(np.isinf(reached))
-    words = f"{ahead} reaches {behind}'s last loss after "
-    words += f"{np.median(reached):.0%} of the steps" if not never else "more than all steps"
+    words = "more than all steps" if never else f"{np.median(reached):.0%} of the steps"
+    words = f"{span(found)} by seed; {ahead} reaches {behind}'s last loss after {words}"
     words += f" ({never} of {len(reached)} seeds never)" if 0 < never < len(reached) else ""
-    words = f"{found.min():.3g} to {found.max():.3g} by seed; {words}"
-    return Check(f"{statement}: {SPEED}", float(found.min()), by, ">=", source, "a", reason=words)
+    return at_least(f"{statement}: {SPEED}", found, by, source, "a", reason=words)
 
 
 def check_much_faster(statement: str, logs, ahead: str, behind: str, source: str) -> Check:
@@ -65,7 +63,7 @@ def check_much_faster(statement: str, logs, ahead: str, behind: str, source: str
     reached = catch_up(logs, ahead, behind)
     words = f"{min(reached):.2g} to {max(reached):.2g} by seed; half of the steps is our choice"
     statement += ": share of the steps until it is below the other's last loss, worst seed"
-    return Check(statement, max(reached), 0.5, "<=", source, "a", reason=words)
+    return at_most(statement, reached, 0.5, source, "a", reason=words)
 
 
 def check_not_faster(
@@ -73,8 +71,8 @@ def check_not_faster(
 ) -> Check:
     """That `ahead` is nowhere faster than `behind` by more than a factor."""
     found = leads(logs, ahead, behind)
-    words = f"{found.min():.3g} to {found.max():.3g} by seed; the factor is ours"
-    return Check(f"{statement}: {SPEED}", float(found.max()), by, "<=", source, "a", reason=words)
+    words = f"{span(found)} by seed; the factor is ours"
+    return at_most(f"{statement}: {SPEED}", found, by, source, "a", reason=words)
 
 
 def growth(logs, label: str) -> dict[str, float]:
@@ -95,7 +93,7 @@ def check_growth(statement: str, logs, label: str, source: str, parts: str = "")
     grown = sum(ratio > 1 for ratio in found.values())
     words = f"{grown} of {len(found)} matrices grow in every seed; least {least}"
     statement += ": smallest ratio of last to first norm over matrices and seeds"
-    return Check(statement, found[least], 1.0, ">=", source, "a", reason=words)
+    return at_least(statement, found[least], 1.0, source, "a", reason=words)
 
 
 def judged(claims: Callable, logs) -> CheckTable:

@@ -22,6 +22,7 @@ STANDS_IN = {
     "packages": "all-MiniLM-L6-v2, a BERT of 6 layers and width 384, in place of bert-base-uncased",
     "tiny": "a BERT of 2 layers and width 64 from a random start in place of bert-base-uncased",
 }
+SMALLER = "a smaller ViT than usual: 16 patches, 2 layers of width 64"
 SGD = (0.03, 0.1, 0.3, 1.0)
 BERT_GRIDS = {"SGD": SGD, "SNGD": SGD, "SPS": SGD, "Adam": (1e-5, 3e-5, 1e-4, 3e-4)}
 VIT_GRIDS = {"SGD": SGD, "SNGD": SGD, "SPS": (0.1, 0.3, 1.0, 3.0), "Adam": (3e-4, 1e-3, 3e-3, 1e-2)}
@@ -86,15 +87,9 @@ class LanguageFigure(NetworkFigure):
     corpora: dict[str, str]
 
     def run(
-        self,
-        seeds=3,
-        *,
-        source="huggingface",
-        model: str | None = None,
-        max_length: int = 128,
-        batch_size: int = 32,
+        self, seeds=3, *, source="huggingface", model=None, max_length=128, batch_size=32,
         **training,
-    ) -> NetworkResult:
+    ) -> NetworkResult:  # fmt: skip
         """Fine-tune a BERT on sentences with four optimizers.
 
         Parameters
@@ -128,15 +123,14 @@ class LanguageFigure(NetworkFigure):
         require_choice("model", model, MODELS)
         batch_size = require_int("batch_size", batch_size, low=1)
         sets = {split: self.load(split, source=source) for split in ("train", "test")}
-        tokenizer = load_tokenizer(model)
+        tokenizer, classes = load_tokenizer(model), len(sets["train"].classes)
         train, test = (TextExamples(texts, tokenizer, max_length) for texts in sets.values())
-        classes = len(sets["train"].classes)
-        stand_ins = (self.corpora.get(source, "").format(count=len(train)), STANDS_IN.get(model))
+        settings = {"source": str(source), "model": model, "max_length": max_length}
+        stand_ins = [self.corpora.get(source, "").format(count=len(train)), STANDS_IN.get(model)]
         recipe = Recipe(
             self.name, self.TITLE, lambda seed: load_classifier(classes, model, seed=seed),
-            train, test, batch_size, self.epochs, BERT_GRIDS, self.claims,
-            {"source": str(source), "model": model, "max_length": max_length},
-            tuple(words for words in stand_ins if words),
+            train, test, batch_size, self.epochs, BERT_GRIDS, self.claims, settings,
+            tuple(filter(None, stand_ins)),
         )  # fmt: skip
         return train_all(recipe, seeds, **training)
 
@@ -196,13 +190,7 @@ class VisionFigure(NetworkFigure):
     last_claims: Callable
 
     def run(
-        self,
-        seeds=3,
-        *,
-        source="huggingface",
-        size: str = "usual",
-        batch_size: int = 128,
-        **training,
+        self, seeds=3, *, source="huggingface", size="usual", batch_size=128, **training
     ) -> NetworkResult:
         """Train a ViT on images with four optimizers.
 
@@ -234,17 +222,14 @@ class VisionFigure(NetworkFigure):
         images = {split: self.load(split, source=source) for split in ("train", "test")}
         train = ImageExamples(images["train"])
         test = ImageExamples(images["test"], mean=train.mean, std=train.std)
-        stand_ins = []
-        if size != "usual":
-            stand_ins.append("a smaller ViT than usual: 16 patches, 2 layers of width 64")
-        if source == "bundled":
-            stand_ins.append(f"{len(train)} training and {len(test)} test images of the data set")
+        settings = {"size": size, "source": str(source), "mean": train.mean.tolist(),
+                    "std": train.std.tolist()}  # fmt: skip
+        sample = f"{len(train)} training and {len(test)} test images of the data set"
+        stand_ins = [SMALLER if size != "usual" else "", sample if source == "bundled" else ""]
         recipe = Recipe(
             self.name, self.TITLE, lambda seed: self.model(seed=seed, size=size),
-            train, test, batch_size, self.epochs, VIT_GRIDS, self.claims,
-            {"size": size, "source": str(source), "mean": train.mean.tolist(),
-             "std": train.std.tolist()},
-            tuple(stand_ins),
+            train, test, batch_size, self.epochs, VIT_GRIDS, self.claims, settings,
+            tuple(filter(None, stand_ins)),
         )  # fmt: skip
         return train_all(recipe, seeds, **training)
 

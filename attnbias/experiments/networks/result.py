@@ -75,19 +75,15 @@ class NetworkResult(JsonResult):
         """
         import pandas
 
+        curves = ("test_loss", "train_accuracy", "test_accuracy")
         rows = {}
         for label in self.logs:
             losses = self.curves(label, "train_loss")[:, -1]
             rows[label] = {
-                "step size": self.step_sizes[label],
-                "train loss": np.median(losses),
-                "lowest": losses.min(),
-                "highest": losses.max(),
-                **{
-                    name.replace("_", " "): np.median(self.curves(label, name)[:, -1])
-                    for name in ("test_loss", "train_accuracy", "test_accuracy")
-                },
-            }
+                "step size": self.step_sizes[label], "train loss": np.median(losses),
+                "lowest": losses.min(), "highest": losses.max(),
+            } | {name.replace("_", " "): np.median(self.curves(label, name)[:, -1])
+                 for name in curves}  # fmt: skip
         return pandas.DataFrame.from_dict(rows, orient="index")
 
     def packed(self) -> dict:
@@ -101,22 +97,16 @@ class NetworkResult(JsonResult):
                 "grid": grid, "logs": logs}  # fmt: skip
 
     @staticmethod
-    def unpacked(stored: dict) -> dict:
-        """The inverse of `packed`."""
+    def unpacked(stored: dict, claims) -> dict:
+        """The inverse of `packed`, and the claims on the four optimizers."""
         grid = {
             label: {value: math.inf if loss is None else loss for value, loss in row.items()}
             for label, row in stored["grid"].items()
         }
-        logs = {
-            label: tuple(TrainingLog.from_json(log) for log in logs)
-            for label, logs in stored["logs"].items()
-        }
+        logs = {label: tuple(map(TrainingLog.from_json, logs))
+                for label, logs in stored["logs"].items()}  # fmt: skip
         return {"seeds": tuple(stored["seeds"]), "substitutes": tuple(stored["substitutes"]),
-                "grid": grid, "logs": logs}  # fmt: skip
-
-    def judge(self, claims) -> CheckTable:
-        """The claims on the four optimizers."""
-        return judged(claims, self.logs)
+                "grid": grid, "logs": logs, "claims": judged(claims, logs)}  # fmt: skip
 
     def __repr__(self) -> str:
         last = next(iter(self.logs.values()))[0].step[-1]

@@ -19,7 +19,7 @@ import torch
 
 from ..._files import read_text, write_text
 from ..._provenance import provenance
-from ..._validate import require_flag, require_int, require_number, short
+from ..._validate import require_choices, require_flag, require_int, require_number
 from ...checks import CheckTable
 from ...errors import DivergedError, FileFormatError, NonFiniteError, RangeError
 from ...nets.log import TrainingLog
@@ -76,21 +76,11 @@ class Recipe:
 
 
 def train_all(
-    recipe: Recipe,
-    seeds,
-    *,
-    epochs: float | None = None,
-    steps: int | None = None,
-    records: int = 20,
-    eval_examples: int = 1000,
-    grid_steps: int = 100,
-    step_sizes: dict[str, float] | None = None,
-    optimizers=None,
-    device: str = "cpu",
-    precision: str = "no",
-    out=None,
-    progress: bool = False,
-) -> NetworkResult:
+    recipe: Recipe, seeds, *, epochs: float | None = None, steps: int | None = None,
+    records: int = 20, eval_examples: int = 1000, grid_steps: int = 100,
+    step_sizes: dict[str, float] | None = None, optimizers=None,
+    device: str = "cpu", precision: str = "no", out=None, progress: bool = False,
+) -> NetworkResult:  # fmt: skip
     """Choose the step sizes on the grid, train with each optimizer on each seed, judge.
 
     Parameters
@@ -134,15 +124,16 @@ def train_all(
     seeds = seed_list(seeds)
     require_flag("progress", progress)
     per_epoch = len(recipe.train) // recipe.batch_size
-    total = _steps(epochs or (recipe.epochs if steps is None else None), steps, per_epoch)
-    grids = _grids(optimizers, recipe.grids)
-    fixed = _step_sizes(step_sizes, grids)
-    common = {
-        "batch_size": recipe.batch_size,
-        "eval_examples": eval_examples,
-        "device": device,
-        "precision": precision,
-    }
+    total = _steps(epochs, steps, recipe.epochs, per_epoch)
+    known = recipe.grids | ({HALF: recipe.grids["SPS"]} if "SPS" in recipe.grids else {})
+    asked = recipe.grids if optimizers is None else optimizers
+    labels = require_choices("optimizers", asked, known)
+    grids = {label: known[label] for label in labels}
+    given = require_choices("step_sizes", step_sizes, labels) if step_sizes else []
+    fixed = {label: require_number(f"step size of {label}", step_sizes[label], low=0, open_low=True)
+             for label in given}  # fmt: skip
+    common = {"batch_size": recipe.batch_size, "eval_examples": eval_examples, "device": device,
+              "precision": precision}  # fmt: skip
     settings = recipe.settings | common | {
         "steps": total, "records": require_int("records", records, low=1),
         "grid_steps": require_int("grid_steps", grid_steps, low=1), "step_sizes": fixed,
@@ -158,18 +149,28 @@ def train_all(
             progress=progress, label=f"{recipe.name} {label} {value:g}, seed {seed}", **common,
         ))  # fmt: skip
 
+    def tried(label, value):
+        """Training loss at the end of a short run; infinite where it diverges."""
+        try:
+            log = run(label, value, GRID_SEED, grid_steps, grid_steps)
+        except (DivergedError, NonFiniteError):
+            return math.inf
+        return float(log["train_loss"][-1])
+
     grid = {
-        label: {f"{value:g}": _end(run, label, value, grid_steps) for value in values}
-        for label, values in grids.items()
-        if label not in fixed
-    }
+        label: {f"{value:g}": tried(label, value) for value in values}
+        for label, values in grids.items() if label not in fixed
+    }  # fmt: skip
     chosen = {label: fixed.get(label) or _best(label, grid[label]) for label in grids}
     every = max(1, total // records)
     logs = {
         label: tuple(run(label, value, seed, total, every) for seed in seeds)
         for label, value in chosen.items()
     }
-    substitutes = (*recipe.substitutes, *_shorter(total, per_epoch, recipe.epochs))
+    substitutes = recipe.substitutes
+    if total != recipe.epochs * per_epoch:
+        words = f"{total} steps, {total / per_epoch:.3g} epochs"
+        substitutes = (*substitutes, f"{words}, in place of the paper's {recipe.epochs}")
     result = NetworkResult(
         recipe.name, recipe.title, logs, seeds, settings, chosen, grid, substitutes,
         judged(recipe.claims, logs), provenance(device),
@@ -178,7 +179,8 @@ def train_all(
     return result
 
 
-def _steps(epochs, steps, per_epoch: int) -> int:
+def _steps(epochs, steps, usual: int, per_epoch: int) -> int:
+    """Iterations of a run, whether epochs, steps or neither is given."""
     if epochs is not None and steps is not None:
         raise RangeError(
             "epochs and steps", expected="one of the two at most", got="both",
@@ -186,52 +188,10 @@ def _steps(epochs, steps, per_epoch: int) -> int:
         )  # fmt: skip
     if steps is not None:
         return require_int("steps", steps, low=1)
+    epochs = usual if epochs is None else epochs
     return max(
         1, round(require_number("epochs", epochs, low=0, open_low=True, high=1e6) * per_epoch)
     )
-
-
-def _shorter(steps: int, per_epoch: int, epochs: int) -> tuple[str, ...]:
-    """Words on a run that is not as long as the paper's."""
-    if steps == epochs * per_epoch:
-        return ()
-    return (f"{steps} steps, {steps / per_epoch:.3g} epochs, in place of the paper's {epochs}",)
-
-
-def _grids(optimizers, grids: dict) -> dict[str, tuple[float, ...]]:
-    """The grids of the chosen optimizers; that of SPS serves for its other constant."""
-    known = grids | ({HALF: grids["SPS"]} if "SPS" in grids else {})
-    chosen = list(grids) if optimizers is None else list(optimizers)
-    if not chosen or any(label not in known for label in chosen):
-        raise RangeError(
-            "optimizers",
-            expected="at least one of " + ", ".join(known),
-            got=short(optimizers),
-            remedy='give a list such as ["SGD", "SPS"]',
-        )
-    return {label: known[label] for label in chosen}
-
-
-def _step_sizes(given, grids: dict) -> dict[str, float]:
-    given = dict(given or {})
-    for label, value in given.items():
-        if label not in grids:
-            raise RangeError(
-                "step_sizes",
-                expected="keys among " + ", ".join(grids),
-                got=repr(label)[:60],
-                remedy="name the optimizer as the figure does",
-            )
-        given[label] = require_number(f"step size of {label}", value, low=0, open_low=True)
-    return given
-
-
-def _end(run, label: str, value: float, steps: int) -> float:
-    """Training loss at the end of a short run; infinite where it diverges."""
-    try:
-        return float(run(label, value, GRID_SEED, steps, steps)["train_loss"][-1])
-    except (DivergedError, NonFiniteError):
-        return math.inf
 
 
 def _best(label: str, losses: dict[str, float]) -> float:

@@ -7,7 +7,6 @@ import numpy as np
 from attnbias import NGD, Check, Polyak, solve_w_svm, train
 from attnbias.experiments import fig2
 from attnbias.experiments.claims import PANELS, check_lead, lead
-from attnbias.experiments.fig2_claims import claims as fig2_claims
 
 from ..claim import Section, judge, refuted, starting
 from ..evidence import STEPS
@@ -39,7 +38,7 @@ def retraced(figure: str, claims):
     return lambda words, alter: refuted(words, **{figure: experiment(alter, claims)})
 
 
-altered = retraced("fig2", fig2_claims)
+altered = retraced("fig2", fig2.claims)
 _FIG2 = "Example 1, n, T, d = 10, 6, 200, ten seeds"
 # Of |W_mm| / 2, the length of Polyak's steps once attention saturates.
 BELOW, ABOVE = (0.1, 0.7, 0.95), (1.05, 1.4, 2.8)

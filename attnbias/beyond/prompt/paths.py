@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from ..data import Dataset
-from ..dynamics.request import initial_matrix
-from ..dynamics.trace import Trace
-from ..errors import ShapeError
-from ..geometry.tokens import gap_rows
+from ...data import Dataset
+from ...dynamics.request import initial_matrix
+from ...dynamics.trace import Trace
+from ...errors import ShapeError
+from ...geometry.tokens import gap_rows
 
 
 def sequence_scores(data: Dataset, trace: Trace) -> np.ndarray:
@@ -35,7 +35,7 @@ def sequence_scores(data: Dataset, trace: Trace) -> np.ndarray:
     Examples
     --------
     >>> from attnbias import NGD, make_bad_start, train
-    >>> from attnbias.experiments import sequence_scores
+    >>> from attnbias.beyond.prompt.paths import sequence_scores
     >>> data, W0 = make_bad_start(2.0)
     >>> sequence_scores(data, train(data, NGD(0.1), 100, W0=W0))[0].round(3)
     array([0.196, 0.885])
@@ -76,7 +76,7 @@ def query_images(data: Dataset, trace: Trace, W0=None) -> np.ndarray:
     Examples
     --------
     >>> from attnbias import NGD, make_bad_start, train
-    >>> from attnbias.experiments import query_images
+    >>> from attnbias.beyond.prompt.paths import query_images
     >>> data, W0 = make_bad_start(2.0)
     >>> trace = train(data, NGD(0.1), 100, W0=W0)
     >>> expected = (data.X[:, 0] @ trace.W.T).numpy()

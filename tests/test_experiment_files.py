@@ -1,0 +1,68 @@
+"""Results of experiments as files: written as they were, and refused when damaged or foreign."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from attnbias import experiments
+from attnbias.errors import FileFormatError, MissingFileError, RangeError
+from attnbias.experiments.cosines import BINS
+
+RESULTS = Path(__file__).parent.parent / "book" / "results"
+HISTOGRAM = ("cosines", "NLI", "text")
+
+
+@pytest.mark.parametrize("name", ["fig4", "fig10", "heads"])
+def test_recorded_files_are_written_as_they_were(name, tmp_path):
+    kept = RESULTS / f"{name}.json"
+    result = experiments.load(name, RESULTS)
+    assert result.save(tmp_path / kept.name).read_bytes() == kept.read_bytes()
+    back = experiments.load(name, tmp_path)
+    assert repr(back) == repr(result) and back.claims == result.claims and len(back.claims)
+
+
+@pytest.mark.parametrize("name", ["fig4", "fig10", "heads"])
+@pytest.mark.parametrize("text", ["", "{", "{}", "[1]", '{"kind": "trace", "format": 1}'])
+def test_foreign_files_are_refused(name, text, tmp_path):
+    (tmp_path / f"{name}.json").write_text(text)
+    with pytest.raises(FileFormatError, match=name):
+        experiments.load(name, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "value"),
+    [
+        ("fig4", ["format"], 0),
+        ("fig4", ["seeds"], None),
+        ("fig4", ["logs", "SGD"], [{}]),
+        ("fig4", ["grid"], [1]),
+        ("fig10", ["kind"], "other"),
+        ("fig10", ["cosines", "toxic"], {}),
+        ("fig10", [*HISTOGRAM, "first_bin"], BINS),
+        ("fig10", [*HISTOGRAM, "counts"], [-1]),
+        ("fig10", [*HISTOGRAM, "sums"], [1.0]),
+        ("heads", ["columns"], "other"),
+        ("heads", ["rows"], [[1, 2]]),
+    ],
+)
+def test_damaged_files_are_refused(name, keys, value, tmp_path):
+    stored = json.loads((RESULTS / f"{name}.json").read_text())
+    part = stored
+    for key in keys[:-1]:
+        part = part[key]
+    part[keys[-1]] = value
+    (tmp_path / f"{name}.json").write_text(json.dumps(stored))
+    with pytest.raises(FileFormatError, match=name):
+        experiments.load(name, tmp_path)
+
+
+def test_no_file_and_no_experiment(tmp_path):
+    for name, file in (("fig6", "fig6.json"), ("fig2", "fig2.npz"), ("exponents", ".parquet")):
+        with pytest.raises(MissingFileError, match=file):
+            experiments.load(name, tmp_path)
+    with pytest.raises(RangeError, match="fig99"):
+        experiments.load("fig99", tmp_path)
+    (tmp_path / "exponents.parquet").write_bytes(b"nothing")
+    with pytest.raises(FileFormatError):
+        experiments.load("exponents", tmp_path)
