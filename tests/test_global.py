@@ -40,7 +40,7 @@ from attnbias.beyond.local.geometry import (
 from attnbias.beyond.local.plots import plot_trap
 from attnbias.data.degenerate import make_two_sample_trap
 from attnbias.data.unequal_scores import make_score_trap, make_unequal_scores
-from attnbias.dynamics.starts import adversarial_init
+from attnbias.dynamics.problem import adversarial_init
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.plots import plot_lock_map
 

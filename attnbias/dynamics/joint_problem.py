@@ -12,8 +12,7 @@ from ..data import Dataset
 from ..geometry.svm import SVMSolution
 from ..geometry.tokens import GapRows, gap_rows
 from ..losses import Loss
-from ..rules import Descent
-from .problem import Parameter, log_floor_gap, padded_column
+from .problem import Parameter, Sized, padded_column
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +51,7 @@ class DecoderRows:
 
 
 @dataclass(frozen=True, eq=False)
-class JointProblem:
+class JointProblem(Sized):
     """Joint training of W and u on one data set with one loss.
 
     Attributes
@@ -68,6 +67,7 @@ class JointProblem:
     u: Parameter
     column: torch.Tensor
     loss: Loss
+    log_floor = -math.inf  # L* = 0
 
     @classmethod
     def of(cls, data: Dataset, loss: Loss, W0: torch.Tensor, u0: torch.Tensor) -> JointProblem:
@@ -88,17 +88,9 @@ class JointProblem:
         )
 
     @property
-    def n(self) -> int:
-        return len(self.W.rows.queries)
-
-    @property
-    def d(self) -> int:
-        return len(self.u.start)
-
-    @property
-    def N(self) -> int:
-        """Number of gap rows N'."""
-        return len(self.W.rows.sequence)
+    def matrix(self) -> Parameter:
+        """W."""
+        return self.W
 
     @property
     def identity(self) -> tuple[torch.Tensor, ...]:
@@ -106,7 +98,3 @@ class JointProblem:
         tokens = (self.u.rows.rows, self.W.rows.queries, self.W.rows.sequence)
         targets = (self.W.unit_target, self.u.unit_target)
         return (*tokens, self.W.start, self.u.start, *targets)
-
-    def log_floor_gap(self, rule: Descent) -> float:
-        """log of how far the rule's loss floor lies below L* = 0; -inf at 0 itself."""
-        return log_floor_gap(-math.inf, rule.loss_floor)

@@ -1,4 +1,4 @@
-"""A data set as the training loops see it: flat rows, scores, and the SVM as a target."""
+"""A data set as the training loops see it: flat rows, scores, a start, and the SVM as a target."""
 
 from __future__ import annotations
 
@@ -73,8 +73,32 @@ def padded_column(rows: GapRows) -> torch.Tensor:
     return rows.token - (rows.token > rows.opt[rows.sequence]).long()
 
 
+class Sized:
+    """Sizes of a problem, whose trained W is `matrix`, and how far a rule's floor lies below L*."""
+
+    matrix: Parameter
+    log_floor: float
+
+    @property
+    def n(self) -> int:
+        return len(self.matrix.rows.queries)
+
+    @property
+    def d(self) -> int:
+        return self.matrix.rows.queries.shape[1]
+
+    @property
+    def N(self) -> int:
+        """Number of gap rows N'."""
+        return len(self.matrix.rows.sequence)
+
+    def log_floor_gap(self, rule: Descent) -> float:
+        """log(L* - floor), -inf where the rule uses L* itself."""
+        return log_floor_gap(self.log_floor, rule.loss_floor)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Problem(Parameter):
+class Problem(Parameter, Sized):
     """Fixed-decoder training of W on one data set with one loss.
 
     Attributes
@@ -103,17 +127,9 @@ class Problem(Parameter):
         return cls(rows=rows, start=W0, scores=Scores(top, delta), column=column, loss=loss)
 
     @property
-    def n(self) -> int:
-        return len(self.rows.queries)
-
-    @property
-    def d(self) -> int:
-        return self.rows.queries.shape[1]
-
-    @property
-    def N(self) -> int:
-        """Number of rows N'."""
-        return len(self.rows.sequence)
+    def matrix(self) -> Parameter:
+        """The problem itself."""
+        return self
 
     @property
     def identity(self) -> tuple[torch.Tensor, ...]:
@@ -127,10 +143,6 @@ class Problem(Parameter):
         values = self.loss.log_value(self.scores.top)
         return float(torch.logsumexp(values, 0) - torch.tensor(float(self.n)).double().log())
 
-    def log_floor_gap(self, rule: Descent) -> float:
-        """log(L* - floor), -inf where the rule uses L* itself."""
-        return log_floor_gap(self.log_floor, rule.loss_floor)
-
 
 def log_floor_gap(log_floor: float, loss_floor: float | None) -> float:
     """log(L* - loss_floor), -inf where a rule uses L* itself."""
@@ -143,3 +155,25 @@ def log_floor_gap(log_floor: float, loss_floor: float | None) -> float:
 
 def _log(value: float) -> float:
     return math.log(value) if value > 0 else -math.inf
+
+
+def small_start(d: int, norm: float, seed: int) -> torch.Tensor:
+    """(d, d) W_0: a Gaussian direction of the given norm, independent of the data's seed."""
+    # the data draw from Generator(seed): the same stream would tie W_0 to the tokens
+    return _gaussian((d, d), norm, 1_000_000 + seed)
+
+
+def random_decoder(d: int, norm: float, seed: int) -> torch.Tensor:
+    """(d,) u_0: a Gaussian direction of the given norm, independent of data and of W_0."""
+    return _gaussian((d,), norm, 2_000_000 + seed)
+
+
+def _gaussian(shape: tuple[int, ...], norm: float, seed: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    start = torch.randn(shape, generator=generator, dtype=torch.float64)
+    return start * (norm / start.norm())
+
+
+def adversarial_init(svm: SVMSolution, norm: float) -> torch.Tensor:
+    """(d, d) W_0 of the given norm opposite to W_mm: the worst start for the direction."""
+    return svm.weights * (-norm / svm.norm)
