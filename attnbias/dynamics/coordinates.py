@@ -11,8 +11,7 @@ import torch
 
 from ..rules import Descent
 from .iteration import Gradient, Iteration, Vector
-from .joint_problem import JointProblem
-from .problem import Parameter, Problem
+from .problem import JointProblem, Parameter, Problem
 from .recording import LOG_U_STEP, PATH, PATH_SUM, RECORDS, U_PATH, U_RECORDS
 from .softmax import Scores, log_loss_gap, log_mean_loss, log_mean_nonopt, relative, softmax_state
 
@@ -40,9 +39,7 @@ class Dense:
 
     def measure(self, x: torch.Tensor) -> torch.Tensor:
         """(3,): |W|^2, <W, unit W_mm>, squared norm of the rest."""
-        W, unit = self.matrix(x), self.parameter.unit_target
-        along = (W * unit).sum()
-        return torch.stack([W.square().sum(), along, (W - along * unit).square().sum()])
+        return self.parameter.measure(self.matrix(x))
 
     def matrix(self, x: torch.Tensor) -> torch.Tensor:
         """W or u."""

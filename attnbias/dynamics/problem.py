@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import torch
 
 from ..data import Dataset
 from ..geometry.svm import SVMSolution
-from ..geometry.tokens import GapRows, gap_rows, token_scores
+from ..geometry.tokens import GapRows, VectorRows, gap_rows, token_scores
 from ..losses import Loss
 from ..rules import Descent
 from .softmax import Scores
@@ -23,7 +24,7 @@ class Parameter:
 
     Attributes
     ----------
-    rows : GapRows or DecoderRows
+    rows : GapRows or VectorRows
         With the methods gram, gaps and combine.
     start : float64 tensor
         W_0 (d, d) or u_0 (d,).
@@ -63,9 +64,13 @@ class Parameter:
     @functools.cached_property
     def start_scalars(self) -> torch.Tensor:
         """(3,): |W_0|^2, <W_0, unit W_mm>, squared norm of the rest of W_0."""
-        along = (self.start * self.unit_target).sum()
-        rest = self.start - along * self.unit_target
-        return torch.stack([self.start.square().sum(), along, rest.square().sum()])
+        return self.measure(self.start)
+
+    def measure(self, W: torch.Tensor) -> torch.Tensor:
+        """(3,): |W|^2, <W, unit W_mm>, squared norm of the rest of W."""
+        along = (W * self.unit_target).sum()
+        rest = W - along * self.unit_target
+        return torch.stack([W.square().sum(), along, rest.square().sum()])
 
 
 def padded_column(rows: GapRows) -> torch.Tensor:
@@ -142,6 +147,70 @@ class Problem(Parameter, Sized):
         """log L*, the loss when every softmax sits on its optimal token."""
         values = self.loss.log_value(self.scores.top)
         return float(torch.logsumexp(values, 0) - torch.tensor(float(self.n)).double().log())
+
+
+def decoder_rows(data: Dataset, rows: GapRows) -> VectorRows:
+    """The n + N' rows that u acts through: its products with them are the scores.
+
+    First y_i x_{i,opt}, which give the optimal tokens' scores; then, in the order of the gap rows,
+    y_i (x_{i,opt} - x_{i,tau}), which give the score gaps. Taken from the tokens' differences, a
+    small gap between large scores keeps its digits.
+    """
+    y, X, each = data.y.double(), data.X.double(), torch.arange(data.n, device=data.y.device)
+    best = X[each, rows.opt]
+    gaps = y[rows.sequence, None] * (best[rows.sequence] - X[rows.sequence, rows.token])
+    places = torch.cat([each, rows.sequence]), torch.cat([rows.opt, rows.token])
+    return VectorRows(torch.cat([y[:, None] * best, gaps]), *places, (data.d,))
+
+
+@dataclass(frozen=True, eq=False)
+class JointProblem(Sized):
+    """Joint training of W and u on one data set with one loss.
+
+    Attributes
+    ----------
+    W, u : Parameter
+        On the gap rows z_k, and on the decoder's rows.
+    column : (N',) long
+        Column of each row in the padded form.
+    loss : Loss
+    """
+
+    W: Parameter
+    u: Parameter
+    column: torch.Tensor
+    loss: Loss
+    log_floor = -math.inf  # L* = 0
+
+    @classmethod
+    def of(cls, data: Dataset, loss: Loss, W0: torch.Tensor, u0: torch.Tensor) -> JointProblem:
+        rows = gap_rows(data)
+        W = Parameter(rows=rows, start=W0)
+        u = Parameter(rows=decoder_rows(data, rows), start=u0)
+        return cls(W, u, padded_column(rows), loss)
+
+    def aligned_with(self, W: SVMSolution, u: SVMSolution) -> JointProblem:
+        """The same problem, with both hard-margin solutions to measure alignment with."""
+        rows, extra = self.u.rows, self.N
+        dual = torch.nn.functional.pad(u.dual, (0, extra))  # the gaps support nothing
+        u = dataclasses.replace(u, rows=rows, dual=dual, margins=rows.gaps(u.weights))
+        return dataclasses.replace(
+            self,
+            W=dataclasses.replace(self.W, svm=W),
+            u=dataclasses.replace(self.u, svm=u),
+        )
+
+    @property
+    def matrix(self) -> Parameter:
+        """W."""
+        return self.W
+
+    @property
+    def identity(self) -> tuple[torch.Tensor, ...]:
+        """What tells this problem from another, for checkpoints."""
+        tokens = (self.u.rows.rows, self.W.rows.queries, self.W.rows.sequence)
+        targets = (self.W.unit_target, self.u.unit_target)
+        return (*tokens, self.W.start, self.u.start, *targets)
 
 
 def log_floor_gap(log_floor: float, loss_floor: float | None) -> float:

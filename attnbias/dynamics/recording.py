@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dataset import Dataset
-from .joint_problem import JointProblem
-from .problem import Problem
+from .problem import JointProblem, Problem
 
 RUNNING, ZERO_GRADIENT, DIVERGED = 0, 1, 2
 STATUS = {RUNNING: "completed", ZERO_GRADIENT: "zero gradient", DIVERGED: "diverged"}

@@ -17,9 +17,8 @@ from ..losses import Loss, as_loss
 from ..rules import Descent, Rule
 from . import recording
 from .coordinates import TorchEngine
-from .joint_problem import JointProblem
 from .loop import Course
-from .problem import Problem
+from .problem import JointProblem, Problem
 from .request import (
     choose_coordinates,
     choose_engine,
