@@ -215,19 +215,6 @@ def test_the_batch_around_a_run_does_not_matter():
         assert np.abs(other - rows[1]).max() > 1e-3
 
 
-def test_record_rows_as_wanted():
-    """Any order and repeats: a row holds the last iteration that asked for it."""
-    data = random_data(2, 3, 6, seed=0)
-    problems, every = [[problem_of(data)]], batch([[problem_of(data)]], [[NGD(0.1)]], 5, range(6))
-    every.run(0, 5)
-    wanted = np.array([2, 0, -1, 0, 2, -1])
-    runs = BatchedRuns(problems, [[NGD(0.1)]], wanted)
-    runs.run(0, 5)
-    records = runs.records
-    assert np.array_equal(records[0, 0, [0, 2]], every.records[0, 0, [3, 4]])
-    assert np.isnan(records[0, 0, 1]).all()
-
-
 # ---- no host reads -------------------------------------------------------------------------
 
 
