@@ -48,7 +48,8 @@ def record_steps(record, steps: int) -> np.ndarray:
     if chosen.ndim != 1 or chosen.size == 0 or not np.issubdtype(chosen.dtype, np.integer):
         raise DtypeError(
             "record", expected="an integer or a non-empty sequence of integers",
-            got=short(record), remedy="for example record=[0, 10, 100] or record=200",
+            got=f"{type(record).__name__} {short(record)}",
+            remedy="for example record=[0, 10, 100] or record=200",
         )  # fmt: skip
     if chosen.min() < 0 or chosen.max() > steps:
         raise RangeError(
