@@ -136,11 +136,9 @@ class Iteration:
 
     def _values(self, gradient: Gradient, log_size: torch.Tensor) -> dict[str, np.ndarray]:
         """The problem's own names, and what a rule and its steps are known by."""
+        path, _, longest = self._lengths().values()
         steps = {"log_grad_norm": gradient.log_norm, "log_step_size": log_size}
-        steps |= {
-            "path_length": self._lengths()["path"],
-            "longest_step": self._lengths()["longest"],
-        }
+        steps |= {"path_length": path, "longest_step": longest}
         if len(self.progress) == 1 and self.x.ndim == 2:  # one matrix, not a stack of one
             steps = {name: value[0] for name, value in steps.items()}
         values = steps | self.problem.record(self.x, gradient)
