@@ -7,7 +7,7 @@ import torch
 
 from attnbias import NGD, Dataset, SelfAttention
 from attnbias.dynamics.compiled.engine import CompiledEngine
-from attnbias.dynamics.joint_problem import JointProblem
+from attnbias.dynamics.problem import JointProblem
 from attnbias.dynamics.recording import RECORDS, U_RECORDS
 from attnbias.dynamics.request import choose_coordinates
 from attnbias.losses import EXPONENTIAL

@@ -22,7 +22,7 @@ import torch
 import attnbias
 from attnbias import NGD
 from attnbias.beyond.exponents.experiments import noisy_means
-from attnbias.dynamics.train import subnormals_as_zero
+from attnbias.dynamics.loop import subnormals_as_zero
 from attnbias.sweeps import plan, read_grid
 
 from . import batched

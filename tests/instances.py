@@ -29,6 +29,12 @@ seeds = st.integers(0, 10**6)
 scales = st.sampled_from([0.3, 1.0, 2.5])
 
 
+EQ_10 = (2 / 3, 1)  # the decays of u and W
+JOINT_RULES = [GD(0.3), NGD(0.05), NGD(0.1, decay=EQ_10), NGD(0.05, normalise="shared"), Polyak()]
+JOINT_RULES += [Polyak(0.2), NGD(0.1, decay=(0.5, 0.7), max_step=0.2), Polyak(3.0, loss_floor=-0.5)]
+JOINT_RULES += [NGD(0.05, normalise="shared", decay=(0.3, 0.6), max_step=0.15)]
+
+
 def random_data(n, T, d, *, seed, lengths=None, scale=1.0) -> Dataset:
     """Gaussian tokens of norm about `scale` and a decoder with scores of order 1."""
     generator = torch.Generator().manual_seed(seed)
@@ -62,6 +68,12 @@ def random_start(data: Dataset, scale: float, seed: int) -> torch.Tensor:
     """A Gaussian W_0."""
     generator = torch.Generator().manual_seed(seed)
     return scale * torch.randn(data.d, data.d, generator=generator, dtype=torch.float64)
+
+
+def start_decoder(data: Dataset, scale=1.0, seed=3) -> torch.Tensor:
+    """A Gaussian u_0."""
+    generator = torch.Generator().manual_seed(seed)
+    return scale * torch.randn(data.d, generator=generator, dtype=torch.float64)
 
 
 def start_with_gap(data: Dataset, gap: float) -> torch.Tensor:

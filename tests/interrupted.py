@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from attnbias import NGD, Polyak, make_example1, solve_w_svm, train
-from attnbias.dynamics import train as module
+from attnbias.dynamics import loop as module
 
 FORMS = {
     "span": ("compiled", "span", 600_000),

@@ -32,32 +32,21 @@ class PlainRule:
     shared: bool = False
     decay: tuple[float, float] = (0.0, 0.0)
 
-    def joint_sizes(self, step, risk, norm_u, norm_W):
-        """eta_t of u and of W; 0/0 = 0."""
-        whole = mp.sqrt(norm_u**2 + norm_W**2)
-        separate = self.kind == "ngd" and not self.shared
-        sizes = []
-        for norm, power in zip((norm_u, norm_W), self.decay, strict=True):
-            if separate and norm == 0:
-                sizes.append(mpf(0))
-                continue
-            factor = mpf(step + 1) ** -mpf(power)
-            free = PlainRule(self.kind, self.step_size, floor=self.floor)
-            size = factor * free.size(
-                risk, risk - mpf(self.floor or 0), norm if separate else whole
-            )
-            sizes.append(size if self.cap is None else min(size, mpf(self.cap)))
-        return sizes
-
-    def size(self, gap, excess, norm):
-        """eta_t from L - L*, L - floor and |grad L|."""
-        if self.kind == "gd":
-            size = mpf(self.step_size)
-        elif self.kind == "ngd":
-            size = mpf(self.step_size) / norm
-        else:
-            size = (gap if self.floor is None else excess) / (2 * norm**2)
-        return size if self.cap is None else min(size, mpf(self.cap))
+    def sizes(self, step, gap, excess, norms) -> list:
+        """eta_t of each part from L - L*, L - floor and the norms of their gradients; 0/0 = 0."""
+        whole = mp.sqrt(sum(norm**2 for norm in norms))
+        separate, found = self.kind == "ngd" and not self.shared, []
+        for own, power in zip(norms, self.decay[-len(norms) :], strict=True):
+            norm = own if separate else whole
+            if self.kind == "gd":
+                size = mpf(self.step_size)
+            elif self.kind == "ngd":
+                size = mpf(self.step_size) / norm if norm else mpf(0)
+            else:
+                size = (gap if self.floor is None else excess) / (2 * norm**2)
+            size *= mpf(step + 1) ** -mpf(power)
+            found.append(size if self.cap is None else min(size, mpf(self.cap)))
+        return found
 
 
 class Layer:
@@ -164,7 +153,7 @@ def inner(A, B):
     return sum(dot(a, b) for a, b in zip(A, B, strict=True))
 
 
-def run(data, rule: PlainRule, steps: int, record, *, loss, W0, support, digits: int) -> dict:
+def run(data, rule: PlainRule, steps, record, *, loss, W0, supports, digits, u0=None) -> dict:
     """Recorded quantities of one run, as lists of floats.
 
     Parameters
@@ -176,86 +165,75 @@ def run(data, rule: PlainRule, steps: int, record, *, loss, W0, support, digits:
     record : sequence of int
     loss : {"exponential", "logistic"}
     W0 : (d, d) tensor
-    support : sequence of int
-        The constraints of (W-SVM) with positive weights, counted by sequence, then token;
-        verified here.
+    supports : list of sequences of int
+        The constraints of (W-SVM) with positive weights, counted by sequence, then token, and in
+        joint training those of (u-SVM); verified here.
     digits : int
         Decimal digits to compute with.
+    u0 : (d,) tensor, optional
+        The start of joint training.
     """
     with mp.workdps(digits):
-        layer = Layer(data, loss)
-        target = layer.hard_margin(support)
-        best = layer.best_risk()
-        W = [[mpf(v) for v in row] for row in W0.tolist()]
-        speed = [[mpf(0)] * layer.d for _ in range(layer.d)]
-        series, narrowest = {}, mpf(1)
+        layer, joint = Layer(data, loss), u0 is not None
+        parts, targets = [_exact(W0)], [layer.hard_margin(supports[0])]
+        best = mpf(0) if joint else layer.best_risk()
+        if joint:
+            parts.insert(0, _exact(u0[None]))
+            targets.insert(0, [layer.decoder_margin(supports[1])])
+        speeds = [[[mpf(0)] * layer.d for _ in part] for part in parts]
+        paths, series, narrowest = [mpf(0) for _ in parts], {}, mpf(1)
         for step in range(steps + 1):
-            maps = layer.softmax(W)
+            if joint:
+                layer.set_decoder(parts[0][0])
+            maps = layer.softmax(parts[-1])
             narrowest = min(narrowest, *(1 - max(phi) for phi in maps))
-            G = layer.descent(maps)
-            norm = mp.sqrt(inner(G, G))
-            recording, polyak = step in record, rule.kind == "polyak"
-            risk = layer.risk(maps) if recording or polyak else mpf(0)
-            size = rule.size(risk - best, risk - mpf(rule.floor or 0), norm)
-            if recording:
-                values = _record(layer, maps, risk, best, norm, size, W, target)
-                for name, value in values.items():
-                    series.setdefault(name, []).append(value)
-            for a in range(layer.d):
-                for b in range(layer.d):
-                    speed[a][b] = mpf(rule.momentum) * speed[a][b] + size * G[a][b]
-                    W[a][b] += speed[a][b]
-        if narrowest <= 0 or digits + mp.log10(narrowest) < GUARD:
-            raise ArithmeticError(f"{digits} digits are too few for this run")
-    return series
-
-
-def joint_run(data, rule, steps, record, *, loss, W0, u0, supports, digits: int) -> dict:
-    """`run` for joint training: u and W from (u0, W0); supports of W_mm and of u_mm."""
-    with mp.workdps(digits):
-        layer = Layer(data, loss)
-        targets = layer.hard_margin(supports[0]), [layer.decoder_margin(supports[1])]
-        W = [[mpf(v) for v in row] for row in W0.tolist()]
-        u, series, narrowest = [mpf(v) for v in u0.tolist()], {}, mpf(1)
-        paths = [mpf(0), mpf(0)]
-        for step in range(steps + 1):
-            layer.set_decoder(u)
-            maps = layer.softmax(W)
-            narrowest = min(narrowest, *(1 - max(phi) for phi in maps))
-            G, h, risk = layer.descent(maps), layer.decoder_descent(maps), layer.risk(maps)
-            norm_W, norm_u = mp.sqrt(inner(G, G)), mp.sqrt(dot(h, h))
-            size_u, size_W = rule.joint_sizes(step, risk, norm_u, norm_W)
+            gradients = [[layer.decoder_descent(maps)]] if joint else []
+            gradients.append(layer.descent(maps))
+            norms = [mp.sqrt(inner(G, G)) for G in gradients]
+            needed = step in record or rule.kind == "polyak"
+            risk = layer.risk(maps) if needed else mpf(0)
+            sizes = rule.sizes(step, risk - best, risk - mpf(rule.floor or 0), norms)
             if step in record:
-                norm = mp.sqrt(norm_u**2 + norm_W**2)
-                values = _record(layer, maps, risk, mpf(0), norm, size_W, W, targets[0])
-                other = _record(layer, maps, risk, mpf(0), norm, size_u, [u], targets[1])
-                renamed = {"u_norm": "W_norm", "u_alignment_error": "W_alignment_error"}
-                renamed["log_u_step_size"] = "log_step_size"
-                values |= {name: other[theirs] for name, theirs in renamed.items()}
-                values |= {"path_length": float(paths[0]), "u_path_length": float(paths[1])}
+                values = _record(layer, maps, risk, best, norms)
+                for name, *each in zip(
+                    "uW"[-len(parts) :], parts, targets, sizes, paths, strict=True
+                ):
+                    values |= _of_part(name, *each)
                 for name, value in values.items():
                     series.setdefault(name, []).append(value)
-            paths = [paths[0] + size_W * norm_W, paths[1] + size_u * norm_u]
-            u = [a + size_u * b for a, b in zip(u, h, strict=True)]
-            for a in range(layer.d):
-                W[a] = [w + size_W * x for w, x in zip(W[a], G[a], strict=True)]
+            for k, (part, speed, G) in enumerate(zip(parts, speeds, gradients, strict=True)):
+                paths[k] += sizes[k] * norms[k]
+                for a, row in enumerate(G):
+                    for b, value in enumerate(row):
+                        speed[a][b] = mpf(rule.momentum) * speed[a][b] + sizes[k] * value
+                        part[a][b] += speed[a][b]
         if narrowest <= 0 or digits + mp.log10(narrowest) < GUARD:
             raise ArithmeticError(f"{digits} digits are too few for this run")
+    if rule.momentum:
+        del series["path_length"]  # no step is a size times a gradient
     return series
 
 
-def _record(layer, maps, risk, best, norm, size, W, target) -> dict:
+def _exact(tensor) -> list:
+    return [[mpf(value) for value in row] for row in tensor.tolist()]
+
+
+def _record(layer, maps, risk, best, norms) -> dict:
     nonopt = sum(1 - phi[o] for phi, o in zip(maps, layer.opt, strict=True)) / len(maps)
-    length = mp.sqrt(inner(W, W))
-    cosine = inner(W, target) / (length * mp.sqrt(inner(target, target))) if length else mp.nan
-    gap, error = risk - best, 1 - cosine
+    gap, norm = risk - best, mp.sqrt(sum(each**2 for each in norms))
     with mp.workdps(GUARD):  # the differences are made; their logarithms need no more
+        logs = {"loss": risk, "loss_gap": gap, "grad_norm": norm, "nonopt_score": nonopt}
+        return {f"log_{name}": float(mp.log(value)) for name, value in logs.items()}
+
+
+def _of_part(name, part, target, size, path) -> dict:
+    length = mp.sqrt(inner(part, part))
+    cosine = inner(part, target) / (length * mp.sqrt(inner(target, target))) if length else mp.nan
+    error, u = 1 - cosine, "u_" if name == "u" else ""
+    with mp.workdps(GUARD):
         return {
-            "log_loss": float(mp.log(risk)),
-            "log_loss_gap": float(mp.log(gap)),
-            "log_grad_norm": float(mp.log(norm)),
-            "log_step_size": float(mp.log(size)) if size else -float("inf"),
-            "log_nonopt_score": float(mp.log(nonopt)),
-            "W_norm": float(length),
-            "W_alignment_error": float(error),
+            f"log_{u}step_size": float(mp.log(size)) if size else -float("inf"),
+            f"{u}path_length": float(path),
+            f"{name}_norm": float(length),
+            f"{name}_alignment_error": float(error),
         }

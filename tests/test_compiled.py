@@ -43,6 +43,7 @@ def test_an_edit_of_any_of_them_changes_the_digest(tmp_path, monkeypatch):
     assert module._digest() != before
 
 
+@pytest.mark.slow
 def test_the_loop_is_compiled_afresh_where_there_is_no_place_to_keep_it():
     package = str(Path(attnbias.__file__).parents[1])
     made = subprocess.run(

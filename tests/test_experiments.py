@@ -12,7 +12,7 @@ import torch
 
 from attnbias import NGD, experiments
 from attnbias._files import read_npz, write_npz
-from attnbias.dynamics.starts import small_start
+from attnbias.dynamics.problem import small_start
 from attnbias.errors import (
     AttnBiasError,
     DeviceError,

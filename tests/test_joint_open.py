@@ -14,7 +14,7 @@ from attnbias.beyond.joint.data import make_nonsupport_pair, make_orthogonal_two
 from attnbias.beyond.joint.exponents import joint_exponents
 from attnbias.beyond.joint.geometry import with_selected_tokens
 from attnbias.beyond.prompt.geometry import moving_margin
-from attnbias.dynamics.starts import random_decoder, small_start
+from attnbias.dynamics.problem import random_decoder, small_start
 from attnbias.errors import AttnBiasError
 from attnbias.geometry.tokens import gap_rows
 from book.plots import plot_levels

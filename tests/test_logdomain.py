@@ -12,7 +12,7 @@ from tolerances import FUNCTION, LOG_SOFTMAX
 from attnbias.dynamics.softmax import Scores, log_loss_gap, log_mean_loss, softmax_state
 from attnbias.losses import EXPONENTIAL, LOGISTIC
 
-PROPERTY = settings(max_examples=60, deadline=None, derandomize=True)
+PROPERTY = settings(max_examples=40, deadline=None, derandomize=True)
 gap = st.one_of(st.floats(-5, 5), st.floats(-900, 900))
 delta = st.one_of(st.sampled_from([0.5, 1.0]), st.floats(1e-3, 10))
 
@@ -65,21 +65,25 @@ def test_state_is_that_of_the_plain_softmax(loss, problems):
             nonopt, lost, p, z = exact_state(top, others, loss)
             assert close(state.log_nonopt[i], mp.log(nonopt))
             assert close(state.log_S[i], mp.log(lost))
+            sign, log_p = state.weights()
             for k, value in enumerate(p):
-                size = max(abs(float(mp.log(abs(value)))), 1.0) if value else 1.0
                 if value == 0 or _cancels(others, k):
                     continue  # the weight itself is a difference of equals
-                assert abs(float(state.weights()[1][i, k]) - float(mp.log(abs(value)))) <= (
-                    LOG_SOFTMAX * size
-                )
-                assert float(state.weights()[0][i, k]) == float(mp.sign(value))
-            risk = (
-                (lambda x: mp.exp(-x)) if loss is EXPONENTIAL else (lambda x: mp.log1p(mp.exp(-x)))
-            )
+                assert close(log_p[i, k], mp.log(abs(value)))
+                assert float(sign[i, k]) == float(mp.sign(value))
+            risk = _exponential if loss is EXPONENTIAL else _logistic
             risks.append(risk(z))
             excess.append(risk(z) - risk(mpf(top)))
         assert close(log_mean_loss(state), mp.log(sum(risks) / len(risks)))
         assert close(log_loss_gap(state), mp.log(sum(excess) / len(excess)))
+
+
+def _exponential(z):
+    return mp.exp(-z)
+
+
+def _logistic(z):
+    return mp.log1p(mp.exp(-z))
 
 
 def _cancels(others, k) -> bool:
@@ -98,9 +102,8 @@ def test_saturated_on_the_optimal_token(size):
     tail = math.log1p(math.exp(-2))
     assert float(state.log_nonopt) == pytest.approx(-size + tail, rel=FUNCTION)
     assert float(state.log_S) == pytest.approx(-size + tail, rel=FUNCTION)
-    assert state.weights()[1].flatten().tolist() == pytest.approx(
-        [-size - 1, -size - 3], rel=FUNCTION
-    )
+    log_p = state.weights()[1].flatten().tolist()
+    assert log_p == pytest.approx([-size - 1, -size - 3], rel=FUNCTION)
     assert float(log_loss_gap(state)) == pytest.approx(-size - 1 + tail, rel=FUNCTION)
     assert float(log_mean_loss(state)) == -1.0
 
@@ -112,25 +115,19 @@ def test_saturated_on_a_wrong_token(size):
     state = softmax_state(gaps, scores, EXPONENTIAL)
     assert float(state.log_nonopt) == pytest.approx(0.0, abs=LOG_SOFTMAX)
     # c = Delta phi_opt for both; phi = (1, exp(-size)); the loss is 1
-    assert state.weights()[1].flatten().tolist() == pytest.approx(
-        [-size, -2 * size], rel=LOG_SOFTMAX
-    )
-    assert state.weights()[0].flatten().tolist() == [1, 1]
-
-
-def test_sign_turns_for_a_token_better_than_the_mean():
-    """Held by the worst token, the better of the other two gains: its weight is negative."""
-    gaps, scores = padded([(1.0, [(-30.0, 2.0), (0.0, 1.0)])])
-    assert softmax_state(gaps, scores, EXPONENTIAL).weights()[0].flatten().tolist() == [1, -1]
+    sign, log_p = (each.flatten().tolist() for each in state.weights())
+    assert log_p == pytest.approx([-size, -2 * size], rel=LOG_SOFTMAX) and sign == [1, 1]
+    # held by the worst token, the better of the other two gains: its weight is negative
+    worst, scores = padded([(1.0, [(-30.0, 2.0), (0.0, 1.0)])])
+    assert softmax_state(worst, scores, EXPONENTIAL).weights()[0].flatten().tolist() == [1, -1]
 
 
 def test_equal_scores_never_cancel():
     """Assumption 2: c = Delta phi_opt for every token, whatever the gaps."""
     gaps, scores = padded([(1.0, [(-300.0, 0.7), (-299.0, 0.7), (5.0, 0.7)])])
     state = softmax_state(gaps, scores, EXPONENTIAL)
-    log_phi = -gaps[0] - torch.logsumexp(torch.cat([torch.zeros(1), -gaps[0]]), 0)
     log_opt = -torch.logsumexp(torch.cat([torch.zeros(1), -gaps[0]]), 0)
-    expected = -(1.0 - state.log_S.exp()) + log_phi + math.log(0.7) + log_opt
+    expected = -(1.0 - state.log_S.exp()) - gaps[0] + math.log(0.7) + 2 * log_opt
     assert torch.allclose(state.weights()[1][0], expected, rtol=1e-13, atol=0)
 
 

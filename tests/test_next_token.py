@@ -21,7 +21,12 @@ from attnbias.beyond.next_token.geometry import (
     solve_graph_svm,
 )
 from attnbias.beyond.next_token.plots import plot_hard_and_soft
-from attnbias.beyond.next_token.ties import soft_attention, soft_solution, soft_threshold
+from attnbias.beyond.next_token.ties import (
+    soft_attention,
+    soft_parts,
+    soft_solution,
+    soft_threshold,
+)
 from attnbias.errors import (
     AttnBiasError,
     DtypeError,
@@ -160,12 +165,12 @@ def test_ngd_swings_across_a_tie_and_split_ngd_settles():
     even = NextTokenData(EYE, [[0, 1, 2]] * 2, [0, 1])
     rows, W0 = priority_rows(even), torch.zeros(3, 3).double()
     W0[0, 2] = 0.03
-    swinging = train_next_token(even, NGD(0.1), 3000, W0=W0, record=201).soft_parts(rows)
+    swinging = soft_parts(train_next_token(even, NGD(0.1), 3000, W0=W0, record=201), rows)
     assert np.linalg.norm(swinging[-20:], axis=(1, 2)).max() >= 0.05 * (1 - ASYMPTOTIC)
     split = train_next_token(even, NGD(0.1), 3000, W0=W0, split=rows)
-    assert np.linalg.norm(split.soft_parts(rows)[-1]) < 1e-10
+    assert np.linalg.norm(soft_parts(split, rows)[-1]) < 1e-10
     exact = train_next_token(even, NGD(0.1), 300)  # x = 0 stays 0: the exception of the theorem
-    assert np.linalg.norm(exact.soft_parts(rows)[-1]) < 1e-12
+    assert np.linalg.norm(soft_parts(exact, rows)[-1]) < 1e-12
 
 
 def test_threshold_is_where_the_slope_at_one_vanishes():

@@ -64,6 +64,9 @@ def test_sign_descent_is_what_it_says():
     assert torch.allclose(moved.abs(), torch.full_like(moved, 0.5))
     assert trace.path_length[-1] == pytest.approx(STEPS * 6)  # each sign matrix has norm 6
     assert trace.W_alignment_error[-1] < 1
+    run = TraceView(DATA, trace)  # statements do not take it for theirs
+    assert run.needs_rule("NGD") == "for NGD, not sign descent"
+    assert "along the gradient" in run.needs_plain_steps()
 
 
 @pytest.mark.parametrize("coordinates", ["dense", "span"])
@@ -78,18 +81,9 @@ def test_a_rule_with_a_memory_in_pieces(coordinates, tmp_path):
         train(DATA, Sign(), 30, checkpoint=path, **options)
 
 
-def test_statements_do_not_take_it_for_theirs():
-    run = TraceView(DATA, train(DATA, Sign(), 5, record=range(6)))
-    assert run.needs_rule("NGD") == "for NGD, not sign descent"
-    assert "along the gradient" in run.needs_plain_steps()
-
-
-class Endless(Descent):
-    """No length."""
-
-
 def test_refusals():
-    for rule in (Endless(), object(), torch.optim.SGD):
+    endless = type("Endless", (Descent,), {})()  # no length
+    for rule in (endless, object(), torch.optim.SGD):
         with pytest.raises(DtypeError, match="a Descent of your own with a `length`"):
             train(DATA, rule, 5)
     with pytest.raises(RangeError, match="'torch' for this loss, device or rule"):
@@ -98,28 +92,20 @@ def test_refusals():
 
 # ---- every trainer: the same record, progress, checkpoint and Trace ---------------------------
 
-EYE = torch.eye(6, dtype=torch.float64)
+HEAD = QuadraticHead([1.0, 0.5, 0.0], 0.5)
 ROW = Dataset(torch.eye(3)[None].double(), [1])
 WORDS = NextTokenData(torch.eye(3).double(), [[0, 1, 2], [1, 0, 2]], [0, 0])
 TWO = torch.stack([DATA.u, DATA.u.flip(0)])
+PLAIN = NGD(0.1)
 TRAINERS = {
-    "heads": lambda **o: train_heads(DATA, TWO, NGD(0.1), 20, **o),
-    "layers": lambda **o: train_two_layers(DATA, NGD(0.1), 20, **o),
-    "next token": lambda **o: train_next_token(WORDS, NGD(0.1), 20, **o),
-    "nonlinear": lambda **o: train_nonlinear(
-        ROW, QuadraticHead([1.0, 0.5, 0.0], 0.5), NGD(0.1), 20, **o
-    ),
+    "heads": lambda rule=PLAIN, steps=20, **o: train_heads(DATA, TWO, rule, steps, **o),
+    "layers": lambda rule=PLAIN, steps=20, **o: train_two_layers(DATA, rule, steps, **o),
+    "next token": lambda rule=PLAIN, steps=20, **o: train_next_token(WORDS, rule, steps, **o),
+    "nonlinear": lambda rule=PLAIN, steps=20, **o: train_nonlinear(ROW, HEAD, rule, steps, **o),
     "steepest": lambda **o: train_steepest(DATA, "max", 0.1, 20, **o),
     "adam": lambda **o: train_adam(DATA, 0.1, 20, **o),
     "factors": lambda **o: train_factors(DATA, *make_factors(6, 2), 0.1, 20, **o),
     "accelerated": lambda **o: train_accelerated(DATA, 0.1, 20, **o),
-}
-OWN = {
-    "heads": lambda rule: train_heads(DATA, TWO, rule, 3),
-    "layers": lambda rule: train_two_layers(DATA, rule, 3),
-    "next token": lambda rule: train_next_token(WORDS, rule, 3),
-    "nonlinear": lambda rule: train_nonlinear(ROW, QuadraticHead([1.0, 0.5, 0.0], 0.5), rule, 3),
-    "joint": lambda rule: train(DATA, rule, 3, train_u=True),
 }
 
 
@@ -147,12 +133,12 @@ def test_all_take_the_same_and_give_a_trace(name, tmp_path, capsys):
             run(**bad)
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", ["heads", "layers", "next token", "nonlinear", "joint"])
 @pytest.mark.parametrize("rule", [Sign(), Remembering()], ids=repr)
 def test_every_room_runs_a_rule_of_ones_own(name, rule):
     if name == "joint" and rule.momentum:
         return
-    trace = OWN[name](rule)
+    trace = train(DATA, rule, 3, train_u=True) if name == "joint" else TRAINERS[name](rule, 3)
     assert trace.status == "completed" and bool(torch.isfinite(trace.W).all())
     assert np.linalg.norm(trace.W_norm[-1]) > 0
 

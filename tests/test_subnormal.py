@@ -34,7 +34,7 @@ def test_a_run_loses_nothing_by_it(monkeypatch):
     trace = train(data, NGD(0.5), 60_000, record=30)
     assert not flushed()
     seen = []
-    monkeypatch.setattr("attnbias.dynamics.train.subnormals_as_zero", lambda: watched(seen))
+    monkeypatch.setattr("attnbias.dynamics.loop.subnormals_as_zero", lambda: watched(seen))
     kept = train(data, NGD(0.5), 60_000, record=30)
     assert seen == [False], "the second run was to keep them"
     weights = -(kept.gaps[-1] - kept.gaps[-1].min())

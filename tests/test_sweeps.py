@@ -24,7 +24,7 @@ from tolerances import FORMS
 import attnbias
 from attnbias import GD, NGD, Polyak, make_example1, solve_w_svm, sweeps, train
 from attnbias.cli import main
-from attnbias.dynamics.starts import small_start
+from attnbias.dynamics.problem import small_start
 from attnbias.dynamics.trace import SERIES
 from attnbias.errors import (
     AttnBiasError,

@@ -14,65 +14,61 @@ import interrupted
 import numpy as np
 import pytest
 import torch
-from instances import random_data, random_start
-from tolerances import AUTOGRAD, CLOSED_FORM
+from instances import random_data, random_start, start_decoder
+from tolerances import CLOSED_FORM
 
 import attnbias
-from attnbias import GD, NGD, Dataset, Polyak, Trace, optimal_tokens, train
+from attnbias import GD, NGD, Dataset, Polyak, Trace, train
 from attnbias.dynamics import loop as loop_module
 from attnbias.dynamics.trace import SERIES
 from attnbias.errors import AttnBiasError, FileFormatError, MissingFileError
-from attnbias.geometry.tokens import gap_rows
-from attnbias.model import attention_map
 
 FORMS = [("compiled", form) for form in ("span", "factored", "dense")]
 FORMS += [("torch", form) for form in ("span", "dense")]
 
 
-def some_run(steps=100, form=("auto", "auto"), rule=None, **options):
+KINDS = [(form, False) for form in FORMS] + [
+    (form, True) for form in FORMS if "factored" not in form
+]
+EQ_10 = NGD(0.1, decay=(2 / 3, 1))
+
+
+def some_run(steps=100, form=("auto", "auto"), rule=None, joint=False, **options):
     data = random_data(2, 3, 6, seed=0)
     options = {"W0": random_start(data, 0.2, 0), "record": 12} | options
-    return train(data, rule or NGD(0.1), steps, engine=form[0], coordinates=form[1], **options)
+    if joint:
+        options = {"u0": start_decoder(data, 0.1), "train_u": True} | options
+    rule = rule or (EQ_10 if joint else NGD(0.1))
+    return train(data, rule, steps, engine=form[0], coordinates=form[1], **options)
 
 
 def assert_same_bits(one: Trace, two: Trace) -> None:
-    for name in ("step", *SERIES):
-        assert getattr(one, name).dtype == getattr(two, name).dtype
-        assert getattr(one, name).tobytes() == getattr(two, name).tobytes(), name
-    assert one.W.numpy().tobytes() == two.W.numpy().tobytes()
-    assert one.u.numpy().tobytes() == two.u.numpy().tobytes()
-    assert one.gaps.tobytes() == two.gaps.tobytes()
-    assert (one.scores is None) == (two.scores is None)
-    assert one.scores is None or one.scores.tobytes() == two.scores.tobytes()
-    assert one.status == two.status
+    assert one.status == two.status and one.series.keys() == two.series.keys()
+    arrays = [(getattr(one, name), getattr(two, name)) for name in ("step", *one.series)]
+    arrays += [(one.W.numpy(), two.W.numpy()), (one.u.numpy(), two.u.numpy())]
+    for before, after in arrays:
+        assert before.dtype == after.dtype and before.shape == after.shape
+        assert before.tobytes() == after.tobytes()
 
 
 # ---- series --------------------------------------------------------------------------------
-
-
-def test_records_are_spaced_geometrically():
-    trace = some_run(10**4, record=6, svm=False)
-    assert trace.step.tolist() == [0, 1, 10, 100, 1000, 10_000]
 
 
 def test_every_series_has_one_entry_a_record():
     trace = some_run()
     for name in (*SERIES, "loss", "loss_gap", "grad_norm", "step_size", "opt_score"):
         values = getattr(trace, name)
-        assert isinstance(values, np.ndarray)
-        assert values.shape == trace.step.shape
+        assert isinstance(values, np.ndarray) and values.shape == trace.step.shape
     assert trace.W.shape == (6, 6) and trace.u.shape == (6,)
     assert trace.W.dtype == trace.u.dtype == torch.float64
-
-
-def test_plain_series_are_the_exponentials():
-    trace = some_run()
-    np.testing.assert_allclose(trace.loss, np.exp(trace.log_loss))
-    np.testing.assert_allclose(trace.loss_gap, np.exp(trace.log_loss_gap))
-    np.testing.assert_allclose(trace.grad_norm, np.exp(trace.log_grad_norm))
-    np.testing.assert_allclose(trace.step_size, np.exp(trace.log_step_size))
+    assert trace.scores is None and trace.gaps.shape == (len(trace.step), 4)
+    for name in ("loss", "loss_gap", "grad_norm", "step_size"):
+        np.testing.assert_allclose(getattr(trace, name), np.exp(getattr(trace, f"log_{name}")))
     np.testing.assert_allclose(1 - trace.opt_score, np.exp(trace.log_nonopt_score))
-    assert (trace.opt_score >= 0).all() and (trace.opt_score <= 1).all()
+    frame = trace.to_dataframe()
+    assert frame["step"].tolist() == trace.step.tolist()
+    assert frame["opt_score"].tolist() == trace.opt_score.tolist()
+    assert set(SERIES) < set(frame.columns)
 
 
 def test_far_beyond_floats_the_logarithms_go_on_without_a_warning():
@@ -85,38 +81,12 @@ def test_far_beyond_floats_the_logarithms_go_on_without_a_warning():
     assert (np.diff(trace.log_nonopt_score[3:]) < 0).all()
 
 
-def test_the_decoder_stays():
-    trace = some_run()
-    assert (trace.u_norm == float(trace.u.norm())).all()
-    assert np.isnan(trace.u_alignment_error).all()
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_what_accumulates_is_that_of_every_iterate(form):
-    """Path, longest step and least softmax from all iterates, though few are recorded."""
-    data, record = random_data(3, 3, 8, seed=3, lengths=[3, 2, 3]), [0, 3, 7, 12]
-    options = {"engine": form[0], "coordinates": form[1], "W0": random_start(data, 1.0, 2)}
-    options["svm"] = False
-    for rule in (GD(0.5), NGD(0.3), Polyak(0.8)):
-        trace = train(data, rule, 12, record=record, **options)
-        Ws = [train(data, rule, t, record=[t], **options).W for t in range(13)]
-        lengths = [float((b - a).norm()) for a, b in zip(Ws, Ws[1:], strict=False)]
-        opt = optimal_tokens(data)[:, None]
-        least = [attention_map(data.X, W, data.lengths).gather(1, opt).min().item() for W in Ws]
-        path = [sum(lengths[:t]) for t in record]
-        np.testing.assert_allclose(trace.path_length, path, rtol=AUTOGRAD, atol=0)
-        longest = [max(lengths[:t], default=0.0) for t in record]
-        np.testing.assert_allclose(trace.longest_step, longest, rtol=AUTOGRAD, atol=0)
-        least = [min(least[: t + 1]) for t in record]
-        np.testing.assert_allclose(trace.least_opt_score, least, rtol=AUTOGRAD, atol=0)
-        gaps = [gap_rows(data).gaps(Ws[t]).numpy() for t in record]
-        np.testing.assert_allclose(trace.gaps, gaps, rtol=AUTOGRAD, atol=AUTOGRAD)
-
-
-def test_least_softmax_is_a_running_minimum():
-    trace = some_run(200, rule=NGD(0.5), record=range(201))
-    assert (np.diff(trace.least_opt_score) <= 0).all()
-    assert trace.least_opt_score[-1] <= trace.opt_score.min()
+def test_a_fixed_decoder_has_no_path_and_momentum_none_of_W():
+    trace = some_run(rule=NGD(0.1, momentum=0.9))
+    assert (trace.u_norm == float(trace.u.norm())).all() and (trace.u_path_length == 0).all()
+    assert np.isnan(trace.u_alignment_error).all() and np.isnan(trace.log_u_step_size).all()
+    assert np.isnan(trace.path_length).all() and np.isnan(trace.longest_step).all()
+    assert np.isfinite(trace.least_opt_score).all()
 
 
 def test_path_of_ngd_is_its_step_size_times_steps():
@@ -125,93 +95,57 @@ def test_path_of_ngd_is_its_step_size_times_steps():
     np.testing.assert_allclose(trace.longest_step, [0, 0.3, 0.3], rtol=CLOSED_FORM)
 
 
-def test_momentum_has_no_path():
-    trace = some_run(rule=NGD(0.1, momentum=0.9))
-    assert np.isnan(trace.path_length).all() and np.isnan(trace.longest_step).all()
-    assert np.isfinite(trace.least_opt_score).all()
-
-
-def test_a_fixed_decoder_has_no_path_and_no_scores():
-    trace = some_run()
-    assert trace.scores is None
-    assert (trace.u_path_length == 0).all() and np.isnan(trace.log_u_step_size).all()
-    assert trace.gaps.shape == (len(trace.step), 4)
-
-
-def test_data_frame():
-    trace = some_run()
-    frame = trace.to_dataframe()
-    assert frame["step"].tolist() == trace.step.tolist()
-    assert frame["opt_score"].tolist() == trace.opt_score.tolist()
-    assert set(SERIES) < set(frame.columns)
-
-
 def test_meta_says_what_was_run():
     trace = some_run(form=("compiled", "dense"), rule=Polyak(3.0), loss="logistic")
-    meta = trace.meta
-    assert meta["rule"] == "Polyak(max_step=3)"
-    assert (meta["loss"], meta["coordinates"], meta["engine"]) == ("logistic", "dense", "compiled")
-    assert (meta["steps"], meta["data"]) == (100, "random 0")
-    assert meta["train_u"] is False
-    assert meta["rule_parameters"] == Polyak(3.0).parameters()
-    assert meta["rule_parameters"]["log_max_step"] == pytest.approx(math.log(3.0))
-    assert meta["provenance"]["versions"]["attnbias"] == attnbias.__version__
-    json.dumps(meta)
+    versions = trace.meta["provenance"]["versions"]
+    said = {"rule": "Polyak(max_step=3)", "loss": "logistic", "coordinates": "dense", "steps": 100}
+    said |= {"engine": "compiled", "data": "random 0", "train_u": False}
+    said |= {"rule_parameters": Polyak(3.0).parameters()}
+    assert trace.meta | said == trace.meta and versions["attnbias"] == attnbias.__version__
+    assert trace.meta["rule_parameters"]["log_max_step"] == pytest.approx(math.log(3.0))
 
 
-def test_repr_is_one_line():
+def test_repr_is_one_line_and_a_run_without_records_is_kept(tmp_path):
     text = repr(some_run())
     assert text.startswith("Trace(NGD(0.1), 12 records to step 100, completed, |W| = ")
     assert "\n" not in text
     nothing = train(Dataset([[[0.0], [1.0]]], [1], u=[1.0]), GD(0.1), 5, svm=False)
     assert repr(nothing) == "Trace(GD(0.1), 0 records to step 0, zero gradient)"
-
-
-def test_it_is_frozen():
+    assert_same_bits(nothing, Trace.load(nothing.save(tmp_path / "run.npz")))
     with pytest.raises(dataclasses.FrozenInstanceError):
-        some_run().status = "other"
+        nothing.status = "other"
 
 
 # ---- files ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("svm", [None, False], ids=["aligned", "no svm"])
-def test_save_and_load_keep_every_bit(tmp_path, svm):
-    trace = some_run(20_000, rule=NGD(1.0), svm=svm)
+@pytest.mark.parametrize("options", [{"svm": None}, {"svm": False}, {"joint": True}], ids=str)
+def test_save_and_load_keep_every_bit(tmp_path, options):
+    trace = some_run(20_000, rule=NGD(1.0), **options)
     again = Trace.load(trace.save(tmp_path / "run.npz"))
     assert_same_bits(trace, again)
     assert again.meta == json.loads(json.dumps(trace.meta))
+    assert again.meta["train_u"] is ("joint" in options)
 
 
-def test_a_run_without_records_is_kept(tmp_path):
-    nothing = train(Dataset([[[0.0], [1.0]]], [1], u=[1.0]), GD(0.1), 5, svm=False)
-    assert_same_bits(nothing, Trace.load(nothing.save(tmp_path / "run.npz")))
+def half_written(stream, **arrays):
+    stream.write(b"half of it")
+    raise OSError(28, "No space left on device")
 
 
-def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch):
+def interrupted_rename(source, target):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "broken, error", [((np, "savez", half_written), OSError),
+                      ((os, "replace", interrupted_rename), KeyboardInterrupt)],
+)  # fmt: skip
+def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch, broken, error):
     path = some_run().save(tmp_path / "run.npz")
     before = path.read_bytes()
-
-    def half_written(stream, **arrays):
-        stream.write(b"half of it")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(np, "savez", half_written)
-    with pytest.raises(OSError, match="No space"):
-        some_run(50).save(path)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_failing_rename_leaves_the_old_file(tmp_path, monkeypatch):
-    path = some_run().save(tmp_path / "run.npz")
-    before = path.read_bytes()
-
-    def interrupted_rename(source, target):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", interrupted_rename)
-    with pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr(*broken)
+    with pytest.raises(error):
         some_run(50).save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
@@ -245,18 +179,14 @@ def rewritten(path: Path, **change) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "change, words",
-    [
-        ({"format": 99}, "format 1; got format 99"),
-        ({"format": None}, "format"),
-        ({"kind": None}, "a trace file"),
-        ({"W_norm": None}, "without W_norm"),
-        ({"path_length": None}, "without path_length"),
-        ({"status": None}, "without status"),
-        ({"meta": None}, "without meta"),
-    ],
-)
+CHANGES = [({"format": 99}, "format 1; got format 99"), ({"format": None}, "format")]
+CHANGES += [({"kind": None}, "a trace file")]
+CHANGES += [
+    ({name: None}, f"without {name}") for name in ("W_norm", "path_length", "status", "meta")
+]
+
+
+@pytest.mark.parametrize("change, words", CHANGES)
 def test_other_versions_and_incomplete_files_are_refused(tmp_path, change, words):
     path = some_run().save(tmp_path / "run.npz")
     with pytest.raises(FileFormatError, match=words):
@@ -267,7 +197,7 @@ def test_damage_anywhere_is_found_or_harmless(tmp_path):
     """Bytes changed at random: the file loads bit for bit, or a named error says it is damaged."""
     trace, path = some_run(), tmp_path / "run.npz"
     whole, generator, refused = trace.save(path).read_bytes(), random.Random(0), 0
-    for _ in range(400):
+    for _ in range(200):
         damaged = bytearray(whole)
         damaged[generator.randrange(len(damaged))] = generator.randrange(256)
         path.write_bytes(damaged[: generator.choice([None, generator.randrange(len(damaged))])])
@@ -275,7 +205,7 @@ def test_damage_anywhere_is_found_or_harmless(tmp_path):
             assert_same_bits(Trace.load(path), trace)
         except AttnBiasError:
             refused += 1
-    assert refused > 200
+    assert refused > 100
 
 
 # ---- checkpoints ---------------------------------------------------------------------------
@@ -302,12 +232,12 @@ def test_killed_and_resumed_runs_are_bit_for_bit_the_unbroken_ones(tmp_path):
 
 
 @pytest.mark.parametrize("rule", [NGD(0.1, momentum=0.9), Polyak(2.0)], ids=repr)
-@pytest.mark.parametrize("form", FORMS)
-def test_a_run_in_pieces_is_the_run_in_one(form, rule, tmp_path, monkeypatch):
+@pytest.mark.parametrize("form, joint", KINDS)
+def test_a_run_in_pieces_is_the_run_in_one(form, joint, rule, tmp_path, monkeypatch):
     """Chunks of 16, 1 and 1 steps, then a new start from the checkpoint, against one run."""
-    options = {"rule": rule, "record": range(101)}
-    whole = some_run(100, form, **options)
-    saves = []
+    rule = EQ_10 if joint and rule.momentum else rule
+    options = {"rule": rule, "record": range(101), "joint": joint}
+    whole, saves = some_run(100, form, **options), []
     original = loop_module.Checkpoint.save
 
     def stop_after_three(keeper, step, force):
@@ -318,61 +248,51 @@ def test_a_run_in_pieces_is_the_run_in_one(form, rule, tmp_path, monkeypatch):
 
     monkeypatch.setattr(loop_module.Checkpoint, "save", stop_after_three)
     monkeypatch.setattr(loop_module, "_CHUNK_SECONDS", 1e-9)
-    interruptions = 0
-    while True:
+    interruptions, pieces = 0, None
+    while pieces is None:
         try:
             pieces = some_run(100, form, checkpoint=tmp_path / "state.npz", **options)
-            break
         except KeyboardInterrupt:
             interruptions += 1
     assert interruptions >= 3
     assert_same_bits(whole, pieces)
+    saves.clear()
+    assert_same_bits(whole, some_run(100, form, checkpoint=tmp_path / "state.npz", **options))
+    assert saves == [100]  # a finished run is not run again
 
 
-def test_a_finished_run_is_not_run_again(tmp_path):
-    path = tmp_path / "state.npz"
-    one = some_run(checkpoint=path)
-    before = path.stat().st_mtime_ns
-    two = some_run(checkpoint=path)
-    assert_same_bits(one, two)
-    assert path.stat().st_mtime_ns >= before
-
-
-def test_a_finished_run_can_be_made_longer(tmp_path):
+def test_a_finished_run_can_be_made_longer_but_not_shorter(tmp_path):
     """With the same records asked for, a longer run goes on from the shorter one's end."""
-    path, record = tmp_path / "state.npz", [0, 10, 50]
-    some_run(50, checkpoint=path, record=record)
-    longer = some_run(80, checkpoint=path, record=record)
-    assert_same_bits(longer, some_run(80, record=record))
+    options = {"checkpoint": tmp_path / "state.npz", "record": [0, 10, 50]}
+    some_run(50, **options)
+    assert_same_bits(some_run(80, **options), some_run(80, record=[0, 10, 50]))
+    with pytest.raises(FileFormatError, match="step 70 or earlier; got one of step 80"):
+        some_run(70, **options)
 
 
-def test_a_checkpoint_beyond_the_end_is_refused(tmp_path):
-    path, record = tmp_path / "state.npz", [0, 10]
-    some_run(50, checkpoint=path, record=record)
-    with pytest.raises(FileFormatError, match="expected .*; got "):
-        some_run(20, checkpoint=path, record=record)
+OTHER = {
+    "step size": {"rule": NGD(0.2)},
+    "momentum": {"rule": NGD(0.1, momentum=0.5)},
+    "loss": {"loss": "logistic"},
+    "records": {"record": 13},
+    "start": {"W0": None},
+    "coordinates": {"form": ("compiled", "dense")},
+    "engine": {"form": ("torch", "span")},
+    "svm": {"svm": False},
+    "decay": {"joint": True, "rule": NGD(0.1, decay=(0.5, 1))},
+    "normalise": {"joint": True, "rule": NGD(0.1, decay=(2 / 3, 1), normalise="shared")},
+    "u0": {"joint": True, "u0": None},
+}
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"rule": NGD(0.2)},
-        {"rule": NGD(0.1, momentum=0.5)},
-        {"loss": "logistic"},
-        {"record": 13},
-        {"W0": None},
-        {"form": ("compiled", "dense")},
-        {"form": ("torch", "span")},
-        {"svm": False},
-    ],
-    ids=["step size", "momentum", "loss", "records", "start", "coordinates", "engine", "svm"],
-)
-def test_the_checkpoint_of_another_run_is_refused(tmp_path, other):
-    path = tmp_path / "state.npz"
-    some_run(form=("compiled", "span"), checkpoint=path)
+@pytest.mark.parametrize("name", OTHER)
+def test_the_checkpoint_of_another_run_is_refused(tmp_path, name):
+    path, other = tmp_path / "state.npz", OTHER[name]
+    first = {"form": ("compiled", "span"), "checkpoint": path, "joint": "joint" in other}
+    some_run(**first)
     before = path.read_bytes()
     with pytest.raises(FileFormatError, match="one of another run"):
-        some_run(**({"form": ("compiled", "span")} | other), checkpoint=path)
+        some_run(**first | other)
     assert path.read_bytes() == before
 
 
@@ -396,18 +316,12 @@ def test_a_diverged_run_resumes_to_the_same_end(tmp_path):
     assert_same_bits(one, two)
 
 
-def test_no_checkpoint_is_written_unasked(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    some_run()
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
 @pytest.mark.parametrize("form", [("compiled", "span"), ("torch", "span")])
 def test_ctrl_c_stops_soon_and_loses_nothing(form, tmp_path):
     """An interrupt during a long run leaves a whole checkpoint, from which it goes on."""
-    path, steps = tmp_path / "state.npz", 2_000_000 if form[0] == "compiled" else 2500
+    path, steps = tmp_path / "state.npz", 600_000 if form[0] == "compiled" else 1000
     options = {"form": form, "checkpoint": path, "checkpoint_seconds": 0}
 
     def interrupt(*_):
@@ -427,14 +341,10 @@ def test_ctrl_c_stops_soon_and_loses_nothing(form, tmp_path):
     assert_same_bits(some_run(steps, **options), some_run(steps, form))
 
 
-def test_progress_goes_to_standard_error(capsys):
+def test_progress_goes_to_standard_error_and_nothing_to_disk_unasked(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     some_run(progress=True)
     out, err = capsys.readouterr()
     assert out == "" and "100" in err
     some_run()
-    assert capsys.readouterr() == ("", "")
-
-
-def test_last_record_and_last_iterate_match():
-    trace = some_run()
-    assert float(trace.W.norm()) == pytest.approx(trace.W_norm[-1], rel=CLOSED_FORM)
+    assert capsys.readouterr() == ("", "") and list(tmp_path.iterdir()) == []

@@ -48,12 +48,20 @@ class Checkpoint:
             )
         if header["step"] > steps:
             raise FileFormatError(
-                str(self.path),
-                expected=f"a checkpoint of step {steps} or earlier",
+                str(self.path), expected=f"a checkpoint of step {steps} or earlier",
                 got=f"one of step {header['step']}",
                 remedy="ask for at least as many steps, or give another file name",
-            )
-        self._restore(arrays)
+            )  # fmt: skip
+        for name, like in {**self._records(), **self.run.state_arrays()}.items():
+            if name not in arrays or arrays[name].shape != like.shape:
+                raise FileFormatError(
+                    str(self.path), expected=f"{name} of shape {like.shape}",
+                    got=f"shape {arrays[name].shape}" if name in arrays else "none",
+                    remedy="delete the file to start afresh",
+                )  # fmt: skip
+        self.run.restore(arrays)
+        for name, array in self._records().items():
+            array[...] = arrays[name]
         return int(header["step"])
 
     def _records(self) -> dict:
@@ -61,17 +69,3 @@ class Checkpoint:
         records = self.run.records
         records = records if isinstance(records, dict) else {"": records}
         return {f"records{name}": array for name, array in records.items()}
-
-    def _restore(self, arrays: dict) -> None:
-        expected = {**self._records(), **self.run.state_arrays()}
-        for name, like in expected.items():
-            if name not in arrays or arrays[name].shape != like.shape:
-                raise FileFormatError(
-                    str(self.path),
-                    expected=f"{name} of shape {like.shape}",
-                    got=f"shape {arrays[name].shape}" if name in arrays else "none",
-                    remedy="delete the file to start afresh",
-                )
-        self.run.restore(arrays)
-        for name, array in self._records().items():
-            array[...] = arrays[name]

@@ -7,23 +7,13 @@ compiled loop is checked against them.
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 
 from ..rules import Descent
-from . import recording
 from .iteration import Gradient, Iteration, Vector
-from .joint_problem import JointProblem
-from .problem import Parameter, Problem
-from .softmax import (
-    Scores,
-    log_loss_gap,
-    log_mean_loss,
-    log_mean_nonopt,
-    log_mean_of,
-    relative,
-    softmax_state,
-)
+from .problem import JointProblem, Parameter, Problem
+from .recording import LOG_U_STEP, PATH, PATH_SUM, RECORDS, U_PATH, U_RECORDS
+from .softmax import Scores, log_loss_gap, log_mean_loss, log_mean_nonopt, relative, softmax_state
 
 
 class Dense:
@@ -49,9 +39,7 @@ class Dense:
 
     def measure(self, x: torch.Tensor) -> torch.Tensor:
         """(3,): |W|^2, <W, unit W_mm>, squared norm of the rest."""
-        W, unit = self.matrix(x), self.parameter.unit_target
-        along = (W * unit).sum()
-        return torch.stack([W.square().sum(), along, (W - along * unit).square().sum()])
+        return self.parameter.measure(self.matrix(x))
 
     def matrix(self, x: torch.Tensor) -> torch.Tensor:
         """W or u."""
@@ -97,103 +85,58 @@ class Span:
         return self.parameter.start + self.parameter.rows.combine(x[1])
 
 
-def coordinates_of(name: str, parameter: Parameter) -> Dense | Span:
-    """By the name that `train` has for them."""
-    return (Dense if name == "dense" else Span)(parameter)
+class LinearHead:
+    """Training of W, the last part of an iterate, with a fixed decoder or behind the decoder u."""
 
+    name, stops, least = "W alone", True, "log_least_opt_score"
 
-class Alone:
-    """Training of W with a fixed decoder."""
-
-    name = "W alone"
-    stops = True
-    least = "log_least_opt_score"
-
-    def __init__(self, data: Problem, coordinates: str = "dense"):
+    def __init__(self, data: Problem | JointProblem, coordinates: str = "dense"):
         self.data, self.coordinates, self.loss = data, coordinates, data.loss
-        self.identity = data.identity
-        self.form = coordinates_of(coordinates, data)
-        self.start = self.form.start
-        self.place = data.rows.sequence, data.column
-
-    def gradient(self, x: torch.Tensor) -> Gradient:
-        """From the softmax in the log domain."""
-        data = self.data
-        gaps = torch.full_like(data.scores.delta, torch.inf)
-        gaps[self.place] = self.form.gaps(x)
-        state = softmax_state(gaps, data.scores, data.loss)
-        weights, shift = relative(*state.weights(), (0, 1))
-        parts = self.form.vector(weights[self.place] / data.n)
-        return Gradient(
-            Vector(parts, shift[None], self.norms(parts)), self.norms,
-            lambda: log_loss_gap(state), data.log_floor, state.log_opt.amin(), state=state,
-        )  # fmt: skip
-
-    def norms(self, x: torch.Tensor) -> torch.Tensor:
-        """(1,)"""
-        return self.form.norm(x)[None]
-
-    def spread(self, factors: torch.Tensor) -> torch.Tensor:
-        """One factor for all."""
-        return factors
-
-    def record(self, x: torch.Tensor, gradient: Gradient) -> dict:
-        """Logarithms of the loss and its gap, 1 - softmax, gaps, W."""
-        state = gradient.state
-        return {
-            "log_loss": log_mean_loss(state),
-            "log_loss_gap": log_loss_gap(state),
-            "log_nonopt_score": log_mean_nonopt(state),
-            "gaps": self.form.gaps(x),
-            "W": self.form.matrix(x),
-        }
-
-
-class Joint:
-    """Training of the decoder u and of W: two parts, in this order."""
-
-    name = "joint"
-    stops = True
-    least = "log_least_opt_score"
-
-    def __init__(self, data: JointProblem, coordinates: str = "dense"):
-        self.data, self.coordinates, self.loss = data, coordinates, data.loss
-        self.identity = data.identity
-        self.forms = [coordinates_of(coordinates, part) for part in (data.u, data.W)]
-        self.axis = self.forms[0].axis
+        self.identity, self.place = data.identity, (data.matrix.rows.sequence, data.column)
+        joint = isinstance(data, JointProblem)
+        parts = [data.u, data.W] if joint else [data]
+        self.shape = (data.n, int(data.column.max()) + 1) if joint else data.scores.delta.shape
+        self.forms = [(Dense if coordinates == "dense" else Span)(part) for part in parts]
         starts = [form.start for form in self.forms]
+        self.axis = self.forms[0].axis
         self.sizes = [start.shape[self.axis] for start in starts]
         self.start = torch.cat(starts, dim=self.axis)
-        self.place = data.W.rows.sequence, data.column
-        self.shape = data.n, int(data.column.max()) + 1
 
     def parts(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """That of u and that of W."""
+        """That of u, if it is trained, and that of W."""
         return x.split(self.sizes, dim=self.axis)
 
     def gradient(self, x: torch.Tensor) -> Gradient:
         """From the softmax in the log domain."""
-        (in_u, in_W), (u, W), n = self.forms, self.parts(x), self.data.n
-        scores = in_u.gaps(u)
-        gaps = scores.new_full(self.shape, torch.inf)
+        data, (*u, W), (*in_u, in_W) = self.data, self.parts(x), self.forms
+        known = in_u[0].gaps(*u) if u else None
+        scores = data.scores if known is None else self._scores(known)
+        gaps = W.new_full(self.shape, torch.inf)
         gaps[self.place] = in_W.gaps(W)
-        delta = scores.new_zeros(self.shape)
-        delta[self.place] = scores[n:]
-        state = softmax_state(gaps, Scores(scores[:n], delta), self.loss)
-        # -grad_u L is the mean of exp(log_slope) y (x_opt - sum softmax (x_opt - x))
-        slope, Q = relative(torch.ones_like(scores[:n]), state.log_slope)
-        others = (slope[:, None] * state.log_others.exp())[self.place]
-        weights, H = relative(*state.weights(), (0, 1))
-        weights = weights[self.place]
-        vectors = in_u.vector(torch.cat([slope, -others]) / n), in_W.vector(weights / n)
+        state = softmax_state(gaps, scores, self.loss)
+        weights, shift = relative(*state.weights(), (0, 1))
+        vectors, shifts = [in_W.vector(weights[self.place] / data.n)], [shift]
+        if known is not None:
+            # -grad_u L is the mean of exp(log_slope) y (x_opt - sum softmax (x_opt - x))
+            slope, Q = relative(torch.ones_like(scores.top), state.log_slope)
+            others = (slope[:, None] * state.log_others.exp())[self.place]
+            vectors.insert(0, in_u[0].vector(torch.cat([slope, -others]) / data.n))
+            shifts.insert(0, Q)
         parts = torch.cat(vectors, dim=self.axis)
+        log_gap = log_loss_gap if known is None else log_mean_loss  # L* = 0 where u is trained
         return Gradient(
-            Vector(parts, torch.stack([Q, H]), self.norms(parts)), self.norms,
-            lambda: log_mean_loss(state), least=state.log_opt.amin(), state=state,
+            Vector(parts, torch.stack(shifts), self.norms(parts)), self.norms,
+            lambda: log_gap(state), data.log_floor, state.log_opt.amin(), state=state,
         )  # fmt: skip
 
+    def _scores(self, known: torch.Tensor) -> Scores:
+        """From u's products with its rows: scores of the optimal tokens, then score gaps."""
+        delta = known.new_zeros(self.shape)
+        delta[self.place] = known[self.data.n :]
+        return Scores(known[: self.data.n], delta)
+
     def norms(self, x: torch.Tensor) -> torch.Tensor:
-        """(2,)"""
+        """(P,)"""
         pairs = zip(self.forms, self.parts(x), strict=True)
         return torch.stack([form.norm(part) for form, part in pairs])
 
@@ -203,65 +146,46 @@ class Joint:
         factors = factors.repeat_interleave(counts, output_size=sum(self.sizes))
         return factors[:, None] if self.axis == 0 else factors
 
+    def record(self, x: torch.Tensor, gradient: Gradient) -> dict:
+        """Of W alone: logarithms of the loss and its gap, 1 - softmax, gaps, W."""
+        state, form = gradient.state, self.forms[-1]
+        return {
+            "log_loss": log_mean_loss(state),
+            "log_loss_gap": log_loss_gap(state),
+            "log_nonopt_score": log_mean_nonopt(state),
+            "gaps": form.gaps(x),
+            "W": form.matrix(x),
+        }
+
 
 class TorchEngine(Iteration):
-    """W alone in torch, with the records that the compiled loops fill."""
+    """W, alone or with u, in torch, with the records that the compiled loops fill."""
 
-    def __init__(self, problem: Problem, rule: Descent, coordinates: str, wanted, records):
-        self.rows = records
-        super().__init__(Alone(problem, coordinates), rule, wanted)
-        self.records = records
-
-    def _empty(self, gradient: Gradient):
-        return self.rows
+    def __init__(self, problem, rule: Descent, coordinates: str, wanted, records):
+        super().__init__(LinearHead(problem, coordinates), rule, wanted, records)
 
     def _record(self, row: int, gradient: Gradient, log_size: torch.Tensor) -> None:
-        state, form = gradient.state, self.problem.form
-        scalars = [log_mean_loss(state), log_loss_gap(state), gradient.log_norm[0], log_size[0]]
-        scalars += [log_mean_nonopt(state), *form.measure(self.x)]
-        fill(self.records[row], scalars, self.path[0], self.longest[0], self.least)
-        self.records[row, recording.RECORDS :] = form.gaps(self.x).cpu().numpy()
-
-    def matrix(self) -> torch.Tensor:
-        """W."""
-        return self.problem.form.matrix(self.x)
-
-
-class JointTorchEngine(Iteration):
-    """W and u in torch, with the records that the compiled loops fill."""
-
-    def __init__(self, problem: JointProblem, rule: Descent, coordinates: str, wanted, records):
-        self.rows = records
-        super().__init__(Joint(problem, coordinates), rule, wanted)
-        self.records = records
-
-    def _empty(self, gradient: Gradient):
-        return self.rows
-
-    def _record(self, row: int, gradient: Gradient, log_size: torch.Tensor) -> None:
-        problem, state = self.problem, gradient.state
-        (in_u, in_W), (u, W) = problem.forms, problem.parts(self.x)
-        log_loss = log_mean_of(problem.loss.log_value(state.margin))
+        head, state, line = self.problem, gradient.state, self.records[row]
+        form, W = head.forms[-1], head.parts(self.x)[-1]
         whole = torch.logsumexp(2 * gradient.log_norm, dim=0) / 2
-        scalars = [log_loss, log_loss, whole, log_size[1], log_mean_nonopt(state)]
-        line, first = self.records[row], recording.RECORDS + problem.data.N
-        fill(line, [*scalars, *in_W.measure(W)], self.path[1], self.longest[1], self.least)
-        line[recording.RECORDS : first] = in_W.gaps(W).cpu().numpy()
-        line[first : first + 3] = in_u.measure(u).cpu().numpy()
-        line[first + recording.U_PATH] = self.path[0]
-        line[first + recording.LOG_U_STEP] = float(log_size[0])
-        line[first + recording.U_RECORDS :] = in_u.gaps(u).cpu().numpy()
+        scalars = [log_mean_loss(state), gradient.log_gap(), whole, log_size[-1]]
+        scalars += [log_mean_nonopt(state), *form.measure(W)]
+        line[:PATH] = torch.stack(scalars).cpu().numpy()
+        path, _, longest, _ = self.progress[-1]
+        line[PATH:RECORDS] = path, longest, float(self.least.exp())
+        first = RECORDS + head.data.N
+        line[RECORDS:first] = form.gaps(W).cpu().numpy()
+        if len(head.forms) > 1:
+            form, u = head.forms[0], head.parts(self.x)[0]
+            line[first : first + U_PATH] = form.measure(u).cpu().numpy()
+            line[first + U_PATH] = self.progress[0][PATH_SUM]
+            line[first + LOG_U_STEP] = float(log_size[0])
+            line[first + U_RECORDS :] = form.gaps(u).cpu().numpy()
 
     def matrix(self) -> torch.Tensor:
         """W."""
-        return self.problem.forms[1].matrix(self.problem.parts(self.x)[1])
+        return self.problem.forms[-1].matrix(self.problem.parts(self.x)[-1])
 
     def decoder(self) -> torch.Tensor:
         """u."""
         return self.problem.forms[0].matrix(self.problem.parts(self.x)[0])
-
-
-def fill(line: np.ndarray, scalars: list, path: float, longest: float, least) -> None:
-    """The first columns of a record row: the scalars, then what has accumulated."""
-    line[: len(scalars)] = torch.stack(scalars).cpu().numpy()
-    line[recording.PATH : recording.RECORDS] = path, longest, float(least.exp())

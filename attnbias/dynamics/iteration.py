@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from .problem import log_floor_gap
-from .recording import DIVERGED, LONGEST_STEP, RUNNING, ZERO_GRADIENT
+from .recording import DIVERGED, LONGEST_STEP, NOTHING_SO_FAR, RUNNING, ZERO_GRADIENT, take_length
 
 
 class Vector(NamedTuple):
@@ -67,43 +67,13 @@ class Gradient:
 
     def log_excess(self, loss_floor: float | None) -> torch.Tensor:
         """log(L - floor); None is L* itself."""
-        below = log_floor_gap(self.log_floor, loss_floor)
-        return self.log_gap() if below == -math.inf else _logaddexp(self.log_gap(), below)
+        gap, below = self.log_gap(), log_floor_gap(self.log_floor, loss_floor)
+        return gap if below == -math.inf else torch.logaddexp(gap, torch.full_like(gap, below))
 
     def vector(self, parts: torch.Tensor) -> Vector:
         """A direction of a rule's own, with its norms."""
         size = self.norms(parts)
         return Vector(parts, torch.zeros_like(size), size)
-
-
-def _logaddexp(logs: torch.Tensor, other: float) -> torch.Tensor:
-    return torch.logaddexp(logs, torch.full_like(logs, other))
-
-
-class Differentiable(Protocol):
-    """What the iteration asks of a problem.
-
-    name : in words. start : the first iterate. loss : a Loss, or its name. stops : whether a
-    gradient of zero ends a run, with its status, or the iterate rests there. least : the name
-    of what `Gradient.least` keeps. identity : tensors that tell the problem
-    from another. coordinates : how an iterate is held, in words.
-    """
-
-    start: torch.Tensor
-    stops: bool
-    coordinates: str
-
-    def gradient(self, x: torch.Tensor) -> Gradient:
-        """At an iterate."""
-        ...
-
-    def spread(self, factors: torch.Tensor) -> torch.Tensor:
-        """(P,) factors of the parts in a shape that multiplies an iterate."""
-        ...
-
-    def record(self, x: torch.Tensor, gradient: Gradient) -> dict:
-        """Named numbers, arrays or tensors of an iterate."""
-        ...
 
 
 class Iteration:
@@ -115,18 +85,17 @@ class Iteration:
 
     name = "torch"
 
-    def __init__(self, problem, rule, wanted: np.ndarray):
+    def __init__(self, problem, rule, wanted: np.ndarray, records=None):
         self.problem, self.rule, self.wanted = problem, rule, wanted
         self.coordinates = problem.coordinates
         self.x = problem.start.clone()
         self.memory = rule.memory(self.x)
         gradient = problem.gradient(self.x)
-        count = len(gradient.descent.size)
-        self.path, self.path_low, self.longest = np.zeros((3, count))
+        self.progress = [list(NOTHING_SO_FAR) for _ in gradient.descent.size]  # one a part
         self.least = gradient.least
-        self.records = self._empty(gradient)
+        self.records = self._empty(gradient) if records is None else records
 
-    def _empty(self, gradient: Gradient):
+    def _empty(self, gradient: Gradient) -> dict[str, np.ndarray]:
         """Rows to fill, one array a name."""
         values = self._values(gradient, torch.zeros_like(gradient.descent.size))
         rows = int(self.wanted.max()) + 1
@@ -152,31 +121,25 @@ class Iteration:
                 return RUNNING, step
             along = rule.direction(gradient, step, self.memory)
             factor = (log_size + along.log_scale).exp().masked_fill(along.size == 0, 0.0)
-            if not self._take_lengths((factor * along.size).cpu().numpy()):
+            lengths = (factor * along.size).tolist()
+            if not all(length <= LONGEST_STEP for length in lengths):  # NaN is not
                 return DIVERGED, step
+            for progress, length in zip(self.progress, lengths, strict=True):
+                take_length(progress, length)
             move = problem.spread(factor) * along.parts
             self.x = self.x + rule.carry(move, gradient, step, self.memory)
             step += 1
 
-    def _take_lengths(self, lengths: np.ndarray) -> bool:
-        """Keep the sum of the lengths, with its rounding (two-sum), and the longest.
-
-        Returns whether the step stays in the range in which squared norms are floats.
-        """
-        if not (lengths <= LONGEST_STEP).all():  # NaN is not
-            return False
-        y = lengths + self.path_low
-        new = self.path + y
-        part = new - self.path
-        self.path_low = (self.path - (new - part)) + (y - part)
-        self.path, self.longest = new, np.maximum(self.longest, lengths)
-        return True
+    def _lengths(self) -> dict[str, np.ndarray]:
+        """(P,) lengths of the path, what rounding left of them, and the longest steps."""
+        return dict(zip(("path", "path_low", "longest"), np.transpose(self.progress), strict=False))
 
     def _values(self, gradient: Gradient, log_size: torch.Tensor) -> dict[str, np.ndarray]:
         """The problem's own names, and what a rule and its steps are known by."""
+        path, _, longest = self._lengths().values()
         steps = {"log_grad_norm": gradient.log_norm, "log_step_size": log_size}
-        steps |= {"path_length": self.path, "longest_step": self.longest}
-        if len(self.path) == 1 and self.x.ndim == 2:  # one matrix, not a stack of one
+        steps |= {"path_length": path, "longest_step": longest}
+        if len(self.progress) == 1 and self.x.ndim == 2:  # one matrix, not a stack of one
             steps = {name: value[0] for name, value in steps.items()}
         values = steps | self.problem.record(self.x, gradient)
         if self.least is not None:
@@ -188,16 +151,15 @@ class Iteration:
             self.records[name][row] = value
 
     def state_arrays(self) -> dict:
-        arrays = {"x": self.x, "path": self.path, "path_low": self.path_low}
-        arrays |= {"longest": self.longest}
+        arrays = {"x": self.x, **self._lengths()}
         arrays |= {} if self.least is None else {"least": self.least}
         arrays |= {f"memory.{name}": value for name, value in self.memory.items()}
         return {name: np.asarray(_on_host(value)) for name, value in arrays.items()}
 
     def restore(self, arrays: dict) -> None:
         self.x = torch.from_numpy(arrays["x"]).to(self.x)
-        self.path, self.path_low = arrays["path"], arrays["path_low"]
-        self.longest = arrays["longest"]
+        kept = np.transpose([arrays[name] for name in self._lengths()]).tolist()
+        self.progress = [[*row, *NOTHING_SO_FAR[len(row) :]] for row in kept]
         if self.least is not None:
             self.least = torch.from_numpy(arrays["least"]).to(self.least)
         for name, value in self.memory.items():

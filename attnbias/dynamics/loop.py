@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,7 +21,7 @@ from ..errors import DivergedError, DtypeError, RangeError
 from ..rules import Descent, Rule
 from .checkpoint import Checkpoint
 from .iteration import Iteration
-from .recording import RUNNING, STATUS
+from .recording import RUNNING, STATUS, finished
 from .request import record_rows, record_steps
 from .trace import Trace
 
@@ -41,8 +43,13 @@ def iterate(
     Parameters
     ----------
     problem
-        With `start`, `gradient`, `spread` and `record`, as `iteration.Differentiable` has them:
-        heads, layers, next tokens, factors and others in `attnbias.beyond`.
+        Heads, layers, next tokens, factors and others in `attnbias.beyond`. It has a `name`, the
+        first iterate `start`, its `loss` and, in words, its `coordinates`; `gradient(x)`, a
+        `Gradient`; `spread(factors)`, (P,) factors of the parts in a shape that multiplies an
+        iterate; `record(x, gradient)`, a dict of named numbers, arrays or tensors, W among them;
+        `stops`, whether a gradient of zero ends a run, with its status, or the iterate rests
+        there; `least`, the name of what `Gradient.least` keeps, if anything; and `identity`,
+        tensors that tell the problem from another, the tokens first.
     rule : Descent
         A direction and a step length.
     steps, record, progress, checkpoint, checkpoint_seconds
@@ -65,25 +72,63 @@ def iterate(
     >>> trace.W[-1].round(decimals=9).tolist()
     [[5.0, 0.0], [0.0, 0.0]]
     """
-    steps = require_int("steps", steps, low=0, high=2**31 - 2)
-    recorded = record_steps(record, steps)
-    progress = require_flag("progress", progress)
-    seconds = require_number("checkpoint_seconds", checkpoint_seconds, low=0)
-    path = None if checkpoint is None else target_path(checkpoint)
-    run = Iteration(problem, rule, record_rows(recorded, steps))
-    keeper = Checkpoint(path, seconds, run, problem, rule, recorded)
-    with subnormals_as_zero(), spared(problem.start.numel()):
-        status, step = advance(run, steps, keeper, progress)
-    filled = run.records["log_grad_norm"].reshape(len(recorded), -1)
-    done = (recorded <= step) & ~np.isnan(filled).any(axis=1)
+    course = Course.of(steps, record, progress, checkpoint, checkpoint_seconds)
+    with spared(problem.identity[0].numel()):
+        run = Iteration(problem, rule, course.rows())
+        status, step = course.run(run, problem, rule)
+    done = finished(course.recorded, step, run.records["log_grad_norm"])
     series = {name: values[done] for name, values in run.records.items()}
     W = series.pop("W")
     meta = {"problem": problem.name, "rule": rule.name, "rule_parameters": rule.parameters()}
-    meta |= {"loss": getattr(problem.loss, "name", problem.loss), "steps": steps}
+    meta |= {"loss": getattr(problem.loss, "name", problem.loss), "steps": course.steps}
     meta |= {"engine": "torch", "coordinates": problem.coordinates}
     meta["provenance"] = provenance(problem.start.device)
     series["W_norm"] = np.linalg.norm(W, axis=(-2, -1))
-    return Trace(recorded[done], torch.from_numpy(W), None, STATUS[status], meta, series)
+    return Trace(course.recorded[done], torch.from_numpy(W), None, STATUS[status], meta, series)
+
+
+class Course(NamedTuple):
+    """How far a run goes, what it records, and where it keeps its state."""
+
+    steps: int
+    recorded: np.ndarray
+    progress: bool
+    checkpoint: Path | None
+    seconds: float
+
+    @classmethod
+    def of(cls, steps, record, progress, checkpoint, seconds) -> Course:
+        """From what a caller asks, checked before any work."""
+        steps = require_int("steps", steps, low=0, high=2**31 - 2)
+        recorded, progress = record_steps(record, steps), require_flag("progress", progress)
+        seconds = require_number("checkpoint_seconds", seconds, low=0)
+        path = None if checkpoint is None else target_path(checkpoint)
+        return cls(steps, recorded, progress, path, seconds)
+
+    def rows(self) -> np.ndarray:
+        """The row of the records that takes each iteration."""
+        return record_rows(self.recorded, self.steps)
+
+    def run(self, run, problem, rule: Descent) -> tuple[int, int]:
+        """(status, step reached) of a run in chunks, whose ends change no number.
+
+        Compiled loops don't look at the keyboard; between two chunks Python does.
+        """
+        keeper = Checkpoint(self.checkpoint, self.seconds, run, problem, rule, self.recorded)
+        size, step = 16, keeper.resume(self.steps)
+        options = {"total": self.steps, "initial": step, "disable": not self.progress}
+        with subnormals_as_zero(), tqdm(**options, unit="step") as bar:
+            while True:
+                began = time.perf_counter()
+                status, reached = run.run(step, min(step + size, self.steps))
+                bar.update(reached - step)
+                step = reached
+                ended = status != RUNNING or step == self.steps
+                keeper.save(step, force=ended)
+                if ended:
+                    return status, step
+                elapsed = max(time.perf_counter() - began, 1e-6)
+                size = max(1, int(size * min(_CHUNK_SECONDS / elapsed, 8.0)))
 
 
 def finite(trace: Trace, maker: str) -> Trace:
@@ -134,36 +179,6 @@ class Split(Descent):
     def parameters(self) -> dict:
         """Those of NGD."""
         return self.base.parameters() | {"name": self.name}
-
-
-def chunks(step: int, steps: int) -> Iterator[int]:
-    """Ends of stretches of about `_CHUNK_SECONDS` from `step` to `steps`, at least one.
-
-    Compiled loops don't look at the keyboard; between two chunks Python does.
-    """
-    size = 16
-    while True:
-        began, last = time.perf_counter(), min(step + size, steps)
-        yield last
-        if last == steps:
-            return
-        elapsed = max(time.perf_counter() - began, 1e-6)
-        step, size = last, max(1, int(size * min(_CHUNK_SECONDS / elapsed, 8.0)))
-
-
-def advance(run, steps: int, keeper, progress: bool) -> tuple[int, int]:
-    """Run in chunks; a chunk's end changes no number."""
-    status, step = RUNNING, keeper.resume(steps)
-    with tqdm(total=steps, initial=step, disable=not progress, unit="step") as bar:
-        for last in chunks(step, steps):
-            status, reached = run.run(step, last)
-            bar.update(reached - step)
-            step = reached
-            finished = status != RUNNING or step == steps
-            keeper.save(step, force=finished)
-            if finished:
-                break
-    return status, step
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
-"""A data set as the training loops see it: flat rows, scores, and the SVM as a target."""
+"""A data set as the training loops see it: flat rows, scores, a start, and the SVM as a target."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import torch
 
 from ..data import Dataset
 from ..geometry.svm import SVMSolution
-from ..geometry.tokens import GapRows, gap_rows, token_scores
+from ..geometry.tokens import GapRows, VectorRows, gap_rows, token_scores
 from ..losses import Loss
 from ..rules import Descent
 from .softmax import Scores
@@ -23,7 +24,7 @@ class Parameter:
 
     Attributes
     ----------
-    rows : GapRows or DecoderRows
+    rows : GapRows or VectorRows
         With the methods gram, gaps and combine.
     start : float64 tensor
         W_0 (d, d) or u_0 (d,).
@@ -63,9 +64,13 @@ class Parameter:
     @functools.cached_property
     def start_scalars(self) -> torch.Tensor:
         """(3,): |W_0|^2, <W_0, unit W_mm>, squared norm of the rest of W_0."""
-        along = (self.start * self.unit_target).sum()
-        rest = self.start - along * self.unit_target
-        return torch.stack([self.start.square().sum(), along, rest.square().sum()])
+        return self.measure(self.start)
+
+    def measure(self, W: torch.Tensor) -> torch.Tensor:
+        """(3,): |W|^2, <W, unit W_mm>, squared norm of the rest of W."""
+        along = (W * self.unit_target).sum()
+        rest = W - along * self.unit_target
+        return torch.stack([W.square().sum(), along, rest.square().sum()])
 
 
 def padded_column(rows: GapRows) -> torch.Tensor:
@@ -73,8 +78,32 @@ def padded_column(rows: GapRows) -> torch.Tensor:
     return rows.token - (rows.token > rows.opt[rows.sequence]).long()
 
 
+class Sized:
+    """Sizes of a problem, whose trained W is `matrix`, and how far a rule's floor lies below L*."""
+
+    matrix: Parameter
+    log_floor: float
+
+    @property
+    def n(self) -> int:
+        return len(self.matrix.rows.queries)
+
+    @property
+    def d(self) -> int:
+        return self.matrix.rows.queries.shape[1]
+
+    @property
+    def N(self) -> int:
+        """Number of gap rows N'."""
+        return len(self.matrix.rows.sequence)
+
+    def log_floor_gap(self, rule: Descent) -> float:
+        """log(L* - floor), -inf where the rule uses L* itself."""
+        return log_floor_gap(self.log_floor, rule.loss_floor)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Problem(Parameter):
+class Problem(Parameter, Sized):
     """Fixed-decoder training of W on one data set with one loss.
 
     Attributes
@@ -103,17 +132,9 @@ class Problem(Parameter):
         return cls(rows=rows, start=W0, scores=Scores(top, delta), column=column, loss=loss)
 
     @property
-    def n(self) -> int:
-        return len(self.rows.queries)
-
-    @property
-    def d(self) -> int:
-        return self.rows.queries.shape[1]
-
-    @property
-    def N(self) -> int:
-        """Number of rows N'."""
-        return len(self.rows.sequence)
+    def matrix(self) -> Parameter:
+        """The problem itself."""
+        return self
 
     @property
     def identity(self) -> tuple[torch.Tensor, ...]:
@@ -127,9 +148,69 @@ class Problem(Parameter):
         values = self.loss.log_value(self.scores.top)
         return float(torch.logsumexp(values, 0) - torch.tensor(float(self.n)).double().log())
 
-    def log_floor_gap(self, rule: Descent) -> float:
-        """log(L* - floor), -inf where the rule uses L* itself."""
-        return log_floor_gap(self.log_floor, rule.loss_floor)
+
+def decoder_rows(data: Dataset, rows: GapRows) -> VectorRows:
+    """The n + N' rows that u acts through: its products with them are the scores.
+
+    First y_i x_{i,opt}, which give the optimal tokens' scores; then, in the order of the gap rows,
+    y_i (x_{i,opt} - x_{i,tau}), which give the score gaps. Taken from the tokens' differences, a
+    small gap between large scores keeps its digits.
+    """
+    y, X, each = data.y.double(), data.X.double(), torch.arange(data.n, device=data.y.device)
+    best = X[each, rows.opt]
+    gaps = y[rows.sequence, None] * (best[rows.sequence] - X[rows.sequence, rows.token])
+    places = torch.cat([each, rows.sequence]), torch.cat([rows.opt, rows.token])
+    return VectorRows(torch.cat([y[:, None] * best, gaps]), *places, (data.d,))
+
+
+@dataclass(frozen=True, eq=False)
+class JointProblem(Sized):
+    """Joint training of W and u on one data set with one loss.
+
+    Attributes
+    ----------
+    W, u : Parameter
+        On the gap rows z_k, and on the decoder's rows.
+    column : (N',) long
+        Column of each row in the padded form.
+    loss : Loss
+    """
+
+    W: Parameter
+    u: Parameter
+    column: torch.Tensor
+    loss: Loss
+    log_floor = -math.inf  # L* = 0
+
+    @classmethod
+    def of(cls, data: Dataset, loss: Loss, W0: torch.Tensor, u0: torch.Tensor) -> JointProblem:
+        rows = gap_rows(data)
+        W = Parameter(rows=rows, start=W0)
+        u = Parameter(rows=decoder_rows(data, rows), start=u0)
+        return cls(W, u, padded_column(rows), loss)
+
+    def aligned_with(self, W: SVMSolution, u: SVMSolution) -> JointProblem:
+        """The same problem, with both hard-margin solutions to measure alignment with."""
+        rows, extra = self.u.rows, self.N
+        dual = torch.nn.functional.pad(u.dual, (0, extra))  # the gaps support nothing
+        u = dataclasses.replace(u, rows=rows, dual=dual, margins=rows.gaps(u.weights))
+        return dataclasses.replace(
+            self,
+            W=dataclasses.replace(self.W, svm=W),
+            u=dataclasses.replace(self.u, svm=u),
+        )
+
+    @property
+    def matrix(self) -> Parameter:
+        """W."""
+        return self.W
+
+    @property
+    def identity(self) -> tuple[torch.Tensor, ...]:
+        """What tells this problem from another, for checkpoints."""
+        tokens = (self.u.rows.rows, self.W.rows.queries, self.W.rows.sequence)
+        targets = (self.W.unit_target, self.u.unit_target)
+        return (*tokens, self.W.start, self.u.start, *targets)
 
 
 def log_floor_gap(log_floor: float, loss_floor: float | None) -> float:
@@ -143,3 +224,25 @@ def log_floor_gap(log_floor: float, loss_floor: float | None) -> float:
 
 def _log(value: float) -> float:
     return math.log(value) if value > 0 else -math.inf
+
+
+def small_start(d: int, norm: float, seed: int) -> torch.Tensor:
+    """(d, d) W_0: a Gaussian direction of the given norm, independent of the data's seed."""
+    # the data draw from Generator(seed): the same stream would tie W_0 to the tokens
+    return _gaussian((d, d), norm, 1_000_000 + seed)
+
+
+def random_decoder(d: int, norm: float, seed: int) -> torch.Tensor:
+    """(d,) u_0: a Gaussian direction of the given norm, independent of data and of W_0."""
+    return _gaussian((d,), norm, 2_000_000 + seed)
+
+
+def _gaussian(shape: tuple[int, ...], norm: float, seed: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    start = torch.randn(shape, generator=generator, dtype=torch.float64)
+    return start * (norm / start.norm())
+
+
+def adversarial_init(svm: SVMSolution, norm: float) -> torch.Tensor:
+    """(d, d) W_0 of the given norm opposite to W_mm: the worst start for the direction."""
+    return svm.weights * (-norm / svm.norm)

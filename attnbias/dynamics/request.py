@@ -15,6 +15,7 @@ from .._validate import (
     require_flag,
     require_int,
     require_shape,
+    short,
 )
 from ..data import Dataset
 from ..dataset import require_dataset
@@ -24,7 +25,7 @@ from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss
 from ..rules import Descent, Rule
 from .compiled.engine import CompiledEngine
-from .coordinates import JointTorchEngine, TorchEngine
+from .coordinates import TorchEngine
 from .problem import Parameter, Problem
 
 COORDINATES = ("auto", "dense", "factored", "span")
@@ -36,11 +37,7 @@ CACHE = 2**21  # bytes
 
 def record_steps(record, steps: int) -> np.ndarray:
     """The iterations to record, sorted: given ones, or so many spaced geometrically."""
-    if isinstance(record, bool):
-        raise DtypeError(
-            "record", expected="integers or how many", got="bool", remedy="record=200, say"
-        )
-    if isinstance(record, int | np.integer):
+    if isinstance(record, int | np.integer) and not isinstance(record, bool):
         count = require_int("record", int(record), low=1, high=10**7)
         inner = np.geomspace(1, max(steps, 1), max(count - 1, 1)).round().astype(np.int64)
         return np.unique(np.concatenate([[0], inner.clip(max=steps), [steps]]))
@@ -50,18 +47,15 @@ def record_steps(record, steps: int) -> np.ndarray:
         chosen = np.asarray([None])
     if chosen.ndim != 1 or chosen.size == 0 or not np.issubdtype(chosen.dtype, np.integer):
         raise DtypeError(
-            "record",
-            expected="an integer or a non-empty sequence of integers",
-            got=repr(record)[:60],
+            "record", expected="an integer or a non-empty sequence of integers",
+            got=f"{type(record).__name__} {short(record)}",
             remedy="for example record=[0, 10, 100] or record=200",
-        )
+        )  # fmt: skip
     if chosen.min() < 0 or chosen.max() > steps:
         raise RangeError(
-            "record",
-            expected=f"iterations from 0 to steps = {steps}",
-            got=f"{chosen.min()} to {chosen.max()}",
-            remedy="run more steps, or record fewer",
-        )
+            "record", expected=f"iterations from 0 to steps = {steps}",
+            got=f"{chosen.min()} to {chosen.max()}", remedy="run more steps, or record fewer",
+        )  # fmt: skip
     return np.unique(chosen.astype(np.int64))
 
 
@@ -92,49 +86,38 @@ def require_inputs(data, rule: Descent, u0, train_u) -> bool:
 def _require_joint(data: Dataset, rule: Descent) -> None:
     if data.u is None and data.opt is None:
         raise MissingDecoderError(
-            "data",
-            expected="optimal tokens opt, or a decoder u that decides them",
-            got="neither",
-            remedy="Dataset(X, y, opt=opt), or data.with_decoder(u)",
-        )
+            "data", expected="optimal tokens opt, or a decoder u that decides them",
+            got="neither", remedy="Dataset(X, y, opt=opt), or data.with_decoder(u)",
+        )  # fmt: skip
     if rule.momentum:
         raise RangeError(
-            "rule",
-            expected="a rule without momentum in joint training",
-            got=rule.name,
+            "rule", expected="a rule without momentum in joint training", got=rule.name,
             remedy="leave momentum out, or train W alone (train_u=False)",
-        )
+        )  # fmt: skip
     if rule.loss_floor is not None and rule.loss_floor > 0:
         raise RangeError(
-            "loss_floor",
-            expected="at most 0, the smallest reachable loss in joint training",
-            got=f"{rule.loss_floor:.6g}",
-            remedy="leave loss_floor=None to use L* = 0",
-        )
+            "loss_floor", expected="at most 0, the smallest reachable loss in joint training",
+            got=f"{rule.loss_floor:.6g}", remedy="leave loss_floor=None to use L* = 0",
+        )  # fmt: skip
 
 
 def _require_fixed(data: Dataset, rule: Descent, u0) -> None:
     if u0 is not None:
         raise RangeError(
-            "u0",
-            expected="no start of the decoder where it is fixed",
-            got="a start",
+            "u0", expected="no start of the decoder where it is fixed", got="a start",
             remedy="pass train_u=True for joint training, or set data.with_decoder(u)",
-        )
+        )  # fmt: skip
     if any(rule.decay) or rule.normalise == "shared":
         raise RangeError(
-            "rule",
+            "rule", got=rule.name,
             expected="a rule without decay and normalise='shared', which joint training has",
-            got=rule.name,
             remedy="pass train_u=True for joint training, or leave them out",
-        )
+        )  # fmt: skip
     if data.u is None:
         raise MissingDecoderError(
-            "data",
-            expected="a decoder u",
-            got="none",
+            "data", expected="a decoder u", got="none",
             remedy="use data.with_decoder(u), or train_u=True to train u with W",
-        )
+        )  # fmt: skip
 
 
 def initial_matrix(W0, data: Dataset) -> torch.Tensor:
@@ -156,11 +139,9 @@ def _start(name: str, value, shape: tuple[int, ...], letters: str, data: Dataset
     require_finite(name, value)
     if not bool(torch.isfinite(value.square().sum())):
         raise RangeError(
-            name,
-            expected="a start whose squared norm is a float",
-            got=f"entries up to {float(value.abs().max()):.3g}",
-            remedy="scale the start down",
-        )
+            name, expected="a start whose squared norm is a float",
+            got=f"entries up to {float(value.abs().max()):.3g}", remedy="scale the start down",
+        )  # fmt: skip
     return value.contiguous()
 
 
@@ -173,43 +154,34 @@ def resolve_svm(svm, data: Dataset, problem: Parameter) -> SVMSolution | None:
     count = len(problem.rows.sequence)
     if not isinstance(svm, SVMSolution) or len(svm.dual) != count:
         raise DtypeError(
-            "svm",
-            expected=f"the SVMSolution of these data, with {count} dual weights",
-            got=repr(svm)[:60],
+            "svm", expected=f"the SVMSolution of these data, with {count} dual weights",
+            got=short(svm),
             remedy="pass solve_w_svm(data), None to solve here, or False for no alignment",
-        )
+        )  # fmt: skip
     shape = tuple(svm.weights.shape)
-    if shape != (data.d, data.d) or not _solves(svm, problem):
-        raise RangeError(
-            "svm",
-            expected="the (W-SVM) solution of these data",
-            got=f"{svm.problem} weights of shape {shape} that don't have its margins here",
-            remedy="solve it for these data: solve_w_svm(data)",
-        )
-    return require_optimal("svm", svm)
+    if shape == (data.d, data.d):
+        margins = problem.rows.gaps(svm.weights)
+        if (margins - svm.margins).abs().max() <= 1e-6 * svm.margins.abs().max():  # up to rounding
+            return require_optimal("svm", svm)
+    raise RangeError(
+        "svm", expected="the (W-SVM) solution of these data",
+        got=f"{svm.problem} weights of shape {shape} that don't have its margins here",
+        remedy="solve it for these data: solve_w_svm(data)",
+    )  # fmt: skip
 
 
-def _solves(svm: SVMSolution, problem: Parameter) -> bool:
-    """Whether the weights have on these rows the margins they claim, up to rounding."""
-    margins = problem.rows.gaps(svm.weights)
-    return bool((margins - svm.margins).abs().max() <= 1e-6 * svm.margins.abs().max())
-
-
-def choose_engine(engine: str, data: Dataset, loss: Loss, joint: bool, rule: Descent):
+def choose_engine(engine: str, data: Dataset, loss: Loss, rule: Descent):
     """The compiled loops where they can serve, else torch."""
     require_choice("engine", engine, ENGINES)
     possible = data.X.device.type == "cpu" and loss.compiled is not None
     possible = possible and isinstance(rule, Rule)
     if engine == "compiled" and not possible:
         raise RangeError(
-            "engine",
-            expected="'torch' for this loss, device or rule",
+            "engine", expected="'torch' for this loss, device or rule",
             got=f"'compiled' with loss {loss.name!r} and {rule.name} on {data.X.device}",
             remedy="use engine='auto'",
-        )
-    if possible and engine != "torch":
-        return CompiledEngine
-    return JointTorchEngine if joint else TorchEngine
+        )  # fmt: skip
+    return CompiledEngine if possible and engine != "torch" else TorchEngine
 
 
 def require_coordinates(coordinates: str, engine, joint: bool) -> str:
@@ -217,11 +189,9 @@ def require_coordinates(coordinates: str, engine, joint: bool) -> str:
     require_choice("coordinates", coordinates, COORDINATES)
     if coordinates == "factored" and (joint or engine is TorchEngine):
         raise RangeError(
-            "coordinates",
+            "coordinates", got="'factored'", remedy="use coordinates='auto'",
             expected="'span' or 'dense' " + ("in joint training" if joint else "in torch"),
-            got="'factored'",
-            remedy="use coordinates='auto'",
-        )
+        )  # fmt: skip
     return coordinates
 
 
@@ -229,11 +199,10 @@ def require_room(rows: int, columns: int) -> None:
     """Records that fit into memory: each holds the logit gaps."""
     if 8 * rows * columns > LARGEST_RECORDS:
         raise RangeError(
-            "record",
-            expected=f"records of at most {LARGEST_RECORDS / 2**30:g} GiB in all",
+            "record", expected=f"records of at most {LARGEST_RECORDS / 2**30:g} GiB in all",
             got=f"{rows} records of {columns} numbers",
             remedy="record fewer iterations, for example record=200",
-        )
+        )  # fmt: skip
 
 
 def require_floor(problem: Problem, rule: Descent) -> None:
@@ -241,11 +210,9 @@ def require_floor(problem: Problem, rule: Descent) -> None:
     floor, log_best = rule.loss_floor, problem.log_floor
     if floor is not None and floor > 0 and math.log(floor) > log_best:
         raise RangeError(
-            "loss_floor",
+            "loss_floor", got=f"{floor:.6g}", remedy="leave loss_floor=None to use L* itself",
             expected=f"at most L* = exp({log_best:.6g}), the smallest reachable loss",
-            got=f"{floor:.6g}",
-            remedy="leave loss_floor=None to use L* itself",
-        )
+        )  # fmt: skip
 
 
 def iteration_work(n: int, N: int, d: int, joint: bool = False) -> dict[str, float]:
@@ -280,4 +247,4 @@ def choose_coordinates(problem, steps: int, joint: bool, factored: bool = True) 
     work["span"] += entries * d / 2 / max(steps, 1)
     if 8 * entries > GRAM_LIMIT:
         del work["span"]
-    return min(work, key=lambda form: work[form])
+    return min(work, key=work.__getitem__)

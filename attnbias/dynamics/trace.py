@@ -12,27 +12,15 @@ import torch
 from .._files import read_npz, write_npz
 from .._types import PathLike, TensorLike
 from ..errors import DtypeError, FileFormatError
-from .alignment import alignment_error
 
 if TYPE_CHECKING:
     import pandas
 
 SERIES = (
-    "log_loss",
-    "log_loss_gap",
-    "log_grad_norm",
-    "log_step_size",
-    "log_nonopt_score",
-    "W_norm",
-    "W_alignment_error",
-    "u_norm",
-    "u_alignment_error",
-    "path_length",
-    "longest_step",
-    "least_opt_score",
-    "u_path_length",
-    "log_u_step_size",
-)
+    "log_loss", "log_loss_gap", "log_grad_norm", "log_step_size", "log_nonopt_score",
+    "W_norm", "W_alignment_error", "u_norm", "u_alignment_error",
+    "path_length", "longest_step", "least_opt_score", "u_path_length", "log_u_step_size",
+)  # fmt: skip
 TABLES = {"gaps": 2, "scores": 3}  # one array a record, and its dimensions with the records'
 
 
@@ -153,12 +141,6 @@ class Trace:
         W = np.asarray(self.W)
         return alignment_error(W if part is None else W[:, part], direction)
 
-    def soft_parts(self, rows: Any) -> np.ndarray:
-        """(R, d, d) projections of recorded W on the span of the ties of `rows`."""
-        basis = rows.basis.numpy()
-        flat = np.asarray(self.W).reshape(len(self.W), -1)
-        return ((flat @ basis) @ basis.T).reshape(self.W.shape)
-
     def to_dataframe(self) -> pandas.DataFrame:
         """A pandas data frame with one row a recorded iteration, of all series of numbers."""
         import pandas
@@ -193,11 +175,9 @@ class Trace:
         fault = _fault(arrays, header)
         if fault:
             raise FileFormatError(
-                str(path),
-                expected="every series of a trace, all of one length",
-                got=fault,
+                str(path), expected="every series of a trace, all of one length", got=fault,
                 remedy="run the training again and save",
-            )
+            )  # fmt: skip
         W = torch.from_numpy(arrays["W"])
         u = torch.from_numpy(arrays["u"]) if "u" in arrays else None
         series = {name: array for name, array in arrays.items() if name not in ("W", "u", "step")}
@@ -213,6 +193,21 @@ class Trace:
         if len(self.step) and "W_alignment_error" in self.series:
             line += f", 1 - cosine = {self.W_alignment_error[-1]:.3g}"
         return line + ")"
+
+
+def alignment_error(W, direction) -> np.ndarray:
+    """(R,) 1 - cosine of (R, d, d) matrices with a (d, d) direction, by the part across it.
+
+    1 where W = 0.
+    """
+    W, unit = np.asarray(W), np.asarray(direction, dtype=float)
+    unit = unit / np.linalg.norm(unit)
+    along = np.tensordot(W, unit, 2)
+    across = np.linalg.norm(W - along[:, None, None] * unit, axis=(1, 2))
+    size = np.fmax(np.hypot(along, across), 1e-300)  # along is 0 where this matters
+    # across^2 / (size (size + along)) is 1 - along / size without cancellation
+    ahead = across**2 / np.fmax(size * (size + along), 1e-300)
+    return np.where(along > 0, ahead, 1 - along / size)
 
 
 def require_trace_of(trace, problem: str, maker: str) -> None:

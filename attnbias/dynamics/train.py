@@ -8,36 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from .._files import target_path
 from .._provenance import provenance
 from .._threads import spare_threads
 from .._types import PathLike, TensorLike
-from .._validate import require_flag, require_int, require_number
 from ..data import Dataset
 from ..geometry.svm import SVMSolution, solve_u_svm
 from ..losses import Loss, as_loss
 from ..rules import Descent, Rule
 from . import recording
-from .checkpoint import Checkpoint
 from .coordinates import TorchEngine
-from .joint_problem import JointProblem
-from .loop import advance, subnormals_as_zero
-from .problem import Problem
-from .recording import STATUS
+from .loop import Course
+from .problem import JointProblem, Problem
 from .request import (
     choose_coordinates,
     choose_engine,
     initial_decoder,
     initial_matrix,
-    record_rows,
-    record_steps,
     require_coordinates,
     require_floor,
     require_inputs,
     require_room,
     resolve_svm,
 )
-from .series import finished, fixed_series, joint_series, matrix_series
 from .trace import Trace
 
 
@@ -127,67 +119,47 @@ def train(
     >>> trace.status, bool(trace.W_alignment_error[-1] < 1e-3)
     ('completed', True)
     """
-    steps = require_int("steps", steps, low=0, high=2**31 - 2)
-    loss = as_loss(loss)
-    joint = require_inputs(data, rule, u0, train_u)
+    course = Course.of(steps, record, progress, checkpoint, checkpoint_seconds)
+    loss, joint = as_loss(loss), require_inputs(data, rule, u0, train_u)
     start = initial_matrix(W0, data)
-    recorded = record_steps(record, steps)
-    loops = choose_engine(engine, data, loss, joint, rule)
+    loops = choose_engine(engine, data, loss, rule)
     coordinates = require_coordinates(coordinates, loops, joint)
-    progress = require_flag("progress", progress)
-    seconds = require_number("checkpoint_seconds", checkpoint_seconds, low=0)
-    path = None if checkpoint is None else target_path(checkpoint)
-    problem: Any  # a JointProblem in joint training, a Problem otherwise
-    if joint:
-        problem = _joint_problem(data, loss, start, initial_decoder(u0, data), svm)
-        columns = recording.RECORDS + recording.U_RECORDS + problem.n + 2 * problem.N
-    else:
-        problem = _fixed_problem(data, loss, start, rule, svm)
-        columns = recording.RECORDS + problem.N
-    require_room(len(recorded), columns)
+    problem = _problem_of(data, loss, start, u0, rule, svm, joint)
+    columns = recording.columns(problem)
+    require_room(len(course.recorded), columns)
     if coordinates == "auto" and not isinstance(rule, Rule):
         coordinates = "dense"  # a direction of a rule's own need not lie in the span
     elif coordinates == "auto":
-        coordinates = choose_coordinates(problem, steps, joint, factored=loops is not TorchEngine)
-    records = np.full((len(recorded), columns), np.nan)
-    run = loops(problem, rule, coordinates, record_rows(recorded, steps), records)
-    keeper = Checkpoint(path, seconds, run, problem, rule, recorded)
-    with subnormals_as_zero():
-        status, step = advance(run, steps, keeper, progress)
-    settings: dict[str, Any] = {"rule": rule.name, "loss": loss.name, "coordinates": coordinates}
-    settings |= {"engine": loops.name, "steps": steps, "data": data.name}
-    settings |= {"rule_parameters": rule.parameters(), "train_u": joint}
-    return make_trace(run, problem, data, rule, recorded, (status, step), settings)
-
-
-def _fixed_problem(data, loss, W0, rule, svm) -> Problem:
-    problem = Problem.of(data, loss, W0)
-    require_floor(problem, rule)
-    return dataclasses.replace(problem, svm=resolve_svm(svm, data, problem))
-
-
-def _joint_problem(data, loss, W0, u0, svm) -> JointProblem:
-    problem = JointProblem.of(data, loss, W0, u0)
-    svm = resolve_svm(svm, data, problem.W)
-    return problem if svm is None else problem.aligned_with(svm, solve_u_svm(data))
-
-
-def make_trace(run, problem, data, rule, recorded, end, settings) -> Trace:
-    """The Trace of a run that has ended; `settings` go into its meta."""
-    status, step = end
-    done = finished(recorded, step, run.records)
-    records = run.records[done]
+        factored = loops is not TorchEngine
+        coordinates = choose_coordinates(problem, course.steps, joint, factored=factored)
+    records = np.full((len(course.recorded), columns), np.nan)
+    run = loops(problem, rule, coordinates, course.rows(), records)
+    status, step = course.run(run, problem, rule)
+    done = recording.finished(course.recorded, step, records[:, recording.LOG_NORM])
     plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}
-    settings["data_meta"] = plain
-    series = matrix_series(problem, records, rule.momentum)
-    if settings["train_u"]:
-        series |= joint_series(problem, data, records) | {"u": run.decoder()}
+    meta: dict[str, Any] = {"rule": rule.name, "loss": loss.name, "coordinates": coordinates}
+    meta |= {"engine": loops.name, "steps": course.steps, "data": data.name}
+    meta |= {"rule_parameters": rule.parameters(), "train_u": joint, "data_meta": plain}
+    series = recording.matrix_series(problem, records[done], rule.momentum)
+    if joint:
+        series |= recording.joint_series(problem, data, records[done]) | {"u": run.decoder()}
     else:
-        series |= fixed_series(data, len(records))
+        series |= recording.fixed_series(data, len(records[done]))
     return Trace(
         **series,
-        step=recorded[done],
+        step=course.recorded[done],
         W=run.matrix(),
-        status=STATUS[status],
-        meta={**settings, "provenance": provenance(data.X.device)},
+        status=recording.STATUS[status],
+        meta={**meta, "provenance": provenance(data.X.device)},
     )
+
+
+def _problem_of(data, loss, W0, u0, rule, svm, joint: bool) -> Any:
+    """With what alignment is measured with: a JointProblem in joint training, else a Problem."""
+    if not joint:
+        problem = Problem.of(data, loss, W0)
+        require_floor(problem, rule)
+        return dataclasses.replace(problem, svm=resolve_svm(svm, data, problem))
+    joint_problem = JointProblem.of(data, loss, W0, initial_decoder(u0, data))
+    svm = resolve_svm(svm, data, joint_problem.W)
+    return joint_problem if svm is None else joint_problem.aligned_with(svm, solve_u_svm(data))

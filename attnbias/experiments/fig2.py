@@ -10,7 +10,7 @@ import torch
 from .._validate import require_number
 from ..checks import Check, CheckTable
 from ..data import Dataset, make_example1
-from ..dynamics.starts import small_start
+from ..dynamics.problem import small_start
 from ..geometry.assumptions import check_assumption1
 from ..rules import GD, NGD, Polyak, Rule
 from .claims import (

@@ -8,7 +8,7 @@ import torch
 from .._validate import require_number
 from ..checks import Check, CheckTable
 from ..data import Dataset, load_binary_mnist
-from ..dynamics.starts import small_start
+from ..dynamics.problem import small_start
 from ..geometry.tokens import optimal_tokens, token_scores
 from ..rules import GD, NGD, Polyak, Rule
 from .claims import ALIGNMENT, at_least, at_most, check_lead, exponents, last_decade, span

@@ -11,8 +11,9 @@ from tqdm import tqdm
 
 from .._validate import as_device, require_flag, require_int, short
 from ..data import Dataset
+from ..dynamics.request import record_steps
 from ..dynamics.trace import Trace
-from ..dynamics.train import record_steps, train
+from ..dynamics.train import train
 from ..errors import DtypeError, RangeError
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss, as_loss

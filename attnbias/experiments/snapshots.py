@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from ..data import Dataset
-from ..dynamics.train import record_steps, train
+from ..dynamics.request import record_steps
+from ..dynamics.train import train
 from ..errors import RangeError
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..geometry.tokens import optimal_tokens

@@ -10,11 +10,9 @@ import torch
 
 from ..data import Dataset
 from ..dynamics.batched import BatchedRuns, batched_bytes
-from ..dynamics.problem import Problem
-from ..dynamics.recording import STATUS
+from ..dynamics.problem import Problem, adversarial_init, small_start
+from ..dynamics.recording import LOG_NORM, STATUS, finished, fixed_series, matrix_series
 from ..dynamics.request import record_rows
-from ..dynamics.series import finished, fixed_series, matrix_series
-from ..dynamics.starts import adversarial_init, small_start
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
 from ..errors import AttnBiasError, DeviceError, MemoryLimitError, RangeError
@@ -113,7 +111,7 @@ def trace_of(
     training: Training, data: Dataset, problem, setting: Setting, records, status, step
 ) -> Trace:
     """What `train` would give, but for matrices and logit gaps."""
-    done = finished(training.record, int(step), records)
+    done = finished(training.record, int(step), records[:, LOG_NORM])
     series = matrix_series(problem, records[done], setting.rule.momentum)
     series |= fixed_series(data, int(done.sum())) | {"gaps": None}
     return Trace(

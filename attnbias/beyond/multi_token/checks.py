@@ -11,6 +11,7 @@ from ...dynamics.trace import Trace, require_trace_of
 from ...errors import DtypeError
 from ...geometry.constants import lambert
 from ...geometry.solution import require_optimal
+from ..next_token.ties import soft_parts
 from .geometry import SeveralRows
 
 STATEMENT = "1 - cosine(W_t, several-token SVM), against the bound of split steps"
@@ -92,7 +93,7 @@ def check_several(trace: Trace, svm) -> Check:
 def _bound(trace, svm, along, unit, start: int, log_spread: float) -> np.ndarray:
     """The right side at the records after `start`, with the log of C_high / C_low."""
     later = slice(start + 1, None)
-    soft = trace.soft_parts(svm.rows)
+    soft = soft_parts(trace, svm.rows)
     across = trace.W[start].numpy() - along[start] * unit - soft[start]
     path = trace.path_length[later] - trace.path_length[start]
     Lambda = lambert(math.log(len(svm.dual)) + log_spread - 1)

@@ -9,8 +9,7 @@ import torch
 
 from ..._validate import require_int
 from ...data import Dataset
-from ...dynamics.alignment import alignment_error
-from ...dynamics.trace import Trace
+from ...dynamics.trace import Trace, alignment_error
 from ...errors import InfeasibleError, RangeError, SolverError
 from ...geometry.svm import solve_w_svm
 from ...rules import NGD

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 
 from ..._validate import require_int, require_number
+from ...dynamics.trace import Trace
 from ...errors import SolverError
 from .data import NextTokenData
 from .geometry import PriorityRows, label_components, priority_rows
 
 # Newton's decrement below which a step changes nothing but rounding.
 STILL = 1e-14
+
+
+def soft_parts(trace: Trace, rows) -> np.ndarray:
+    """(R, d, d) projections of recorded W on the span of the ties of `rows`."""
+    basis, W = rows.basis.numpy(), trace.W.numpy()
+    return ((W.reshape(len(W), -1) @ basis) @ basis.T).reshape(W.shape)
 
 
 def soft_solution(data: NextTokenData, rows: PriorityRows | None = None) -> torch.Tensor:

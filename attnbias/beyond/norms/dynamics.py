@@ -8,7 +8,7 @@ import torch
 
 from ..._validate import require_choice, require_number
 from ...data import Dataset
-from ...dynamics.coordinates import Alone
+from ...dynamics.coordinates import LinearHead
 from ...dynamics.iteration import Gradient, Vector
 from ...dynamics.loop import iterate
 from ...dynamics.problem import Problem
@@ -178,10 +178,10 @@ def train_adam(
     return iterate(matrix_problem(data, loss, W0), rule, steps, checkpoint=checkpoint, **options)
 
 
-def matrix_problem(data: Dataset, loss: str | Loss, W0) -> Alone:
+def matrix_problem(data: Dataset, loss: str | Loss, W0) -> LinearHead:
     """W alone on these data, as a matrix."""
     require_inputs(data, GD(1.0), None, False)
-    return Alone(Problem.of(data, as_loss(loss), initial_matrix(W0, data)), "dense")
+    return LinearHead(Problem.of(data, as_loss(loss), initial_matrix(W0, data)), "dense")
 
 
 def step_of(step_size: float, decay: float) -> tuple[float, float]:

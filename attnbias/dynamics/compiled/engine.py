@@ -9,8 +9,7 @@ import torch
 
 from ...rules import Rule
 from .. import recording
-from ..joint_problem import JointProblem
-from ..problem import Parameter, Problem
+from ..problem import JointProblem, Parameter, Problem
 from .forms import STATE, Decoder, Dense, Factored, Span
 from .loop import Law, Log, loop
 from .softmax import Scores, Softmax

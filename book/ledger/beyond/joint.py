@@ -21,7 +21,7 @@ from attnbias.beyond.joint.checks import check_separate_step_size, check_shared_
 from attnbias.beyond.joint.data import make_orthogonal_two_norms
 from attnbias.beyond.joint.geometry import with_selected_tokens
 from attnbias.beyond.prompt.geometry import moving_margin
-from attnbias.dynamics.starts import random_decoder, small_start
+from attnbias.dynamics.problem import random_decoder, small_start
 
 from ..claim import Section, judge, refuted
 from ..tamper import bent, each, stalls

@@ -6,7 +6,7 @@ from attnbias import NGD, Check, Trace, solve_w_svm, train
 from attnbias.beyond.local.checks import check_score_trap, lock_threshold, trap_threshold
 from attnbias.beyond.local.data import make_score_trap, make_unequal_scores
 from attnbias.beyond.local.geometry import check_locally_optimal, selected_tokens
-from attnbias.dynamics.starts import adversarial_init
+from attnbias.dynamics.problem import adversarial_init
 
 from ..claim import Section, judge, refuted
 from ..draws import normal

@@ -13,6 +13,7 @@ from attnbias.beyond.multi_token.experiments import describe_run, flat_sequences
 from attnbias.beyond.multi_token.geometry import selected_sets, solve_several_svm
 from attnbias.beyond.multi_token.head_functions import QuadraticHead
 from attnbias.beyond.multi_token.mixtures import predict_mixture, predict_settled
+from attnbias.beyond.next_token.ties import soft_parts
 
 from ..claim import Section, judge, refuted
 from ..tamper import altered, aside
@@ -165,7 +166,7 @@ def several_swing(e):
     checks = []
     for (data, mixture, svm), run in zip(_cases(), e.run(plain_runs), strict=True):
         finite = predict_settled(data, mixture, svm).finite.numpy()
-        off = np.linalg.norm(run.soft_parts(svm.rows)[-15:] - finite, axis=(1, 2)).mean()
+        off = np.linalg.norm(soft_parts(run, svm.rows)[-15:] - finite, axis=(1, 2)).mean()
         checks.append(Check("distance of the finite part over half a step, mean late, off 1 by",
                             abs(float(off) / 0.05 - 1), 0.1))  # fmt: skip
     return judge(checks, note=NOTE + ", steps of 0.1")

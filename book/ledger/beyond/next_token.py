@@ -10,7 +10,7 @@ from attnbias.beyond.next_token.checks import check_retrieval
 from attnbias.beyond.next_token.data import NextTokenData, make_priorities
 from attnbias.beyond.next_token.dynamics import train_next_token
 from attnbias.beyond.next_token.geometry import priority_rows, solve_graph_svm
-from attnbias.beyond.next_token.ties import soft_attention, soft_solution
+from attnbias.beyond.next_token.ties import soft_attention, soft_parts, soft_solution
 
 from ..claim import Section, judge, refuted
 from ..draws import normal
@@ -45,7 +45,7 @@ def tied_run(count: int, split: bool) -> Trace:
 def _late(e, count: int, split: bool = False) -> torch.Tensor:
     """Distances of the finite part from its target at the last twenty records."""
     data = tie(count)
-    parts = e.run(tied_run, count, split).soft_parts(priority_rows(data))[-20:]
+    parts = soft_parts(e.run(tied_run, count, split), priority_rows(data))[-20:]
     return np.linalg.norm(parts - soft_solution(data).numpy(), axis=(1, 2))
 
 

@@ -6,7 +6,7 @@ import itertools
 from attnbias import NGD, Check, InfeasibleError, solve_w_svm, train
 from attnbias.beyond.overparam.data import drop_signal_feature, make_weak_signal
 from attnbias.beyond.overparam.geometry import wendel_share
-from attnbias.dynamics.starts import adversarial_init
+from attnbias.dynamics.problem import adversarial_init
 
 from ..claim import Section, judge, refuted
 from ..tamper import each, series

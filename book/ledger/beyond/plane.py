@@ -14,7 +14,7 @@ from attnbias.beyond.plane.data import free_starts, make_plane_pair
 from attnbias.beyond.plane.geometry import factor_modes
 from attnbias.beyond.ranks.data import make_free_queries
 from attnbias.beyond.ranks.factors import make_factors, train_factors
-from attnbias.dynamics.alignment import alignment_error
+from attnbias.dynamics.trace import alignment_error
 
 from ..claim import Section, judge, refuted
 from ..tamper import altered, aside, swaps

@@ -8,16 +8,21 @@ CUDA graph.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import NamedTuple
 
 import torch
 
-from ..losses import EXPONENTIAL, LOGISTIC
-from . import recording, softmax
-from .recording import DIVERGED, RUNNING, ZERO_GRADIENT
+from ...losses import EXPONENTIAL, LOGISTIC
+from .. import softmax
+from ..recording import DIVERGED, LONGEST_STEP, RUNNING, ZERO_GRADIENT
+
+FIXED = "gram valid delta top start target margins scalars law order loss"
+STATE = "g g_low beta beta_low speed_g speed_beta"
+STATE += " path path_low longest least status steps records cursor"
 
 
-class Fixed(NamedTuple):
+class Fixed(namedtuple("Fixed", FIXED)):
     """What an iteration reads.
 
     gram (S, N, N); valid, delta (S, 1, n, m); top (S, 1, n); start, and unit W_mm by its
@@ -25,36 +30,9 @@ class Fixed(NamedTuple):
     rule (6, S, R), in the order of `log_step` with the momentum last; rows of the records in turn.
     """
 
-    gram: torch.Tensor
-    valid: torch.Tensor
-    delta: torch.Tensor
-    top: torch.Tensor
-    start: torch.Tensor
-    target: torch.Tensor
-    margins: torch.Tensor
-    scalars: torch.Tensor
-    law: torch.Tensor
-    order: torch.Tensor
-    loss: object
 
-
-class State(NamedTuple):
+class State(namedtuple("State", STATE)):
     """What an iteration changes, in place: (S, R, N), then (S, R), records and place in `order`."""
-
-    g: torch.Tensor
-    g_low: torch.Tensor
-    beta: torch.Tensor
-    beta_low: torch.Tensor
-    speed_g: torch.Tensor
-    speed_beta: torch.Tensor
-    path: torch.Tensor
-    path_low: torch.Tensor
-    longest: torch.Tensor
-    least: torch.Tensor
-    status: torch.Tensor
-    steps: torch.Tensor
-    records: torch.Tensor
-    cursor: torch.Tensor
 
 
 class Seen(NamedTuple):
@@ -65,11 +43,6 @@ class Seen(NamedTuple):
     weights: torch.Tensor
     product: torch.Tensor
     norm2: torch.Tensor
-
-    @property
-    def log_norm(self) -> torch.Tensor:
-        """Of the gradient."""
-        return self.peak + 0.5 * self.norm2.log()
 
 
 class Mixed:
@@ -108,20 +81,21 @@ def evaluate(fixed: Fixed, state: State) -> Seen:
     return Seen(at, peak, weights, product, norm2)
 
 
-def log_step(fixed: Fixed, seen: Seen) -> torch.Tensor:
-    """log eta_t; a power of zero must not meet an infinite logarithm."""
+def logs(fixed: Fixed, seen: Seen) -> tuple[torch.Tensor, ...]:
+    """log(L - L*), log |grad L| and log eta_t; a power of zero must not meet an infinite log."""
     log_scale, gap_power, norm_power, log_max_step, log_floor_gap, _ = fixed.law.unbind(0)
-    gap = gap_power * torch.logaddexp(softmax.log_loss_gap(seen.at), log_floor_gap)
-    norm = norm_power * seen.log_norm
+    log_gap, log_norm = softmax.log_loss_gap(seen.at), seen.peak + 0.5 * seen.norm2.log()
+    gap = gap_power * torch.logaddexp(log_gap, log_floor_gap)
     value = log_scale + gap.masked_fill(gap_power == 0, 0.0)
-    return torch.minimum(value + norm.masked_fill(norm_power == 0, 0.0), log_max_step)
+    value = value + (norm_power * log_norm).masked_fill(norm_power == 0, 0.0)
+    return log_gap, log_norm, torch.minimum(value, log_max_step)
 
 
-def move(fixed: Fixed, state: State, seen: Seen) -> None:
+def move(fixed: Fixed, state: State, seen: Seen, log_step: torch.Tensor) -> None:
     """The step of every run that goes on; stops those whose step is too long for floats."""
-    f = (log_step(fixed, seen) + seen.peak).exp()
+    f = (log_step + seen.peak).exp()
     length = f * seen.norm2.sqrt()
-    running, fits = state.status == RUNNING, length <= recording.LONGEST_STEP  # NaN does not
+    running, fits = state.status == RUNNING, length <= LONGEST_STEP  # NaN does not
     go = running & fits
     state.status.masked_fill_(running & ~fits, DIVERGED)
     _add(state.path, state.path_low, length, go)
@@ -146,20 +120,20 @@ def _add(total, low, step, go) -> None:
     total.copy_(torch.where(go, new, total))
 
 
-def record(fixed: Fixed, state: State, seen: Seen) -> None:
+def record(fixed: Fixed, state: State, seen: Seen, gap, norm, step) -> None:
     """Fill the record row that is next in order, for the runs that go on."""
-    columns = [softmax.log_mean_loss(seen.at), softmax.log_loss_gap(seen.at), seen.log_norm]
-    columns += [log_step(fixed, seen), softmax.log_mean_nonopt(seen.at), *measure(fixed, state)]
-    values = torch.stack([*columns, state.path, state.longest, state.least], -1)
+    columns = [softmax.log_mean_loss(seen.at), gap, norm, step, softmax.log_mean_nonopt(seen.at)]
+    columns += [*measure(fixed, state), state.path, state.longest, state.least]
     row = fixed.order.index_select(0, state.cursor)
     running = (state.status == RUNNING)[..., None]
-    values = torch.where(running, values, state.records.index_select(0, row).squeeze(0))
+    old = state.records.index_select(0, row).squeeze(0)
+    values = torch.where(running, torch.stack(columns, -1), old)
     state.records.index_copy_(0, row, values[None])
     state.cursor.add_(1)
 
 
 def measure(fixed: Fixed, state: State):
-    """|W|^2, <W, unit W_mm> and the squared norm of the rest, as `recording.measure_span`."""
+    """|W|^2, <W, unit W_mm> and the squared norm of the rest, as `coordinates.Span` has them."""
     norm2_0, along_0, across2_0 = fixed.scalars.unbind(0)
     norm2 = norm2_0 + (state.beta * (state.g + fixed.start)).sum(-1)
     along = (fixed.target * state.g).sum(-1)
@@ -172,7 +146,8 @@ def measure(fixed: Fixed, state: State):
 def iteration(fixed: Fixed, state: State, recorded: bool, step: bool) -> None:
     """The gradient of every run, if asked its record, and if asked a step."""
     seen = evaluate(fixed, state)
+    sizes = logs(fixed, seen)
     if recorded:
-        record(fixed, state, seen)
+        record(fixed, state, seen, *sizes)
     if step:
-        move(fixed, state, seen)
+        move(fixed, state, seen, sizes[-1])

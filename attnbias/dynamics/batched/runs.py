@@ -1,22 +1,20 @@
-"""Many runs advanced together on one device: data sets times rules, starts or losses."""
+"""The runs of many data sets times rules, starts or losses, and their layout on one device."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 
 import numpy as np
 import torch
 
-from .._validate import as_device, short
-from ..errors import DtypeError, RangeError, ShapeError
-from ..losses import EXPONENTIAL, LOGISTIC
-from ..rules import Rule
-from . import recording
-from .batched_step import Fixed, Mixed, State, iteration
-from .problem import Problem
-from .recording import RUNNING
-from .request import require_floor
+from ..._validate import as_device, short
+from ...errors import DtypeError, RangeError, ShapeError
+from ...losses import EXPONENTIAL, LOGISTIC
+from ...rules import Rule
+from ..problem import Problem
+from ..recording import NOTHING_SO_FAR, RECORDS, RUNNING
+from ..request import require_floor
+from .step import Fixed, Mixed, State, iteration
 
 CHUNK = 64  # plain iterations in one CUDA graph
 
@@ -42,7 +40,7 @@ def batched_bytes(S: int, R: int, n: int, T: int, count: int) -> int:
     # what is alive at once in an eager iteration: arrays of (S, R, N), of pairs of tokens, of runs
     N, pairs = n * (T - 1), n * T * T
     rows = N * N + 4 * N + R * (30 * N + 5 * pairs + 12 * n + 40) + pairs
-    return 8 * S * (rows + 2 * R * count * recording.RECORDS)
+    return 8 * S * (rows + 2 * R * count * RECORDS)
 
 
 class BatchedRuns:
@@ -82,16 +80,14 @@ class BatchedRuns:
     """
 
     def __init__(self, problems, rules, wanted, device=None, compile: bool | None = None):
-        require_grid(problems, rules)
-        require_wanted(wanted)
+        require_grid(problems, rules, wanted)
         start = problems[0][0].start
         self.device = as_device("device", start.device if device is None else device)
         self.problems, self.wanted = problems, wanted
         self.fixed = fixed_of(problems, rules, wanted, self.device)
         self.state = state_of(self.fixed, int(wanted.max()) + 1)
         cuda = self.device.type == "cuda"
-        fused = cuda if compile is None else compile
-        self.iteration = _compiled(iteration) if fused else iteration
+        self.iteration = _compiled() if (cuda if compile is None else compile) else iteration
         self.graphs = self._capture() if cuda else None
         self._publish()
 
@@ -164,15 +160,20 @@ class BatchedRuns:
         return problem.start + problem.rows.combine(beta[places(problem)])
 
 
-def _compiled(function: Callable) -> Callable:
+def _compiled():
     # each object its own compiled forms: shapes of others must not use up torch's limit
     known = inspect.signature(torch.compile).parameters
     isolated = {name: True for name in ("isolate_recompiles",) if name in known}  # of newer torch
-    return torch.compile(function, fullgraph=True, dynamic=False, **isolated)
+    return torch.compile(iteration, fullgraph=True, dynamic=False, **isolated)
 
 
-def require_grid(problems, rules) -> None:
-    """Refuse anything but rectangles of problems and of rules that can run together."""
+def require_grid(problems, rules, wanted) -> None:
+    """Refuse anything but rectangles of problems and rules that can run together, and rows."""
+    if not (isinstance(wanted, np.ndarray) and wanted.dtype.kind == "i" and wanted.ndim == 1):
+        raise DtypeError(
+            "wanted", expected="steps + 1 integers", got=short(wanted),
+            remedy="-1 for iterations without a record, else the row",
+        )  # fmt: skip
     lengths = [[len(row) for row in rows] for rows in (problems, rules)]
     widths = set(sum(lengths, []))
     if not len(problems) == len(rules) > 0 or len(widths) != 1 or widths == {0}:
@@ -223,15 +224,6 @@ def _require_alike(problem: Problem, of_row: Problem, first: Problem) -> None:
         )  # fmt: skip
 
 
-def require_wanted(wanted) -> None:
-    """Refuse anything but the record row of each iteration."""
-    if not (isinstance(wanted, np.ndarray) and wanted.dtype.kind == "i" and wanted.ndim == 1):
-        raise DtypeError(
-            "wanted", expected="steps + 1 integers", got=short(wanted),
-            remedy="-1 for iterations without a record, else the row",
-        )  # fmt: skip
-
-
 def places(problem: Problem) -> torch.Tensor:
     """(N',) place of each row in the padded form."""
     return problem.rows.sequence * problem.scores.delta.shape[1] + problem.column
@@ -244,16 +236,6 @@ def _padded(problem: Problem, values: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def _grams(problems: list[Problem], device) -> torch.Tensor:
-    """(S, N, N), built one by one: only one more is alive beside them."""
-    N = problems[0].scores.delta.numel()
-    grams = torch.zeros(len(problems), N, N, dtype=torch.float64, device=device)
-    for gram, problem in zip(grams, problems, strict=True):
-        place = places(problem).to(device)
-        gram[place[:, None], place] = problem.rows.gram().to(device)
-    return grams
-
-
 def fixed_of(problems, rules, wanted: np.ndarray, device: torch.device) -> Fixed:
     """The problems and rules on the device."""
     S, R, first = len(problems), len(problems[0]), [row[0] for row in problems]
@@ -263,15 +245,20 @@ def fixed_of(problems, rules, wanted: np.ndarray, device: torch.device) -> Fixed
         table = torch.stack([torch.as_tensor(value, dtype=torch.float64) for value in values])
         return table.to(device).reshape(*shape, *table.shape[1:])
 
+    N = first[0].scores.delta.numel()
+    gram = torch.zeros(S, N, N, dtype=torch.float64, device=device)
+    for each, problem in zip(gram, first, strict=True):  # one by one: one more is alive beside them
+        place = places(problem).to(device)
+        each[place[:, None], place] = problem.rows.gram().to(device)
     laws = [
-        (r.log_scale, r.gap_power, r.norm_power, r.log_max_step,
-         p.log_floor_gap(r), r.momentum) for p, r in pairs
-    ]  # fmt: skip
+        (r.log_scale, r.gap_power, r.norm_power, r.log_max_step, p.log_floor_gap(r), r.momentum)
+        for p, r in pairs
+    ]
     ones = [_padded(problem, torch.ones_like(problem.initial_gaps)) for problem in first]
     spans = table([_padded(p, torch.stack(p.target_span)) for p, _ in pairs], S, R)
     logistic = table([p.loss.compiled == LOGISTIC.compiled for p, _ in pairs], S, R, 1) > 0
     return Fixed(
-        gram=_grams(first, device),
+        gram=gram,
         valid=table(ones, S, 1).unflatten(-1, first[0].scores.delta.shape) > 0,
         delta=table([problem.scores.delta for problem in first], S, 1),
         top=table([problem.scores.top for problem in first], S, 1),
@@ -289,8 +276,8 @@ def state_of(fixed: Fixed, count: int) -> State:
     """The start of every run, and room for so many records."""
     device, zeros = fixed.start.device, torch.zeros_like(fixed.start)
     rows = [fixed.start.clone(), *(zeros.clone() for _ in range(5))]
-    runs = [torch.full(zeros.shape[:2], x, dtype=zeros.dtype, device=device) for x in (0, 0, 0, 1)]
-    table = zeros.new_full((count, *zeros.shape[:2], recording.RECORDS), torch.nan)
+    runs = [torch.full_like(zeros[..., 0], value) for value in NOTHING_SO_FAR]
+    table = zeros.new_full((count, *zeros.shape[:2], RECORDS), torch.nan)
     status = torch.full(zeros.shape[:2], RUNNING, dtype=torch.int32, device=device)
     cursor = torch.zeros(1, dtype=torch.int64, device=device)
     return State(*rows, *runs, status, status.long() * 0, table, cursor)
