@@ -41,6 +41,7 @@ from attnbias.beyond.local.geometry import (
 from attnbias.beyond.local.plots import plot_trap
 from attnbias.data.degenerate import make_two_sample_trap
 from attnbias.dynamics.problem import adversarial_init
+from attnbias.dynamics.trace import alignment_error
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from book.plots import plot_lock_map
 
