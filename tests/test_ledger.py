@@ -10,25 +10,8 @@ import pytest
 import torch
 
 from attnbias import NGD, Check, make_separation_pair, train
-from book.ledger import (
-    ANSWERS,
-    SECTIONS,
-    STRENGTHS,
-    Answer,
-    Claim,
-    Evidence,
-    Finding,
-    Refutation,
-    Section,
-    find_all,
-    judge,
-    refute,
-    refuted,
-    render,
-    render_answers,
-    verdicts,
-    write,
-)
+from book import ledger
+from book.ledger import ANSWERS, SECTIONS, Evidence, Finding, Refutation, judge, refute, render
 from book.ledger.__main__ import main
 from book.ledger.claim import POSITIVE
 from book.ledger.tamper import series, stalls
@@ -106,16 +89,16 @@ def test_the_finding_says_what_failed_what_was_silent_and_what_would_decide():
     assert "would be decided by a longer run" in judge([BAD], decided_by="a longer run").note
 
 
-def made_up(find=lambda e: judge([GOOD]), refutation=None, **options) -> Claim:
+def made_up(find=lambda e: judge([GOOD]), refutation=None, **options) -> ledger.Claim:
     """A claim of its own section, with that function and one refutation."""
-    section = Section("Part", 1, **{"source": "Lemma 4", "chapter": "chap-x"} | options)
+    section = ledger.Section("Part", 1, **{"source": "Lemma 4", "chapter": "chap-x"} | options)
 
     def key(e):
         """A | claim,
         on two lines."""
         return find(e)
 
-    return section("a")(refuted("no", **refutation)(key) if refutation else key)
+    return section("a")(ledger.refuted("no", **refutation)(key) if refutation else key)
 
 
 def test_a_function_gives_its_claim_and_one_that_nothing_refutes_is_an_identity():
@@ -174,7 +157,7 @@ def test_keys_are_unique_and_the_chapter_that_a_claim_names_contains_its_run():
 
 
 def judged(**options):
-    return find_all({"Part": (made_up(**options),)}, None)
+    return ledger.find_all({"Part": (made_up(**options),)}, None)
 
 
 def test_the_page_shows_verdict_number_and_link():
@@ -191,7 +174,7 @@ def test_the_page_shows_verdict_number_and_link():
 
 def test_the_paper_and_the_book_are_two_lists_with_two_counts():
     own = made_up(source="ours")
-    page = render(find_all({"Part": (made_up(),), "Own": (own, own)}, None), {})
+    page = render(ledger.find_all({"Part": (made_up(),), "Own": (own, own)}, None), {})
     assert page.index("## The paper's claims\n\n1 claims") < page.index("### Part")
     assert page.index("### Part") < page.index("## What this book adds\n\n2 claims")
     for claims in SECTIONS.values():  # no section mixes the two
@@ -200,7 +183,7 @@ def test_the_paper_and_the_book_are_two_lists_with_two_counts():
 
 def test_page_and_data_are_written_together_into_a_folder_that_is_there(tmp_path, capsys):
     sections = judged()
-    write(tmp_path, sections, {"date": "today"})
+    ledger.write(tmp_path, sections, {"date": "today"})
     stored = json.loads((tmp_path / "results" / "ledger.json").read_text())
     assert stored["sections"] == sections
     assert (tmp_path / "ledger.md").read_text() == render(sections, stored["made"])
@@ -214,7 +197,7 @@ def test_answers_rest_on_every_claim_beyond_the_paper_once():
     named = [key for answer in ANSWERS for key in answer.claims]
     assert sorted(named) == sorted(beyond)
     for answer in ANSWERS:
-        assert answer.strength in STRENGTHS and answer.question.endswith("?")
+        assert answer.strength in ledger.STRENGTHS and answer.question.endswith("?")
         assert bool(answer.claims) == (answer.strength != "conjectured")
         assert answer.chapter in {beyond[key].chapter for key in answer.claims} or not answer.claims
         if answer.strength == "proved":
@@ -222,14 +205,14 @@ def test_answers_rest_on_every_claim_beyond_the_paper_once():
 
 
 def test_answers_stand_by_strength_with_their_verdicts():
-    weak = Answer("Guess?", "Perhaps.", "conjectured", "chap-x")
-    strong = Answer("Sure?", "Yes.", "proved", "chap-x", ("key",))
-    page = render_answers((weak, strong), judged())
+    weak = ledger.Answer("Guess?", "Perhaps.", "conjectured", "chap-x")
+    strong = ledger.Answer("Sure?", "Yes.", "proved", "chap-x", ("key",))
+    page = ledger.render_answers((weak, strong), judged())
     assert page.index("Sure?") < page.index("Guess?")
     assert "Yes. {ref}`chap-x`" in page
     assert "* A | claim, on two lines. **True by construction**: good: 1 <= 2." in page
     with pytest.raises(KeyError):  # an answer whose claim no ledger judges
-        render_answers((strong,), {})
+        ledger.render_answers((strong,), {})
 
 
 def test_the_library_knows_no_chapter_and_no_role_of_the_book():
@@ -258,18 +241,19 @@ def test_a_tampered_run_changes_each_verdict(title):
 @pytest.mark.slow
 def test_no_verdict_has_changed():
     """`make ledger` writes the new ones, once the reason is understood."""
-    assert verdicts(find_all(SECTIONS, EVIDENCE)) == verdicts(STORED["sections"])
+    found = ledger.find_all(SECTIONS, EVIDENCE)
+    assert ledger.verdicts(found) == ledger.verdicts(STORED["sections"])
 
 
 def test_a_positive_verdict_is_one_that_something_refutes():
     """What nothing refutes is undecided, vacuous or true by construction, and says so."""
     refuted = {claim.key for claim in CLAIMS if claim.refuted_by}
-    for key, verdict in verdicts(STORED["sections"]).items():
+    for key, verdict in ledger.verdicts(STORED["sections"]).items():
         assert key in refuted or not verdict.startswith((*POSITIVE, "contradicted"))
 
 
 def test_the_page_in_the_book_is_the_data():
     assert (BOOK / "ledger.md").read_text() == render(STORED["sections"], STORED["made"])
-    assert (BOOK / "answers.md").read_text() == render_answers(ANSWERS, STORED["sections"])
+    assert (BOOK / "answers.md").read_text() == ledger.render_answers(ANSWERS, STORED["sections"])
     entries = [entry for rows in STORED["sections"].values() for entry in rows]
     assert [(e["key"], e["text"]) for e in entries] == [(c.key, c.text) for c in CLAIMS]
