@@ -228,14 +228,15 @@ EVIDENCE, STORED = Evidence(), json.loads((BOOK / "results" / "ledger.json").rea
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("title", SECTIONS)
-def test_a_tampered_run_changes_each_verdict(title):
+def test_a_tampered_run_changes_each_verdict():
     """A check that applies fails; silence is no refutation."""
-    for claim in SECTIONS[title]:
+    unmoved = []
+    for claim in CLAIMS:
         for refutation in claim.refuted_by:
             found = refute(claim, EVIDENCE, refutation)
-            failed = found.failing and not found.verdict.startswith(POSITIVE)
-            assert failed, f"{claim.key}: {refutation.words}"
+            if not found.failing or found.verdict.startswith(POSITIVE):
+                unmoved.append(f"{claim.key}: {refutation.words}")
+    assert unmoved == []
 
 
 @pytest.mark.slow

@@ -118,9 +118,6 @@ class Tags(HTMLParser):
         if tag != "input":
             self.open.append(tag)
 
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
