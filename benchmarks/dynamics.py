@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import torch
 
@@ -14,7 +16,7 @@ from attnbias.losses import EXPONENTIAL
 
 from .autograd import autograd_loop
 from .plain import plain_span_loop
-from .timing import interleave, steps_for
+from .timing import interleave, over_autograd, steps_for
 
 # n, T, d and the ratio over autograd to reach
 TARGETS = {
@@ -63,11 +65,10 @@ def problem_of(data: Dataset) -> Problem:
 class Run:
     """A compiled engine that goes on for `steps` more iterations each time it is called."""
 
-    def __init__(self, problem: Problem, coordinates: str, steps: int, record=True, rule=None):
+    def __init__(self, problem, coordinates, steps, *, record=True, rule=None, columns=None):
         wanted = np.zeros(steps + 1, np.int32) if record else np.full(steps + 1, -1, np.int32)
-        records = np.empty((1, RECORDS + problem.N))
-        rule = NGD(0.1) if rule is None else rule
-        self.engine = CompiledEngine(problem, rule, coordinates, wanted, records)
+        records = np.empty((1, columns or RECORDS + problem.N))
+        self.engine = CompiledEngine(problem, rule or NGD(0.1), coordinates, wanted, records)
         self.steps = steps
 
     def __call__(self) -> None:
@@ -79,18 +80,10 @@ def against_autograd(n: int, T: int, d: int) -> dict:
     data = make_data(n, T, d)
     problem, target = problem_of(data), torch.ones(d, d, dtype=torch.float64)
     forms = [form for form in ("span", "factored", "dense") if form != "span" or problem.N < 9000]
-    steps, runs = {}, {}
-    steps["autograd"] = steps_for(lambda k: autograd_loop(data, 0.1, k, target))
-    runs["autograd"] = lambda: autograd_loop(data, 0.1, steps["autograd"], target)
-    for form in forms:
-        steps[form] = steps_for(lambda k, form=form: Run(problem, form, k)())
-        runs[form] = Run(problem, form, steps[form])
-    times = interleave(runs)
-    micro = {name: 1e6 * time / steps[name] for name, time in times.items()}
     choice = choose_coordinates(problem, 10_000, joint=False)
-    best = min(micro[form] for form in forms)
-    ratio = micro["autograd"] / micro[choice]
-    return micro | {"choice": choice, "ratio": ratio, "choice/best": micro[choice] / best}
+    return over_autograd(
+        lambda k: autograd_loop(data, 0.1, k, target), forms, partial(Run, problem), choice
+    )
 
 
 def stable_against_plain(n: int, T: int, d: int) -> float:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
+from functools import partial
+
 import torch
 
 from attnbias import NGD, Dataset, SelfAttention
-from attnbias.dynamics.compiled.engine import CompiledEngine
 from attnbias.dynamics.problem import JointProblem
 from attnbias.dynamics.recording import RECORDS, U_RECORDS
 from attnbias.dynamics.request import choose_coordinates
 from attnbias.losses import EXPONENTIAL
 
-from .timing import interleave, steps_for
+from .dynamics import Run
+from .timing import over_autograd
 
 RULE = NGD(0.1, decay=(2 / 3, 1))  # Eq. 10
 # n, T, d and the ratio over autograd to reach; the first is the size of Figure 3
@@ -63,32 +64,14 @@ def problem_of(data: Dataset) -> JointProblem:
     return JointProblem.of(data, EXPONENTIAL, W0, u0)
 
 
-class Run:
-    """A compiled engine that goes on for `steps` more iterations each time it is called."""
-
-    def __init__(self, problem: JointProblem, coordinates: str, steps: int):
-        columns = RECORDS + U_RECORDS + problem.n + 2 * problem.N
-        wanted, records = np.zeros(steps + 1, np.int32), np.empty((1, columns))
-        self.engine = CompiledEngine(problem, RULE, coordinates, wanted, records)
-        self.steps = steps
-
-    def __call__(self) -> None:
-        self.engine.run(0, self.steps)
-
-
 def against_autograd(n: int, T: int, d: int) -> dict:
     """Microseconds an iteration, records included: autograd, both forms, the choice."""
     data = make_data(n, T, d)
     problem = problem_of(data)
     targets = torch.ones(d, d, dtype=torch.float64), torch.ones(d, dtype=torch.float64)
-    steps = {"autograd": steps_for(lambda k: autograd_loop(data, 0.1, k, targets))}
-    runs = {"autograd": lambda: autograd_loop(data, 0.1, steps["autograd"], targets)}
-    for form in ("span", "dense"):
-        steps[form] = steps_for(lambda k, form=form: Run(problem, form, k)())
-        runs[form] = Run(problem, form, steps[form])
-    times = interleave(runs)
-    micro = {name: 1e6 * time / steps[name] for name, time in times.items()}
+    columns = RECORDS + U_RECORDS + problem.n + 2 * problem.N
+    run = partial(Run, problem, rule=RULE, columns=columns)
     choice = choose_coordinates(problem, 10_000, joint=True)
-    best = min(micro["span"], micro["dense"])
-    ratio = micro["autograd"] / micro[choice]
-    return micro | {"choice": choice, "ratio": ratio, "choice/best": micro[choice] / best}
+    return over_autograd(
+        lambda k: autograd_loop(data, 0.1, k, targets), ("span", "dense"), run, choice
+    )

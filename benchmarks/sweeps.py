@@ -124,7 +124,7 @@ def late_over_early(context, rounds: int) -> float:
     problem, ratios = problem_of(noisy_means(10, 6, 52, 0.3, 0)), []
     with context():
         for _ in range(rounds + 1):
-            run = Run(problem, "span", LATE + WINDOW, False, NGD(0.5)).engine.run
+            run = Run(problem, "span", LATE + WINDOW, record=False, rule=NGD(0.5)).engine.run
             early = seconds(functools.partial(run, 0, WINDOW))
             run(WINDOW, LATE)
             late = seconds(functools.partial(run, LATE, LATE + WINDOW))

@@ -38,6 +38,22 @@ def relative(runs: dict[str, Callable[[], None]], to: str, rounds: int = 25) -> 
     return {name: unit * statistics.median(a / b for a, b in pair) for name, pair in pairs.items()}
 
 
+def over_autograd(autograd: Callable[[int], object], forms, run, choice: str) -> dict:
+    """Microseconds an iteration: `autograd` (of steps), every form, and how the choice compares.
+
+    `run(form, steps)` makes what goes on for so many steps each time it is called.
+    """
+    steps = {"autograd": steps_for(autograd)}
+    runs: dict = {"autograd": lambda: autograd(steps["autograd"])}
+    for form in forms:
+        steps[form] = steps_for(lambda k, form=form: run(form, k)())
+        runs[form] = run(form, steps[form])
+    micro = {name: 1e6 * time / steps[name] for name, time in interleave(runs).items()}
+    best = min(micro[form] for form in forms)
+    ratio = micro["autograd"] / micro[choice]
+    return micro | {"choice": choice, "ratio": ratio, "choice/best": micro[choice] / best}
+
+
 def steps_for(call: Callable[[int], None], budget: float = 0.15) -> int:
     """Iterations that take about `budget` seconds, from a trial of three."""
     call(3)

@@ -3,19 +3,9 @@
 import numpy as np
 import pytest
 
-from attnbias import (
-    GD,
-    NGD,
-    Dataset,
-    experiments,
-    fit_rate,
-    make_bad_start,
-    make_example1,
-    make_separation_pair,
-    solve_w_svm,
-    train,
-)
+from attnbias import GD, NGD, Dataset, experiments, fit_rate, solve_w_svm, train
 from attnbias.beyond.prompt.paths import query_images, sequence_scores
+from attnbias.data import make_bad_start, make_example1, make_separation_pair
 from attnbias.errors import DtypeError, RangeError
 from book.plots import plot_bad_start, plot_exponent_windows, plot_plane_trajectory
 from book.plots.runs import exponent_windows

@@ -8,18 +8,9 @@ import sys
 import nbformat
 import pytest
 
+from tools import compare_outputs as outputs
 from tools.chapters import ROOT, notebook_sources
-from tools.compare_outputs import (
-    LOOSEST,
-    RTOL,
-    STATED,
-    compare_cells,
-    compare_outputs,
-    compare_texts,
-    count_numbers,
-    is_compared,
-    tolerance,
-)
+from tools.compare_outputs import RTOL, compare_cells, compare_outputs, compare_texts, tolerance
 from tools.sync_notebooks import code_of, read_source
 
 HERE = ROOT / "tests"
@@ -105,7 +96,7 @@ def test_every_kind_of_text_is_compared(show):
     assert compare_outputs([show("0.50")], [show("0.52")])
     assert compare_outputs([show("0.50")], [])
     assert compare_outputs([], [show("0.50")])
-    assert is_compared(code_cell("", show("0.50")))
+    assert outputs.is_compared(code_cell("", show("0.50")))
 
 
 def test_pictures_and_what_draws_are_not_compared():
@@ -119,7 +110,8 @@ def test_pictures_and_what_draws_are_not_compared():
         for bits in ("a", "b")
     ]
     assert not compare_outputs(pictures[::2], pictures[1::2])
-    assert not is_compared(code_cell("", *pictures)) and not is_compared(code_cell(""))
+    for shown in (pictures, []):
+        assert not outputs.is_compared(code_cell("", *shown))
     assert compare_outputs([svg(0.5)], [svg(0.6)])  # in words that a reader sees
     moved = svg(0.5)
     moved.data["text/html"] = moved.data["text/html"].replace("0.7", "0.9").replace("M0.5", "M0.6")
@@ -153,7 +145,8 @@ def test_a_stated_tolerance_is_honoured_where_it_has_a_reason():
 def badly_stated(source: str) -> list[str]:
     """Lines of a cell's code that state a tolerance without a number or a reason, or too much."""
     lines = [line for line in source.splitlines() if re.search(r"#.*compared +within", line)]
-    stated = [line for line in lines if STATED.fullmatch(line) and tolerance(line) <= LOOSEST]
+    within = [line for line in lines if outputs.STATED.fullmatch(line)]
+    stated = [line for line in within if tolerance(line) <= outputs.LOOSEST]
     return [line for line in lines if line not in stated] + stated[1:]
 
 
@@ -170,7 +163,7 @@ def test_numbers_are_counted_and_counts_are_not():
         code_cell("", output(**{"text/html": "<td>0.5</td>", "text/plain": "a 0.5"})),
         nbformat.v4.new_markdown_cell("0.5"),
     ]
-    assert count_numbers(cells) == 5
+    assert outputs.count_numbers(cells) == 5
 
 
 @pytest.mark.slow

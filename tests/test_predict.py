@@ -79,15 +79,14 @@ See {{glue:text}}`x:.1f`.
 ```"""
 
 
-def build(folder, number):
-    """The page of a notebook that has glued x = 1.25, and what Sphinx warned of."""
-    stored = {
-        "metadata": {"scrapbook": {"name": "x", "mime_prefix": "application/papermill.record/"}}
-    }
-    data = {"application/papermill.record/text/plain": "1.25"}
-    cell = new_code_cell("glue('x', x)", outputs=[new_output("display_data", data, **stored)])
-    text = new_markdown_cell(QUIZ.format(number=number))
-    notebook = new_notebook(cells=[text, cell], metadata={"kernelspec": KERNEL})
+def build(folder, *numbers):
+    """The page of a notebook that asks for these and has glued x = 1.25, and Sphinx's warnings."""
+    prefix = "application/papermill.record/"
+    stored = {"metadata": {"scrapbook": {"name": "x", "mime_prefix": prefix}}}
+    glued = new_output("display_data", {f"{prefix}text/plain": "1.25"}, **stored)
+    cells = [new_markdown_cell(QUIZ.format(number=number)) for number in numbers]
+    cells.append(new_code_cell("glue('x', x)", outputs=[glued]))
+    notebook = new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
     (folder / "source").mkdir()
     nbformat.write(notebook, folder / "source/index.ipynb")
     (folder / "source/predict.css").touch()
@@ -99,10 +98,7 @@ def build(folder, number):
     }
     warnings = io.StringIO()
     places = [str(folder / part) for part in ("source", "html", "doctrees")]
-    app = Sphinx(
-        places[0], None, *places[1:], "html", settings, status=None, warning=warnings,
-    )  # fmt: skip
-    app.build()
+    Sphinx(places[0], None, *places[1:], "html", settings, status=None, warning=warnings).build()
     return (folder / "html/index.html").read_text(encoding="utf8"), warnings.getvalue()
 
 
@@ -118,16 +114,10 @@ def test_a_page_asks_and_holds_the_answer_of_its_run(tmp_path):
     assert "1.2</span>" in box  # the reason, with a glued number of its own
 
 
-@pytest.mark.parametrize(
-    ("number", "said"),
-    [
-        ("y", "y: expected a number glued on this page"),
-        ("x:.2q", "x: expected a format for 1.25; got .2q"),
-    ],
-)
-def test_a_build_reports_a_number_that_the_page_does_not_have(tmp_path, number, said):
-    page, warnings = build(tmp_path, number)
-    assert f"PredictError: {said}" in warnings
+def test_a_build_reports_a_number_that_the_page_does_not_have(tmp_path):
+    page, warnings = build(tmp_path, "y", "x:.2q")
+    assert "PredictError: y: expected a number glued on this page" in warnings
+    assert "PredictError: x: expected a format for 1.25; got .2q" in warnings
     assert "<fieldset" not in page
 
 

@@ -11,17 +11,7 @@ import attnbias_provenance
 import provenance_source
 import pytest
 from docutils import nodes
-from provenance_source import (
-    KEY,
-    ProvenanceError,
-    Words,
-    badges,
-    claim_keys,
-    read_badge,
-    read_words,
-    used_on,
-    validate,
-)
+from provenance_source import KEY, ProvenanceError, Words, claim_keys, read_badge, read_words
 from sphinx.errors import ExtensionError
 
 from attnbias.geometry.guarantees import GUARANTEES
@@ -105,11 +95,11 @@ def entries():
 
 @pytest.fixture(scope="module")
 def pages():
-    return used_on()
+    return provenance_source.used_on()
 
 
 def test_every_a_has_its_words_and_every_entry_is_used(entries, pages):
-    validate(entries, pages, claim_keys())
+    provenance_source.validate(entries, pages, claim_keys())
     promised = {each.source for each in GUARANTEES if each.provenance == "a"}
     printed = set(printed_sources()) | promised
     assert {"Assumption 2", "Section 3.2, text on Fig. 2", "Condition 1"} <= printed
@@ -117,7 +107,8 @@ def test_every_a_has_its_words_and_every_entry_is_used(entries, pages):
 
 
 def test_every_badge_of_the_book_is_one_that_the_role_takes(entries):
-    found = [text for path in BOOK.rglob("*.md") for text in badges(path.read_text("utf8"))]
+    texts = [path.read_text(encoding="utf8") for path in BOOK.rglob("*.md")]
+    found = [badge for text in texts for badge in provenance_source.badges(text)]
     assert len(found) > 100
     for text in found:
         letter, key = read_badge(text, entries)
@@ -173,14 +164,14 @@ def test_a_broken_badge_is_refused():
 
 
 def test_the_build_refuses_what_does_not_match():
-    validate(KNOWN, {"lemma-3": ["book/x"]}, [])
-    validate(KNOWN, {}, ["lemma-3"])
-    validate({"Lemma 3": Words("Lemma 3", "Section 1", "is printed")}, {}, [])
+    provenance_source.validate(KNOWN, {"lemma-3": ["book/x"]}, [])
+    provenance_source.validate(KNOWN, {}, ["lemma-3"])
+    provenance_source.validate({"Lemma 3": Words("Lemma 3", "Section 1", "is printed")}, {}, [])
     for pages in ({}, {"lemma-3": [], "lemma-4": []}):  # nobody uses it; no entry
         with pytest.raises(ProvenanceError, match="expected"):
-            validate(KNOWN, pages, [])
+            provenance_source.validate(KNOWN, pages, [])
     with pytest.raises(ProvenanceError, match="each claim"):
-        validate(KNOWN, {"lemma-3": []}, ["lemma4"])
+        provenance_source.validate(KNOWN, {"lemma-3": []}, ["lemma4"])
 
 
 def test_a_page_with_a_plain_a_is_refused(tmp_path):
@@ -189,10 +180,10 @@ def test_a_page_with_a_plain_a_is_refused(tmp_path):
     (tmp_path / "_ext/notation.toml").write_text(symbols, encoding="utf8")
     page = tmp_path / "page.md"
     page.write_text("{prov}`a:one` {prov}`c` {prov}`a:one` {prov}`legend-a`", encoding="utf8")
-    assert used_on(tmp_path) == {"one": ["book/page"], "xi": ["book/notation"]}
+    assert provenance_source.used_on(tmp_path) == {"one": ["book/page"], "xi": ["book/notation"]}
     page.write_text("so {prov}`a`", encoding="utf8")
     with pytest.raises(ProvenanceError, match="a alone"):
-        used_on(tmp_path)
+        provenance_source.used_on(tmp_path)
 
 
 @pytest.mark.parametrize(

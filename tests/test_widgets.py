@@ -8,34 +8,17 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from attnbias import (
-    GD,
-    NGD,
-    Dataset,
-    InfeasibleError,
-    experiments,
-    fit_rate,
-    make_bad_start,
-    make_dm,
-    make_example1,
-    solve_w_svm,
-    train,
-)
+from attnbias import GD, NGD, Dataset, InfeasibleError, experiments, fit_rate, solve_w_svm, train
+from attnbias.data import make_bad_start, make_dm, make_example1
 from attnbias.errors import DtypeError, RangeError, ShapeError
-from book.widgets import (
-    row_plane,
-    slider_attention,
-    slider_html,
-    slider_normalisation,
-    slider_paths,
-    slider_scale,
-    slider_start,
-    slider_support,
-    slider_window,
-)
+from book.widgets.frames import slider_attention, slider_html
 from book.widgets.panel import Panel, decades
 from book.widgets.picture import Control, Picture
-from book.widgets.window import windows_of
+from book.widgets.runs import slider_normalisation, slider_paths
+from book.widgets.scale import slider_scale
+from book.widgets.start import row_plane, slider_start
+from book.widgets.support import slider_support
+from book.widgets.window import slider_window, windows_of
 
 PLACES = (-1.0, 0.0, 1.5)
 TOKENS = [[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0], [0.0, 0.0]]
@@ -134,9 +117,6 @@ class Tags(HTMLParser):
         self.tags.append((tag, dict(attrs)))
         if tag != "input":
             self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag

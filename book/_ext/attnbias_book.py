@@ -151,11 +151,12 @@ def prune_mathjax(app: Sphinx, error: Exception | None) -> None:
     mathjax = Path(app.outdir, "_static", "mathjax")
     if error is not None or not mathjax.is_dir():
         return
-    whole = mathjax.rename(mathjax.with_name("mathjax-whole"))
-    for part in ("tex-chtml.js", "input/tex", "output/chtml"):
-        (mathjax / part).parent.mkdir(parents=True, exist_ok=True)
-        (whole / part).rename(mathjax / part)
-    shutil.rmtree(whole)
+    kept = [mathjax / part for part in ("tex-chtml.js", "input/tex", "output/chtml")]
+    for path in sorted(mathjax.rglob("*"), reverse=True):  # a folder after what is in it
+        if path.is_file() and not any(path.is_relative_to(part) for part in kept):
+            path.unlink()
+        elif path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -49,12 +49,13 @@ def _train_on(made: Instance, name: str) -> Trace:
     return train(made.data, rule, ON_INSTANCES, W0=made.W0, svm=made.svm, record=record)
 
 
-def on_instances(e, check, rule: str = "NGD", **options) -> list[Check]:
-    """What a check says of the runs of all instances by a rule."""
+def on_instances(e, check, *rules: str) -> list[Check]:
+    """What a check says of the runs of all instances by these rules; of NGD's if none is named."""
     return [
         found
+        for rule in rules or ("NGD",)
         for made, run in e.instance_runs(rule)
-        for found in check(made.data, run, svm=made.svm, **options)
+        for found in check(made.data, run, svm=made.svm)
     ]
 
 

@@ -78,7 +78,7 @@ def structure(page: Page) -> list[Fault]:
     page.evaluate(
         "document.querySelectorAll('pre').forEach(each => { each.textContent = each.textContent; })"
     )
-    return _run(page, "document", f"{RULES}", "{'color-contrast': {enabled: false}}")
+    return _run(page, "document", "tag", RULES, "{'color-contrast': {enabled: false}}")
 
 
 def contrast(page: Page, known: set[str], theme: str) -> list[Fault]:
@@ -88,10 +88,9 @@ def contrast(page: Page, known: set[str], theme: str) -> list[Fault]:
     known.update(fresh)
     if not fresh:
         return []
-    return _run(page, "{include: [['[data-look]']]}", "['color-contrast']", "{}")
+    return _run(page, "{include: [['[data-look]']]}", "rule", ["color-contrast"], "{}")
 
 
-def _run(page: Page, where: str, rules: str, switched: str) -> list[Fault]:
-    kind = "rule" if "color" in rules else "tag"
+def _run(page: Page, where: str, kind: str, rules: list[str], switched: str) -> list[Fault]:
     chosen = f"{{type: '{kind}', values: {rules}}}"
     return [Fault(*each) for each in page.evaluate(RUN % (where, chosen, switched))]

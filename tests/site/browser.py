@@ -22,12 +22,13 @@ def or_skip(find: Callable[[], str]) -> str:
 
 
 class Page:
-    """``with Page() as page``: a tab that shows one page of the built book."""
+    """``with Page() as page``: a tab without a network that shows one page of the built book."""
 
     def __enter__(self) -> Page:
         self.opened = open_browser()
         self.tab = self.opened.__enter__().new_page()
         self.tab.set_default_timeout(WAIT_MS)
+        self.tab.context.set_offline(True)
         self.send = self.tab.context.new_cdp_session(self.tab).send
         return self
 
@@ -71,10 +72,6 @@ class Page:
         """The mouse moved to a place."""
         self.tab.mouse.move(x, y)
 
-    def click(self, x: float, y: float) -> None:
-        """The mouse pressed at a place."""
-        self.tab.mouse.click(x, y)
-
     def touch(self, x: float, y: float) -> None:
         """A finger put down and lifted."""
         self.fingers(True)
@@ -84,7 +81,3 @@ class Page:
     def fingers(self, there: bool) -> None:
         """Whether the screen can be touched."""
         self.send("Emulation.setTouchEmulationEnabled", {"enabled": there})
-
-    def offline(self) -> None:
-        """Cut the network."""
-        self.tab.context.set_offline(True)

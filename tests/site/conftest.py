@@ -10,5 +10,4 @@ from tools.browser import find_browser
 def browser():
     or_skip(find_browser)
     with Page() as browser:
-        browser.offline()
         yield browser

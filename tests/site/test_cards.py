@@ -59,7 +59,7 @@ def text(browser):
 
 
 def formulas(browser, box="document.getElementById('hover-card')"):
-    """How many formulas of the card are set, and how much TeX is left."""
+    """How many formulas of the card are set, and whether TeX is left."""
     count = browser.evaluate(f"{box}.querySelectorAll('mjx-container').length")
     return count, browser.evaluate(f"/\\\\[([]/.test({box}.innerText)")
 
@@ -86,8 +86,7 @@ def test_the_card_goes_when_the_mouse_does_and_stays_under_it(chapter):
     chapter.point(5, 5)
     chapter.wait_for(f"!{OPEN}")
 
-
-def test_a_formula_shows_all_its_symbols(chapter):
+    # a formula shows all its symbols
     said = point_at(chapter, "span.symbol[data-entries='sym-xi sym-w-mm']")
     assert "margin" in said and "max-margin matrix" in said
     assert chapter.evaluate("document.querySelectorAll('#hover-card dt').length") == 2
@@ -215,9 +214,13 @@ def test_a_missing_entry_would_be_noticed(chapter):
     assert not chapter.evaluate(OPEN)
 
 
+def cards_of(file):
+    """The cards of a page, by their anchors."""
+    return json.loads(file.read_text(encoding="utf8").partition(", ")[2].rstrip()[:-1])
+
+
 def test_every_entry_that_a_page_names_has_a_card():
-    cards = (SITE / "_cards/book/notation.js").read_text(encoding="utf8")
-    known = set(json.loads(cards.partition(", ")[2].rstrip()[:-1]))
+    known = set(cards_of(SITE / "_cards/book/notation.js"))
     for name in toc_files():
         page = (SITE / f"{name}.html").read_text(encoding="utf8")
         named = re.findall(r'data-(?:entries|symbols)="([^"]*)"', page)
@@ -225,11 +228,9 @@ def test_every_entry_that_a_page_names_has_a_card():
     assert {"sym-w-mm", "term-vacuous"} <= known
 
 
-def test_nearly_every_reference_has_a_card():
-    cards, lacking, seen = {}, [], 0
-    for file in (SITE / "_cards").rglob("*.js"):
-        body = file.read_text(encoding="utf8").partition(", ")[2]
-        cards[file.with_suffix(".html").relative_to(SITE / "_cards")] = json.loads(body[:-2])
+def test_nearly_every_reference_has_a_card_and_cards_are_light():
+    files, lacking, seen = list((SITE / "_cards").rglob("*.js")), [], 0
+    cards = {f.with_suffix(".html").relative_to(SITE / "_cards"): cards_of(f) for f in files}
     for name in toc_files():
         page = SITE / f"{name}.html"
         for link in LINK.findall(page.read_text(encoding="utf8")):
@@ -241,9 +242,6 @@ def test_nearly_every_reference_has_a_card():
     assert seen > 1000
     assert len(lacking) < 0.01 * seen, lacking
 
-
-def test_script_and_cards_are_light():
     assert (SITE / "_static/cards.js").stat().st_size < HEAVIEST_SCRIPT
-    files = list((SITE / "_cards").rglob("*.js"))
     assert len(files) >= len(toc_files())
     assert max(len(gzip.compress(file.read_bytes())) for file in files) < HEAVIEST_CARDS

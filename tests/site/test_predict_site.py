@@ -70,7 +70,7 @@ def check_answer(page, chosen):
 def test_a_mouse_chooses_and_the_number_appears(page):
     assert not visible(page)
     for place in (0, 1):
-        page.click(*middle(page, place))
+        page.tab.mouse.click(*middle(page, place))
         check_answer(page, place)
 
 
@@ -98,7 +98,7 @@ def test_without_scripts_it_works_and_on_paper_the_answer_ends_the_box(browser):
     try:
         browser.open(PAGE, width=PHONE)
         assert not visible(browser)
-        browser.click(*middle(browser, 0))
+        browser.tab.mouse.click(*middle(browser, 0))
         check_answer(browser, 0)
         browser.open(PAGE, width=DESK)
         browser.paper()

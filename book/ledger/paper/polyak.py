@@ -99,7 +99,7 @@ def theorem7(e):
 @refuted("attention to the optimal tokens falls in the first steps", **FALLING)
 def lemma3_rules(e):
     """Lemma 3 holds for GD and for Polyak steps as well."""
-    checks = [c for rule in ("GD", "Polyak") for c in on_instances(e, check_lemma3, rule)]
+    checks = on_instances(e, check_lemma3, "GD", "Polyak")
     return judge(checks, show="least velocity of the logit gaps", note=f"GD and Polyak; {EDGE}")
 
 
@@ -109,9 +109,8 @@ def lemma3_rules(e):
 )
 def lemma7_rules(e):
     """Lemma 7 holds for GD and for Polyak steps as well."""
-    checks = []
-    for rule in ("GD", "Polyak"):
-        checks += starting(on_instances(e, check_lemma7, rule), "least epsilon", "cosine of -grad")
+    found = on_instances(e, check_lemma7, "GD", "Polyak")
+    checks = starting(found, "least epsilon", "cosine of -grad")
     return judge(checks, show="least epsilon", note=f"GD and Polyak; {EDGE}")
 
 

@@ -55,7 +55,7 @@ def margin_of(data: Dataset) -> float:
 def m1(e):
     """M1: 1 - cosine is O(1 / path length) for every rule along the gradient."""
     rules = ("GD", "NGD", "Polyak")
-    checks = [check for rule in rules for check in on_instances(e, check_rate, rule)]
+    checks = on_instances(e, check_rate, *rules)
     for rule in rules:
         for _, run in e.instance_runs(rule):
             moved, rate = run.path_length > 0, 1 / np.maximum(run.path_length, 1e-300)
@@ -75,10 +75,7 @@ def m1(e):
 )
 def m2(e):
     """M2: under strict complementarity it is O(1 / path length^2)."""
-    checks = [
-        check for rule in ("NGD", "Polyak") for check in on_instances(e, check_fast_rate, rule)
-    ]
-    checks = starting(checks, *M2_ROWS)
+    checks = starting(on_instances(e, check_fast_rate, "NGD", "Polyak"), *M2_ROWS)
     return judge(checks, show="relative growth", note=f"NGD and Polyak; {EDGE}")
 
 
@@ -88,8 +85,7 @@ def m2(e):
 )
 def m3(e):
     """M3: and no smaller, unless W_0 lies in the span of the rows."""
-    rules = ("GD", "NGD", "Polyak")
-    checks = [check for rule in rules for check in on_instances(e, check_rate_lower_bound, rule)]
+    checks = on_instances(e, check_rate_lower_bound, "GD", "NGD", "Polyak")
     return judge(checks, show="1 - cosine", note=f"GD, NGD and Polyak; {EDGE}")
 
 
