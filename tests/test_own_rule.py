@@ -11,8 +11,8 @@ from attnbias import NGD, Dataset, Trace, solve_w_svm, train
 from attnbias.beyond.depth.dynamics import train_two_layers
 from attnbias.beyond.heads.dynamics import train_heads
 from attnbias.beyond.momentum.dynamics import train_accelerated
+from attnbias.beyond.multi_token.data import QuadraticHead
 from attnbias.beyond.multi_token.dynamics import train_nonlinear
-from attnbias.beyond.multi_token.head_functions import QuadraticHead
 from attnbias.beyond.next_token.data import NextTokenData
 from attnbias.beyond.next_token.dynamics import train_next_token
 from attnbias.beyond.norms.dynamics import train_adam, train_steepest

@@ -151,9 +151,9 @@ def test_growths_lie_in_range(seed):
 
 def test_modes_refuse_another_solution():
     data = make_plane_pair(3)
-    with pytest.raises(RangeError, match="solution"):
+    with pytest.raises(DtypeError, match="solution"):
         factor_modes(data, solve_norm_svm(data, "frobenius"))
-    with pytest.raises(RangeError, match="solution"):
+    with pytest.raises(DtypeError, match="solution"):
         factor_modes(data, solve_norm_svm(make_plane_pair(5), "nuclear"))
 
 

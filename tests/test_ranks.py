@@ -17,11 +17,10 @@ from tolerances import CLOSED_FORM, RANK_SECOND_SOLVER, SVM_EQUIVALENT
 from attnbias import NGD, Dataset, check_assumption2, experiments, solve_w_svm, token_scores, train
 from attnbias.beyond.norms.geometry import matrix_norm, solve_norm_svm
 from attnbias.beyond.norms.nuclear import polish_nuclear
-from attnbias.beyond.ranks import bounds as rank_bounds
 from attnbias.beyond.ranks import experiments as ranks
+from attnbias.beyond.ranks import geometry as rank_geometry
 from attnbias.beyond.ranks import result as rank_result
-from attnbias.beyond.ranks.bounds import frobenius_rank
-from attnbias.beyond.ranks.geometry import nuclear_bounds, nuclear_rank
+from attnbias.beyond.ranks.geometry import frobenius_rank, nuclear_bounds, nuclear_rank
 from attnbias.beyond.ranks.plots import plot_left_over, plot_ranks
 from attnbias.data.cross_attention import make_free_queries, with_unit_values
 from attnbias.errors import AttnBiasError, InfeasibleError, MissingDecoderError
@@ -156,15 +155,15 @@ def test_frobenius_rank_is_at_most_the_support_and_the_features(seed):
 
 def test_a_wrong_support_is_not_proved():
     svm = solve_w_svm(make_free_queries(5, 5, 6, seed=0, opt=True))
-    weights, error, proved = rank_bounds._proved_support(svm)
+    weights, error, proved = rank_geometry._proved_support(svm)
     assert proved and error < 1e-9
     dual = svm.dual.clone()
     dual[svm.support[0]] = 0
     wrong = certify(svm.rows, dual, svm.weights)
-    assert not rank_bounds._proved_support(wrong)[2]
+    assert not rank_geometry._proved_support(wrong)[2]
     more = svm.dual.clone()
     more[(svm.dual == 0).nonzero()[0]] = 0.5 * svm.dual.max()
-    assert not rank_bounds._proved_support(certify(svm.rows, more, svm.weights))[2]
+    assert not rank_geometry._proved_support(certify(svm.rows, more, svm.weights))[2]
 
 
 # data

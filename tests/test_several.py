@@ -19,24 +19,26 @@ from tolerances import (
 )
 
 from attnbias import GD, NGD, Dataset, Polyak, solve_w_svm
-from attnbias.beyond.multi_token.checks import check_several
-from attnbias.beyond.multi_token.data import make_orthogonal, make_relu_tokens
-from attnbias.beyond.multi_token.dynamics import train_nonlinear, train_nonlinear_many
-from attnbias.beyond.multi_token.experiments import (
-    continue_split,
-    describe_run,
-    flat_sequences,
-    frozen_part,
-    train_relu,
+from attnbias.beyond.multi_token.checks import (
+    best_mixture,
+    check_several,
+    predict_mixture,
+    predict_settled,
 )
+from attnbias.beyond.multi_token.data import (
+    QuadraticHead,
+    ReluHead,
+    TorchHead,
+    make_orthogonal,
+    make_relu_tokens,
+)
+from attnbias.beyond.multi_token.dynamics import train_nonlinear, train_nonlinear_many
 from attnbias.beyond.multi_token.geometry import (
     finite_part,
     selected_sets,
     several_rows,
     solve_several_svm,
 )
-from attnbias.beyond.multi_token.head_functions import QuadraticHead, ReluHead, TorchHead
-from attnbias.beyond.multi_token.mixtures import best_mixture, predict_mixture, predict_settled
 from attnbias.beyond.multi_token.plots import plot_several
 from attnbias.errors import (
     AttnBiasError,
@@ -47,6 +49,13 @@ from attnbias.errors import (
     ShapeError,
 )
 from attnbias.geometry.svm import project_rows
+from book.studies.relu import (
+    continue_split,
+    describe_run,
+    flat_sequences,
+    frozen_part,
+    train_relu,
+)
 
 EYE = torch.eye(3).double()
 ONE = Dataset(EYE[None], [1])

@@ -23,7 +23,7 @@ from tools.chapters import ROOT  # noqa: E402
 from tools.shake import FACTORS, SECOND, environment  # noqa: E402
 
 PYTEST = ("-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadscope")
-CODE = ("tests", "attnbias", "book/ledger", "book/plots", "book/widgets")
+CODE = ("tests", "attnbias", "book/ledger", "book/plots", "book/studies", "book/widgets")
 UNITS = ("--doctest-modules", "--ignore=tests/site", *CODE)
 NOTEBOOKS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout", "120", "book")
 

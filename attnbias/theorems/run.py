@@ -77,8 +77,8 @@ class TraceView:
     (1, 1, 1.0)
     """
 
-    def __init__(self, data: Dataset, trace: Trace, svm: SVMSolution | None = None):
-        require_dataset(data)
+    def __init__(self, data: Dataset, trace: Trace, svm: SVMSolution | None = None, *, cross=False):
+        require_dataset(data, cross=cross)
         require_trace(trace)
         self.data, self.trace = data, trace
         self.rows = gap_rows(data)

@@ -19,6 +19,7 @@ from ...errors import DtypeError, RangeError
 from ...nets.data.text import load_nli
 from ...nets.heads import Head, attention_head
 from ...nets.text import load_encoder, load_tokenizer
+from ..common.arguments import seeded
 from .result import HeadResult
 
 TITLE = "Attention heads of a BERT against W_mm"
@@ -27,15 +28,9 @@ NEAR = 0.9  # quantile of the random heads that the median head is held against 
 
 
 def run(
-    *,
-    model="huggingface",
-    sentences=40,
-    query: int = 0,
-    random: int = 10,
-    seed: int = 0,
-    out=None,
-    progress: bool = False,
-) -> HeadResult:
+    *, model="huggingface", sentences=40, query: int = 0, random: int = 10, seed: int = 0,
+    out=None, progress: bool = False,
+) -> HeadResult:  # fmt: skip
     """Each head of a BERT on some sentences: what it selects, and how near it is to W_mm.
 
     Parameters
@@ -82,7 +77,7 @@ def run(
     require_flag("progress", progress)
     texts = _sentences(sentences)
     random = require_int("random", random, low=1)
-    generator = torch.Generator().manual_seed(require_int("seed", seed, low=0, high=2**63 - 1))
+    generator = seeded(seed)
     target = None if out is None else target_path(as_path(out) / "heads.json")
     tokenizer, encoder = load_tokenizer(model), load_encoder(model)
     config = encoder.config
@@ -131,9 +126,7 @@ def describe(head: Head) -> dict:
         "favourite": favourite,
         "share": count / len(chosen),
         "attention": float(head.logits.softmax(dim=1).amax(dim=1).mean()),
-        "cosine": against.cosine,
-        "cosine_span": against.cosine_span,
-        "dimension": against.dimension,
+        **{name: getattr(against, name) for name in ("cosine", "cosine_span", "dimension")},
         "margin": against.margin / against.svm.margin,
     }
 

@@ -71,7 +71,7 @@ def check_any_loss(data, trace, loss, *, svm=None) -> CheckTable:
         constants, flat = None, f"the slope of {loss.name} vanishes: {error}"
     reason = run.refuse(
         run.needs_fixed_decoder(),
-        _same_loss(trace, loss),
+        same_loss(trace, loss),
         flat,
         run.needs_assumption2(),
         run.needs_plain_steps(),
@@ -82,7 +82,8 @@ def check_any_loss(data, trace, loss, *, svm=None) -> CheckTable:
     return table(reason, STATEMENTS, _rows, run, loss, constants)
 
 
-def _same_loss(trace, loss: Loss) -> str:
+def same_loss(trace, loss: Loss) -> str:
+    """Why a statement on this loss does not speak of the run, or nothing."""
     used = trace.meta.get("loss")
     return "" if used == loss.name else f"the run has the loss {used!r}, not {loss.name!r}"
 
