@@ -37,15 +37,6 @@ def require_kind(name: str, value, kind: type, remedy: str) -> None:
         raise DtypeError(name, expected=f"a {kind.__name__}", got=short(value), remedy=remedy)
 
 
-def require_rows(svm, kind: type, solver: str) -> None:
-    """Refuse anything but a solution whose rows are of this class."""
-    if not isinstance(getattr(svm, "rows", None), kind):
-        raise DtypeError(
-            "svm", expected=f"a solution of {solver}", got=type(svm).__name__,
-            remedy=f"solve with {solver}",
-        )  # fmt: skip
-
-
 def require_even(data: Dataset, *, cross: bool = False) -> None:
     """Refuse anything but a data set with sequences of one length."""
     require_dataset(data, cross=cross)

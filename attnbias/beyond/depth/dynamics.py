@@ -120,14 +120,11 @@ class Layers(Stack):
         state, log_a, gaps, gains = gradient.state
         others = log_a.sort(dim=1).values[:, :-1]
         return {
-            "W": W,
-            "loss": self.loss.log_value(state.margin).exp().mean(),
-            "log_attention": log_a,
-            "log_unselected": torch.logsumexp(others, dim=1),
-            "leads": gains - (log_a.exp() * gains).sum(dim=1, keepdim=True),
-            "gaps": gaps,
+            "W": W, "loss": self.loss.log_value(state.margin).exp().mean(),
+            "log_attention": log_a, "log_unselected": torch.logsumexp(others, dim=1),
+            "leads": gains - (log_a.exp() * gains).sum(dim=1, keepdim=True), "gaps": gaps,
             "log_nonopt": state.log_nonopt,
-        }
+        }  # fmt: skip
 
 
 def _each(rows, vectors):

@@ -145,20 +145,14 @@ def contrary_pairs(data: Dataset, opt=None) -> list[tuple[int, int]]:
     >>> contrary_pairs(make_cue_pair()), contrary_pairs(make_separation_pair())
     ([(0, 1)], [])
     """
-    opt = resolve_opt(data, opt)
-    best = selected_queries(data, opt)
-    tokens = [data.X[i, : int(data.lengths[i])].double() for i in range(data.n)]
-
-    def holds(i: int, x: torch.Tensor) -> bool:
-        return bool((tokens[i] == x).all(dim=1).any())
-
+    opt, lengths = resolve_opt(data, opt), data.lengths.tolist()
+    best = [tuple(x) for x in selected_queries(data, opt).tolist()]
+    tokens = [[tuple(x) for x in data.X[i, :length].tolist()] for i, length in enumerate(lengths)]
     return [
         (i, j)
         for i, j in itertools.combinations(range(data.n), 2)
-        if torch.equal(tokens[i][0], tokens[j][0])
-        and not torch.equal(best[i], best[j])
-        and holds(i, best[j])
-        and holds(j, best[i])
+        if tokens[i][0] == tokens[j][0] and best[i] != best[j]
+        if best[j] in tokens[i] and best[i] in tokens[j]
     ]
 
 

@@ -121,12 +121,10 @@ def plot_settled_steps(table):
     """
     fig = new_figure((WIDTH, 3.8))
     axis = fig.subplots()
-    grouped = table.groupby("slack")
-    middle = grouped["settled"].median()
-    look = rule_style(str(table["rule"].iloc[0]))
-    low, high = grouped["settled"].min(), grouped["settled"].max()
-    axis.fill_between(middle.index, low, high, color=look["color"], alpha=0.18, linewidth=0)
-    axis.plot(middle.index, middle, label="runs, median and range", **look)
+    found = table.groupby("slack")["settled"].agg(["min", "median", "max"])
+    look, band = rule_style(str(table["rule"].iloc[0])), {"alpha": 0.18, "linewidth": 0}
+    axis.fill_between(found.index, found["min"], found["max"], color=look["color"], **band)
+    axis.plot(found.index, found["median"], label="runs, median and range", **look)
     law = table[table["law_settled"] > 0].groupby("slack")["law_settled"].median()
     axis.plot(law.index, law, color=INK, linestyle="--", label="law of one idle row")
     axis.set(xscale="log", xlabel="slack of the nearest idle row")

@@ -82,9 +82,9 @@ class Heads(Stack):
         self.n, self.loss, self.queries = data.n, loss, data.X[:, 0].double()
         self.start = as_start(W0, (len(u), data.d, data.d), "(H, d, d)")
         each = [laid_out(data, decoder) for decoder in u]
-        top, delta, differences = (torch.stack(parts) for parts in zip(*each, strict=True))
-        self.scores = Scores(top, delta)  # (H, n), (H, n, m)
-        self.differences = differences  # (H, n, m, d)
+        # (H, n), (H, n, m), (H, n, m, d)
+        top, delta, self.differences = map(torch.stack, zip(*each, strict=True))
+        self.scores = Scores(top, delta)
         self.identity = (self.differences, self.queries, *vars(self.scores).values(), self.start)
 
     def gradient(self, W: torch.Tensor) -> Gradient:

@@ -65,7 +65,7 @@ def check_shared_step_size(data, trace) -> CheckTable:
     shared = run.kind == "NGD" and run.rule.get("normalise") == "shared"
     common = run.kind in ("GD", "Polyak") or shared
     reason = _fault(run) or run.refuse(
-        "" if common and not any(run.rule["decay"]) else "a step size of its own for W",
+        "" if common and not any(run.rule["decay"]) else "a step size of its own for W"
     )
     if reason:
         return refused(COMMON, reason)
@@ -142,8 +142,6 @@ def _fault(run: TraceView) -> str:
     meta = run.data.meta
     even = made_by(run.data, "make_orthogonal_two_norms", "opt_norm", "other_norm")
     return run.refuse(
-        "" if even and meta["opt_norm"] > meta["other_norm"] else NOT_EVEN,
-        run.needs_joint(),
-        run.needs_exponential(),
-        run.needs_zero_start(),
-    )
+        "" if even and meta["opt_norm"] > meta["other_norm"] else NOT_EVEN, run.needs_joint(),
+        run.needs_exponential(), run.needs_zero_start(),
+    )  # fmt: skip

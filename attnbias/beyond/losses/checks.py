@@ -24,7 +24,6 @@ SPREAD = Statement(
     "largest over smallest -l' score gap of two sequences in the run, against kappa of the loss",
     "M1 for any loss, step 1 of the proof",
 )
-STATEMENTS = (SPREAD, RATE)
 
 
 def check_any_loss(data, trace, loss, *, svm=None) -> CheckTable:
@@ -70,16 +69,11 @@ def check_any_loss(data, trace, loss, *, svm=None) -> CheckTable:
     except RangeError as error:
         constants, flat = None, f"the slope of {loss.name} vanishes: {error}"
     reason = run.refuse(
-        run.needs_fixed_decoder(),
-        same_loss(trace, loss),
-        flat,
-        run.needs_assumption2(),
-        run.needs_plain_steps(),
-        run.needs_start(),
-        alignment_recorded(run),
+        run.needs_fixed_decoder(), same_loss(trace, loss), flat, run.needs_assumption2(),
+        run.needs_plain_steps(), run.needs_start(), alignment_recorded(run),
         softmax_stays_up(run, None),
-    )
-    return table(reason, STATEMENTS, _rows, run, loss, constants)
+    )  # fmt: skip
+    return table(reason, (SPREAD, RATE), _rows, run, loss, constants)
 
 
 def same_loss(trace, loss: Loss) -> str:

@@ -96,14 +96,9 @@ def train_accelerated(
     >>> trace.W[0, 0].item()  # 0.5 * 10 * (10 + 3) / 4
     16.25
     """
-    options = {"loss": loss, "W0": W0, "record": record, "svm": svm, "progress": progress}
-    rule = _rule(step_size, max_step)
-    return train(data, rule, steps, coordinates="span", checkpoint=checkpoint, **options)
-
-
-def _rule(step_size, max_step) -> DualAcceleration:
-    """NGD's step sizes, where they stay within float64."""
     eta = require_number("step_size", step_size, low=0, high=LONGEST_STEP, open_low=True)
     rule = NGD(eta, max_step=max_step)
-    name = rule.name.replace("NGD", "DualAcceleration")
-    return DualAcceleration(**dataclasses.asdict(rule) | {"name": name, "momentum": 1.0})
+    names = {"name": rule.name.replace("NGD", "DualAcceleration"), "momentum": 1.0}
+    options = {"loss": loss, "W0": W0, "record": record, "svm": svm, "progress": progress}
+    options |= {"coordinates": "span", "checkpoint": checkpoint}
+    return train(data, DualAcceleration(**dataclasses.asdict(rule) | names), steps, **options)

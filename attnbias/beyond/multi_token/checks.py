@@ -15,7 +15,7 @@ from ...errors import LabelError, RangeError
 from ...geometry.solution import SVMSolution, require_optimal
 from ...losses import as_loss
 from ...theorems.statements import Statement
-from ..common.arguments import as_finite, require_even, require_rows
+from ..common.arguments import as_finite, require_even, require_kind
 from ..common.checks import rate_check
 from .geometry import SeveralRows, finite_part
 
@@ -72,7 +72,7 @@ def check_several(trace: Trace, svm) -> Check:
     True
     """
     require_trace_of(trace, "nonlinear head", "train_nonlinear")
-    require_rows(svm, SeveralRows, "solve_several_svm")
+    require_kind("svm.rows", getattr(svm, "rows", None), SeveralRows, "pass solve_several_svm(...)")
     low, high = trace.series.get("log_factor", [[-math.inf, math.inf]])[-1]
     if not (math.isfinite(low) and math.isfinite(high)):
         return STATEMENT.refused(

@@ -8,7 +8,7 @@ from ...checks import Check
 from ...dynamics.trace import Trace, require_trace_of
 from ...geometry.solution import require_optimal
 from ...theorems.statements import Statement
-from ..common.arguments import require_rows
+from ..common.arguments import require_kind
 from ..common.checks import rate_check
 from .data import NextTokenData, require_next_tokens
 from .geometry import PriorityRows
@@ -67,7 +67,7 @@ def check_retrieval(data: NextTokenData, trace: Trace, svm) -> Check:
     """
     require_next_tokens(data)
     require_trace_of(trace, "next token", "train_next_token")
-    require_rows(svm, PriorityRows, "solve_graph_svm")
+    require_kind("svm.rows", getattr(svm, "rows", None), PriorityRows, "pass solve_graph_svm(...)")
     require_optimal("svm", svm)
     if len(svm.rows.ties):
         return STATEMENT.refused("for labels without a tie")

@@ -167,8 +167,8 @@ def make_priorities(
     noise = require_number("noise", noise, low=0, high=10)
     d = V if d is None else require_int("d", d, low=1)
     if d < V:
-        raise ShapeError("d", expected=f"at least V = {V}", got=str(d),
-                         remedy="build NextTokenData by hand for dependent embeddings")  # fmt: skip
+        remedy = "raise d, or build NextTokenData by hand for dependent embeddings"
+        raise ShapeError("d", expected=f"at least V = {V}", got=str(d), remedy=remedy)
     generator = seeded(seed)
     rank = torch.stack([torch.randperm(V, generator=generator) for _ in range(queries)])
     embeddings = torch.eye(V, d, dtype=torch.float64)

@@ -45,13 +45,12 @@ def polish_nuclear(rows: GapRows, solution: SVMSolution) -> SVMSolution:
     >>> polish_nuclear(gap_rows(data), solve_norm_svm(data, "nuclear")).duality_gap < 1e-13
     True
     """
-    best = solution
     for _ in range(2):  # a second guess from the first answer
-        found = _polished(rows, best)
-        if found is None or not found.duality_gap < best.duality_gap:
+        found = _polished(rows, solution)
+        if found is None or not found.duality_gap < solution.duality_gap:
             break
-        best = found
-    return best
+        solution = found
+    return solution
 
 
 def require_nuclear(solution, rows: GapRows) -> None:

@@ -73,12 +73,9 @@ def check_rows(data: Dataset, trace, loss="exponential", *, svm=None) -> CheckTa
     """
     loss, run = as_loss(loss), TraceView(data, trace, svm, cross=True)
     reason = run.refuse(
-        run.needs_fixed_decoder(),
-        same_loss(trace, loss),
-        run.needs_assumption2(),
-        run.needs_plain_steps(),
-        run.needs_start(),
-    )
+        run.needs_fixed_decoder(), same_loss(trace, loss), run.needs_assumption2(),
+        run.needs_plain_steps(), run.needs_start(),
+    )  # fmt: skip
     return table(reason, (RISE, RATE), _rows, run, loss)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from ..._validate import require_int, require_number
-from ...dataset import Dataset
-from ..common.arguments import seeded
-from .data import prompt_keys
+from attnbias._validate import require_int, require_number
+from attnbias.beyond.common.arguments import seeded
+from attnbias.beyond.prompt.data import prompt_keys
+from attnbias.dataset import Dataset
 
 
 def make_prompt_triple(last: float = 0.9) -> Dataset:
