@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from room_tests import refused_settings
 
 from attnbias import experiments
 from attnbias.beyond.heads import experiments as heads
@@ -34,11 +35,8 @@ def test_a_row_is_what_the_head_itself_says(noun):
     assert row["margin"] == against.margin / against.svm.margin
     assert (row["favourite"], row["share"]) == ("man", 0.275)
     assert row["attention"] == pytest.approx(float(noun.attention.amax(dim=1).mean()), abs=0.01)
-
-
-def test_w_mm_itself_has_everything(noun):
-    """As a head it selects the same, at cosine 1 and with the whole margin."""
-    best = dataclasses.replace(noun, W=noun.compare().svm.weights)
+    # W_mm as a head selects the same, at cosine 1 and with the whole margin
+    best = dataclasses.replace(noun, W=against.svm.weights)
     row = describe(best)
     assert torch.equal(best.selected, noun.selected)
     assert [row[key] for key in ("cosine", "cosine_span", "margin")] == pytest.approx([1, 1, 1])
@@ -107,26 +105,19 @@ def test_sentences_from_a_file_or_a_list(tiny, tmp_path):
     assert results[0].rows != tiny.rows
 
 
-@pytest.mark.parametrize(
-    ("settings", "error", "fault"),
-    [
-        ({"sentences": 0}, RangeError, "sentences"),
-        ({"sentences": 1000}, RangeError, "sentences"),
-        ({"sentences": []}, RangeError, "sentences"),
-        ({"sentences": [1, 2]}, DtypeError, "sentences"),
-        ({"sentences": 2.5}, DtypeError, "sentences"),
-        ({"sentences": "no such file"}, MissingFileError, "no such file"),
-        ({"random": 0}, RangeError, "random"),
-        ({"seed": -1}, RangeError, "seed"),
-        ({"progress": 1}, DtypeError, "progress"),
-        ({"out": "/no/such/folder"}, MissingFileError, "folder"),
-        ({"query": 50}, RangeError, "query"),
-    ],
-)
-def test_bad_settings_are_refused(settings, error, fault):
-    pytest.importorskip("transformers")
-    with pytest.raises(error, match=fault):
-        heads.run(**({"model": "tiny", "sentences": 3, "random": 1} | settings))
+test_bad_settings_are_refused = refused_settings(
+    heads.run, ("sentences", 0, RangeError), ("sentences", 1000, RangeError),
+    ("sentences", [], RangeError), ("sentences", [1, 2], DtypeError),
+    ("sentences", 2.5, DtypeError), ("random", 0, RangeError), ("seed", -1, RangeError),
+    ("progress", 1, DtypeError), ("query", 50, RangeError), model="tiny", random=1,
+    sentences=3,
+)  # fmt: skip
+
+
+def test_missing_places_are_named():
+    for place in ({"sentences": "no such file"}, {"out": "/no/such/folder"}):
+        with pytest.raises(MissingFileError, match="no such file|folder"):
+            heads.run(**{"model": "tiny", "sentences": 3, "random": 1} | place)
 
 
 def test_the_figure_has_a_dot_a_head_and_the_band_of_random_ones(tiny):

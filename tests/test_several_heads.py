@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from room_tests import assert_gradient, assert_unit_steps, normal, refusals
 from tolerances import ALIGNMENT_FLOOR, ASYMPTOTIC, CLOSED_FORM
 
 from attnbias import GD, NGD, Dataset, Polyak, make_separation_pair, solve_w_svm, train
@@ -20,14 +21,7 @@ from attnbias.beyond.heads.decoders import interpolating_decoder
 from attnbias.beyond.heads.dynamics import train_heads
 from attnbias.beyond.heads.plots import plot_heads
 from attnbias.data.degenerate import make_two_sample_trap
-from attnbias.errors import (
-    AttnBiasError,
-    DtypeError,
-    InfeasibleError,
-    RangeError,
-    ShapeError,
-    TiedTokensError,
-)
+from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError, TiedTokensError
 from book.ledger.beyond.heads import two_heads
 
 PAIR = make_separation_pair()
@@ -37,59 +31,55 @@ SAME = torch.stack([PAIR.u, PAIR.u])
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
 def test_gradients_against_autograd(loss):
     data, u, _ = two_heads(0)
-    u = u + 0.05 * torch.randn(u.shape, generator=torch.Generator().manual_seed(1)).double()
-    W0 = torch.randn(2, 40, 40, generator=torch.Generator().manual_seed(2)).double()
-    W = W0.clone().requires_grad_()
-    s = torch.softmax(torch.einsum("ntd,hde,ne->hnt", data.X, W, data.X[:, 0]), 2)
-    margin = data.y * torch.einsum("hd,ntd,hnt->n", u, data.X, s)
-    value = {"exponential": torch.exp(-margin), "logistic": torch.nn.functional.softplus(-margin)}
-    (gradient,) = torch.autograd.grad(value[loss].mean(), W)
-    run = train_heads(data, u, GD(0.1), 1, W0=W0, loss=loss)
-    moved = (run.W.numpy()[0] - run.W.numpy()[1]) / 0.1
-    assert np.abs(moved - gradient.numpy()).max() < CLOSED_FORM
-    assert abs(run.loss[0] - float(value[loss].mean().detach())) < CLOSED_FORM
-    whole = train_heads(data, u, NGD(0.1, normalise="shared"), 1, W0=W0, loss=loss)
-    assert np.linalg.norm(whole.W.numpy()[1] - whole.W.numpy()[0]) == pytest.approx(0.1)
-    own = train_heads(data, u, NGD(0.1), 1, W0=W0, loss=loss)
-    assert np.linalg.norm(own.W.numpy()[1] - own.W.numpy()[0], axis=(1, 2)) == pytest.approx(
-        [0.1, 0.1]
-    )
+    u, W0 = u + 0.05 * normal(*u.shape, seed=1), normal(2, 40, 40, seed=2)
+
+    def plain(W):
+        s = torch.softmax(torch.einsum("ntd,hde,ne->hnt", data.X, W, data.X[:, 0]), 2)
+        margin = data.y * torch.einsum("hd,ntd,hnt->n", u, data.X, s)
+        value = torch.exp if loss == "exponential" else torch.nn.functional.softplus
+        return value(-margin).mean()
+
+    def run_of(rule, W=W0):
+        return train_heads(data, u, rule, 1, W0=W, loss=loss)
+
+    assert_gradient(lambda W: run_of(GD(0.1), W), W0, plain)
+    assert_unit_steps(run_of)
 
 
 def test_one_head_is_train():
     data, u, _ = two_heads(1)
     many = train_heads(data, u[:1], NGD(0.2), 50)
     one = train(data.with_decoder(u[0]), NGD(0.2), 50, record=[50])
-    assert np.abs(many.W.numpy()[-1, 0] - np.asarray(one.W.numpy())).max() < CLOSED_FORM * 100
+    assert float((many.W[-1, 0] - one.W).abs().max()) < CLOSED_FORM * 100
 
 
 def test_equal_heads_stay_equal_and_are_one_with_twice_the_decoder():
     data, u, _ = two_heads(2)
-    for rule in (GD(0.5), NGD(0.2), NGD(0.2, normalise="shared")):
-        run = train_heads(data, torch.stack([u[0], u[0]]), rule, 100)
-        assert np.abs(run.W.numpy()[:, 0] - run.W.numpy()[:, 1]).max() < CLOSED_FORM
-    two = train_heads(data, torch.stack([u[0], u[0]]), GD(0.5), 100)
-    one = train_heads(data, 2 * u[:1], GD(0.25), 100)
-    assert np.abs(two.W.numpy()[:, 0] - one.W.numpy()[:, 0]).max() < CLOSED_FORM
+    equal, one = torch.stack([u[0], u[0]]), train_heads(data, 2 * u[:1], GD(0.25), 100)
+    for rule in (NGD(0.2), NGD(0.2, normalise="shared"), GD(0.5)):
+        two = train_heads(data, equal, rule, 100).W
+        assert float((two[:, 0] - two[:, 1]).abs().max()) < CLOSED_FORM
+    assert float((two[:, 0] - one.W[:, 0]).abs().max()) < CLOSED_FORM
 
 
-@settings(max_examples=20, deadline=None)
+def invariant_along(start, scale, rule, steps):
+    W0 = torch.zeros(2, 2, 2).double()
+    W0[:, 0, 0] = torch.tensor(start)
+    u = torch.stack([PAIR.u, scale * PAIR.u])
+    w = train_heads(PAIR, u, rule, steps, W0=W0).W.numpy()[:, :, 0, 0]
+    return gap_invariant(w[:, 0]) - gap_invariant(w[:, 1]) / scale
+
+
+@settings(max_examples=10, deadline=None)
 @given(first=st.floats(-5, 5), second=st.floats(-5, 5), scale=st.sampled_from([1.0, 3.0]))
 def test_the_invariant_is_kept_by_small_steps(first, second, scale):
-    start = torch.zeros(2, 2, 2).double()
-    start[:, 0, 0] = torch.tensor([first, second])
-    u = torch.stack([PAIR.u, scale * PAIR.u])
-    w = train_heads(PAIR, u, GD(3e-3), 100, W0=start).W.numpy()[:, :, 0, 0]
-    value = gap_invariant(w[:, 0]) - gap_invariant(w[:, 1]) / scale
+    value = invariant_along([first, second], scale, GD(3e-3), 100)
     assert np.abs(value - value[0]).max() < 1e-3
     assert abs(invert_gap_invariant(gap_invariant(first)) - first) < CLOSED_FORM
 
 
 def test_the_invariant_is_broken_by_separate_norms():
-    start = torch.zeros(2, 2, 2).double()
-    start[:, 0, 0] = torch.tensor([-3.0, -2.0])
-    w = train_heads(PAIR, SAME, NGD(0.01), 300, W0=start).W.numpy()[:, :, 0, 0]
-    value = gap_invariant(w[:, 0]) - gap_invariant(w[:, 1])
+    value = invariant_along([-3.0, -2.0], 1.0, NGD(0.01), 300)
     assert abs(value[-1] / value[0] - 1) > 0.1
 
 
@@ -125,7 +115,7 @@ def test_reweighting_is_that_of_the_other_heads_score():
 
 def test_check_needs_assumption_2_and_says_nothing_in_the_trap():
     data, u, _ = two_heads(0)
-    loose = u + 0.05 * torch.randn(u.shape, generator=torch.Generator().manual_seed(1)).double()
+    loose = u + 0.05 * normal(*u.shape, seed=1)
     assert not check_heads(data, loose, train_heads(data, loose, NGD(0.1), 20))[0].applicable
     trap = make_two_sample_trap()
     both = torch.stack([trap.u, trap.u])
@@ -137,24 +127,17 @@ RAGGED = Dataset(torch.ones(2, 3, 2).double(), [1, -1], lengths=[2, 3])
 REPEATED = Dataset(torch.ones(1, 2, 2).double(), [1])
 
 
-@pytest.mark.parametrize(
-    ("error", "call"),
-    [
-        (ShapeError, lambda: train_heads(RAGGED, SAME, NGD(0.1), 5)),
-        (ShapeError, lambda: train_heads(PAIR, PAIR.u, NGD(0.1), 5)),
-        (ShapeError, lambda: train_heads(PAIR, SAME, NGD(0.1), 5, W0=torch.zeros(2, 2))),
-        (TiedTokensError, lambda: train_heads(PAIR, 0 * SAME, NGD(0.1), 5)),
-        (RangeError, lambda: train_heads(PAIR, SAME, Polyak(), 5)),
-        (RangeError, lambda: train_heads(PAIR, SAME, NGD(0.1, momentum=0.5), 5)),
-        (DtypeError, lambda: train_heads(PAIR, SAME, 0.1, 5)),
-        (DtypeError, lambda: train_heads("data", SAME, NGD(0.1), 5)),
-        (DtypeError, lambda: check_heads(PAIR, SAME, None)),
-        (InfeasibleError, lambda: interpolating_decoder(REPEATED, [0])),
-        (RangeError, lambda: interpolating_decoder(PAIR, [2])),
-        (DtypeError, lambda: plot_heads({}, {})),
-    ],
+test_bad_input_is_refused = refusals(
+    (ShapeError, lambda: train_heads(RAGGED, SAME, NGD(0.1), 5)),
+    (ShapeError, lambda: train_heads(PAIR, PAIR.u, NGD(0.1), 5)),
+    (ShapeError, lambda: train_heads(PAIR, SAME, NGD(0.1), 5, W0=torch.zeros(2, 2))),
+    (TiedTokensError, lambda: train_heads(PAIR, 0 * SAME, NGD(0.1), 5)),
+    (RangeError, lambda: train_heads(PAIR, SAME, Polyak(), 5)),
+    (RangeError, lambda: train_heads(PAIR, SAME, NGD(0.1, momentum=0.5), 5)),
+    (DtypeError, lambda: train_heads(PAIR, SAME, 0.1, 5)),
+    (DtypeError, lambda: train_heads("data", SAME, NGD(0.1), 5)),
+    (DtypeError, lambda: check_heads(PAIR, SAME, None)),
+    (InfeasibleError, lambda: interpolating_decoder(REPEATED, [0])),
+    (RangeError, lambda: interpolating_decoder(PAIR, [2])),
+    (DtypeError, lambda: plot_heads({}, {})),
 )
-def test_bad_input_is_refused(error, call):
-    with pytest.raises(error) as caught:
-        call()
-    assert isinstance(caught.value, AttnBiasError)

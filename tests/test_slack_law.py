@@ -1,4 +1,4 @@
-"""How long a run feels an idle constraint: closed forms, the law, and runs."""
+"""How long a run feels an idle constraint: closed forms, the law, the settling rate, and runs."""
 
 import dataclasses
 import math
@@ -6,29 +6,20 @@ import math
 import numpy as np
 import pytest
 import torch
-from tolerances import (
-    ASYMPTOTIC,
-    CLOSED_FORM,
-    PRINTED_TWO_RELATIVE,
-    SVM_CLOSED_FORM,
-)
+from hypothesis import given
+from hypothesis import strategies as st
+from instances import FEW, seeds
+from room_tests import refusals
+from tolerances import ASYMPTOTIC, CLOSED_FORM, PRINTED_TWO_RELATIVE, SVM_CLOSED_FORM
 
-from attnbias import (
-    GD,
-    NGD,
-    Dataset,
-    make_example1,
-    solve_w_svm,
-    train,
-)
+from attnbias import GD, NGD, Dataset, make_example1, solve_w_svm, train
+from attnbias.beyond.exponents.experiments import noisy_means
 from attnbias.beyond.exponents.geometry import slack_law, triple_bracket, triple_offset
+from attnbias.beyond.exponents.transient import transient_rate, transient_rates
 from attnbias.data.degenerate import make_degenerate
 from attnbias.errors import AttnBiasError
-from attnbias.geometry.constants import limit_offset
-from attnbias.geometry.slack import (
-    least_slack,
-    plant_slack,
-)
+from attnbias.geometry.constants import limit_offset, support_mask
+from attnbias.geometry.slack import least_slack, plant_slack
 
 
 def one_idle_row(slack):
@@ -44,13 +35,16 @@ def across(trace):
 @pytest.mark.parametrize("slack", [1.0, 0.1, 0.01])
 def test_frozen_offset_of_the_triple(slack):
     """Small steps end at the closed form, with an error in proportion to their length."""
-    data, ends = make_degenerate(-slack), {}
-    for eta in (0.1, 0.01):
-        ends[eta] = across(train(data, NGD(eta), int(40 / slack / eta), record=2))[-1]
+    off = {}
+    for eta in (2.0, 0.1, 0.01):
+        end = across(train(make_degenerate(-slack), NGD(eta), int(40 / slack / eta), record=2))[-1]
         low, high = triple_bracket(slack, eta)
-        assert low < ends[eta] < high
-    coarse, fine = (ends[eta] - triple_offset(slack) for eta in (0.1, 0.01))
-    assert 0 < fine < ASYMPTOTIC and abs(coarse / fine / 10 - 1) < 0.2
+        assert low < end < high
+        off[eta] = end - triple_offset(slack)
+    assert 0 < off[0.01] < ASYMPTOTIC and abs(off[0.1] / off[0.01] / 10 - 1) < 0.2
+    # the broken case: without slack the offset outgrows the bracket of a slack, and stays so
+    end = across(train(make_degenerate(), NGD(0.5), 10**5, record=2))[-1]
+    assert end > triple_bracket(0.02, 0.5)[1]
 
 
 def test_the_triple_follows_its_curve():
@@ -61,20 +55,6 @@ def test_the_triple_follows_its_curve():
         c, P = gaps[:, 0], gaps[:, 1] - (1 + slack) * gaps[:, 0]
         left = -np.expm1(-slack * (c - (1 + slack) * P)) / slack
         np.testing.assert_allclose(left, np.expm1(k * P) / k, rtol=ASYMPTOTIC)
-
-
-@pytest.mark.parametrize("eta", [0.05, 0.5, 2.0])
-def test_bracket_of_the_triple(eta):
-    for slack in (3.0, 0.3, 0.02):
-        end = across(train(make_degenerate(-slack), NGD(eta), int(60 / slack / eta), record=2))[-1]
-        low, high = triple_bracket(slack, eta)
-        assert low < end < high
-
-
-def test_bracket_refuses_the_degenerate_triple():
-    """The broken case: without slack the offset outgrows the bracket of a slack, and stays so."""
-    end = across(train(make_degenerate(), NGD(0.5), 10**5, record=2))[-1]
-    assert end > triple_bracket(0.02, 0.5)[1]
 
 
 def test_law_of_the_triple():
@@ -120,6 +100,7 @@ def test_law_against_runs(slack):
     neglected = slack * math.log(1 / slack)
     assert abs(across(trace)[-1] - law.limit) < 2 * neglected
     assert abs(across(trace)[-1] - law.settled) > 1  # what the supporting rows leave is not it
+    assert abs(law.settled / limit_offset(data, solution) - 1) <= CLOSED_FORM
     late = trace.step >= 100
     t, error = np.log(trace.step[late]), np.log(trace.W_alignment_error[late])
     middle, slope = (t[1:] + t[:-1]) / 2, np.diff(error) / np.diff(t)
@@ -141,12 +122,6 @@ def test_gd_takes_exponentially_long():
     assert abs(math.log(step) - slack_law(data).log_gd_step(0.5)) < 1
 
 
-def test_the_settled_part_is_limit_offset():
-    """Which sees the supporting rows alone."""
-    data = one_idle_row(0.01)
-    assert abs(slack_law(data).settled / limit_offset(data, solve_w_svm(data)) - 1) <= CLOSED_FORM
-
-
 def test_no_law_for_two_idle_rows_or_a_row_in_the_span():
     twice = make_degenerate(-0.1)
     tokens = torch.cat([twice.X, twice.X[:, 2:]], dim=1)
@@ -156,16 +131,92 @@ def test_no_law_for_two_idle_rows_or_a_row_in_the_span():
     assert slack_law(inside) is None
 
 
+LAW = slack_law(make_degenerate(-0.1))
+
+
 @pytest.mark.parametrize("value", [-1, 0, math.nan, math.inf, "x"])
-def test_malformed_numbers(value):
-    law = slack_law(make_degenerate(-0.1))
-    for call in (
-        lambda: law.ngd_step(value),
-        lambda: law.log_gd_step(value),
-        lambda: law.settled_height(value),
-        lambda: triple_offset(value),
-        lambda: triple_bracket(value, 0.1),
-        lambda: triple_bracket(0.1, value),
-    ):
-        with pytest.raises(AttnBiasError):
-            call()
+@pytest.mark.parametrize("call", [
+    LAW.ngd_step, LAW.log_gd_step, LAW.settled_height, triple_offset,
+    lambda value: triple_bracket(value, 0.1), lambda value: triple_bracket(0.1, value),
+])  # fmt: skip
+def test_malformed_numbers(call, value):
+    with pytest.raises(AttnBiasError):
+        call(value)
+
+
+def test_rates_in_closed_form():
+    """K = diag(a, b), alpha = (1/a, 1/b): the matrix is a projection, of eigenvalues 0 and 1."""
+    X = torch.zeros(2, 2, 4, dtype=torch.float64)
+    X[0, 0, 0] = X[0, 1, 1] = X[1, 1, 3] = 1.0
+    X[1, 0, 2] = 3.0
+    data = Dataset(X, [1.0, 1.0], u=[1.0, 0.0, 1.0, 0.0])
+    assert len(solve_w_svm(data).dual) == 2 and abs(transient_rate(data) - 1.0) < CLOSED_FORM
+    single = Dataset([[[1.0, 0.0], [0.0, 1.0]]], [1.0], u=[1.0, 0.0])
+    assert transient_rate(single) == math.inf  # a single row has nothing to settle
+    for slack in (0.0, 1e-3, 0.5, 7.0):  # one idle row settles with its slack
+        assert abs(transient_rate(make_degenerate(-slack)) - slack) < CLOSED_FORM
+    for top in (1.0, 3.0):  # two sequences settle no faster than their softmax
+        assert abs(transient_rate(opposed_rows(top)) - 1.0) < CLOSED_FORM
+
+
+@FEW
+@given(seeds, st.sampled_from([0.3, 1.0, 3.0]))
+def test_the_same_from_finite_differences(seed, noise):
+    """Of dx/dtau = (K - 1 1'/|W|^2) w(x), the flow of the supporting rows, at its fixed point."""
+    data = noisy_means(4, 3, 30, noise, seed)
+    svm = solve_w_svm(data)
+    keep, scale, step = support_mask(svm), svm.norm**2, 1e-6
+    K, alpha = svm.rows.gram()[keep][:, keep].numpy(), svm.dual[keep].numpy()
+
+    def flow(x):
+        w = alpha * np.exp(-x)
+        return (K - 1 / scale) @ (w * scale / w.sum())
+
+    moves = step * np.eye(len(K))
+    jacobian = np.stack([(flow(x) - flow(-x)) / (2 * step) for x in moves], 1)
+    rates = np.sort(-np.linalg.eigvals(jacobian).real)[1:]
+    off = 1e-6 * max(1.0, rates[-1])  # of the difference
+    assert np.abs(transient_rates(svm).numpy() * svm.norm - rates).max() < off
+    assert abs(transient_rate(data, svm) - min(rates[0], least_slack(data, svm), 1.0)) < off
+
+
+def opposed_rows(top):
+    """Two sequences with one query, K = (1, -1/2; -1/2, 1): the balance is found at rate 3."""
+    half, side = -0.5, math.sqrt(0.75)
+    X = [[[1.0, 0, 0], [1.0, 1.0, 0]], [[1.0, 0, 0], [1.0, half, side]]]
+    return Dataset(X, [1.0, 1.0], u=[0.0, 1.0, (top - half) / side])
+
+
+def test_a_run_settles_as_its_softmax_saturates():
+    """Scores 1 and 3: the sequences' weights near their ratio like exp(-height), not exp(-3 h)."""
+    data = opposed_rows(3.0)
+    svm = solve_w_svm(data)
+    trace = train(data, NGD(0.004), 6000, record=range(0, 6001, 20), svm=svm)
+    difference = trace.gaps[:, 0] - trace.gaps[:, 1]
+    height = trace.gaps @ svm.dual.numpy() * svm.margin**2
+    late = (height > 4) & (height < 7)
+    distance = np.log(np.abs(difference - difference[-1])[late])
+    slope = np.polyfit(height[late], distance, 1)[0]
+    assert abs(slope + transient_rate(data, svm)) < 0.1, "the next order is exp(-2 height)"
+
+
+def test_runs_settle_at_this_rate():
+    """All rows support: the offset's distance from its end falls like exp(-rate height)."""
+    data = noisy_means(3, 3, 60, 1.0, 0)
+    svm = solve_w_svm(data)
+    assert bool(support_mask(svm).all())
+    rate, eta = transient_rate(data, svm), 0.01
+    record = np.unique(np.linspace(1, 12 / (rate * svm.margin * eta), 200).astype(int))
+    trace = train(data, NGD(eta), int(record[-1]), record=record, svm=svm)
+    gaps = trace.gaps - trace.gaps.mean(axis=1, keepdims=True)  # all margins are 1: Q's part
+    distance = np.linalg.norm(gaps - gaps[-1], axis=1)
+    height = svm.margin * trace.W_norm
+    late = (rate * height > 4) & (rate * height < 8)
+    slope = np.polyfit(height[late], np.log(distance[late]), 1)[0]
+    assert abs(slope / -rate - 1) < 0.05, "half a percent of step length, and exp(-4) of the end"
+
+
+test_refusals = refusals(
+    lambda: transient_rate(make_example1(3, 3, 20), solve_w_svm(make_example1(4, 3, 20))),
+    lambda: transient_rate("data"),
+)
