@@ -10,6 +10,12 @@ from tolerances import CLOSED_FORM
 from attnbias import NGD
 from attnbias.errors import AttnBiasError
 
+# of margins, in plain torch
+RISK = {
+    "exponential": lambda margin: torch.exp(-margin).mean(),
+    "logistic": lambda margin: torch.nn.functional.softplus(-margin).mean(),
+}
+
 
 def refusals(*cases):
     """A test that each (error, call), or call alone, is refused by an error of the library."""

@@ -195,13 +195,6 @@ def test_spread_is_what_was_asked(seed, spread, rho):
     assert torch.equal(data.X, other.X)
 
 
-def test_correlation_is_the_share_along_one_axis():
-    flat = make_unequal_scores(20, 10, 400, correlation=0.8, seed=0).X.reshape(-1, 400)
-    sizes = torch.linalg.svdvals(flat).square()
-    assert 0.7 < float(sizes[0] / sizes.sum()) < 0.9
-    assert float(sizes.sum() / len(flat)) == pytest.approx(1, rel=0.15)
-
-
 BAD_SCORES = [("score", value, RangeError) for value in (1, 2, -1)]
 BAD_SCORES += [("score", math.nan, NonFiniteError), ("score", "low", DtypeError)]
 test_score_of_the_trap = refused_settings(make_score_trap, *BAD_SCORES)
@@ -228,13 +221,6 @@ test_refusals = refusals(
 )
 
 
-def test_orthonormal_tokens_have_no_trap():
-    """All tokens are neighbours, the optimal ones among them."""
-    frame, _ = torch.linalg.qr(normal(12, 12))
-    found = wrong_selections(Dataset(frame.reshape(3, 4, 12), [1, -1, 1], normal(12, seed=1)))
-    assert len(found) == 63 and not any(each.locally_optimal for each in found)
-
-
 def test_leads_by_hand():
     data = make_score_trap(0.25)
     assert score_margins(data, [0]).tolist() == [1.0, math.inf]
@@ -252,6 +238,15 @@ def test_runs_and_starts_select_what_is_there():
     assert check_locally_optimal(data, end).all_hold and (end != optimal_tokens(data)).any()
     padded = random_data(2, 3, 4, seed=0, lengths=[2, 3])
     assert all(int(selected_tokens(padded, normal(4, 4, seed=s))[0]) < 2 for s in range(20))
+    # correlation is the share along one axis
+    flat = make_unequal_scores(20, 10, 400, correlation=0.8, seed=0).X.reshape(-1, 400)
+    sizes = torch.linalg.svdvals(flat).square()
+    assert 0.7 < float(sizes[0] / sizes.sum()) < 0.9
+    assert float(sizes.sum() / len(flat)) == pytest.approx(1, rel=0.15)
+    # all tokens are neighbours, the optimal ones among them
+    frame, _ = torch.linalg.qr(normal(12, 12))
+    found = wrong_selections(Dataset(frame.reshape(3, 4, 12), [1, -1, 1], normal(12, seed=1)))
+    assert len(found) == 63 and not any(each.locally_optimal for each in found)
 
 
 @pytest.mark.parametrize("seed", [0, 4])

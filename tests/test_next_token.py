@@ -33,13 +33,11 @@ MIDDLE = NextTokenData(
 )
 
 
-def test_graph_of_a_query_and_of_none():
+def test_graph_and_svm_of_a_tie_in_closed_form():
     assert priority_graph(TIE, 2).nonzero().tolist() == [[0, 1], [0, 2], [1, 0], [1, 2]]
     assert not priority_graph(TIE, 0).any()
     assert label_components(ORDER).tolist() == [[True, False, False]] * 2
-
-
-def test_svm_of_a_tie_in_closed_form():
+    # svm of a tie in closed form
     svm = solve_graph_svm(TIE)
     wanted = torch.zeros(3, 3).double()
     wanted[:, 2] = torch.tensor([1, 1, -2]).double() / 3

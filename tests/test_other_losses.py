@@ -98,6 +98,11 @@ def test_slope_constants_of_the_exponential_loss_are_the_plain_ones():
     assert limit_offset(data, solve_w_svm(data), loss=squared_hinge()) is None  # a flat loss
     with pytest.raises(AttnBiasError, match="slope below zero"):
         slope_constants(data, squared_hinge())
+    # equal optimal scores leave the loss without effect on the limit
+    data = make_example1(4, 3, 60, seed=1)
+    svm = solve_w_svm(data)
+    limits = [limit_offset(data, svm, loss=loss) for loss in ("exponential", polynomial_loss(2))]
+    assert abs(limits[0] - limits[1]) < FORMS * limits[0]
 
 
 @pytest.mark.parametrize("loss", ["logistic", polynomial_loss(1), smooth_hinge(4)])
@@ -109,13 +114,6 @@ def test_the_offset_settles_where_the_slopes_say(loss):
     assert abs(found / alignment_limit(limit_offset(data, svm, loss=loss)) - 1) < SETTLED
     other = alignment_limit(limit_offset(data, svm))
     assert abs(found / other - 1) > 10 * SETTLED  # the broken case: another loss's limit
-
-
-def test_equal_optimal_scores_leave_the_loss_without_effect_on_the_limit():
-    data = make_example1(4, 3, 60, seed=1)
-    svm = solve_w_svm(data)
-    limits = [limit_offset(data, svm, loss=loss) for loss in ("exponential", polynomial_loss(2))]
-    assert abs(limits[0] - limits[1]) < FORMS * limits[0]
 
 
 def test_one_sequence_takes_the_same_path_under_every_loss():

@@ -1,19 +1,29 @@
-"""Prompt attention: M1 on rows, the relaxed SVM, two losses, and joint training."""
+"""Prompt attention: M1 on rows, the relaxed SVM, joint training; joint training without decay."""
 
 import dataclasses
 import itertools
 import math
+from functools import partial
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from edge_instances import FAMILIES
 from hypothesis import given
 from hypothesis import strategies as st
 from instances import FEW
-from room_tests import refusals
-from tolerances import AUTOGRAD, SVM_CLOSED_FORM, SVM_EQUIVALENT, SVM_GAP
+from room_tests import normal, refusals
+from tolerances import (
+    ASYMPTOTIC,
+    AUTOGRAD,
+    FITTED_EXPONENT,
+    SVM_CLOSED_FORM,
+    SVM_EQUIVALENT,
+    SVM_GAP,
+)
 
+import attnbias
 from attnbias import (
     GD,
     NGD,
@@ -25,6 +35,10 @@ from attnbias import (
     solve_w_svm,
     train,
 )
+from attnbias.beyond.joint.checks import check_separate_step_size, check_shared_step_size
+from attnbias.beyond.joint.data import make_nonsupport_pair, make_orthogonal_two_norms
+from attnbias.beyond.joint.exponents import joint_exponents
+from attnbias.beyond.joint.geometry import with_selected_tokens
 from attnbias.beyond.losses.constants import slope_range
 from attnbias.beyond.losses.losses import linear_loss
 from attnbias.beyond.prompt.checks import check_rows
@@ -32,10 +46,12 @@ from attnbias.beyond.prompt.data import prompt_keys, prompt_of, prompt_queries
 from attnbias.beyond.prompt.geometry import moving_margin, solve_relaxed_svm
 from attnbias.beyond.prompt.plots import plot_prompt_paths
 from attnbias.data.unequal_scores import make_unequal_scores
+from attnbias.dynamics.starts import random_decoder, small_start
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.geometry.active_set import least_distance
 from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
+from attnbias.plots import plot_levels
 from book.studies.prompts import (
     make_joint_prompts,
     make_joint_triple,
@@ -160,17 +176,6 @@ def test_two_parametrisations_share_their_logits(name):
         assert np.abs(gaps[0] - train(keys, rules[0], 100).gaps).max() > 0.1
 
 
-@pytest.mark.parametrize("C", [2.0, 10.0])
-def test_offsets_of_two_losses(C):
-    data, found = make_score_pair(C), []
-    ratios = {linear_loss(C + 1): C, "logistic": C * (1 + math.e) / (1 + math.exp(C))}
-    for loss, ratio in ratios.items():
-        end = prompt_of(train(data, NGD(0.1), 2000, loss=loss, record=2).W)
-        found.append(float(end[1]))
-        assert found[-1] == pytest.approx(math.log(ratio) / 2, abs=1e-3)
-    assert found[0] > 0 > found[1]
-
-
 def test_linear_loss():
     loss, z = linear_loss(4.0), torch.tensor([-1.0, 2.0], dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(loss.log_value(z).exp().sum(), z)
@@ -275,3 +280,109 @@ def test_relaxed_problems_at_the_edge_are_decided(family):
             assert float(rows.combine(a).norm()) <= 1e-8 * float(a @ rows.norms())
         else:
             assert found.duality_gap <= 1e-6
+
+
+SHARED = NGD(0.1, normalise="shared")
+
+
+@pytest.mark.parametrize(("n", "T", "r", "s"), [(1, 2, 1.0, 0.5), (3, 4, 2.0, 0.1)])
+def test_even_tokens(n, T, r, s):
+    data = make_orthogonal_two_norms(n, T, opt_norm=r, other_norm=s)
+    assert torch.equal(data.X[:, 0].norm(dim=1), torch.full((n,), r).double())
+    flat = data.X.reshape(n * T, -1)
+    assert torch.equal(flat @ flat.T, torch.diag((flat * flat).sum(1)))
+
+
+@pytest.mark.parametrize("rule", [SHARED, NGD(0.5, normalise="shared"), GD(0.3), Polyak()])
+@pytest.mark.parametrize("T", [2, 3])
+def test_common_step(rule, T):
+    data = make_orthogonal_two_norms(2, T)
+    run = train(data, rule, 5000, train_u=True)
+    assert check_shared_step_size(data, run).all_hold
+    # the broken case: a run with a step size of its own, passed off as one with a common step
+    own = train(data, NGD(0.1), 5000, train_u=True)
+    false = dataclasses.replace(own, meta=own.meta | {"rule_parameters": SHARED.parameters()})
+    assert check_shared_step_size(data, false)[0].verdict == "fails"
+
+
+def test_the_limit_of_a_common_step():
+    data = make_orthogonal_two_norms(3, 4)
+    run, Xi = train(data, SHARED, 10**5, train_u=True, record=2), float(solve_w_svm(data).margin)
+    found = Xi * run.W_norm[-1] - 2 * math.log(run.u_norm[-1])
+    assert abs(found - math.log(Xi**2 / 2 * 3)) < ASYMPTOTIC
+
+
+@pytest.mark.parametrize("q", [0, 0.5, 1])
+def test_own_step(q):
+    data = make_orthogonal_two_norms(2, 3)
+    run = train(data, NGD(0.1, decay=(0, q)), 3000, train_u=True)
+    assert check_separate_step_size(data, run).all_hold
+    false = run.meta | {"rule_parameters": NGD(0.1, decay=(0, 0.3)).parameters()}
+    other = check_separate_step_size(data, dataclasses.replace(run, meta=false))
+    assert other[0].verdict == "fails"
+
+
+def test_what_the_checks_refuse():
+    even, other = make_orthogonal_two_norms(2, 2), make_orthogonal_two_norms(2, 2, opt_norm=0.2)
+    own, common = (train(even, rule, 50, train_u=True) for rule in (NGD(0.1), SHARED))
+    assert not check_shared_step_size(even, own)[0].applicable
+    assert not check_separate_step_size(even, common)[0].applicable
+    small = train(other, SHARED, 50, train_u=True)
+    assert "opt_norm > other_norm" in check_shared_step_size(other, small)[0].reason
+    started = train(even, SHARED, 50, train_u=True, W0=small_start(4, 1.0, 0))
+    assert "W_0 = 0" in check_shared_step_size(even, started)[0].reason
+
+
+def test_exponents_of_a_table():
+    table = attnbias.sweep(
+        {"data": {"model": "dm", "n": 3, "d": 40, "seed": 0}, "rule": ["NGD(0.1)"],
+         "train": {"train_u": True}, "steps": 20000, "record": 60}
+    )  # fmt: skip
+    row = joint_exponents(table, 2000).iloc[0]
+    for name, expected in (("log 1/L", 1), ("|u|", 1), ("|W|", 1), ("1 - cos u", -2)):
+        assert abs(row[name] - expected) < FITTED_EXPONENT
+
+
+def test_attended_tokens():
+    data = make_dm(3, T=3, d=30, seed=1)
+    W = solve_w_svm(data).weights
+    assert torch.equal(with_selected_tokens(data, W).opt, data.opt)
+    assert not torch.equal(with_selected_tokens(data, -W).opt, data.opt)
+    # random decoder and levels
+    assert abs(float(random_decoder(7, 3.0, 1).norm()) - 3) < 1e-12
+    assert not torch.equal(random_decoder(7, 1.0, 0), random_decoder(7, 1.0, 1))
+    fig = plot_levels([LEVELS, LEVELS], names=NAMES)
+    assert [len(axis.lines) for axis in fig.axes] == [3, 3]
+
+
+def test_moving_margin_in_closed_form():
+    """sqrt 2 a + 1 = sqrt 5 b + 2 on the unit circle: 7 a^2 - 2 sqrt 2 a - 4 = 0."""
+    V = moving_margin(make_nonsupport_pair(), torch.tensor([1.0, 2.0]))
+    a = (8**0.5 + 120**0.5) / 14
+    z = torch.zeros(3, 3).double()
+    z[0, 1], z[1, 1] = 1.0, -1.0  # (e_1 - e_2) e_2'
+    assert abs(float((V * z).sum()) / 2**0.5 - a) < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_moving_margin_is_largest(seed):
+    data = make_dm(3, T=3, d=20, seed=seed)
+    speed = torch.rand(3, generator=torch.Generator().manual_seed(seed)).double()
+    V, rows = moving_margin(data, speed), gap_rows(data)
+    level = float((rows.gaps(V) + speed[rows.sequence]).min())
+    for k in range(20):
+        other = V + 0.01 * normal(20, 20, seed=k)
+        other = other / other.norm()
+        assert float((rows.gaps(other) + speed[rows.sequence]).min()) <= level + 1e-9
+
+
+LEVELS = {"a": ([1, 10], [1, 2], 3.0), "b": ([1, 10], [2, 4], None)}
+MANY = {str(i): ([1], [1], None) for i in range(8)}
+NAMES, TOKENS = [("x", "y"), ("x", "z")], make_dm(3, T=3, d=20)
+test_joint_checks_refuse = refusals(
+    lambda: make_orthogonal_two_norms(1, 1),
+    lambda: joint_exponents(pandas.DataFrame({"run": [0], "step": [1]}), 2000),
+    lambda: with_selected_tokens(TOKENS, torch.eye(4)),
+    lambda: moving_margin(TOKENS, torch.ones(2)),
+    *(partial(plot_levels, bad, names=NAMES) for bad in ([], [LEVELS] * 3, [MANY] * 2)),
+)

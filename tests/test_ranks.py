@@ -56,9 +56,7 @@ def test_closed_forms():
         W[:2, :2] = torch.tensor([[1.0, c], [c, 1.0]])
         proof = certify(gap_rows(two_orthogonal()), torch.ones(2).double(), W, norm="nuclear")
         assert proof.duality_gap < CLOSED_FORM
-
-
-def test_queries_that_depend_bound_the_rank():
+    # queries that depend bound the rank
     data = make_free_queries(4, 3, 10, seed=1, opt=True)
     same = dataclasses.replace(data, query=data.query[:1].expand(4, 10))
     assert frobenius_rank(data).rank == 4
@@ -160,9 +158,7 @@ def test_unit_values_can_be_trained_on_and_keep_the_svm():
     assert torch.equal(solve_w_svm(valued).weights, solve_w_svm(data).weights)
     assert train(valued, NGD(0.2), 3000).W_alignment_error[-1] < 1e-2
     assert check_assumption2(valued).all_hold and not data.X.equal(valued.X)
-
-
-def test_from_zero_the_rank_is_at_most_that_of_the_queries():
+    # from zero the rank is at most that of the queries
     data = with_unit_values(make_free_queries(3, 4, 8, seed=0, opt=True))
     for W0, most in ((None, 3), (normal(8, 8), 8)):
         W = train(data, NGD(0.2), 500, W0=W0).W
@@ -228,10 +224,7 @@ def test_recorded_study_is_of_these_data():
             assert old[name] == new[name] or (old[name] != old[name] and new[name] != new[name])
 
 
-def test_figure_of_ranks():
-    assert len(plot_ranks(RANKS, RANKS).axes[0].lines) == 4
-
-
-def test_claims_without_a_record_are_open(tmp_path):
+def test_claims_without_a_record_are_open_and_the_figure_has_its_lines(tmp_path):
     for found in claim.claims[:3]:
         assert found.find(Evidence(tmp_path)).verdict == "undecided"
+    assert len(plot_ranks(RANKS, RANKS).axes[0].lines) == 4

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from room_tests import assert_gradient, normal, refusals
+from room_tests import RISK, assert_gradient, normal, refusals
 from tolerances import (
     AUTOGRAD,
     CLOSED_FORM,
@@ -43,7 +43,7 @@ from attnbias.beyond.multi_token.geometry import (
 from attnbias.beyond.multi_token.plots import plot_several
 from attnbias.errors import DtypeError, InfeasibleError, LabelError, RangeError, ShapeError
 from attnbias.geometry.svm import project_rows
-from book.studies.relu import continue_split, describe_run, flat_sequences, frozen_part, train_relu
+from book.studies.relu import describe_run, flat_sequences, frozen_part, train_relu
 
 EYE = torch.eye(3).double()
 ONE = Dataset(EYE[None], [1])
@@ -80,11 +80,6 @@ def test_best_mixture_meets_its_optimality_conditions(seed, T):
     assert bool((slope <= price + CLOSED_FORM).all())
 
 
-def test_one_token_wins_from_a_lead_of_twice_the_curvature():
-    at = best_mixture([[1.0, 0.0], [1.0 - 1e-6, 0.0]], [[0.5, 0.5], [0.5, 0.5]])
-    assert at[0].tolist() == [1.0, 0.0] and float(at[1, 1]) > 0
-
-
 def test_mixture_against_an_interior_point_solver():
     cvxpy = pytest.importorskip("cvxpy")
     data = make_orthogonal(2, 5, 6, seed=3)
@@ -98,6 +93,9 @@ def test_mixture_against_an_interior_point_solver():
         assert np.abs(p.value - weights.numpy()).max() < INTERIOR_POINT
         assert abs(problem.value - float(best)) < INTERIOR_POINT
     assert found.room > 0 and bool((found.deficit >= 0).all())
+    # one token wins from a lead of twice the curvature
+    at = best_mixture([[1.0, 0.0], [1.0 - 1e-6, 0.0]], [[0.5, 0.5], [0.5, 0.5]])
+    assert at[0].tolist() == [1.0, 0.0] and float(at[1, 1]) > 0
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -152,6 +150,9 @@ def test_infeasible_sets_come_with_a_certificate():
     with pytest.raises(InfeasibleError) as caught:
         solve_several_svm(Dataset(X, [1], query=[[1.0, 0.0]]), [[True, False, False]])
     assert float(caught.value.certificate.sum()) == pytest.approx(1)
+    # and sets are read off a softmax
+    p = torch.tensor([[0.7, 0.3 - 1e-9, 1e-9], [1 - 2e-9, 1e-9, 1e-9]])
+    assert selected_sets(p.log()).tolist() == [[True, True, False], [True, False, False]]
 
 
 def test_rows_do_not_depend_on_the_member_they_are_taken_from():
@@ -163,35 +164,25 @@ def test_rows_do_not_depend_on_the_member_they_are_taken_from():
     assert bool(project_rows(rows.raw, rows.raw)[2].all())
 
 
-def test_sets_are_read_off():
-    p = torch.tensor([[0.7, 0.3 - 1e-9, 1e-9], [1 - 2e-9, 1e-9, 1e-9]])
-    assert selected_sets(p.log()).tolist() == [[True, True, False], [True, False, False]]
+V = torch.randn(5, 6, generator=torch.Generator().manual_seed(3)).double()
+LINE = torch.linspace(-1, 1, 6).double()
+FREE = TorchHead(lambda o: torch.tanh(o).sum(-1) - o[:, 0] ** 3)
+HEADS = {  # each with the same in torch
+    "relu": (ReluHead(V), lambda o: torch.relu(o @ V.T).sum(1)),
+    "quadratic": (QuadraticHead(LINE, 0.4), lambda o: o @ LINE - 0.4 * o.square().sum(1)),
+    "torch": (FREE, FREE.function),
+}
 
 
-HEADS = [
-    ReluHead(torch.randn(5, 6, generator=torch.Generator().manual_seed(3))),
-    QuadraticHead(torch.linspace(-1, 1, 6), 0.4),
-    TorchHead(lambda o: torch.tanh(o).sum(-1) - o[:, 0] ** 3),
-]
-
-
-@pytest.mark.parametrize("head", HEADS, ids=["relu", "quadratic", "torch"])
-@pytest.mark.parametrize("loss", ["exponential", "logistic"])
-def test_gradient_against_autograd(head, loss):
+@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("loss", RISK)
+def test_gradient_against_autograd(name, loss):
     data = dataclasses.replace(generic(2)[0], y=torch.tensor([1.0, -1.0, 1.0]).double())
-    W0 = 0.3 * normal(6, 6)
+    (head, of_o), W0 = HEADS[name], 0.3 * normal(6, 6)
 
     def plain(W):
         p = torch.softmax(torch.einsum("ntd,de,ne->nt", data.X, W, data.query), 1)
-        o = torch.einsum("nt,ntd->nd", p, data.X)
-        if isinstance(head, ReluHead):
-            h = torch.relu(o @ torch.from_numpy(head.units).T).sum(1)
-        elif isinstance(head, QuadraticHead):
-            h = o @ torch.from_numpy(head.v) - 0.4 * o.square().sum(1)
-        else:
-            h = head.function(o)
-        z = data.y * h
-        return (torch.exp(-z) if loss == "exponential" else torch.log1p(torch.exp(-z))).mean()
+        return RISK[loss](data.y * of_o(torch.einsum("nt,ntd->nd", p, data.X)))
 
     def run_of(W, rule=None, **split):
         return train_nonlinear(data, head, rule or GD(0.1), 1, loss=loss, W0=W, **split)
@@ -277,15 +268,6 @@ def test_no_step_changes_the_frozen_part_and_flat_sequences_drop_out(relu):
     assert all(rows[k]["gap"] < SVM_GAP for k in kept)
 
 
-def test_continuing_split_brings_the_direction():
-    draws, runs = train_relu(6, [17], steps=1000)
-    row = describe_run(*draws[0], runs[0])
-    sets = selected_sets(torch.from_numpy(runs[0].log_attention[-1]))
-    hard = solve_several_svm(draws[0][0], sets).weights
-    later = continue_split(draws, runs, 600)[0]
-    assert row["status"] == "kept" and later.alignment_error(hard)[-1] < row["hard"] / 5
-
-
 MIDDLE = Dataset([[[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]]], [1], query=[[1.0, 0.0]])
 ALL = [[True, True, True]]
 UNIT = QuadraticHead([1.0, 0, 0], 1)
@@ -308,7 +290,7 @@ test_bad_input_is_refused = refusals(
     (RangeError, lambda: finite_part(ONE, torch.tensor([[0.0, -math.inf, 0.0]]), PAIR)),
     (RangeError, lambda: selected_sets(torch.zeros(1, 3), threshold=0.0)),
     (DtypeError, lambda: train_nonlinear(ONE, lambda o: o, NGD(0.1), 5)),
-    (RangeError, lambda: train_nonlinear(ONE, HEADS[1], Polyak(), 5)),
+    (RangeError, lambda: train_nonlinear(ONE, UNIT, Polyak(), 5)),
     (DtypeError, lambda: train_nonlinear(ONE, UNIT, NGD(1.0), 5, split=PAIR)),
     (RangeError, lambda: plot_several({"a": ([1], [1])}, {k: {} for k in "abcdefgh"})),
     (RangeError, lambda: train_nonlinear(ONE, UNIT, GD(1.0), 5, split=several_rows(ONE, PAIR))),
@@ -317,7 +299,7 @@ test_bad_input_is_refused = refusals(
     (DtypeError, lambda: TorchHead(3)),
     (ShapeError, lambda: ReluHead([1.0])),
     (ShapeError, lambda: QuadraticHead([[1.0]], 1.0)),
-    (DtypeError, lambda: train_nonlinear_many([], HEADS[1], NGD(0.1), 5)),
+    (DtypeError, lambda: train_nonlinear_many([], UNIT, NGD(0.1), 5)),
     (DtypeError, lambda: check_several(None, None)),
     (DtypeError, lambda: plot_several({}, {"a": {"b": 1.0}})),
     (RangeError, lambda: train_relu(4, [1], steps=5)),
