@@ -276,16 +276,6 @@ def test_claims_can_fail(small):
     assert sum("law" in check.statement and not check.holds for check in claims(wrong)) == 2
 
 
-def test_a_law_is_that_of_the_planted_row(small):
-    runs = small[0].table.query("part == 'margins' and slack > 0 and rule == 'NGD(0.1)'")
-    one_idle = runs[runs["rows"] - runs["support"] == 1]
-    assert len(one_idle) and one_idle["law_settled"].notna().all()
-    assert runs[runs["rows"] - runs["support"] > 1]["law_settled"].isna().all()
-    first = one_idle.iloc[0]
-    data = planted(5, 4, 120, 2.0, first.slack, int(first.seed))
-    assert abs(first.margin / solve_w_svm(data).margin - 1) < CLOSED_FORM
-
-
 SETTINGS = {"seeds": 1, "steps": 10_000, "d": [60], "noise": [1.0], "slack": [0.1]}
 test_bad_settings_are_refused = refusals(
     *(partial(experiments.run, "exponents", **SETTINGS | {name: bad}) for name, bad in (

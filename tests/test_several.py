@@ -42,7 +42,6 @@ from attnbias.beyond.multi_token.geometry import (
 )
 from attnbias.beyond.multi_token.plots import plot_several
 from attnbias.errors import DtypeError, InfeasibleError, LabelError, RangeError, ShapeError
-from attnbias.geometry.svm import project_rows
 from book.studies.relu import describe_run, flat_sequences, frozen_part, train_relu
 
 EYE = torch.eye(3).double()
@@ -153,15 +152,6 @@ def test_infeasible_sets_come_with_a_certificate():
     # and sets are read off a softmax
     p = torch.tensor([[0.7, 0.3 - 1e-9, 1e-9], [1 - 2e-9, 1e-9, 1e-9]])
     assert selected_sets(p.log()).tolist() == [[True, True, False], [True, False, False]]
-
-
-def test_rows_do_not_depend_on_the_member_they_are_taken_from():
-    data, sets = generic(1)
-    rows = several_rows(data, sets)
-    other = several_rows(dataclasses.replace(data, X=data.X.flip(1)), sets.flip(1))
-    assert torch.allclose(rows.gram().sum(), other.gram().sum(), rtol=1e-10, atol=0)
-    assert float(rows.soft_part(rows.combine(torch.ones(len(rows.rows)).double())).norm()) < 1e-12
-    assert bool(project_rows(rows.raw, rows.raw)[2].all())
 
 
 V = torch.randn(5, 6, generator=torch.Generator().manual_seed(3)).double()
