@@ -15,9 +15,7 @@ def draw_runs(axis, runs: dict, part: int = 1) -> None:
     axis.set_xlabel("step t")
 
 
-def draw_cells(
-    axis, cells, low: float, high: float, dark: float, *, bold=None, origin="upper", size=11.5
-):
+def draw_cells(axis, cells, low, high, dark, *, bold=None, origin="upper", size=11.5):
     """A table as a map from `low` to `high`, white on cells below `dark`; `bold` marks cells."""
     values = cells.to_numpy(dtype=float)
     image = axis.imshow(values, cmap=MAP, vmin=low, vmax=high, aspect="auto", origin=origin)

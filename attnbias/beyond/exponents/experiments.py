@@ -15,8 +15,9 @@ from ...geometry.slack import plant_slack
 from ...geometry.svm import solve_w_svm
 from ...sweeps import sweep
 from ..common.arguments import listed
-from .claims import ExponentResult, claims
+from .claims import claims
 from .geometry import SlackLaw, slack_law
+from .result import ExponentResult
 from .transient import transient_rate
 
 if TYPE_CHECKING:
@@ -94,8 +95,7 @@ def run(
     work = None if out is None else Path(out) / "exponents"
     tables = []
     for name, grid in both.items():
-        folder = None if work is None else work / name
-        table = sweep(grid, out=folder, workers=workers, progress=progress)
+        table = sweep(grid, out=work and work / name, workers=workers, progress=progress)
         tables.append(reduce(table).assign(part=name))
         made = table.attrs["provenance"]
     whole = pandas.concat(tables, ignore_index=True)

@@ -6,7 +6,8 @@ import numpy as np
 
 from ...plots.theme import INK, WIDTH, new_figure, rule_family, rule_style, styled
 from ..common.plots import draw_cells
-from .claims import ExponentResult, heights
+from .claims import heights
+from .result import ExponentResult
 
 
 @styled

@@ -135,8 +135,8 @@ def train_steepest(
     [[5.0, 0.0], [0.0, 0.0]]
     """
     options = {"record": record, "progress": progress, "checkpoint": checkpoint}
-    problem = matrix_problem(data, loss, W0)
-    return iterate(problem, Steepest(norm, step_size, decay), steps, **options)
+    rule = Steepest(norm, step_size, decay)
+    return iterate(matrix_problem(data, loss, W0), rule, steps, **options)
 
 
 def train_adam(

@@ -77,7 +77,7 @@ def run(
     work = None if out is None else Path(out) / "ranks"
     parts = []
     for n, T, each in tqdm(settings, disable=not progress, unit="setting"):
-        file = None if work is None else work / f"{n}_{T}_{each}.parquet"
+        file = work and work / f"{n}_{T}_{each}.parquet"
         parts.append(_part((n, T, each), seeds, first, file))
     table = pandas.concat(parts, ignore_index=True)
     chosen = {"seeds": seeds, "nuclear": first, "settings": [list(each) for each in settings]}
