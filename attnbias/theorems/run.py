@@ -45,6 +45,8 @@ class TraceView:
         Of `train` on these data.
     svm : SVMSolution, optional
         Of the W-SVM; solved here by default.
+    cross : bool
+        Whether the data may have queries and keys of their own.
 
     Attributes
     ----------
