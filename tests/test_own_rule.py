@@ -10,9 +10,9 @@ from instances import random_data, random_start
 from attnbias import NGD, Dataset, Trace, solve_w_svm, train
 from attnbias.beyond.depth.dynamics import train_two_layers
 from attnbias.beyond.heads.dynamics import train_heads
-from attnbias.beyond.momentum.dynamics import train_accelerated
+from attnbias.beyond.momentum.dynamics import DualAcceleration, train_accelerated
+from attnbias.beyond.multi_token.data import QuadraticHead
 from attnbias.beyond.multi_token.dynamics import train_nonlinear
-from attnbias.beyond.multi_token.head_functions import QuadraticHead
 from attnbias.beyond.next_token.data import NextTokenData
 from attnbias.beyond.next_token.dynamics import train_next_token
 from attnbias.beyond.norms.dynamics import train_adam, train_steepest
@@ -144,11 +144,10 @@ def test_every_room_runs_a_rule_of_ones_own(name, rule):
 
 
 def test_dual_acceleration_in_torch_is_that_of_the_compiled_loop():
-    from attnbias.beyond.momentum.dynamics import _rule
-
+    rule = DualAcceleration(**vars(NGD(0.2)) | {"name": "dual", "momentum": 1.0})
     options = {"record": 12, "W0": random_start(DATA, 0.3, 1), "svm": solve_w_svm(DATA)}
     compiled = train_accelerated(DATA, 0.2, 200, **options)
     for form in ("span", "dense"):
-        trace = train(DATA, _rule(0.2, math.inf), 200, engine="torch", coordinates=form, **options)
+        trace = train(DATA, rule, 200, engine="torch", coordinates=form, **options)
         assert (trace.W - compiled.W).norm() <= 1e-10 * compiled.W.norm()
         np.testing.assert_allclose(trace.gaps, compiled.gaps, rtol=1e-10, atol=1e-10)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from room_tests import RISK, assert_gradient, normal, refusals
 from tolerances import (
     AUTOGRAD,
     CLOSED_FORM,
@@ -19,34 +20,29 @@ from tolerances import (
 )
 
 from attnbias import GD, NGD, Dataset, Polyak, solve_w_svm
-from attnbias.beyond.multi_token.checks import check_several
-from attnbias.beyond.multi_token.data import make_orthogonal, make_relu_tokens
-from attnbias.beyond.multi_token.dynamics import train_nonlinear, train_nonlinear_many
-from attnbias.beyond.multi_token.experiments import (
-    continue_split,
-    describe_run,
-    flat_sequences,
-    frozen_part,
-    train_relu,
+from attnbias.beyond.multi_token.checks import (
+    best_mixture,
+    check_several,
+    predict_mixture,
+    predict_settled,
 )
+from attnbias.beyond.multi_token.data import (
+    QuadraticHead,
+    ReluHead,
+    TorchHead,
+    make_orthogonal,
+    make_relu_tokens,
+)
+from attnbias.beyond.multi_token.dynamics import train_nonlinear, train_nonlinear_many
 from attnbias.beyond.multi_token.geometry import (
     finite_part,
     selected_sets,
     several_rows,
     solve_several_svm,
 )
-from attnbias.beyond.multi_token.head_functions import QuadraticHead, ReluHead, TorchHead
-from attnbias.beyond.multi_token.mixtures import best_mixture, predict_mixture, predict_settled
 from attnbias.beyond.multi_token.plots import plot_several
-from attnbias.errors import (
-    AttnBiasError,
-    DtypeError,
-    InfeasibleError,
-    LabelError,
-    RangeError,
-    ShapeError,
-)
-from attnbias.geometry.svm import project_rows
+from attnbias.errors import DtypeError, InfeasibleError, LabelError, RangeError, ShapeError
+from book.studies.relu import describe_run, flat_sequences, frozen_part, train_relu
 
 EYE = torch.eye(3).double()
 ONE = Dataset(EYE[None], [1])
@@ -55,31 +51,26 @@ PAIR = torch.tensor([[True, True, False]])
 
 def generic(seed: int):
     """Three sequences of four random tokens in six features, and sets of one to three tokens."""
-    g = torch.Generator().manual_seed(seed)
-    X = torch.randn(3, 4, 6, generator=g, dtype=torch.float64)
-    data = Dataset(X, torch.ones(3), query=torch.randn(3, 6, generator=g, dtype=torch.float64))
-    sets = torch.rand(3, 4, generator=g) < 0.4
+    data = Dataset(normal(3, 4, 6, seed=seed), torch.ones(3), query=normal(3, 6, seed=seed + 1))
+    sets = torch.rand(3, 4, generator=torch.Generator().manual_seed(seed)) < 0.4
     sets[:, 0], sets[0, 3] = True, False
     return data, sets
 
 
 def full_rows(data, sets):
     """Equality and inequality rows written out, for all pairs."""
-    equal, above = [], []
-    for i in range(data.n):
-        for s in sets[i].nonzero().flatten().tolist():
-            for t in range(data.T):
-                row = torch.outer(data.X[i, s] - data.X[i, t], data.queries[i]).reshape(-1)
-                (equal if sets[i, t] else above).append(row)
-    return torch.stack(equal).numpy(), torch.stack(above).numpy()
+    parts = ([], [])
+    for i, s in sets.nonzero().tolist():
+        for t in range(data.T):
+            row = torch.outer(data.X[i, s] - data.X[i, t], data.queries[i]).reshape(-1)
+            parts[0 if sets[i, t] else 1].append(row)
+    return [torch.stack(rows).numpy() for rows in parts]
 
 
 @settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), T=st.integers(2, 7))
 def test_best_mixture_meets_its_optimality_conditions(seed, T):
-    g = torch.Generator().manual_seed(seed)
-    a = torch.randn(3, T, generator=g, dtype=torch.float64)
-    c = 0.05 + torch.rand(3, T, generator=g, dtype=torch.float64)
+    a, c = normal(3, T, seed=seed), 0.05 + normal(3, T, seed=seed + 1).abs()
     p = best_mixture(a, c)
     slope = a - 2 * c * p
     price = slope.masked_fill(p == 0, -torch.inf).amax(dim=1, keepdim=True)
@@ -88,43 +79,38 @@ def test_best_mixture_meets_its_optimality_conditions(seed, T):
     assert bool((slope <= price + CLOSED_FORM).all())
 
 
-def test_one_token_wins_from_a_lead_of_twice_the_curvature():
+def test_mixture_against_an_interior_point_solver():
+    cvxpy = pytest.importorskip("cvxpy")
+    data = make_orthogonal(2, 5, 6, seed=3)
+    data = dataclasses.replace(data, X=data.X * torch.linspace(0.5, 1.5, 5)[:, None].double())
+    found = predict_mixture(data, data.u, 0.2)
+    for X, weights, best in zip(data.X.numpy(), found.weights, found.value, strict=True):
+        p = cvxpy.Variable(5)
+        value = (X @ data.u.numpy()) @ p - 0.2 * cvxpy.sum_squares(X.T @ p)
+        problem = cvxpy.Problem(cvxpy.Maximize(value), [p >= 0, cvxpy.sum(p) == 1])
+        problem.solve()
+        assert np.abs(p.value - weights.numpy()).max() < INTERIOR_POINT
+        assert abs(problem.value - float(best)) < INTERIOR_POINT
+    assert found.room > 0 and bool((found.deficit >= 0).all())
+    # one token wins from a lead of twice the curvature
     at = best_mixture([[1.0, 0.0], [1.0 - 1e-6, 0.0]], [[0.5, 0.5], [0.5, 0.5]])
     assert at[0].tolist() == [1.0, 0.0] and float(at[1, 1]) > 0
 
 
-def test_mixture_against_an_interior_point_solver():
-    cvxpy = pytest.importorskip("cvxpy")
-    data = make_orthogonal(2, 5, 6, seed=3)
-    data = dataclasses.replace(data, X=data.X * torch.linspace(0.5, 1.5, 5)[None, :, None].double())
-    found = predict_mixture(data, data.u, 0.2)
-    for i in range(2):
-        p, X = cvxpy.Variable(5), data.X[i].numpy()
-        value = (X @ data.u.numpy()) @ p - 0.2 * cvxpy.sum_squares(X.T @ p)
-        problem = cvxpy.Problem(cvxpy.Maximize(value), [p >= 0, cvxpy.sum(p) == 1])
-        problem.solve()
-        assert np.abs(p.value - found.weights[i].numpy()).max() < INTERIOR_POINT
-        assert abs(problem.value - float(found.value[i])) < INTERIOR_POINT
-    assert found.room > 0 and bool((found.deficit >= 0).all())
-
-
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_svm_and_finite_part_against_an_interior_point_solver(seed):
     cvxpy = pytest.importorskip("cvxpy")
     data, sets = generic(seed)
-    svm = solve_several_svm(data, sets)
-    log_p = torch.randn(3, 4, generator=torch.Generator().manual_seed(seed + 50)).double()
-    finite = finite_part(data, log_p, sets)
+    log_p = normal(3, 4, seed=seed + 50)
     equal, above = full_rows(data, sets)
-    ratios = np.array([float(log_p[i, s] - log_p[i, t]) for i in range(3)
-                       for s in range(4) for t in range(4)
-                       if sets[i, s] and sets[i, t]])  # fmt: skip
+    pairs = [(i, s, t) for i, s in sets.nonzero().tolist() for t in range(4) if sets[i, t]]
+    ratios = np.array([float(log_p[i, s] - log_p[i, t]) for i, s, t in pairs])
+    w = cvxpy.Variable(36)
     for found, limits in (
-        (svm.weights, lambda w: [equal @ w == 0, above @ w >= 1]),
-        (finite, lambda w: [equal @ w == ratios]),
+        (solve_several_svm(data, sets).weights, [equal @ w == 0, above @ w >= 1]),
+        (finite_part(data, log_p, sets), [equal @ w == ratios]),
     ):
-        w = cvxpy.Variable(36)
-        cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(w)), limits(w)).solve()
+        cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(w)), limits).solve()
         scale = max(float(found.norm()), 1.0)
         assert np.linalg.norm(w.value - found.numpy().ravel()) < INTERIOR_POINT * scale
 
@@ -140,10 +126,8 @@ def test_svm_keeps_all_pairs_apart_and_its_certificate(seed):
     assert np.abs(equal @ w).max() < SVM_EQUIVALENT * scale
     assert (above @ w).min() > 1 - SVM_EQUIVALENT * scale
     assert svm.is_optimal(1e-9)
-    bent = svm.weights + 0.01 * svm.norm * several_rows(data, sets).combine(
-        torch.ones_like(svm.dual)
-    )
-    assert float(bent.norm()) > svm.norm  # no longer the smallest, and the bound says so
+    bent = svm.weights + 0.01 * svm.norm * svm.rows.combine(torch.ones_like(svm.dual))
+    # no longer the smallest, and the bound says so
     assert svm.bounds.lower <= svm.norm * (1 + 1e-9) < float(bent.norm())
 
 
@@ -160,92 +144,56 @@ def test_single_tokens_give_the_w_svm_and_a_pair_its_closed_form():
     assert float(finite_part(data, torch.zeros(3, 4), sets).norm()) == 0
 
 
-def test_infeasible_sets_come_with_a_certificate_or_a_reason():
-    middle = Dataset([[[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]]], [1], query=[[1.0, 0.0]])
-    with pytest.raises(InfeasibleError):  # the token left out is the mean of the two kept
-        solve_several_svm(middle, PAIR)
+def test_infeasible_sets_come_with_a_certificate():
     X = torch.tensor([[[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0]]]).double()
     with pytest.raises(InfeasibleError) as caught:
         solve_several_svm(Dataset(X, [1], query=[[1.0, 0.0]]), [[True, False, False]])
     assert float(caught.value.certificate.sum()) == pytest.approx(1)
-    with pytest.raises(InfeasibleError):
-        solve_several_svm(ONE, [[True, True, True]])
-    with pytest.raises(InfeasibleError):  # ratios that one line of tokens can't have
-        finite_part(middle, torch.tensor([[0.0, -1.0, -2.0]]), [[True, True, True]])
-
-
-def test_rows_do_not_depend_on_the_member_they_are_taken_from():
-    data, sets = generic(1)
-    rows = several_rows(data, sets)
-    order = torch.tensor([3, 2, 1, 0])
-    turned = dataclasses.replace(data, X=data.X[:, order])
-    other = several_rows(turned, sets[:, order])
-    assert torch.allclose(rows.gram().sum(), other.gram().sum(), rtol=1e-10, atol=0)
-    assert float(rows.soft_part(rows.combine(torch.ones(len(rows.rows)).double())).norm()) < 1e-12
-    lost = project_rows(rows.raw, rows.raw)[2]
-    assert bool(lost.all())
-
-
-def test_sets_are_read_off_and_refused_between():
+    # and sets are read off a softmax
     p = torch.tensor([[0.7, 0.3 - 1e-9, 1e-9], [1 - 2e-9, 1e-9, 1e-9]])
     assert selected_sets(p.log()).tolist() == [[True, True, False], [True, False, False]]
-    with pytest.raises(RangeError):
-        selected_sets(torch.tensor([[0.9, 0.0995, 5e-4]]).log())
-    with pytest.raises(RangeError):
-        selected_sets(torch.tensor([[math.nan, 0.5, 0.5]]))
 
 
-HEADS = [
-    ReluHead(torch.randn(5, 6, generator=torch.Generator().manual_seed(3))),
-    QuadraticHead(torch.linspace(-1, 1, 6), 0.4),
-    TorchHead(lambda o: torch.tanh(o).sum(-1) - o[:, 0] ** 3),
-]
+V = torch.randn(5, 6, generator=torch.Generator().manual_seed(3)).double()
+LINE = torch.linspace(-1, 1, 6).double()
+FREE = TorchHead(lambda o: torch.tanh(o).sum(-1) - o[:, 0] ** 3)
+HEADS = {  # each with the same in torch
+    "relu": (ReluHead(V), lambda o: torch.relu(o @ V.T).sum(1)),
+    "quadratic": (QuadraticHead(LINE, 0.4), lambda o: o @ LINE - 0.4 * o.square().sum(1)),
+    "torch": (FREE, FREE.function),
+}
 
 
-@pytest.mark.parametrize("head", HEADS, ids=["relu", "quadratic", "torch"])
-@pytest.mark.parametrize("loss", ["exponential", "logistic"])
-def test_gradient_against_autograd(head, loss):
-    data, _ = generic(2)
-    y = torch.tensor([1.0, -1.0, 1.0]).double()
-    data = dataclasses.replace(data, y=y)
-    W = 0.3 * torch.randn(6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    W.requires_grad_()
-    p = torch.softmax(torch.einsum("ntd,de,ne->nt", data.X, W, data.query), 1)
-    o = torch.einsum("nt,ntd->nd", p, data.X)
-    if isinstance(head, ReluHead):
-        h = torch.relu(o @ torch.from_numpy(head.units).T).sum(1)
-    elif isinstance(head, QuadraticHead):
-        h = o @ torch.from_numpy(head.v) - 0.4 * o.square().sum(1)
-    else:
-        h = head.function(o)
-    z = y * h
-    value = (torch.exp(-z) if loss == "exponential" else torch.log1p(torch.exp(-z))).mean()
-    (gradient,) = torch.autograd.grad(value, W)
-    run = train_nonlinear(data, head, GD(0.1), 1, loss=loss, W0=W.detach())
-    assert (
-        np.abs((run.W.numpy()[0] - run.W.numpy()[1]) / 0.1 - gradient.numpy()).max()
-        < 100 * AUTOGRAD
-    )
-    assert abs(run.loss[0] - float(value.detach())) < CLOSED_FORM
-    assert abs(run.log_grad_norm[0] - math.log(float(gradient.norm()))) < 100 * AUTOGRAD
+@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("loss", RISK)
+def test_gradient_against_autograd(name, loss):
+    data = dataclasses.replace(generic(2)[0], y=torch.tensor([1.0, -1.0, 1.0]).double())
+    (head, of_o), W0 = HEADS[name], 0.3 * normal(6, 6)
+
+    def plain(W):
+        p = torch.softmax(torch.einsum("ntd,de,ne->nt", data.X, W, data.query), 1)
+        return RISK[loss](data.y * of_o(torch.einsum("nt,ntd->nd", p, data.X)))
+
+    def run_of(W, rule=None, **split):
+        return train_nonlinear(data, head, rule or GD(0.1), 1, loss=loss, W0=W, **split)
+
+    gradient = assert_gradient(run_of, W0, plain, 100 * AUTOGRAD)
     # a split step of NGD with the same gradient: its parts in F and across
-    sets = torch.tensor([[True, True, False, False]] * 3)
-    rows = several_rows(data, sets)
-    step = train_nonlinear(data, head, NGD(0.1), 1, loss=loss, W0=W.detach(), split=rows)
-    soft = rows.soft_part(-gradient)
+    rows = several_rows(data, torch.tensor([[True, True, False, False]] * 3))
+    step, soft = run_of(W0, NGD(0.1), split=rows).W, rows.soft_part(-gradient)
     hard = -gradient - soft
     wanted = 0.1 * (soft + hard / hard.norm())
-    assert np.abs(step.W.numpy()[1] - step.W.numpy()[0] - wanted.numpy()).max() < 1e3 * AUTOGRAD
+    assert float((step[1] - step[0] - wanted).abs().max()) < 1e3 * AUTOGRAD
 
 
 def test_many_at_once_are_one_by_one():
     draws = [make_relu_tokens(5, seed) for seed in (1, 2, 3)]
-    head = ReluHead(torch.stack([units for _, units, _ in draws]))
-    many = train_nonlinear_many([a for a, _, _ in draws], head, NGD(0.1), 30, loss="logistic",
-                                W0=[w for *_, w in draws])  # fmt: skip
-    for (data, units, W0), run in zip(draws, many, strict=True):
-        alone = train_nonlinear(data, ReluHead(units), NGD(0.1), 30, loss="logistic", W0=W0)
-        assert np.abs(run.W.numpy() - alone.W.numpy()).max() < CLOSED_FORM
+    datas, units, starts = zip(*draws, strict=True)
+    options = {"rule": NGD(0.1), "steps": 30, "loss": "logistic"}
+    many = train_nonlinear_many(datas, ReluHead(torch.stack(units)), W0=starts, **options)
+    for run, data, V, W0 in zip(many, datas, units, starts, strict=True):
+        alone = train_nonlinear(data, ReluHead(V), W0=W0, **options)
+        assert float((run.W - alone.W).abs().max()) < CLOSED_FORM
 
 
 def test_one_sequence_settles_on_its_closed_form_below_the_smallest_float():
@@ -253,28 +201,25 @@ def test_one_sequence_settles_on_its_closed_form_below_the_smallest_float():
     best = predict_mixture(ONE, v, 0.5)
     assert best.weights.tolist() == [[0.75, 0.25, 0.0]] and float(best.deficit[0, 2]) == 0.25
     svm = solve_several_svm(ONE, best.sets)
-    run = train_nonlinear(ONE, QuadraticHead(v, 0.5), NGD(1.0), 1500, split=svm.rows)
+    end = predict_settled(ONE, best, svm)
+    run = train_nonlinear(ONE, QuadraticHead(v, 0.5), NGD(1.0), 1200, split=svm.rows)
     assert np.abs(np.exp(run.log_attention[-1, 0, :2]) - [0.75, 0.25]).max() < 1e-9
     assert run.log_attention[-1, 0, 2] < -1000 and run.log_grad_norm[-1] < -1000
     law = run.step[-1] ** 2 * run.alignment_error(svm.weights)[-1]
-    assert law == pytest.approx(predict_settled(ONE, best, svm).size ** 2 / 2, rel=SETTLED_LAW)
+    assert law == pytest.approx(end.size**2 / 2, rel=SETTLED_LAW)
     # the finite part of one tie: log(3) / 2 on each side
-    finite = predict_settled(ONE, best, svm).finite[:, 0]
-    assert (
-        float((finite - torch.tensor([1, -1, 0]).double() * math.log(3) / 2).norm()) < CLOSED_FORM
-    )
+    tie = torch.tensor([1, -1, 0]).double() * math.log(3) / 2
+    assert float((end.finite[:, 0] - tie).norm()) < CLOSED_FORM
 
 
 def test_the_law_of_several_sequences_and_another_that_is_wrong():
-    data = make_orthogonal(3, 4, 6, 15)
-    v = make_orthogonal(3, 4, 6).u
+    data, v = make_orthogonal(3, 4, 6, 15), make_orthogonal(3, 4, 6).u
     best = predict_mixture(data, v, 0.3)
     svm = solve_several_svm(data, best.sets)
     end = predict_settled(data, best, svm)
-    assert end.complete
     run = train_nonlinear(data, QuadraticHead(v, 0.3), NGD(1.0), 1200, split=svm.rows)
     law = 1200**2 * run.alignment_error(svm.weights)[-1]
-    assert law == pytest.approx(end.size**2 / 2, rel=SETTLED_LAW)
+    assert end.complete and law == pytest.approx(end.size**2 / 2, rel=SETTLED_LAW)
     other = predict_settled(data, dataclasses.replace(best, deficit=best.deficit**2), svm)
     assert law != pytest.approx(other.size**2 / 2, rel=SETTLED_LAW)
     logistic = predict_settled(data, best, svm, loss="logistic")
@@ -288,76 +233,64 @@ def test_check_holds_and_refuses_another_direction_and_unsettled_sets():
     run = train_nonlinear(data, head, NGD(1.0), 800, split=svm.rows)
     check = check_several(run, svm)
     assert check.holds and not check.vacuous
-    turned = dataclasses.replace(run, W=run.W.flip(1))
-    assert not check_several(turned, svm).holds
+    for wrong in (run.W.flip(1), -run.W):
+        assert not check_several(dataclasses.replace(run, W=wrong), svm).holds
     assert not check_several(train_nonlinear(data, head, NGD(1.0), 10), svm).applicable
-    wrong = several_rows(data, [[False, False, True], [True, False, False]])
-    bad = train_nonlinear(data, head, NGD(0.1), 200, split=wrong)
-    assert not np.isfinite(bad.log_factor[-1]).all()
-    back = dataclasses.replace(run, W=-run.W)
-    assert not check_several(back, svm).holds
+    other = several_rows(data, [[False, False, True], [True, False, False]])
+    bad = train_nonlinear(data, head, NGD(0.1), 200, split=other)
+    assert not np.isfinite(bad.log_factor[-1]).all() and not check_several(bad, svm).applicable
 
 
-def test_no_step_changes_the_frozen_part_and_flat_sequences_drop_out():
-    draws, runs = train_relu(4, [1, 6])
+@pytest.fixture(scope="module")
+def relu():
+    return train_relu(4, range(1, 11))
+
+
+def test_no_step_changes_the_frozen_part_and_flat_sequences_drop_out(relu):
+    draws, runs = relu
     for (data, _, W0), run in zip(draws, runs, strict=True):
-        moved = run.W[-1] - W0
-        assert float(frozen_part(data, moved).norm()) < 1e-10
+        assert float(frozen_part(data, run.W[-1] - W0).norm()) < 1e-10
     assert flat_sequences(*draws[0][:2], runs[0]).tolist() == [False, True, False]
-    row = describe_run(*draws[0], runs[0])
-    assert row["active"] < 5e-3 and row["hard"] > 0.1 and row["flat"]
-    rows = [
-        describe_run(*draw, run) for draw, run in zip(*train_relu(4, range(1, 11)), strict=True)
-    ]
+    rows = [describe_run(*draw, run) for draw, run in zip(draws, runs, strict=True)]
+    assert rows[0]["active"] < 5e-3 and rows[0]["hard"] > 0.1 and rows[0]["flat"]
     assert {row["status"] for row in rows} == {"kept", "undecided", "finite", "no label -1"}
-    assert all(row["gap"] < SVM_GAP for row in rows if row["status"] == "kept")
+    kept = [k for k, row in enumerate(rows) if row["status"] == "kept"]
+    assert all(rows[k]["gap"] < SVM_GAP for k in kept)
 
 
-def test_continuing_split_brings_the_direction():
-    draws, runs = train_relu(6, [17])
-    row = describe_run(*draws[0], runs[0])
-    assert row["status"] == "kept"
-    later = continue_split(draws, runs, 600)[0]
-    sets = selected_sets(torch.from_numpy(runs[0].log_attention[-1]))
-    hard = solve_several_svm(draws[0][0], sets).weights
-    assert later.alignment_error(hard)[-1] < row["hard"] / 5
-
-
-@pytest.mark.parametrize(
-    ("error", "call"),
-    [
-        (ShapeError, lambda: make_orthogonal(2, 5, 4)),
-        (RangeError, lambda: make_relu_tokens(0, 1)),
-        (RangeError, lambda: best_mixture([[1.0, 0.0]], [[1.0, 0.0]])),
-        (ShapeError, lambda: best_mixture([[1.0, 0.0]], [[1.0]])),
-        (LabelError, lambda: predict_mixture(Dataset(EYE[None], [-1]), [1.0, 0, 0], 0.5)),
-        (RangeError, lambda: predict_mixture(ONE, [1.0, 0, 0], 0.0)),
-        (RangeError, lambda: predict_mixture(Dataset(EYE[None] + 1, [1]), [1.0, 0, 0], 0.5)),
-        (DtypeError, lambda: solve_several_svm(ONE, [[1, 1, 0]])),
-        (ShapeError, lambda: solve_several_svm(ONE, [[True, False]])),
-        (RangeError, lambda: solve_several_svm(ONE, [[False, False, False]])),
-        (RangeError, lambda: finite_part(ONE, torch.tensor([[0.0, -math.inf, 0.0]]), PAIR)),
-        (RangeError, lambda: selected_sets(torch.zeros(1, 3), threshold=0.0)),
-        (DtypeError, lambda: train_nonlinear(ONE, lambda o: o, NGD(0.1), 5)),
-        (RangeError, lambda: train_nonlinear(ONE, HEADS[1], Polyak(), 5)),
-        (DtypeError, lambda: train_nonlinear(
-            ONE, QuadraticHead([1.0, 0, 0], 1), NGD(1.0), 5, split=PAIR)),
-        (RangeError, lambda: plot_several({"a": ([1], [1])}, {k: {} for k in "abcdefgh"})),
-        (RangeError, lambda: train_nonlinear(
-            ONE, QuadraticHead([1.0, 0, 0], 1), GD(1.0), 5, split=several_rows(ONE, PAIR))),
-        (ShapeError, lambda: train_nonlinear(
-            ONE, QuadraticHead([1.0, 0, 0], 1), NGD(1.0), 5, W0=torch.zeros(2, 2))),
-        (ShapeError, lambda: train_nonlinear(ONE, TorchHead(lambda o: o), NGD(1.0), 5)),
-        (DtypeError, lambda: TorchHead(3)),
-        (ShapeError, lambda: ReluHead([1.0])),
-        (ShapeError, lambda: QuadraticHead([[1.0]], 1.0)),
-        (DtypeError, lambda: train_nonlinear_many([], HEADS[1], NGD(0.1), 5)),
-        (DtypeError, lambda: check_several(None, None)),
-        (DtypeError, lambda: plot_several({}, {"a": {"b": 1.0}})),
-        (RangeError, lambda: train_relu(4, [1], steps=5)),
-    ],
-)  # fmt: skip
-def test_bad_input_is_refused(error, call):
-    with pytest.raises(error) as caught:
-        call()
-    assert isinstance(caught.value, AttnBiasError)
+MIDDLE = Dataset([[[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]]], [1], query=[[1.0, 0.0]])
+ALL = [[True, True, True]]
+UNIT = QuadraticHead([1.0, 0, 0], 1)
+test_bad_input_is_refused = refusals(
+    (InfeasibleError, lambda: solve_several_svm(MIDDLE, PAIR)),  # the mean of the two kept
+    (InfeasibleError, lambda: solve_several_svm(ONE, ALL)),
+    (InfeasibleError, lambda: finite_part(MIDDLE, torch.tensor([[0.0, -1.0, -2.0]]), ALL)),
+    (RangeError, lambda: selected_sets(torch.tensor([[0.9, 0.0995, 5e-4]]).log())),
+    (RangeError, lambda: selected_sets(torch.tensor([[math.nan, 0.5, 0.5]]))),
+    (ShapeError, lambda: make_orthogonal(2, 5, 4)),
+    (RangeError, lambda: make_relu_tokens(0, 1)),
+    (RangeError, lambda: best_mixture([[1.0, 0.0]], [[1.0, 0.0]])),
+    (ShapeError, lambda: best_mixture([[1.0, 0.0]], [[1.0]])),
+    (LabelError, lambda: predict_mixture(Dataset(EYE[None], [-1]), [1.0, 0, 0], 0.5)),
+    (RangeError, lambda: predict_mixture(ONE, [1.0, 0, 0], 0.0)),
+    (RangeError, lambda: predict_mixture(Dataset(EYE[None] + 1, [1]), [1.0, 0, 0], 0.5)),
+    (DtypeError, lambda: solve_several_svm(ONE, [[1, 1, 0]])),
+    (ShapeError, lambda: solve_several_svm(ONE, [[True, False]])),
+    (RangeError, lambda: solve_several_svm(ONE, [[False, False, False]])),
+    (RangeError, lambda: finite_part(ONE, torch.tensor([[0.0, -math.inf, 0.0]]), PAIR)),
+    (RangeError, lambda: selected_sets(torch.zeros(1, 3), threshold=0.0)),
+    (DtypeError, lambda: train_nonlinear(ONE, lambda o: o, NGD(0.1), 5)),
+    (RangeError, lambda: train_nonlinear(ONE, UNIT, Polyak(), 5)),
+    (DtypeError, lambda: train_nonlinear(ONE, UNIT, NGD(1.0), 5, split=PAIR)),
+    (RangeError, lambda: plot_several({"a": ([1], [1])}, {k: {} for k in "abcdefgh"})),
+    (RangeError, lambda: train_nonlinear(ONE, UNIT, GD(1.0), 5, split=several_rows(ONE, PAIR))),
+    (ShapeError, lambda: train_nonlinear(ONE, UNIT, NGD(1.0), 5, W0=torch.zeros(2, 2))),
+    (ShapeError, lambda: train_nonlinear(ONE, TorchHead(lambda o: o), NGD(1.0), 5)),
+    (DtypeError, lambda: TorchHead(3)),
+    (ShapeError, lambda: ReluHead([1.0])),
+    (ShapeError, lambda: QuadraticHead([[1.0]], 1.0)),
+    (DtypeError, lambda: train_nonlinear_many([], UNIT, NGD(0.1), 5)),
+    (DtypeError, lambda: check_several(None, None)),
+    (DtypeError, lambda: plot_several({}, {"a": {"b": 1.0}})),
+    (RangeError, lambda: train_relu(4, [1], steps=5)),
+)

@@ -1,5 +1,9 @@
-"""Several heads: gradients, symmetry, the invariant, each head's own SVM, and bad input."""
+"""Several heads: gradients, the invariant, each its own SVM; heads of a BERT against W_mm."""
 
+from __future__ import annotations
+
+import dataclasses
+import json
 import math
 
 import numpy as np
@@ -7,9 +11,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from room_tests import RISK, assert_gradient, assert_unit_steps, normal, refusals, refused_settings
 from tolerances import ALIGNMENT_FLOOR, ASYMPTOTIC, CLOSED_FORM
 
-from attnbias import GD, NGD, Dataset, Polyak, make_separation_pair, solve_w_svm, train
+from attnbias import GD, NGD, Dataset, Polyak, experiments, make_separation_pair, solve_w_svm, train
+from attnbias.beyond.heads import experiments as heads
 from attnbias.beyond.heads.checks import (
     check_heads,
     gap_invariant,
@@ -18,83 +24,75 @@ from attnbias.beyond.heads.checks import (
 )
 from attnbias.beyond.heads.decoders import interpolating_decoder
 from attnbias.beyond.heads.dynamics import train_heads
-from attnbias.beyond.heads.plots import plot_heads
+from attnbias.beyond.heads.experiments import describe, random_head
+from attnbias.beyond.heads.plots import plot_head_table, plot_heads
 from attnbias.data.degenerate import make_two_sample_trap
 from attnbias.errors import (
-    AttnBiasError,
     DtypeError,
+    FileFormatError,
     InfeasibleError,
+    MissingFileError,
     RangeError,
     ShapeError,
     TiedTokensError,
 )
 from book.ledger.beyond.heads import two_heads
+from book.texts import load_bundled_head
 
 PAIR = make_separation_pair()
 SAME = torch.stack([PAIR.u, PAIR.u])
 
 
-@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+@pytest.mark.parametrize("loss", RISK)
 def test_gradients_against_autograd(loss):
     data, u, _ = two_heads(0)
-    u = u + 0.05 * torch.randn(u.shape, generator=torch.Generator().manual_seed(1)).double()
-    W0 = torch.randn(2, 40, 40, generator=torch.Generator().manual_seed(2)).double()
-    W = W0.clone().requires_grad_()
-    s = torch.softmax(torch.einsum("ntd,hde,ne->hnt", data.X, W, data.X[:, 0]), 2)
-    margin = data.y * torch.einsum("hd,ntd,hnt->n", u, data.X, s)
-    value = {"exponential": torch.exp(-margin), "logistic": torch.nn.functional.softplus(-margin)}
-    (gradient,) = torch.autograd.grad(value[loss].mean(), W)
-    run = train_heads(data, u, GD(0.1), 1, W0=W0, loss=loss)
-    moved = (run.W.numpy()[0] - run.W.numpy()[1]) / 0.1
-    assert np.abs(moved - gradient.numpy()).max() < CLOSED_FORM
-    assert abs(run.loss[0] - float(value[loss].mean().detach())) < CLOSED_FORM
-    whole = train_heads(data, u, NGD(0.1, normalise="shared"), 1, W0=W0, loss=loss)
-    assert np.linalg.norm(whole.W.numpy()[1] - whole.W.numpy()[0]) == pytest.approx(0.1)
-    own = train_heads(data, u, NGD(0.1), 1, W0=W0, loss=loss)
-    assert np.linalg.norm(own.W.numpy()[1] - own.W.numpy()[0], axis=(1, 2)) == pytest.approx(
-        [0.1, 0.1]
-    )
+    u, W0 = u + 0.05 * normal(*u.shape, seed=1), normal(2, 40, 40, seed=2)
+
+    def plain(W):
+        s = torch.softmax(torch.einsum("ntd,hde,ne->hnt", data.X, W, data.X[:, 0]), 2)
+        return RISK[loss](data.y * torch.einsum("hd,ntd,hnt->n", u, data.X, s))
+
+    def run_of(rule, W=W0):
+        return train_heads(data, u, rule, 1, W0=W, loss=loss)
+
+    assert_gradient(lambda W: run_of(GD(0.1), W), W0, plain)
+    assert_unit_steps(run_of)
 
 
-def test_one_head_is_train():
+def test_one_head_is_train_and_equal_heads_are_one():
     data, u, _ = two_heads(1)
     many = train_heads(data, u[:1], NGD(0.2), 50)
     one = train(data.with_decoder(u[0]), NGD(0.2), 50, record=[50])
-    assert np.abs(many.W.numpy()[-1, 0] - np.asarray(one.W.numpy())).max() < CLOSED_FORM * 100
-
-
-def test_equal_heads_stay_equal_and_are_one_with_twice_the_decoder():
+    assert float((many.W[-1, 0] - one.W).abs().max()) < CLOSED_FORM * 100
+    # equal heads stay equal and are one with twice the decoder
     data, u, _ = two_heads(2)
-    for rule in (GD(0.5), NGD(0.2), NGD(0.2, normalise="shared")):
-        run = train_heads(data, torch.stack([u[0], u[0]]), rule, 100)
-        assert np.abs(run.W.numpy()[:, 0] - run.W.numpy()[:, 1]).max() < CLOSED_FORM
-    two = train_heads(data, torch.stack([u[0], u[0]]), GD(0.5), 100)
-    one = train_heads(data, 2 * u[:1], GD(0.25), 100)
-    assert np.abs(two.W.numpy()[:, 0] - one.W.numpy()[:, 0]).max() < CLOSED_FORM
+    equal, one = torch.stack([u[0], u[0]]), train_heads(data, 2 * u[:1], GD(0.25), 100)
+    for rule in (NGD(0.2), NGD(0.2, normalise="shared"), GD(0.5)):
+        two = train_heads(data, equal, rule, 100).W
+        assert float((two[:, 0] - two[:, 1]).abs().max()) < CLOSED_FORM
+    assert float((two[:, 0] - one.W[:, 0]).abs().max()) < CLOSED_FORM
 
 
-@settings(max_examples=20, deadline=None)
+def invariant_along(start, scale, rule, steps):
+    W0 = torch.zeros(2, 2, 2).double()
+    W0[:, 0, 0] = torch.tensor(start)
+    u = torch.stack([PAIR.u, scale * PAIR.u])
+    w = train_heads(PAIR, u, rule, steps, W0=W0).W.numpy()[:, :, 0, 0]
+    return gap_invariant(w[:, 0]) - gap_invariant(w[:, 1]) / scale
+
+
+@settings(max_examples=10, deadline=None)
 @given(first=st.floats(-5, 5), second=st.floats(-5, 5), scale=st.sampled_from([1.0, 3.0]))
 def test_the_invariant_is_kept_by_small_steps(first, second, scale):
-    start = torch.zeros(2, 2, 2).double()
-    start[:, 0, 0] = torch.tensor([first, second])
-    u = torch.stack([PAIR.u, scale * PAIR.u])
-    w = train_heads(PAIR, u, GD(3e-3), 100, W0=start).W.numpy()[:, :, 0, 0]
-    value = gap_invariant(w[:, 0]) - gap_invariant(w[:, 1]) / scale
+    value = invariant_along([first, second], scale, GD(3e-3), 100)
     assert np.abs(value - value[0]).max() < 1e-3
     assert abs(invert_gap_invariant(gap_invariant(first)) - first) < CLOSED_FORM
 
 
-def test_the_invariant_is_broken_by_separate_norms():
-    start = torch.zeros(2, 2, 2).double()
-    start[:, 0, 0] = torch.tensor([-3.0, -2.0])
-    w = train_heads(PAIR, SAME, NGD(0.01), 300, W0=start).W.numpy()[:, :, 0, 0]
-    value = gap_invariant(w[:, 0]) - gap_invariant(w[:, 1])
+def test_the_invariant_is_broken_by_separate_norms_and_growth_in_closed_form():
+    value = invariant_along([-3.0, -2.0], 1.0, NGD(0.01), 300)
     assert abs(value[-1] / value[0] - 1) > 0.1
-
-
-def test_growth_is_the_ratio_of_softmax_products():
-    for start in (-4.0, -0.5):
+    for start in (-4.0, -0.5):  # growth is the ratio of softmax products
         p = 1 / (1 + math.exp(-start))
         assert growth_of_difference(start) == pytest.approx(1 / (4 * p * (1 - p)))
     assert growth_of_difference(0.5) == 1.0
@@ -125,7 +123,7 @@ def test_reweighting_is_that_of_the_other_heads_score():
 
 def test_check_needs_assumption_2_and_says_nothing_in_the_trap():
     data, u, _ = two_heads(0)
-    loose = u + 0.05 * torch.randn(u.shape, generator=torch.Generator().manual_seed(1)).double()
+    loose = u + 0.05 * normal(*u.shape, seed=1)
     assert not check_heads(data, loose, train_heads(data, loose, NGD(0.1), 20))[0].applicable
     trap = make_two_sample_trap()
     both = torch.stack([trap.u, trap.u])
@@ -137,24 +135,129 @@ RAGGED = Dataset(torch.ones(2, 3, 2).double(), [1, -1], lengths=[2, 3])
 REPEATED = Dataset(torch.ones(1, 2, 2).double(), [1])
 
 
-@pytest.mark.parametrize(
-    ("error", "call"),
-    [
-        (ShapeError, lambda: train_heads(RAGGED, SAME, NGD(0.1), 5)),
-        (ShapeError, lambda: train_heads(PAIR, PAIR.u, NGD(0.1), 5)),
-        (ShapeError, lambda: train_heads(PAIR, SAME, NGD(0.1), 5, W0=torch.zeros(2, 2))),
-        (TiedTokensError, lambda: train_heads(PAIR, 0 * SAME, NGD(0.1), 5)),
-        (RangeError, lambda: train_heads(PAIR, SAME, Polyak(), 5)),
-        (RangeError, lambda: train_heads(PAIR, SAME, NGD(0.1, momentum=0.5), 5)),
-        (DtypeError, lambda: train_heads(PAIR, SAME, 0.1, 5)),
-        (DtypeError, lambda: train_heads("data", SAME, NGD(0.1), 5)),
-        (DtypeError, lambda: check_heads(PAIR, SAME, None)),
-        (InfeasibleError, lambda: interpolating_decoder(REPEATED, [0])),
-        (RangeError, lambda: interpolating_decoder(PAIR, [2])),
-        (DtypeError, lambda: plot_heads({}, {})),
-    ],
+test_bad_input_is_refused = refusals(
+    (ShapeError, lambda: train_heads(RAGGED, SAME, NGD(0.1), 5)),
+    (ShapeError, lambda: train_heads(PAIR, PAIR.u, NGD(0.1), 5)),
+    (ShapeError, lambda: train_heads(PAIR, SAME, NGD(0.1), 5, W0=torch.zeros(2, 2))),
+    (TiedTokensError, lambda: train_heads(PAIR, 0 * SAME, NGD(0.1), 5)),
+    (RangeError, lambda: train_heads(PAIR, SAME, Polyak(), 5)),
+    (RangeError, lambda: train_heads(PAIR, SAME, NGD(0.1, momentum=0.5), 5)),
+    (DtypeError, lambda: train_heads(PAIR, SAME, 0.1, 5)),
+    (DtypeError, lambda: train_heads("data", SAME, NGD(0.1), 5)),
+    (DtypeError, lambda: check_heads(PAIR, SAME, None)),
+    (InfeasibleError, lambda: interpolating_decoder(REPEATED, [0])),
+    (RangeError, lambda: interpolating_decoder(PAIR, [2])),
+    (DtypeError, lambda: plot_heads({}, {})),
 )
-def test_bad_input_is_refused(error, call):
-    with pytest.raises(error) as caught:
-        call()
-    assert isinstance(caught.value, AttnBiasError)
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    pytest.importorskip("transformers")
+    return heads.run(model="tiny", sentences=5, random=3)
+
+
+@pytest.fixture(scope="module")
+def noun():
+    return load_bundled_head(5, 8)
+
+
+def test_a_row_is_what_the_head_itself_says(noun):
+    row, against = describe(noun), noun.compare()
+    assert row["cosine_span"] == against.cosine_span and row["dimension"] == 655
+    assert row["margin"] == against.margin / against.svm.margin
+    assert (row["favourite"], row["share"]) == ("man", 0.275)
+    assert row["attention"] == pytest.approx(float(noun.attention.amax(dim=1).mean()), abs=0.01)
+    # W_mm as a head selects the same, at cosine 1 and with the whole margin
+    best = dataclasses.replace(noun, W=against.svm.weights)
+    row = describe(best)
+    assert torch.equal(best.selected, noun.selected)
+    assert [row[key] for key in ("cosine", "cosine_span", "margin")] == pytest.approx([1, 1, 1])
+
+
+def test_a_random_head_has_the_rank_and_its_own_selection(noun):
+    first, again = (random_head(noun, 32, torch.Generator().manual_seed(3)) for _ in range(2))
+    assert torch.equal(first.W, again.W) and torch.linalg.matrix_rank(first.W) == 32
+    assert not torch.equal(first.selected, noun.selected)
+    row = describe(first)
+    assert 0 < row["cosine"] < 0.05 and 0.1 < row["cosine_span"] < 0.5 and 0 < row["margin"] < 0.1
+
+
+def test_the_bundled_heads_are_rows_of_the_recorded_table():
+    """But for the rounding of the hidden states."""
+    table = experiments.load("heads", "book/results").table()
+    for layer, number in ((5, 8), (2, 10)):
+        mine, recorded = describe(load_bundled_head(layer, number)), table.loc[layer, number]
+        assert recorded.favourite == mine["favourite"]
+        for key in ("share", "attention", "cosine", "cosine_span", "dimension", "margin"):
+            assert mine[key] == pytest.approx(recorded[key], rel=0.02)
+
+
+def test_a_saved_table_comes_back(tiny, tmp_path):
+    tiny.save(tmp_path / "heads.json")
+    back = experiments.load("heads", tmp_path)
+    assert repr(back) == repr(tiny) and back.settings == tiny.settings
+    for random in (False, True):
+        for key in ("margin", "cosine_span", "attention"):
+            assert np.allclose(back.column(key, random), tiny.column(key, random), atol=1e-6)
+    # an untrained bert has four heads of two layers
+    assert [(row["layer"], row["head"]) for row in tiny.rows] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert [row["head"] for row in tiny.random] == [-1] * 6
+    assert tiny.column("margin").min() > 0 and tiny.column("margin").max() < 1
+    assert (tiny.column("cosine_span") >= tiny.column("cosine")).all()
+
+
+@pytest.mark.parametrize("damage", ["kind", "columns", "row", "text"])
+def test_a_damaged_table_is_refused(tiny, tmp_path, damage):
+    path = tiny.save(tmp_path / "heads.json")
+    stored = json.loads(path.read_text())
+    if damage == "row":
+        stored["rows"][0].pop()
+    else:
+        stored[damage] = "other"
+    path.write_text("{" if damage == "text" else json.dumps(stored))
+    with pytest.raises(FileFormatError, match="heads"):
+        experiments.load("heads", tmp_path)
+
+
+def test_the_claims_can_hold_and_can_fail():
+    low = [{"margin": x, "cosine_span": x} for x in np.linspace(0.0, 0.1, 11)]
+    high = [{"margin": x, "cosine_span": x} for x in np.linspace(0.5, 0.6, 11)]
+    assert heads.claims(high, low).all_hold
+    assert not any(check.holds for check in heads.claims(low, high))
+
+
+def test_sentences_from_a_file_or_a_list(tiny, tmp_path):
+    texts = ["A man plays the guitar.", "Two dogs run."]
+    path = tmp_path / "mine.txt"
+    path.write_text("\n".join([texts[0], "", "  " + texts[1] + " "]))
+    results = [heads.run(model="tiny", sentences=given, random=1) for given in (texts, path)]
+    assert results[0].rows == results[1].rows and results[0].settings["sentences"] == 2
+    assert results[0].rows != tiny.rows
+
+
+test_bad_settings_are_refused = refused_settings(
+    heads.run, ("sentences", 0, RangeError), ("sentences", 1000, RangeError),
+    ("sentences", [], RangeError), ("sentences", [1, 2], DtypeError),
+    ("sentences", 2.5, DtypeError), ("random", 0, RangeError), ("seed", -1, RangeError),
+    ("progress", 1, DtypeError), ("query", 50, RangeError), model="tiny", random=1,
+    sentences=3,
+)  # fmt: skip
+
+
+def test_missing_places_are_named():
+    for place in ({"sentences": "no such file"}, {"out": "/no/such/folder"}):
+        with pytest.raises(MissingFileError, match="no such file|folder"):
+            heads.run(**{"model": "tiny", "sentences": 3, "random": 1} | place)
+
+
+def test_the_figure_has_a_dot_a_head_and_the_band_of_random_ones(tiny):
+    fig = plot_head_table(tiny)
+    for axis, name in zip(fig.axes, ("cosine_span", "margin"), strict=True):
+        (dots,) = axis.lines
+        assert dots.get_ydata().tolist() == tiny.column(name).tolist()
+        (band,) = axis.patches
+        low = np.quantile(tiny.column(name, random=True), 0.05)
+        assert band.get_extents().y0 == pytest.approx(axis.transData.transform((0, low))[1])
+    with pytest.raises(DtypeError, match="heads"):
+        plot_head_table(tiny.rows)

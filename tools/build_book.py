@@ -73,7 +73,7 @@ def execute() -> None:
 
 
 def main() -> int:
-    drawn = ("book/plots/*", "book/widgets/*", "benchmarks/plots.py")
+    drawn = ("book/plots/*", "book/studies/*", "book/widgets/*", "benchmarks/plots.py")
     library = digest("attnbias/**/*", *drawn, "requirements/*.txt", "book/results/**/*")
     settings = digest("_config.yml", "_toc.yml", "book/_ext/*", "book/_static/*")
     settings += f" {github_address(ROOT)} {launch_ref(ROOT, version(ROOT))}"  # launch buttons

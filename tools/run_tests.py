@@ -21,7 +21,7 @@ from tools.files import ROOT
 from tools.shake import FACTORS, SECOND, environment
 
 PYTEST = ("-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadscope")
-CODE = ("tests", "attnbias", "book/ledger", "book/plots", "book/widgets")
+CODE = ("tests", "attnbias", "book/ledger", "book/plots", "book/studies", "book/widgets")
 UNITS = ("--doctest-modules", "--ignore=tests/site", *CODE)
 NOTEBOOKS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout", "120", "book")
 

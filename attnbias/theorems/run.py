@@ -46,6 +46,8 @@ class TraceView(Hypotheses):
     phi : float in (0, 1], optional
         A lower bound on all softmax scores of optimal tokens, as Lemma 3 gives; by default the
         smallest of the run.
+    cross : bool
+        Whether the data may have queries and keys of their own.
 
     Attributes
     ----------
@@ -80,11 +82,11 @@ class TraceView(Hypotheses):
 
     def __init__(
         self, data: Dataset, trace: Trace, svm: SVMSolution | None = None, *,
-        phi: float | None = None,
+        phi: float | None = None, cross: bool = False,
     ):  # fmt: skip
         number = functools.partial(require_number, low=0, high=1, open_low=True)
         self.phi = None if phi is None else number("phi", phi)
-        require_dataset(data)
+        require_dataset(data, cross=cross)
         require_trace(trace)
         self.data, self.trace = data, trace
         self.rows = gap_rows(data)

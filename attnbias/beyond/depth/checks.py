@@ -5,15 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from ..._validate import require_number
-from ...checks import Check, CheckTable
+from ...checks import CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace, require_trace_of
 from ...geometry.svm import solve_w_svm
 from ...geometry.tokens import token_scores
+from ...theorems.statements import Statement, refused
 from .geometry import ORTHOGONAL, layer_potential, pair_coordinates, pair_products
 from .queries import LEVEL, query_margins, with_queries
 
 SOURCE = "two layers, ours"
+INVARIANT = Statement("change of |x_1|^2 delta^2 / 2 - F(w), over 1 + |x_1|^2 delta^2 / 2", SOURCE)
+LONGEST = Statement(
+    "log softmax of the longest token minus that of any other, in layer one", SOURCE, ">="
+)
+MOVES = Statement("tokens that would raise the margin as queries", SOURCE, provenance="d")
+SELECTED = Statement("1 - cosine(W_2, W-SVM of the selected queries)", SOURCE, provenance="d")
 
 
 def check_pair_invariant(data: Dataset, trace: Trace, drift: float = 0.02) -> CheckTable:
@@ -52,15 +59,14 @@ def check_pair_invariant(data: Dataset, trace: Trace, drift: float = 0.02) -> Ch
     ... ).all_hold
     True
     """
-    _require_trace(trace)
+    require_trace_of(trace, "two layers", "train_two_layers")
     drift = require_number("drift", drift, low=0, open_low=True)
     w, delta = pair_coordinates(data, trace.W)
     A, B, query = pair_products(data)
     energy = query**2 * delta**2 / 2
     kept = energy - layer_potential(w, A, B)
     share = (np.abs(kept - kept[0]) / (1 + energy)).max(axis=1)
-    statement = "change of |x_1|^2 delta^2 / 2 - F(w), over 1 + |x_1|^2 delta^2 / 2"
-    return CheckTable([Check.along(statement, trace.step, share, drift, source=SOURCE)])
+    return CheckTable([INVARIANT.along(trace, share, drift)])
 
 
 def check_longest_leads(data: Dataset, trace: Trace) -> CheckTable:
@@ -97,20 +103,17 @@ def check_longest_leads(data: Dataset, trace: Trace) -> CheckTable:
     >>> check_longest_leads(data, train_two_layers(data, NGD(1.0), 20)).all_hold
     True
     """
-    _require_trace(trace)
-    statement = "log softmax of the longest token minus that of any other, in layer one"
+    require_trace_of(trace, "two layers", "train_two_layers")
     why = _not_orthogonal(data)
     if why is None and float(trace.W[0].abs().max()) > 0:
         why = "for runs from zero"
     if why is not None:
-        return CheckTable([Check.not_applicable(statement, why, source=SOURCE, sense=">=")])
+        return refused([LONGEST], why)
     lengths = data.X.double().norm(dim=2).numpy()
     best = trace.log_attention[:, np.arange(data.n), lengths.argmax(axis=1)]
     least = (best[:, :, None] - trace.log_attention).min(axis=(1, 2))
     rounding = 1e-12 * (1 + np.abs(trace.log_attention).max(axis=(1, 2)))
-    return CheckTable(
-        [Check.along(statement, trace.step, least, 0.0, ">=", rounding=rounding, source=SOURCE)]
-    )
+    return CheckTable([LONGEST.along(trace, least, 0.0, rounding=rounding)])
 
 
 def check_two_layers(data: Dataset, trace: Trace, largest: float = 1e-2) -> CheckTable:
@@ -146,18 +149,12 @@ def check_two_layers(data: Dataset, trace: Trace, largest: float = 1e-2) -> Chec
     >>> check_two_layers(data, train_two_layers(data, NGD(0.5), 200)).all_hold
     True
     """
-    _require_trace(trace)
+    require_trace_of(trace, "two layers", "train_two_layers")
     tokens = trace.selected
     svm = solve_w_svm(with_queries(data, tokens))
     leading = int((query_margins(data, svm, tokens) > LEVEL * svm.dual.sum()).sum())
     error = float(trace.alignment_error(svm.weights, 1)[-1])
-    own = {"source": SOURCE, "provenance": "d"}
-    return CheckTable(
-        (
-            Check("tokens that would raise the margin as queries", float(leading), 0.0, **own),
-            Check("1 - cosine(W_2, W-SVM of the selected queries)", error, largest, **own),
-        )
-    )
+    return CheckTable([MOVES.once(leading, 0.0), SELECTED.once(error, largest)])
 
 
 def _not_orthogonal(data: Dataset) -> str | None:
@@ -170,7 +167,3 @@ def _not_orthogonal(data: Dataset) -> str | None:
     if float((rest[:, -1] - rest[:, 0]).abs().max()) > 0:
         return "for wrong tokens of equal scores"
     return None
-
-
-def _require_trace(trace) -> None:
-    require_trace_of(trace, "two layers", "train_two_layers")

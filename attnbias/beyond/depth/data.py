@@ -8,6 +8,7 @@ import torch
 
 from ..._validate import require_int, require_number
 from ...dataset import Dataset
+from ..common.arguments import seeded
 
 
 def make_cue_pair(length: float = 1.0) -> Dataset:
@@ -140,7 +141,7 @@ def make_two_hop(
     d = require_int("d", d, low=n * (T + 1), high=10**6)
     shared = require_number("correlation", correlation, low=0, high=0.999)
     spread = require_number("spread", spread, low=0, high=0.999)
-    g = torch.Generator().manual_seed(require_int("seed", seed, low=0, high=2**63 - 1))
+    g = seeded(seed)
     own = torch.randn(n, T, d, generator=g, dtype=torch.float64) / d**0.5
     common = torch.randn(n, 1, d, generator=g, dtype=torch.float64) / d**0.5
     lengths = 1 + spread * (2 * torch.rand(n, T, 1, generator=g, dtype=torch.float64) - 1)

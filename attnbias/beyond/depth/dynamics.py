@@ -6,27 +6,19 @@ import torch
 
 from ..._validate import require_int
 from ...data import Dataset
-from ...dynamics.iteration import Gradient, Vector
-from ...dynamics.loop import finite, iterate, require_plain
+from ...dynamics.iteration import Gradient
 from ...dynamics.softmax import Scores, finite_or_zero, relative, signed_excess, softmax_state
 from ...dynamics.trace import Trace
-from ...geometry.tokens import gap_rows, token_scores
 from ...losses import as_loss
-from ..heads.dynamics import norms, require_even, starts
+from ..common.arguments import as_start, require_even
+from ..common.dynamics import Stack, run
+from ..heads.dynamics import laid_out
 
 
 def train_two_layers(
-    data: Dataset,
-    rule,
-    steps: int,
-    *,
-    W0=None,
-    loss="exponential",
-    frozen: int | None = None,
-    record=61,
-    progress: bool = False,
-    checkpoint=None,
-) -> Trace:
+    data: Dataset, rule, steps: int, *, W0=None, loss="exponential", frozen: int | None = None,
+    record=61, progress: bool = False, checkpoint=None,
+) -> Trace:  # fmt: skip
     """Train u' X' softmax(X W_2 q), q = X' softmax(X W_1 x_1), full batch, float64.
 
     Parameters
@@ -81,25 +73,20 @@ def train_two_layers(
     if frozen is not None:
         frozen = require_int("frozen", frozen, low=1, high=2)
     problem = Layers(data, as_loss(loss), W0, frozen)
-    options = {"record": record, "progress": progress, "checkpoint": checkpoint}
-    return finite(iterate(problem, require_plain(rule), steps, **options), "train_two_layers")
+    return run(problem, rule, steps, "train_two_layers", record, progress, checkpoint)
 
 
-class Layers:
+class Layers(Stack):
     """Tokens, rows and scores of one data set, laid out for both layers; one part a layer."""
 
-    name, coordinates, stops = "two layers", "dense", False
+    name = "two layers"
 
     def __init__(self, data: Dataset, loss, W0=None, frozen: int | None = None) -> None:
         require_even(data)
-        scores, rows = token_scores(data), gap_rows(data)
-        self.loss, self.X, self.n, self.frozen = loss, data.X.double(), data.n, frozen
-        self.start = starts(W0, 2, data.d, "(2, d, d)")
-        shape = data.n, data.T - 1
-        self.differences = rows.differences.reshape(*shape, data.d)
-        others = scores[rows.sequence, rows.token].reshape(shape)
-        top = scores.gather(1, rows.opt[:, None])
-        self.scores = Scores(top[:, 0], top - others)
+        self.loss, self.X, self.frozen = loss, data.X.double(), frozen
+        self.start = as_start(W0, (2, data.d, data.d), "(2, d, d)")
+        top, delta, self.differences = laid_out(data)
+        self.scores = Scores(top, delta)
         kept = torch.tensor([frozen or 0])
         self.identity = (self.X, *vars(self.scores).values(), self.start, kept)
 
@@ -118,8 +105,7 @@ class Layers:
         G = torch.stack([first, second])
         if self.frozen is not None:
             G[self.frozen - 1] = 0
-        vector = Vector(G, torch.stack([low, high]), norms(G))
-        return Gradient(vector, norms, state=(state, log_a, gaps, gains))
+        return self.descent(G, torch.stack([low, high]), state=(state, log_a, gaps, gains))
 
     def _first(self, log_a, gains, own):
         """The sum over t of a_t (r_t - r) x_t x_1', against the likeliest token."""
@@ -129,23 +115,16 @@ class Layers:
         weights, each = relative(sign, log_a.scatter(1, best, -torch.inf) + log_lead)
         return _folded(_mixed(weights, from_best), self.X[:, 0], own + each)
 
-    def spread(self, factors: torch.Tensor) -> torch.Tensor:
-        """(2, 1, 1)"""
-        return factors[:, None, None]
-
     def record(self, W: torch.Tensor, gradient: Gradient) -> dict:
         """W, the loss, and both softmaxes."""
         state, log_a, gaps, gains = gradient.state
         others = log_a.sort(dim=1).values[:, :-1]
         return {
-            "W": W,
-            "loss": self.loss.log_value(state.margin).exp().mean(),
-            "log_attention": log_a,
-            "log_unselected": torch.logsumexp(others, dim=1),
-            "leads": gains - (log_a.exp() * gains).sum(dim=1, keepdim=True),
-            "gaps": gaps,
+            "W": W, "loss": self.loss.log_value(state.margin).exp().mean(),
+            "log_attention": log_a, "log_unselected": torch.logsumexp(others, dim=1),
+            "leads": gains - (log_a.exp() * gains).sum(dim=1, keepdim=True), "gaps": gaps,
             "log_nonopt": state.log_nonopt,
-        }
+        }  # fmt: skip
 
 
 def _each(rows, vectors):

@@ -7,10 +7,11 @@ import math
 import numpy as np
 import torch
 
-from ..._validate import as_float_tensor, require_finite, require_int, require_number, require_shape
+from ..._validate import require_int, require_number
 from ...data import Dataset
 from ...errors import RangeError
 from ...geometry.tokens import token_scores
+from ..common.arguments import as_finite
 
 ORTHOGONAL = 1e-12  # of the product of two lengths: rounding
 
@@ -120,9 +121,8 @@ def pair_coordinates(data: Dataset, W) -> tuple[np.ndarray, np.ndarray]:
     ([0.0], [0.0])
     """
     scores, X = _pairs(data)
-    W = as_float_tensor("W", W).detach().double()
-    require_shape("W", W, (*W.shape[:-3], 2, data.d, data.d), "(..., 2, d, d)")
-    require_finite("W", W)
+    before = np.shape(W)[:-3]
+    W = as_finite("W", W, (*before, 2, data.d, data.d), "(..., 2, d, d)")
     apart = X[:, 0] - X[:, 1]
     sign = torch.where(scores[:, 0] > scores[:, 1], 1.0, -1.0).double()
     w = torch.einsum("nd,...de,ne->...n", apart, W[..., 0, :, :], X[:, 0])
@@ -165,15 +165,14 @@ def expected_gap(data: Dataset, token: int, norm):
     >>> expected_gap(make_token_pairs(), 0, 1.0)  # |x_1 - x_2|^2 = 2, A = 1
     0.0
     """
-    _pairs(data)
-    products, query = pair_products(data)[:2], pair_products(data)[2]
+    X = _pairs(data)[1][0]
+    *products, query = pair_products(data)
     token = require_int("token", token, low=0, high=1)
     if data.n != 1 or products[token][0] <= 0:
         raise RangeError(
             "data, token", expected="one sequence, and a token longer than the other's part in it",
             got=f"{data.n} sequences, {products[token].min():g}", remedy="the other token",
         )  # fmt: skip
-    X = data.X.double()[0]
     apart, size = float((X[0] - X[1]) @ (X[0] - X[1])), float(X[token] @ X[token])
     constant = math.log(query[0] ** 2 * apart * products[token][0] / (2 * size))
     value = 2 * np.log(np.asarray(norm, dtype=float)) + constant
@@ -211,8 +210,7 @@ def predicted_selection(data: Dataset, W0) -> torch.Tensor:
     """
     w, delta = pair_coordinates(data, W0)
     A, B, query = pair_products(data)
-    each = zip(w, A, B, query, strict=True)
-    edge = np.array([separatrix(*values) for values in each])
+    edge = [separatrix(*values) for values in zip(w, A, B, query, strict=True)]
     return torch.from_numpy(np.where(delta > edge, 0, 1))
 
 

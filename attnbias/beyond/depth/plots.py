@@ -53,15 +53,12 @@ def plot_depth(starts, edge, growth, limit):
         chosen = token == value
         left.plot(w[chosen], delta[chosen], marker, color=COLOURS[colour], ls="", label=label)
     left.plot(*edge, color=INK, linewidth=1.5)
-    left.set_xlabel("start: gap w of layer one")
-    left.set_ylabel("start: lead $\\delta$ in layer two")
+    left.set(xlabel="start: gap w of layer one", ylabel="start: lead $\\delta$ in layer two")
     styles = zip(("-", "-."), ("green", "purple"), strict=True)
     for (label, (norm, gap)), (line, colour) in zip(growth.items(), styles, strict=False):
         right.plot(norm, gap, line, color=COLOURS[colour], label=label)
     right.plot(*limit, color=FAINT, linestyle="--", linewidth=2.2, label="predicted")
-    right.set_xscale("log")
-    right.set_xlabel("norm of $W_2$")
-    right.set_ylabel("gap of layer one")
+    right.set(xscale="log", xlabel="norm of $W_2$", ylabel="gap of layer one")
     for axis in (left, right):
         axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return fig

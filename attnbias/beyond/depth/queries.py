@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import torch
 
-from ..._validate import as_token_indices, require_int
-from ...data import Dataset
-from ...dataset import require_dataset
-from ...errors import InfeasibleError, RangeError, ShapeError
-from ...geometry.svm import SVMSolution, solve_w_svm
+from ..._validate import as_token_indices
+from ...dataset import Dataset, require_dataset
+from ...errors import ShapeError
+from ...geometry.svm import SVMSolution
 from ...geometry.tokens import resolve_opt
+from ..common.geometry import selections, svm_if_any
 
 LEVEL = 1e-9  # leads below this share of the sum of dual weights are rounding
 
@@ -145,20 +145,14 @@ def contrary_pairs(data: Dataset, opt=None) -> list[tuple[int, int]]:
     >>> contrary_pairs(make_cue_pair()), contrary_pairs(make_separation_pair())
     ([(0, 1)], [])
     """
-    opt = resolve_opt(data, opt)
-    best = selected_queries(data, opt)
-    tokens = [data.X[i, : int(data.lengths[i])].double() for i in range(data.n)]
-
-    def holds(i: int, x: torch.Tensor) -> bool:
-        return bool((tokens[i] == x).all(dim=1).any())
-
+    opt, lengths = resolve_opt(data, opt), data.lengths.tolist()
+    best = [tuple(x) for x in selected_queries(data, opt).tolist()]
+    tokens = [[tuple(x) for x in data.X[i, :length].tolist()] for i, length in enumerate(lengths)]
     return [
         (i, j)
         for i, j in itertools.combinations(range(data.n), 2)
-        if torch.equal(tokens[i][0], tokens[j][0])
-        and not torch.equal(best[i], best[j])
-        and holds(i, best[j])
-        and holds(j, best[i])
+        if tokens[i][0] == tokens[j][0] and best[i] != best[j]
+        if best[j] in tokens[i] and best[i] in tokens[j]
     ]
 
 
@@ -224,25 +218,14 @@ def query_selections(data: Dataset, *, most: int = 4096) -> list[QuerySelection]
     (7, [2, 2], 5)
     """
     require_dataset(data)
-    most, count = require_int("most", most, low=1), 1
-    for length in data.lengths.tolist():
-        count *= length
-    if count > most:
-        raise RangeError("data", expected=f"at most {most} selections", got=str(count),
-                         remedy="raise most, or look at fewer sequences")  # fmt: skip
-    every = itertools.product(*map(range, data.lengths.tolist()))
-    found = [_selection(data, torch.tensor(each, device=data.X.device)) for each in every]
-    kept = [each for each in found if each is not None]
-    return sorted(kept, key=lambda each: -each.second.margin)
+    every = (_selection(data, tokens) for tokens in selections(data, most))
+    found = [each for each in every if each is not None]
+    return sorted(found, key=lambda each: -each.second.margin)
 
 
 def _selection(data: Dataset, tokens: torch.Tensor) -> QuerySelection | None:
-    try:
-        second = solve_w_svm(with_queries(data, tokens))
-    except InfeasibleError:
+    second = svm_if_any(with_queries(data, tokens), None)
+    if second is None:
         return None
-    try:
-        first = solve_w_svm(data, tokens)
-    except InfeasibleError:
-        first = None
-    return QuerySelection(tokens, first, second, query_margins(data, second, tokens))
+    leads = query_margins(data, second, tokens)
+    return QuerySelection(tokens, svm_if_any(data, tokens), second, leads)

@@ -31,16 +31,10 @@ def claims(table: pandas.DataFrame) -> CheckTable:
     last = max(int(name.removeprefix("exponent_")) for name in table if "exponent_" in name)
     late = table.assign(exponent=table[f"exponent_{last}"])
     # momentum takes 1 / (1 - beta) steps to its full speed, which bends the first decades
-    made = [_settled(table, "NGD", 0.0, range(2, last + 1))]
-    made += [_settled(table, "NGD", 0.9, range(3, last + 1))]
-    made += [_settled(table, "Polyak", 0.0, range(2, last + 1))]
-    made += [
-        _unsettled(table, range(2, last + 1)),
-        _gd(late, last),
-        *_law(table),
-        _degenerate(late),
-    ]
-    return CheckTable(made)
+    decades = range(2, last + 1)
+    made = [_settled(table, "NGD", 0.0, decades), _settled(table, "NGD", 0.9, decades[1:])]
+    made += [_settled(table, "Polyak", 0.0, decades), _unsettled(table, decades)]
+    return CheckTable([*made, _gd(late, last), *_law(table), _degenerate(late)])
 
 
 def heights(runs: pandas.DataFrame, decades) -> pandas.DataFrame:
@@ -57,19 +51,26 @@ def heights(runs: pandas.DataFrame, decades) -> pandas.DataFrame:
     return pandas.concat(parts, ignore_index=True)
 
 
+def _judged(words: str, found, bound: float, sense: str = "<=", none: str = "no such run") -> Check:
+    """The worst of many numbers against a bound."""
+    count = len(found)
+    worst = float(found.max() if sense == "<=" else found.min()) if count else np.nan
+    return Check(
+        words, worst, bound, sense, SOURCE, applicable=count > 0, reason="" if count else none
+    )
+
+
 def _settled(table: pandas.DataFrame, rule: str, momentum: float, decades) -> Check:
     """Exponent -2 wherever the offset has settled."""
     runs = table[(table["rule_name"] == rule) & (table["momentum"] == momentum)]
     found = heights(runs, decades)
     done = found[found["height"] > SETTLED]
     name = rule + (f" with momentum {momentum:g}" if momentum else "")
-    off = (done["exponent"] + 2).abs()
-    return Check(
+    return _judged(
         f"{name}: where rate |W| Xi > {SETTLED:g} the exponent over a decade is -2 within "
         f"{NEAR}, from step {10 ** decades[0]:,} on, worst of {len(done)} decades of "
         f"{len(runs)} runs",
-        float(off.max()) if len(done) else np.nan, NEAR, source=SOURCE,
-        applicable=len(done) > 0, reason="" if len(done) else "no run is as far",
+        (done["exponent"] + 2).abs(), NEAR, none="no run is as far",
     )  # fmt: skip
 
 
@@ -78,22 +79,20 @@ def _unsettled(table: pandas.DataFrame, decades) -> Check:
     runs = table[(table["rule_name"] == "NGD") & (table["momentum"] == 0)]
     found = heights(runs, decades)
     early = found[found["height"] < UNSETTLED]
-    return Check(
+    return _judged(
         f"NGD: where rate |W| Xi < {UNSETTLED:g} the exponent over a decade is above -2 by "
         f"{2 * NEAR:g}, worst of {len(early)} decades",
-        float(early["exponent"].min()) if len(early) else np.nan, -2 + 2 * NEAR, sense=">=",
-        source=SOURCE, applicable=len(early) > 0, reason="" if len(early) else "no run is so early",
+        early["exponent"], -2 + 2 * NEAR, ">=", "no run is so early",
     )  # fmt: skip
 
 
 def _gd(late: pandas.DataFrame, last: int) -> Check:
     """1/log^2 t has the local exponent -2 / log t or less in size."""
     runs = late[late["rule_name"] == "GD"]
-    steepest = -2 / np.log(10.0**last)
-    return Check(
+    return _judged(
         "GD: no power law, the exponent over the last decade is not below -2 / log t at its "
         f"start, worst of {len(runs)} runs",
-        float(runs["exponent"].min()), float(steepest), sense=">=", source=SOURCE,
+        runs["exponent"], float(-2 / np.log(10.0**last)), ">=",
     )  # fmt: skip
 
 
@@ -105,17 +104,16 @@ def _law(table: pandas.DataFrame) -> list[Check]:
     small = runs[(runs["slack"] <= 0.03) & (runs["slack"] > 0)]
     ratio = small["settled"] / small["law_settled"]
     offset = small["norm"] * np.sqrt(2 * small["error"]) / small["law_limit"]
-    none = {"applicable": len(small) > 0, "reason": "" if len(small) else "no such run"}
     return [
-        Check(
+        _judged(
             "NGD: the step from which the exponent stays near -2, over the law of one idle row, "
             f"is 1 within 25% for slacks up to 0.03, worst of {len(small)} runs",
-            float((ratio - 1).abs().max()), 0.25, source=SOURCE, **none,
+            (ratio - 1).abs(), 0.25,
         ),
-        Check(
+        _judged(
             "NGD: W's offset from W_mm freezes at the law's value within 5%, worst of "
             f"{len(small)} runs",
-            float((offset - 1).abs().max()), 0.05, source=SOURCE, **none,
+            (offset - 1).abs(), 0.05,
         ),
     ]  # fmt: skip
 
@@ -123,9 +121,8 @@ def _law(table: pandas.DataFrame) -> list[Check]:
 def _degenerate(late: pandas.DataFrame) -> Check:
     """Without strict complementarity the exponent stays above -2."""
     runs = late[(late["slack"] == 0) & (late["rule_name"] == "NGD")]
-    return Check(
+    return _judged(
         "NGD without strict complementarity: the exponent over the last decade is still above "
         f"-2 by 0.05, worst of {len(runs)} runs",
-        float(runs["exponent"].min()) if len(runs) else np.nan, -2 + NEAR, sense=">=",
-        source=SOURCE, applicable=len(runs) > 0, reason="" if len(runs) else "no such run",
+        runs["exponent"], -2 + NEAR, ">=",
     )  # fmt: skip

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..._validate import require_flag, require_int, require_number
 from ...data import Dataset, make_example1
-from ...errors import RangeError
 from ...experiments.runs import seed_list
 from ...geometry.svm import solve_w_svm
 from ...sweeps import sweep
+from ..common.arguments import listed
 from .claims import claims
 from .geometry import SlackLaw, slack_law
 from .result import ExponentResult
@@ -45,16 +45,10 @@ def planted(n: int, T: int, d: int, noise: float, slack: float, seed: int) -> Da
 
 
 def run(
-    *,
-    seeds=10,
-    steps: int = 1_000_000,
-    d=(52, 60, 120, 240, 600),
-    noise=(0.3, 1.0, 3.0),
-    slack=(1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0),
-    workers: int | None = None,
-    out=None,
+    *, seeds=10, steps: int = 1_000_000, d=(52, 60, 120, 240, 600), noise=(0.3, 1.0, 3.0),
+    slack=(1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0), workers: int | None = None, out=None,
     progress: bool = False,
-) -> ExponentResult:
+) -> ExponentResult:  # fmt: skip
     """Two sweeps: six rules over features and noise, and four over planted slacks.
 
     Parameters
@@ -96,19 +90,17 @@ def run(
 
     seeds, steps = seed_list(seeds), require_int("steps", steps, low=10_000)
     require_flag("progress", progress)
-    both = grids(list(seeds), steps, _axis("d", d, _features), _axis("noise", noise),
-                 _axis("slack", slack))  # fmt: skip
+    noise, slack = listed("noise", noise, require_number), listed("slack", slack, require_number)
+    both = grids(list(seeds), steps, listed("d", d, _features), noise, slack)
     work = None if out is None else Path(out) / "exponents"
     tables = []
     for name, grid in both.items():
-        folder = None if work is None else work / name
-        table = sweep(grid, out=folder, workers=workers, progress=progress)
+        table = sweep(grid, out=work and work / name, workers=workers, progress=progress)
         tables.append(reduce(table).assign(part=name))
         made = table.attrs["provenance"]
     whole = pandas.concat(tables, ignore_index=True)
-    settings = {"seeds": list(seeds), "steps": steps, "d": both["map"]["data"]["d"],
-                "noise": both["map"]["data"]["noise"],
-                "slack": both["margins"]["data"]["slack"]}  # fmt: skip
+    settings = {"seeds": list(seeds), "steps": steps, "d": both["map"]["data"]["d"]}
+    settings |= {"noise": noise, "slack": slack}
     result = ExponentResult(whole, settings, claims(whole), made)
     if work is not None:
         result.save(Path(out) / f"exponents{ExponentResult.SUFFIX}")
@@ -126,15 +118,6 @@ def grids(seeds: list[int], steps: int, d: list, noise: list, slack: list) -> di
         "map": common | {"data": means, "rule": list(RULES)},
         "margins": common | {"data": idle, "rule": list(MARGIN_RULES)},
     }
-
-
-def _axis(name: str, values, require=require_number) -> list:
-    """At least one number."""
-    listed = list(values) if isinstance(values, list | tuple | range) else [values]
-    if not listed:
-        raise RangeError(name, expected="at least one value", got="none",
-                         remedy="leave it out for the default")  # fmt: skip
-    return [require(name, value) for value in listed]
 
 
 def _features(name: str, value) -> int:

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...plots.theme import (
-    INK,
-    MAP,
-    ON_DARK,
-    ON_LIGHT,
-    WIDTH,
-    new_figure,
-    rule_family,
-    rule_style,
-    styled,
-)
+from ...plots.theme import INK, WIDTH, new_figure, rule_family, rule_style, styled
+from ..common.plots import draw_cells
 from .claims import heights
 from .result import ExponentResult
 
@@ -53,21 +44,16 @@ def plot_exponent_map(table, decade: int, rules=None):
         cells = table[table["rule"] == rule].pivot_table(
             index="noise", columns="d", values=f"exponent_{decade}", aggfunc="median"
         )
-        image = axis.imshow(cells, cmap=MAP, vmin=-2.0, vmax=0.0, aspect="auto", origin="lower")
-        for (i, j), value in np.ndenumerate(cells.to_numpy()):
-            ink = ON_DARK if value < -1 else ON_LIGHT
-            axis.text(j, i, f"{value:.2f}", ha="center", va="center", color=ink, fontsize=10)
+        image = draw_cells(axis, cells, -2.0, 0.0, -1.0, origin="lower", size=10)
         n, T = table["n"].iloc[0], table["T"].iloc[0]
         axis.set_xticks(range(cells.shape[1]), [f"{n * T / d:.2g}" for d in cells.columns])
         axis.set_yticks(range(cells.shape[0]), [f"{noise:g}" for noise in cells.index])
         axis.set_title(rule)
-        axis.grid(False)
     for axis in list(axes.flat)[len(rules) :]:
         axis.set_visible(False)
     fig.supxlabel("tokens over features, nT/d", fontsize=11.5)
     fig.supylabel("noise over signal", fontsize=11.5)
-    bar = fig.colorbar(image, ax=axes, shrink=0.6, pad=0.02)
-    bar.set_label("exponent")
+    fig.colorbar(image, ax=axes, shrink=0.6, pad=0.02, label="exponent")
     return fig
 
 
@@ -106,8 +92,7 @@ def plot_settling(table, decades, tolerance: float = 0.05):
     for kind, dots in found[found["height"] > 0].groupby(kinds, sort=False):
         look = rule_style(kind) | {"linestyle": "", "markersize": 3.5, "markeredgewidth": 0}
         axis.plot(dots["height"], dots["exponent"], label=kind, alpha=0.5, **look)
-    axis.set_xscale("log")
-    axis.set_xlabel(r"settled height: settling rate $\times\ \Xi |W|$")
+    axis.set(xscale="log", xlabel=r"settled height: settling rate $\times\ \Xi |W|$")
     axis.set_ylabel("exponent over one decade")
     fig.legend(loc="outside upper center", ncols=2, markerscale=1.6)
     return fig
@@ -137,18 +122,14 @@ def plot_settled_steps(table):
     """
     fig = new_figure((WIDTH, 3.8))
     axis = fig.subplots()
-    grouped = table.groupby("slack")
-    middle = grouped["settled"].median()
-    look = rule_style(str(table["rule"].iloc[0]))
-    low, high = grouped["settled"].min(), grouped["settled"].max()
-    axis.fill_between(middle.index, low, high, color=look["color"], alpha=0.18, linewidth=0)
-    axis.plot(middle.index, middle, label="runs, median and range", **look)
+    found = table.groupby("slack")["settled"].agg(["min", "median", "max"])
+    look, band = rule_style(str(table["rule"].iloc[0])), {"alpha": 0.18, "linewidth": 0}
+    axis.fill_between(found.index, found["min"], found["max"], color=look["color"], **band)
+    axis.plot(found.index, found["median"], label="runs, median and range", **look)
     law = table[table["law_settled"] > 0].groupby("slack")["law_settled"].median()
     axis.plot(law.index, law, color=INK, linestyle="--", label="law of one idle row")
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    axis.set_xlabel("slack of the nearest idle row")
-    axis.set_ylabel("steps until the exponent is -2")
+    axis.set(xscale="log", xlabel="slack of the nearest idle row")
+    axis.set(yscale="log", ylabel="steps until the exponent is -2")
     fig.legend(loc="outside upper center", ncols=2)
     return fig
 

@@ -6,17 +6,18 @@ import math
 
 import numpy as np
 import torch
+from scipy.optimize import brentq
 
 from ..._validate import as_float_tensor, require_number
 from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace, require_trace_of
-from ...geometry.constants import lambert
 from ...geometry.svm import solve_w_svm
 from ...geometry.tokens import optimal_tokens, token_scores
+from ...theorems.statements import Statement
+from ..common.checks import rate_check
 
-STATEMENT = "1 - cosine(head {}, its own W_mm), against M1 with the weights of all heads"
-SOURCE = "M1 for several heads, ours"
+WORDS = "1 - cosine(head {}, its own W_mm), against M1 with the weights of all heads"
 
 
 def check_heads(data: Dataset, decoders, trace: Trace) -> CheckTable:
@@ -74,34 +75,17 @@ def check_heads(data: Dataset, decoders, trace: Trace) -> CheckTable:
 
 
 def _head_check(data, trace, h, opt, scores, low, high) -> Check:
-    statement = STATEMENT.format(h)
+    statement = Statement(WORDS.format(h), "M1 for several heads, ours")
     best = scores.amax(dim=1)
     delta = best - scores.amin(dim=1)
     spread = (scores < best[:, None]).sum(dim=1) * delta - (best[:, None] - scores).sum(dim=1)
     if float(spread.abs().max()) > 1e-12 * float(delta.max()):
-        return Check.not_applicable(statement, "for decoders under Assumption 2", source=SOURCE)
+        return statement.refused("for decoders under Assumption 2")
     svm = solve_w_svm(data, opt)
-    unit = svm.weights.numpy() / svm.norm
-    along = np.tensordot(trace.W[:, h].numpy(), unit, 2)
-    ahead = np.flatnonzero(along >= 0)
-    if len(ahead) == 0 or ahead[0] + 1 >= len(trace.step):
-        return Check.not_applicable(statement, "the head never pointed to W_mm", source=SOURCE)
-    start, later = int(ahead[0]), slice(int(ahead[0]) + 1, None)
     kappa = float((delta * torch.exp(-low)).max() / (delta * torch.exp(-high)).min())
-    path = trace.path_length[:, h]
-    longest = float(np.max(np.diff(path) / np.diff(trace.step)))
-    log_A = math.log(len(svm.dual) * kappa) - 1 - 2 * trace.log_least_opt_score[later, h]
-    speed = 2 * lambert(log_A) / svm.margin + longest
+    log_A = math.log(len(svm.dual) * kappa) - 1 - 2 * trace.log_least_opt_score[:, h]
     B = float(data.X.double().norm(dim=2).max())
-    across = float(np.linalg.norm(trace.W[start, h].numpy() - along[start] * unit))
-    S = path[later] - path[start]
-    bound = 2 * B**4 / svm.margin**2 * (across**2 + speed * S) / S**2
-    error = trace.alignment_error(svm.weights, h)[later]
-    empty = bool(bound[-1] >= 2)
-    reason = f"the bound is {bound[-1]:.3g} at the end, falling like 1/path" if empty else ""
-    return Check.along(
-        statement, trace.step[later], error, bound, source=SOURCE, vacuous=empty, reason=reason
-    )
+    return rate_check(statement, trace, svm, 2 * B**2, log_A, part=h)
 
 
 def gap_invariant(gap):
@@ -140,11 +124,7 @@ def invert_gap_invariant(value: float) -> float:
     1.5
     """
     value = require_number("value", value, low=-1e300, high=1e300)
-    low, high = -701.0, 701.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if gap_invariant(middle) < value else (low, middle)
-    return (low + high) / 2
+    return float(brentq(lambda gap: gap_invariant(gap) - value, -701.0, 701.0, xtol=1e-15))
 
 
 def growth_of_difference(start: float) -> float:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 
 from ..._validate import as_token_indices, require_number
-from ...data import Dataset
 from ...data.synthetic import least_decoder
-from ...dataset import require_dataset
+from ...dataset import Dataset, require_dataset
 from ...errors import InfeasibleError
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import torch
 
-from ..._validate import as_float_tensor, require_finite, require_shape
+from ..._validate import as_float_tensor, require_shape
 from ...data import Dataset
-from ...dataset import require_dataset
-from ...dynamics.iteration import Gradient, Vector
-from ...dynamics.loop import finite, iterate, require_plain
-from ...dynamics.softmax import Scores, finite_or_zero, softmax_state
+from ...dynamics.iteration import Gradient
+from ...dynamics.softmax import Scores, relative, softmax_state
 from ...dynamics.trace import Trace
-from ...errors import ShapeError
-from ...geometry.tokens import optimal_tokens, token_scores
+from ...geometry.tokens import gap_rows, optimal_tokens, token_scores
 from ...losses import as_loss
 from ...rules import Descent
+from ..common.arguments import as_start, require_even
+from ..common.dynamics import Stack, run
 
 
 def train_heads(
@@ -68,32 +67,24 @@ def train_heads(
     True
     """
     problem = Heads(data, decoders, as_loss(loss), W0)
-    options = {"record": record, "progress": progress, "checkpoint": checkpoint}
-    return finite(iterate(problem, require_plain(rule), steps, **options), "train_heads")
+    return run(problem, rule, steps, "train_heads", record, progress, checkpoint)
 
 
-class Heads:
+class Heads(Stack):
     """Tokens and scores of all heads, laid out as H n sequences; one part a head."""
 
-    name, coordinates, stops, least = "heads", "dense", False, "log_least_opt_score"
+    name, least = "heads", "log_least_opt_score"
 
     def __init__(self, data: Dataset, decoders, loss, W0=None) -> None:
         require_even(data)
         u = as_float_tensor("decoders", decoders).detach().double()
         require_shape("decoders", u, (None, data.d), "(H, d)")
-        self.H, self.n, self.loss, X = len(u), data.n, loss, data.X.double()
-        self.start = starts(W0, self.H, data.d, "(H, d, d)")
-        self.queries, top, delta, differences = X[:, 0], [], [], []
-        for each in u:
-            scores, opt = token_scores(data, each), optimal_tokens(data, each)
-            others = torch.ones_like(scores, dtype=torch.bool).scatter_(1, opt[:, None], False)
-            best = scores.gather(1, opt[:, None])
-            top.append(best[:, 0])
-            delta.append((best - scores)[others].reshape(data.n, -1))
-            chosen = X[torch.arange(data.n), opt]
-            differences.append((chosen[:, None] - X)[others].reshape(data.n, -1, data.d))
-        self.scores = Scores(torch.stack(top), torch.stack(delta))  # (H, n), (H, n, m)
-        self.differences = torch.stack(differences)  # (H, n, m, d)
+        self.n, self.loss, self.queries = data.n, loss, data.X[:, 0].double()
+        self.start = as_start(W0, (len(u), data.d, data.d), "(H, d, d)")
+        each = [laid_out(data, decoder) for decoder in u]
+        # (H, n), (H, n, m), (H, n, m, d)
+        top, delta, self.differences = map(torch.stack, zip(*each, strict=True))
+        self.scores = Scores(top, delta)
         self.identity = (self.differences, self.queries, *vars(self.scores).values(), self.start)
 
     def gradient(self, W: torch.Tensor) -> Gradient:
@@ -104,18 +95,11 @@ class Heads:
         whole = state.margin.sum(dim=0)
         reweighting = self.loss.log_slope(whole) - state.log_slope
         sign, logs = state.weights()
-        logs = logs + reweighting[..., None]
-        shift = finite_or_zero(logs.amax(dim=(1, 2)))
-        weights = sign * (logs - shift[:, None, None]).exp()
+        weights, shift = relative(sign, logs + reweighting[..., None], (1, 2))
         folded = torch.einsum("hnm,hnmd->hnd", weights, self.differences)
         G = torch.einsum("hna,nb->hab", folded, self.queries) / self.n
-        least = state.log_opt.amin(dim=1)
-        vector = Vector(G, shift, norms(G))
-        return Gradient(vector, norms, least=least, state=(state, whole, reweighting))
-
-    def spread(self, factors: torch.Tensor) -> torch.Tensor:
-        """(H, 1, 1)"""
-        return factors[:, None, None]
+        kept = state, whole, reweighting
+        return self.descent(G, shift, least=state.log_opt.amin(dim=1), state=kept)
 
     def record(self, W: torch.Tensor, gradient: Gradient) -> dict:
         """W, the loss, and what each head does on each sequence."""
@@ -125,26 +109,10 @@ class Heads:
         return {"W": W, "loss": loss, **rows}
 
 
-def norms(W: torch.Tensor) -> torch.Tensor:
-    """(P,) Frobenius norms of P matrices."""
-    return torch.linalg.vector_norm(W, dim=(1, 2))
-
-
-def require_even(data: Dataset) -> None:
-    """Refuse anything but a data set with sequences of one length."""
-    require_dataset(data)
-    if not bool((data.lengths == data.T).all()):
-        raise ShapeError(
-            "data", expected="sequences of one length", got="ragged ones",
-            remedy="drop padded sequences",
-        )  # fmt: skip
-
-
-def starts(W0, count: int, d: int, letters: str) -> torch.Tensor:
-    """(P, d, d) start in float64, zero by default."""
-    if W0 is None:
-        return torch.zeros(count, d, d, dtype=torch.float64)
-    W0 = as_float_tensor("W0", W0).detach().double()
-    require_shape("W0", W0, (count, d, d), letters)
-    require_finite("W0", W0)
-    return W0.clone()
+def laid_out(data: Dataset, u=None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """(n,) best scores, (n, T - 1) what others lack of it, (n, T - 1, d) differences to others."""
+    opt = None if u is None else optimal_tokens(data, u)
+    scores, rows = token_scores(data, u), gap_rows(data, opt)
+    shape, top = (data.n, data.T - 1), scores.gather(1, rows.opt[:, None])
+    others = scores[rows.sequence, rows.token].reshape(shape)
+    return top[:, 0], top - others, rows.differences.reshape(*shape, data.d)

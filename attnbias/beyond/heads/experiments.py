@@ -14,28 +14,25 @@ from tqdm import tqdm
 from ..._files import as_path, read_text, target_path
 from ..._provenance import provenance
 from ..._validate import require_flag, require_int, short
-from ...checks import Check, CheckTable
+from ...checks import CheckTable
 from ...errors import DtypeError, RangeError
 from ...nets.data.text import load_nli
 from ...nets.heads import Head, attention_head
 from ...nets.text import load_encoder, load_tokenizer
+from ...theorems.statements import Statement
+from ..common.arguments import seeded
 from .result import HeadResult
 
 TITLE = "Attention heads of a BERT against W_mm"
 RESULT = HeadResult
+CLAIMED = {"margin": "share of the largest margin", "cosine_span": "cosine with W_mm in the span"}
 NEAR = 0.9  # quantile of the random heads that the median head is held against [d]
 
 
 def run(
-    *,
-    model="huggingface",
-    sentences=40,
-    query: int = 0,
-    random: int = 10,
-    seed: int = 0,
-    out=None,
-    progress: bool = False,
-) -> HeadResult:
+    *, model="huggingface", sentences=40, query: int = 0, random: int = 10, seed: int = 0,
+    out=None, progress: bool = False,
+) -> HeadResult:  # fmt: skip
     """Each head of a BERT on some sentences: what it selects, and how near it is to W_mm.
 
     Parameters
@@ -82,7 +79,7 @@ def run(
     require_flag("progress", progress)
     texts = _sentences(sentences)
     random = require_int("random", random, low=1)
-    generator = torch.Generator().manual_seed(require_int("seed", seed, low=0, high=2**63 - 1))
+    generator = seeded(seed)
     target = None if out is None else target_path(as_path(out) / "heads.json")
     tokenizer, encoder = load_tokenizer(model), load_encoder(model)
     config = encoder.config
@@ -126,16 +123,12 @@ def describe(head: Head) -> dict:
     favourite, count = Counter(chosen).most_common(1)[0]
     against = head.compare()
     return {
-        "layer": head.layer,
-        "head": head.head,
-        "favourite": favourite,
+        "layer": head.layer, "head": head.head, "favourite": favourite,
         "share": count / len(chosen),
         "attention": float(head.logits.softmax(dim=1).amax(dim=1).mean()),
-        "cosine": against.cosine,
-        "cosine_span": against.cosine_span,
-        "dimension": against.dimension,
+        **{name: getattr(against, name) for name in ("cosine", "cosine_span", "dimension")},
         "margin": against.margin / against.svm.margin,
-    }
+    }  # fmt: skip
 
 
 def random_head(head: Head, width: int, generator: torch.Generator) -> Head:
@@ -160,21 +153,13 @@ def claims(rows, random) -> CheckTable:
     -------
     CheckTable
     """
-    checks = []
-    for key, words in (
-        ("margin", "share of the largest margin"),
-        ("cosine_span", "cosine with W_mm in the span"),
-    ):
+    checks, start = [], "median head against the 90% quantile of heads at a random start"
+    for key, words in CLAIMED.items():
         found, chance = (np.array([row[key] for row in part]) for part in (rows, random))
         bound = float(np.quantile(chance, NEAR))
-        above = float((found > bound).mean())
-        checks.append(
-            Check(
-                f"{words}: median head against the 90% quantile of heads at a random start",
-                float(np.median(found)), bound, ">=", "", "d",
-                reason=f"{above:.0%} of the heads are above it",
-            )
-        )  # fmt: skip
+        above = f"{float((found > bound).mean()):.0%} of the heads are above it"
+        statement = Statement(f"{words}: {start}", "", ">=", "d")
+        checks.append(statement.once(np.median(found), bound, reason=above))
     return CheckTable(checks)
 
 

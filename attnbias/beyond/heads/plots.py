@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._validate import short
-from ...errors import DtypeError
 from ...plots.axes import shared_legend
 from ...plots.series import require_dict
-from ...plots.theme import COLOURS, FAINT, WIDTH, label_styles, new_figure, styled
+from ...plots.theme import COLOURS, FAINT, WIDTH, new_figure, styled
+from ..common.arguments import require_kind
+from ..common.plots import draw_runs
 from .result import HeadResult
 
 
@@ -44,10 +44,7 @@ def plot_heads(errors, differences, limit=None):
     fig = new_figure((WIDTH, 4.6))
     axes = fig.subplots(1, 2)
     for axis, runs in zip(axes, (errors, differences), strict=True):
-        for label, look in label_styles(runs).items():
-            step, values = (np.asarray(part, dtype=float) for part in runs[label])
-            axis.loglog(step[step > 0], values[step > 0], label=label, **look | {"markersize": 3})
-        axis.set_xlabel("step t")
+        draw_runs(axis, runs)
         axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
     if limit is not None:
         axes[1].axhline(limit, color=FAINT, linestyle="--", linewidth=1.2)
@@ -88,11 +85,7 @@ def plot_head_table(result: HeadResult):
     >>> len(plot_head_table(result).axes)
     2
     """
-    if not isinstance(result, HeadResult):
-        raise DtypeError(
-            "result", expected="a HeadResult", got=short(result),
-            remedy='run or load the experiment "heads"',
-        )  # fmt: skip
+    require_kind("result", result, HeadResult, 'run or load the experiment "heads"')
     fig = new_figure((WIDTH, 3.6))
     layers = result.column("layer")
     for axis, (name, words) in zip(fig.subplots(1, 2), PANELS.items(), strict=True):
@@ -102,8 +95,7 @@ def plot_head_table(result: HeadResult):
             layers, result.column(name), "o", color=COLOURS["blue"], alpha=0.6,
             markersize=4, label="trained head",
         )  # fmt: skip
-        axis.set_xlabel("layer")
-        axis.set_ylabel(words)
+        axis.set(xlabel="layer", ylabel=words)
     shared_legend(fig, [axis], columns=2)
     return fig
 

@@ -68,11 +68,11 @@ class HeadResult(JsonResult):
 
     def packed(self) -> dict:
         """Both tables as json holds them."""
-        parts = {
-            part: [[_short(row[key]) for key in COLUMNS] for row in getattr(self, part)]
-            for part in ("rows", "random")
+        tables = {"rows": self.rows, "random": self.random}
+        return {"columns": COLUMNS} | {
+            part: [[_short(row[key]) for key in COLUMNS] for row in rows]
+            for part, rows in tables.items()
         }
-        return {"columns": COLUMNS} | parts
 
     @staticmethod
     def unpacked(stored: dict, claims) -> dict:

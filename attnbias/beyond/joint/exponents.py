@@ -14,12 +14,10 @@ if TYPE_CHECKING:
     import pandas
 
 QUANTITIES = {
-    "log 1/L": lambda rows: -rows["log_loss"],
-    "|u|": lambda rows: rows["u_norm"],
-    "|W|": lambda rows: rows["W_norm"],
-    "1 - cos u": lambda rows: rows["u_alignment_error"],
+    "log 1/L": lambda rows: -rows["log_loss"], "|u|": lambda rows: rows["u_norm"],
+    "|W|": lambda rows: rows["W_norm"], "1 - cos u": lambda rows: rows["u_alignment_error"],
     "1 - cos W": lambda rows: rows["W_alignment_error"],
-}
+}  # fmt: skip
 
 
 def joint_exponents(table, first: float = 1000) -> pandas.DataFrame:

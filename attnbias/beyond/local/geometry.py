@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import torch
 
-from ..._validate import as_float_tensor, require_device, require_finite, require_int, require_shape
-from ...checks import Check, CheckTable
-from ...data import Dataset
-from ...dataset import require_dataset
-from ...errors import InfeasibleError, RangeError
+from ..._validate import require_device
+from ...checks import CheckTable
+from ...dataset import Dataset, require_dataset
+from ...errors import InfeasibleError
 from ...geometry.solution import require_optimal
 from ...geometry.svm import SVMSolution, solve_w_svm
 from ...geometry.tokens import optimal_tokens, resolve_opt, token_scores
+from ...theorems.statements import Statement, refused
+from ..common.arguments import as_finite
+from ..common.geometry import selections, svm_if_any
 
 ACTIVE = 1e-7  # a margin of at most 1 + this is a neighbour's
-_STATEMENT = "neighbours that the selected tokens do not beat"
-_SOURCE = "local optimality, Tarzanagh et al. (2023)"
+UNBEATEN = Statement(
+    "neighbours that the selected tokens do not beat",
+    "local optimality, Tarzanagh et al. (2023)",
+    provenance="b",
+)
 
 
 def selected_tokens(data: Dataset, W) -> torch.Tensor:
@@ -48,10 +52,8 @@ def selected_tokens(data: Dataset, W) -> torch.Tensor:
     [2]
     """
     require_dataset(data, cross=True)
-    W = as_float_tensor("W", W).detach().double()
-    require_shape("W", W, (data.d, data.d), "(d, d)")
+    W = as_finite("W", W, (data.d, data.d), "(d, d)")
     require_device("W", W, data.X.device)
-    require_finite("W", W)
     logits = torch.einsum("ntd,nd->nt", data.keys.double(), data.queries.double() @ W.T)
     return logits.masked_fill(~data.mask, -torch.inf).argmax(dim=1)
 
@@ -138,17 +140,9 @@ def check_locally_optimal(data: Dataset, opt, u=None, *, svm: SVMSolution | None
     try:
         leads = score_margins(data, opt, u, svm=svm)
     except InfeasibleError:
-        refused = Check.not_applicable(
-            _STATEMENT, "no W selects these tokens: their SVM is infeasible",
-            source=_SOURCE, provenance="b",
-        )  # fmt: skip
-        return CheckTable((refused,))
-    neighbours = int(torch.isfinite(leads).sum())
-    check = Check(
-        _STATEMENT, float((leads <= 0).sum()), 0.0, source=_SOURCE, provenance="b",
-        reason=f"{neighbours} neighbours, least lead {float(leads.min()):.3g}",
-    )  # fmt: skip
-    return CheckTable((check,))
+        return refused([UNBEATEN], "no W selects these tokens: their SVM is infeasible")
+    words = f"{int(torch.isfinite(leads).sum())} neighbours, least lead {float(leads.min()):.3g}"
+    return CheckTable([UNBEATEN.once((leads <= 0).sum(), 0.0, reason=words)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,22 +197,10 @@ def wrong_selections(data: Dataset, u=None, *, most: int = 4096) -> list[Selecti
     [([1], False), ([2], True)]
     """
     require_dataset(data, cross=True)
-    most, lengths = require_int("most", most, low=1), data.lengths.tolist()
-    count = 1
-    for length in lengths:
-        count *= length
-    if count > most:
-        raise RangeError("data", expected=f"at most {most} selections", got=str(count),
-                         remedy="raise most, or look at fewer sequences")  # fmt: skip
-    best, found = tuple(optimal_tokens(data, u).tolist()), []
-    for tokens in itertools.product(*map(range, lengths)):
-        if tokens == best:
-            continue
-        opt = torch.tensor(tokens, device=data.X.device)
-        try:
-            svm = solve_w_svm(data, opt)
-        except InfeasibleError:
-            continue
-        table = check_locally_optimal(data, opt, u, svm=svm)
-        found.append(Selection(opt, svm, table.all_hold))
+    best, found = optimal_tokens(data, u), []
+    for opt in selections(data, most):
+        svm = None if torch.equal(opt, best) else svm_if_any(data, opt)
+        if svm is not None:
+            table = check_locally_optimal(data, opt, u, svm=svm)
+            found.append(Selection(opt, svm, table.all_hold))
     return found

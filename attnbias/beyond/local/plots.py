@@ -54,10 +54,8 @@ def plot_trap(data: Dataset, table, threshold):
     top = 1.05 * table["distance"].max()
     scores = np.geomspace(0.8 * table["score"].min(), table["score"].max(), 100)
     phase.plot(scores, [threshold(s) for s in scores], color=INK, label="threshold")
-    phase.set_xscale("log")
-    phase.set_ylim(0, top)
-    phase.set_xlabel("score of the wrong token")
-    phase.set_ylabel(r"start against $W_{mm}$, $R\,\Xi$")
+    phase.set(xscale="log", xlabel="score of the wrong token")
+    phase.set(ylim=(0, top), ylabel=r"start against $W_{mm}$, $R\,\Xi$")
     fig.legend(*phase.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return fig
 
@@ -74,8 +72,7 @@ def _draw_scored_tokens(axis, data: Dataset) -> None:
             ha="center", va="top", fontsize=11, path_effects=HALO, zorder=6,
         )  # fmt: skip
     low, high = tokens.min(axis=0), tokens.max(axis=0)
-    axis.set_xlim(low[0] - 0.6, high[0] + 0.6)
-    axis.set_ylim(low[1] - 1.0, high[1] + 0.4)
+    axis.set(xlim=(low[0] - 0.6, high[0] + 0.6), ylim=(low[1] - 1.0, high[1] + 0.4))
     axis.set_aspect("equal")
 
 

@@ -24,7 +24,6 @@ SPREAD = Statement(
     "largest over smallest -l' score gap of two sequences in the run, against kappa of the loss",
     "M1 for any loss, step 1 of the proof",
 )
-STATEMENTS = (SPREAD, RATE)
 
 
 def check_any_loss(data, trace, loss, *, svm=None) -> CheckTable:
@@ -69,12 +68,13 @@ def check_any_loss(data, trace, loss, *, svm=None) -> CheckTable:
         constants, flat = slope_constants(data, loss, svm=run.svm), ""
     except RangeError as error:
         constants, flat = None, f"the slope of {loss.name} vanishes: {error}"
-    reason = run.needs_fixed_decoder() or _same_loss(trace, loss) or flat
+    reason = run.needs_fixed_decoder() or same_loss(trace, loss) or flat
     reason = reason or run.fails("assumption2", "plain_steps", "start", "alignment", "softmax")
-    return table(reason, STATEMENTS, _rows, run, loss, constants)
+    return table(reason, (SPREAD, RATE), _rows, run, loss, constants)
 
 
-def _same_loss(trace, loss: Loss) -> str:
+def same_loss(trace, loss: Loss) -> str:
+    """Why a statement on this loss does not speak of the run, or nothing."""
     used = trace.meta.get("loss")
     return "" if used == loss.name else f"the run has the loss {used!r}, not {loss.name!r}"
 

@@ -87,12 +87,8 @@ def slope_range(data: Dataset, loss="exponential") -> tuple[float, float]:
     """
     loss = as_loss(loss)
     scores, opt = token_scores(data), optimal_tokens(data)
-    at = torch.arange(data.n, device=opt.device)
-    others = scores.clone()
-    others[at, opt] = -torch.inf
-    second = others.amax(dim=1)
-    others = others.masked_fill(~torch.isfinite(others), torch.inf)
-    top, last = scores[at, opt], others.amin(dim=1)
+    top, second = scores.amax(dim=1), scores.scatter(1, opt[:, None], -torch.inf).amax(dim=1)
+    last = scores.masked_fill(~data.mask, torch.inf).amin(dim=1)
     part = torch.linspace(0, 1, _GRID, dtype=top.dtype, device=top.device)
     slopes = loss.log_slope(last[:, None] + (top - last)[:, None] * part)
     if not bool(torch.isfinite(slopes).all()):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from ..._validate import as_float_tensor, require_finite, require_number, require_shape
+from ..._validate import require_number
 from ...dataset import Dataset, require_dataset
 from ...errors import RangeError
+from ..common.arguments import as_finite
 
 _EXACT = 1e-9  # of the largest score: what the least-squares solve may miss
 
@@ -41,32 +42,27 @@ def set_scores(data: Dataset, opt_score, other_score) -> Dataset:
     [1.0, 3.0]
     """
     require_dataset(data)
-    wanted = {}
-    for name, value in (("opt_score", opt_score), ("other_score", other_score)):
-        value = as_float_tensor(name, value).to(data.X.device, torch.float64)
-        require_shape(name, value, (data.n,), "(n,)")
-        require_finite(name, value)
-        wanted[name] = value
-    if data.opt is None or not bool((wanted["opt_score"] > wanted["other_score"]).all()):
+    high = as_finite("opt_score", opt_score, (data.n,), "(n,)").to(data.X.device)
+    low = as_finite("other_score", other_score, (data.n,), "(n,)").to(data.X.device)
+    if data.opt is None or not bool((high > low).all()):
         raise RangeError(
             "data, opt_score",
             expected="optimal tokens, and for each a score above that of the others",
             got="no optimal tokens" if data.opt is None else "a score that is not above",
             remedy="Dataset(X, y, opt=opt), and opt_score > other_score",
         )
-    target = wanted["other_score"][:, None].expand(data.n, data.X.shape[1]).clone()
-    target[torch.arange(data.n), data.opt] = wanted["opt_score"]
+    target = low[:, None].expand(data.n, data.T).clone()
+    target[torch.arange(data.n), data.opt] = high
     target = (data.y.double()[:, None] * target)[data.mask][:, None]
     tokens = data.X.double()[data.mask]
     u = torch.linalg.lstsq(tokens.cpu(), target.cpu(), driver="gelsd").solution.to(tokens.device)
     error = float((tokens @ u - target).abs().max())
     if not error <= _EXACT * float(target.abs().max()):
         raise RangeError(
-            "data",
-            expected="tokens for which some decoder has these scores",
+            "data", expected="tokens for which some decoder has these scores",
             got=f"scores off by {error:.1e}",
             remedy="use independent tokens: as many features as tokens, or more",
-        )
+        )  # fmt: skip
     return data.with_decoder(u.flatten())
 
 

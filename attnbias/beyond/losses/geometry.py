@@ -7,8 +7,7 @@ import math
 import torch
 
 from ..._validate import require_number
-from ...data import Dataset
-from ...dataset import require_dataset
+from ...dataset import Dataset, require_dataset
 from ...errors import RangeError
 from ...geometry.offset import settled_offset
 from ...geometry.svm import solve_u_svm
@@ -94,11 +93,10 @@ def _newton(rows: torch.Tensor, v: torch.Tensor, k: float) -> torch.Tensor:
     if float(gradient.norm()) <= 1e-8 * (1 + float(v.norm())):
         return v
     raise RangeError(
-        "data, power",
-        expected="margins that Newton's method can balance in float64",
+        "data, power", expected="margins that Newton's method can balance in float64",
         got=f"a remaining gradient of {float(gradient.norm()):.1e}",
         remedy="use a smaller power, or optimal tokens of more even sizes",
-    )
+    )  # fmt: skip
 
 
 def tail_offset(data: Dataset, svm, power: float = math.inf) -> float | None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import torch
 
+from ..._validate import require_number
 from ...data import Dataset
-from ...dynamics import recording
 from ...dynamics.iteration import Gradient
+from ...dynamics.recording import LONGEST_STEP
 from ...dynamics.trace import Trace
 from ...dynamics.train import train
-from ...errors import RangeError
 from ...geometry.svm import SVMSolution
 from ...losses import Loss
 from ...rules import NGD, Memory, Rule
@@ -41,18 +41,10 @@ class DualAcceleration(Rule):
 
 
 def train_accelerated(
-    data: Dataset,
-    step_size: float,
-    steps: int,
-    *,
-    max_step: float = math.inf,
-    loss: str | Loss = "exponential",
-    W0=None,
-    record=200,
-    svm: SVMSolution | None | bool = None,
-    progress: bool = False,
-    checkpoint=None,
-) -> Trace:
+    data: Dataset, step_size: float, steps: int, *, max_step: float = math.inf,
+    loss: str | Loss = "exponential", W0=None, record=200,
+    svm: SVMSolution | None | bool = None, progress: bool = False, checkpoint=None,
+) -> Trace:  # fmt: skip
     """Train W by dual acceleration, exactly, long after float64's softmax says 1.
 
     With d_t the unit vector along the negative gradient at W_t and g_0 = 0,
@@ -104,20 +96,9 @@ def train_accelerated(
     >>> trace.W[0, 0].item()  # 0.5 * 10 * (10 + 3) / 4
     16.25
     """
+    eta = require_number("step_size", step_size, low=0, high=LONGEST_STEP, open_low=True)
+    rule = NGD(eta, max_step=max_step)
+    names = {"name": rule.name.replace("NGD", "DualAcceleration"), "momentum": 1.0}
     options = {"loss": loss, "W0": W0, "record": record, "svm": svm, "progress": progress}
-    rule = _rule(step_size, max_step)
-    return train(data, rule, steps, coordinates="span", checkpoint=checkpoint, **options)
-
-
-def _rule(step_size, max_step) -> DualAcceleration:
-    """NGD's step sizes, where they stay within float64."""
-    rule = NGD(step_size, max_step=max_step)
-    if rule.log_scale > math.log(recording.LONGEST_STEP):
-        raise RangeError(
-            "step_size",
-            expected=f"a number in (0, {recording.LONGEST_STEP:g}]",
-            got=f"{math.exp(rule.log_scale):g}",
-            remedy="steps longer than that leave float64",
-        )
-    name = rule.name.replace("NGD", "DualAcceleration")
-    return DualAcceleration(**dataclasses.asdict(rule) | {"name": name, "momentum": 1.0})
+    options |= {"coordinates": "span", "checkpoint": checkpoint}
+    return train(data, DualAcceleration(**dataclasses.asdict(rule) | names), steps, **options)

@@ -80,10 +80,6 @@ def _late(label: str, trace):
     """Steps from 1 on, with the error and the norm there."""
     keep = (trace.step > 0) & (trace.W_alignment_error > 0)
     if not keep.any():
-        raise RangeError(
-            label,
-            expected="a run that measured 1 - cosine above 0",
-            got="none",
-            remedy="train with svm=solve_w_svm(data), from a start off W_mm",
-        )
+        raise RangeError(label, expected="a run that measured 1 - cosine above 0", got="none",
+                         remedy="train with its W-SVM, from a start off W_mm")  # fmt: skip
     return trace.step[keep], trace.W_alignment_error[keep], trace.W_norm[keep]

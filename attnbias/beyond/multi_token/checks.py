@@ -1,21 +1,29 @@
-"""Several selected tokens: split steps turn to their SVM while deficits stay positive."""
+"""The best convex combination of tokens, where split steps settle, and whether a run goes there."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-import numpy as np
+import torch
 
+from ..._validate import require_number
 from ...checks import Check
+from ...data import Dataset
 from ...dynamics.trace import Trace, require_trace_of
-from ...errors import DtypeError
-from ...geometry.constants import lambert
-from ...geometry.solution import require_optimal
+from ...errors import LabelError, RangeError
+from ...geometry.solution import SVMSolution, require_optimal
+from ...losses import as_loss
+from ...theorems.statements import Statement
+from ..common.arguments import as_finite, require_even, require_kind
+from ..common.checks import rate_check
 from ..next_token.ties import soft_parts
-from .geometry import SeveralRows
+from .geometry import SeveralRows, finite_part
 
-STATEMENT = "1 - cosine(W_t, several-token SVM), against the bound of split steps"
-SOURCE = "split steps under a nonlinear head, ours"
+STATEMENT = Statement(
+    "1 - cosine(W_t, several-token SVM), against the bound of split steps",
+    "split steps under a nonlinear head, ours",
+)
 
 
 def check_several(trace: Trace, svm) -> Check:
@@ -54,9 +62,9 @@ def check_several(trace: Trace, svm) -> Check:
     --------
     >>> from attnbias import NGD
     >>> from attnbias.beyond.multi_token.data import make_orthogonal
-    >>> from attnbias.beyond.multi_token.head_functions import QuadraticHead
+    >>> from attnbias.beyond.multi_token.data import QuadraticHead
     >>> from attnbias.beyond.multi_token.dynamics import train_nonlinear
-    >>> from attnbias.beyond.multi_token.mixtures import predict_mixture
+    >>> from attnbias.beyond.multi_token.checks import predict_mixture
     >>> from attnbias.beyond.multi_token.geometry import solve_several_svm
     >>> data = make_orthogonal(2, 3, 5)
     >>> svm = solve_several_svm(data, predict_mixture(data, data.u, 0.3).sets)
@@ -65,39 +73,245 @@ def check_several(trace: Trace, svm) -> Check:
     True
     """
     require_trace_of(trace, "nonlinear head", "train_nonlinear")
-    if not isinstance(getattr(svm, "rows", None), SeveralRows):
-        raise DtypeError(
-            "svm", expected="a solution of solve_several_svm", got=type(svm).__name__,
-            remedy="train with train_nonlinear(..., split=svm.rows)",
-        )  # fmt: skip
+    require_kind("svm.rows", getattr(svm, "rows", None), SeveralRows, "pass solve_several_svm(...)")
     low, high = trace.series.get("log_factor", [[-math.inf, math.inf]])[-1]
     if not (math.isfinite(low) and math.isfinite(high)):
-        reason = "for split runs in which no token outside the sets is ever pulled up"
-        return Check.not_applicable(STATEMENT, reason, source=SOURCE)
+        return STATEMENT.refused(
+            "for split runs in which no token outside the sets is ever pulled up"
+        )
     require_optimal("svm", svm)
-    unit = svm.weights.numpy() / svm.norm
-    along = np.tensordot(trace.W.numpy(), unit, 2)
-    ahead = np.flatnonzero(along >= 0)
-    if len(ahead) == 0 or ahead[0] + 1 >= len(along):
-        return Check.not_applicable(STATEMENT, "W never pointed to the SVM", source=SOURCE)
-    later = slice(int(ahead[0]) + 1, None)
-    bound = _bound(trace, svm, along, unit, int(ahead[0]), high - low)
-    empty = bool(bound[-1] >= 2)
-    reason = f"the bound is {bound[-1]:.3g} at the end, falling like 1/path" if empty else ""
-    error = trace.alignment_error(svm.weights)[later]
-    return Check.along(
-        STATEMENT, trace.step[later], error, bound, source=SOURCE, vacuous=empty, reason=reason
-    )
+    log_A, b = math.log(len(svm.dual)) + high - low - 1, float(svm.rows.norms().max())
+    return rate_check(STATEMENT, trace, svm, b, log_A, soft=soft_parts(trace, svm.rows))
 
 
-def _bound(trace, svm, along, unit, start: int, log_spread: float) -> np.ndarray:
-    """The right side at the records after `start`, with the log of C_high / C_low."""
-    later = slice(start + 1, None)
-    soft = soft_parts(trace, svm.rows)
-    across = trace.W[start].numpy() - along[start] * unit - soft[start]
-    path = trace.path_length[later] - trace.path_length[start]
-    Lambda = lambert(math.log(len(svm.dual)) + log_spread - 1)
-    room = np.linalg.norm(across) ** 2 + (2 * Lambda / svm.margin + trace.longest_step[-1]) * path
-    room = room + np.linalg.norm(soft[later], axis=(1, 2)) ** 2
-    b = float(svm.rows.norms().max())
-    return b**2 / (2 * svm.margin**2) * room / path**2
+_ORTHOGONAL = 1e-9  # cosine between tokens of a sequence that counts as rounding
+
+
+def best_mixture(scores, curvature) -> torch.Tensor:
+    """Weights p on the simplex with the largest a'p - sum_t c_t p_t^2.
+
+    Parameters
+    ----------
+    scores : (n, T)
+        a.
+    curvature : (n, T)
+        c > 0.
+
+    Returns
+    -------
+    (n, T) float64
+
+    Raises
+    ------
+    DtypeError, ShapeError, NonFiniteError, RangeError
+
+    Notes
+    -----
+    Source: textbook, a weighted projection on the simplex: p_t = max(a_t - price, 0) / (2 c_t),
+    with the price that makes the sum 1. Sorted by a, the k best are kept where k is the
+    largest number for which the price of these k is below the k-th score.
+
+    Examples
+    --------
+    >>> best_mixture([[1.0, 0.5, 0.0]], [[0.5, 0.5, 0.5]]).tolist()
+    [[0.75, 0.25, 0.0]]
+    """
+    a, c = _pair(scores, curvature)
+    ordered, place = a.sort(dim=1, descending=True)
+    width = 1 / (2 * c.gather(1, place))
+    price = ((ordered * width).cumsum(dim=1) - 1) / width.cumsum(dim=1)
+    last = (ordered > price).sum(dim=1, keepdim=True) - 1
+    return ((a - price.gather(1, last)) / (2 * c)).clamp(min=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """The best combination of each sequence's tokens.
+
+    Attributes
+    ----------
+    weights : (n, T) float64
+    sets : (n, T) bool
+        Tokens of positive weight.
+    value : (n,) float64
+        The head there.
+    deficit : (n, T) float64
+        price - score: by how much a token is too weak to enter, 0 on the sets.
+
+    Examples
+    --------
+    >>> data = Dataset(torch.eye(3)[None].double(), [1])
+    >>> best = predict_mixture(data, [1.0, 0.5, 0.0], 0.5)
+    >>> best.sets.tolist(), best.deficit.round(decimals=6).tolist()
+    ([[True, True, False]], [[0.0, 0.0, 0.25]])
+    """
+
+    weights: torch.Tensor
+    sets: torch.Tensor
+    value: torch.Tensor
+    deficit: torch.Tensor
+
+    @property
+    def room(self) -> float:
+        """The smallest positive weight or deficit: 0 where the best combination is a tie."""
+        return float(torch.where(self.sets, self.weights, self.deficit).min())
+
+
+def predict_mixture(data: Dataset, v, strength: float) -> Mixture:
+    """The best combination for the head v'o - strength |o|^2, in closed form.
+
+    Parameters
+    ----------
+    data : Dataset
+        Labels +1, tokens of one sequence orthogonal to each other.
+    v : (d,)
+    strength : float, > 0
+
+    Returns
+    -------
+    Mixture
+
+    Raises
+    ------
+    LabelError, ShapeError, RangeError, DtypeError, NonFiniteError
+
+    Notes
+    -----
+    Source: ours [c]. At o = X'p the head is a'p - strength sum_t |x_t|^2 p_t^2 with a = X v,
+    so that the answer is `best_mixture`. One token wins if and only if
+    a_1 - a_2 >= 2 strength |x_1|^2.
+
+    Examples
+    --------
+    >>> data = Dataset(torch.eye(3)[None].double(), [1])
+    >>> predict_mixture(data, [1.0, 0.5, 0.0], 0.5).weights.tolist()
+    [[0.75, 0.25, 0.0]]
+    """
+    require_even(data, cross=True)
+    strength = require_number("strength", strength, low=0, open_low=True)
+    v = as_finite("v", v, (data.d,), "(d,)")
+    _require_orthogonal(data)
+    X = data.X.double()
+    a, c = X @ v, strength * X.square().sum(dim=2)
+    p = best_mixture(a, c)
+    slope = a - 2 * c * p
+    price = (p * slope).sum(dim=1, keepdim=True)
+    deficit = (price - slope).masked_fill(p > 0, 0.0)
+    return Mixture(p, p > 0, (a * p - c * p.square()).sum(dim=1), deficit)
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """W_t - (its part along W_mm) in the limit of split NGD, as predicted.
+
+    Attributes
+    ----------
+    finite : (d, d) float64
+        W_fin, in the ties' span F.
+    offset : (d, d) float64
+        The part across F and across W_mm.
+    complete : bool
+        Whether all rows support the SVM; if not, idle rows leave a part that depends on the
+        start and the path, and `offset` is only the rest.
+
+    Examples
+    --------
+    >>> from attnbias.beyond.multi_token.geometry import solve_several_svm
+    >>> data = Dataset(torch.eye(3)[None].double(), [1])
+    >>> best = predict_mixture(data, [1.0, 0.5, 0.0], 0.5)
+    >>> end = predict_settled(data, best, solve_several_svm(data, best.sets))
+    >>> end.finite.shape, end.offset.shape
+    (torch.Size([3, 3]), torch.Size([3, 3]))
+    """
+
+    finite: torch.Tensor
+    offset: torch.Tensor
+    complete: bool
+
+    @property
+    def size(self) -> float:
+        """Norm of the whole: |finite + offset|."""
+        return float((self.finite.square().sum() + self.offset.square().sum()).sqrt())
+
+
+def predict_settled(
+    data: Dataset, mixture: Mixture, svm: SVMSolution, loss="exponential"
+) -> Settled:
+    """Where W_t settles beside the SVM's direction, from W_0 = 0.
+
+    Parameters
+    ----------
+    data : Dataset
+    mixture : Mixture
+    svm : SVMSolution
+        Of `solve_several_svm(data, mixture.sets)`.
+    loss : str or Loss
+
+    Returns
+    -------
+    Settled
+
+    Raises
+    ------
+    As `finite_part`.
+
+    Notes
+    -----
+    Source: ours [d], a fixed point and not a proof. The gradient across F is the sum of the rows
+    weighted by exp(log C_k - g_k), with C_k = |l'(h)| softmax(ref) exp(-part of g_k in F)
+    deficit_k. The direction rests only if these are in the proportion of the dual weights a:
+    g_k = log C_k - log a_k + constant on the support.
+
+    Examples
+    --------
+    >>> from attnbias.beyond.multi_token.geometry import solve_several_svm
+    >>> data = Dataset(torch.eye(3)[None].double(), [1])
+    >>> best = predict_mixture(data, [1.0, 0.5, 0.0], 0.5)
+    >>> end = predict_settled(data, best, solve_several_svm(data, best.sets))
+    >>> round(end.size, 4), end.complete
+    (0.7768, True)
+    """
+    rows = svm.rows
+    log_p = mixture.weights.log()
+    finite = finite_part(data, log_p, mixture.sets)
+    first = mixture.sets.long().argmax(dim=1)[rows.sequence]
+    log_slope = as_loss(loss).log_slope(mixture.value)[rows.sequence]
+    log_C = log_slope + log_p[rows.sequence, first] - rows.raw @ finite.reshape(-1)
+    log_C = log_C + mixture.deficit[rows.sequence, rows.token].log()
+    kept = svm.support
+    wanted = (log_C - svm.dual.clamp(min=1e-300).log())[kept]
+    K = rows.gram()[kept][:, kept]
+    beta = torch.linalg.lstsq(K, wanted[:, None], driver="gelsd").solution[:, 0]
+    dual = svm.dual[kept]
+    beta = beta - beta.sum() / dual.sum() * dual
+    weights = torch.zeros_like(svm.dual).index_put_((kept,), beta)
+    return Settled(finite, rows.combine(weights), len(kept) == len(svm.dual))
+
+
+def _pair(scores, curvature):
+    a = as_finite("scores", scores, (None, None), "(n, T)")
+    c = as_finite("curvature", curvature, tuple(a.shape), "(n, T), as scores")
+    if not float(c.min()) > 0:
+        raise RangeError(
+            "curvature", expected="numbers above 0", got=f"{float(c.min()):g}",
+            remedy="without curvature the best combination is a single token",
+        )  # fmt: skip
+    return a, c
+
+
+def _require_orthogonal(data: Dataset) -> None:
+    if bool((data.y != 1).any()):
+        raise LabelError(
+            "data", expected="labels +1, for which the head is to be large and is concave",
+            got=f"{int((data.y != 1).sum())} of -1", remedy="with -1 single tokens win",
+        )  # fmt: skip
+    X = data.X.double()
+    G = X @ X.mT
+    size = G.diagonal(dim1=1, dim2=2)
+    off = (G - torch.diag_embed(size)).abs().amax()
+    if not float(size.min()) > 0 or not float(off) <= _ORTHOGONAL * float(size.min()):
+        raise RangeError(
+            "data.X", expected="tokens of a sequence orthogonal to each other, none zero",
+            got=f"inner products up to {float(off):.2g}, norms^2 from {float(size.min()):.2g}",
+            remedy="make_orthogonal, or maximise the head numerically",
+        )  # fmt: skip

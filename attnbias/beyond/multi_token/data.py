@@ -1,14 +1,18 @@
-"""Tokens for heads that keep several of them: orthonormal ones, and the peers' random ones."""
+"""Tokens for heads that keep several of them, the peers' random ones, and read-outs."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
+import numpy as np
 import torch
 
-from ..._validate import require_int
+from ..._validate import require_int, require_number
 from ...dataset import Dataset
-from ...errors import ShapeError
+from ...errors import DtypeError, ShapeError
+from ..common.arguments import as_finite, seeded
+from ..ranks.data import unit
 
 
 def make_orthogonal(n: int, T: int, d: int, seed: int = 0) -> Dataset:
@@ -44,11 +48,10 @@ def make_orthogonal(n: int, T: int, d: int, seed: int = 0) -> Dataset:
         raise ShapeError(
             "T", expected=f"at most d = {d} orthonormal tokens", got=str(T), remedy="raise d"
         )
-    generator = _generator(seed)
+    generator = seeded(seed)
     draw = torch.randn(n, d, T, generator=generator, dtype=torch.float64)
     X = torch.linalg.qr(draw).Q.mT
-    rest = torch.randn(n + 1, d, generator=generator, dtype=torch.float64)
-    rest = rest / rest.norm(dim=1, keepdim=True)
+    rest = unit(torch.randn(n + 1, d, generator=generator, dtype=torch.float64))
     return Dataset(X, torch.ones(n), u=rest[0], query=rest[1:], name=f"orthogonal {seed}")
 
 
@@ -87,18 +90,114 @@ def make_relu_tokens(d: int, seed: int, n: int = 3, T: int = 4):
     (torch.Size([3, 4, 4]), 1.0)
     """
     d, n, T = require_int("d", d, low=1), require_int("n", n, low=1), require_int("T", T, low=2)
-    g = _generator(seed)
+    g = seeded(seed)
     V = torch.randn(d, d, generator=g)
     V = V / V.norm()
-    X = torch.randn(n, T, d, generator=g)
-    X = X / X.norm(dim=-1, keepdim=True)
+    X = unit(torch.randn(n, T, d, generator=g))
     y = 2.0 * torch.randn(n, generator=g).gt(0) - 1
-    Z = torch.randn(n, d, generator=g)
-    Z = Z / Z.norm(dim=-1, keepdim=True)
+    Z = unit(torch.randn(n, d, generator=g))
     W0 = (2 * torch.rand(d, d, generator=g, dtype=torch.float64) - 1) / math.sqrt(d)
     data = Dataset(X.double(), y, query=Z.double(), name=f"relu tokens {seed}")
     return data, V.double().T.contiguous(), W0
 
 
-def _generator(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(require_int("seed", seed, low=0, high=2**63 - 1))
+class Readout:
+    """h(o) and its gradient, for o of shape (..., n, d); parameters may have a leading axis.
+
+    Examples
+    --------
+    >>> isinstance(QuadraticHead([1.0, 0.0], 0.5), Readout)
+    True
+    """
+
+    def value(self, o: np.ndarray) -> np.ndarray:
+        """The head's value for each sequence, (..., n)."""
+        raise NotImplementedError
+
+    def gradient(self, o: np.ndarray) -> np.ndarray:
+        """(..., n, d) gradients in o."""
+        raise NotImplementedError
+
+
+class ReluHead(Readout):
+    """h(o) = sum over j of relu(V_j'o); the derivative of relu at 0 is 0.
+
+    Parameters
+    ----------
+    units : (k, d), or (B, k, d) for B data sets trained at once
+
+    Examples
+    --------
+    >>> ReluHead([[1.0, 0.0], [0.0, 1.0]]).value(np.array([[2.0, -1.0]])).tolist()
+    [2.0]
+    """
+
+    def __init__(self, units):
+        shape = (None,) * (3 if np.ndim(units) == 3 else 2)
+        self.units = as_finite("units", units, shape, "(k, d) or (B, k, d)").numpy()
+
+    def value(self, o):
+        """The head's value for each sequence, (..., n)."""
+        return np.maximum(o @ self.units.swapaxes(-1, -2), 0.0).sum(axis=-1)
+
+    def gradient(self, o):
+        """The gradient in the attended vector of each sequence, (..., n, d)."""
+        return (o @ self.units.swapaxes(-1, -2) > 0).astype(float) @ self.units
+
+
+class QuadraticHead(Readout):
+    """h(o) = v'o - strength |o|^2, concave for strength > 0.
+
+    Examples
+    --------
+    >>> QuadraticHead([1.0, 0.0], 0.5).value(np.array([[1.0, 1.0]])).tolist()
+    [0.0]
+    """
+
+    def __init__(self, v, strength: float):
+        self.v = as_finite("v", v, (None,), "(d,)").numpy()
+        self.strength = require_number("strength", strength)
+
+    def value(self, o):
+        """The head's value for each sequence, (..., n)."""
+        return o @ self.v - self.strength * (o * o).sum(axis=-1)
+
+    def gradient(self, o):
+        """The gradient in the attended vector of each sequence, (..., n, d)."""
+        return self.v - 2 * self.strength * o
+
+
+class TorchHead(Readout):
+    """Any torch function from (m, d) to (m,), differentiated by torch.
+
+    Examples
+    --------
+    >>> TorchHead(lambda o: torch.tanh(o).sum(-1)).gradient(np.zeros((1, 2))).tolist()
+    [[1.0, 1.0]]
+    """
+
+    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]):
+        if not callable(function):
+            raise DtypeError(
+                "function", expected="a torch function of (m, d)", got=type(function).__name__,
+                remedy="for example lambda o: torch.tanh(o).sum(-1)",
+            )  # fmt: skip
+        self.function = function
+
+    def value(self, o):
+        """The head's value for each sequence, (..., n)."""
+        return self._call(torch.from_numpy(o)).detach().numpy()
+
+    def gradient(self, o):
+        """The gradient in the attended vector of each sequence, (..., n, d)."""
+        point = torch.from_numpy(o).requires_grad_()
+        return torch.autograd.grad(self._call(point).sum(), point)[0].numpy()
+
+    def _call(self, o: torch.Tensor) -> torch.Tensor:
+        value = self.function(o.reshape(-1, o.shape[-1]))
+        if not isinstance(value, torch.Tensor) or value.shape != (o[..., 0].numel(),):
+            raise ShapeError(
+                "function", expected="one value a row of (m, d)",
+                got=str(tuple(getattr(value, "shape", ()))), remedy="sum over the last axis",
+            )  # fmt: skip
+        return value.reshape(o.shape[:-1])

@@ -6,22 +6,22 @@ import dataclasses
 
 import torch
 
-from ..._validate import as_float_tensor, require_finite, require_shape
+from ..._validate import short
 from ...data import Dataset
-from ...dataset import require_dataset
-from ...dynamics.iteration import Gradient, Vector
-from ...dynamics.loop import Split, finite, iterate, require_plain
+from ...dynamics.iteration import Gradient
 from ...dynamics.softmax import relative, signed_excess
 from ...dynamics.trace import Trace
-from ...errors import DtypeError, RangeError, ShapeError
+from ...errors import DtypeError, ShapeError
 from ...losses import Loss, as_loss
-from ...rules import Descent, Rule
+from ...rules import Descent
+from ..common.arguments import as_start, require_even, require_kind
+from ..common.dynamics import Stack, run, split_rule
+from .data import Readout
 from .geometry import SeveralRows
-from .head_functions import Head
 
 
 def train_nonlinear(
-    data: Dataset, head: Head, rule: Descent, steps: int, *, loss="exponential", W0=None,
+    data: Dataset, head: Readout, rule: Descent, steps: int, *, loss="exponential", W0=None,
     record=60, split: SeveralRows | None = None, progress: bool = False, checkpoint=None,
 ) -> Trace:  # fmt: skip
     """Train W of h(X' softmax(keys W query)), full batch, in float64 on the CPU.
@@ -30,7 +30,7 @@ def train_nonlinear(
     ----------
     data : Dataset
         Sequences of one length; its decoder is not used.
-    head : Head
+    head : Readout
         `ReluHead`, `QuadraticHead`, or a `TorchHead` of your own.
     rule : Rule
         `GD`, `NGD` without momentum, decay or cap, or a `Descent` of your own.
@@ -73,7 +73,7 @@ def train_nonlinear(
     Examples
     --------
     >>> from attnbias import NGD
-    >>> from attnbias.beyond.multi_token.head_functions import QuadraticHead
+    >>> from attnbias.beyond.multi_token.data import QuadraticHead
     >>> from attnbias.beyond.multi_token.geometry import several_rows
     >>> data = Dataset(torch.eye(3)[None].double(), [1])
     >>> rows = several_rows(data, [[True, True, False]])
@@ -90,7 +90,7 @@ def train_nonlinear(
 
 
 def train_nonlinear_many(
-    datas, head: Head, rule: Descent, steps: int, *, loss="exponential", W0=None, record=60,
+    datas, head: Readout, rule: Descent, steps: int, *, loss="exponential", W0=None, record=60,
     split=None, progress: bool = False, checkpoint=None,
 ) -> list[Trace]:  # fmt: skip
     """`train_nonlinear` on B data sets of one shape at once, which is faster than one by one.
@@ -98,7 +98,7 @@ def train_nonlinear_many(
     Parameters
     ----------
     datas : list of Dataset
-    head : Head
+    head : Readout
         With parameters for all, or with a leading axis B.
     rule, steps, loss, record, progress, checkpoint
         As in `train_nonlinear`.
@@ -117,16 +117,15 @@ def train_nonlinear_many(
     --------
     >>> from attnbias import NGD
     >>> from attnbias.beyond.multi_token.data import make_relu_tokens
-    >>> from attnbias.beyond.multi_token.head_functions import ReluHead
+    >>> from attnbias.beyond.multi_token.data import ReluHead
     >>> draws = [make_relu_tokens(4, seed) for seed in (1, 2)]
     >>> head = ReluHead(torch.stack([units for _, units, _ in draws]))
     >>> len(train_nonlinear_many([data for data, _, _ in draws], head, NGD(0.1), 10))
     2
     """
     problem = Nonlinear(datas, head, as_loss(loss), W0, split)
-    rule = _split_rule(require_plain(rule), split)
-    options = {"record": record, "progress": progress, "checkpoint": checkpoint}
-    trace = finite(iterate(problem, rule, steps, **options), "train_nonlinear")
+    rule = split_rule(rule, split, SeveralRows)
+    trace = run(problem, rule, steps, "train_nonlinear", record, progress, checkpoint)
     return [_one(trace, b) for b in range(len(datas))]
 
 
@@ -138,24 +137,29 @@ def _one(trace: Trace, b: int) -> Trace:
     return dataclasses.replace(trace, W=trace.W[:, b], series=series)
 
 
-class Nonlinear:
+class Nonlinear(Stack):
     """Tokens of B data sets laid out for one pass; one part a data set.
 
     With sets also the projection across F, the span of the ties.
     """
 
-    name, coordinates, stops, least = "nonlinear head", "dense", False, "log_factor"
+    name, least = "nonlinear head", "log_factor"
 
-    def __init__(self, datas, head: Head, loss: Loss, W0=None, split=None) -> None:
+    def __init__(self, datas, head: Readout, loss: Loss, W0=None, split=None) -> None:
         _require(datas, head, split)
         self.head, self.loss, self.split = head, loss, split
         self.X = torch.stack([data.X.double() for data in datas])
         self.K = torch.stack([data.keys.double() for data in datas])
         self.q = torch.stack([data.queries.double() for data in datas])
         self.y = torch.stack([data.y.double() for data in datas])
-        self.B, self.n, self.T, self.d = self.X.shape
-        self.start = _starts(W0, self.B, self.d)
-        self.sets = torch.ones(self.B, self.n, self.T, dtype=torch.bool)
+        self.B, self.n, _, self.d = self.X.shape
+        zero = [None] * self.B if W0 is None else W0
+        if len(zero) != self.B:
+            raise ShapeError(
+                "W0", expected=f"{self.B} starts", got=str(len(zero)), remedy="one a data set"
+            )
+        self.start = torch.stack([as_start(W, (self.d, self.d), "(d, d)") for W in zero])
+        self.sets = torch.ones(self.X.shape[:3], dtype=torch.bool)
         self.identity = (self.X, self.K, self.q, self.y, self.start)
         if split is not None:
             self.sets = torch.stack([rows.sets for rows in split])
@@ -181,24 +185,21 @@ class Nonlinear:
         D = self.K - self.K.gather(2, place)
         state = margin, log_p
         if self.split is None:
-            return Gradient(self._combine(sign, log_c, away, D), self.norms, state=state)
-        inside = self._combine(sign, log_c, away & self.sets, D)
-        outside = self._combine(sign, log_c, ~self.sets, D)
-        in_F = self._in_F(outside.parts)
-        rest = self.spread(inside.log_scale.exp()) * self._in_F(inside.parts)
-        rest = rest + self.spread(outside.log_scale.exp()) * in_F
-        hard = outside.parts - in_F
+            return self.descent(*self._combine(sign, log_c, away, D), state=state)
+        inside, low = self._combine(sign, log_c, away & self.sets, D)
+        outside, high = self._combine(sign, log_c, ~self.sets, D)
+        in_F = self._in_F(outside)
+        rest = self.spread(low.exp()) * self._in_F(inside) + self.spread(high.exp()) * in_F
+        hard = outside - in_F
         hard = hard - self._in_F(hard)
-        vector = Vector(hard, outside.log_scale, self.norms(hard))
         least = self._factors(sign, log_c, W)
-        return Gradient(vector, self.norms, least=least, rest=rest, state=state)
+        return self.descent(hard, high, least=least, rest=rest, state=state)
 
-    def _combine(self, sign, log_c, mask, D) -> Vector:
+    def _combine(self, sign, log_c, mask, D) -> tuple[torch.Tensor, torch.Tensor]:
         """The mean over sequences of the sum over `mask` of c D q'."""
         c, shift = relative(sign, log_c.masked_fill(~mask, -torch.inf), (1, 2))
         folded = (c.masked_fill(~mask, 0.0)[..., None] * D).sum(dim=2)
-        parts = folded.mT @ self.q / self.n
-        return Vector(parts, shift, self.norms(parts))
+        return folded.mT @ self.q / self.n, shift
 
     def _in_F(self, G: torch.Tensor) -> torch.Tensor:
         """Projection on the ties' span."""
@@ -215,14 +216,6 @@ class Nonlinear:
             ends.append([log_C.min(), -log_C.max()] if down else [-torch.inf, -torch.inf])
         return torch.tensor(ends, dtype=torch.float64)
 
-    def norms(self, W: torch.Tensor) -> torch.Tensor:
-        """(B,)"""
-        return torch.linalg.vector_norm(W, dim=(1, 2))
-
-    def spread(self, factors: torch.Tensor) -> torch.Tensor:
-        """(B, 1, 1)"""
-        return factors[:, None, None]
-
     def record(self, W: torch.Tensor, gradient: Gradient) -> dict:
         """W, the losses, the softmaxes."""
         margin, log_p = gradient.state
@@ -235,52 +228,16 @@ def _require(datas, head, split) -> None:
         raise DtypeError("datas", expected="a list of Dataset", got=type(datas).__name__,
                          remedy="[data]")  # fmt: skip
     for data in datas:
-        require_dataset(data, cross=True)
-        if data.X.shape != datas[0].X.shape or not bool((data.lengths == data.T).all()):
-            raise ShapeError(
-                "data", expected="sequences of one length, data sets of one shape",
-                got=repr(data), remedy="drop padding; train other shapes apart",
-            )  # fmt: skip
-    if not isinstance(head, Head):
-        raise DtypeError(
-            "head", expected="a Head", got=type(head).__name__,
-            remedy="TorchHead(function) for a function of your own",
-        )  # fmt: skip
-    good = split is None or (
+        require_even(data, cross=True)
+        if data.X.shape != datas[0].X.shape:
+            raise ShapeError("datas", expected="data sets of one shape", got=repr(data),
+                             remedy="train other shapes apart")  # fmt: skip
+    require_kind("head", head, Readout, "TorchHead(function) for a function of your own")
+    if split is not None and not (
         isinstance(split, list | tuple)
         and len(split) == len(datas)
         and all(isinstance(rows, SeveralRows) for rows in split)
-        and all(
-            r.sets.shape == (a.n, a.T) and r.d == a.d for r, a in zip(split, datas, strict=True)
-        )
-    )
-    if not good:
-        raise DtypeError(
-            "split", expected="SeveralRows of each data set", got=type(split).__name__,
-            remedy="several_rows(data, sets)",
-        )  # fmt: skip
-
-
-def _split_rule(rule: Descent, split) -> Descent:
-    if split is None:
-        return rule
-    if not (isinstance(rule, Rule) and rule.norm_power):
-        raise RangeError(
-            "split", expected="NGD with split", got=rule.name,
-            remedy="GD normalises nothing: leave split out",
-        )  # fmt: skip
-    return Split(rule)
-
-
-def _starts(W0, B: int, d: int) -> torch.Tensor:
-    if W0 is None:
-        return torch.zeros(B, d, d, dtype=torch.float64)
-    found = []
-    for start in W0:
-        start = as_float_tensor("W0", start).detach().double()
-        require_shape("W0", start, (d, d), "(d, d)")
-        require_finite("W0", start)
-        found.append(start)
-    if len(found) != B:
-        raise ShapeError("W0", expected=f"{B} starts", got=str(len(found)), remedy="one a data set")
-    return torch.stack(found)
+        and [(*rows.sets.shape, rows.d) for rows in split] == [data.X.shape for data in datas]
+    ):
+        raise DtypeError("split", expected="SeveralRows of each data set", got=short(split),
+                         remedy="several_rows(data, sets)")  # fmt: skip

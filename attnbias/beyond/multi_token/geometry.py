@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import torch
 
 from ..._validate import as_float_tensor, as_tensor, require_number, require_shape
-from ...data import Dataset
-from ...dataset import require_dataset
+from ...dataset import Dataset, require_dataset
 from ...errors import DtypeError, InfeasibleError, RangeError
-from ...geometry.solution import SVMSolution
-from ...geometry.svm import across, solve
+from ...geometry.svm import SVMSolution, across, solve
 from ...geometry.tokens import VectorRows
 
 PROBLEM = "several-token SVM"
@@ -126,11 +124,9 @@ def several_rows(data: Dataset, sets) -> SeveralRows:
     """
     sets = _sets(data, sets)
     sequence, token = (data.mask & ~sets).nonzero().T
-    kept, member = _others(sets)
-    raw = _outer(data, sequence, sets.long().argmax(dim=1)[sequence], token)
-    ties = _outer(data, kept, sets.long().argmax(dim=1)[kept], member)
-    rows = across(VectorRows(raw, sequence, token, (data.d, data.d)), ties, PROBLEM)
-    return SeveralRows(**vars(rows), sets=sets, raw=raw)
+    raw = VectorRows(_rows(data, sets, sequence, token), sequence, token, (data.d, data.d))
+    rows = across(raw, _rows(data, sets, *_others(sets)), PROBLEM)
+    return SeveralRows(**vars(rows), sets=sets, raw=raw.rows)
 
 
 def solve_several_svm(data: Dataset, sets) -> SVMSolution:
@@ -209,7 +205,7 @@ def finite_part(data: Dataset, log_attention, sets) -> torch.Tensor:
     require_shape("log_attention", log_p, tuple(sets.shape), "(n, T)")
     kept, member = _others(sets)
     first = sets.long().argmax(dim=1)[kept]
-    ties, wanted = _outer(data, kept, first, member), log_p[kept, first] - log_p[kept, member]
+    ties, wanted = _rows(data, sets, kept, member), log_p[kept, first] - log_p[kept, member]
     if not bool(torch.isfinite(wanted).all()):
         raise RangeError(
             "log_attention", expected="finite logarithms on the sets", got="infinite ones",
@@ -235,12 +231,11 @@ def _others(sets: torch.Tensor):
     return rest.nonzero().T
 
 
-def _outer(data: Dataset, sequence, first, second) -> torch.Tensor:
-    """(N, d^2) rows (k_first - k_second) q', flattened."""
-    keys, q = data.keys.double(), data.queries.double()
-    difference = keys[sequence, first] - keys[sequence, second]
-    rows = torch.einsum("na,nb->nab", difference, q[sequence])
-    return rows.reshape(len(sequence), data.d**2)
+def _rows(data: Dataset, sets: torch.Tensor, sequence, token) -> torch.Tensor:
+    """(N, d^2) rows (k_first - k_token) q', flattened, with the first token of each set."""
+    keys, first = data.keys.double(), sets.long().argmax(dim=1)[sequence]
+    difference = keys[sequence, first] - keys[sequence, token]
+    return torch.einsum("na,nb->nab", difference, data.queries.double()[sequence]).flatten(1)
 
 
 def _sets(data: Dataset, sets) -> torch.Tensor:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...errors import RangeError
 from ...plots.series import require_dict
-from ...plots.theme import COLOURS, INK, MARKS, WIDTH, label_styles, new_figure, styled
+from ...plots.theme import COLOURS, INK, MARKS, WIDTH, new_figure, styled
+from ..common.plots import draw_runs
 
 
 @styled
@@ -46,12 +45,10 @@ def plot_several(runs, medians, predicted=None):
         )  # fmt: skip
     fig = new_figure((WIDTH, 4.4))
     left, right = fig.subplots(1, 2)
-    for label, look in label_styles(runs).items():
-        step, values = (np.asarray(part, dtype=float) for part in runs[label])
-        left.loglog(step[step > 0], values[step > 0], label=label, **look | {"markersize": 3})
+    draw_runs(left, runs)
     if predicted is not None:
         left.loglog(*predicted, color=INK, linestyle=":", linewidth=2.2, label="predicted")
-    left.set(xlabel="step t", ylabel="1 - cosine")
+    left.set_ylabel("1 - cosine")
     names = list(next(iter(medians.values())))
     for (label, given), (colour, marker) in zip(medians.items(), MARKS, strict=False):
         values = [given[name] for name in names]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ...checks import Check
 from ...dynamics.trace import Trace, require_trace_of
-from ...errors import DtypeError
-from ...geometry.constants import lambert
 from ...geometry.solution import require_optimal
+from ...theorems.statements import Statement
+from ..common.arguments import require_kind
+from ..common.checks import rate_check
 from .data import NextTokenData, require_next_tokens
 from .geometry import PriorityRows
 
-STATEMENT = "1 - cosine(W_t, graph SVM), against the bound of the log loss"
-SOURCE = "retrieval by the log loss, ours"
+STATEMENT = Statement(
+    "1 - cosine(W_t, graph SVM), against the bound of the log loss",
+    "retrieval by the log loss, ours",
+)
 
 
 def check_retrieval(data: NextTokenData, trace: Trace, svm) -> Check:
@@ -66,40 +67,12 @@ def check_retrieval(data: NextTokenData, trace: Trace, svm) -> Check:
     """
     require_next_tokens(data)
     require_trace_of(trace, "next token", "train_next_token")
-    if not isinstance(getattr(svm, "rows", None), PriorityRows):
-        raise DtypeError(
-            "svm", expected="a solution of solve_graph_svm", got=type(svm).__name__,
-            remedy="train with train_next_token, solve with solve_graph_svm",
-        )  # fmt: skip
+    require_kind("svm.rows", getattr(svm, "rows", None), PriorityRows, "pass solve_graph_svm(...)")
     require_optimal("svm", svm)
     if len(svm.rows.ties):
-        return Check.not_applicable(STATEMENT, "for labels without a tie", source=SOURCE)
-    start, path, across = _since_positive(trace, svm)
-    if start is None:
-        return Check.not_applicable(STATEMENT, "W never pointed to the SVM", source=SOURCE)
+        return STATEMENT.refused("for labels without a tie")
     counts = data.counts
     others = int((counts > 0).sum()) - data.n
-    Lambda = lambert(math.log(others * float(counts.max()) * data.sequences.shape[1]) - 1)
-    B, margin = float(data.embeddings.norm(dim=1).max()), svm.margin
-    longest = float(np.max(np.diff(trace.path_length) / np.diff(trace.step)))
-    room = across**2 + (2 * Lambda / margin + longest) * path
-    bound = 2 * B**4 / margin**2 * room / path**2
-    later = slice(start + 1, None)
-    error = trace.alignment_error(svm.weights)[later]
-    empty = bool(bound[-1] >= 2)
-    reason = f"the bound is {bound[-1]:.3g} at the end, falling like 1/path" if empty else ""
-    return Check.along(
-        STATEMENT, trace.step[later], error, bound, source=SOURCE, vacuous=empty, reason=reason
-    )
-
-
-def _since_positive(trace: Trace, svm):
-    """First record with a part >= 0 along the SVM; path since then, and |P| there."""
-    unit = svm.weights.numpy() / svm.norm
-    along = np.tensordot(trace.W.numpy(), unit, 2)
-    ahead = np.flatnonzero(along >= 0)
-    if len(ahead) == 0 or ahead[0] + 1 >= len(trace.step):
-        return None, None, None
-    start = int(ahead[0])
-    across = float(np.linalg.norm(trace.W[start].numpy() - along[start] * unit))
-    return start, trace.path_length[start + 1 :] - trace.path_length[start], across
+    log_A = math.log(others * float(counts.max()) * data.sequences.shape[1]) - 1
+    B = float(data.embeddings.norm(dim=1).max())
+    return rate_check(STATEMENT, trace, svm, 2 * B**2, log_A)

@@ -6,15 +6,9 @@ from dataclasses import dataclass
 
 import torch
 
-from ..._validate import (
-    as_float_tensor,
-    as_tensor,
-    require_finite,
-    require_int,
-    require_number,
-    require_shape,
-)
+from ..._validate import as_tensor, require_int, require_number, require_shape
 from ...errors import DtypeError, RangeError, ShapeError
+from ..common.arguments import as_finite, require_kind, seeded
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +48,8 @@ class NextTokenData:
     name: str = ""
 
     def __post_init__(self) -> None:
-        embeddings = as_float_tensor("embeddings", self.embeddings).detach().double().clone()
-        require_shape("embeddings", embeddings, (None, None), "(V, d), none of them zero")
-        require_finite("embeddings", embeddings)
+        letters = "(V, d), none of them zero"
+        embeddings = as_finite("embeddings", self.embeddings, (None, None), letters)
         sequences = _tokens("sequences", self.sequences, len(embeddings))
         require_shape("sequences", sequences, (None, None), "(n, T), none of them zero")
         labels = _tokens("labels", self.labels, len(embeddings))
@@ -65,14 +58,11 @@ class NextTokenData:
         if absent.numel():
             i = int(absent[0])
             raise RangeError(
-                "labels",
-                expected="tokens that occur in their sequences",
+                "labels", expected="tokens that occur in their sequences",
                 got=f"{absent.numel()} that don't, first {int(labels[i])} in sequence {i}",
                 remedy="drop these sequences: attention retrieves what is there and nothing else",
-            )
-        fields = {"embeddings": embeddings, "sequences": sequences, "labels": labels}
-        for key, value in fields.items():
-            object.__setattr__(self, key, value)
+            )  # fmt: skip
+        vars(self).update(embeddings=embeddings, sequences=sequences, labels=labels)
 
     @property
     def V(self) -> int:
@@ -97,10 +87,7 @@ class NextTokenData:
     @property
     def counts(self) -> torch.Tensor:
         """(n, V) float64: how often each token of the vocabulary occurs in each sequence."""
-        ones = torch.ones(self.sequences.shape, dtype=torch.float64)
-        return torch.zeros(self.n, self.V, dtype=torch.float64).scatter_add_(
-            1, self.sequences, ones
-        )
+        return torch.nn.functional.one_hot(self.sequences, self.V).sum(dim=1).double()
 
     def __repr__(self) -> str:
         title = f"{self.name!r}: " if self.name else ""
@@ -114,31 +101,23 @@ def _tokens(name: str, value, size: int) -> torch.Tensor:
     value = as_tensor(name, value)
     if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
         raise DtypeError(
-            name,
-            expected="integers, token numbers",
-            got=str(value.dtype).removeprefix("torch."),
-            remedy=f"convert with {name}.long()",
-        )
+            name, expected="integers, token numbers",
+            got=str(value.dtype).removeprefix("torch."), remedy=f"convert with {name}.long()",
+        )  # fmt: skip
     value = value.detach().to(torch.long, copy=True)
     if value.numel() and not 0 <= int(value.min()) <= int(value.max()) < size:
         raise RangeError(
-            name,
-            expected=f"token numbers from 0 to V - 1 = {size - 1}",
+            name, expected=f"token numbers from 0 to V - 1 = {size - 1}",
             got=f"{int(value.min())} to {int(value.max())}",
             remedy="tokens are rows of the embeddings, counted from 0",
-        )
+        )  # fmt: skip
     return value
 
 
 def require_next_tokens(data) -> None:
     """Refuse anything but a NextTokenData."""
-    if not isinstance(data, NextTokenData):
-        raise DtypeError(
-            "data",
-            expected="a NextTokenData",
-            got=type(data).__name__,
-            remedy="wrap the tokens: NextTokenData(embeddings, sequences, labels)",
-        )
+    remedy = "wrap the tokens: NextTokenData(embeddings, sequences, labels)"
+    require_kind("data", data, NextTokenData, remedy)
 
 
 def make_priorities(
@@ -188,11 +167,9 @@ def make_priorities(
     noise = require_number("noise", noise, low=0, high=10)
     d = V if d is None else require_int("d", d, low=1)
     if d < V:
-        raise ShapeError(
-            "d", expected=f"at least V = {V}", got=str(d),
-            remedy="fewer features make embeddings dependent; build NextTokenData by hand",
-        )  # fmt: skip
-    generator = torch.Generator().manual_seed(require_int("seed", seed, low=0, high=2**63 - 1))
+        remedy = "raise d, or build NextTokenData by hand for dependent embeddings"
+        raise ShapeError("d", expected=f"at least V = {V}", got=str(d), remedy=remedy)
+    generator = seeded(seed)
     rank = torch.stack([torch.randperm(V, generator=generator) for _ in range(queries)])
     embeddings = torch.eye(V, d, dtype=torch.float64)
     shift = torch.randn(V, d, generator=generator, dtype=torch.float64)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from ..._validate import as_float_tensor, require_choice, require_finite, require_shape
+from ..._validate import require_choice
 from ...dynamics.iteration import Gradient, Vector
-from ...dynamics.loop import Split, finite, iterate, require_plain
 from ...dynamics.softmax import relative, signed_excess
 from ...dynamics.trace import Trace
 from ...errors import RangeError
-from ...rules import Descent, Rule
+from ...rules import Descent
+from ..common.arguments import as_finite, as_start
+from ..common.dynamics import run, split_rule
 from .data import NextTokenData, require_next_tokens
 from .geometry import PriorityRows, label_components
 
@@ -72,10 +73,9 @@ def train_next_token(
     """
     require_next_tokens(data)
     require_choice("loss", loss, LOSSES)
-    rule = _split_rule(require_plain(rule), split)
+    rule = split_rule(rule, None if split is None else [split], PriorityRows)
     problem = NextTokens(data, loss, _decoder(data, loss, decoder), W0, split)
-    options = {"record": record, "progress": progress, "checkpoint": checkpoint}
-    return finite(iterate(problem, rule, steps, **options), "train_next_token")
+    return run(problem, rule, steps, "train_next_token", record, progress, checkpoint)
 
 
 class NextTokens:
@@ -91,9 +91,7 @@ class NextTokens:
         self.others.scatter_(1, self.label[:, None], False)
         self.across = self.others & ~label_components(data)
         self.costs = None if decoder is None else self.E @ decoder  # (V, V): logits of each token
-        self.start = torch.zeros(data.d, data.d, dtype=torch.float64)
-        if W0 is not None:
-            self.start = _matrix("W0", W0, data.d).clone()
+        self.start = as_start(W0, (data.d, data.d), "(d, d)")
         kept = () if self.costs is None else (self.costs,)
         kept += () if split is None else (split.basis,)
         self.identity = (self.E, data.sequences, self.label, self.start, *kept)
@@ -149,24 +147,6 @@ class NextTokens:
         return {"W": W, "loss": loss, "retrieved": retrieved}
 
 
-def _split_rule(rule: Descent, split) -> Descent:
-    if split is None:
-        return rule
-    if not (isinstance(split, PriorityRows) and isinstance(rule, Rule) and rule.norm_power):
-        raise RangeError(
-            "split", expected="PriorityRows, with NGD", got=f"{type(split).__name__}, {rule.name}",
-            remedy="priority_rows(data), and NGD; GD normalises nothing",
-        )  # fmt: skip
-    return Split(rule)
-
-
-def _matrix(name, value, d, columns=None):
-    value = as_float_tensor(name, value).detach().double()
-    require_shape(name, value, (d, columns or d), "(d, V)" if columns else "(d, d)")
-    require_finite(name, value)
-    return value.cpu()
-
-
 def _decoder(data, loss, decoder):
     if (decoder is None) != (loss == "log"):
         raise RangeError(
@@ -174,4 +154,4 @@ def _decoder(data, loss, decoder):
             got=f"{'none' if decoder is None else 'one'} with {loss}",
             remedy="for example decoder=3 * data.embeddings.T",
         )  # fmt: skip
-    return None if decoder is None else _matrix("decoder", decoder, data.d, data.V)
+    return None if decoder is None else as_finite("decoder", decoder, (data.d, data.V), "(d, V)")

@@ -8,8 +8,7 @@ import torch
 from scipy.sparse.csgraph import connected_components
 
 from ..._validate import require_int
-from ...geometry.solution import SVMSolution
-from ...geometry.svm import across, solve
+from ...geometry.svm import SVMSolution, across, solve
 from ...geometry.tokens import VectorRows
 from .data import NextTokenData, require_next_tokens
 
@@ -46,8 +45,7 @@ def priority_graph(data: NextTokenData, query: int) -> torch.Tensor:
     query = require_int("query", query, low=0, high=data.V - 1)
     edges = torch.zeros(data.V, data.V, dtype=torch.bool)
     mine = data.queries == query
-    for tokens, label in zip(data.sequences[mine], data.labels[mine], strict=True):
-        edges[label, tokens] = True
+    edges[data.labels[mine][:, None], data.sequences[mine]] = True
     return edges.fill_diagonal_(False)
 
 
@@ -62,15 +60,17 @@ def label_components(data: NextTokenData) -> torch.Tensor:
     >>> label_components(data).tolist()
     [[True, True, False], [True, True, False]]
     """
-    inside = torch.zeros(data.n, data.V, dtype=torch.bool)
+    of_query = {query: component for query, _, component in _components(data)}
+    component = torch.stack([of_query[query] for query in data.queries.tolist()])
+    return component == component.gather(1, data.labels[:, None])
+
+
+def _components(data: NextTokenData):
+    """Each query, its graph, and (V,) the number of the strong component of each token."""
     for query in data.queries.unique().tolist():
-        _, component = connected_components(
-            priority_graph(data, query).numpy(), connection="strong"
-        )
-        component = torch.from_numpy(component)
-        mine = data.queries == query
-        inside[mine] = component[None, :] == component[data.labels[mine]][:, None]
-    return inside
+        graph = priority_graph(data, query)
+        component = connected_components(graph.numpy(), connection="strong")[1]
+        yield query, graph, torch.from_numpy(component)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,10 +155,8 @@ def solve_graph_svm(data: NextTokenData) -> SVMSolution:
 def _split_edges(data: NextTokenData) -> tuple[torch.Tensor, torch.Tensor]:
     """(N, 3) and (N0, 3) long: query, before, after, for edges across and within components."""
     across, ties = [], []
-    for query in data.queries.unique().tolist():
-        edges = priority_graph(data, query)
-        _, component = connected_components(edges.numpy(), connection="strong")
-        for i, j in edges.nonzero().tolist():
+    for query, graph, component in _components(data):
+        for i, j in graph.nonzero().tolist():
             (ties if component[i] == component[j] else across).append((query, i, j))
     return tuple(torch.tensor(found, dtype=torch.long).reshape(-1, 3) for found in (across, ties))
 
@@ -167,4 +165,4 @@ def _outer(data: NextTokenData, edges: torch.Tensor) -> torch.Tensor:
     """(N, d^2) rows (e_i - e_j) e_q', flattened."""
     E = data.embeddings
     difference = E[edges[:, 1]] - E[edges[:, 2]]
-    return torch.einsum("na,nb->nab", difference, E[edges[:, 0]]).reshape(len(edges), data.d**2)
+    return torch.einsum("na,nb->nab", difference, E[edges[:, 0]]).flatten(1)

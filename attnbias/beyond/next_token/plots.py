@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ...plots.axes import shared_legend
 from ...plots.series import require_dict
-from ...plots.theme import WIDTH, label_styles, new_figure, styled
+from ...plots.theme import WIDTH, new_figure, styled
+from ..common.plots import draw_runs
 
 
 @styled
@@ -32,12 +34,9 @@ def plot_hard_and_soft(runs):
     require_dict("runs", runs, "(step, error, distance)")
     fig = new_figure((WIDTH, 3.6))
     left, right = fig.subplots(1, 2)
-    for label, look in label_styles(runs).items():
-        step, error, distance = runs[label]
-        look = look | {"markersize": 3}
-        left.loglog(step, error, label=label, **look)
-        right.loglog(step, distance, **look)
-    left.set(xlabel="step t", ylabel="1 - cosine with the SVM")
-    right.set(xlabel="step t", ylabel="distance of the finite part")
-    fig.legend(loc="outside upper center", ncols=min(len(runs), 3))
+    draw_runs(left, runs)
+    draw_runs(right, runs, part=2)
+    left.set_ylabel("1 - cosine with the SVM")
+    right.set_ylabel("distance of the finite part")
+    shared_legend(fig, [left], columns=min(len(runs), 3))
     return fig

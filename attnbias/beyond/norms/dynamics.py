@@ -14,7 +14,6 @@ from ...dynamics.loop import iterate
 from ...dynamics.problem import Problem
 from ...dynamics.request import initial_matrix, require_inputs
 from ...dynamics.trace import Trace
-from ...errors import RangeError
 from ...losses import Loss, as_loss
 from ...rules import GD, Descent, Memory
 from .geometry import NORMS
@@ -42,42 +41,43 @@ def steepest_direction(G: torch.Tensor, norm: str) -> torch.Tensor:
     return U[:, :rank] @ Vt[:rank]
 
 
-class Steepest(Descent):
+class Decaying(Descent):
+    """Steps of length step_size (t + 1)^-decay, whatever the gradient."""
+
+    def __init__(self, step_size: float, decay: float):
+        self.step_size, self.power = step_of(step_size, decay)
+
+    def length(self, gradient: Gradient, step: int) -> float:
+        """The logarithm of the factor of the direction."""
+        return math.log(self.step_size) - self.power * math.log(step + 1)
+
+
+class Steepest(Decaying):
     """W <- W + step_size (t + 1)^-decay D, with D steepest in a norm."""
 
     def __init__(self, norm: str, step_size: float, decay: float = 0.0):
+        super().__init__(step_size, decay)
         self.norm = require_choice("norm", norm, NORMS)
-        self.step_size, self.power = step_of(step_size, decay)
         self.name = f"steepest({norm}, {self.step_size:g})"
-
-    def length(self, gradient: Gradient, step: int) -> float:
-        """That of D is 1 in its norm."""
-        return math.log(self.step_size) - self.power * math.log(step + 1)
 
     def direction(self, gradient: Gradient, step: int, memory: Memory) -> Vector:
         """D."""
         return gradient.vector(steepest_direction(gradient.descent.parts, self.norm))
 
 
-class Adam(Descent):
+class Adam(Decaying):
     """Adam with epsilon 0; its moments stand on the scale of the larger one."""
 
     def __init__(self, step_size: float, betas: tuple[float, float], decay: float = 0.0):
-        self.step_size, self.power = step_of(step_size, decay)
-        self.betas = tuple(require_number("betas", value, low=0, high=1) for value in betas)
-        if max(self.betas) >= 1:
-            got = "({:g}, {:g})".format(*self.betas)
-            raise RangeError("betas", expected="numbers in [0, 1)", got=got, remedy="(0.9, 0.999)")
+        super().__init__(step_size, decay)
+        below_one = {"low": 0, "high": 1, "open_high": True}
+        self.betas = tuple(require_number("betas", value, **below_one) for value in betas)
         self.name = f"Adam({self.step_size:g})"
 
     def memory(self, start: torch.Tensor) -> Memory:
         """First and second moments, over exp(scale) and exp(2 scale)."""
         zero, scale = torch.zeros_like(start), torch.tensor(-math.inf, dtype=start.dtype)
         return {"first": zero, "second": zero, "scale": scale.to(start.device)}
-
-    def length(self, gradient: Gradient, step: int) -> float:
-        """The factor of mean over root."""
-        return math.log(self.step_size) - self.power * math.log(step + 1)
 
     def direction(self, gradient: Gradient, step: int, memory: Memory) -> Vector:
         """The bias-corrected first moment over the root of the second; 0/0 = 0."""
@@ -134,8 +134,9 @@ def train_steepest(
     >>> run.W[-1].tolist()
     [[5.0, 0.0], [0.0, 0.0]]
     """
-    rule, options = Steepest(norm, step_size, decay), {"record": record, "progress": progress}
-    return iterate(matrix_problem(data, loss, W0), rule, steps, checkpoint=checkpoint, **options)
+    options = {"record": record, "progress": progress, "checkpoint": checkpoint}
+    rule = Steepest(norm, step_size, decay)
+    return iterate(matrix_problem(data, loss, W0), rule, steps, **options)
 
 
 def train_adam(
@@ -174,8 +175,8 @@ def train_adam(
     >>> round(run.W[-1, 0, 0].item(), 12)
     0.5
     """
-    rule, options = Adam(step_size, betas, decay), {"record": record, "progress": progress}
-    return iterate(matrix_problem(data, loss, W0), rule, steps, checkpoint=checkpoint, **options)
+    options = {"record": record, "progress": progress, "checkpoint": checkpoint}
+    return iterate(matrix_problem(data, loss, W0), Adam(step_size, betas, decay), steps, **options)
 
 
 def matrix_problem(data: Dataset, loss: str | Loss, W0) -> LinearHead:

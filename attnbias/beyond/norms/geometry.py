@@ -8,8 +8,7 @@ import torch
 
 from ...data import Dataset
 from ...geometry.certificate import NORMS, matrix_norm
-from ...geometry.solution import SVMSolution
-from ...geometry.svm import solve
+from ...geometry.svm import SVMSolution, solve
 from ...geometry.tokens import gap_rows
 
 __all__ = ["NORMS", "matrix_norm", "norm_margin", "solve_norm_svm"]

@@ -48,9 +48,8 @@ def train_matrices(
             "rule", expected="a rule without momentum and decay", got=rule.name,
             remedy="a run with memory cannot be taken up from W alone",
         )  # fmt: skip
-    wanted = record_steps(list(steps), 2**31 - 2).tolist()
     W, reached, kept = initial_matrix(W0, data), 0, []
-    for step in wanted:
+    for step in record_steps(list(steps), 2**31 - 2).tolist():
         if step > reached:
             trace = train(data, rule, step - reached, loss=loss, W0=W, record=[0], svm=False)
             W = trace.W

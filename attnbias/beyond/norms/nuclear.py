@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from ..._validate import short
+from ...errors import DtypeError
 from ...geometry.interior import certify_scaled, span_basis
 from ...geometry.solution import SVMSolution
 from ...geometry.tokens import GapRows
@@ -43,13 +45,22 @@ def polish_nuclear(rows: GapRows, solution: SVMSolution) -> SVMSolution:
     >>> polish_nuclear(gap_rows(data), solve_norm_svm(data, "nuclear")).duality_gap < 1e-13
     True
     """
-    best = solution
     for _ in range(2):  # a second guess from the first answer
-        found = _polished(rows, best)
-        if found is None or not found.duality_gap < best.duality_gap:
+        found = _polished(rows, solution)
+        if found is None or not found.duality_gap < solution.duality_gap:
             break
-        best = found
-    return best
+        solution = found
+    return solution
+
+
+def require_nuclear(solution, rows: GapRows) -> None:
+    """Refuse anything but the nuclear-norm W-SVM of these rows."""
+    nuclear = getattr(solution, "norm_name", None) == "nuclear"
+    if not nuclear or len(solution.dual) != len(rows.differences):
+        raise DtypeError(
+            "solution", expected="the nuclear-norm W-SVM of these data and tokens",
+            got=short(solution), remedy='pass solve_norm_svm(data, "nuclear", opt)',
+        )  # fmt: skip
 
 
 def guess(rows: GapRows, solution: SVMSolution) -> tuple[int, torch.Tensor]:
@@ -94,12 +105,13 @@ def _system(D, Z, K, Q, a) -> tuple[torch.Tensor, torch.Tensor]:
     m, r = len(a), K.shape[1]
     eye = torch.eye(r, dtype=G.dtype)
     by_Q, by_K = torch.kron(G, eye), torch.kron(G.T.contiguous(), eye)
-    first = [-torch.eye(K.numel(), dtype=G.dtype), by_Q, _outer(D, on_Q)]
-    second = [by_K, -torch.eye(Q.numel(), dtype=G.dtype), _outer(Z, on_K)]
-    third = [_outer(D, on_Q).T, _outer(Z, on_K).T, G.new_zeros(m, m)]
+    left, right = outer(D, on_Q), outer(Z, on_K)
+    first = [-torch.eye(K.numel(), dtype=G.dtype), by_Q, left]
+    second = [by_K, -torch.eye(Q.numel(), dtype=G.dtype), right]
+    third = [left.T, right.T, G.new_zeros(m, m)]
     return residual, torch.cat([torch.cat(part, dim=1) for part in (first, second, third)])
 
 
-def _outer(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+def outer(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """(p r, m): the entries of left_k right_k', a column a row k."""
     return torch.einsum("ki,kj->ijk", left, right).reshape(-1, len(left))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import RangeError
-from ...plots.theme import MAP, ON_DARK, ON_LIGHT, WIDTH, new_figure, styled
+from ...plots.theme import WIDTH, new_figure, styled
+from ..common.plots import draw_cells
 
 
 @styled
@@ -38,21 +39,13 @@ def plot_margin_matrix(table, names=("norm of the margin", "trained with")):
     values = table.to_numpy(dtype=float)
     if not values.size or not np.isfinite(values).all() or values.max() > 1 + 1e-6:
         raise RangeError(
-            "table",
-            expected="margins over the largest possible, at most 1",
-            got="others, or none",
-            remedy="divide norm_margin by the margin of solve_norm_svm",
-        )
+            "table", expected="margins over the largest possible, at most 1",
+            got="others, or none", remedy="divide norm_margin by the margin of solve_norm_svm",
+        )  # fmt: skip
     fig = new_figure((WIDTH, 1.2 + 0.52 * len(values)))
     axis = fig.subplots()
-    axis.imshow(values, cmap=MAP, vmin=0.2, vmax=1.0, aspect="auto")
-    best = values.max(axis=0)
-    for (i, j), value in np.ndenumerate(values):
-        ink = ON_LIGHT if value > 0.6 else ON_DARK
-        weight = "bold" if value == best[j] else "normal"
-        axis.text(j, i, f"{value:.2f}", ha="center", va="center", color=ink, weight=weight)
+    draw_cells(axis, table, 0.2, 1.0, 0.6, bold=values == values.max(axis=0))
     axis.set_xticks(range(values.shape[1]), list(table.columns))
     axis.set_yticks(range(values.shape[0]), list(table.index))
     axis.set(xlabel=names[0], ylabel=names[1])
-    axis.grid(False)
     return fig

@@ -7,18 +7,14 @@ import torch
 from ..._validate import require_int, require_number
 from ...dataset import Dataset
 from ...errors import RangeError
+from ..common.arguments import seeded
 from ..local.data import correlated_tokens
 
 
 def make_weak_signal(
-    n: int = 6,
-    T: int = 4,
-    d: int = 24,
-    *,
-    correlation: float = 0.0,
-    channel: float = 1e-4,
+    n: int = 6, T: int = 4, d: int = 24, *, correlation: float = 0.0, channel: float = 1e-4,
     seed: int = 0,
-) -> Dataset:
+) -> Dataset:  # fmt: skip
     """Gaussian tokens of norm about 1, however few features, with scores 1 and 0.
 
     A linear decoder cannot give n T tokens any scores in fewer than n T features. So one more
@@ -62,8 +58,7 @@ def make_weak_signal(
     d = require_int("d", d, low=1)
     correlation = require_number("correlation", correlation, low=0, high=1, open_high=True)
     channel = require_number("channel", channel, low=1e-8, high=1)
-    seed = require_int("seed", seed, low=0, high=2**63 - 1)
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     tokens = correlated_tokens(n, T, d, correlation, generator)
     y = 1.0 - 2.0 * (torch.arange(n) % 2).double()
     opt = torch.randint(T, (n,), generator=generator)
@@ -71,12 +66,8 @@ def make_weak_signal(
     X[torch.arange(n), opt, d] = channel * y
     u = torch.zeros(d + 1, dtype=torch.float64)
     u[d] = 1 / channel
-    meta = {
-        "maker": "make_weak_signal",
-        "correlation": correlation,
-        "channel": channel,
-        "seed": seed,
-    }
+    meta = {"maker": "make_weak_signal", "correlation": correlation, "channel": channel}
+    meta["seed"] = generator.initial_seed()
     return Dataset(X, y, u, name="faint scores", meta=meta)
 
 

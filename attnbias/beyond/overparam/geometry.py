@@ -7,15 +7,17 @@ import math
 import torch
 
 from ..._validate import require_int
-from ...checks import Check, CheckTable
+from ...checks import CheckTable
 from ...data import Dataset
 from ...errors import InfeasibleError
 from ...geometry.solution import require_optimal
 from ...geometry.svm import SVMSolution, solve_w_svm
 from ...geometry.tokens import gap_rows
+from ...theorems.statements import Statement, refused
 
-_STATEMENT = "margin Xi, against sqrt(least eigenvalue of K / N')"
-_SOURCE = "independent rows, ours"
+MARGIN = Statement(
+    "margin Xi, against sqrt(least eigenvalue of K / N')", "independent rows, ours", ">="
+)
 _DEPENDENT = 1e-10  # share of K's largest eigenvalue under which the least one counts as zero
 
 
@@ -126,12 +128,10 @@ def check_independent_rows(data: Dataset, opt=None, *, svm: SVMSolution | None =
     K = gap_rows(data, opt).gram()
     values = torch.linalg.eigvalsh(K)
     if not float(values[0]) > _DEPENDENT * float(values[-1]):
-        reason = "the rows are linearly dependent, or nearly so"
-        return CheckTable((Check.not_applicable(_STATEMENT, reason, source=_SOURCE, sense=">="),))
+        return refused([MARGIN], "the rows are linearly dependent, or nearly so")
     try:
         margin = (solve_w_svm(data, opt) if svm is None else require_optimal("svm", svm)).margin
     except InfeasibleError:
         margin = 0.0
     bound = math.sqrt(float(values[0]) / len(K))
-    check = Check(_STATEMENT, float(margin), bound, ">=", _SOURCE, rounding=1e-9 * bound)
-    return CheckTable((check,))
+    return CheckTable([MARGIN.once(margin, bound, rounding=1e-9 * bound)])

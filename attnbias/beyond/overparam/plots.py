@@ -57,7 +57,7 @@ def plot_feasible_share(table, law):
         spread = 2 * np.sqrt(sure * (1 - sure) / part["count"])
         axis.errorbar(part["rows"] / d**2, part["share"], yerr=spread, fmt=marker,
                       color=COLOURS[colour], markersize=7, label=f"d = {d}")  # fmt: skip
-    axis.set_xlabel(r"constraints over unknowns, $n(T-1)/d^2$")
-    axis.set_ylabel("share of feasible data sets")
+    words = r"constraints over unknowns, $n(T-1)/d^2$"
+    axis.set(xlabel=words, ylabel="share of feasible data sets")
     fig.legend(loc="outside upper center", ncols=3)
     return fig

@@ -8,9 +8,8 @@ import torch
 
 from ..._validate import require_choice, require_int, require_number
 from ...dataset import Dataset
+from ..common.arguments import seeded
 from ..ranks.data import normal_draws, unit
-
-_SEEDS = 2**63 - 1
 
 
 def make_plane_pair(tokens: int = 3) -> Dataset:
@@ -92,7 +91,7 @@ def free_starts(d: int = 10, *, seed: int = 0, scale: float = 1.0):
     """
     d = require_int("d", d, low=1)
     scale = require_number("scale", scale, low=0, high=1e100)
-    generator = torch.Generator().manual_seed(require_int("seed", seed, low=0, high=_SEEDS))
+    generator = seeded(seed)
     bound = math.sqrt(3.0) * (math.sqrt(2.0 / 6.0) / math.sqrt(d))  # 1 / sqrt(d), rounded as there
 
     def layer() -> torch.Tensor:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
 import torch
 
 from ...data import Dataset
-from ...errors import RangeError
 from ...geometry.solution import SVMSolution
 from ...geometry.tokens import GapRows, gap_rows
+from ..norms.nuclear import require_nuclear
 
 RANK = 1e-5  # of the largest: singular values, and dual weights, that an interior point calls 0
 
@@ -73,7 +74,7 @@ def factor_modes(data: Dataset, solution: SVMSolution, opt=None) -> FactorModes:
 
     Raises
     ------
-    RangeError
+    DtypeError
         For a solution in another norm or of other data; and the errors of `gap_rows`.
 
     Notes
@@ -96,7 +97,7 @@ def factor_modes(data: Dataset, solution: SVMSolution, opt=None) -> FactorModes:
     (2, 3, 1.64)
     """
     rows = gap_rows(data, opt)
-    _require_nuclear(solution, rows)
+    require_nuclear(solution, rows)
     dual = solution.dual.masked_fill(solution.dual < RANK * solution.dual.max(), 0.0)
     G = rows.combine(dual)
     growths = torch.linalg.svdvals(G)
@@ -111,33 +112,19 @@ def factor_modes(data: Dataset, solution: SVMSolution, opt=None) -> FactorModes:
     return FactorModes(rank, int((dual > 0).sum()), inside, outside)
 
 
-def _require_nuclear(solution, rows: GapRows) -> None:
-    fits = isinstance(solution, SVMSolution) and solution.norm_name == "nuclear"
-    if not fits or len(solution.dual) != len(rows.differences):
-        raise RangeError(
-            "solution", expected="the nuclear-norm W-SVM of these data and tokens",
-            got=str(solution)[:60], remedy='solve_norm_svm(data, "nuclear", opt)',
-        )  # fmt: skip
-
-
 def _constraints(rows: GapRows, dual, K, Q) -> list[torch.Tensor]:
-    """Gradients of the supporting margins in (K, Q)."""
-    found = []
-    for k in dual.nonzero().flatten():
-        difference, query = rows.differences[k], rows.queries[rows.sequence[k]]
-        found.append(_flat(torch.outer(difference, query @ Q), torch.outer(query, difference @ K)))
-    return found
+    """Gradients of <z_k, K Q'> in (K, Q), over the support."""
+    support = dual > 0
+    left, right = rows.differences[support], rows.queries[rows.sequence[support]]
+    pairs = zip(left, right, strict=True)
+    return [_flat(torch.outer(x, q @ Q), torch.outer(q, x @ K)) for x, q in pairs]
 
 
 def _rotations(K, Q) -> list[torch.Tensor]:
-    """Moves of (K, Q) along which K Q' stands still."""
-    found, rank = [], K.shape[1]
-    for i in range(rank):
-        for j in range(i):
-            skew = torch.zeros(rank, rank, dtype=K.dtype)
-            skew[i, j], skew[j, i] = 1.0, -1.0
-            found.append(_flat(K @ skew, Q @ skew))
-    return found
+    """Moves (K S, Q S) with S antisymmetric: they leave K Q' alone."""
+    unit = torch.eye(K.shape[1], dtype=K.dtype)
+    skew = (torch.outer(a, b) - torch.outer(b, a) for a, b in itertools.combinations(unit, 2))
+    return [_flat(K @ S, Q @ S) for S in skew]
 
 
 def _beyond(fixed: torch.Tensor) -> torch.Tensor:

@@ -97,9 +97,5 @@ def _finish(axis, reach: float, title: str) -> None:
         if power % 2 == 0:
             axis.text(-0.7 * power, -0.7 * power, f"$10^{power}$", color=INK, path_effects=HALO,
                       ha="center", va="center", fontsize=10.5)  # fmt: skip
-    axis.set_xlim(-reach, reach)
-    axis.set_ylim(-reach, reach)
-    axis.set_aspect("equal")
-    axis.set_xticks([])
-    axis.set_yticks([])
-    axis.set_title(title)
+    axis.set(xlim=(-reach, reach), ylim=(-reach, reach), xticks=[], yticks=[])
+    axis.set(aspect="equal", title=title)

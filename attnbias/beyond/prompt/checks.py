@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from ...checks import Check, CheckTable
 from ...data import Dataset
-from ...dataset import require_dataset
 from ...geometry.constants import row_bound
-from ...geometry.solution import require_optimal
-from ...geometry.svm import solve_w_svm
-from ...geometry.tokens import gap_rows, token_scores
-from ...losses import as_loss
-from ...theorems.statements import Statement, refused
-from ...theorems.trace_validation import require_same_data, require_same_shapes, require_trace
+from ...losses import Loss, as_loss
+from ...theorems.run import TraceView
+from ...theorems.sharper.rate import NEVER_TURNS, after, first_turned
+from ...theorems.statements import Statement, table
+from ..losses.checks import same_loss
 from ..losses.constants import slope_range
 
 RISE = Statement(
@@ -72,60 +71,37 @@ def check_rows(data: Dataset, trace, loss="exponential", *, svm=None) -> CheckTa
     >>> check_rows(data, train(data, NGD(0.5), 1000)).all_hold
     True
     """
-    require_dataset(data, cross=True)
-    require_trace(trace)
-    loss, rows = as_loss(loss), gap_rows(data)
-    require_same_shapes(data, trace, len(rows.sequence))
-    require_same_data(data, trace, rows)
-    reason = _refusal(data, trace, rows, loss)
-    if reason:
-        return refused((RISE, RATE), reason)
-    svm = solve_w_svm(data) if svm is None else require_optimal("svm", svm)
-    return CheckTable([_rise(trace, rows), _rate(data, trace, rows, loss, svm)])
+    loss, run = as_loss(loss), TraceView(data, trace, svm, cross=True)
+    reason = run.needs_fixed_decoder() or same_loss(trace, loss)
+    reason = reason or run.fails("assumption2", "plain_steps", "start")
+    return table(reason, (RISE, RATE), _rows, run, loss)
 
 
-def _refusal(data, trace, rows, loss) -> str:
-    scores = token_scores(data)
-    other = scores[rows.sequence, rows.token]
-    first = np.searchsorted(rows.sequence.cpu().numpy(), np.arange(data.n))
-    if trace.scores is not None:
-        return "the decoder was trained too"
-    if trace.meta["loss"] != loss.name:
-        return f"the run has the loss {trace.meta['loss']!r}, not {loss.name!r}"
-    if not bool((other == other[first][rows.sequence]).all()):
-        return "Assumption 2 fails: non-optimal tokens of a sequence have different scores"
-    if trace.meta["rule_parameters"]["momentum"]:
-        return "momentum steps are not along the gradient"
-    return "" if trace.step[0] == 0 else "step 0 was not recorded"
+def _rows(run: TraceView, loss: Loss) -> Iterator[Check]:
+    yield _rise(run)
+    yield _rate(run, loss)
 
 
-def _rise(trace, rows) -> Check:
-    least = float(rows.gram().min())
+def _rise(run: TraceView) -> Check:
+    least = float(run.K.min())
     if not least >= 0:
-        reason = f"two rows have the product {least:.3g}"
-        return Check.not_applicable(RISE.words, reason, source=RISE.source)
-    slack = _SETTLED * np.abs(trace.gaps[1:])
-    fell = (np.diff(trace.gaps, axis=0) < -slack).any(axis=1).sum()
-    return Check(RISE.words, float(fell), 0.0, source=RISE.source)
+        return RISE.refused(f"two rows have the product {least:.3g}")
+    slack = _SETTLED * np.abs(run.gaps[1:])
+    return RISE.once((np.diff(run.gaps, axis=0) < -slack).any(axis=1).sum(), 0.0)
 
 
-def _rate(data, trace, rows, loss, svm) -> Check:
-    low, high = slope_range(data, loss)
-    error, path = trace.W_alignment_error, trace.path_length
-    along = trace.W_norm * (1 - np.nan_to_num(error, nan=1.0))
-    across = trace.W_norm * np.sqrt(np.nan_to_num(error * (2 - error)))
-    turned = np.flatnonzero(along >= 0)
-    turn = int(turned[0]) if len(turned) else len(path) - 1
-    keep = (np.arange(len(path)) > turn) & (along > 0) & (path > path[turn])
-    if not keep.any():
-        return RATE.refused("<W, W_mm> is negative at every recorded step but perhaps the last")
-    Xi, R = float(svm.margin), float(rows.norms().max())
+def _rate(run: TraceView, loss: Loss) -> Check:
+    turn = first_turned(run)
+    keep = np.zeros(len(run.step), bool) if turn is None else after(run, turn)
+    reason = run.fails("alignment") or ("" if keep.any() else NEVER_TURNS)
+    if reason:
+        return RATE.refused(reason)
+    (low, high), trace = slope_range(run.data, loss), run.trace
     with np.errstate(divide="ignore"):
-        log_low = np.log(trace.least_opt_score[keep])
-    log_A = math.log(len(rows.sequence)) + high - low - 1 - 2 * log_low
-    S, longest = path[keep] - path[turn], trace.longest_step[keep]
-    bounds = row_bound(R, Xi, log_A, longest, across[turn], S)
-    return Check.along(
-        RATE.words, trace.step[keep], error[keep], bounds, source=RATE.source,
-        vacuous=not float(bounds.min()) < 1, reason=f"least bound {float(bounds.min()):.2g}",
-    )  # fmt: skip
+        log_A = math.log(run.N) + high - low - 1 - 2 * np.log(trace.least_opt_score)
+    path = np.where(keep, trace.path_length - trace.path_length[turn], 1.0)
+    size = float(run.rows.norms().max())
+    bounds = row_bound(size, run.Xi, log_A, trace.longest_step, run.across[turn], path)
+    least = bounds[keep].min()
+    words = {"vacuous": not least < 1, "reason": f"least bound {least:.2g}"}
+    return RATE.along(run, trace.W_alignment_error, bounds, keep, **words)

@@ -6,8 +6,9 @@ import dataclasses
 
 import torch
 
-from ..._validate import as_float_tensor, require_device, require_finite, require_shape
+from ..._validate import require_device
 from ...dataset import Dataset, require_dataset
+from ..common.arguments import as_finite
 
 
 def prompt_queries(data: Dataset, p) -> Dataset:
@@ -95,8 +96,6 @@ def prompt_of(W: torch.Tensor) -> torch.Tensor:
 
 
 def _own(name: str, values, data: Dataset, shape: tuple[int, ...], words: str) -> torch.Tensor:
-    values = as_float_tensor(name, values)
-    require_shape(name, values, shape, words)
+    values = as_finite(name, values, shape, words)
     require_device(name, values, data.X.device)
-    require_finite(name, values)
-    return values.detach().to(data.X.dtype)
+    return values.to(data.X.dtype)

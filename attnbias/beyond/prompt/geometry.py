@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from ..._validate import as_float_tensor, require_finite, require_flag, require_shape
-from ...data import Dataset
-from ...dataset import require_dataset
+from ..._validate import as_float_tensor, require_flag, require_shape
+from ...dataset import Dataset, require_dataset
 from ...errors import RangeError
 from ...geometry.active_set import coordinates, least_distance
-from ...geometry.solution import SVMSolution
-from ...geometry.svm import solve
+from ...geometry.svm import SVMSolution, solve
 from ...geometry.tokens import gap_rows
+from ..common.arguments import as_finite
 
 _HALVINGS = 60
 
@@ -114,9 +113,7 @@ def moving_margin(data: Dataset, speed, *, attended: bool = False) -> torch.Tens
     """
     require_dataset(data, cross=True)
     attended = require_flag("attended", attended)
-    speed = as_float_tensor("speed", speed).double()
-    require_shape("speed", speed, (data.n,), "(n,)")
-    require_finite("speed", speed)
+    speed = as_finite("speed", speed, (data.n,), "(n,)")
     rows = gap_rows(data)
     Z = coordinates(rows.gram().cpu().numpy())
     offsets = speed[rows.sequence].cpu().numpy()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._validate import require_number
 from ...errors import RangeError
 from ...plots.axes import shared_legend
 from ...plots.theme import COLOURS, FAINT, INK, WIDTH, new_figure, styled
@@ -14,7 +13,7 @@ _DASHES = ("--", ":", "-.")
 
 
 @styled
-def plot_prompt_paths(panels, *, height: float = 3.9):
+def plot_prompt_paths(panels):
     """Paths in the plane, one panel each, with tokens, and rays that were predicted.
 
     Parameters
@@ -24,8 +23,6 @@ def plot_prompt_paths(panels, *, height: float = 3.9):
         with "chosen" (indices of the filled ones), "rays" ({label: (2,) vector}), "window"
         ((left, right, bottom, top)). Labels have one look in all panels; a path whose label
         begins with "_" is grey and unnamed.
-    height : float
-        Inches.
 
     Returns
     -------
@@ -43,7 +40,6 @@ def plot_prompt_paths(panels, *, height: float = 3.9):
     >>> len(plot_prompt_paths([panel]).axes)
     1
     """
-    height = require_number("height", height, low=1, high=20)
     paths = _labels(panels, "paths")
     rays = _labels(panels, "rays")
     if not panels or not all(p.get("paths") for p in panels) or len(paths) > 6 or len(rays) > 3:
@@ -52,7 +48,7 @@ def plot_prompt_paths(panels, *, height: float = 3.9):
             got=f"{len(panels)} panels, {len(paths)} labels, {len(rays)} rays",
             remedy="draw fewer lines in one figure",
         )  # fmt: skip
-    fig = new_figure((WIDTH, height))
+    fig = new_figure((WIDTH, 3.9))
     axes = fig.subplots(1, len(panels), squeeze=False)[0]
     hues = dict(zip(paths, _HUES, strict=False))
     dashes = dict(zip(rays, _DASHES, strict=False))
@@ -89,8 +85,5 @@ def _draw(axis, panel, hues, dashes) -> None:
         axis.plot(x, y, "s", markersize=7, mfc=fill, mec=INK, mew=1.4, zorder=5)
     if "window" in panel:
         left, right, bottom, top = panel["window"]
-        axis.set_xlim(left, right)
-        axis.set_ylim(bottom, top)
-    axis.set_title(panel.get("title", ""))
-    axis.set_xlabel("$p_1$")
-    axis.set_ylabel("$p_2$")
+        axis.set(xlim=(left, right), ylim=(bottom, top))
+    axis.set(title=panel.get("title", ""), xlabel="$p_1$", ylabel="$p_2$")

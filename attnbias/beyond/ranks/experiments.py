@@ -10,15 +10,15 @@ import torch
 from tqdm import tqdm
 
 from ..._provenance import provenance
-from ..._validate import require_flag, require_int
+from ..._validate import require_flag, require_int, short
 from ...data import Dataset
-from ...errors import DtypeError, FileFormatError, InfeasibleError, RangeError, SolverError
+from ...errors import DtypeError, FileFormatError, InfeasibleError, SolverError
 from ...experiments.runs import seed_list
 from ...sweeps.parquet import read_table, write_table
+from ..common.arguments import listed
 from ..norms.geometry import solve_norm_svm
-from .bounds import RankBounds, frobenius_rank
 from .data import make_free_queries
-from .geometry import nuclear_rank
+from .geometry import RankBounds, frobenius_rank, nuclear_rank
 from .result import TOLERANCE, RankResult, claims
 
 if TYPE_CHECKING:
@@ -30,14 +30,9 @@ SIZES = ((5, 5), (10, 5), (15, 5), (5, 10), (5, 15))  # (n, T) of the peers' fig
 
 
 def run(
-    *,
-    seeds=100,
-    nuclear: int = 50,
-    sizes=SIZES,
-    d=(1, 2, 3, 4, 5, 10, 15, 20),
-    out=None,
+    *, seeds=100, nuclear: int = 50, sizes=SIZES, d=(1, 2, 3, 4, 5, 10, 15, 20), out=None,
     progress: bool = False,
-) -> RankResult:
+) -> RankResult:  # fmt: skip
     """Proved bounds on both ranks for random unit tokens and free unit queries.
 
     Parameters
@@ -77,11 +72,12 @@ def run(
     seeds = list(seed_list(seeds))
     first = seeds[: require_int("nuclear", nuclear, low=1)]
     require_flag("progress", progress)
-    settings = [(n, T, each) for n, T in _sizes(sizes) for each in _features(d)]
+    features = listed("d", d, _positive)
+    settings = [(n, T, each) for n, T in listed("sizes", sizes, _size) for each in features]
     work = None if out is None else Path(out) / "ranks"
     parts = []
     for n, T, each in tqdm(settings, disable=not progress, unit="setting"):
-        file = None if work is None else work / f"{n}_{T}_{each}.parquet"
+        file = work and work / f"{n}_{T}_{each}.parquet"
         parts.append(_part((n, T, each), seeds, first, file))
     table = pandas.concat(parts, ignore_index=True)
     chosen = {"seeds": seeds, "nuclear": first, "settings": [list(each) for each in settings]}
@@ -92,26 +88,17 @@ def run(
     return result
 
 
-def _sizes(sizes) -> list[tuple[int, int]]:
+def _positive(name: str, value) -> int:
+    return require_int(name, value, low=1)
+
+
+def _size(_name: str, pair) -> tuple[int, int]:
     try:
-        pairs = [(n, T) for n, T in sizes]
+        n, T = pair
     except (TypeError, ValueError):
-        raise DtypeError("sizes", expected="pairs (n, T)", got=repr(sizes)[:60],
+        raise DtypeError("sizes", expected="pairs (n, T)", got=short(pair),
                          remedy="for example [(5, 5), (10, 5)]") from None  # fmt: skip
-    return _some("sizes", [(require_int("n", n, low=1), require_int("T", T, low=2))
-                           for n, T in pairs])  # fmt: skip
-
-
-def _features(d) -> list[int]:
-    listed = list(d) if isinstance(d, list | tuple | range) else [d]
-    return _some("d", [require_int("d", each, low=1) for each in listed])
-
-
-def _some(name: str, values: list) -> list:
-    if not values:
-        raise RangeError(name, expected="at least one value", got="none",
-                         remedy="leave it out for the default")  # fmt: skip
-    return values
+    return _positive("n", n), require_int("T", T, low=2)
 
 
 def _part(setting, seeds: list[int], nuclear: list[int], file: Path | None) -> pandas.DataFrame:

@@ -7,14 +7,7 @@ import math
 
 import torch
 
-from ..._validate import (
-    as_float_tensor,
-    require_choice,
-    require_finite,
-    require_int,
-    require_number,
-    require_shape,
-)
+from ..._validate import require_choice, require_int, require_number
 from ...data import Dataset
 from ...dynamics.iteration import Gradient, Vector
 from ...dynamics.loop import iterate
@@ -22,6 +15,8 @@ from ...dynamics.trace import Trace
 from ...errors import RangeError
 from ...losses import Loss
 from ...rules import NGD
+from ..common.arguments import as_finite, seeded
+from ..common.dynamics import Stack
 from ..norms.dynamics import matrix_problem, step_of
 
 
@@ -40,8 +35,7 @@ def make_factors(d: int, rank: int, scale: float = 0.1, seed: int = 0):
     """
     d, rank = require_int("d", d, low=1), require_int("rank", rank, low=1)
     scale = require_number("scale", scale, low=0, open_low=True, high=1e100)
-    generator = torch.Generator().manual_seed(require_int("seed", seed, low=0, high=2**63 - 1))
-    draw = torch.randn(2, d, rank, generator=generator, dtype=torch.float64)
+    draw = torch.randn(2, d, rank, generator=seeded(seed), dtype=torch.float64)
     K0, Q0 = draw * scale / math.sqrt(rank)
     return K0, Q0
 
@@ -106,14 +100,14 @@ def train_factors(
     return iterate(problem, rule, steps, record=record, progress=progress, checkpoint=checkpoint)
 
 
-class Factors:
+class Factors(Stack):
     """W = K Q' on data; two parts, K and Q."""
 
     name, coordinates, stops, least = "factors", "factors", True, "log_least_opt_score"
 
     def __init__(self, data: Dataset, loss: str | Loss, K0, Q0):
-        K, Q = _factor("K0", K0, data), _factor("Q0", Q0, data)
-        require_shape("Q0", Q, tuple(K.shape), "(d, r), r as of K0")
+        K = as_finite("K0", K0, (data.d, None), "(d, r)")
+        Q = as_finite("Q0", Q0, tuple(K.shape), "(d, r), r as of K0")
         if not (K.any() or Q.any()):
             raise RangeError(
                 "K0, Q0", expected="starts that are not both zero", got="zeros",
@@ -132,23 +126,6 @@ class Factors:
         vector = Vector(parts, of_W.descent.log_scale.expand(2), self.norms(parts))
         return dataclasses.replace(of_W, descent=vector, norms=self.norms)
 
-    def norms(self, x: torch.Tensor) -> torch.Tensor:
-        """(2,)"""
-        return torch.linalg.vector_norm(x, dim=(1, 2))
-
-    def spread(self, factors: torch.Tensor) -> torch.Tensor:
-        """(2, 1, 1)"""
-        return factors[:, None, None]
-
     def record(self, x: torch.Tensor, gradient: Gradient) -> dict:
         """As of W alone."""
         return self.of_W.record(x[0] @ x[1].T, gradient)
-
-
-def _factor(name: str, value, data: Dataset) -> torch.Tensor:
-    value = as_float_tensor(name, value)
-    require_finite(name, value)
-    if value.ndim != 2:
-        require_shape(name, value, (data.d, data.d), "(d, r)")
-    require_shape(name, value, (data.d, value.shape[1]), "(d, r)")
-    return value.detach().to(torch.float64, copy=True)

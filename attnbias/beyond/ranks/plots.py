@@ -49,8 +49,7 @@ def plot_ranks(ours, theirs=None, *, titles=("Frobenius", "nuclear")):
                 other = theirs[theirs["n"] == n]
                 axis.plot(other["d"], other[title], linestyle=":", linewidth=1.0,
                           markerfacecolor="white", markersize=7, zorder=1, **look)  # fmt: skip
-        axis.set_title(title)
-        axis.set_xlabel("features d")
+        axis.set(title=title, xlabel="features d")
     axes[0].set_ylabel("mean rank of the solution")
     axes[0].legend(loc="upper left")
     return fig
@@ -88,8 +87,7 @@ def plot_left_over(runs):
         axis.loglog(norm, share, color=COLOURS[colour], marker=mark, label=label, markersize=4)
         axis.loglog(norm, share[-1] * (norm / norm[-1]) ** exponent, color=INK, linewidth=0.9,
                     linestyle="--")  # fmt: skip
-    axis.set_xlabel("nuclear norm of W")
-    axis.set_ylabel("share outside the rank")
+    axis.set(xlabel="nuclear norm of W", ylabel="share outside the rank")
     axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return fig
 

@@ -6,14 +6,12 @@ import numpy as np
 import torch
 
 from attnbias import GD, NGD, Check, Dataset, Trace, fit_rate
-from attnbias.beyond.multi_token.checks import check_several
-from attnbias.beyond.multi_token.data import make_orthogonal
+from attnbias.beyond.multi_token.checks import check_several, predict_mixture, predict_settled
+from attnbias.beyond.multi_token.data import QuadraticHead, make_orthogonal
 from attnbias.beyond.multi_token.dynamics import train_nonlinear, train_nonlinear_many
-from attnbias.beyond.multi_token.experiments import describe_run, flat_sequences, train_relu
 from attnbias.beyond.multi_token.geometry import selected_sets, solve_several_svm
-from attnbias.beyond.multi_token.head_functions import QuadraticHead
-from attnbias.beyond.multi_token.mixtures import predict_mixture, predict_settled
 from attnbias.beyond.next_token.ties import soft_parts
+from book.studies.relu import describe_run, flat_sequences, train_relu
 
 from ..claim import Section, judge, refuted
 from ..tamper import altered, aside

@@ -13,8 +13,8 @@ from attnbias.beyond.local.geometry import check_locally_optimal, selected_token
 from attnbias.beyond.losses.losses import linear_loss
 from attnbias.beyond.prompt.checks import check_rows
 from attnbias.beyond.prompt.data import prompt_keys, prompt_of, prompt_queries
-from attnbias.beyond.prompt.examples import make_joint_prompts, make_prompt_triple, make_score_pair
 from attnbias.beyond.prompt.geometry import moving_margin, solve_relaxed_svm
+from book.studies.prompts import make_joint_prompts, make_prompt_triple, make_score_pair
 
 from ..claim import Section, judge, refuted, starting
 from ..draws import normal

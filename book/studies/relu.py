@@ -7,16 +7,15 @@ import math
 import numpy as np
 import torch
 
-from ..._validate import require_int
-from ...data import Dataset
-from ...dynamics.trace import Trace, alignment_error
-from ...errors import InfeasibleError, RangeError, SolverError
-from ...geometry.svm import solve_w_svm
-from ...rules import NGD
-from .data import make_relu_tokens
-from .dynamics import train_nonlinear_many
-from .geometry import finite_part, selected_sets, solve_several_svm
-from .head_functions import ReluHead
+from attnbias._validate import require_int
+from attnbias.beyond.multi_token.data import ReluHead, make_relu_tokens
+from attnbias.beyond.multi_token.dynamics import train_nonlinear_many
+from attnbias.beyond.multi_token.geometry import finite_part, selected_sets, solve_several_svm
+from attnbias.data import Dataset
+from attnbias.dynamics.trace import Trace, alignment_error
+from attnbias.errors import InfeasibleError, RangeError, SolverError
+from attnbias.geometry.svm import project_rows, solve_w_svm
+from attnbias.rules import NGD
 
 STEP_SIZE = 0.1
 LAST = 10  # consecutive records at the end, in all of which a flat sequence has no gradient
@@ -189,6 +188,4 @@ def frozen_part(data: Dataset, W0) -> torch.Tensor:
     """
     difference = data.keys[:, 1:] - data.keys[:, :1]
     rows = torch.einsum("nta,nb->ntab", difference, data.queries).reshape(-1, data.d**2)
-    left, sizes, _ = torch.linalg.svd(rows.T, full_matrices=False)
-    basis, start = left[:, sizes > 1e-10 * sizes.max()], W0.reshape(-1)
-    return (start - basis @ (basis.T @ start)).reshape(data.d, data.d)
+    return project_rows(W0.reshape(1, -1), rows)[0].reshape(data.d, data.d)

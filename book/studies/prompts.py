@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from ..._validate import require_int, require_number
-from ...dataset import Dataset
-from .data import prompt_keys
+from attnbias._validate import require_int, require_number
+from attnbias.beyond.common.arguments import seeded
+from attnbias.beyond.prompt.data import prompt_keys
+from attnbias.dataset import Dataset
 
 
 def make_prompt_triple(last: float = 0.9) -> Dataset:
@@ -131,8 +132,7 @@ def make_joint_prompts(n: int = 4, d: int = 4, *, seed: int = 0) -> Dataset:
     torch.Size([4, 2, 4])
     """
     n, d = require_int("n", n, low=1, high=10**4), require_int("d", d, low=1, high=10**4)
-    generator = torch.Generator().manual_seed(require_int("seed", seed, low=0, high=2**63 - 1))
-    tokens = torch.randn(n, d, generator=generator, dtype=torch.float64)
+    tokens = torch.randn(n, d, generator=seeded(seed), dtype=torch.float64)
     X = torch.stack([torch.zeros_like(tokens), tokens], dim=1)
     return prompt_keys(Dataset(X, [(-1.0) ** i for i in range(n)], opt=[1] * n))
 

@@ -1,0 +1,57 @@
+"""Arguments that several rooms take, validated in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from ..._validate import as_float_tensor, require_finite, require_int, require_shape, short
+from ...dataset import Dataset, require_dataset
+from ...errors import DtypeError, RangeError, ShapeError
+
+
+def seeded(seed: int) -> torch.Generator:
+    """A generator of this seed, which is refused unless torch takes it."""
+    return torch.Generator().manual_seed(require_int("seed", seed, low=0, high=2**63 - 1))
+
+
+def as_finite(name: str, value, shape: tuple, letters: str) -> torch.Tensor:
+    """Finite numbers of this shape, a copy in float64."""
+    value = as_float_tensor(name, value).detach().to(torch.float64, copy=True)
+    require_shape(name, value, shape, letters)
+    require_finite(name, value)
+    return value
+
+
+def as_start(W0, shape: tuple[int, ...], letters: str) -> torch.Tensor:
+    """The first iterate in float64, zero by default."""
+    if W0 is None:
+        return torch.zeros(shape, dtype=torch.float64)
+    return as_finite("W0", W0, shape, letters)
+
+
+def require_kind(name: str, value, kind: type, remedy: str) -> None:
+    """Refuse anything but an instance of a class."""
+    if not isinstance(value, kind):
+        raise DtypeError(name, expected=f"a {kind.__name__}", got=short(value), remedy=remedy)
+
+
+def require_even(data: Dataset, *, cross: bool = False) -> None:
+    """Refuse anything but a data set with sequences of one length."""
+    require_dataset(data, cross=cross)
+    if not bool((data.lengths == data.T).all()):
+        raise ShapeError(
+            "data", expected="sequences of one length", got="ragged ones",
+            remedy="drop padded sequences",
+        )  # fmt: skip
+
+
+def listed(name: str, values, require: Callable) -> list:
+    """At least one value, each as `require` returns it; one alone may stand without a list."""
+    values = list(values) if isinstance(values, list | tuple | range) else [values]
+    if not values:
+        raise RangeError(
+            name, expected="at least one value", got="none", remedy="leave it out for the default"
+        )
+    return [require(name, value) for value in values]

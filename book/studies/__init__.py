@@ -1,0 +1,1 @@
+"""Runs of one chapter each, over many seeds, which the ledger judges too."""
