@@ -4,6 +4,8 @@ import io
 import warnings
 
 import matplotlib as mpl
+import numpy as np
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 
@@ -32,3 +34,13 @@ def require_legible(make) -> None:
         assert box.x0 > -2 and box.y0 > -2
         assert box.x1 < fig.bbox.x1 + 2 and box.y1 < fig.bbox.y1 + 2
         assert not any(boxes[k].overlaps(other) for other in boxes[k + 1 :])
+
+
+def linear(colour):
+    c = np.array(to_rgb(colour))
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(a, b):
+    low, high = sorted(0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in map(linear, (a, b)))
+    return (high + 0.05) / (low + 0.05)

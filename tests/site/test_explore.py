@@ -7,7 +7,7 @@ import json
 import re
 
 import pytest
-from test_widgets import data_of
+from read_back import data_of
 
 from book.widgets import slider_html
 from tools.files import SITE

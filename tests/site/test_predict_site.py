@@ -7,7 +7,7 @@ import ast
 
 import nbformat
 import pytest
-from test_predict import recorded
+from read_back import recorded
 
 from tools.files import ROOT, SITE
 

@@ -1,12 +1,12 @@
 """Figures that a reader moves: what they hold is what the library computes."""
 
-import json
 import re
 from functools import cache
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from read_back import data_of
 
 from attnbias import GD, NGD, Dataset, InfeasibleError, experiments, fit_rate, solve_w_svm, train
 from attnbias.data import make_bad_start, make_dm, make_example1
@@ -123,11 +123,6 @@ class Tags(HTMLParser):
 
     def named(self, tag):
         return [attributes for name, attributes in self.tags if name == tag]
-
-
-def data_of(markup):
-    """The data of a figure: controls, start, texts and slots."""
-    return json.loads(re.search(r"data = (\{.*?\});\n", markup).group(1))
 
 
 def texts_of(markup):

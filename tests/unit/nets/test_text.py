@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from refusals import refuses
-from test_images import hub
+from stored_sets import hub
 
 from attnbias.data._source import bundled, packages_folder
 from attnbias.errors import (

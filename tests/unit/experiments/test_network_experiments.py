@@ -2,7 +2,6 @@
 
 import math
 import shlex
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,8 +23,9 @@ from attnbias.experiments.networks.result import NetworkResult
 from attnbias.experiments.networks.runs import GRID_SEED, OPTIMIZERS, Recipe, train_all
 from attnbias.nets import TrainingLog, fit
 from attnbias.nets.log import CURVES
+from tools.files import ROOT
 
-RESULTS = Path(__file__).parent.parent / "book" / "results"
+RESULTS = ROOT / "book" / "results"
 NETWORKS = ("fig1", "fig4", "fig6", "fig7")
 
 

@@ -8,8 +8,11 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import torch
+from edge_instances import FAMILIES, simplex_tokens
 from hypothesis import given
 from hypothesis import strategies as st
+from instances import FEW, seeds
+from orthonormal import orthonormal_pair
 
 from attnbias import (
     Dataset,
@@ -26,9 +29,6 @@ from attnbias.geometry import svm, tokens
 from attnbias.geometry.svm import LOOSE, certify, solve
 from attnbias.geometry.tokens import GapRows, VectorRows, gap_rows
 from tests import tolerances
-from tests.edge_instances import FAMILIES, simplex_tokens
-from tests.instances import FEW, seeds
-from tests.orthonormal import orthonormal_pair
 
 
 def normal_data(n, T, d, seed=0):

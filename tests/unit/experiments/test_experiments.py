@@ -9,6 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+from judged import altered, fail, judged, require_sources, swapped, verdicts
+from tolerances import CLOSED_FORM
 
 from attnbias import NGD, experiments
 from attnbias._files import read_npz, write_npz
@@ -25,8 +27,6 @@ from attnbias.experiments import ExperimentResult, attention_snapshots, fig2, fi
 from attnbias.experiments.claims import ahead_from, lead
 from attnbias.experiments.fig2 import cap_step
 from attnbias.experiments.runs import seed_list
-from tests.judged import altered, fail, judged, require_sources, swapped, verdicts
-from tests.tolerances import CLOSED_FORM
 
 SMALL = {
     "fig2": {"n": 4, "T": 3, "d": 20},

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from test_images import CIFAR_COUNTS, cifar10_pictures
+from stored_sets import CIFAR_COUNTS, cifar10_pictures
 
 from attnbias.errors import ChecksumError, MissingExtraError, MissingFileError
 from attnbias.nets.data.images import COUNTS, load_cifar10

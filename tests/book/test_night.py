@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
+from drawn import contrast, linear
 
 from attnbias.plots.theme import COLOURS
 from book.widgets import slider_html
@@ -28,11 +28,6 @@ APART = 0.07  # in OKLab; 0.02 is just seen side by side. Lines differ in style 
 VISIBLE = 1.8  # contrast with the ground
 
 
-def linear(colour):
-    c = np.array(to_rgb(colour))
-    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
-
-
 def oklab(rgb):
     to_lms = [[0.4122214708, 0.5363325363, 0.0514459929],
               [0.2119034982, 0.6806995451, 0.1073969566],
@@ -47,11 +42,6 @@ def closest(colours, eyes):
     """The distance of the closest pair, as these eyes see it."""
     seen = [oklab(np.array(BLIND.get(eyes, np.eye(3))) @ linear(each)) for each in colours]
     return min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2))
-
-
-def contrast(a, b):
-    low, high = sorted(0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in map(linear, (a, b)))
-    return (high + 0.05) / (low + 0.05)
 
 
 @pytest.mark.parametrize("time", PALETTES)

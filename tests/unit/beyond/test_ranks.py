@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -29,8 +28,9 @@ from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
 from book.ledger import Evidence
 from book.ledger.beyond.ranks import claim
+from tools.files import ROOT
 
-RESULTS = Path(__file__).parent.parent / "book" / "results"
+RESULTS = ROOT / "book" / "results"
 
 
 def one_row():

@@ -8,14 +8,14 @@ import math
 import numpy as np
 import pytest
 import torch
+from judged import altered, fail, judged, require_sources, verdicts
+from tolerances import CLOSED_FORM, FORMS
 
 from attnbias import GD, NGD, experiments, make_bad_start, make_example1, train
 from attnbias.beyond.prompt.paths import query_images, sequence_scores
 from attnbias.errors import ShapeError
 from attnbias.experiments import fig8
 from attnbias.model import attention_map
-from tests.judged import altered, fail, judged, require_sources, verdicts
-from tests.tolerances import CLOSED_FORM, FORMS
 
 
 @pytest.fixture(scope="module")

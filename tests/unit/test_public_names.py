@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from pathlib import Path
 
 import pytest
 
 import attnbias
 from attnbias import experiments
+from tools.files import ROOT
 
-API_PAGE = Path(__file__).parent.parent / "book" / "api.md"
+API_PAGE = ROOT / "book" / "api.md"
 CONTRACT = ["Dataset", "make_example1", "make_separation_pair", "make_dm",
             "make_bad_start", "load_binary_mnist", "token_scores", "optimal_tokens",
             "solve_w_svm", "solve_u_svm", "SelfAttention", "GD", "NGD", "Polyak",

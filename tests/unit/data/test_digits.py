@@ -4,11 +4,11 @@ import gzip
 import io
 import sys
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from stored_sets import drawn, idx, write_folder
 
 from attnbias.data import _mnist
 from attnbias.data._mnist import FILES, parse_idx
@@ -28,36 +28,12 @@ from scripts.make_samples import zeros_and_ones
 # A tiny stand-in for MNIST in the same format: rings, bars and a third class.
 
 
-def drawn(count: int, seed: int):
-    generator = np.random.default_rng(seed)
-    rows, columns = np.mgrid[:28, :28]
-    images, labels = np.zeros((count, 28, 28), np.uint8), np.arange(count) % 3
-    for image, label in zip(images, labels, strict=True):
-        r, c = generator.integers(-2, 3, size=2)
-        distance = np.hypot(rows - 14 - r, columns - 14 - c)
-        shape = {0: abs(distance - 8) < 2, 1: abs(columns - 14 - c) < 2, 2: distance < 5}[label]
-        image[shape] = generator.integers(128, 256, size=shape.sum())
-    return images, labels.astype(np.uint8)
-
-
-def idx(array) -> bytes:
-    header = bytes([0, 0, 8, array.ndim])
-    return header + b"".join(size.to_bytes(4, "big") for size in array.shape) + array.tobytes()
-
-
 @pytest.fixture
 def files() -> dict[str, bytes]:
     blobs = []
     for count, seed in ((60, 1), (30, 2)):
         blobs += [idx(array) for array in drawn(count, seed)]
     return dict(zip(FILES, blobs, strict=True))
-
-
-def write_folder(path: Path, files: dict[str, bytes]) -> Path:
-    path.mkdir()
-    for name, blob in files.items():
-        (path / name).write_bytes(blob)
-    return path
 
 
 # The bundled file.

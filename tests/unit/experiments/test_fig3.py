@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from judged import altered, fail, judged, require_sources, swapped, verdicts
+from tolerances import CLOSED_FORM
 
 from attnbias import experiments
 from attnbias.errors import InfeasibleError
 from attnbias.experiments import ExperimentResult, fig3
 from attnbias.experiments.claims import JOINT_PANELS, lead
-from tests.judged import altered, fail, judged, require_sources, swapped, verdicts
-from tests.tolerances import CLOSED_FORM
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,15 @@
 """Results of experiments as files: written as they were, and refused when damaged or foreign."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from attnbias import experiments
 from attnbias.errors import FileFormatError, MissingFileError, RangeError
 from attnbias.experiments.cosines import BINS
+from tools.files import ROOT
 
-RESULTS = Path(__file__).parent.parent / "book" / "results"
+RESULTS = ROOT / "book" / "results"
 HISTOGRAM = ("cosines", "NLI", "text")
 
 

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+from tolerances import AUTOGRAD, SVM_GAP
 
 from attnbias import (
     GD,
@@ -24,7 +25,6 @@ from attnbias.beyond.prompt.data import prompt_keys, prompt_of, prompt_queries
 from attnbias.errors import DeviceError, NonFiniteError, QueryError, ShapeError
 from attnbias.geometry.constants import token_constants
 from attnbias.model import empirical_risk, risk_gradient
-from tests.tolerances import AUTOGRAD, SVM_GAP
 
 N, T, D = 3, 3, 5
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 import pytest
-from drawn import as_svg, require_legible
+from drawn import as_svg, contrast, require_legible
 
 from attnbias import (
     NGD,
@@ -34,7 +33,6 @@ from book.plots import (
     plot_tokens_2d,
     plot_wall,
 )
-from tests.test_night import contrast
 from tools.chapters import ROOT
 
 
@@ -83,7 +81,7 @@ def test_every_figure_is_tried():
     names = [f"attnbias.beyond.{path.parent.name}.plots" for path in rooms]
     homes = map(import_module, ["attnbias.plots", "book.plots", *names])
     drawn = {name for home in homes for name in vars(home) if name.startswith("plot_")}
-    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     assert len(drawn) > 30
     assert {name for name in drawn if f"{name}(" not in tests} == {"plot_result"}
 

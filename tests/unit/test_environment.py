@@ -3,12 +3,12 @@
 import json
 import re
 import tomllib
-from pathlib import Path
 
 import yaml
 from packaging.specifiers import SpecifierSet
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.files import ROOT
+
 CONDA_NAMES = {"torch": "pytorch-cpu", "matplotlib": "matplotlib-base"}
 REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[\w,-]+\])?\s*(.*)$")
 INDEX_OPTION = re.compile(r"index[-_]url|find[-_]links|https?://(?!localhost)")

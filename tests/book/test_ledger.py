@@ -4,7 +4,6 @@ import importlib
 import json
 import math
 import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -16,8 +15,9 @@ from book.ledger.__main__ import main
 from book.ledger.claim import POSITIVE
 from book.ledger.tamper import series, stalls
 from tools.chapters import notebook_sources
+from tools.files import ROOT
 
-BOOK = Path(__file__).parent.parent / "book"
+BOOK = ROOT / "book"
 GOOD, BAD = Check("good", 1.0, 2.0), Check("bad", 3.0, 2.0)
 SILENT = Check.not_applicable("silent", "T > 2", source="Theorem 2")
 CLAIMS = [claim for claims in SECTIONS.values() for claim in claims]

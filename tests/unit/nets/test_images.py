@@ -4,14 +4,12 @@ import dataclasses
 import functools
 import io
 import shutil
-import sys
-import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 from refusals import refuses
-from test_digits import drawn, idx, write_folder
+from stored_sets import CIFAR_COUNTS, cifar10_pixels, drawn, hub, idx, write_folder
 
 from attnbias.data import _source
 from attnbias.data._mnist import FILES
@@ -133,26 +131,6 @@ def mnist(tmp_path, monkeypatch):
     return stand_in(monkeypatch, "MNIST", path, counts)
 
 
-def cifar10_pixels() -> np.ndarray:
-    """Five batches of 4 images and one of 2."""
-    return np.random.default_rng(3).integers(0, 256, (22, 32, 32, 3)).astype(np.uint8)
-
-
-def cifar10_pictures() -> tuple[dict[str, bytes], np.ndarray]:
-    """The batches as PNGs, an image a row, by the names of the binary version, and the pixels."""
-    picture, pixels = pytest.importorskip("PIL.Image"), cifar10_pixels()
-    files = {}
-    for number, batch in enumerate(np.split(pixels, [4, 8, 12, 16, 20])):
-        stream = io.BytesIO()
-        picture.fromarray(batch.reshape(len(batch), 1024, 3)).save(stream, "PNG")
-        stem = f"data_batch_{number + 1}" if number < 5 else "test_batch"
-        files[f"{stem}.bin"] = stream.getvalue()
-    return files, pixels
-
-
-CIFAR_COUNTS = {"train": (2,) * 10, "test": (0, 0, 0, 1, 1) + (0,) * 5}
-
-
 @pytest.fixture
 def cifar10(tmp_path, monkeypatch):
     """Label, then red, green and blue, pixel by pixel: written out, unlike what reads it."""
@@ -220,13 +198,6 @@ def test_cifar10_with_labels_of_no_class(cifar10):
 
 
 # The hub.
-
-
-def hub(monkeypatch, tables):
-    def load_dataset(name, split):
-        return tables[name, split]
-
-    monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
 
 
 def test_hub(monkeypatch):

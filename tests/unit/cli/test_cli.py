@@ -6,7 +6,6 @@ import pickle
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,8 +17,9 @@ from attnbias.cli.base import as_json
 from attnbias.cli.run import _setting_words
 from attnbias.cli.sweep import GRID
 from attnbias.geometry.diagnose import diagnose
+from tools.files import ROOT
 
-BOOK = Path(__file__).parent.parent / "book" / "results"
+BOOK = ROOT / "book" / "results"
 
 
 @pytest.fixture

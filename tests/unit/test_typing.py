@@ -12,8 +12,7 @@ import pandas
 import pytest
 
 import attnbias
-
-ROOT = Path(__file__).resolve().parent.parent
+from tools.files import ROOT
 
 
 def functions_of(thing):

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from drawn import require_legible
+from drawn import contrast, require_legible
 
 from attnbias import plots
 from attnbias.checks import CheckTable
@@ -16,7 +16,6 @@ from attnbias.nets.log import CURVES
 from attnbias.plots.network_lines import OPTIMIZER_STYLES, PART_STYLES, network_styles
 from attnbias.plots.networks import PARTS
 from book.plots import plot_grid
-from tests.test_night import contrast
 
 STEPS = np.arange(0, 110, 10)
 LABELS = ("SGD", "SNGD", "SPS", "Adam")

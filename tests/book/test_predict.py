@@ -7,6 +7,7 @@ import attnbias_predict as predict
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from read_back import recorded
 from sphinx.application import Sphinx
 
 from tools.chapters import notebook_sources
@@ -119,17 +120,6 @@ def test_a_build_reports_a_number_that_the_page_does_not_have(tmp_path):
     assert "PredictError: y: expected a number glued on this page" in warnings
     assert "PredictError: x: expected a format for 1.25; got .2q" in warnings
     assert "<fieldset" not in page
-
-
-def recorded(notebook):
-    """The numbers that a notebook has glued: for each name, its cell's place and its text."""
-    found = {}
-    for place, cell in enumerate(notebook.cells):
-        for output in cell.get("outputs", []):
-            if name := output.get("metadata", {}).get("scrapbook", {}).get("name"):
-                text = output["data"].get("application/papermill.record/text/plain")
-                found[name] = place, text
-    return found
 
 
 def asked(notebook):
