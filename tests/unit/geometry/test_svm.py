@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import torch
-from edge_instances import FAMILIES, simplex_tokens
+from edge_instances import FAMILIES, cancelling, simplex_tokens
 from hypothesis import given
 from hypothesis import strategies as st
 from instances import FEW, seeds
@@ -355,6 +355,31 @@ def test_every_problem_at_the_edge_is_decided(family):
             assert certify(rows, solution.dual, solution.weights).is_optimal(LOOSE)
             kinds.add(solution.solver == "50 digits")
     assert kinds == {"infeasible", True, False}
+
+
+def test_scaled_rows_are_decided_like_rows_at_unit_norm():
+    """Tokens by factors of 1e-3 to 1e3 in each sequence: feasible or not as before."""
+    for seed in range(6):
+        data = cancelling(np.random.default_rng(seed), margin=1e-7)
+        sizes = 10 ** np.random.default_rng(seed).uniform(-3, 3, (data.n, 1, 1))
+        scaled = Dataset(data.X.numpy() * sizes, data.y, opt=data.opt)
+        assert feasible(scaled) == feasible(data)
+
+
+def feasible(data):
+    try:
+        return solve_w_svm(data).is_optimal(LOOSE)
+    except InfeasibleError:
+        return False
+
+
+@pytest.mark.parametrize(("spread", "gap"), [(2, 1e-12), (4, 1e-8)])
+def test_token_norms_that_vary(spread, gap):
+    """The gap is the rounding of the largest rows' margins, 2e-16 times 10^(2 spread)."""
+    data, opt = normal_data(20, 10, 50, seed=3)
+    generator = torch.Generator().manual_seed(4)
+    sizes = 10 ** (spread * torch.rand(20, 10, 1, generator=generator, dtype=torch.float64))
+    assert solve_w_svm(Dataset(sizes * data.X, data.y), opt).duality_gap <= gap
 
 
 def opposite_pairs(count, margin):
