@@ -29,7 +29,7 @@ $(READY): pyproject.toml requirements/constraints.txt requirements/torch.txt too
 
 env: $(READY)  ## make .venv: torch for the CPU, the pinned rest, the library
 
-check: $(READY)  ## unit tests and doctests without the slow ones, about three minutes
+check: $(READY)  ## unit tests and doctests without the slow ones, about two minutes
 	$(PYTEST) -m "not site and not slow" --doctest-modules -n 2 --dist loadscope \
 		--ignore=tests/site tests attnbias book/ledger book/plots book/studies book/widgets
 
