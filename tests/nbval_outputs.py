@@ -22,11 +22,8 @@ def compare(cell, found, recorded, skip_compare=None) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     """Put the comparison into nbval, where it is asked for notebooks, and warm kernels."""
     if config.getoption("nbval", default=False):
-        from jupyter_client.provisioning import local_provisioner
         from nbval.plugin import IPyNbCell
 
         IPyNbCell.compare_outputs = compare
-        if warm_kernels.POSSIBLE:
-            parent = warm_kernels.Parent()
-            local_provisioner.launch_kernel = parent.launch
+        if parent := warm_kernels.install():
             config.add_cleanup(parent.end)

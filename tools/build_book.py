@@ -16,7 +16,6 @@ from pathlib import Path
 import yaml
 from jupyter_cache import get_cache
 from jupyter_cache.executors import load_executor
-from jupyter_client.provisioning import local_provisioner
 
 from tools import warm_kernels
 from tools.chapters import notebook_sources
@@ -66,8 +65,7 @@ def execute() -> None:
         profile.mkdir(parents=True, exist_ok=True)
         (profile / "ipython_kernel_config.py").write_text('c.IPKernelApp.log_level = "ERROR"\n')
         os.environ["IPYTHONDIR"] = str(profile.parent)
-        if warm_kernels.POSSIBLE:
-            local_provisioner.launch_kernel = warm_kernels.Parent().launch  # of each process
+        warm_kernels.install()  # each process of the runner starts a parent of its own
         runner = load_executor("local-parallel", cache)
         runner.run_and_cache(filter_uris=left, timeout=config["execute"]["timeout"])
 

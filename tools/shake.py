@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
-from jupyter_client.provisioning import local_provisioner
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from tqdm import tqdm
 
@@ -192,8 +191,7 @@ def begin(setting: str) -> None:
     for name in FACTORS:
         os.environ.pop(name, None)
     os.environ |= environment(setting) | {"PYTHONPATH": str(ROOT)}
-    if warm_kernels.POSSIBLE:
-        local_provisioner.launch_kernel = warm_kernels.Parent().launch
+    warm_kernels.install()
 
 
 def run(sources: list[Path], settings: list[str], jobs: int) -> None:

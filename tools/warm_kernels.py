@@ -82,6 +82,17 @@ class Parent:
             self.process = None
 
 
+def install() -> Parent | None:
+    """Let jupyter_client's kernels of this process be forks, where that is possible."""
+    if not POSSIBLE:
+        return None
+    from jupyter_client.provisioning import local_provisioner
+
+    parent = Parent()
+    local_provisioner.launch_kernel = parent.launch
+    return parent
+
+
 def become_kernel(arguments: list[str], env: dict[str, str], cwd: str) -> None:
     """Turn a fork into a kernel."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

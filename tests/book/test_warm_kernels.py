@@ -15,8 +15,8 @@ pytestmark = pytest.mark.skipif(not warm_kernels.POSSIBLE, reason="kernels are f
 
 @pytest.fixture
 def parent(monkeypatch):
-    found = warm_kernels.Parent()
-    monkeypatch.setattr(local_provisioner, "launch_kernel", found.launch)
+    monkeypatch.setattr(local_provisioner, "launch_kernel", local_provisioner.launch_kernel)
+    found = warm_kernels.install()  # put back after the test
     yield found
     found.end()
 

@@ -18,7 +18,7 @@ BLOCK = 24576  # numbers of a block's tokens, 200 kB
 LINE = 64  # bytes of a cache line
 
 
-def aligned(matrix: torch.Tensor) -> np.ndarray:
+def padded(matrix: torch.Tensor) -> np.ndarray:
     """A copy with rows padded with zeros to whole cache lines."""
     rows, columns = matrix.shape
     copy = np.zeros((rows, -(-columns // 8) * 8))
@@ -26,10 +26,10 @@ def aligned(matrix: torch.Tensor) -> np.ndarray:
     return copy
 
 
-def aligned_square(matrix: torch.Tensor) -> np.ndarray:
-    """`aligned`, with the rows padded as the columns are."""
+def padded_square(matrix: torch.Tensor) -> np.ndarray:
+    """`padded`, with the rows padded as the columns are."""
     extra = -len(matrix) % 8
-    return aligned(torch.nn.functional.pad(matrix, (0, extra, 0, extra)))
+    return padded(torch.nn.functional.pad(matrix, (0, extra, 0, extra)))
 
 
 def first_rows(rows) -> np.ndarray:
@@ -50,15 +50,15 @@ def factored(part: Parameter, weights: np.ndarray, blocks: int) -> Factored:
     """W in span coordinates, without its Gram matrix."""
     queries = part.rows.queries
     form = span(part, (queries @ queries.T).numpy(), weights)._replace(blocks=blocks)
-    rows = aligned(part.rows.differences)
+    rows = padded(part.rows.differences)
     R = np.zeros((len(queries), rows.shape[1]))
     return Factored(*form, rows, R, np.zeros_like(R))
 
 
 def dense(part: Parameter, blocks: int) -> Dense:
     """W itself, at its start."""
-    rows, queries = aligned(part.rows.differences), aligned(part.rows.queries)
-    W, target = aligned_square(part.start), aligned_square(part.unit_target)
+    rows, queries = padded(part.rows.differences), padded(part.rows.queries)
+    W, target = padded_square(part.start), padded_square(part.unit_target)
     G, Y, R = np.zeros_like(W), np.zeros_like(queries), np.zeros_like(queries)
     speed, x = np.zeros(W.size), np.zeros(len(rows))
     moved = (W, W.reshape(-1), speed, G, G.reshape(-1))
@@ -67,8 +67,8 @@ def dense(part: Parameter, blocks: int) -> Dense:
 
 def decoder(part: Parameter, weights: np.ndarray) -> Decoder:
     """u itself, at its start."""
-    rows = aligned(part.rows.rows)
-    u, target = aligned(part.start[None])[0], aligned(part.unit_target[None])[0]
+    rows = padded(part.rows.rows)
+    u, target = padded(part.start[None])[0], padded(part.unit_target[None])[0]
     x = np.zeros(len(rows))
     return Decoder(rows, weights, u, np.zeros_like(u), np.zeros_like(u), x, target)
 
@@ -140,13 +140,13 @@ class CompiledEngine:
             return dense(part, blocks)
         if self.coordinates == "factored":
             return factored(part, p, blocks)
-        return span(part, aligned(part.gram), p)
+        return span(part, padded(part.gram), p)
 
     def _decoder(self, part: Parameter):
         weights = np.zeros(len(part.rows.rows))
         if self.coordinates == "dense":
             return decoder(part, weights)
-        return span(part, aligned(part.gram), weights)
+        return span(part, padded(part.gram), weights)
 
     def run(self, step: int, last: int) -> tuple[int, int]:
         """Iterate; returns (status, step reached)."""

@@ -203,6 +203,22 @@ def test_a_run_settles_as_its_softmax_saturates():
     assert abs(slope + transient_rate(data, svm)) < 0.1, "the next order is exp(-2 height)"
 
 
+def test_runs_settle_at_this_rate():
+    """All rows support: the offset's distance from its end falls like exp(-rate height)."""
+    data = noisy_means(3, 3, 60, 1.0, 0)
+    svm = solve_w_svm(data)
+    assert bool(svm.supports.all())
+    rate, eta = transient_rate(data, svm), 0.01
+    record = np.unique(np.linspace(1, 12 / (rate * svm.margin * eta), 200).astype(int))
+    trace = train(data, NGD(eta), int(record[-1]), record=record, svm=svm)
+    gaps = trace.gaps - trace.gaps.mean(axis=1, keepdims=True)  # all margins are 1: Q's part
+    distance = np.linalg.norm(gaps - gaps[-1], axis=1)
+    height = svm.margin * trace.W_norm
+    late = (rate * height > 4) & (rate * height < 8)
+    slope = np.polyfit(height[late], np.log(distance[late]), 1)[0]
+    assert abs(slope / -rate - 1) < 0.05, "half a percent of step length, and exp(-4) of the end"
+
+
 test_refusals = refusals(
     lambda: transient_rate(make_example1(3, 3, 20), solve_w_svm(make_example1(4, 3, 20))),
     lambda: transient_rate("data"),

@@ -1,6 +1,5 @@
-"""Planted slack, how long a run feels it, and the rate at which the offset settles."""
+"""Planted slack, and the least slack of tokens."""
 
-import dataclasses
 import math
 
 import cvxpy as cp
@@ -11,19 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from instances import FEW, dyadic_data, random_data, seeds
 from tolerances import (
-    ASYMPTOTIC,
-    CLOSED_FORM,
     INTERIOR_POINT,
     INVARIANCE,
-    PRINTED_TWO_RELATIVE,
     SVM_CLOSED_FORM,
     SVM_EQUIVALENT,
     SVM_GAP,
 )
 
 from attnbias import (
-    GD,
-    NGD,
     Dataset,
     InfeasibleError,
     check_assumption2,
@@ -33,15 +27,12 @@ from attnbias import (
     solve_u_svm,
     solve_w_svm,
     token_scores,
-    train,
 )
-from attnbias.beyond.exponents.experiments import noisy_means
-from attnbias.beyond.exponents.geometry import slack_law, triple_bracket, triple_offset
+from attnbias.beyond.exponents.geometry import slack_law
 from attnbias.beyond.exponents.slack import least_slack, nearest_row, plant_slack
 from attnbias.beyond.exponents.transient import transient_rate
 from attnbias.data.degenerate import make_degenerate
-from attnbias.errors import AttnBiasError, DtypeError, RangeError, ShapeError
-from attnbias.geometry.constants import limit_offset
+from attnbias.errors import DtypeError, RangeError, ShapeError
 from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
 
@@ -253,226 +244,3 @@ def test_a_foreign_solution_is_refused(function):
         function(data, "solved")
     with pytest.raises(DtypeError, match="Dataset"):
         function(data.X)
-
-
-# the law
-
-
-def one_idle_row(slack):
-    """All rows of the tokens before planting support W_mm, so the planted one alone is idle."""
-    return plant_slack(make_example1(5, 4, 60, sigma=0.1, seed=2), slack, seed=2)
-
-
-def across(trace):
-    error = trace.W_alignment_error
-    return trace.W_norm * np.sqrt(error * (2 - error))
-
-
-@pytest.mark.parametrize("slack", [1.0, 0.1, 0.01])
-def test_frozen_offset_of_the_triple(slack):
-    """Small steps end at the closed form, with an error in proportion to their length."""
-    data, ends = make_degenerate(-slack), {}
-    for eta in (2.0, 0.1, 0.01):
-        ends[eta] = across(train(data, NGD(eta), int(40 / slack / eta), record=2))[-1]
-        low, high = triple_bracket(slack, eta)
-        assert low < ends[eta] < high
-    coarse, fine = (ends[eta] - triple_offset(slack) for eta in (0.1, 0.01))
-    assert 0 < fine < ASYMPTOTIC and abs(coarse / fine / 10 - 1) < 0.2
-
-
-def test_the_triple_follows_its_curve():
-    """(1 - exp(-delta q)) / delta = (exp(k P) - 1) / k along a run of small steps, GD's too."""
-    slack, k = 0.1, 1 + 0.1 + 0.01
-    for rule, steps in ((NGD(1e-3), 20000), (GD(1e-2), 10**5)):
-        gaps = train(make_degenerate(-slack), rule, steps, record=30).gaps[1:]
-        c, P = gaps[:, 0], gaps[:, 1] - (1 + slack) * gaps[:, 0]
-        left = -np.expm1(-slack * (c - (1 + slack) * P)) / slack
-        np.testing.assert_allclose(left, np.expm1(k * P) / k, rtol=ASYMPTOTIC)
-
-
-def test_bracket_refuses_the_degenerate_triple():
-    """The broken case: without slack the offset outgrows the bracket of a slack, and stays so."""
-    end = across(train(make_degenerate(), NGD(0.5), 10**5, record=2))[-1]
-    assert end > triple_bracket(0.02, 0.5)[1]
-
-
-def test_law_of_the_triple():
-    law = slack_law(make_degenerate(-0.01))
-    assert (law.settled, law.margin, law.n) == (0.0, 1.0, 1)
-    assert abs(law.spread - 1) <= SVM_CLOSED_FORM
-    assert abs(law.slack - 0.01) <= SVM_CLOSED_FORM
-    assert abs(law.log_push) <= CLOSED_FORM and abs(law.log_factor + 1) <= CLOSED_FORM
-    assert abs(law.limit - math.log1p(100)) <= CLOSED_FORM
-    assert slack_law(make_degenerate()).limit == math.inf
-    assert slack_law(make_degenerate(0.2)) is None  # no idle row
-    for slack in (1e-3, 1e-5):
-        neglected = slack * math.log(1 / slack)
-        assert abs(slack_law(make_degenerate(-slack)).limit - triple_offset(slack)) < 2 * neglected
-
-
-def test_exponent_is_the_slope_of_the_offset():
-    law = slack_law(one_idle_row(0.01))
-    for height in (3.0, 70.0, 400.0):
-        step = 1e-5
-        pair = np.log(law.offset(height * np.exp([-step, step])) / height)
-        slope = (pair[1] - pair[0]) / (2 * step)
-        assert abs(law.exponent(height) - (2 * slope - 2)) < 1e-8
-    settled = law.settled_height(0.05)
-    later = law.exponent(np.geomspace(settled, 100 * settled, 500))
-    assert (np.abs(later + 2) <= 0.05).all() and law.exponent(0.99 * settled) > -1.95
-    assert dataclasses.replace(law, slack=0.0).settled_height() == math.inf
-    assert dataclasses.replace(law, log_push=-30.0).settled_height() == 0.0
-    assert 0 < dataclasses.replace(law, log_push=1e4).limit < math.inf  # beyond float range
-    tiny = dataclasses.replace(law, slack=1e-14)
-    assert abs(tiny.offset(50.0) - dataclasses.replace(law, slack=0.0).offset(50.0)) < 1e-10
-
-
-@pytest.mark.parametrize("slack", [0.03, 0.01, 0.003])
-def test_law_against_runs(slack):
-    """Frozen offset, and the step from which the local exponent stays within 0.05 of -2."""
-    data, eta = one_idle_row(slack), 0.1
-    solution = solve_w_svm(data)
-    law = slack_law(data, solution)
-    scale = solution.norm / (slack * eta)  # where the idle row's weight is 1/e
-    steps = int(20 * scale)
-    trace = train(data, NGD(eta), steps, svm=solution, record=120)
-    neglected = slack * math.log(1 / slack)
-    assert abs(across(trace)[-1] - law.limit) < 2 * neglected
-    assert abs(across(trace)[-1] - law.settled) > 1  # what the supporting rows leave is not it
-    late = trace.step >= 100
-    t, error = np.log(trace.step[late]), np.log(trace.W_alignment_error[late])
-    middle, slope = (t[1:] + t[:-1]) / 2, np.diff(error) / np.diff(t)
-    reached = math.exp(middle[np.flatnonzero(slope > -1.95)[-1]])
-    assert abs(reached / law.ngd_step(eta) - 1) < 2 * PRINTED_TWO_RELATIVE
-    assert 1 < reached / scale < 5
-
-
-def test_gd_takes_exponentially_long():
-    """Tenfold slack below one: ten times the logarithm, up to the law's slow factor."""
-    laws = {slack: slack_law(make_degenerate(-slack)) for slack in (0.5, 0.05)}
-    ratio = laws[0.05].log_gd_step(0.5) / laws[0.5].log_gd_step(0.5)
-    assert 6 < ratio < 10
-    data = make_degenerate(-1.0)
-    trace = train(data, GD(0.5), 10**5, record=120)
-    path = np.log(trace.path_length[trace.step > 20])
-    slope = np.diff(np.log(trace.W_alignment_error[trace.step > 20])) / np.diff(path)
-    step = trace.step[trace.step > 20][np.flatnonzero(slope > -1.95)[-1]]
-    assert abs(math.log(step) - slack_law(data).log_gd_step(0.5)) < 1
-
-
-def test_the_settled_part_is_limit_offset():
-    """Which sees the supporting rows alone."""
-    data = one_idle_row(0.01)
-    assert abs(slack_law(data).settled / limit_offset(data, solve_w_svm(data)) - 1) <= CLOSED_FORM
-
-
-def test_no_law_for_two_idle_rows_or_a_row_in_the_span():
-    twice = make_degenerate(-0.1)
-    tokens = torch.cat([twice.X, twice.X[:, 2:]], dim=1)
-    assert slack_law(Dataset(tokens, twice.y, twice.u)) is None
-    inside = Dataset([[[1.0, 0.0], [0.0, 0.0], [-1.0, 0.0]]], [1], u=[1.0, 0.0])
-    assert least_slack(inside) == pytest.approx(1.0, rel=1e-15)  # the dual is solved, not given
-    assert slack_law(inside) is None
-
-
-@pytest.mark.parametrize("value", [-1, 0, math.nan, math.inf, "x"])
-def test_malformed_numbers(value):
-    law = slack_law(make_degenerate(-0.1))
-    for call in (
-        lambda: law.ngd_step(value),
-        lambda: law.log_gd_step(value),
-        lambda: law.settled_height(value),
-        lambda: triple_offset(value),
-        lambda: triple_bracket(value, 0.1),
-        lambda: triple_bracket(0.1, value),
-    ):
-        with pytest.raises(AttnBiasError):
-            call()
-
-
-# the settling rate
-
-
-@pytest.mark.parametrize("slack", [0.0, 1e-3, 0.5, 7.0])
-def test_one_idle_row_settles_with_its_slack(slack):
-    assert abs(transient_rate(make_degenerate(-slack)) - slack) < CLOSED_FORM
-
-
-def test_a_single_row_has_nothing_to_settle():
-    assert transient_rate(make_separation_pair()) == math.inf
-
-
-def test_two_orthogonal_rows_in_closed_form():
-    """K = diag(a, b), alpha = (1/a, 1/b): the matrix is a projection, of eigenvalues 0 and 1."""
-    X = torch.zeros(2, 2, 4, dtype=torch.float64)
-    X[0, 0, 0], X[0, 1, 1] = 1.0, 1.0
-    X[1, 0, 2], X[1, 1, 3] = 3.0, 1.0
-    data = Dataset(X, [1.0, 1.0], u=[1.0, 0.0, 1.0, 0.0])
-    assert len(solve_w_svm(data).dual) == 2
-    assert abs(transient_rate(data) - 1.0) < CLOSED_FORM
-
-
-@FEW
-@given(seeds, st.sampled_from([0.3, 1.0, 3.0]))
-def test_the_same_from_finite_differences(seed, noise):
-    """Of dx/dtau = (K - 1 1'/|W|^2) w(x), the flow of the supporting rows, at its fixed point."""
-    data = noisy_means(4, 3, 30, noise, seed)
-    svm = solve_w_svm(data)
-    keep = svm.supports
-    K, alpha = svm.rows.gram()[keep][:, keep].numpy(), svm.dual[keep].numpy()
-    scale = svm.norm**2
-
-    def flow(x):
-        w = alpha * np.exp(-x)
-        return (K - 1 / scale) @ (w * scale / w.sum())
-
-    step = 1e-6
-    jacobian = np.stack(
-        [(flow(step * e) - flow(-step * e)) / (2 * step) for e in np.eye(len(K))], 1
-    )
-    rates = np.sort(-np.linalg.eigvals(jacobian).real)
-    expected = min(rates[1], least_slack(data, svm), 1.0)
-    assert abs(transient_rate(data, svm) - expected) < 1e-6 * max(
-        1.0, rates[-1]
-    )  # of the difference
-
-
-def opposed_rows(top):
-    """Two sequences with one query, K = (1, -1/2; -1/2, 1): the balance is found at rate 3."""
-    half, side = -0.5, math.sqrt(0.75)
-    X = [[[1.0, 0, 0], [1.0, 1.0, 0]], [[1.0, 0, 0], [1.0, half, side]]]
-    return Dataset(X, [1.0, 1.0], u=[0.0, 1.0, (top - half) / side])
-
-
-@pytest.mark.parametrize("top", [1.0, 3.0])
-def test_two_sequences_settle_no_faster_than_their_softmax(top):
-    assert abs(transient_rate(opposed_rows(top)) - 1.0) < CLOSED_FORM
-
-
-def test_a_run_settles_as_its_softmax_saturates():
-    """Scores 1 and 3: the sequences' weights near their ratio like exp(-height), not exp(-3 h)."""
-    data = opposed_rows(3.0)
-    svm = solve_w_svm(data)
-    trace = train(data, NGD(0.004), 6000, record=range(0, 6001, 20), svm=svm)
-    difference = trace.gaps[:, 0] - trace.gaps[:, 1]
-    height = trace.gaps @ svm.dual.numpy() * svm.margin**2
-    late = (height > 4) & (height < 7)
-    distance = np.log(np.abs(difference - difference[-1])[late])
-    slope = np.polyfit(height[late], distance, 1)[0]
-    assert abs(slope + transient_rate(data, svm)) < 0.1, "the next order is exp(-2 height)"
-
-
-def test_runs_settle_at_this_rate():
-    """All rows support: the offset's distance from its end falls like exp(-rate height)."""
-    data = noisy_means(3, 3, 60, 1.0, 0)
-    svm = solve_w_svm(data)
-    assert bool(svm.supports.all())
-    rate, eta = transient_rate(data, svm), 0.01
-    record = np.unique(np.linspace(1, 12 / (rate * svm.margin * eta), 200).astype(int))
-    trace = train(data, NGD(eta), int(record[-1]), record=record, svm=svm)
-    gaps = trace.gaps - trace.gaps.mean(axis=1, keepdims=True)  # all margins are 1: Q's part
-    distance = np.linalg.norm(gaps - gaps[-1], axis=1)
-    height = svm.margin * trace.W_norm
-    late = (rate * height > 4) & (rate * height < 8)
-    slope = np.polyfit(height[late], np.log(distance[late]), 1)[0]
-    assert abs(slope / -rate - 1) < 0.05, "half a percent of step length, and exp(-4) of the end"
