@@ -11,6 +11,7 @@ import torch
 from .errors import DeviceError, DtypeError, NonFiniteError, RangeError, ShapeError
 
 FLOATS = (torch.float32, torch.float64)
+AXES = "check the order of the axes: sequences, tokens, features"
 
 
 def as_tensor(name: str, value) -> torch.Tensor:
@@ -71,9 +72,9 @@ def require_finite(name: str, tensor: torch.Tensor) -> None:
         )  # fmt: skip
 
 
-def require_shape(name: str, tensor: torch.Tensor, shape: tuple, meaning: str) -> None:
-    """Refuse any other shape; None in `shape` stands for any size of at least 1."""
-    right = tensor.dim() == len(shape) and all(
+def require_shape(name: str, tensor, shape: tuple, meaning: str, remedy: str = AXES) -> None:
+    """Refuse any other shape of a tensor or an array; None stands for any size of at least 1."""
+    right = tensor.ndim == len(shape) and all(
         size >= 1 and (want is None or size == want)
         for size, want in zip(tensor.shape, shape, strict=True)
     )
@@ -82,7 +83,7 @@ def require_shape(name: str, tensor: torch.Tensor, shape: tuple, meaning: str) -
             name,
             expected=f"shape {meaning}" + ("" if None in shape else f" = {tuple(shape)}"),
             got=f"shape {tuple(tensor.shape)}",
-            remedy="check the order of the axes: sequences, tokens, features",
+            remedy=remedy,
         )
 
 

@@ -20,7 +20,7 @@ from attnbias._validate import (
 from attnbias.errors import RangeError
 from attnbias.nets import Head
 from attnbias.nets.data._arrays import as_rows
-from attnbias.nets.data.minilm import HEADS, piece_names, read_arrays, split_rows
+from attnbias.nets.data.minilm import HEADS, read_arrays, vocabulary
 
 
 def embed(
@@ -164,8 +164,9 @@ def load_bundled_head(layer: int = 5, head: int = 8) -> Head:
     hidden = _padded(arrays[f"hidden_{layer}"].astype(np.float64), lengths)
     ones = _padded(np.ones((int(lengths.sum()), 1)), lengths)
     key, query = (torch.from_numpy(arrays[f"{part}_{name}"]).double() for part in ("key", "query"))
-    pieces = split_rows(arrays["head_pieces"], lengths.numpy())
-    tokens = [list(piece_names(row)) for row in pieces]
+    words = vocabulary()
+    pieces = np.split(arrays["head_pieces"], np.cumsum(arrays["head_lengths"])[:-1])
+    tokens = [[words[piece] for piece in row] for row in pieces]
     attention = _padded(arrays[f"attention_{name}"].astype(np.float32), lengths)
     W, X = key.T @ query / math.sqrt(len(key)), torch.cat([hidden, ones], dim=2)
     return Head(W, X, lengths, tokens, attention, layer, head, query=0)

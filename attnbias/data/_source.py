@@ -24,6 +24,7 @@ from ..errors import (
 
 CONTENT_ERRORS = (
     zlib.error, csv.Error, OSError, EOFError, LookupError, TypeError, ValueError, AttributeError,
+    RuntimeError,
 )  # fmt: skip
 FOLDER = Path(__file__).parent / "files"
 BUNDLED_SHA256 = {
@@ -182,4 +183,4 @@ def reading(what, expected: str, *remedy: str) -> Iterator[None]:
             remedy="get the whole folder again",
         ) from None  # fmt: skip
     except CONTENT_ERRORS as error:
-        raise damaged(what, expected, f"{type(error).__name__}: {error}", *remedy) from None
+        raise damaged(what, expected, f"{type(error).__name__}: {error}"[:200], *remedy) from None

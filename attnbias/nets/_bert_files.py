@@ -9,8 +9,8 @@ from pathlib import Path
 
 from .._extras import need
 from .._validate import short
-from ..data._source import as_source
-from ..errors import FileFormatError, MissingFileError
+from ..data._source import as_source, damaged
+from ..errors import MissingFileError
 
 HUB_NAME = "bert-base-uncased"
 CONFIG, WEIGHTS, WORDS = ("config.json",), ("model.safetensors",), ("tokenizer.json", "vocab.txt")
@@ -42,10 +42,8 @@ def _require_bert(config: Path) -> None:
     except (ValueError, AttributeError) as error:
         kind = str(error)
     if kind != "bert":
-        raise FileFormatError(
-            str(config), expected='json with "model_type": "bert"', got=short(kind),
-            remedy="give a folder with a BERT encoder",
-        )  # fmt: skip
+        expected, remedy = 'json with "model_type": "bert"', "give a folder with a BERT encoder"
+        raise damaged(config, expected, short(kind), remedy)
 
 
 @contextlib.contextmanager
@@ -66,10 +64,9 @@ def reading(name: str, transformers):
             remedy="check the connection and the files; a folder of your own needs no hub",
         ) from None  # fmt: skip
     except (ValueError, RuntimeError, KeyError, need("safetensors").SafetensorError) as error:
-        raise FileFormatError(
-            name, expected="weights and a tokenizer that fit the config", got=_first_line(error),
-            remedy="the files are damaged or of another model: get them again",
-        ) from None  # fmt: skip
+        expected = "weights and a tokenizer that fit the config"
+        remedy = "the files are damaged or of another model: get them again"
+        raise damaged(name, expected, _first_line(error), remedy) from None
     finally:
         log.set_verbosity(level)
         if bars:
@@ -83,8 +80,6 @@ def _first_line(error: Exception) -> str:
 def require_complete(name: str, missing) -> None:
     """Refuse an encoder some of whose weights would be left at random."""
     if missing:
-        raise FileFormatError(
-            name, expected="all weights of a BERT encoder and its pooling layer",
-            got=f"{len(missing)} missing, such as {sorted(missing)[0]}",
-            remedy="save the whole BertModel with save_pretrained(folder)",
-        )  # fmt: skip
+        found = f"{len(missing)} missing, such as {sorted(missing)[0]}"
+        remedy = "save the whole BertModel with save_pretrained(folder)"
+        raise damaged(name, "all weights of a BERT encoder and its pooling layer", found, remedy)

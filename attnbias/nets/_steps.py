@@ -9,26 +9,38 @@ from collections import defaultdict
 import torch
 from torch.optim import Optimizer
 
-from .._validate import require_choice, require_number, short
-from ..errors import AttnBiasError, DtypeError, FileFormatError, NonFiniteError, RangeError
+from .._validate import require_choice, require_number
+from ..data._source import reading
+from ..errors import AttnBiasError, DtypeError, NonFiniteError, RangeError
 from ..rules import INFINITE
 
 LARGEST_EXPONENT = 709.0
 
 
 class Steps(Optimizer):
-    """What SNGD and SPS share: everything but the step size."""
+    """What SNGD and SPS share: a step, given the rule for its size and the loss it starts at.
+
+    Attributes
+    ----------
+    rule : Rule
+        The size of a step before lr.
+    log_cap : float
+        Bounds the logarithm of the size after lr.
+    log_growth : float
+        By how much the logarithm of the size before lr may grow in a step.
+    loss_floor : float
+    """
 
     _kept = ("rule", "nonfinite", "process_group", "skipped", "last_grad_norm", "last_step_size",
-             "_last_log_size")  # fmt: skip
-    loss_floor = -math.inf
+             "loss_floor", "log_cap", "log_growth", "_last_log_size")  # fmt: skip
+    loss_floor, log_cap, log_growth = -math.inf, math.inf, math.inf
 
     def __init__(self, params, rule, lr, momentum, weight_decay, nonfinite, process_group):
         self.rule = rule
         self.nonfinite = require_choice("nonfinite", nonfinite, ("raise", "skip"))
         self.process_group = process_group
         self.skipped, self._last_log_size = 0, math.inf
-        self.last_grad_norm, self.last_step_size = _wide(math.nan), _wide(math.nan)
+        self.last_grad_norm, self.last_step_size = _pair(math.nan, math.nan)
         options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
         with _named_errors():
             super().__init__(params, _checked(options))
@@ -44,12 +56,8 @@ class Steps(Optimizer):
         DtypeError, RangeError, NonFiniteError
         """
         with _named_errors():
+            _checked(self.defaults | param_group)
             super().add_param_group(param_group)
-        try:
-            _checked(self.param_groups[-1])
-        except AttnBiasError:
-            self.param_groups.pop()
-            raise
 
     @torch.no_grad()
     def step(self, closure=None, *, loss=None):
@@ -82,14 +90,15 @@ class Steps(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         moving = [[p for p in group["params"] if p.grad is not None] for group in self.param_groups]
-        norm = grad_norm([p.grad for params in moving for p in params])
-        value = self._loss(loss)
+        norm, value = grad_norm([p.grad for params in moving for p in params]), self._loss(loss)
+        log_size = self.rule.log_step_size(_log(value - self.loss_floor), _log(norm))
+        log_size = min(log_size, self._last_log_size + self.log_growth)
         log_lrs = [_log(float(group["lr"])) for group in self.param_groups]
-        log_sizes = self._log_sizes(_log(value - self.loss_floor), _log(norm), log_lrs)
-        sizes = [_exp(size) if norm > 0 else 0.0 for size in log_sizes]
-        self.last_grad_norm, self.last_step_size = _wide(norm), _wide(sizes[0])
+        sizes = [_exp(min(log_size + lr, self.log_cap)) if norm > 0 else 0.0 for lr in log_lrs]
+        self.last_grad_norm, self.last_step_size = _pair(norm, sizes[0])
         if not self._is_fault(norm, value, sum(sizes)):
-            self._learn()
+            if norm > 0 and log_size > -math.inf and self.log_growth < math.inf:
+                self._last_log_size = log_size
             for group, params, size in zip(self.param_groups, moving, sizes, strict=True):
                 if params:
                     self._update(group, params, size)
@@ -99,26 +108,22 @@ class Steps(Optimizer):
         """The loss of the whole batch; SNGD needs none."""
         return 0.0
 
-    def _learn(self) -> None:
-        """Keep what the next step needs of this one."""
-
     def _is_fault(self, norm: float, loss: float, size: float) -> bool:
         """Whether nothing may move; raises or counts it."""
-        for value, what in ((norm, "gradient norm"), (loss, "loss"), (size, "step size")):
-            low = what == "loss" and math.isfinite(loss) and loss < self.loss_floor
-            if math.isfinite(value) and not low:
-                continue
-            if self.nonfinite == "skip":
-                self.skipped += 1
-                return True
-            raise (RangeError if low else NonFiniteError)(
-                what,
-                expected="at least loss_floor" if low else "a finite number",
-                got=f"{value:g}",
-                remedy="the parameters are those before this step: check the batch, lower lr or "
-                "max_step, or pass nonfinite='skip'",
-            )
-        return False
+        found = {"gradient norm": norm, "loss": loss, "step size": size}
+        least = {"loss": self.loss_floor}
+        what = next((w for w, x in found.items() if not least.get(w, 0) <= x < math.inf), None)
+        if what is None:
+            return False
+        if self.nonfinite == "skip":
+            self.skipped += 1
+            return True
+        low = math.isfinite(found[what])
+        expected = "at least loss_floor" if low else "a finite number"
+        remedy = "the parameters are those before this step: check the batch, lower lr or max_step"
+        remedy += ", or pass nonfinite='skip'"
+        error = RangeError if low else NonFiniteError
+        raise error(what, expected=expected, got=f"{found[what]:g}", remedy=remedy)
 
     def _update(self, group: dict, params: list, size: float) -> None:
         """Make v <- momentum v - size g and W <- (1 - lr decay) W + v; the buffer holds -v."""
@@ -126,18 +131,15 @@ class Steps(Optimizer):
         if group["weight_decay"]:
             torch._foreach_mul_(weights, 1 - float(group["lr"]) * group["weight_decay"])
         if group["momentum"]:
-            buffers = [_local(self._buffer(p)) for p in params]
+            for p in params:
+                if not self.state[p]:
+                    self.state[p]["momentum_buffer"] = torch.zeros_like(p)
+            buffers = [_local(self.state[p]["momentum_buffer"]) for p in params]
             torch._foreach_mul_(buffers, group["momentum"])
             torch._foreach_add_(buffers, grads, alpha=size)
             torch._foreach_sub_(weights, buffers)
         else:
             torch._foreach_add_(weights, grads, alpha=-size)
-
-    def _buffer(self, param: torch.Tensor) -> torch.Tensor:
-        state = self.state[param]
-        if "momentum_buffer" not in state:
-            state["momentum_buffer"] = torch.zeros_like(param)
-        return state["momentum_buffer"]
 
     def state_dict(self) -> dict:
         """torch's; the groups also hold the numbers that steps hand on."""
@@ -156,19 +158,14 @@ class Steps(Optimizer):
         FileFormatError
             The state is another optimizer's, or one of other parameters.
         """
-        try:
+        remedy = "load it into an optimizer made like the one that saved it"
+        with reading("state_dict", "what SNGD or SPS gave for the same parameters", remedy):
             for group in state_dict["param_groups"]:
                 _checked(group)
                 float(group["last_log_size"] or 0), int(group["skipped"])
             if any(set(state) - {"momentum_buffer"} for state in state_dict["state"].values()):
                 raise ValueError("other entries for a parameter")
             super().load_state_dict(state_dict)
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
-            raise FileFormatError(
-                "state_dict", expected="what SNGD or SPS gave for the same parameters",
-                got=f"{type(error).__name__}: {error}"[:200],
-                remedy="load it into an optimizer made like the one that saved it",
-            ) from None  # fmt: skip
         for group in self.param_groups:
             self.skipped, last = group.pop("skipped"), group.pop("last_log_size")
             self._last_log_size = math.inf if last is None else last
@@ -208,8 +205,8 @@ def _plain_norm(tensors: list[torch.Tensor], order: float) -> float:
     return float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
 
 
-def _wide(number: float) -> torch.Tensor:
-    return torch.tensor(number, dtype=torch.float64)
+def _pair(norm: float, size: float) -> torch.Tensor:
+    return torch.tensor([norm, size], dtype=torch.float64)
 
 
 def _local(tensor: torch.Tensor) -> torch.Tensor:
@@ -248,9 +245,5 @@ def _named_errors():
 def _checked(options: dict) -> dict:
     for name in ("lr", "weight_decay"):
         require_number(name, options[name], low=0, high=INFINITE)
-    if require_number("momentum", options["momentum"], low=0) >= 1:
-        raise RangeError(
-            "momentum", expected="a number in [0, 1)", got=short(options["momentum"]),
-            remedy="0.9 is usual; at 1 the velocity never decays",
-        )  # fmt: skip
+    require_number("momentum", options["momentum"], low=0, high=1, open_high=True)
     return options

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from .._files import read_npz, write_npz
-from ..errors import FileFormatError
+from ..data._source import damaged, reading
 
 KIND = "checkpoint"
 
@@ -57,38 +58,27 @@ def load_checkpoint(path, model, optimizer, settings: dict) -> tuple[int, dict]:
     """
     arrays, header = read_npz(path, kind=KIND)
     _require_same(path, header.get("settings", {}), settings)
-    try:
-        weights, slots = {}, {}
+    with reading(path, "a checkpoint of this model and this optimizer", "delete it to start again"):
+        parts = {"model": {}, "state": dict(header["scalars"])}
         for key, array in arrays.items():
-            part, _, name = key.partition("/")
-            if part == "model":
-                weights[name] = torch.from_numpy(array)
-            else:
-                index, _, slot = name.partition("/")
-                slots.setdefault(int(index), {})[slot] = torch.from_numpy(array)
-        for name, value in header["scalars"].items():
-            index, _, slot = name.partition("/")
-            slots.setdefault(int(index), {})[slot] = value
-        model.load_state_dict(weights)
-        optimizer.load_state_dict(
-            {"state": slots, "param_groups": header["groups"], **header["extra"]}
-        )
+            part, name = key.split("/", 1)
+            parts[part][name] = torch.from_numpy(array)
+        slots: dict[int, dict] = defaultdict(dict)
+        for name, value in parts["state"].items():
+            index, slot = name.split("/", 1)
+            slots[int(index)][slot] = value
+        model.load_state_dict(parts["model"])
+        state = {"state": dict(slots), "param_groups": header["groups"], **header["extra"]}
+        optimizer.load_state_dict(state)
         return int(header["step"]), header["log"]
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise FileFormatError(
-            str(path), expected="a checkpoint of this model and this optimizer",
-            got=f"{type(error).__name__}: {error}"[:200], remedy="delete it to start again",
-        ) from None  # fmt: skip
 
 
 def _require_same(path, stored: dict, wanted: dict) -> None:
-    keys = sorted(stored.keys() | wanted.keys())
-    for key in (key for key in keys if stored.get(key) != wanted.get(key)):
-        raise FileFormatError(
-            str(path), expected=f"a checkpoint of a run with {key} = {wanted.get(key)!r}",
-            got=f"one with {key} = {stored.get(key)!r}",
-            remedy="go on with the settings that it was made with, or delete it to start again",
-        )  # fmt: skip
+    for key in sorted(stored.keys() | wanted.keys()):
+        if stored.get(key) != wanted.get(key):
+            expected = f"a checkpoint of a run with {key} = {wanted.get(key)!r}"
+            remedy = "go on with the settings that it was made with, or delete it to start again"
+            raise damaged(path, expected, f"one with {key} = {stored.get(key)!r}", remedy)
 
 
 def _array(value: torch.Tensor) -> np.ndarray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .._validate import as_float_tensor, require_device, require_finite, require_shape
+from .._validate import as_floats
 from ..data import Dataset
 from ..errors import RangeError
 from ..geometry.svm import SVMSolution, solve_w_svm
@@ -96,10 +96,7 @@ def compare(W, data: Dataset, opt=None) -> Comparison:
     Comparison(cosine 0.600, 1.000 in the span of dimension 1, margin 1 of 1)
     """
     rows = gap_rows(data, opt)
-    W = as_float_tensor("W", W, dtype=torch.float64).detach()
-    require_shape("W", W, (data.d, data.d), "(d, d)")
-    require_device("W", W, data.X.device)
-    require_finite("W", W)
+    W = as_floats("W", W, (data.d, data.d), "(d, d)", data.X.device).double()
     gaps = rows.gaps(W)
     if not bool(gaps.any()):
         raise RangeError(

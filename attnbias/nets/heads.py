@@ -193,13 +193,11 @@ def _require_encoder(encoder) -> None:
 
 
 def _words(tokenizer, sentences, longest: int) -> dict:
-    if not isinstance(sentences, list | tuple) or not all(isinstance(s, str) for s in sentences):
-        raise DtypeError("sentences", expected="a list of strings", got=short(sentences),
-                         remedy="pass a list of str")  # fmt: skip
-    if not sentences:
-        raise RangeError(
-            "sentences", expected="at least one", got="none", remedy="pass a list of str"
-        )
+    strings = isinstance(sentences, list | tuple) and all(isinstance(s, str) for s in sentences)
+    if not strings or not sentences:
+        error, remedy = RangeError if strings else DtypeError, "pass a list of str"
+        got = short(sentences)
+        raise error("sentences", expected="strings, at least one", got=got, remedy=remedy)
     return tokenizer(
         list(sentences), padding=True, truncation=True, max_length=longest, return_tensors="pt"
     )

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..errors import FileFormatError, RangeError
+from .._validate import require_choice
+from ..data._source import reading
 
 CURVES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "batch_loss", "grad_norm",
           "step_size", "seconds")  # fmt: skip
@@ -45,24 +46,7 @@ class TrainingLog:
     meta: dict = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        try:
-            return self.curves[name]
-        except KeyError:
-            raise RangeError(
-                "name", expected="one of " + ", ".join(self.curves), got=repr(name)[:60],
-                remedy="pick one of these; weight norms are in .norms",
-            ) from None  # fmt: skip
-
-    def same_curves(self, other: TrainingLog) -> bool:
-        """Whether two runs agree in every digit, but for the time that they took."""
-        mine, theirs = (
-            {"step": log.step, **log.curves, **{f"norm {k}": norm for k, norm in log.norms.items()}}
-            for log in (self, other)
-        )
-        names = mine.keys() - {"seconds"}
-        return names == theirs.keys() - {"seconds"} and all(
-            np.array_equal(mine[name], theirs[name], equal_nan=True) for name in names
-        )
+        return self.curves[require_choice("name", name, self.curves)]
 
     def to_json(self, digits: int | None = None) -> dict:
         """Lists and numbers, NaN as None; rounded to so many significant digits, if given."""
@@ -70,8 +54,7 @@ class TrainingLog:
             {name: [_rounded(float(value), digits) for value in series[name]] for name in series}
             for series in (self.curves, self.norms)
         )
-        step = [int(step) for step in self.step]
-        return {"step": step, "curves": curves, "norms": norms, "meta": self.meta}
+        return {"step": self.step.tolist(), "curves": curves, "norms": norms, "meta": self.meta}
 
     @classmethod
     def from_json(cls, stored: dict) -> TrainingLog:
@@ -81,7 +64,7 @@ class TrainingLog:
         ------
         FileFormatError
         """
-        try:
+        with reading("training log", "step, curves, norms and meta of one run", "run it again"):
             step = np.array(stored["step"], dtype=int)
             curves, norms = (
                 {name: np.array(values, dtype=float) for name, values in stored[key].items()}
@@ -91,11 +74,6 @@ class TrainingLog:
             if len(lengths) != 1 or not set(CURVES) <= curves.keys():
                 raise ValueError("curves are missing or of unequal lengths")
             return cls(step, curves, norms, dict(stored["meta"]))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise FileFormatError(
-                "training log", expected="step, curves, norms and meta of one run",
-                got=f"{type(error).__name__}: {error}"[:200], remedy="run it again",
-            ) from None  # fmt: skip
 
 
 def _rounded(value: float, digits: int | None) -> float | None:

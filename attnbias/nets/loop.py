@@ -153,6 +153,7 @@ class _Run:
         self.accelerator = accelerate.Accelerator(
             cpu=device == "cpu", mixed_precision=settings["precision"]
         )
+        self.to_device = accelerate.utils.send_to_device
         self.processes = self.accelerator.num_processes
         if settings["batch_size"] % self.processes:
             raise RangeError(
@@ -201,16 +202,13 @@ class _Run:
 
     def _sizes(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Gradient norm and step size of the step just made, as tensors on the device."""
-        optimizer = getattr(self.optimizer, "optimizer", self.optimizer)
+        optimizer, device = self.optimizer.optimizer, self.accelerator.device  # under Accelerate's
         norm = getattr(optimizer, "last_grad_norm", None)
         if norm is None:
             grads = [p.grad for p in self.bare.parameters() if p.grad is not None]
             norm = torch.nn.utils.get_total_norm(grads)
-        size = getattr(optimizer, "last_step_size", None)
-        if size is None:
-            size = torch.as_tensor(optimizer.param_groups[0]["lr"])
-        device = self.accelerator.device
-        return norm.to(device, torch.float32), size.to(device, torch.float32)
+        size = getattr(optimizer, "last_step_size", optimizer.param_groups[0]["lr"])
+        return norm.to(device, torch.float32), torch.as_tensor(size).to(device, torch.float32)
 
     def _rows_of_step(self) -> np.ndarray:
         epoch, place = divmod(self.step, self.per_epoch)
@@ -220,9 +218,7 @@ class _Run:
         return rows[self.accelerator.process_index :: self.processes]
 
     def _batch(self, examples, rows):
-        inputs, labels = examples.batch(rows)
-        device = self.accelerator.device
-        return {key: value.to(device) for key, value in inputs.items()}, labels.to(device)
+        return self.to_device(examples.batch(rows), self.accelerator.device)
 
     def record(self) -> str:
         """Measure and keep; the words for the progress bar."""

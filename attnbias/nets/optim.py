@@ -82,12 +82,8 @@ class SNGD(Steps):
         nonfinite="raise",
         process_group=None,
     ):
-        rule = NGD(1.0, max_step=max_step)
-        super().__init__(params, rule, lr, momentum, weight_decay, nonfinite, process_group)
-
-    def _log_sizes(self, log_gap: float, log_norm: float, log_lrs: list[float]) -> list[float]:
-        log_size = self.rule.power_law(log_gap, log_norm)
-        return [min(log_size + log_lr, self.rule.log_max_step) for log_lr in log_lrs]
+        self.log_cap = NGD(1.0, max_step=max_step).log_max_step
+        super().__init__(params, NGD(1.0), lr, momentum, weight_decay, nonfinite, process_group)
 
 
 class SPS(Steps):
@@ -145,8 +141,6 @@ class SPS(Steps):
     (12.5, [0.0, 0.0])
     """
 
-    _kept = (*Steps._kept, "loss_floor", "log_growth")
-
     def __init__(
         self,
         params,
@@ -177,20 +171,9 @@ class SPS(Steps):
         dist.all_reduce(total, group=self.process_group)
         return float(total) / dist.get_world_size(self.process_group)
 
-    def _log_sizes(self, log_gap: float, log_norm: float, log_lrs: list[float]) -> list[float]:
-        log_size = self.rule.log_step_size(log_gap, log_norm)
-        if self.log_growth is not None:
-            log_size = min(log_size, self._last_log_size + self.log_growth)
-        self._next_log_size = log_size if log_norm > -math.inf else -math.inf
-        return [log_size + log_lr for log_lr in log_lrs]
 
-    def _learn(self) -> None:
-        if self.log_growth is not None and self._next_log_size > -math.inf:
-            self._last_log_size = self._next_log_size
-
-
-def _growth(smoothing, steps_per_epoch) -> float | None:
-    """By how much the logarithm of the step size may grow a step: log tau / (n / b)."""
+def _growth(smoothing, steps_per_epoch) -> float:
+    """By how much the logarithm of the step size may grow in a step: log tau / (n / b)."""
     if (smoothing is None) != (steps_per_epoch is None):
         raise DtypeError(
             "smoothing, steps_per_epoch", expected="both or neither",
@@ -198,7 +181,7 @@ def _growth(smoothing, steps_per_epoch) -> float | None:
             remedy="smoothing=2 and steps_per_epoch=len(loader) are usual",
         )  # fmt: skip
     if smoothing is None:
-        return None
+        return math.inf
     tau = require_number("smoothing", smoothing, low=1, high=INFINITE, open_low=True)
     steps = require_number("steps_per_epoch", steps_per_epoch, low=1, high=INFINITE)
     return math.log(tau) / steps

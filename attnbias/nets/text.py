@@ -8,8 +8,6 @@ smaller BERT, that `scripts/fetch_packages.py` has made.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import nn
 
@@ -138,7 +136,7 @@ def load_encoder(source="huggingface", *, seed: int = 0, dropout: float | None =
     seed = require_int("seed", seed, low=0, high=2**63 - 1)
     rates = {}
     if dropout is not None:
-        dropout = require_number("dropout", dropout, low=0.0, high=math.nextafter(1.0, 0.0))
+        dropout = require_number("dropout", dropout, low=0, high=1, open_high=True)
         rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     transformers = need("transformers")
     if source == "tiny":
@@ -180,22 +178,10 @@ def load_tokenizer(source="huggingface"):
     """
     transformers = need("transformers")
     if source == "tiny":
-        return _bundled_tokenizer(transformers)
+        words = {word: number for number, word in enumerate(vocabulary())}
+        return transformers.BertTokenizer(words, do_lower_case=True, model_max_length=512)
     name, local = name_or_folder(source, (CONFIG, WORDS))
     with reading(name, transformers):
         return transformers.AutoTokenizer.from_pretrained(
             name, local_files_only=local, trust_remote_code=False, use_fast=True
         )
-
-
-def _bundled_tokenizer(transformers):
-    words = {word: number for number, word in enumerate(vocabulary())}
-    special = {name: f"[{name[:-6].upper()}]" for name in ("unk_token", "sep_token", "pad_token")}
-    special |= {"cls_token": "[CLS]", "mask_token": "[MASK]"}
-    pieces = need("tokenizers").BertWordPieceTokenizer(words, lowercase=True)
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=pieces._tokenizer,
-        model_max_length=512,
-        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
-        **special,
-    )

@@ -150,7 +150,7 @@ class ViTSmall(nn.Module):
         for name, size in (sizes | {"head_dim": head_dim, "channels": channels}).items():
             require_int(name, size, low=1)
         classes = require_int("classes", classes, low=2)
-        dropout = require_number("dropout", dropout, low=0.0, high=math.nextafter(1.0, 0.0))
+        dropout = require_number("dropout", dropout, low=0, high=1, open_high=True)
         seed = require_int("seed", seed, low=0, high=2**63 - 1)
         patches = _patches(image_size, patch_size)
         self.image_shape = (channels, image_size, image_size)
@@ -239,12 +239,10 @@ def vit_small_cifar10(seed: int = 0, *, size: str = "usual", classes: int = 10) 
 
     Parameters
     ----------
-    seed : int
-        Of the initial weights.
+    seed, classes
+        As in `vit_small_mnist`.
     size : {"usual", "small"}
         64 patches, 6 layers, 256 wide; or 16 patches, 2 layers, 64 wide, for one CPU thread.
-    classes : int
-        Number of scores.
 
     Returns
     -------

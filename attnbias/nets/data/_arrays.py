@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._validate import short
-from ...errors import DtypeError, LabelError, RangeError
+from ...errors import DtypeError, LabelError, RangeError, ShapeError
 
 
 def require_array(name: str, value, dtype: type) -> None:
@@ -18,8 +18,15 @@ def require_array(name: str, value, dtype: type) -> None:
         )  # fmt: skip
 
 
-def require_positions(labels: np.ndarray, classes: tuple[str, ...]) -> None:
-    """Labels that are positions in `classes`."""
+def require_labels(labels, classes: tuple[str, ...], *counts: int) -> None:
+    """One label for each of so many examples, a position in `classes`."""
+    require_array("labels", labels, np.int64)
+    if any(labels.shape != (count,) for count in counts) or not labels.size:
+        raise ShapeError(
+            "labels", expected="shape (m,), with m images, texts or pairs and m > 0",
+            got=f"shape {labels.shape} for " + " and ".join(map(str, counts)),
+            remedy="one label for each image, text or pair",
+        )  # fmt: skip
     if labels.min() < 0 or labels.max() >= len(classes):
         raise LabelError(
             "labels", expected=f"integers from 0 to {len(classes) - 1}",

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from ..._validate import as_float_tensor, require_finite, require_int, require_shape, require_type
+from ..._validate import as_floats, require_int, require_type
 from ...errors import DtypeError, RangeError
 from ._arrays import as_rows
 from .images import ImageSet
@@ -55,13 +55,13 @@ class ImageExamples:
 
     def __init__(self, images, *, mean=None, std=None) -> None:
         require_type("images", images, ImageSet, "an ImageSet", LOADERS)
-        pixels = np.ascontiguousarray(np.moveaxis(np.asarray(images.images), -1, 1))
-        self.pixels = torch.from_numpy(pixels if pixels.flags.writeable else pixels.copy())
+        self.pixels = torch.tensor(images.images).movedim(-1, 1).contiguous()
         self.labels = torch.tensor(np.asarray(images.labels), dtype=torch.long)
         self.classes = images.classes
         own = _moments(self.pixels) if mean is None or std is None else (None, None)
-        self.mean = own[0] if mean is None else _by_channel("mean", mean, pixels.shape[1])
-        self.std = own[1] if std is None else _by_channel("std", std, pixels.shape[1])
+        shape = self.pixels.shape[1:2]
+        self.mean = own[0] if mean is None else as_floats("mean", mean, shape, "(C,)").double()
+        self.std = own[1] if std is None else as_floats("std", std, shape, "(C,)").double()
         if bool((self.std <= 0).any()):
             raise RangeError(
                 "std", expected="a positive deviation in each channel", got=str(self.std.tolist()),
@@ -161,9 +161,9 @@ class TextExamples:
         places = (self.starts[rows.numpy()][:, None] + column)[real]
         ids, types = np.full(real.shape, self.pad), np.zeros(real.shape, dtype=np.int64)
         ids[real], types[real] = self.ids[places], self.types[places]
-        arrays = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
-        inputs = {k: torch.from_numpy(x) for k, x in (arrays | {"token_type_ids": types}).items()}
-        return inputs, self.labels[rows]
+        mask = real.astype(np.int64)
+        arrays = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+        return {k: torch.from_numpy(x) for k, x in arrays.items()}, self.labels[rows]
 
 
 def _flat(rows: list, dtype) -> np.ndarray:
@@ -185,10 +185,3 @@ def _moments(pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     values = torch.arange(256, dtype=torch.float64) / 255
     mean = weights @ values
     return mean, (weights * (values - mean[:, None]) ** 2).sum(1).sqrt()
-
-
-def _by_channel(name: str, value, channels: int) -> torch.Tensor:
-    value = as_float_tensor(name, value, dtype=torch.float64)
-    require_shape(name, value, (channels,), "(C,)")
-    require_finite(name, value)
-    return value

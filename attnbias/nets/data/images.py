@@ -8,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..._validate import require_choice
+from ..._validate import require_choice, require_shape
 from ...data import _mnist
 from ...data._source import as_source, bundled, damaged, hub_images, reading
-from ...errors import ShapeError
-from ._arrays import require_array, require_positions
+from ._arrays import require_array, require_labels
 
 SPLITS = ("train", "test")
 DIGITS = tuple("0123456789")
@@ -65,15 +64,9 @@ class ImageSet:
 
     def __post_init__(self) -> None:
         require_array("images", self.images, np.uint8)
-        require_array("labels", self.labels, np.int64)
-        m = len(self.labels) if self.labels.ndim == 1 else 0
-        if self.images.ndim != 4 or not self.images.size or len(self.images) != m:
-            raise ShapeError(
-                "images, labels", expected="shapes (m, H, W, C) and (m,)",
-                got=f"{self.images.shape} and {self.labels.shape}",
-                remedy="one label for each image, and an axis of colours at the end",
-            )  # fmt: skip
-        require_positions(self.labels, self.classes)
+        remedy = "images have an axis of colours at the end"
+        require_shape("images", self.images, (None,) * 4, "(m, H, W, C)", remedy)
+        require_labels(self.labels, self.classes, len(self.images))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -155,11 +148,9 @@ def _load(name: str, split, source) -> ImageSet:
     split, place = require_choice("split", split, SPLITS), as_source(source, folder)
     if place == "bundled":
         images, labels = _read_sample(sample, split)
-    elif place == "huggingface":
-        images, labels = hub_images(repository, column, split)
     else:
-        images, labels = read(place, split)
-    if place != "bundled":
+        on_hub = place == "huggingface"
+        images, labels = hub_images(repository, column, split) if on_hub else read(place, split)
         _require_whole(f"{name} from {place}", split, labels, COUNTS[name, split])
     images = images.reshape(*images.shape[:3], -1)  # grey ones come without an axis of colours
     return ImageSet(images, labels, classes, f"{name} {split}", str(source))

@@ -92,8 +92,8 @@ def load_minilm_sample() -> MiniLMSample:
     arrays = read_arrays()
     vectors = torch.from_numpy(arrays["vectors"].astype(np.float64))
     texts = {name: _texts(arrays, name, classes) for name, classes in TEXTS.items()}
-    cls = int(np.searchsorted(arrays["pieces"], CLS))
-    return MiniLMSample(vectors, piece_names(arrays["pieces"]), texts, cls)
+    cls, words = int(np.searchsorted(arrays["pieces"], CLS)), vocabulary()
+    return MiniLMSample(vectors, tuple(words[piece] for piece in arrays["pieces"]), texts, cls)
 
 
 def read_arrays() -> dict[str, np.ndarray]:
@@ -107,24 +107,13 @@ def read_arrays() -> dict[str, np.ndarray]:
         return {key: stored[key] for key in stored.files}
 
 
-def piece_names(pieces) -> tuple[str, ...]:
-    """Word pieces of the uncased BERT vocabulary by number."""
-    words = vocabulary()
-    return tuple(words[piece] for piece in pieces)
-
-
 def vocabulary() -> list[str]:
     """The uncased word pieces of BERT by number."""
     return gzip.decompress(bundled(VOCABULARY)).decode().splitlines()
 
 
-def split_rows(flat: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
-    """Stretches of these lengths, one after another."""
-    return np.split(flat, np.cumsum(lengths)[:-1])
-
-
 def _texts(arrays: dict, name: str, classes: tuple[str, ...]) -> TokenTexts:
     key = name.replace(" ", "_")
     flat = np.searchsorted(arrays["pieces"], arrays[f"{key}_pieces"]).astype(np.int64)
-    rows = split_rows(flat, arrays[f"{key}_lengths"])
+    rows = np.split(flat, np.cumsum(arrays[f"{key}_lengths"])[:-1])
     return TokenTexts(tuple(rows), arrays[f"{key}_labels"].astype(np.int64), classes)

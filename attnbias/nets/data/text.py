@@ -14,8 +14,8 @@ import numpy as np
 
 from ..._validate import require_choice
 from ...data._source import as_source, bundled, huggingface, reading
-from ...errors import DtypeError, ShapeError
-from ._arrays import require_array, require_positions
+from ...errors import DtypeError
+from ._arrays import require_labels
 
 SPLITS = ("train", "validation", "test")
 NLI = ("entailment", "neutral", "contradiction")
@@ -67,15 +67,7 @@ class TextSet:
                 got=", ".join(type(value).__name__ for value in (self.first, self.second)),
                 remedy="convert with tuple(...); second may be None",
             )  # fmt: skip
-        require_array("labels", self.labels, np.int64)
-        sizes = [len(value) for value in texts]
-        if self.labels.shape != (sizes[0],) or len(set(sizes)) > 1 or not sizes[0]:
-            raise ShapeError(
-                "first, second, labels", expected="the same number of each, at least one",
-                got=", ".join(map(str, [*sizes, self.labels.shape])),
-                remedy="one label for each text or pair",
-            )  # fmt: skip
-        require_positions(self.labels, self.classes)
+        require_labels(self.labels, self.classes, *map(len, texts))
 
     def __len__(self) -> int:
         return len(self.labels)

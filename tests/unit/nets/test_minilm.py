@@ -1,26 +1,13 @@
 """The extract of MiniLM: what is in it, texts as data sets, probes, and the two heads."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 from refusals import refuses
 
 from attnbias import check_assumption1
-from attnbias.errors import (
-    DtypeError,
-    LabelError,
-    NonFiniteError,
-    RangeError,
-    ShapeError,
-)
-from attnbias.nets.data.minilm import (
-    CLS,
-    HEADS,
-    load_minilm_sample,
-    read_arrays,
-)
+from attnbias.errors import DtypeError, LabelError, NonFiniteError, RangeError, ShapeError
+from attnbias.nets.data.minilm import CLS, HEADS, load_minilm_sample, read_arrays
 from attnbias.nets.data.text import load_nli, load_toxic
 from book.texts import embed, linear_probe, load_bundled_head
 
