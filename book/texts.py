@@ -17,10 +17,11 @@ from attnbias._validate import (
     require_number,
     require_shape,
 )
+from attnbias.data._source import bundled_arrays
 from attnbias.errors import RangeError
 from attnbias.nets import Head
 from attnbias.nets.data._arrays import as_rows
-from attnbias.nets.data.minilm import HEADS, read_arrays, vocabulary
+from attnbias.nets.data.minilm import FILE, HEADS, vocabulary
 
 
 def embed(
@@ -159,7 +160,7 @@ def load_bundled_head(layer: int = 5, head: int = 8) -> Head:
     """
     names = tuple(f"{a}, {b}" for a, b in HEADS)
     name = require_choice("layer, head", f"{layer}, {head}", names).replace(", ", "_")
-    arrays = read_arrays()
+    arrays = bundled_arrays(FILE)
     lengths = torch.from_numpy(arrays["head_lengths"].astype(np.int64))
     hidden = _padded(arrays[f"hidden_{layer}"].astype(np.float64), lengths)
     ones = _padded(np.ones((int(lengths.sum()), 1)), lengths)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import FileFormatError, MissingFileError
-from ._source import as_source, bundled, damaged, hub_images, reading, require_sha256
+from ._source import as_source, bundled_arrays, damaged, hub_images, reading, require_sha256
 
 HUB, SAMPLE = ("ylecun/mnist", "image"), "mnist01.npz"
 # sha256 of the sorted images of digit 0, then of digit 1: the same for every complete
@@ -73,9 +72,8 @@ def content_sha256(digits: Digits) -> str:
 
 
 def _read_bundled() -> dict[str, Digits]:
-    with np.load(io.BytesIO(bundled(SAMPLE)), allow_pickle=False) as stored:
-        arrays = [stored[key] for key in Digits._fields]
-        test = stored["split"].astype(bool)
+    stored = bundled_arrays(SAMPLE)
+    arrays, test = [stored[key] for key in Digits._fields], stored["split"].astype(bool)
     return {
         "train": Digits(*(array[~test] for array in arrays)),
         "test": Digits(*(array[test] for array in arrays)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import hashlib
+import io
 import os
 import zlib
 from collections.abc import Iterator
@@ -118,6 +119,17 @@ def bundled(filename: str) -> bytes:
     found = hashlib.sha256(blob).hexdigest()
     require_sha256(str(path), found, BUNDLED_SHA256[filename], "install attnbias again")
     return blob
+
+
+def bundled_arrays(filename: str) -> dict[str, np.ndarray]:
+    """The arrays in such a file.
+
+    Raises
+    ------
+    MissingFileError, ChecksumError
+    """
+    with np.load(io.BytesIO(bundled(filename)), allow_pickle=False) as stored:
+        return dict(stored)
 
 
 def require_sha256(what: str, found: str, wanted: str, remedy: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from ..._validate import require_choice, require_shape
 from ...data import _mnist
-from ...data._source import as_source, bundled, damaged, hub_images, reading
+from ...data._source import as_source, bundled_arrays, damaged, hub_images, reading
 from ._arrays import require_array, require_labels
 
 SPLITS = ("train", "test")
@@ -177,10 +176,10 @@ def _read_cifar10(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _read_sample(filename: str, split: str) -> tuple[np.ndarray, np.ndarray]:
-    with np.load(io.BytesIO(bundled(filename)), allow_pickle=False) as stored:
-        # Kept as differences between neighbours in a row, which compress better.
-        images = np.cumsum(stored[f"{split}_images"], axis=2, dtype=np.uint8)
-        return images, stored[f"{split}_labels"].astype(np.int64)
+    stored = bundled_arrays(filename)
+    # Kept as differences between neighbours in a row, which compress better.
+    images = np.cumsum(stored[f"{split}_images"], axis=2, dtype=np.uint8)
+    return images, stored[f"{split}_labels"].astype(np.int64)
 
 
 # Of each set the classes, where the hub and a folder have it, and the sample of attnbias.

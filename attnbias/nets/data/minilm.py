@@ -7,13 +7,12 @@ sentences. Enough to hold Assumption 1 and W_mm against real tokens without a do
 from __future__ import annotations
 
 import gzip
-import io
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from ...data._source import bundled
+from ...data._source import bundled, bundled_arrays
 from .text import NLI, TOXIC
 
 FILE, VOCABULARY = "minilm_sample.npz", "bert_vocab.txt.gz"
@@ -89,22 +88,11 @@ def load_minilm_sample() -> MiniLMSample:
     >>> sample.vectors.shape[1], len(sample.texts["premises"])
     (384, 200)
     """
-    arrays = read_arrays()
+    arrays = bundled_arrays(FILE)
     vectors = torch.from_numpy(arrays["vectors"].astype(np.float64))
     texts = {name: _texts(arrays, name, classes) for name, classes in TEXTS.items()}
     cls, words = int(np.searchsorted(arrays["pieces"], CLS)), vocabulary()
     return MiniLMSample(vectors, tuple(words[piece] for piece in arrays["pieces"]), texts, cls)
-
-
-def read_arrays() -> dict[str, np.ndarray]:
-    """Everything in the bundled file.
-
-    Raises
-    ------
-    MissingFileError, ChecksumError
-    """
-    with np.load(io.BytesIO(bundled(FILE)), allow_pickle=False) as stored:
-        return {key: stored[key] for key in stored.files}
 
 
 def vocabulary() -> list[str]:

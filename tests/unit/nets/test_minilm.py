@@ -6,8 +6,9 @@ import torch
 from refusals import refuses
 
 from attnbias import check_assumption1
+from attnbias.data._source import bundled_arrays
 from attnbias.errors import DtypeError, LabelError, NonFiniteError, RangeError, ShapeError
-from attnbias.nets.data.minilm import CLS, HEADS, load_minilm_sample, read_arrays
+from attnbias.nets.data.minilm import CLS, FILE, HEADS, load_minilm_sample
 from attnbias.nets.data.text import load_nli, load_toxic
 from book.texts import embed, linear_probe, load_bundled_head
 
@@ -55,7 +56,7 @@ def test_related_words_are_near_and_others_are_not(sample):
         assert cosine(*near) > 0.5
     for far in (("man", "outdoors"), ("dog", "paper"), ("guitar", "sleeping")):
         assert abs(cosine(*far)) < 0.25
-    assert sample.words[sample.cls] == "[CLS]" and read_arrays()["pieces"][sample.cls] == CLS
+    assert sample.words[sample.cls] == "[CLS]" and bundled_arrays(FILE)["pieces"][sample.cls] == CLS
 
 
 def test_embedded_texts_are_rows_in_order():

@@ -495,7 +495,8 @@ def test_foreign_states_are_refused():
     good, fewer = optimizer.state_dict(), SNGD(params[:1], 0.1).state_dict()
     broken, none = copy.deepcopy(good), {"param_groups": [], "state": {}}
     broken["param_groups"][0]["momentum"] = 2.0
-    for state in (theirs.state_dict(), fewer, broken, {}, None, none):
+    more = good | {"state": {0: {"exp_avg": torch.zeros(4, 3)}}}
+    for state in (theirs.state_dict(), fewer, broken, more, {}, None, none):
         with pytest.raises(FileFormatError):
             optimizer.load_state_dict(state)
     optimizer.load_state_dict(good)

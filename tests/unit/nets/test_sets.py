@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import gzip
-import io
 
 import numpy as np
 import pytest
@@ -118,8 +117,7 @@ def test_full_sets_of_images(name, mean, deviation):
         full = IMAGES[name](split, "packages")
         assert tuple(np.bincount(full.labels)) == COUNTS[name, split]
         sample = IMAGES[name](split, "bundled")
-        with np.load(io.BytesIO(_source.bundled(sample_file))) as stored:
-            index = stored[f"{split}_index"]
+        index = _source.bundled_arrays(sample_file)[f"{split}_index"]
         assert (full.images[index] == sample.images).all()
         assert (full.labels[index] == sample.labels).all()
         if split == "train":
