@@ -53,18 +53,15 @@ def results_folder(path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        raise FileAccessError(
-            str(folder), expected="a folder for the results, or a name to make one under",
-            got=str(error), remedy="give another name",
-        ) from None  # fmt: skip
+        wanted = "a folder for the results, or a name to make one under"
+        raise _unusable(folder, error, wanted) from None
     return folder
 
 
-def _unusable(path: Path, problem) -> FileAccessError:
-    return FileAccessError(
-        ascii(str(path))[:80], expected="the name of a file, and the right to use it",
-        got=str(problem)[:200], remedy="give another name, or check the permissions",
-    )  # fmt: skip
+def _unusable(path: Path, problem, expected="the name of a file, and the right to use it"):
+    name, got = ascii(str(path))[:80], str(problem)[:200]
+    remedy = "give another name, or check the permissions"
+    return FileAccessError(name, expected=expected, got=got, remedy=remedy)
 
 
 @contextlib.contextmanager
@@ -158,7 +155,6 @@ def _require_arrays(stream: BinaryIO) -> None:
         raise ValueError("a file of another kind")
     if not zipfile.is_zipfile(stream):
         raise ValueError("a zip file without its end, so cut short")
-    stream.seek(0)
     with zipfile.ZipFile(stream) as archive:
         if any(name.endswith("data.pkl") for name in archive.namelist()):
             raise ValueError("a file that torch.save has pickled")
@@ -178,8 +174,9 @@ def _open(path: Path, mode: str = "rb", named: Path | None = None):
 
 
 def _check_header(path: Path, header, kind: str) -> None:
-    if not isinstance(header, dict) or header.get("kind") != kind:
-        found = header.get("kind") if isinstance(header, dict) else None
+    header = header if isinstance(header, dict) else {}
+    found = header.get("kind")
+    if found != kind:
         raise FileFormatError(
             str(path),
             expected=f"a {kind} file",

@@ -10,12 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numba
-import numpy
 import torch
 
 VERSION = "0.1.0"
-_OPTIONAL = ("accelerate", "transformers", "tokenizers")  # named if a run used them
+_PACKAGES = ("numpy", "torch", "numba", "accelerate", "transformers", "tokenizers")
 
 
 def provenance(device="cpu") -> dict:
@@ -30,10 +28,8 @@ def provenance(device="cpu") -> dict:
 
 
 def _versions() -> dict:
-    modules = {"numpy": numpy, "torch": torch, "numba": numba}
-    modules |= {name: sys.modules[name] for name in _OPTIONAL if name in sys.modules}
-    versions = {name: module.__version__ for name, module in modules.items()}
-    return {"attnbias": VERSION, "python": platform.python_version(), **versions}
+    used = {name: sys.modules[name].__version__ for name in _PACKAGES if name in sys.modules}
+    return {"attnbias": VERSION, "python": platform.python_version(), **used}
 
 
 @functools.cache

@@ -246,10 +246,5 @@ def require_choice(name: str, value, choices) -> str:
 
 def require_choices(name: str, value, choices) -> list[str]:
     """One of a few words, or several of them: at least one."""
-    given = [value] if isinstance(value, str) else [*value]
-    if not given:
-        raise RangeError(
-            name, expected="at least one of " + ", ".join(map(repr, choices)), got="none",
-            remedy="name one",
-        )  # fmt: skip
+    given = [value] if isinstance(value, str) else [*value] or [None]
     return [require_choice(name, each, tuple(choices)) for each in given]

@@ -116,7 +116,6 @@ class Check:
         ShapeError
             Without a step, or with arrays of different lengths.
         """
-        require_choice("sense", sense, ("<=", ">="))
         step = np.atleast_1d(np.asarray(step))
         values = np.atleast_1d(np.asarray(values, dtype=float))
         if step.size == 0 or step.shape != values.shape:
@@ -198,10 +197,8 @@ class Check:
 
 def _least_room(room: np.ndarray, values: np.ndarray, bounds: np.ndarray) -> int:
     """The step to report: a NaN, else the worst violation, else the least relative room."""
-    if np.isnan(room).any():
-        return int(np.isnan(room).argmax())
-    if room.min() < 0:
-        return int(room.argmin())
+    if not room.min() >= 0:
+        return int(room.argmin())  # that of the first NaN, where there is one
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = room / np.maximum(np.abs(values), np.abs(bounds))
     return int(np.nan_to_num(relative, nan=0.0, posinf=np.inf).argmin())

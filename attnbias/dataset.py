@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,7 +33,7 @@ from .errors import DtypeError, FileFormatError, LabelError, QueryError, RangeEr
 TENSORS = ("X", "y", "u", "lengths", "opt", "query", "key")  # what a file holds, if not None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Dataset:
     """Labelled token sequences, validated on construction and frozen after it.
 
@@ -83,56 +83,51 @@ class Dataset:
 
     X: torch.Tensor
     y: torch.Tensor
-    u: torch.Tensor | None = None
-    lengths: torch.Tensor = None  # type: ignore[assignment]
-    name: str = ""
-    meta: Mapping[str, Any] = field(default=None, repr=False)  # type: ignore[arg-type]
-    opt: torch.Tensor | None = None
-    query: torch.Tensor | None = None
-    key: torch.Tensor | None = None
+    u: torch.Tensor | None
+    lengths: torch.Tensor
+    name: str
+    meta: Mapping[str, Any]
+    opt: torch.Tensor | None
+    query: torch.Tensor | None
+    key: torch.Tensor | None
 
-    if TYPE_CHECKING:  # what is accepted; the fields above are what is held afterwards
-
-        def __init__(
-            self,
-            X: TensorLike,
-            y: TensorLike,
-            u: TensorLike | None = None,
-            lengths: TensorLike | None = None,
-            name: str = "",
-            meta: Mapping[str, Any] | None = None,
-            opt: TensorLike | None = None,
-            query: TensorLike | None = None,
-            key: TensorLike | None = None,
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
-        X = as_float_tensor("X", self.X)
+    def __init__(
+        self,
+        X: TensorLike,
+        y: TensorLike,
+        u: TensorLike | None = None,
+        lengths: TensorLike | None = None,
+        name: str = "",
+        meta: Mapping[str, Any] | None = None,
+        opt: TensorLike | None = None,
+        query: TensorLike | None = None,
+        key: TensorLike | None = None,
+    ) -> None:
+        X = as_float_tensor("X", X)
         require_shape("X", X, (None, None, None), "(n, T, d), none of them zero")
         if X.shape[1] < 2:
             raise ShapeError(
                 "X", expected="at least 2 tokens a sequence", got="T = 1",
                 remedy="attention over one token selects nothing; add tokens",
             )  # fmt: skip
-        y = _labels(self.y, X)
-        given = torch.full_like(y, X.shape[1], dtype=torch.long)
-        lengths = as_lengths(given if self.lengths is None else self.lengths, X, low=2)
+        y = _labels(y, X)
+        full = torch.full_like(y, X.shape[1], dtype=torch.long)
+        lengths = as_lengths(full if lengths is None else lengths, X, low=2)
         mask = torch.arange(X.shape[1], device=X.device) < lengths[:, None]
         X = _padded("X", X, mask)
-        key = _beside("key", self.key, X, "(n, T, d), as X")
+        key = _beside("key", key, X, "(n, T, d), as X")
         values = {
             "X": X,
             "y": y,
-            "u": _beside("u", self.u, X[0, 0], "(d,)"),
+            "u": _beside("u", u, X[0, 0], "(d,)"),
             "lengths": lengths,
-            "name": str(self.name),
-            "meta": _meta(self.meta),
-            "opt": _opt(self.opt, self.u, lengths),
-            "query": _beside("query", self.query, X[:, 0], "(n, d), as the first tokens"),
+            "name": str(name),
+            "meta": _meta(meta),
+            "opt": _opt(opt, u, lengths),
+            "query": _beside("query", query, X[:, 0], "(n, d), as the first tokens"),
             "key": None if key is None else _padded("key", key, mask),
         }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(values)  # past the guard of what is frozen
 
     @property
     def n(self) -> int:

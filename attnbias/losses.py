@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ._validate import require_int, require_type, short
+from ._validate import require_type
 from .errors import DtypeError, RangeError
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)  # exact to rounding for S up to about 20
@@ -31,12 +31,10 @@ class Loss:
         Tensor z to log(-l'(z)).
     log_gap : callable, optional
         (z, log S) to log(l(z - S) - l(z)). None integrates the slope by Gauss-Legendre.
-    compiled : int, optional
-        The loss's number in the compiled loops; None runs in torch.
 
     Raises
     ------
-    DtypeError, RangeError
+    DtypeError
 
     Notes
     -----
@@ -54,7 +52,6 @@ class Loss:
     log_value: Callable[[torch.Tensor], torch.Tensor]
     log_slope: Callable[[torch.Tensor], torch.Tensor]
     log_gap: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None
-    compiled: int | None = None
 
     def __post_init__(self) -> None:
         parts: list[Callable[..., torch.Tensor]] = [self.log_value, self.log_slope]
@@ -66,11 +63,12 @@ class Loss:
                 got=", ".join(type(part).__name__ for part in (self.name, *parts)),
                 remedy="for example Loss('mine', log_value=lambda z: -z, log_slope=lambda z: -z)",
             )
-        if self.compiled is not None and require_int("compiled", self.compiled, low=0) > 1:
-            raise RangeError(
-                "compiled", expected="None, or the number of a loss in the compiled loops",
-                got=short(self.compiled), remedy="leave it out: a loss of your own runs in torch",
-            )  # fmt: skip
+
+    @property
+    def compiled(self) -> int | None:
+        """Its number in the compiled loops; None for a loss of your own, which runs in torch."""
+        known = list(LOSSES.values())
+        return known.index(self) if self in known else None
 
     def gap(self, z: torch.Tensor, log_S: torch.Tensor) -> torch.Tensor:
         """log(l(z - S) - l(z)), elementwise."""
@@ -113,15 +111,14 @@ EXPONENTIAL = Loss(
     log_value=lambda z: -z,
     log_slope=lambda z: -z,
     log_gap=lambda z, log_S: -z + log_expm1(log_S),
-    compiled=0,
 )
 LOGISTIC = Loss(
     "logistic",
     log_value=_logistic_log_value,
     log_slope=lambda z: torch.nn.functional.logsigmoid(-z),
     log_gap=_logistic_log_gap,
-    compiled=1,
 )
+# The compiled loops number them in this order.
 LOSSES = {loss.name: loss for loss in (EXPONENTIAL, LOGISTIC)}
 
 

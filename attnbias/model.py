@@ -1,7 +1,7 @@
 """One attention layer with a linear decoder (Eq. 1), its risk and its gradient.
 
 These are the plain formulas, right while the softmax is not saturated. Training uses
-the log-domain form of `logdomain`, which they check.
+the log-domain form of `dynamics.softmax`, which they check.
 """
 
 from __future__ import annotations

@@ -93,12 +93,8 @@ def problems(draw, ragged=True):
     eta = 0.1 / scale**2
     rules = [GD(eta / scale**2), NGD(eta), NGD(eta / 4, momentum=0.9)]
     rules += [Polyak(max_step=eta / scale**2), NGD(eta, max_step=10 * eta)]
-    return (
-        data,
-        start,
-        draw(st.sampled_from(rules)),
-        draw(st.sampled_from(["exponential", "logistic"])),
-    )
+    rule, loss = draw(st.sampled_from(rules)), draw(st.sampled_from(["exponential", "logistic"]))
+    return data, start, rule, loss
 
 
 def feasible(data):

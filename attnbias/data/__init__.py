@@ -1,11 +1,10 @@
 """Labelled token sequences: the container, and one file a source."""
 
 from ..dataset import Dataset
-from .bad_start import make_bad_start
 from .degenerate import make_degenerate, make_two_sample_trap
 from .digits import load_binary_mnist
 from .dm import make_dm
-from .synthetic import make_example1, make_separation_pair
+from .synthetic import make_bad_start, make_example1, make_separation_pair
 
 __all__ = [
     "Dataset",

@@ -44,25 +44,6 @@ def packages_folder(name: str) -> Path:
     return Path(os.environ.get("ATTNBIAS_CACHE") or Path.home() / ".cache" / "attnbias") / name
 
 
-def fetched(name: str) -> Path:
-    """The folder of a data set that the script has made.
-
-    Raises
-    ------
-    MissingFileError
-    """
-    folder = packages_folder(name)
-    if not folder.is_dir():
-        raise MissingFileError(
-            str(folder),
-            expected="the folder that scripts/fetch_packages.py makes",
-            got="no such folder",
-            remedy=f"run python -m scripts.fetch_packages {name} in a clone of the repository, or "
-            "use another source",
-        )
-    return folder
-
-
 def as_source(source, name: str, sample: str = "bundled") -> str | Path:
     """ "huggingface", "bundled", or the existing folder of a data set.
 
@@ -84,9 +65,17 @@ def as_source(source, name: str, sample: str = "bundled") -> str | Path:
     require_type("source", source, str | os.PathLike, "a word or a path", remedy)
     if source in ("huggingface", sample):
         return source
-    folder = fetched(name) if source == "packages" else Path(source)
+    folder = packages_folder(name) if source == "packages" else Path(source)
     if folder.is_dir():
         return folder
+    if source == "packages":
+        raise MissingFileError(
+            str(folder),
+            expected="the folder that scripts/fetch_packages.py makes",
+            got="no such folder",
+            remedy=f"run python -m scripts.fetch_packages {name} in a clone of the repository, or "
+            "use another source",
+        )
     if isinstance(source, str) and folder.name == source and not folder.suffix:
         raise RangeError(  # a bare word is taken for a misspelt choice
             "source",

@@ -42,13 +42,10 @@ def make_degenerate(slope: float = 0.0) -> Dataset:
     True
     """
     slope = require_number("slope", slope, low=-10, high=10)
-    return Dataset(
-        [[[1.0, 0.0], [0.0, 0.0], [slope, -1.0]]],
-        [1.0],
-        [1.0, slope],
-        name="degenerate triple" if slope == 0 else f"triple with slope {slope:g}",
-        meta={"maker": "make_degenerate", "slope": slope},
-    )
+    X = [[[1.0, 0.0], [0.0, 0.0], [slope, -1.0]]]
+    meta = {"maker": "make_degenerate", "slope": slope}
+    name = "degenerate triple" if slope == 0 else f"triple with slope {slope:g}"
+    return Dataset(X, [1], [1.0, slope], name=name, meta=meta)
 
 
 def make_two_sample_trap() -> Dataset:
@@ -77,10 +74,6 @@ def make_two_sample_trap() -> Dataset:
     >>> check_assumption1(data).all_hold, round(solve_w_svm(data).margin, 4)
     (False, 0.5547)
     """
-    return Dataset(
-        [[[2.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [1.0, 1.0]]],
-        [1.0, -1.0],
-        [0.0, 2.0],
-        name="two-sample trap",
-        meta={"maker": "make_two_sample_trap"},
-    )
+    X = [[[2.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [1.0, 1.0]]]
+    meta = {"maker": "make_two_sample_trap"}
+    return Dataset(X, [1, -1], [0.0, 2.0], name="two-sample trap", meta=meta)

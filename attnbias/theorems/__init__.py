@@ -1,42 +1,22 @@
 """One function a statement of the paper: checks that read data and traces and never train."""
 
-from .joint.conditions import check_condition1, check_condition2, check_lemma9
-from .joint.growth import check_lemma10, check_lemma11
-from .joint.landscape import check_lemma12, check_lemma13
-from .joint.theorem2 import check_loss_without_decay, check_theorem2
-from .joint.theorem3 import check_theorem3
-from .joint.theorem4 import check_decoder_direction, check_sharper_theorem4, check_theorem4
-from .order import check_order
+from . import paper
+from .joint.theorem2 import check_loss_without_decay
+from .joint.theorem4 import check_decoder_direction, check_sharper_theorem4
+from .paper import *  # noqa: F403  the one list of the paper's numbers
 from .run import TraceView
 from .sharper.fast_rate import check_degenerate_rate, check_fast_rate
 from .sharper.lower_bounds import check_gd_lower_bound, check_ngd_separation, check_rate_lower_bound
 from .sharper.rate import check_rate
-from .w.assumption1 import check_assumption1_feasible, check_lemma6
+from .w.assumption1 import check_assumption1_feasible
 from .w.gap_sets import GapSets, lemma7_sets
-from .w.gradient import check_gradient_bounds, check_lemma4, check_lemma5
-from .w.lemma2 import check_lemma2
-from .w.lemma3 import check_lemma3
-from .w.lemma7 import check_lemma7
-from .w.sparsification import check_lemma1
-from .w.theorem1 import check_theorem1
-from .w.theorem6 import check_theorem6
-from .w.theorem7 import check_polyak_sandwich, check_theorem7
-
-# The appendix restates what the main text says: other names of the same checks.
-check_lemma8 = check_lemma1
-check_theorem5 = check_theorem1
-check_theorem8 = check_theorem2
-check_theorem9 = check_theorem3
-check_theorem10 = check_theorem4
+from .w.gradient import check_gradient_bounds
+from .w.theorem7 import check_polyak_sandwich
 
 __all__ = [
-    "GapSets", "TraceView", "check_assumption1_feasible", "check_condition1", "check_condition2",
-    "check_decoder_direction", "check_degenerate_rate", "check_gd_lower_bound",
-    "check_gradient_bounds", "check_lemma1", "check_lemma2", "check_lemma3", "check_lemma4",
-    "check_lemma5", "check_lemma6", "check_lemma7", "check_lemma8", "check_lemma9", "check_lemma10",
-    "check_lemma11", "check_lemma12", "check_lemma13", "check_loss_without_decay", "check_rate",
-    "check_fast_rate", "check_rate_lower_bound", "check_ngd_separation", "check_order",
-    "check_polyak_sandwich", "check_sharper_theorem4", "check_theorem1", "check_theorem2",
-    "check_theorem3", "check_theorem4", "check_theorem5", "check_theorem6", "check_theorem7",
-    "check_theorem8", "check_theorem9", "check_theorem10", "lemma7_sets",
+    "GapSets", "TraceView", "check_assumption1_feasible", "check_decoder_direction",
+    "check_degenerate_rate", "check_fast_rate", "check_gd_lower_bound", "check_gradient_bounds",
+    "check_loss_without_decay", "check_ngd_separation", "check_polyak_sandwich", "check_rate",
+    "check_rate_lower_bound", "check_sharper_theorem4", "lemma7_sets",
 ]  # fmt: skip
+__all__ += paper.__all__

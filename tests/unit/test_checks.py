@@ -36,14 +36,9 @@ def test_slack_is_relative_room(sides, slack):
     assert Check("s", *sides).holds == (slack >= 0)
 
 
-def test_nan_never_holds():
-    for check in (Check("s", math.nan, 1.0), Check("s", 1.0, math.nan, ">=")):
-        assert not check.holds
-        assert math.isnan(check.slack)
-        assert check.verdict == "fails"
-
-
 def test_text_and_verdict():
+    for check in (Check("s", math.nan, 1.0), Check("s", 1.0, math.nan, ">=")):
+        assert check.verdict == "fails" and math.isnan(check.slack)
     check = Check("norm grows", 1.5, 3.0, source="Lemma 5", provenance="a")
     assert str(check) == "holds: norm grows: 1.5 <= 3 (slack 0.5) [Lemma 5]"
     check = Check("s", 0.0, 1.0, applicable=False, reason="T > 2")
@@ -62,13 +57,12 @@ TABLE = CheckTable(
 
 
 def test_table_is_a_tuple_of_checks():
-    assert len(TABLE) == 3
-    assert TABLE[1].statement == "second <b>"
+    assert len(TABLE) == 3 and TABLE[1].statement == "second <b>"
     assert not TABLE.all_hold
     assert isinstance(TABLE[:2], CheckTable) and TABLE[:2].all_hold
     with pytest.raises(AttributeError):
         TABLE[0].value = 0.0
-    assert CheckTable([]).all_hold
+    assert CheckTable([]).all_hold and len(CheckTable()) == 0
 
 
 @pytest.mark.parametrize(
@@ -82,23 +76,17 @@ def test_a_table_holds_checks_alone(entries):
 
 def test_tables_survive_a_copy():
     for copied in (copy.deepcopy(TABLE), pickle.loads(pickle.dumps(TABLE))):
-        assert isinstance(copied, CheckTable)
-        assert copied == TABLE
-    assert len(CheckTable()) == 0
+        assert isinstance(copied, CheckTable) and copied == TABLE
 
 
-def test_table_prints_one_line_a_check():
-    lines = repr(TABLE).splitlines()
+def test_table_prints_one_line_a_check_and_as_html_is_escaped():
+    lines, html = repr(TABLE).splitlines(), TABLE._repr_html_()
     assert len(lines) == 4
     assert lines[0].split() == ["statement", "value", "bound", "slack", "verdict", "source"]
     assert "Lemma 4 [a]" in lines[1]
     assert "holds (R & S)" in lines[2]
     assert "not applicable" in lines[3]
     assert lines[0].index("verdict") == lines[1].index("holds")
-
-
-def test_table_as_html_is_escaped():
-    html = TABLE._repr_html_()
     assert html.count("<tr>") == 4
     assert "second &lt;b&gt;" in html and "R &amp; S" in html
     assert "<b>" not in html
@@ -124,16 +112,13 @@ def test_along_keeps_both_sides_for_the_table():
         Check("s", 1.0, 2.0).table()
 
 
-def test_along_with_a_nan_or_equal_infinities():
-    assert not Check.along("s", [1, 2], [0.0, math.nan], 1.0).holds
-    assert not Check.along("s", [1, 2], [0.0, 0.0], [1.0, math.nan]).holds
-    assert Check.along("s", [1, 2], [-math.inf, 0.0], [-math.inf, 1.0]).holds
-
-
-def test_along_refuses_what_has_no_step():
+def test_along_with_a_nan_or_equal_infinities_or_no_step():
     for step, values in (([], []), ([1, 2], [1.0])):
         with pytest.raises(ShapeError, match="step"):
             Check.along("s", step, values, 1.0)
+    assert not Check.along("s", [1, 2], [0.0, math.nan], 1.0).holds
+    assert not Check.along("s", [1, 2], [0.0, 0.0], [1.0, math.nan]).holds
+    assert Check.along("s", [1, 2], [-math.inf, 0.0], [-math.inf, 1.0]).holds
 
 
 def test_rounding_is_an_absolute_allowance():
@@ -148,7 +133,6 @@ def test_rounding_is_an_absolute_allowance():
 
 def test_not_applicable_never_holds_and_shows_no_numbers():
     check = Check.not_applicable("s", "T > 2", source="Theorem 2")
-    assert not check.holds
-    assert check.verdict == "not applicable"
+    assert not check.holds and check.verdict == "not applicable"
     assert CheckTable([check]).rows()[0][1] == ""
     assert "nan" not in CheckTable([check])._repr_html_()

@@ -47,34 +47,25 @@ def test_ragged_padding_is_masked_and_zeroed():
     assert data.mask.tolist() == [[True, True, True], [True, True, False]]
     assert data.X[1, 2].tolist() == [0, 0, 0, 0]
     assert torch.equal(data.X[0], X[0])
-    assert "ragged" in repr(data)
 
 
 def test_it_copies_what_it_is_given():
-    given = [
-        X.clone(),
-        torch.tensor([1.0, -1.0]).double(),
-        torch.ones(4).double(),
-        torch.tensor([3, 2]),
-    ]
-    data = Dataset(given[0], given[1], u=given[2], lengths=given[3])
-    before = [t.clone() for t in (data.X, data.y, data.u, data.lengths)]
+    y, u = torch.tensor([1.0, -1.0]).double(), torch.ones(4).double()
+    given = [X.clone(), y, u, torch.tensor([3, 2])]
+    data = Dataset(*given)
+    before = Dataset(*(tensor.clone() for tensor in given))
     for tensor in given:
         tensor.mul_(5)
-    for tensor, kept in zip((data.X, data.y, data.u, data.lengths), before, strict=True):
-        assert torch.equal(tensor, kept)
+    assert same(data, before)
     array = X.numpy().copy()
     data = Dataset(array, Y)
     array[:] = 0
     assert torch.equal(data.X, X)
 
 
-def test_it_takes_no_gradient():
-    data = Dataset(X.clone().requires_grad_(), Y, u=torch.ones(4).double().requires_grad_())
+def test_it_is_frozen_and_takes_no_gradient():
+    data = Dataset(X.clone().requires_grad_(), Y, torch.ones(4).double().requires_grad_())
     assert not data.X.requires_grad and not data.u.requires_grad
-
-
-def test_it_is_frozen():
     data = Dataset(X, Y, meta={"seed": 1})
     with pytest.raises(dataclasses.FrozenInstanceError):
         data.X = X
@@ -89,12 +80,7 @@ def test_with_decoder_keeps_the_rest():
     assert data.u is None
     assert torch.equal(other.X, data.X) and torch.equal(other.lengths, data.lengths)
     assert (other.name, dict(other.meta)) == ("some", {"a": 1})
-
-
-def test_repr_says_what_it_is():
-    assert repr(Dataset(X, Y, name="toy")) == (
-        "Dataset('toy': n=2 sequences, T=3 tokens, d=4 features, decoder none)"
-    )
+    assert "'some': n=2 sequences, T=3 tokens (ragged), d=4 features, decoder given" in repr(other)
 
 
 # ---- files ---------------------------------------------------------------------------------
@@ -147,16 +133,13 @@ def test_devices():
     assert same(data.to(device="cpu"), make_example1(n=4, T=3, d=20, seed=1))
 
 
-def test_given_optimal_tokens_stand_in_for_a_decoder(tmp_path):
+def test_given_optimal_tokens_stand_in_for_a_decoder_until_there_is_one(tmp_path):
     data = Dataset(X, Y, opt=[2, 0], lengths=[3, 2])
     assert data.opt.dtype == torch.long
     assert gap_rows(data).token.tolist() == [0, 1, 1]
     assert Dataset.load(data.save(tmp_path / "d.npz")).opt.tolist() == [2, 0]
     assert data.to(dtype=torch.float32).opt.tolist() == [2, 0]
     assert "optimal tokens given" in repr(data)
-
-
-def test_a_decoder_replaces_given_optimal_tokens():
     data = Dataset(X, Y, opt=[1, 1]).with_decoder(torch.ones(4))
     assert data.opt is None
     assert gap_rows(data).opt.tolist() == [2, 0]

@@ -42,6 +42,7 @@ from attnbias import (
     train,
 )
 from attnbias._validate import require_device
+from attnbias.beyond.prompt.data import prompt_keys, prompt_queries
 from attnbias.data import make_degenerate
 from attnbias.dynamics.compiled.engine import CompiledEngine
 from attnbias.dynamics.coordinates import TorchEngine
@@ -106,38 +107,37 @@ def fig2(**change):
     )
 
 
-def rewritten(here, name, **change):
+def rewrite(source, name, **change):
     """A copy of a stored file with some arrays replaced, or left out where the change is None."""
-    with np.load(here / name) as stored:
-        arrays = {key: stored[key] for key in stored.files} | change
-    np.savez(here / "changed.npz", **{key: a for key, a in arrays.items() if a is not None})
-    return here / "changed.npz"
+    with np.load(source) as stored:
+        arrays = dict(stored) | change
+    np.savez(source.with_name(name), **{key: a for key, a in arrays.items() if a is not None})
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """A folder of good, foreign and damaged files; no test may change it."""
     here = tmp_path_factory.mktemp("files")
+    trace, run = here / "trace.npz", here / "run.npz"
     DATA.save(here / "data.npz")
-    RUN.save(here / "trace.npz")
-    train(DATA, GD(1.0), 4, svm=SVM, checkpoint=here / "run.npz")
+    RUN.save(trace)
+    run_with(checkpoint=run)
     (here / "folder").mkdir()
     (here / "empty.npz").write_bytes(b"")
     (here / "text.npz").write_text("step,loss\n0,1.0\n")
-    (here / "half.npz").write_bytes((here / "trace.npz").read_bytes()[:-200])
+    (here / "half.npz").write_bytes(trace.read_bytes()[:-200])
     np.save(here / "plain.npy", np.ones(3))
     np.savez(here / "foreign.npz", Z=np.ones(3))
     np.savez(here / "pickled.npz", X=np.array([{"a": 1}], dtype=object), y=np.ones(1))
     np.savez(here / "labels.npz", X=X.numpy(), y=np.array([0, 1, 0, 1]))
-    for name, format_ in (("newer", 99), ("unnumbered", None)):
-        header = f'{{"kind": "trace", "format": {format_ or "null"}}}'.encode()
-        made = rewritten(here, "trace.npz", attnbias_json=np.frombuffer(header, np.uint8))
-        made.rename(here / f"{name}.npz")
-    rewritten(here, "trace.npz", W_norm=np.ones(2)).rename(here / "uneven.npz")
-    rewritten(here, "trace.npz", u=np.array(["a"])).rename(here / "words.npz")
-    rewritten(here, "trace.npz", W_norm=None).rename(here / "incomplete.npz")
-    rewritten(here, "run.npz", records=None).rename(here / "run_incomplete.npz")
-    rewritten(here, "run.npz", records=np.ones((2, 2))).rename(here / "run_uneven.npz")
+    for name, format_ in (("newer", 99), ("unnumbered", "null")):
+        header = f'{{"kind": "trace", "format": {format_}}}'.encode()
+        rewrite(trace, name, attnbias_json=np.frombuffer(header, np.uint8))
+    rewrite(trace, "uneven", W_norm=np.ones(2))
+    rewrite(trace, "words", u=np.array(["a"]))
+    rewrite(trace, "incomplete", W_norm=None)
+    rewrite(run, "run_incomplete", records=None)
+    rewrite(run, "run_uneven", records=np.ones((2, 2)))
     return here
 
 
@@ -153,9 +153,7 @@ ROWS = [
     ("Shape", "shape", lambda f: Dataset(X[:0], [])),
     ("Shape", "T = 1", lambda f: data_with(X=X[:, :1])),
     ("NonFinite", "1 NaN", lambda f: data_with(X=with_entry(X, NAN))),
-    ("NonFinite", "finite", lambda f: data_with(X=with_entry(X, INF))),
     ("Dtype", "int64", lambda f: data_with(X=X.long())),
-    ("Dtype", "complex128", lambda f: data_with(X=X * 1j)),
     ("Dtype", "str", lambda f: data_with(X="tokens")),
     ("Dtype", "lengths", lambda f: Dataset([[[1.0], [2.0]], [[1.0]]], [1, 1])),
     ("Dtype", "dense", lambda f: data_with(X=X.to_sparse())),
@@ -170,36 +168,31 @@ ROWS = [
     ("Device", "y", lambda f: data_with(y=Y.to("meta"))),
     ("Shape", "(d,)", lambda f: data_with(u=DATA.u[:3])),
     ("NonFinite", "u", lambda f: data_with(u=with_entry(DATA.u, INF))),
-    ("Device", "meta", lambda f: data_with(u=META)),
     ("Shape", "T = 3", lambda f: data_with(lengths=[3, 3, 3, 4])),
     ("Shape", "T = 3", lambda f: data_with(lengths=np.full(4, 9, "u8"))),
     ("Dtype", "integers", lambda f: data_with(lengths=[3.0] * 4)),
     ("Dtype", "mapping", lambda f: data_with(meta="made by hand")),
+    ("Shape", "query", lambda f: data_with(query=torch.zeros(4, 7))),
+    ("NonFinite", "query", lambda f: data_with(query=torch.full((4, 20), NAN))),
+    ("Shape", "key", lambda f: data_with(key=torch.zeros(4, 4, 20))),
+    ("Shape", "p", lambda f: prompt_queries(DATA, torch.ones(19))),
+    ("Device", "W", lambda f: prompt_keys(DATA, META.expand(20, 20))),
     ("Device", "'gpu'", lambda f: DATA.to("gpu")),
-    ("Device", "cuda:99", lambda f: DATA.to("cuda:99")),
     ("Dtype", "torch.int64", lambda f: DATA.to(dtype=torch.int64)),
     # ---- scores, optimal tokens, assumptions
     ("Dtype", "NoneType", lambda f: token_scores(None)),
     ("Dtype", "Dataset", lambda f: check_assumption1(None)),
-    ("Dtype", "Dataset", lambda f: check_assumption2(None)),
     ("MissingDecoder", "with_decoder", lambda f: token_scores(BARE)),
-    ("NonFinite", "u", lambda f: token_scores(DATA, [NAN] * 20)),
-    ("Device", "meta", lambda f: token_scores(DATA, META)),
     ("Range", "float64", lambda f: token_scores(LARGE)),
     ("TiedTokens", "4 sequences", lambda f: optimal_tokens(DATA, torch.zeros(20))),
     ("TiedTokens", "repeated", lambda f: optimal_tokens(REPEATED)),
     ("TiedTokens", "tie", lambda f: check_assumption1(ZERO)),
     ("Range", "phi", lambda f: check_assumption1(DATA, phi=1.5)),
-    ("NonFinite", "phi", lambda f: check_assumption1(DATA, phi=NAN)),
     # ---- SVMs
-    ("Dtype", "Dataset", lambda f: solve_u_svm(None)),
     ("MissingDecoder", "opt", lambda f: solve_w_svm(BARE)),
     ("TiedTokens", "tie", lambda f: solve_w_svm(ZERO)),
     ("Range", "sequence 0", lambda f: solve_w_svm(DATA, [3, 0, 0, 0])),
-    ("Range", "-1", lambda f: solve_u_svm(DATA, [-1, 0, 0, 0])),
     ("Range", "padding", lambda f: solve_w_svm(data_with(lengths=[2, 3, 3, 3]), [2, 0, 0, 0])),
-    ("Shape", "(n,)", lambda f: solve_w_svm(DATA, [0])),
-    ("Dtype", "integers", lambda f: solve_w_svm(DATA, [0.0] * 4)),
     ("Device", "meta", lambda f: solve_w_svm(DATA, torch.zeros(4, device="meta").long())),
     ("Infeasible", "cancel", lambda f: solve_w_svm(ZERO_QUERY)),
     ("Infeasible", "certificate", lambda f: solve_w_svm(OPPOSED)),
@@ -214,7 +207,6 @@ ROWS = [
     ("Range", "sense", lambda f: Check("a", 1.0, 2.0, sense="<")),
     ("Dtype", "value", lambda f: Check("a", "small", 2.0)),
     ("Dtype", "functions", lambda f: Loss("own", "exp", lambda z: -z)),
-    ("Range", "compiled", lambda f: Loss("own", lambda z: -z, lambda z: -z, compiled=7)),
     # ---- rules
     ("Range", "step_size", lambda f: GD(-0.1)),
     ("NonFinite", "NaN", lambda f: GD(NAN)),
@@ -229,17 +221,14 @@ ROWS = [
     ("Dtype", "Tensor", lambda f: GD(torch.ones(2))),
     ("Dtype", "Tensor", lambda f: GD(META[0])),
     ("Range", "[0, 1)", lambda f: NGD(0.1, momentum=1)),
-    ("Range", "momentum", lambda f: NGD(0.1, momentum=-0.1)),
     ("Range", "max_step", lambda f: NGD(0.1, max_step=0)),
     ("Range", "'shared'", lambda f: NGD(0.1, normalise="both")),
     ("Range", "'shared'", lambda f: NGD(0.1, normalise=np.array(["separate", "shared"]))),
     ("Dtype", "(p, q)", lambda f: NGD(0.1, decay=0.5)),
     ("Range", "decay q", lambda f: NGD(0.1, decay=(0.5, 2))),
     ("Dtype", "loss_floor", lambda f: Polyak(loss_floor="0")),
-    ("Range", "loss_floor", lambda f: Polyak(loss_floor=-INF)),
     # ---- makers and loaders of data
     ("Range", "n (T - 1) + 2", lambda f: example(d=5)),
-    ("Range", "n", lambda f: example(n=0)),
     ("Range", "d", lambda f: example(d=10**5000)),
     ("Range", "signal", lambda f: example(sigma=1.0, signal=1e-17)),
     ("Range", "'random'", lambda f: example(position="middle")),
@@ -258,13 +247,11 @@ ROWS = [
     ("Shape", "(2, 2)", lambda f: SelfAttention(2, W=torch.ones(2, 3))),
     ("NonFinite", "W", lambda f: SelfAttention(1, W=[[NAN]])),
     ("Dtype", "int64", lambda f: SelfAttention(2, u=[1, 0])),
-    ("Dtype", "train_u", lambda f: SelfAttention(2, train_u="no")),
     ("Dtype", "float16", lambda f: SelfAttention(2, dtype=torch.float16)),
     ("Shape", "(n, T, d)", lambda f: SelfAttention(3)(PAIR.X)),
     ("Dtype", "float32", lambda f: SelfAttention(2)(PAIR.X.float())),
     ("Device", "on meta", lambda f: SelfAttention(2).to("meta")(PAIR.X)),
     ("Shape", "from 1", lambda f: SelfAttention(2)(PAIR.X, [0])),
-    ("Shape", "(1,)", lambda f: SelfAttention(2).attention(PAIR.X, torch.tensor([2, 2]))),
     # ---- train
     ("Dtype", "Dataset", lambda f: train(X, GD(1.0), 4)),
     ("MissingDecoder", "decoder", lambda f: train(BARE, GD(1.0), 4)),
@@ -272,7 +259,6 @@ ROWS = [
     ("Infeasible", "certificate", lambda f: train(OPPOSED, GD(1.0), 4)),
     ("Dtype", "Polyak", lambda f: train(DATA, "NGD", 4)),
     ("Dtype", "SGD", lambda f: train(DATA, torch.optim.SGD([torch.zeros(1)]), 4)),
-    ("Range", "steps", lambda f: train(DATA, GD(1.0), -1)),
     ("Range", "at most", lambda f: train(DATA, GD(1.0), 2**31)),
     ("Range", "huge int", lambda f: train(DATA, GD(1.0), 10**5000)),
     ("Range", "'logistic'", lambda f: run_with(loss="hinge")),
@@ -284,9 +270,7 @@ ROWS = [
     # ---- joint training
     ("Range", "sigma", lambda f: make_dm(sigma=0.0)),
     ("Range", "d", lambda f: make_dm(span=True, d=20)),
-    ("Range", "T", lambda f: make_dm(T=1)),
     ("Range", "scale", lambda f: make_bad_start(-1.0)),
-    ("Range", "decay q", lambda f: NGD(0.1, decay=(0.5, -0.1))),
     ("Range", "not both", lambda f: data_with(opt=[0, 0, 0, 0])),
     ("Range", "below the length", lambda f: Dataset(X, Y, opt=[0, 0, 0, 3])),
     ("Range", "step_size", lambda f: theorems.check_condition1(DM, 0.0)),
@@ -296,7 +280,6 @@ ROWS = [
     ("Range", "span", lambda f: joint_with(coordinates="factored")),
     ("Range", "loss_floor", lambda f: joint_with(Polyak(loss_floor=0.5))),
     ("Shape", "u0", lambda f: joint_with(u0=torch.zeros(5))),
-    ("NonFinite", "u0", lambda f: joint_with(u0=torch.full((100,), NAN))),
     ("Range", "train_u", lambda f: train(DATA, NGD(0.1, decay=(0.5, 1)), 4)),
     ("Range", "train_u", lambda f: train(DATA, NGD(0.1, normalise="shared"), 4)),
     ("Dtype", "train_u", lambda f: run_with(train_u=torch.ones(2))),
@@ -310,7 +293,6 @@ ROWS = [
     ("Dtype", "integers", lambda f: run_with(record=[0.0, 2.0])),
     ("Dtype", "non-empty", lambda f: run_with(record=[])),
     ("Range", "record", lambda f: run_with(record=10**20)),
-    ("Range", "record", lambda f: run_with(svm=None, record=[9])),
     ("Range", "loss_floor", lambda f: train(DATA, Polyak(loss_floor=10.0), 4)),
     ("Dtype", "8 dual", lambda f: run_with(svm=PAIR_SVM)),
     ("Range", "svm", lambda f: run_with(svm=OTHER_SVM)),
@@ -334,7 +316,6 @@ ROWS = [
     ("Dtype", "complex", lambda f: fit_rate(STEP, STEP * 1j)),
     ("Dtype", "value", lambda f: fit_rate(STEP, torch.ones(19, requires_grad=True))),
     ("NonFinite", "value", lambda f: fit_rate(STEP, np.full(19, NAN))),
-    ("NonFinite", "step", lambda f: fit_rate([*STEP, INF], [*STEP, 1])),
     ("Range", "positive", lambda f: fit_rate(STEP, -STEP)),
     ("Range", "8 records", lambda f: fit_rate(STEP, STEP, (1, 4))),
     ("Range", "first < last", lambda f: fit_rate(STEP, STEP, (9, 1))),
@@ -347,7 +328,7 @@ ROWS = [
     ("FileAccess", "name", lambda f: Trace.load(f / ("a" * 5000))),
     ("FileAccess", "null", lambda f: Trace.load("run\0.npz")),
     ("FileFormat", "npz", lambda f: Trace.load(f / "empty.npz")),
-    ("FileFormat", "npz", lambda f: Trace.load(f / "plain.npy")),
+    ("FileFormat", "npy", lambda f: Trace.load(f / "plain.npy")),
     ("FileFormat", "half-written", lambda f: Trace.load(f / "half.npz")),
     ("FileFormat", "pickle", lambda f: Trace.load(f / "pickled.npz")),
     ("FileFormat", "no attnbias header", lambda f: Trace.load(f / "foreign.npz")),
@@ -425,13 +406,11 @@ def test_errors_cross_processes():
     """A pool's worker pickles what it raises; the default would fail on keyword arguments."""
     with pytest.raises(InfeasibleError) as caught:
         solve_w_svm(OPPOSED)
-    for error in (caught.value, MissingFileError("a", expected="b", got="c", remedy="d")):
+    for error in (MissingFileError("a", expected="b", got="c", remedy="d"), caught.value):
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is type(error)
         assert str(again) == str(error)
-    assert torch.equal(
-        pickle.loads(pickle.dumps(caught.value)).certificate, caught.value.certificate
-    )
+    assert torch.equal(again.certificate, caught.value.certificate)
 
 
 # ---- nothing but named errors, whatever comes --------------------------------------------------
@@ -469,7 +448,7 @@ CALLS = [
     (diagnose, {"data": PAIR, "step_size": 0.1, "target": 0.1, "guarantees": ()}),
     (SelfAttention, {"d": 2, "W": None, "u": None, "train_u": False, "dtype": torch.float64}),
     (SelfAttention(2), {"X": PAIR.X, "lengths": None}),
-    (Loss, {"name": "own", "log_value": len, "log_slope": len, "log_gap": None, "compiled": None}),
+    (Loss, {"name": "own", "log_value": len, "log_slope": len, "log_gap": None}),
     (train, {"data": DATA, "rule": GD(1.0), "steps": 2, "loss": "exponential", "W0": None,
              "u0": None, "train_u": False, "coordinates": "auto", "record": 3, "svm": SVM,
              "progress": False, "engine": "auto", "checkpoint": None, "checkpoint_seconds": 10.0}),
@@ -582,14 +561,21 @@ def read(name, path):
     return (Dataset if name == "data" else Trace).load(path)
 
 
-@pytest.mark.parametrize("name", ["data", "trace", "run"])
-@pytest.mark.parametrize("tenth", range(10))
-def test_truncated_files_are_refused_and_left_alone(name, tenth, stored, scratch):
-    half = stored[name][: len(stored[name]) * tenth // 10]
-    scratch.write_bytes(half)
+starts = st.sampled_from([b"", b"PK\x03\x04", b"\x93NUMPY\x01\x00", b"\x80\x04"])
+
+
+@given(
+    st.sampled_from(["data", "trace", "run"]),
+    st.one_of(st.floats(0, 0.95), st.tuples(starts, st.binary(max_size=200))),
+)
+@pytest.mark.filterwarnings("ignore")
+def test_truncated_files_and_random_bytes_are_refused_and_left_alone(stored, scratch, name, made):
+    truncated = isinstance(made, float)
+    blob = stored[name][: int(made * len(stored[name]))] if truncated else b"".join(made)
+    scratch.write_bytes(blob)
     with pytest.raises(FileFormatError, match="expected .*; got "):
         read(name, scratch)
-    assert scratch.read_bytes() == half
+    assert scratch.read_bytes() == blob
 
 
 @given(
@@ -609,12 +595,3 @@ def test_mutated_files_are_read_or_refused(stored, scratch, name, changes, near_
         read(name, scratch)
     except AttnBiasError as error:
         assert isinstance(error, FileFormatError)
-
-
-@given(st.sampled_from(["data", "trace"]), st.binary(max_size=200))
-@pytest.mark.filterwarnings("ignore")
-def test_random_bytes_are_refused(scratch, name, blob):
-    for start in (b"", b"PK\x03\x04", b"\x93NUMPY\x01\x00", b"\x80\x04"):
-        scratch.write_bytes(start + blob)
-        with pytest.raises(FileFormatError):
-            read(name, scratch)

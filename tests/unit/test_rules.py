@@ -53,20 +53,12 @@ def test_powers_of_zero_ignore_infinite_logarithms():
 
 
 def test_names():
-    assert [repr(rule) for rule in (GD(0.1), NGD(0.5), NGD(0.1, momentum=0.9))] == [
-        "GD(0.1)",
-        "NGD(0.5)",
-        "NGD(0.1, momentum=0.9)",
-    ]
-    assert repr(Polyak()) == "Polyak()"
-    assert repr(Polyak(10.0)) == "Polyak(max_step=10)"
-    assert repr(Polyak(loss_floor=0.5)) == "Polyak(loss_floor=0.5)"
-    assert repr(NGD(1, max_step=3)) == "NGD(1, max_step=3)"
+    for rule in (GD(0.1), NGD(1, 0.9, "shared", (0.5, 1), max_step=3), Polyak(), Polyak(10, 0.5)):
+        assert eval(repr(rule)) == rule
 
 
 def test_rules_are_frozen_values():
-    assert NGD(0.1) == NGD(0.1) != NGD(0.2)
-    assert isinstance(GD(1), Rule)
+    assert NGD(0.1) != NGD(0.2) and isinstance(GD(1), Rule)
     with pytest.raises(AttributeError):
         GD(1.0).momentum = 0.5
 
@@ -93,14 +85,6 @@ def test_momentum_is_heavy_ball_on_normalised_gradients(form):
         v = 0.9 * v - 0.05 * gradient / gradient.norm()
         W = W + v
         assert torch.allclose(found, W, rtol=AUTOGRAD, atol=AUTOGRAD)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_ngd_steps_have_length_step_size(form):
-    data = random_data(2, 3, 6, seed=0)
-    Ws = iterates(data, NGD(0.3), 5, form, random_start(data, 0.2, 1))
-    lengths = [float((after - before).norm()) for before, after in zip(Ws, Ws[1:], strict=False)]
-    assert lengths == pytest.approx([0.3] * 5, rel=CLOSED_FORM)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -141,19 +125,13 @@ def test_uncapped_polyak_does_not_slow_down():
     assert free > 10 * capped
 
 
-def test_polyak_floor_below_the_infimum_takes_longer_steps():
+def test_polyak_floor_at_the_infimum_is_the_default_and_below_it_takes_longer_steps():
     data = random_data(2, 3, 6, seed=0)
     best = train(data, Polyak(), 0)
-    infimum = best.loss[0] - best.loss_gap[0]
+    infimum = float(best.loss[0] - best.loss_gap[0])
     lower = train(data, Polyak(loss_floor=infimum - 0.25), 0)
     expected = (best.loss_gap[0] + 0.25) / (2 * best.grad_norm[0] ** 2)
     assert lower.step_size[0] == pytest.approx(expected, rel=AUTOGRAD)
-
-
-def test_polyak_floor_at_the_infimum_is_the_default():
-    data = random_data(2, 3, 6, seed=0).to(dtype=torch.float64)
-    best = train(data, Polyak(), 0)
-    floor = float(best.loss[0] - best.loss_gap[0]) * (1 - 1e-13)
-    one = train(data, Polyak(loss_floor=floor), 10, record=[10])
+    one = train(data, Polyak(loss_floor=infimum * (1 - 1e-13)), 10, record=[10])
     two = train(data, Polyak(), 10, record=[10])
     assert one.W_norm[0] == pytest.approx(two.W_norm[0], rel=FLOOR_ROUNDING)

@@ -3,12 +3,11 @@
 import gzip
 import io
 import sys
-import types
 
 import numpy as np
 import pytest
 import torch
-from stored_sets import drawn, idx, write_folder
+from stored_sets import drawn, hub, idx, write_folder
 
 from attnbias.data import _mnist
 from attnbias.data._mnist import FILES, parse_idx
@@ -114,18 +113,6 @@ def test_pooling_is_the_block_average():
     assert torch.allclose(coarse.X[index], expected, atol=1e-14)
 
 
-def test_same_seed_same_data_and_no_global_generator():
-    torch.manual_seed(1)
-    before = torch.get_rng_state()
-    first = load_binary_mnist(seed=5)
-    assert torch.equal(before, torch.get_rng_state())
-    torch.manual_seed(2)
-    second, other = load_binary_mnist(seed=5), load_binary_mnist(seed=6)
-    assert torch.equal(first.X, second.X) and torch.equal(first.y, second.y)
-    assert torch.equal(first.u, second.u) and torch.equal(first.u, other.u)
-    assert not torch.equal(first.X, other.X)
-
-
 def test_noise_has_the_stated_norm_and_is_fresh():
     data = load_binary_mnist(200, 4, noise=2.5, norm=3.0)
     is_noise = torch.arange(4) != data.meta["digit_position"][:, None]
@@ -134,15 +121,6 @@ def test_noise_has_the_stated_norm_and_is_fresh():
     mean_square = float(noise.square().sum(dim=1).mean()) / (2.5 * 3.0) ** 2
     assert abs(mean_square - 1) < 5 * (2 / (600 * 784)) ** 0.5
     assert len(torch.unique(noise[:, 0])) == 600
-
-
-def test_position_is_obeyed():
-    for position, place in (("first", 0), ("last", 4)):
-        data = load_binary_mnist(10, 5, position=position)
-        assert (data.meta["digit_position"] == place).all()
-        assert (optimal_tokens(data) == place).all()
-    place = load_binary_mnist(300, 6).meta["digit_position"]
-    assert torch.bincount(place, minlength=6).min() >= 30  # 50 expected, 6.5 standard deviation
 
 
 # The classifier and the scores.
@@ -277,37 +255,28 @@ def test_each_missing_or_damaged_file_is_named(tmp_path, files, name):
         load_binary_mnist(source=folder, verify=False)
 
 
-@pytest.mark.parametrize(
-    ("blob", "rank"),
-    [
-        (b"", 1),
-        (b"\0\0\x08\x01\0\0", 1),
-        (b"\0\0\x08\x01\0\0\0\x02a", 1),
-        (b"\0\0\x08\x01\0\0\0\x02abc", 1),
-        (b"\0\0\x0d\x01\0\0\0\x01a", 1),
-        (b"\0\0\x08\x01\0\0\0\x02ab", 3),
-        (b"\0\0\x08\x03" + b"\xff" * 12, 3),
-    ],
-)
-def test_idx_files_that_contradict_their_header(blob, rank):
-    with pytest.raises(FileFormatError, match="IDX"):
-        parse_idx("some file", blob, rank)
+def test_idx_files_that_contradict_their_header():
+    head = b"\0\0\x08\x01\0\0"  # two bytes more say how many bytes follow
+    blobs = [b"", head, head + b"\0\x02a", head + b"\0\x02abc", b"\0\0\x0d\x01\0\0\0\x01a"]
+    for blob, rank in [*((blob, 1) for blob in blobs), (head + b"\0\x02ab", 3),
+                       (b"\0\0\x08\x03" + b"\xff" * 12, 3)]:  # fmt: skip
+        with pytest.raises(FileFormatError, match="IDX"):
+            parse_idx("some file", blob, rank)
 
 
-@pytest.mark.parametrize("fault", ["size", "counts", "blank", "one class", "all alike"])
+FAULTS = {
+    "size": lambda images, labels: (images[:, :27], labels),
+    "counts": lambda images, labels: (images, labels[:-1]),
+    "blank": lambda images, labels: (images * (labels > 0)[:, None, None], labels),
+    "one class": lambda images, labels: (images, np.where(labels == 1, 5, labels)),
+    "all alike": lambda images, labels: (images * 0 + 200, labels),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 def test_idx_files_with_other_content(tmp_path, files, fault):
-    images, labels = (array.copy() for array in drawn(30, 2))
-    if fault == "size":
-        images = images[:, :27]
-    elif fault == "counts":
-        labels = labels[:-1]
-    elif fault == "blank":
-        images[3] = 0
-    elif fault == "one class":
-        labels[labels == 1] = 5
-    else:
-        images[:] = 200
-    files |= {FILES[2]: idx(np.ascontiguousarray(images)), FILES[3]: idx(labels)}
+    images, labels = (np.ascontiguousarray(array, "u1") for array in FAULTS[fault](*drawn(30, 2)))
+    files |= {FILES[2]: idx(images), FILES[3]: idx(labels)}
     if fault == "all alike":
         files |= {FILES[0]: files[FILES[2]], FILES[1]: files[FILES[3]]}
     with pytest.raises(FileFormatError):
@@ -329,27 +298,19 @@ def test_no_digit_is_used_twice(tmp_path, files, zeros, ones, most):
         load_binary_mnist(most + 1, source=source, verify=False)
 
 
-def test_huggingface_without_the_package(monkeypatch):
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtraError, match=r"attnbias\[nets\]"):
-        load_binary_mnist(source="huggingface")
-
-
 def test_huggingface_rows_are_read_and_checked(monkeypatch):
-    def load_dataset(name, split):
-        assert name == "ylecun/mnist"
-        images, labels = drawn(*{"train": (60, 1), "test": (30, 2)}[split])
-        return {"image": list(images), "label": labels.tolist()}
-
-    fake = types.SimpleNamespace(load_dataset=load_dataset)
-    monkeypatch.setitem(sys.modules, "datasets", fake)
+    tables = {("ylecun/mnist", "train"): drawn(60, 1), ("ylecun/mnist", "test"): drawn(30, 2)}
+    columns = {
+        key: {"image": [*images], "label": labels.tolist()}
+        for key, (images, labels) in tables.items()
+    }
+    hub(monkeypatch, columns)
     with pytest.raises(ChecksumError, match="huggingface"):
         load_binary_mnist(source="huggingface")
     assert load_binary_mnist(6, source="huggingface", verify=False).n == 6
-
-    def offline(name, split):
-        raise ConnectionError("no route")
-
-    fake.load_dataset = offline
-    with pytest.raises(MissingFileError, match="no route"):
+    hub(monkeypatch, {})
+    with pytest.raises(MissingFileError, match="KeyError"):
+        load_binary_mnist(source="huggingface")
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingExtraError, match=r"attnbias\[nets\]"):
         load_binary_mnist(source="huggingface")

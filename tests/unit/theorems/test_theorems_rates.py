@@ -23,8 +23,8 @@ from attnbias import (
     solve_w_svm,
     train,
 )
-from attnbias.data.bad_start import make_bad_start
 from attnbias.data.degenerate import make_degenerate
+from attnbias.data.synthetic import make_bad_start
 from attnbias.errors import RangeError
 from attnbias.theorems.run import TraceView
 from attnbias.theorems.sharper import lower_bounds as lower
