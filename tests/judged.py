@@ -23,10 +23,6 @@ def altered(runs, **changes) -> tuple:
     )
 
 
-def swapped(result, first: str, second: str) -> dict:
-    return {first: result.traces[second], second: result.traces[first]}
-
-
 def fail(table, *starts: str) -> bool:
     """Whether all claims that start so fail."""
     return all(verdicts(table, start) == {"fails"} for start in starts)

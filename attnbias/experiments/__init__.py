@@ -11,18 +11,16 @@ from pathlib import Path
 from types import ModuleType
 
 from .._validate import require_choice
-from ..errors import RangeError
 from . import fig2, fig3, fig8, fig9, fig10
 from .cosine_result import CosineResult
 from .networks.figures import fig1, fig4, fig6, fig7
 from .networks.result import NetworkResult
 from .networks.runs import train_all
 from .result import ExperimentResult
-from .snapshots import Snapshots, attention_snapshots
 
 __all__ = [
-    "CosineResult", "ExperimentResult", "NetworkResult", "Snapshots", "attention_snapshots",
-    "describe", "fig10", "fig2", "fig3", "fig8", "fig9", "list", "load", "run",
+    "CosineResult", "ExperimentResult", "NetworkResult", "describe", "fig10", "fig2", "fig3",
+    "fig8", "fig9", "list", "load", "run",
 ]  # fmt: skip
 
 _PAPER = {
@@ -137,11 +135,7 @@ def run(name: str, **settings) -> ExperimentResult | NetworkResult | CosineResul
     chosen = module_of(name).run
     known = parameters(name)
     for key in settings:
-        if key not in known:
-            raise RangeError(
-                key, expected="one of " + ", ".join(known), got="another setting",
-                remedy=f"see the docstring of attnbias.experiments.{name}.run",
-            )  # fmt: skip
+        require_choice(key, key, tuple(known))
     return chosen(**settings)
 
 

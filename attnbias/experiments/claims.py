@@ -29,13 +29,16 @@ JOINT_PANELS = {
 TIE = 1e-12  # decades: rules that start alike differ by rounding alone, of some 1e-16
 
 
+def log10(values) -> np.ndarray:
+    """Exponents of ten; -inf for 0 and NaN below, which have no place on a log scale."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log10(values)
+
+
 def log10_of(trace, name: str) -> np.ndarray:
     """log10 of a series of a trace; exact in the log domain of one that is a logarithm."""
     values = getattr(trace, name)
-    if name.startswith("log_"):
-        return values / math.log(10)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log10(values)
+    return values / math.log(10) if name.startswith("log_") else log10(values)
 
 
 def at_most(statement: str, values, bound: float, source="", provenance="d", **fields) -> Check:
@@ -57,11 +60,6 @@ def lead(ahead, behind, panel: str, first: int = 1) -> tuple[np.ndarray, np.ndar
         x, y = (sign * log10_of(trace, name)[moved] for trace in (a, b))
         rows.append(np.subtract(x, y, out=np.zeros_like(x), where=x != y))  # 0 at one infinity
     return step[moved], np.array(rows)
-
-
-def leads_at_end(ahead, behind, panel: str, first: int = 1) -> np.ndarray:
-    """(seeds,) decades by which `ahead` leads at the last step."""
-    return lead(ahead, behind, panel, first)[1][:, -1]
 
 
 def ahead_from(step: np.ndarray, decades: np.ndarray) -> str:

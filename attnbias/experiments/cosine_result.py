@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from ..checks import CheckTable
 from .cosines import Cosines, random_mean_abs
@@ -42,9 +41,6 @@ class CosineResult(JsonResult):
     """
 
     KIND = "token cosines"
-    STORED: ClassVar = (
-        "name", "title", "sizes", "dimension", "common", "settings", "substitutes", "provenance",
-    )  # fmt: skip
 
     name: str
     title: str

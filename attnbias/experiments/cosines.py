@@ -10,16 +10,9 @@ import numpy as np
 import torch
 from scipy.special import betainc
 
-from .._validate import (
-    as_float_tensor,
-    require_finite,
-    require_flag,
-    require_int,
-    require_number,
-    require_shape,
-    short,
-)
-from ..errors import DtypeError, FileFormatError, RangeError
+from .._validate import as_floats, require_flag, require_int, require_number
+from ..errors import FileFormatError, RangeError
+from ..nets.data._arrays import as_rows
 
 BINS = 400  # of width 0.005 from -1 to 1, so that 0.1 and 0.2 are edges
 _BLOCK = 2**22  # numbers gathered at a time: 16 MB of tokens
@@ -159,8 +152,8 @@ def pair_cosines(texts: Sequence, embeddings, *, positions: bool = False) -> Cos
     require_flag("positions", positions)
     units = unit_rows(embeddings)
     sizes: dict[int, list] = {}
-    for text in texts:
-        pieces, repeats = np.unique(_rows(text, len(units)), return_counts=True)
+    for text in filter(np.size, texts):
+        pieces, repeats = np.unique(as_rows("texts", text, len(units)), return_counts=True)
         sizes.setdefault(len(pieces), []).append((pieces, repeats))
     found = _counted(np.zeros(0), np.zeros(0))
     for size, group in sorted(sizes.items()):
@@ -193,26 +186,9 @@ def _counted(cosines: np.ndarray, times: np.ndarray) -> Cosines:
 
 def unit_rows(embeddings) -> np.ndarray:
     """(V, d) float32 rows of length 1; a zero row stays."""
-    table = as_float_tensor("embeddings", embeddings).detach()
-    require_shape("embeddings", table, (None, None), "(V, d)")
-    require_finite("embeddings", table)
-    norms = torch.linalg.norm(table.double(), dim=1, keepdim=True)
-    return (table.double() / norms.where(norms > 0, 1.0)).float().cpu().numpy()
-
-
-def _rows(text, size: int) -> np.ndarray:
-    rows = np.asarray(text)
-    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
-        raise DtypeError(
-            "texts", expected="one-dimensional arrays of integers", got=short(text),
-            remedy="pass the numbers of the word pieces of each text",
-        )  # fmt: skip
-    if rows.size and not 0 <= rows.min() <= rows.max() < size:
-        raise RangeError(
-            "texts", expected=f"rows of the embeddings, 0 to {size - 1}",
-            got=f"{rows.min()} to {rows.max()}", remedy="use the tokenizer of this model",
-        )  # fmt: skip
-    return rows.astype(np.int64)
+    table = as_floats("embeddings", embeddings, (None, None), "(V, d)").double()
+    norms = torch.linalg.norm(table, dim=1, keepdim=True)
+    return (table / norms.where(norms > 0, 1.0)).float().cpu().numpy()
 
 
 def random_density(cosine, d: int) -> np.ndarray:

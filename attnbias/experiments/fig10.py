@@ -9,9 +9,8 @@ from tqdm import tqdm
 
 from .._files import as_path, target_path
 from .._provenance import provenance
-from .._validate import require_choice, require_flag, require_int
+from .._validate import require_choice, require_flag, require_int, require_type
 from ..checks import CheckTable
-from ..errors import DtypeError
 from ..nets.data.examples import TextExamples
 from ..nets.data.minilm import load_minilm_sample
 from ..nets.data.text import load_nli, load_toxic
@@ -101,10 +100,8 @@ ChecksumError, FileFormatError
         tokens, vectors = _bundled(wanted, max_length)
     else:
         tokens, vectors = _read(source, model or source, wanted, max_length, progress)
-    cosines = {}
-    with tqdm(total=len(KINDS) * len(tokens), disable=not progress, unit="kind") as done:
-        for corpus, rows in tokens.items():
-            cosines[corpus] = corpus_cosines(rows, vectors, rng, done.update)
+    cosines = {corpus: corpus_cosines(rows, vectors, rng, progress)
+               for corpus, rows in tokens.items()}  # fmt: skip
     settings = {"source": source, "model": str(model or source), "texts": wanted,
                 "max_length": max_length, "seed": seed}  # fmt: skip
     result = CosineResult(
@@ -117,7 +114,9 @@ ChecksumError, FileFormatError
     return result
 
 
-def corpus_cosines(rows, vectors, rng: np.random.Generator, done=lambda: None) -> dict:
+def corpus_cosines(
+    rows, vectors, rng: np.random.Generator, progress: bool = False
+) -> dict[str, Cosines]:
     """Cosines of all `KINDS` over texts given as rows of the vectors.
 
     Parameters
@@ -125,8 +124,8 @@ def corpus_cosines(rows, vectors, rng: np.random.Generator, done=lambda: None) -
     rows : sequence of integer arrays
     vectors : (V, d) float tensor
     rng : numpy.random.Generator
-    done : callable
-        Called after each kind.
+    progress : bool
+        Show a progress bar on standard error.
 
     Returns
     -------
@@ -142,11 +141,8 @@ def corpus_cosines(rows, vectors, rng: np.random.Generator, done=lambda: None) -
         "uniform": (np.split(rng.choice(used, len(flat)), places), vectors),
         "centred": (distinct, vectors - vectors[flat].mean(dim=0)),
     }
-    found = {}
-    for kind, (texts, table) in tables.items():
-        found[kind] = pair_cosines(texts, table, positions=kind == "positions")
-        done()
-    return found
+    return {kind: pair_cosines(*tables[kind], positions=kind == "positions")
+            for kind in tqdm(tables, disable=not progress, unit="kind")}  # fmt: skip
 
 
 def claims(cosines: dict[str, dict[str, Cosines]], dimension: int) -> CheckTable:
@@ -191,11 +187,8 @@ def spaced(count: int, wanted: int) -> np.ndarray:
 def _wanted(texts) -> dict[str, int]:
     """How many texts of each corpus, the paper's numbers where none is given."""
     texts = {} if texts is None else texts
-    if not isinstance(texts, dict):
-        raise DtypeError(
-            "texts", expected="a dict of corpus to number", got=type(texts).__name__,
-            remedy='pass {"NLI": 1000, "toxic": 1000}, say',
-        )  # fmt: skip
+    remedy = 'pass {"NLI": 1000, "toxic": 1000}, say'
+    require_type("texts", texts, dict, "a dict of corpus to number", remedy)
     for corpus, count in texts.items():
         require_int(f"texts of {require_choice('texts', corpus, PAPER)}", count, low=1)
     return PAPER | texts

@@ -7,27 +7,13 @@ import math
 import numpy as np
 import torch
 
-from .._validate import require_number
 from ..checks import Check, CheckTable
 from ..data import Dataset, make_example1
-from ..dynamics.problem import small_start
 from ..geometry.assumptions import check_assumption1
 from ..rules import GD, NGD, Polyak, Rule
-from .claims import (
-    ALIGNMENT,
-    PANELS,
-    ahead_from,
-    at_least,
-    at_most,
-    check_lead,
-    exponents,
-    last_decade,
-    lead,
-    leads_at_end,
-    span,
-)
+from .claims import PANELS, at_least, at_most, check_lead, exponents, last_decade, lead, span
 from .result import ExperimentResult, make_result
-from .runs import require_common, run_all, solved
+from .runs import from_small_start, require_common, run_all, solved
 
 TITLE = "Figure 2: step-size rules on Example 1"
 TEXT = "Section 3.2, text on Fig. 2"
@@ -37,9 +23,7 @@ EARLY = (10, 300)  # the window of a short run
 
 def instance(seed: int = 0, *, start_norm: float = 0.1, **data) -> tuple[Dataset, torch.Tensor]:
     """The data and the start W_0 of one seed; other arguments are those of `make_example1`."""
-    norm = require_number("start_norm", start_norm, low=0, high=1e6)
-    made = make_example1(**data, seed=seed)
-    return made, small_start(made.d, norm, seed)
+    return from_small_start(make_example1(**data, seed=seed), start_norm, seed)
 
 
 def rules(
@@ -159,11 +143,7 @@ def claims(traces: dict, settings: dict, measures: dict) -> CheckTable:
 def _loss_claims(traces) -> list[Check]:
     ngd = traces["NGD"]
     floors = [trace.loss[0] - trace.loss_gap[0] for trace in ngd]
-    lowest = [
-        trace.loss.min() / floor
-        for runs in traces.values()
-        for trace, floor in zip(runs, floors, strict=True)
-    ]
+    lowest = [np.divide([run.loss.min() for run in runs], floors) for runs in traces.values()]
     last = [trace.loss_gap[-1] / floor for trace, floor in zip(ngd, floors, strict=True)]
     words = "the train loss does not go to 0, as u is fixed: smallest loss of all runs over L*"
     return [
@@ -224,7 +204,7 @@ def _decay(trace, window) -> float:
 
 def _momentum_claims(traces, settings) -> list[Check]:
     momentum, plain = traces["NGD with momentum"], traces["NGD"]
-    worst = min(PANELS, key=lambda panel: leads_at_end(momentum, plain, panel).min())
+    worst = min(PANELS, key=lambda panel: lead(momentum, plain, panel)[1][:, -1].min())
     longer = 1 / (1 - settings["momentum"])
     at = settings["steps"] / longer
     pairs = zip(momentum, plain, strict=True)
@@ -263,24 +243,27 @@ def _polyak_end_claims(traces, settings) -> list[Check]:
 
 
 def _overtaken(ahead, behind, panel) -> str:
+    """From where on a rule is behind, in words; empty if it never is."""
     step, decades = lead(ahead, behind, panel)
     lost = np.flatnonzero((decades < 0).any(axis=0))
     if lost.size == 0:
-        return ahead_from(step, decades)
+        return ""
     return f"ahead until NGD overtakes at step {step[lost[0]]}" if lost[0] else "behind at once"
 
 
 def _polyak_cap_claims(traces, settings, window) -> list[Check]:
-    capped, plain, cap = traces["Polyak, capped"], traces["NGD"], settings["max_step"]
-    firsts = [cap_step(trace, cap) for trace in capped]
+    capped, plain, log_cap = traces["Polyak, capped"], traces["NGD"], math.log(settings["max_step"])
+    step, off_cap = capped[0].step, np.array([run.log_step_size - log_cap for run in capped])
+    firsts = cap_steps(step, off_cap)[:, None]
     binds, when = _binding(firsts)
-    free_first = binds and max(firsts) > 0
+    free_first = binds and bool(firsts.max() > 0)
+    leads = [lead(capped, plain, panel)[1][step[step >= 1] <= firsts] for panel in PANELS]
     return [
         at_least("until its cap binds, Polyak leads NGD on every panel: smallest lead, decades",
-                 _lead_before(capped, plain, firsts) if free_first else math.nan, 0.0, POLYAK_TEXT,
-                 "a", applicable=free_first, reason=when),
+                 leads if free_first else math.nan, 0.0, POLYAK_TEXT, "a", applicable=free_first,
+                 reason=when),
         at_most("from there capped Polyak is GD: largest |log step size - log cap|",
-                _off_cap(capped, firsts, cap) if binds else math.nan, 1e-12, POLYAK_TEXT, "a",
+                abs(off_cap[step >= firsts]) if binds else math.nan, 1e-12, POLYAK_TEXT, "a",
                 applicable=binds, reason=when),
         at_least("and slows down: smallest p of t^-p in its 1 - cosine under NGD's, by at least",
                  exponents(capped, window) - exponents(plain, window), 1.0, POLYAK_TEXT, "a",
@@ -288,29 +271,20 @@ def _polyak_cap_claims(traces, settings, window) -> list[Check]:
     ]  # fmt: skip
 
 
-def cap_step(trace, max_step: float) -> int | None:
-    """First recorded step that the cap decides; None if it never does."""
-    bound = np.flatnonzero(trace.log_step_size >= math.log(max_step) - 1e-12)
-    return int(trace.step[bound[0]]) if bound.size else None
+def cap_steps(step: np.ndarray, off_cap: np.ndarray) -> np.ndarray:
+    """(seeds,) first recorded step that the cap decides; infinite where it never does.
+
+    `off_cap` (seeds, steps) is log step size - log cap.
+    """
+    bound = off_cap >= -1e-12
+    return np.where(bound.any(axis=1), step[bound.argmax(axis=1)], np.inf)
 
 
-def _binding(firsts) -> tuple[bool, str]:
+def _binding(firsts: np.ndarray) -> tuple[bool, str]:
     """Whether the cap binds in every seed, and when, in words."""
-    bound = [first for first in firsts if first is not None]
+    bound = firsts[np.isfinite(firsts)]
     if len(bound) < len(firsts):
         some = f"it binds in {len(bound)} of {len(firsts)} seeds alone"
-        return False, some if bound else "it never binds"
-    late = f"it binds from step {min(bound)} to {max(bound)}"
-    return True, late if max(bound) else "it binds from the start"
-
-
-def _lead_before(capped, plain, firsts) -> list[float]:
-    """Smallest lead by panel at the records from 1 to each run's cap; not all caps are at 0."""
-    step, _ = lead(capped, plain, ALIGNMENT)
-    before = step[None, :] <= np.array(firsts)[:, None]
-    return [lead(capped, plain, panel)[1][before].min() for panel in PANELS]
-
-
-def _off_cap(capped, firsts, cap: float) -> list[float]:
-    pairs = zip(capped, firsts, strict=True)
-    return [np.abs(t.log_step_size[t.step >= k] - math.log(cap)).max() for t, k in pairs]
+        return False, some if len(bound) else "it never binds"
+    late = f"it binds from step {bound.min():.0f} to {bound.max():.0f}"
+    return True, late if bound.max() else "it binds from the start"

@@ -11,18 +11,7 @@ from ..checks import Check, CheckTable
 from ..data import Dataset, make_dm
 from ..geometry.svm import solve_u_svm
 from ..rules import GD, NGD, Polyak, Rule
-from .claims import (
-    JOINT_PANELS,
-    SOFTMAX,
-    at_least,
-    at_most,
-    check_lead,
-    exponents,
-    last_decade,
-    lead,
-    leads_at_end,
-    span,
-)
+from .claims import JOINT_PANELS, at_least, at_most, check_lead, exponents, last_decade, lead, span
 from .result import ExperimentResult, make_result
 from .runs import require_common, run_all, solved
 
@@ -185,7 +174,7 @@ def _fastest(traces, panel: str) -> Check:
 
 def _least(ahead, behind, panel: str) -> float:
     """Decades by which one rule leads another at the last step, in the worst seed."""
-    return float(leads_at_end(ahead, behind, panel, FIRST).min())
+    return float(lead(ahead, behind, panel, FIRST)[1][:, -1].min())
 
 
 def _joint_claims(traces) -> list[Check]:
@@ -195,8 +184,8 @@ def _joint_claims(traces) -> list[Check]:
     rest = [panel for panel in JOINT_PANELS if panel != "train loss"]
     words = "NGD is slightly faster than joint-NGD on the other metrics"
     # how far it is ahead: in decades, and on the softmax as the figure plots it
-    leads = {panel: float(leads_at_end(plain, joint, panel, FIRST).max())
-             for panel in rest if panel != SOFTMAX}  # fmt: skip
+    leads = {panel: float(lead(plain, joint, panel, FIRST)[1][:, -1].max())
+             for panel in rest if "softmax" not in panel}  # fmt: skip
     return [
         at_most("the train loss converges at a similar rate for NGD and joint-NGD: "
                 "ratio of log losses at the end, off 1 by",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
-import torch
 
-from .._validate import require_number, short
+from .._validate import require_number, require_type, short
 from ..checks import Check, CheckTable
-from ..data import Dataset, make_bad_start
+from ..data import make_bad_start
 from ..dynamics.trace import Trace
-from ..errors import DtypeError, RangeError
+from ..errors import RangeError
 from ..rules import GD, NGD, Rule
 from .claims import at_least, at_most, exponents, last_decade, span
 from .result import ExperimentResult, make_result
@@ -24,9 +24,7 @@ SCALES = (0.1, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 DENSE = 2000  # every step up to here is recorded
 
 
-def instance(scale: float = 4.0) -> tuple[Dataset, torch.Tensor]:
-    """The data and the start W_0 of norm `scale`, of `make_bad_start`."""
-    return make_bad_start(scale)
+instance = make_bad_start  # the data, and the start W_0 of norm `scale`
 
 
 def rules(gd_step_size: float = 1.0, ngd_step_size: float = 0.1) -> dict[str, Rule]:
@@ -98,18 +96,14 @@ def run(
 
 
 def _scales(scales) -> tuple[float, ...]:
-    try:
-        chosen = tuple(require_number("scales", scale, low=0, open_low=True) for scale in scales)
-    except TypeError:
-        raise DtypeError(
-            "scales", expected="a sequence of numbers", got=short(scales),
-            remedy="for example scales=[1, 2, 4]",
-        ) from None  # fmt: skip
+    remedy = "for example scales=[1, 2, 4]"
+    require_type("scales", scales, Iterable, "a sequence of numbers", remedy)
+    chosen = tuple(require_number("scales", scale, low=0, open_low=True) for scale in scales)
     labels = {scale_label("GD", scale) for scale in chosen}
     if len(labels) < max(3, len(chosen)) or list(chosen) != sorted(chosen):
         raise RangeError(
             "scales", expected="at least three, increasing, that differ in six digits",
-            got=short(chosen), remedy="for example scales=[1, 2, 4]",
+            got=short(chosen), remedy=remedy,
         )  # fmt: skip
     return chosen
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from .._validate import require_number
 from ..checks import Check, CheckTable
 from ..data import Dataset, load_binary_mnist
-from ..dynamics.problem import small_start
 from ..geometry.tokens import optimal_tokens, token_scores
 from ..rules import GD, NGD, Polyak, Rule
 from .claims import ALIGNMENT, at_least, at_most, check_lead, exponents, last_decade, span
 from .result import ExperimentResult, make_result
-from .runs import require_common, run_all, solved
+from .runs import from_small_start, require_common, run_all, solved
 
 TITLE = "Figure 9: GD and NGD on binary MNIST"
 TEXT = "Appendix C.2, text on Fig. 9"
@@ -22,18 +20,12 @@ PROJECTED = "NGD, projected noise"
 
 def instance(seed: int = 0, *, start_norm: float = 0.1, **data) -> tuple[Dataset, torch.Tensor]:
     """The data and the start W_0 of one seed; other arguments are those of `load_binary_mnist`."""
-    norm = require_number("start_norm", start_norm, low=0, high=1e6)
-    made = load_binary_mnist(**data, seed=seed)
-    return made, small_start(made.d, norm, seed)
+    return from_small_start(load_binary_mnist(**data, seed=seed), start_norm, seed)
 
 
 def rules(gd_step_size: float = 1.0, ngd_step_size: float = 0.1) -> dict[str, Rule]:
     """The rules of the figure by label; arguments as in `run`."""
-    return {
-        "GD": GD(gd_step_size),
-        "NGD": NGD(ngd_step_size),
-        "Polyak, uncapped": Polyak(),
-    }
+    return {"GD": GD(gd_step_size), "NGD": NGD(ngd_step_size), "Polyak, uncapped": Polyak()}
 
 
 def run(

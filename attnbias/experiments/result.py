@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import numbers
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import ClassVar
 
@@ -142,7 +141,7 @@ class ExperimentResult(Result):
                              "meta": trace.meta})  # fmt: skip
         parts = ("name", "title", "seeds", "settings", "measures", "provenance")
         header = {"kind": "experiment", "runs": runs} | {key: getattr(self, key) for key in parts}
-        header["claims"] = [dataclasses.asdict(check) for check in self.claims]
+        header["claims"] = [asdict(check) for check in self.claims]
         return write_npz(path, arrays, header)
 
     @classmethod
@@ -164,7 +163,7 @@ class ExperimentResult(Result):
                 **{key: dict(header[key]) for key in ("settings", "measures", "provenance")},
                 traces={label: tuple(runs) for label, runs in traces.items()},
                 seeds=tuple(int(seed) for seed in header["seeds"]),
-                claims=CheckTable(Check(**fields) for fields in header["claims"]),
+                claims=CheckTable(Check(**given) for given in header["claims"]),
             )
 
     def __repr__(self) -> str:
@@ -177,17 +176,17 @@ class ExperimentResult(Result):
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, eq=False)
 class JsonResult(Result):
     """A result in a json file: all but the claims, which a reader judges anew.
 
-    A subclass has `packed`, its other parts as json holds them, and `unpacked`, from these and the
-    experiment's function for claims back to the parts and the claims on them. It may raise whatever
-    a foreign file makes it raise.
+    A subclass has `packed`, the fields that json does not hold as they are, and `unpacked`, from
+    what was stored and the experiment's function for claims back to these fields and the claims. It
+    may raise whatever a foreign file makes it raise.
     """
 
     SUFFIX = ".json"
     KIND: ClassVar[str]
-    STORED: ClassVar[tuple[str, ...]]  # what json holds as it is
 
     def save(self, path) -> Path:
         """Write all but the claims as json, atomically; a reader judges anew.
@@ -196,9 +195,9 @@ class JsonResult(Result):
         ------
         MissingFileError, FileAccessError
         """
-        stored = {key: getattr(self, key) for key in self.STORED}
-        stored |= {"kind": self.KIND, "format": FORMAT} | self.packed()
-        return write_text(path, json.dumps(stored, allow_nan=False) + "\n")
+        packed = {"kind": self.KIND, "format": FORMAT} | self.packed()
+        stored = {key: getattr(self, key) for key in self._as_they_are(packed)}
+        return write_text(path, json.dumps(stored | packed, allow_nan=False) + "\n")
 
     @classmethod
     def load(cls, path, claims: Callable):
@@ -213,8 +212,13 @@ class JsonResult(Result):
             stored = json.loads(text)
             if (stored["kind"], stored["format"]) != (cls.KIND, FORMAT):
                 raise ValueError(f"kind {stored['kind']!r}, format {stored['format']!r}")
-            fields = {key: stored[key] for key in cls.STORED}
-            return cls(**fields | cls.unpacked(stored, claims))
+            unpacked = cls.unpacked(stored, claims)
+            return cls(**{key: stored[key] for key in cls._as_they_are(unpacked)} | unpacked)
+
+    @classmethod
+    def _as_they_are(cls, others) -> list[str]:
+        """The fields that json holds so: all but the claims and the others."""
+        return [each.name for each in fields(cls) if each.name not in {"claims", *others}]
 
 
 def _trace(arrays: dict, key: str, run: dict) -> Trace:

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from .._validate import as_device, require_flag, require_int, short
+from .._validate import as_device, require_flag, require_int, require_number, short
 from ..data import Dataset
+from ..dynamics.problem import small_start
 from ..dynamics.request import record_steps
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
@@ -92,6 +93,12 @@ def _recorded(record, steps: int, dense: int) -> np.ndarray:
     return np.union1d(recorded, more[more <= steps])
 
 
+def from_small_start(data: Dataset, norm: float, seed: int) -> tuple[Dataset, torch.Tensor]:
+    """Data and a start W_0 of a norm, in a Gaussian direction of the seed's."""
+    norm = require_number("start_norm", norm, low=0, high=1e6)
+    return data, small_start(data.d, norm, seed)
+
+
 def solved(data: Dataset, W0: torch.Tensor, device) -> tuple[Dataset, torch.Tensor, SVMSolution]:
     """Data and start on the device, with the solution of (W-SVM)."""
     data = data.to(device)
@@ -110,8 +117,7 @@ def run_all(
     """
     traces: dict[str, list[Trace]] = {label: [] for label in rules}
     options = {"loss": common.loss, "record": common.record, "train_u": train_u}
-    total = len(problems) * len(rules)
-    with tqdm(total=total, disable=not common.progress, unit="run") as bar:
+    with tqdm(total=len(problems) * len(rules), disable=not common.progress, unit="run") as bar:
         for data, W0, svm in problems:
             for label, rule in rules.items():
                 run = train(data, rule, common.steps, W0=W0, svm=svm, **options)

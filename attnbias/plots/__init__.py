@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from .checks import plot_check
 from .cosines import plot_cosines
-from .maps import plot_attention
-from .networks import plot_step_sizes, plot_training, plot_weight_norms
+from .networks import plot_training
 from .runs import plot_alignment_rates, plot_escape_steps, plot_runs
-from .series import figure_numbers
 from .theme import rule_style, style
 
 __all__ = [
-    "figure_numbers", "plot_alignment_rates", "plot_attention", "plot_check", "plot_cosines",
-    "plot_escape_steps", "plot_runs", "plot_step_sizes", "plot_training", "plot_weight_norms",
-    "rule_style", "style",
+    "plot_alignment_rates", "plot_check", "plot_cosines", "plot_escape_steps", "plot_runs",
+    "plot_training", "rule_style", "style",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ DEEP = -30.0
 POINTS = 90  # on a line at most, which keeps an SVG small
 
 
-def deep_axis(axis, lowest: float, highest: float = 0.0) -> None:
+def deep_axis(axis, lowest: float, highest: float) -> None:
     """The exponent of ten on a log scale, linear from 10 to 1/10."""
     axis.set_yscale("symlog", linthresh=1.0, linscale=0.5)
     below, above = (

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from collections.abc import Iterable
 
 import numpy as np
 
-from .._validate import short
+from .._validate import require_type
 from ..checks import Check
-from ..errors import DtypeError, RangeError
+from ..errors import RangeError
+from ..experiments.claims import log10
 from .axes import exponent_axis, panel_axes, shared_legend, step_axis, thinned
-from .series import finite, log10
+from .series import finite
 from .theme import COLOURS, INK, styled
 
 SIDES = {"<=": "bound, at most", ">=": "bound, at least"}
@@ -88,16 +90,10 @@ def plot_check(checks, *, logs: bool | None = None, titles=None, ylabel: str = "
 
 def _drawable(checks) -> list[Check]:
     single = isinstance(checks, Check)
-    try:
-        entries = [checks] if single else [*checks]
-    except TypeError:
-        entries = [checks]
+    entries = [*checks] if isinstance(checks, Iterable) else [checks]
+    remedy = "pass the checks of a check_... function"
     for entry in entries:
-        if not isinstance(entry, Check):
-            raise DtypeError(
-                "checks", expected="a Check, or several", got=short(entry),
-                remedy="pass the checks of a check_... function",
-            )  # fmt: skip
+        require_type("checks", entry, Check, "a Check, or several", remedy)
     drawn = [entry for entry in entries if entry.step is not None]
     if not 1 <= len(drawn) <= MOST_PANELS:
         reason = f" ({entries[0].verdict}: {entries[0].reason})" if single else ""

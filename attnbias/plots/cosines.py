@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._validate import require_choices, short
-from ..errors import DtypeError
+from .._validate import require_choices, require_type
 from ..experiments.cosine_result import CosineResult
 from ..experiments.cosines import random_density
 from .axes import shared_legend
@@ -50,11 +49,8 @@ def plot_cosines(result: CosineResult, kinds=("text", "shuffled", "uniform")):
     >>> [axis.get_title("left") for axis in plot_cosines(result).axes]
     ['NLI', 'toxic']
     """
-    if not isinstance(result, CosineResult):
-        raise DtypeError(
-            "result", expected="a CosineResult", got=short(result),
-            remedy='run or load the experiment "fig10"',
-        )  # fmt: skip
+    remedy = 'run or load the experiment "fig10"'
+    require_type("result", result, CosineResult, "a CosineResult", remedy)
     kinds = require_choices("kinds", kinds, LOOKS)
     fig = new_figure((WIDTH, 3.9))
     axes = fig.subplots(1, len(result.cosines), sharey=True, squeeze=False).ravel()

@@ -1,28 +1,26 @@
-"""Plots of trained networks: curves, step sizes, growth of the weights."""
+"""Curves of trained networks, and what plots of networks share: logs by label, looks, lines."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from .._validate import require_choices
 from ..errors import RangeError
-from ..nets.log import CURVES
-from .axes import exponent_axis, panel_axes, shared_legend
-from .network_lines import PART_STYLES, clock, gather_logs, line, network_styles
-from .series import finite, log10
-from .theme import FAINT, HALO, styled
+from ..experiments.claims import log10
+from ..nets.log import CURVES, TrainingLog
+from .axes import band_line, exponent_axis, panel_axes, shared_legend
+from .series import finite, gather
+from .theme import RULE_STYLES, styled, styles_of
 
-# By part, what the names of its matrices hold; the first part that fits has the matrix. Positions
-# and learnt tokens are in none: they are no layers, and start too large to grow.
-PARTS = {
-    "query, key, value": ("qkv", "query", "key", "value"),
-    "attention out": ("attention.out",),
-    "MLP": ("mlp", "intermediate", "output.dense"),
-    "embedding": ("patches", "word_embeddings"),
-    "head": ("head", "classifier", "pooler"),
+# The look of the rule that each optimizer carries over to mini-batches; Adam has one of its own.
+OPTIMIZER_STYLES = {
+    "SGD": RULE_STYLES["GD"],
+    "SNGD": RULE_STYLES["NGD"],
+    "SPS": RULE_STYLES["Polyak, capped"],
+    "Adam": ("black", ":", "v"),
 }
+SPARE_STYLES = (("orange", (0, (7, 2)), "P"), ("green", "-.", "^"), ("sky", "-", "X"))
 PANELS = {
     "train_loss": "training loss",
     "test_loss": "test loss",
@@ -62,6 +60,7 @@ def plot_training(result, panels=("train_loss", "test_accuracy"), title: str = "
     -----
     All but accuracies are on a log scale. The horizontal axis counts epochs from two epochs
     on, and steps in shorter runs. What was not recorded, or is 0 on a log scale, is a gap.
+    Adam has no step size to show: its lr multiplies no gradient.
 
     Examples
     --------
@@ -73,117 +72,7 @@ def plot_training(result, panels=("train_loss", "test_accuracy"), title: str = "
     >>> [axis.get_ylabel() for axis in plot_training({"SGD": log}, "test_loss").axes]
     ['test loss']
     """
-    return _curves_figure(gather_logs(result), panels, title)
-
-
-@styled
-def plot_step_sizes(result, title: str = ""):
-    """Step size and gradient norm along training.
-
-    Parameters
-    ----------
-    result : NetworkResult, or dict of str to TrainingLog or sequence of TrainingLog
-    title : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Adam is in the second panel only: its lr multiplies no gradient. Grey lines are the caps
-        of Polyak steps, if a result tells them.
-
-    Raises
-    ------
-    RangeError, DtypeError
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from attnbias.plots import plot_step_sizes
-    >>> from attnbias.nets.log import CURVES, TrainingLog
-    >>> curve = np.array([np.nan, 1.0, 0.5])
-    >>> log = TrainingLog(np.array([0, 10, 20]), {name: curve for name in CURVES}, {})
-    >>> len(plot_step_sizes({"SNGD": log}).axes)
-    2
-    """
-    groups = gather_logs(result)
-    fig = _curves_figure(groups, ("step_size", "grad_norm"), title)
-    axis = fig.axes[0]
-    caps = {
-        label: math.log10(value)
-        for label, value in getattr(result, "step_sizes", {}).items()
-        if label.startswith("SPS")
-    }
-    drawn = [each.get_ydata() for each in axis.lines]
-    ends = np.concatenate([each[len(each) // 2 :] for each in drawn])
-    for label, cap in caps.items():
-        axis.axhline(cap, color=FAINT, linewidth=1.0, zorder=1)
-        if np.abs(ends - cap).min() > 0.2:  # else the words would lie on a line
-            axis.annotate(
-                f"cap of {label}", (0.98, cap), xycoords=("axes fraction", "data"), xytext=(0, 3),
-                textcoords="offset points", ha="right", path_effects=HALO,
-            )  # fmt: skip
-    if caps:
-        exponent_axis(axis, np.concatenate([*drawn, [*caps.values()]]))
-    return fig
-
-
-@styled
-def plot_weight_norms(result, label=None, parts=None, title: str = ""):
-    """Norms of the weights over those at the start, by part of the network.
-
-    Parameters
-    ----------
-    result : NetworkResult, or dict of str to TrainingLog or sequence of TrainingLog
-    label : str or sequence of str, optional
-        Optimizers to show, one panel each; all by default.
-    parts : dict of str to sequence of str, optional
-        By name of a part, words of which the names of its matrices hold one; a matrix belongs
-        to the first part that fits, and to none if none does. By default attention (in and
-        out), MLP, embedding (of patches or words) and head.
-    title : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Lines are medians over the matrices of a part and the seeds, bands go from the smallest
-        to the largest. Matrices that start at 0 are left out.
-
-    Raises
-    ------
-    RangeError, DtypeError
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from attnbias.plots import plot_weight_norms
-    >>> from attnbias.nets.log import CURVES, TrainingLog
-    >>> norms = {"head.weight": np.array([1.0, 2.0, 3.0])}
-    >>> log = TrainingLog(np.array([0, 10, 20]), {name: norms["head.weight"] for name in CURVES},
-    ...                   norms)
-    >>> plot_weight_norms({"SGD": log}).axes[0].get_title(loc="left")
-    'SGD'
-    """
-    groups = gather_logs(result)
-    labels = [*groups] if label is None else require_choices("label", label, groups)
-    parts = PARTS if parts is None else parts
-    growth = {each: _growth(groups[each], parts) for each in labels}
-    named = [part for part in parts if any(part in found for found in growth.values())]
-    looks = network_styles(named, PART_STYLES)
-    fig, axes = panel_axes(len(labels), sharey=True)
-    for axis, each in zip(axes, labels, strict=True):
-        per_step, words = clock(groups[each][0])
-        for k, (part, values) in enumerate(growth[each].items()):
-            line(axis, groups[each][0].step * per_step, values, part, looks[part], k / len(named))
-        axis.set_title(each)
-        axis.set_xlabel(words)
-    for axis in axes[::2]:
-        axis.set_ylabel("norm over its start")
-    shared_legend(fig, axes, title=title, handlelength=3.2)
-    return fig
-
-
-def _curves_figure(groups, panels, title: str):
-    panels = require_choices("panels", panels, PANELS)
+    groups, panels = gather_logs(result), require_choices("panels", panels, PANELS)
     looks = network_styles(groups)
     fig, axes = panel_axes(len(panels))
     for axis, name in zip(axes, panels, strict=True):
@@ -196,9 +85,8 @@ def _curves_figure(groups, panels, title: str):
                 remedy="runs record from their second record on; Adam has no step size to show",
             )  # fmt: skip
         for k, (each, block) in enumerate(blocks.items()):
-            per_step, words = clock(groups[each][0])
-            line(axis, groups[each][0].step * per_step, block, each, looks[each], k / len(groups))
-        axis.set(xlabel=words, ylabel=PANELS[name])
+            draw_line(axis, groups[each][0], block, each, looks[each], k / len(groups))
+        axis.set_ylabel(PANELS[name])
         if name not in _LINEAR:
             exponent_axis(axis, np.concatenate([block.ravel() for block in blocks.values()]))
     shared_legend(fig, axes, title=title, handlelength=3.2)
@@ -214,19 +102,39 @@ def _values(logs, name: str) -> np.ndarray:
     return values if name in _LINEAR else finite(log10(values))
 
 
-def _growth(logs, parts) -> dict[str, np.ndarray]:
-    """(matrices x seeds, records) of norms over those at the start, by part."""
-    found: dict[str, list] = {part: [] for part in parts}
-    for log in logs:
-        for name, norms in log.norms.items():
-            part = next((p for p, words in parts.items() if any(w in name for w in words)), None)
-            if part is not None and norms[0] > 0:
-                found[part].append(norms / norms[0])
-    found = {part: np.stack(rows) for part, rows in found.items() if rows}
-    if not found:
-        raise RangeError(
-            "parts", expected="words in the names of the matrices",
-            got="no matrix that they name and that does not start at 0",
-            remedy="see the keys of .norms of a log",
-        )  # fmt: skip
-    return found
+def gather_logs(result) -> dict[str, tuple[TrainingLog, ...]]:
+    """{label: logs} from a result, or from a dict of logs or of sequences of them."""
+    groups = gather(result, "result", "logs", TrainingLog)
+    for label, logs in groups.items():
+        if any(not np.array_equal(log.step, logs[0].step) for log in logs):
+            raise RangeError(
+                f"logs of {label!r}", expected="the same recorded steps for each seed",
+                got="different ones", remedy="record each seed alike",
+            )  # fmt: skip
+    return groups
+
+
+def network_styles(labels, own=OPTIMIZER_STYLES) -> dict[str, dict]:
+    """A look for each label: its own for the first of a kind, then spare ones."""
+    return styles_of(
+        labels, lambda label: next((name for name in own if label.startswith(name)), None),
+        own, SPARE_STYLES,
+    )  # fmt: skip
+
+
+def draw_line(axis, log: TrainingLog, values, label: str, look: dict, phase: float) -> None:
+    """Median over the rows with a band from the least to the largest, where all are known.
+
+    The horizontal axis counts epochs of the run behind `log` if it has two of them, else steps.
+    """
+    examples, batch = log.meta.get("train_examples", 0), log.meta.get("batch_size", 1)
+    per_epoch, x = examples // batch, log.step
+    axis.set_xlabel("step t")
+    if per_epoch and log.step[-1] >= 2 * per_epoch:
+        x = log.step * (1.0 / per_epoch)
+        axis.set_xlabel("epoch" if per_epoch == 1 else f"epoch of {per_epoch} steps")
+    axis.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    seen = np.isfinite(values).all(axis=0)
+    values = values[:, seen]
+    ends = values.min(axis=0), np.median(values, axis=0), values.max(axis=0)
+    band_line(axis, x[seen], *ends, label, look, phase)

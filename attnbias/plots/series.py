@@ -1,13 +1,12 @@
-"""What plots are given, and the numbers behind them: series of traces as logarithms, over seeds."""
+"""What plots are given: series of traces as logarithms, over seeds."""
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from .._validate import require_choices, short
+from .._validate import short
 from ..dynamics.trace import Trace
 from ..errors import DtypeError, RangeError
 from ..experiments.claims import log10_of
@@ -70,12 +69,6 @@ def require_dict(name: str, given, values: str, expected: str = "a dict that is 
         )  # fmt: skip
 
 
-def log10(values) -> np.ndarray:
-    """Exponents of ten; -inf for 0 and NaN below, which have no place on a log scale."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log10(values)
-
-
 def log10_series(trace: Trace, name: str) -> np.ndarray:
     """log10 of a series of a trace; exact where the value itself leaves float range."""
     return log10_of(trace, SERIES[name].attribute)
@@ -106,77 +99,3 @@ def finite(values) -> np.ndarray:
     """With NaN, a gap in a line, for what is infinite."""
     values = np.asarray(values, dtype=float)
     return np.where(np.isfinite(values), values, np.nan)
-
-
-def figure_numbers(runs, steps=(10, 100, 1000, 10_000), series="alignment", digits: int = 2):
-    """The numbers behind a figure as a small table of text.
-
-    Parameters
-    ----------
-    runs : ExperimentResult, or dict of str to Trace or sequence of Trace
-    steps : sequence of int
-        Columns; the nearest recorded step to each, among those the runs reach.
-    series : str or sequence of str
-        As in `plot_runs`; several make a table with two levels of rows.
-    digits : int
-        Significant digits.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Medians over seeds as text such as "1.8e-06", because 10^-3000 is no float.
-
-    Raises
-    ------
-    RangeError, DtypeError
-
-    Examples
-    --------
-    >>> from attnbias import NGD, make_example1, train
-    >>> from attnbias.plots import figure_numbers
-    >>> trace = train(make_example1(n=4, T=3, d=20), NGD(0.1), 100)
-    >>> figure_numbers({"NGD": trace}, steps=[100], series="W_norm").loc["NGD", "t = 100"]
-    '10'
-    """
-    import pandas
-
-    names = require_choices("series", series, SERIES)
-    groups, rows = gather(runs), {}
-    columns: list[str] = []
-    for name in names:
-        for label, traces in groups.items():
-            step, _, middle, _ = band(traces, name)
-            chosen = _nearest(step, steps)
-            columns = columns or [f"t = {step[index]}" for index in chosen]
-            cells = [scientific(middle[index], digits) for index in chosen]
-            key = label if isinstance(series, str) else (name, label)
-            rows[key] = cells + [""] * (len(columns) - len(cells))
-    table = pandas.DataFrame.from_dict(rows, orient="index", columns=columns)
-    if not isinstance(series, str):
-        table.index = pandas.MultiIndex.from_tuples(rows, names=("quantity", "rule"))
-    return table
-
-
-def _nearest(step: np.ndarray, wanted) -> list[int]:
-    wanted = [int(each) for each in wanted]
-    if not wanted or min(wanted) < 1:
-        raise RangeError(
-            "steps", expected="at least one step, each 1 or later", got=repr(wanted),
-            remedy="for example steps=(10, 100, 1000)",
-        )  # fmt: skip
-    reached = [each for each in wanted if each <= 1.05 * step[-1]]
-    indices = [int(np.abs(np.log(step / each)).argmin()) for each in reached]
-    return sorted(set(indices))
-
-
-def scientific(log10: float, digits: int = 2) -> str:
-    """10^log10 as text, far outside float range as well: "0.37", "9.6", "1.8e-06", "5e-305"."""
-    if not math.isfinite(log10):
-        return {math.inf: "inf", -math.inf: "0"}.get(log10, "")
-    if -300 < log10 < 300:
-        return f"{float(f'{10.0**log10:.{digits}g}'):g}"
-    exponent = math.floor(log10)
-    mantissa = f"{10.0 ** (log10 - exponent):.{digits - 1}f}"
-    if mantissa.startswith("10"):
-        mantissa, exponent = f"{1:.{digits - 1}f}", exponent + 1
-    return f"{mantissa}e{exponent:+d}"

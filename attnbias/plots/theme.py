@@ -155,8 +155,7 @@ def rule_style(label: str) -> dict:
     >>> rule_style("NGD") == rule_style("NGD(0.1)")
     True
     """
-    family = rule_family(label)
-    return _fields(_STYLES[family] if family else OTHER_STYLES[0])
+    return label_styles([label])[label]
 
 
 def label_styles(labels) -> dict[str, dict]:
@@ -169,11 +168,7 @@ def styles_of(labels, family, own, spare) -> dict[str, dict]:
     left, used, styles = cycle((*spare, *PLAIN_STYLES)), set(), {}
     for label in labels:
         kind = family(label)
-        styles[label] = _fields(own[kind] if kind and kind not in used else next(left))
+        colour, line, marker = own[kind] if kind and kind not in used else next(left)
+        styles[label] = {"color": COLOURS[colour], "linestyle": line, "marker": marker}
         used.add(kind)
     return styles
-
-
-def _fields(entry) -> dict:
-    colour, linestyle, marker = entry
-    return {"color": COLOURS[colour], "linestyle": linestyle, "marker": marker}

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from .attention import plot_attention
 from .bad_start import plot_bad_start, plot_plane_trajectory
-from .grid import plot_grid
+from .networks import plot_grid, plot_step_sizes, plot_weight_norms
+from .numbers import figure_numbers
 from .runs import plot_exponent_windows, plot_groups, plot_wall
 from .studies import plot_levels, plot_lock_map
 from .tokens import plot_gram, plot_support, plot_tokens_2d
 
 __all__ = [
-    "plot_bad_start",
-    "plot_exponent_windows",
-    "plot_gram",
-    "plot_grid",
-    "plot_groups",
-    "plot_levels",
-    "plot_lock_map",
-    "plot_plane_trajectory",
-    "plot_support",
-    "plot_tokens_2d",
-    "plot_wall",
-]
+    "figure_numbers", "plot_attention", "plot_bad_start", "plot_exponent_windows", "plot_gram",
+    "plot_grid", "plot_groups", "plot_levels", "plot_lock_map", "plot_plane_trajectory",
+    "plot_step_sizes", "plot_support", "plot_tokens_2d", "plot_wall", "plot_weight_norms",
+]  # fmt: skip

@@ -1,1 +1,1 @@
-"""Runs of one chapter each, over many seeds, which the ledger judges too."""
+"""Runs of single chapters: attention along a run, and many seeds that the ledger judges too."""

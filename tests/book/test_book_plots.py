@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tolerances import CLOSED_FORM
 
 from attnbias import GD, NGD, Dataset, experiments, fit_rate, solve_w_svm, train
 from attnbias.beyond.prompt.paths import query_images, sequence_scores
@@ -9,6 +10,7 @@ from attnbias.data import make_bad_start, make_example1, make_separation_pair
 from attnbias.errors import DtypeError, RangeError
 from book.plots import plot_bad_start, plot_exponent_windows, plot_plane_trajectory
 from book.plots.runs import exponent_windows
+from book.studies.snapshots import attention_snapshots
 
 # The bad start
 
@@ -135,3 +137,17 @@ def test_the_exponent_of_a_loss_that_falls_like_a_power_of_t_in_the_exponent():
     )
     assert plain == pytest.approx(1.0, abs=0.1)
     assert 0.3 < factors < 0.5
+
+
+def test_snapshots_follow_the_run():
+    data = make_example1(n=4, T=3, d=20)
+    shots = attention_snapshots(data, NGD(0.1), [100, 0, 300])
+    trace = train(data, NGD(0.1), 300, record=[0, 100, 300])
+    assert shots.step.tolist() == trace.step.tolist() and shots.attention.shape == (3, 4, 3)
+    assert np.allclose(shots.attention.sum(axis=2), 1.0, rtol=CLOSED_FORM)
+    assert np.allclose(shots.W_norm, trace.W_norm, rtol=CLOSED_FORM)
+    at_opt = shots.attention[:, np.arange(data.n), shots.opt].mean(axis=1)
+    assert np.allclose(at_opt, shots.opt_score, rtol=1e-9)
+    for steps, error in (([-1], RangeError), ([0.5], DtypeError)):
+        with pytest.raises(error):
+            attention_snapshots(data, NGD(0.1), steps)

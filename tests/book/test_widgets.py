@@ -11,6 +11,7 @@ from read_back import data_of
 from attnbias import GD, NGD, Dataset, InfeasibleError, experiments, fit_rate, solve_w_svm, train
 from attnbias.data import make_bad_start, make_dm, make_example1
 from attnbias.errors import DtypeError, RangeError, ShapeError
+from book.studies.snapshots import attention_snapshots
 from book.widgets.frames import slider_attention, slider_html
 from book.widgets.panel import Panel, decades
 from book.widgets.picture import Control, Picture
@@ -68,7 +69,7 @@ def joint(ways=("separate", "shared")):
 @cache
 def shots():
     data, W0 = experiments.fig2.instance(seed=0, n=4, T=3, d=20)
-    return experiments.attention_snapshots(data, NGD(0.1), [0, 3, 10, 30, 100, 300], W0=W0)
+    return attention_snapshots(data, NGD(0.1), [0, 3, 10, 30, 100, 300], W0=W0)
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
@@ -41,7 +40,6 @@ class HeadResult(JsonResult):
     """
 
     KIND = "attention heads"
-    STORED: ClassVar = ("name", "title", "settings", "provenance")
 
     name: str
     title: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..._validate import require_choice, require_int
 from ...checks import CheckTable
@@ -24,8 +25,6 @@ STANDS_IN = {
 }
 SMALLER = "a smaller ViT than usual: 16 patches, 2 layers of width 64"
 SGD = (0.03, 0.1, 0.3, 1.0)
-BERT_GRIDS = {"SGD": SGD, "SNGD": SGD, "SPS": SGD, "Adam": (1e-5, 3e-5, 1e-4, 3e-4)}
-VIT_GRIDS = {"SGD": SGD, "SNGD": SGD, "SPS": (0.1, 0.3, 1.0, 3.0), "Adam": (3e-4, 1e-3, 3e-3, 1e-2)}
 SIGNIFICANT = 1.25  # a gap between losses that we call significant [d]
 
 
@@ -42,6 +41,8 @@ class NetworkFigure:
         The paper's passes over the training set.
     load : callable
         From a split and a source to the data.
+    GRIDS : dict of str to tuple of float
+        By optimizer: the lr of SGD, SNGD and Adam, the cap of SPS; as many for each.
     """
 
     name: str
@@ -51,6 +52,7 @@ class NetworkFigure:
     load: Callable
 
     RESULT = NetworkResult
+    GRIDS: ClassVar[dict[str, tuple[float, ...]]]
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ class LanguageFigure(NetworkFigure):
     """
 
     corpora: dict[str, str]
+
+    GRIDS = {"SGD": SGD, "SNGD": SGD, "SPS": SGD, "Adam": (1e-5, 3e-5, 1e-4, 3e-4)}
 
     def run(
         self, seeds=3, *, source="huggingface", model=None, max_length=128, batch_size=32,
@@ -127,11 +131,8 @@ class LanguageFigure(NetworkFigure):
         train, test = (TextExamples(texts, tokenizer, max_length) for texts in sets.values())
         settings = {"source": str(source), "model": model, "max_length": max_length}
         stand_ins = [self.corpora.get(source, "").format(count=len(train)), STANDS_IN.get(model)]
-        recipe = Recipe(
-            self.name, self.TITLE, lambda seed: load_classifier(classes, model, seed=seed),
-            train, test, batch_size, self.epochs, BERT_GRIDS, self.claims, settings,
-            tuple(filter(None, stand_ins)),
-        )  # fmt: skip
+        recipe = Recipe(self, lambda seed: load_classifier(classes, model, seed=seed),
+                        train, test, batch_size, settings, stand_ins)  # fmt: skip
         return train_all(recipe, seeds, **training)
 
     def claims(self, logs) -> CheckTable:
@@ -189,6 +190,8 @@ class VisionFigure(NetworkFigure):
     model: Callable
     last_claims: Callable
 
+    GRIDS = {"SGD": SGD, "SNGD": SGD, "SPS": (0.1, 0.3, 1.0, 3.0), "Adam": (3e-4, 1e-3, 3e-3, 1e-2)}
+
     def run(
         self, seeds=3, *, source="huggingface", size="usual", batch_size=128, **training
     ) -> NetworkResult:
@@ -226,11 +229,8 @@ class VisionFigure(NetworkFigure):
                     "std": train.std.tolist()}  # fmt: skip
         sample = f"{len(train)} training and {len(test)} test images of the data set"
         stand_ins = [SMALLER if size != "usual" else "", sample if source == "bundled" else ""]
-        recipe = Recipe(
-            self.name, self.TITLE, lambda seed: self.model(seed=seed, size=size),
-            train, test, batch_size, self.epochs, VIT_GRIDS, self.claims, settings,
-            tuple(filter(None, stand_ins)),
-        )  # fmt: skip
+        recipe = Recipe(self, lambda seed: self.model(seed=seed, size=size),
+                        train, test, batch_size, settings, stand_ins)  # fmt: skip
         return train_all(recipe, seeds, **training)
 
     def claims(self, logs) -> CheckTable:

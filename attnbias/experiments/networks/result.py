@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
@@ -49,7 +48,6 @@ class NetworkResult(JsonResult):
     """
 
     KIND = "network experiment"
-    STORED: ClassVar = ("name", "title", "settings", "step_sizes", "provenance")
 
     name: str
     title: str

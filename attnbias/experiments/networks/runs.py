@@ -11,16 +11,16 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sized
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
 from ..._files import read_text, write_text
 from ..._provenance import provenance
 from ..._validate import require_choices, require_flag, require_int, require_number
-from ...checks import CheckTable
 from ...errors import DivergedError, FileFormatError, NonFiniteError, RangeError
 from ...nets.log import TrainingLog
 from ...nets.loop import fit
@@ -28,6 +28,9 @@ from ...nets.optim import SNGD, SPS
 from ..runs import seed_list
 from .claims import judged
 from .result import NetworkResult
+
+if TYPE_CHECKING:
+    from .figures import NetworkFigure
 
 GRID_SEED = 10_000  # of the short runs that choose the step size, none of the runs' own
 HALF = "SPS, c=1/2"  # the constant of Loizou et al. in place of the paper's 2 [b]
@@ -42,37 +45,28 @@ OPTIMIZERS: dict[str, Callable] = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """One experiment: what is trained on what, and for how long.
+    """One figure as it is asked for: what is trained on what.
 
     Attributes
     ----------
-    name, title : str
+    figure : NetworkFigure
     build : callable
         From a seed to a model.
     train, test : examples
     batch_size : int
-    epochs : int
-        The paper's passes over the training set.
-    grids : dict of str to tuple of float
-        By optimizer: the lr of SGD, SNGD and Adam, the cap of SPS; as many for each.
-    claims : callable
-        From the logs to a CheckTable.
     settings : dict
         What the caller chose beyond the arguments of `train_all`, for the record.
-    substitutes : tuple of str
+    substitutes : sequence of str
+        What stands in for the paper's data or model, in words; empty where nothing does.
     """
 
-    name: str
-    title: str
+    figure: NetworkFigure
     build: Callable
-    train: object
-    test: object
+    train: Sized
+    test: Sized
     batch_size: int
-    epochs: int
-    grids: dict[str, tuple[float, ...]]
-    claims: Callable[[dict[str, tuple[TrainingLog, ...]]], CheckTable]
-    settings: dict = field(default_factory=dict)
-    substitutes: tuple[str, ...] = ()
+    settings: dict
+    substitutes: Iterable[str] = ()
 
 
 def train_all(
@@ -123,10 +117,10 @@ def train_all(
     """
     seeds = seed_list(seeds)
     require_flag("progress", progress)
-    per_epoch = len(recipe.train) // recipe.batch_size
-    total = _steps(epochs, steps, recipe.epochs, per_epoch)
-    known = recipe.grids | ({HALF: recipe.grids["SPS"]} if "SPS" in recipe.grids else {})
-    asked = recipe.grids if optimizers is None else optimizers
+    figure, per_epoch = recipe.figure, len(recipe.train) // recipe.batch_size
+    total = _steps(epochs, steps, figure.epochs, per_epoch)
+    known = figure.GRIDS | ({HALF: figure.GRIDS["SPS"]} if "SPS" in figure.GRIDS else {})
+    asked = figure.GRIDS if optimizers is None else optimizers
     labels = require_choices("optimizers", asked, known)
     grids = {label: known[label] for label in labels}
     given = require_choices("step_sizes", step_sizes, labels) if step_sizes else []
@@ -139,14 +133,14 @@ def train_all(
         "grid_steps": require_int("grid_steps", grid_steps, low=1), "step_sizes": fixed,
         "grids": {label: list(values) for label, values in grids.items()},
     }  # fmt: skip
-    desk = Desk(out, recipe.name, settings)
+    desk = Desk(out, figure.name, settings)
 
     def run(label, value, seed, length, every):
         job = f"{label}-{value:g}-{seed}-{length}"
         return desk.once(job, lambda checkpoint: fit(
             recipe.build(seed), recipe.train, recipe.test, OPTIMIZERS[label](value),
             steps=length, record_every=every, seed=seed, checkpoint=checkpoint,
-            progress=progress, label=f"{recipe.name} {label} {value:g}, seed {seed}", **common,
+            progress=progress, label=f"{figure.name} {label} {value:g}, seed {seed}", **common,
         ))  # fmt: skip
 
     def tried(label, value):
@@ -167,13 +161,13 @@ def train_all(
         label: tuple(run(label, value, seed, total, every) for seed in seeds)
         for label, value in chosen.items()
     }
-    substitutes = recipe.substitutes
-    if total != recipe.epochs * per_epoch:
+    substitutes = [words for words in recipe.substitutes if words]
+    if total != figure.epochs * per_epoch:
         words = f"{total} steps, {total / per_epoch:.3g} epochs"
-        substitutes = (*substitutes, f"{words}, in place of the paper's {recipe.epochs}")
+        substitutes.append(f"{words}, in place of the paper's {figure.epochs}")
     result = NetworkResult(
-        recipe.name, recipe.title, logs, seeds, settings, chosen, grid, substitutes,
-        judged(recipe.claims, logs), provenance(device),
+        figure.name, figure.TITLE, logs, seeds, settings, chosen, grid, tuple(substitutes),
+        judged(figure.claims, logs), provenance(device),
     )  # fmt: skip
     desk.close(result)
     return result
@@ -181,17 +175,16 @@ def train_all(
 
 def _steps(epochs, steps, usual: int, per_epoch: int) -> int:
     """Iterations of a run, whether epochs, steps or neither is given."""
-    if epochs is not None and steps is not None:
+    if steps is None:
+        epochs = usual if epochs is None else epochs
+        epochs = require_number("epochs", epochs, low=0, open_low=True, high=1e6)
+        return max(1, round(epochs * per_epoch))
+    if epochs is not None:
         raise RangeError(
             "epochs and steps", expected="one of the two at most", got="both",
             remedy="give epochs=40, say, or steps=1000",
         )  # fmt: skip
-    if steps is not None:
-        return require_int("steps", steps, low=1)
-    epochs = usual if epochs is None else epochs
-    return max(
-        1, round(require_number("epochs", epochs, low=0, open_low=True, high=1e6) * per_epoch)
-    )
+    return require_int("steps", steps, low=1)
 
 
 def _best(label: str, losses: dict[str, float]) -> float:

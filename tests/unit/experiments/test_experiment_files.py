@@ -30,22 +30,13 @@ def test_foreign_files_are_refused(name, text, tmp_path):
         experiments.load(name, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "keys", "value"),
-    [
-        ("fig4", ["format"], 0),
-        ("fig4", ["seeds"], None),
-        ("fig4", ["logs", "SGD"], [{}]),
-        ("fig4", ["grid"], [1]),
-        ("fig10", ["kind"], "other"),
-        ("fig10", ["cosines", "toxic"], {}),
-        ("fig10", [*HISTOGRAM, "first_bin"], BINS),
-        ("fig10", [*HISTOGRAM, "counts"], [-1]),
-        ("fig10", [*HISTOGRAM, "sums"], [1.0]),
-        ("heads", ["columns"], "other"),
-        ("heads", ["rows"], [[1, 2]]),
-    ],
-)
+@pytest.mark.parametrize(("name", "keys", "value"), [
+    ("fig4", ["format"], 0), ("fig4", ["seeds"], None), ("fig4", ["logs", "SGD"], [{}]),
+    ("fig4", ["grid"], [1]), ("fig10", ["kind"], "other"), ("fig10", ["cosines", "toxic"], {}),
+    ("fig10", [*HISTOGRAM, "first_bin"], BINS), ("fig10", [*HISTOGRAM, "counts"], [-1]),
+    ("fig10", [*HISTOGRAM, "sums"], [1.0]), ("heads", ["columns"], "other"),
+    ("heads", ["rows"], [[1, 2]]),
+])  # fmt: skip
 def test_damaged_files_are_refused(name, keys, value, tmp_path):
     stored = json.loads((RESULTS / f"{name}.json").read_text())
     part = stored

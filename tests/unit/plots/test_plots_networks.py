@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from drawn import contrast, require_legible
+from drawn import require_legible
 
 from attnbias import plots
 from attnbias.checks import CheckTable
@@ -13,9 +13,9 @@ from attnbias.errors import DtypeError, RangeError
 from attnbias.experiments import NetworkResult
 from attnbias.nets import TrainingLog
 from attnbias.nets.log import CURVES
-from attnbias.plots.network_lines import OPTIMIZER_STYLES, PART_STYLES, network_styles
-from attnbias.plots.networks import PARTS
-from book.plots import plot_grid
+from attnbias.plots.networks import network_styles
+from book.plots import plot_grid, plot_step_sizes, plot_weight_norms
+from book.plots.networks import PARTS
 
 STEPS = np.arange(0, 110, 10)
 LABELS = ("SGD", "SNGD", "SPS", "Adam")
@@ -57,10 +57,10 @@ FIGURES = [
     lambda: plots.plot_training(RESULT),
     lambda: plots.plot_training(RESULT, (*CURVES, "train_error", "test_error"), title="title"),
     lambda: plots.plot_training({f"SNGD, lr {k}": make_log(k) for k in range(7)}, "train_loss"),
-    lambda: plots.plot_step_sizes(RESULT),
-    lambda: plots.plot_weight_norms(RESULT),
-    lambda: plots.plot_weight_norms(RESULT, "SNGD"),
-    lambda: plots.plot_weight_norms(make_result(names=BERT), ["SGD", "SPS"]),
+    lambda: plot_step_sizes(RESULT),
+    lambda: plot_weight_norms(RESULT),
+    lambda: plot_weight_norms(RESULT, "SNGD"),
+    lambda: plot_weight_norms(make_result(names=BERT), ["SGD", "SPS"]),
     lambda: plot_grid(RESULT),
 ]
 
@@ -113,21 +113,21 @@ def test_epochs_are_counted_from_two_on(examples, last, words):
 
 
 def test_adam_has_no_step_size_and_the_cap_is_drawn():
-    sizes, norms = plots.plot_step_sizes(RESULT).axes
+    sizes, norms = plot_step_sizes(RESULT).axes
     assert [*lines_of(sizes)] == ["SGD", "SNGD", "SPS"] and [*lines_of(norms)] == [*LABELS]
     assert "cap of SPS" in [text.get_text() for text in sizes.texts]
-    assert not plots.plot_step_sizes(RESULT.logs).axes[0].texts
+    assert not plot_step_sizes(RESULT.logs).axes[0].texts
     bound = make_result(seeds=(0,))
     bound.logs["SPS"][0].curves["step_size"][1:] = 1.0
-    axis = plots.plot_step_sizes(bound).axes[0]  # SPS runs along its cap, named by its line
+    axis = plot_step_sizes(bound).axes[0]  # SPS runs along its cap, named by its line
     assert not axis.texts and any(line.get_ydata()[0] == 0 for line in axis.lines)
 
 
 def test_growth_is_by_part_and_each_matrix_has_one_but_positions():
-    fig = plots.plot_weight_norms(RESULT)
+    fig = plot_weight_norms(RESULT)
     assert [axis.get_title(loc="left") for axis in fig.axes] == [*LABELS]
     vit = lines_of(fig.axes[0])
-    bert = lines_of(plots.plot_weight_norms(make_result(names=BERT), "SGD").axes[0])
+    bert = lines_of(plot_weight_norms(make_result(names=BERT), "SGD").axes[0])
     assert [*vit] == [*bert] == [*PARTS]
     # matrix k of seed s grows to 1 + (k + 1) (1 + s) at step 100; three seeds
     for lines, part, k in (
@@ -137,13 +137,13 @@ def test_growth_is_by_part_and_each_matrix_has_one_but_positions():
         assert lines[part].get_ydata()[-1] == pytest.approx(1 + 2 * (k + 1)), part
     assert vit["MLP"].get_ydata()[-1] == pytest.approx(np.median([5, 6, 9, 11, 13, 16]))
     log = make_log(0, names=("positions", "first_token", "head.1.weight"))
-    assert [*lines_of(plots.plot_weight_norms({"SGD": log}).axes[0])] == ["head"]
+    assert [*lines_of(plot_weight_norms({"SGD": log}).axes[0])] == ["head"]
 
 
 def test_own_parts_and_matrices_that_start_at_zero():
     log = make_log(0)
     log.norms["blocks.0.mlp.1.weight"][0] = 0.0
-    axis = plots.plot_weight_norms({"SGD": log}, parts={"all": ("blocks",), "no": ("x",)}).axes[0]
+    axis = plot_weight_norms({"SGD": log}, parts={"all": ("blocks",), "no": ("x",)}).axes[0]
     assert [*lines_of(axis)] == ["all"]
     assert lines_of(axis)["all"].get_ydata()[-1] == pytest.approx(np.median([3, 4, 6]))
 
@@ -158,17 +158,6 @@ def test_the_grid_marks_what_was_chosen_and_what_diverged():
 
 
 # Looks
-
-
-@pytest.mark.parametrize("own", [OPTIMIZER_STYLES, PART_STYLES])
-def test_looks_differ_in_colour_line_and_marker(own):
-    assert PART_STYLES.keys() == PARTS.keys()
-    looks = network_styles(own, own)
-    for key in ("color", "linestyle", "marker"):
-        assert len({str(look[key]) for look in looks.values()}) == len(looks), key
-    for label, look in looks.items():
-        least = 2.1 if label == "MLP" else 2.9  # orange, on a thick dashed line with crosses
-        assert contrast(look["color"], "#ffffff") > least, label
 
 
 def test_an_optimizer_looks_like_its_rule_and_two_of_a_kind_differ():
@@ -193,9 +182,9 @@ BAD = {
     RangeError: [
         (plots.plot_training, RESULT, "speed"), (plots.plot_training, RESULT, ()),
         (plots.plot_training, {"SGD": [make_log(0), shorter()]}),
-        (plots.plot_training, ADAM, "step_size"), (plots.plot_step_sizes, ADAM),
-        (plots.plot_weight_norms, RESULT, "adam"), (plots.plot_weight_norms, RESULT, []),
-        (plots.plot_weight_norms, RESULT, None, {"none": ("x",)}),
+        (plots.plot_training, ADAM, "step_size"), (plot_step_sizes, ADAM),
+        (plot_weight_norms, RESULT, "adam"), (plot_weight_norms, RESULT, []),
+        (plot_weight_norms, RESULT, None, {"none": ("x",)}),
         (plot_grid, dataclasses.replace(RESULT, grid={})),
     ],
     DtypeError: [

@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ..data import Dataset
-from ..dynamics.request import record_steps
-from ..dynamics.train import train
-from ..errors import RangeError
-from ..geometry.svm import SVMSolution, solve_w_svm
-from ..geometry.tokens import optimal_tokens
-from ..model import attention_map
-from ..rules import Rule
+from attnbias.data import Dataset
+from attnbias.dynamics.request import record_steps
+from attnbias.dynamics.train import train
+from attnbias.errors import RangeError
+from attnbias.geometry.svm import SVMSolution, solve_w_svm
+from attnbias.geometry.tokens import optimal_tokens
+from attnbias.model import attention_map
+from attnbias.rules import Rule
 
 
 class Snapshots(NamedTuple):
@@ -33,7 +33,7 @@ class Snapshots(NamedTuple):
     Examples
     --------
     >>> from attnbias import NGD, make_separation_pair
-    >>> from attnbias.experiments import attention_snapshots
+    >>> from book.studies.snapshots import attention_snapshots
     >>> shots = attention_snapshots(make_separation_pair(), NGD(0.5), [0, 10])
     >>> shots.step.tolist(), shots.attention.shape
     ([0, 10], (2, 1, 2))
@@ -79,7 +79,7 @@ def attention_snapshots(
     Examples
     --------
     >>> from attnbias import NGD, make_example1
-    >>> from attnbias.experiments import attention_snapshots
+    >>> from book.studies.snapshots import attention_snapshots
     >>> shots = attention_snapshots(make_example1(n=4, T=3, d=20), NGD(0.1), [0, 10, 100])
     >>> shots.attention.shape
     (3, 4, 3)

@@ -7,9 +7,9 @@ import torch
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from .._validate import require_shape
-from ..errors import RangeError
-from .theme import COLOURS, WIDTH, new_figure, styled
+from attnbias._validate import require_shape
+from attnbias.errors import RangeError
+from attnbias.plots.theme import COLOURS, WIDTH, new_figure, styled
 
 
 @styled
@@ -36,7 +36,7 @@ def plot_attention(maps, steps=None, opt=None):
     Examples
     --------
     >>> import numpy as np
-    >>> from attnbias.plots import plot_attention
+    >>> from book.plots import plot_attention
     >>> fig = plot_attention(np.full((2, 4, 3), 1 / 3), steps=[0, 10], opt=[0, 1, 2, 0])
     >>> [axis.get_title(loc="left") for axis in fig.axes[:2]]
     ['step 0', 'step 10']

@@ -1,0 +1,210 @@
+"""Plots of trained networks: their step sizes, how they were chosen, growth of the weights."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from attnbias._validate import require_choices, require_type
+from attnbias.errors import RangeError
+from attnbias.experiments.networks.result import NetworkResult
+from attnbias.plots import plot_training
+from attnbias.plots.axes import exponent_axis, panel_axes, shared_legend
+from attnbias.plots.networks import draw_line, gather_logs, network_styles
+from attnbias.plots.theme import FAINT, HALO, styled
+
+# By part, what the names of its matrices hold; the first part that fits has the matrix. Positions
+# and learnt tokens are in none: they are no layers, and start too large to grow.
+PARTS = {
+    "query, key, value": ("qkv", "query", "key", "value"),
+    "attention out": ("attention.out",),
+    "MLP": ("mlp", "intermediate", "output.dense"),
+    "embedding": ("patches", "word_embeddings"),
+    "head": ("head", "classifier", "pooler"),
+}
+PART_STYLES = {
+    "query, key, value": ("blue", "-", "o"),
+    "attention out": ("green", "-.", "^"),
+    "MLP": ("orange", (0, (7, 2)), "P"),
+    "embedding": ("purple", (0, (5, 1, 1, 1, 1, 1)), "D"),
+    "head": ("black", ":", "v"),
+}
+
+
+@styled
+def plot_grid(result: NetworkResult, title: str = ""):
+    """Training loss at the end of the short runs that chose the step sizes.
+
+    Parameters
+    ----------
+    result : NetworkResult
+    title : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A ring marks the chosen value; a cross on the upper edge a run that diverged. The
+        horizontal axis is lr for SGD, SNGD and Adam, the cap for SPS.
+
+    Raises
+    ------
+    RangeError
+        The step sizes were given, so that there is no grid.
+    DtypeError
+
+    Examples
+    --------
+    >>> from attnbias import experiments
+    >>> from book.plots import plot_grid
+    >>> result = experiments.run("fig6", seeds=1, steps=2, source="bundled", size="small",
+    ...                          grid_steps=1, eval_examples=20, records=1)
+    >>> len(plot_grid(result).axes)
+    1
+    """
+    remedy = 'for example experiments.load("fig6")'
+    require_type("result", result, NetworkResult, "a NetworkResult", remedy)
+    if not result.grid:
+        raise RangeError(
+            "result", expected="step sizes chosen on a grid", got="step sizes given as such",
+            remedy="run it without step_sizes",
+        )  # fmt: skip
+    fig, (axis,) = panel_axes(1, single=3.8)
+    looks = network_styles(result.grid)
+    for label, row in result.grid.items():
+        value, loss = np.array([float(each) for each in row]), np.array([*row.values()])
+        axis.plot(value, np.log10(loss), label=label, **looks[label])
+        best = np.flatnonzero(np.isclose(value, result.step_sizes[label]))
+        ring = {"markersize": 12, "markeredgecolor": looks[label]["color"], "linestyle": ""}
+        axis.plot(value[best], np.log10(loss[best]), "o", markerfacecolor="none", **ring)
+        lost = value[np.isinf(loss)]
+        over = {"transform": axis.get_xaxis_transform(), "clip_on": False, "linestyle": ""}
+        axis.plot(lost, np.ones(len(lost)), "x", markersize=9, color=looks[label]["color"], **over)
+    losses = [loss for row in result.grid.values() for loss in row.values()]
+    exponent_axis(axis, np.log10(losses))
+    axis.set_xscale("log")
+    axis.set_xlabel("lr of SGD, SNGD and Adam, cap of SPS")
+    axis.set_ylabel("training loss")
+    shared_legend(fig, [axis], title=title, handlelength=3.2)
+    return fig
+
+
+@styled
+def plot_step_sizes(result, title: str = ""):
+    """Step size and gradient norm along training.
+
+    Parameters
+    ----------
+    result : NetworkResult, or dict of str to TrainingLog or sequence of TrainingLog
+    title : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Adam is in the second panel only: its lr multiplies no gradient. Grey lines are the caps
+        of Polyak steps, if a result tells them.
+
+    Raises
+    ------
+    RangeError, DtypeError
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from book.plots import plot_step_sizes
+    >>> from attnbias.nets.log import CURVES, TrainingLog
+    >>> curve = np.array([np.nan, 1.0, 0.5])
+    >>> log = TrainingLog(np.array([0, 10, 20]), {name: curve for name in CURVES}, {})
+    >>> len(plot_step_sizes({"SNGD": log}).axes)
+    2
+    """
+    fig = plot_training(result, ("step_size", "grad_norm"), title)
+    axis = fig.axes[0]
+    caps = {
+        label: math.log10(value)
+        for label, value in getattr(result, "step_sizes", {}).items()
+        if label.startswith("SPS")
+    }
+    drawn = [each.get_ydata() for each in axis.lines]
+    ends = np.concatenate([each[len(each) // 2 :] for each in drawn])
+    for label, cap in caps.items():
+        axis.axhline(cap, color=FAINT, linewidth=1.0, zorder=1)
+        if np.abs(ends - cap).min() > 0.2:  # else the words would lie on a line
+            axis.annotate(
+                f"cap of {label}", (0.98, cap), xycoords=("axes fraction", "data"), xytext=(0, 3),
+                textcoords="offset points", ha="right", path_effects=HALO,
+            )  # fmt: skip
+    if caps:
+        exponent_axis(axis, np.concatenate([*drawn, [*caps.values()]]))
+    return fig
+
+
+@styled
+def plot_weight_norms(result, label=None, parts=None, title: str = ""):
+    """Norms of the weights over those at the start, by part of the network.
+
+    Parameters
+    ----------
+    result : NetworkResult, or dict of str to TrainingLog or sequence of TrainingLog
+    label : str or sequence of str, optional
+        Optimizers to show, one panel each; all by default.
+    parts : dict of str to sequence of str, optional
+        By name of a part, words of which the names of its matrices hold one; a matrix belongs
+        to the first part that fits, and to none if none does. By default attention (in and
+        out), MLP, embedding (of patches or words) and head.
+    title : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Lines are medians over the matrices of a part and the seeds, bands go from the smallest
+        to the largest. Matrices that start at 0 are left out.
+
+    Raises
+    ------
+    RangeError, DtypeError
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from book.plots import plot_weight_norms
+    >>> from attnbias.nets.log import CURVES, TrainingLog
+    >>> norms = {"head.weight": np.array([1.0, 2.0, 3.0])}
+    >>> log = TrainingLog(np.array([0, 10, 20]), {name: norms["head.weight"] for name in CURVES},
+    ...                   norms)
+    >>> plot_weight_norms({"SGD": log}).axes[0].get_title(loc="left")
+    'SGD'
+    """
+    groups = gather_logs(result)
+    labels = [*groups] if label is None else require_choices("label", label, groups)
+    parts = PARTS if parts is None else parts
+    growth = {each: _growth(groups[each], parts) for each in labels}
+    named = [part for part in parts if any(part in found for found in growth.values())]
+    looks = network_styles(named, PART_STYLES)
+    fig, axes = panel_axes(len(labels), sharey=True)
+    for axis, each in zip(axes, labels, strict=True):
+        for k, (part, values) in enumerate(growth[each].items()):
+            draw_line(axis, groups[each][0], values, part, looks[part], k / len(named))
+        axis.set_title(each)
+    for axis in axes[::2]:
+        axis.set_ylabel("norm over its start")
+    shared_legend(fig, axes, title=title, handlelength=3.2)
+    return fig
+
+
+def _growth(logs, parts) -> dict[str, np.ndarray]:
+    """(matrices x seeds, records) of norms over those at the start, by part."""
+    found: dict[str, list] = {part: [] for part in parts}
+    for log in logs:
+        for name, norms in log.norms.items():
+            part = next((p for p, words in parts.items() if any(w in name for w in words)), None)
+            if part is not None and norms[0] > 0:
+                found[part].append(norms / norms[0])
+    found = {part: np.stack(rows) for part, rows in found.items() if rows}
+    if not found:
+        raise RangeError(
+            "parts", expected="words in the names of the matrices",
+            got="no matrix that they name and that does not start at 0",
+            remedy="see the keys of .norms of a log",
+        )  # fmt: skip
+    return found
