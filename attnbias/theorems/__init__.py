@@ -12,7 +12,6 @@ from .sharper.fast_rate import check_degenerate_rate, check_fast_rate
 from .sharper.lower_bounds import check_gd_lower_bound, check_ngd_separation, check_rate_lower_bound
 from .sharper.rate import check_rate
 from .w.assumption1 import check_assumption1_feasible, check_lemma6
-from .w.gap_sets import GapSets, lemma7_sets
 from .w.gradient import check_gradient_bounds, check_lemma4, check_lemma5
 from .w.lemma2 import check_lemma2
 from .w.lemma3 import check_lemma3
@@ -30,7 +29,7 @@ check_theorem9 = check_theorem3
 check_theorem10 = check_theorem4
 
 __all__ = [
-    "GapSets", "TraceView", "check_assumption1_feasible", "check_condition1", "check_condition2",
+    "TraceView", "check_assumption1_feasible", "check_condition1", "check_condition2",
     "check_decoder_direction", "check_degenerate_rate", "check_gd_lower_bound",
     "check_gradient_bounds", "check_lemma1", "check_lemma2", "check_lemma3", "check_lemma4",
     "check_lemma5", "check_lemma6", "check_lemma7", "check_lemma8", "check_lemma9", "check_lemma10",
@@ -38,5 +37,5 @@ __all__ = [
     "check_fast_rate", "check_rate_lower_bound", "check_ngd_separation", "check_order",
     "check_polyak_sandwich", "check_sharper_theorem4", "check_theorem1", "check_theorem2",
     "check_theorem3", "check_theorem4", "check_theorem5", "check_theorem6", "check_theorem7",
-    "check_theorem8", "check_theorem9", "check_theorem10", "lemma7_sets",
+    "check_theorem8", "check_theorem9", "check_theorem10",
 ]  # fmt: skip
