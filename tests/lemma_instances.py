@@ -1,17 +1,19 @@
 """Instances for the lemmas of a fixed decoder: those of closed form, and random ones."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 
 import numpy as np
 import torch
 from hypothesis import assume
-from instances import dyadic_data, feasible
+from hypothesis import strategies as st
+from instances import dyadic_data, feasible, seeds
 
 from attnbias import NGD, Dataset, train
 from attnbias.geometry.tokens import gap_rows
+
+sizes = {"n": st.integers(1, 3), "T": st.integers(2, 4), "seed": seeds}
+positions = st.sampled_from([-1, 0, 1])  # of the optimal token; -1 is any
 
 
 def orthonormal(n: int = 2, score_gaps=None) -> Dataset:
@@ -19,12 +21,6 @@ def orthonormal(n: int = 2, score_gaps=None) -> Dataset:
     X = torch.eye(2 * n, dtype=torch.float64).reshape(n, 2, 2 * n)
     gaps = [1.0] * n if score_gaps is None else score_gaps
     return Dataset(X, [1] * n, sum(gap * x[0] for gap, x in zip(gaps, X, strict=True)))
-
-
-def bad_pair() -> Dataset:
-    """Two sequences with equal queries on which training does not end at W_mm."""
-    X = [[[2.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [1.0, 1.0]]]
-    return Dataset(X, [1, -1], u=[0.0, 2.0], name="bad pair")
 
 
 def opposed_tokens() -> Dataset:
@@ -94,11 +90,16 @@ def at(data: Dataset, W, svm=None):
     return train(data, NGD(0.1), 0, W0=W, svm=svm)
 
 
-def changed(trace, **series):
-    """The trace with some series replaced; for false gaps the W that tells is dropped."""
-    if "gaps" in series:
-        series["W"] = torch.zeros(0, 0, dtype=torch.float64)
-    return dataclasses.replace(trace, **series)
+def tampered(trace, **changes):
+    """The trace with some series multiplied by a number, or replaced by an array; for false gaps
+    the W that tells is dropped."""
+    new = {
+        name: change if isinstance(change, np.ndarray) else change * getattr(trace, name)
+        for name, change in changes.items()
+    }
+    if "gaps" in new:
+        new["W"] = torch.zeros(0, 0, dtype=torch.float64)
+    return dataclasses.replace(trace, **new)
 
 
 def named(table, words: str):

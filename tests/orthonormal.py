@@ -1,10 +1,6 @@
 """The orthonormal pair of sequences on which the rates are known to four digits, and runs of it."""
 
-from __future__ import annotations
-
-import numpy as np
 import torch
-from lemma_instances import changed
 
 from attnbias import Dataset
 
@@ -27,16 +23,3 @@ def orthonormal_start(outside: float = 0.1) -> torch.Tensor:
 def decades(last: int) -> list[int]:
     """0, 1, 10, ... 10^last."""
     return [0, *(10**k for k in range(last + 1))]
-
-
-def tampered(trace, **changes):
-    """The trace with some series multiplied by a number, or replaced by an array."""
-    new = {
-        name: change if isinstance(change, np.ndarray) else change * getattr(trace, name)
-        for name, change in changes.items()
-    }
-    return changed(trace, **new)
-
-
-def verdicts(table) -> list[str]:
-    return [check.verdict for check in table]

@@ -160,10 +160,15 @@ def example1_threshold(
     T = require_int("T", T, low=2)
     kappa = require_number("kappa", kappa, low=1, high=1e100)
     phi = 1 / T if phi is None else require_number("phi", phi, low=0, high=1, open_low=True)
-    delta = require_number("delta", delta, low=0, high=1, open_low=True)
-    log_term = math.log(6 * (n * T) ** 2 / delta)
     coupling = 4.7 * n * kappa / min(0.25, phi)
-    return max(math.ceil(log_term * max(28.5, coupling) ** 2), n * (T - 1) + 2)
+    return max(math.ceil(log_term(n, T, delta) * max(28.5, coupling) ** 2), n * (T - 1) + 2)
+
+
+def log_term(n: int, T: int, delta: float) -> float:
+    """l = log(6 (n T)^2 / delta) of Lemmas 6 and 9: log(24 n^2 / delta) for two tokens each."""
+    T = require_int("T", T, low=2)
+    delta = require_number("delta", delta, low=0, high=1, open_low=True)
+    return math.log(6 * (n * T) ** 2 / delta)
 
 
 def _spreads(data: Dataset, u) -> tuple[torch.Tensor, torch.Tensor]:

@@ -209,11 +209,10 @@ def token_constants(data: Dataset, u=None, *, svm=None, phi: float | None = None
     longest = int(data.lengths.max())
     phi = 1 / longest if phi is None else require_number("phi", phi, low=0, high=1, open_low=True)
     scores, opt = token_scores(data, u), optimal_tokens(data, u)
-    is_opt = torch.zeros_like(data.mask)
-    is_opt[torch.arange(data.n, device=opt.device), opt] = True
-    X = data.X.double()
+    is_opt, X = optimal_mask(data, opt), data.X.double()
     norms = X.norm(dim=2)
-    mu, cosine = _largest_products(X[data.mask], is_opt[data.mask])
+    others = (~is_opt[data.mask]).nonzero().flatten()
+    mu, cosine = largest_products(X[data.mask], others)
     return Constants(
         n=data.n,
         T=longest,
@@ -286,12 +285,17 @@ def _score_constants(scores, is_opt, mask) -> dict:
     }
 
 
-def _largest_products(X: torch.Tensor, is_opt: torch.Tensor) -> tuple[float, float]:
-    """Largest |<x, x'>| and |cosine| of a non-optimal token with any other token."""
-    norms, others = X.norm(dim=1), (~is_opt).nonzero().flatten()
+def optimal_mask(data: Dataset, opt: torch.Tensor) -> torch.Tensor:
+    """(n, T) bool: where the optimal tokens stand."""
+    return torch.zeros_like(data.mask).scatter(1, opt[:, None], True)
+
+
+def largest_products(X: torch.Tensor, rows: torch.Tensor) -> tuple[float, float]:
+    """Largest |<x, x'>| and |cosine| of one of these rows of X with any other row."""
+    norms = X.norm(dim=1)
     smallest = torch.finfo(X.dtype).tiny
     mu = cosine = 0.0
-    for block in others.split(max(1, _BLOCK // len(X))):
+    for block in rows.split(max(1, _BLOCK // len(X))):
         products = (X[block] @ X.T).abs()
         products[torch.arange(len(block), device=X.device), block] = 0
         mu = max(mu, float(products.max()))

@@ -9,14 +9,13 @@ from .sharper.fast_rate import check_degenerate_rate, check_fast_rate
 from .sharper.lower_bounds import check_gd_lower_bound, check_ngd_separation, check_rate_lower_bound
 from .sharper.rate import check_rate
 from .w.assumption1 import check_assumption1_feasible
-from .w.gap_sets import GapSets, lemma7_sets
 from .w.gradient import check_gradient_bounds
 from .w.theorem7 import check_polyak_sandwich
 
 __all__ = [
-    "GapSets", "TraceView", "check_assumption1_feasible", "check_decoder_direction",
+    "TraceView", "check_assumption1_feasible", "check_decoder_direction",
     "check_degenerate_rate", "check_fast_rate", "check_gd_lower_bound", "check_gradient_bounds",
     "check_loss_without_decay", "check_ngd_separation", "check_polyak_sandwich", "check_rate",
-    "check_rate_lower_bound", "check_sharper_theorem4", "lemma7_sets",
+    "check_rate_lower_bound", "check_sharper_theorem4",
 ]  # fmt: skip
 __all__ += paper.__all__

@@ -58,15 +58,14 @@ class Hypotheses:
 
         "start" asks `needs_start`, "NGD" whether that is the rule; a function is asked with self.
         """
-        for each in given:
+
+        def reason(each) -> str:
             if callable(each):
-                reason = each(self)
-            else:
-                known = each in KINDS.values()
-                reason = self.needs_rule(each) if known else getattr(self, f"needs_{each}")()
-            if reason:
-                return reason
-        return ""
+                return each(self)
+            known = each in KINDS.values()
+            return self.needs_rule(each) if known else getattr(self, f"needs_{each}")()
+
+        return next(filter(None, map(reason, given)), "")
 
     def needs_exponential(self) -> str:
         name = self.trace.meta["loss"]
@@ -100,10 +99,6 @@ class Hypotheses:
         if self.W_norm[0] or (self.joint and self.trace.u_norm[0]):
             return "u_0 = 0 and W_0 = 0 needed" if self.joint else "W_0 = 0 needed"
         return ""
-
-    def needs_completed(self) -> str:
-        status = self.trace.status
-        return "" if status == "completed" else f"the run did not complete: {status}"
 
     def needs_alignment(self) -> str:
         """The run was made with W_mm, so that |P_t| is known."""

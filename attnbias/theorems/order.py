@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from .._validate import require_choice, require_number
 from ..checks import Check
 from ..errors import RangeError, ShapeError
+from .statements import Statement
 
 DECADE = 10.0
 MOST = 0.9  # a tolerance of 1 would let a stalled value pass
@@ -90,10 +91,8 @@ def check_order(
     last = (step > end / DECADE) & (step > 0)
     before = (step > end / DECADE**2) & ~last & (step > 0)
     if not (last.any() and before.any()):
-        reason = TOO_SHORT.format(int(before.sum()), int(last.sum()))
-        return Check.not_applicable(
-            statement, reason, source=source, provenance=provenance, sense=sense
-        )
+        said = Statement(statement, source, sense, provenance)
+        return said.refused(TOO_SHORT.format(int(before.sum()), int(last.sum())))
     used = last | before
     scale = _rates(rate, step, used)
     allowance = np.broadcast_to(np.asarray(rounding, dtype=float), step.shape)[last] / scale[last]

@@ -281,10 +281,6 @@ class TraceView(Hypotheses):
 
     # rounding
 
-    def weight_rounding(self) -> np.ndarray:
-        """(R,) relative, of the weights p: an exponential's argument is right to EPS of it."""
-        return 64 * EPS * (1 + np.abs(self.log_scale) + np.abs(self.gaps).min(axis=1))
-
     def norm_rounding(self) -> float:
         """Relative, of |grad L|, a root of sums that (G) bounds below, and of Xi."""
         cancellation = (2 * self.constants().B ** 2 / self.Xi) ** 2
@@ -292,7 +288,9 @@ class TraceView(Hypotheses):
 
     def cosine_rounding(self) -> np.ndarray:
         """(R,) of the gradient's part along a direction, over |grad L|."""
-        return self.weight_rounding() + self.norm_rounding()
+        # of the weights p, relative: an exponential's argument is right to EPS of it
+        weights = 64 * EPS * (1 + np.abs(self.log_scale) + np.abs(self.gaps).min(axis=1))
+        return weights + self.norm_rounding()
 
     def gap_rounding(self) -> np.ndarray:
         """(R,) of a logit gap: a sum of products of size |z| |W|, with |z| <= 2 B^2."""

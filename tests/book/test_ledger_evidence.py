@@ -4,7 +4,7 @@ import pytest
 
 from attnbias import GD, NGD, check_assumption1, check_assumption2, make_separation_pair, train
 from attnbias.theorems.run import TraceView
-from attnbias.theorems.w.gap_sets import GapView, lemma7_sets, needed_eps
+from attnbias.theorems.w.gap_sets import GapView, needed_eps
 from book.ledger.paper.instances import COUNT, edge_instance, instances, slack_pair, uneven_start
 from book.ledger.paper.polyak import FLAT
 
@@ -45,8 +45,9 @@ def test_the_slack_pair_fills_the_sets_of_lemma7():
     run = TraceView(made.data, trace, made.svm)
     slack = float(made.svm.least_slack)
     assert slack == pytest.approx(1 / 15, rel=0.01)
-    assert lemma7_sets(run, 1000, 2 * slack).counts == (1, 1, 0)
-    assert lemma7_sets(run, 1000, slack / 2).counts == (1, 0, 1)
+    view = GapView(run)
+    assert sorted(view.part(2 * slack)[-1]) == [1, 2]
+    assert sorted(view.part(slack / 2)[-1]) == [1, 3]
 
 
 def test_a_flat_point_of_a_decreasing_loss_traps_gd():

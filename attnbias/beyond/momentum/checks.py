@@ -45,7 +45,8 @@ def _unfit(run: TraceView) -> str:
         return "for normalised gradients, with or without momentum, u fixed"
     if math.isfinite(run.rule["log_max_step"]):
         return "for a rule without a cap"
-    return run.needs_completed()
+    status = run.trace.status
+    return "" if status == "completed" else f"the run did not complete: {status}"
 
 
 @run_check(BELOW, ABOVE, given=(_unfit, "assumption2", "start"))

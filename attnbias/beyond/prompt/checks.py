@@ -92,7 +92,7 @@ def _rise(run: TraceView) -> Check:
 
 def _rate(run: TraceView, loss: Loss) -> Check:
     turn = first_turned(run)
-    keep = np.zeros(len(run.step), bool) if turn is None else after(run, turn)
+    keep = after(run, turn)
     reason = run.fails("alignment") or ("" if keep.any() else NEVER_TURNS)
     if reason:
         return RATE.refused(reason)

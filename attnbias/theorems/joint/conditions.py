@@ -12,9 +12,10 @@ from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dataset import require_dataset
 from ...dynamics.request import initial_decoder, initial_matrix
+from ...geometry.assumptions import log_term
 from ...geometry.tokens import resolve_opt
 from ...rules import NGD
-from ..statements import Statement, made_by, refused
+from ..statements import Statement, at_least, made_by, refused
 from .constants import joint_constants, largest_step_size
 
 ALPHA = 3.4  # ii) of Condition 1
@@ -22,7 +23,10 @@ COUPLING = 0.005  # iii) of Condition 2: n nu / b_-
 # Roundings of squared norms and of a product of a few floats, relative: an instance may stand
 # exactly on a limit, as a^2 = 9 b^2 does in the orthogonal family.
 EXACT = 1e-12
-_SOURCE = {1: "Condition 1", 2: "Condition 2"}
+NOT_DRAWN = "the tokens were not drawn from (DM) by make_dm"
+_LARGER = at_least("ii) optimal tokens are larger: alpha", "Condition 1")
+_FEATURES = at_least("iii) features d", "Condition 1")
+_STEP = Statement("iv) step size eta", "Condition 1")
 
 
 def check_condition1(
@@ -80,28 +84,18 @@ def check_condition1(
     True
     """
     require_dataset(data)
-    zero = _zero_start(data, u0, W0, 1)
+    zero = _zero_start(data, u0, W0, "Condition 1")
     p = NGD(step_size, decay=decay).decay[0]
     if not made_by(data, "make_dm", "d", "alpha", "sigma"):
-        reason = "the tokens were not drawn from (DM) by make_dm"
-        statements = ("ii) alpha", "iii) features d", "iv) step size")
-        rest = (
-            Check.not_applicable(each, reason, source="Condition 1", sense=">=")
-            for each in statements
-        )
-        return CheckTable((zero, *rest))
+        return CheckTable((zero, *refused((_LARGER, _FEATURES, _STEP), NOT_DRAWN)))
     d, alpha, sigma = (data.meta[name] for name in ("d", "alpha", "sigma"))
     # 1.05 times for the largest squared norm of an optimal token
     limit = largest_step_size(1.05 * alpha**2 * sigma**2 * d, data.n, p)
     needed = dm_threshold(data.n, alpha, T=data.T, delta=delta)
     reason = f"with probability {1 - delta:g}; sufficient, not necessary"
-    settings = {"source": "Condition 1"}
-    items = (
-        Check("ii) optimal tokens are larger: alpha", alpha, ALPHA, ">=", **settings),
-        Check("iii) features d", d, needed, ">=", reason=reason, **settings),
-        Check("iv) step size eta", float(step_size), limit, rounding=EXACT * limit, **settings),
-    )  # fmt: skip
-    return CheckTable((zero, *items))
+    features = _FEATURES.once(d, needed, reason=reason)
+    step = _STEP.once(step_size, limit, rounding=EXACT * limit)
+    return CheckTable((zero, _LARGER.once(alpha, ALPHA), features, step))
 
 
 def check_condition2(
@@ -170,7 +164,7 @@ def check_condition2(
         Check(*item, reason=why, rounding=EXACT * item[2], source="Condition 2")
         for *item, why in items
     )
-    return CheckTable((_zero_start(data, u0, W0, 2), *checks))
+    return CheckTable((_zero_start(data, u0, W0, "Condition 2"), *checks))
 
 
 _NORMS = Statement(
@@ -224,7 +218,7 @@ def check_lemma9(
     logs = log_term(data.n, data.T, delta)
     reason = ""
     if not made_by(data, "make_dm", "d", "alpha", "sigma"):
-        reason = "the tokens were not drawn from (DM) by make_dm"
+        reason = NOT_DRAWN
     elif data.meta["d"] < 1680 * logs and not assume:
         reason = f"d = {data.meta['d']} is under 1680 l = {math.ceil(1680 * logs)}"
     if reason:
@@ -279,20 +273,13 @@ def dm_threshold(n: int, alpha: float, *, T: int = 2, delta: float = 0.1) -> int
     return math.ceil(log_term(n, T, delta) * max(1680.0, 1.8e5 * alpha**4 * n**2))
 
 
-def log_term(n: int, T: int, delta: float) -> float:
-    """l = log(6 (n T)^2 / delta) of Lemma 9: log(24 n^2 / delta) for two tokens a sequence."""
-    T = require_int("T", T, low=2)
-    delta = require_number("delta", delta, low=0, high=1, open_low=True)
-    return math.log(6 * (n * T) ** 2 / delta)
-
-
-def _zero_start(data: Dataset, u0, W0, number: int) -> Check:
+def _zero_start(data: Dataset, u0, W0, source: str) -> Check:
     """Of the largest |entry|, whose squares might underflow; zero where no start is given."""
     starts = [] if u0 is None else [initial_decoder(u0, data)]
     starts += [] if W0 is None else [initial_matrix(W0, data)]
     largest = max((float(start.abs().max()) for start in starts), default=0.0)
     words = "i) zero start: largest |entry| of u_0 and W_0"
-    return Check(words, largest, 0.0, source=_SOURCE[number], provenance="a")
+    return Check(words, largest, 0.0, source=source, provenance="a")
 
 
 def _over(a: float, b: float) -> float:

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from ...data import Dataset
+from ...geometry.constants import largest_products, optimal_mask
 from ...geometry.tokens import resolve_opt
 
 LOSS_RATIO = 11.0  # C of Eq. 13
 GAP_RATIO = 1100.0  # C_Delta of Lemma 11
-_BLOCK = 2**22  # entries of one block of token products: 32 MB
 _HEAD = 1024  # terms of a power sum added one by one
 
 
@@ -97,30 +97,19 @@ def joint_constants(data: Dataset) -> JointConstants:
     >>> constants.a, constants.b_plus, constants.nu
     (9.0, 1.25, 1.5)
     """
-    opt = resolve_opt(data)
-    is_opt = torch.zeros_like(data.mask)
-    is_opt[torch.arange(data.n, device=opt.device), opt] = True
+    is_opt = optimal_mask(data, resolve_opt(data))
     X = data.X.double()
     squares = X.square().sum(dim=2)
     chosen, others = squares[is_opt], squares[data.mask & ~is_opt]
+    tokens = X[data.mask]
     return JointConstants(
         n=data.n,
         a=float(chosen.max()),
         a_least=float(chosen.min()),
         b_plus=float(others.max()),
         b_minus=float(others.min()),
-        nu=_largest_product(X[data.mask]),
+        nu=largest_products(tokens, torch.arange(len(tokens), device=X.device))[0],
     )
-
-
-def _largest_product(X: torch.Tensor) -> float:
-    """Largest |<x, x'>| of two distinct rows."""
-    largest = 0.0
-    for rows in torch.arange(len(X), device=X.device).split(max(1, _BLOCK // len(X))):
-        products = (X[rows] @ X.T).abs()
-        products[torch.arange(len(rows), device=X.device), rows] = 0
-        largest = max(largest, float(products.max()))
-    return largest
 
 
 def power_sum(t, p: float) -> np.ndarray:

@@ -17,7 +17,7 @@ from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution, solve_u_svm
 from ..run import TraceView
-from ..statements import NO_STEP, Statement, named_like, refused
+from ..statements import NO_STEP, Statement, named_like, table
 from .conditions import check_condition2
 from .constants import JointConstants, joint_constants, power_sum
 
@@ -204,10 +204,7 @@ class JointView(TraceView):
 
     def table(self, statements, measure: Callable[..., Iterable[Check]]) -> CheckTable:
         """What `measure(self)` yields, or why nothing where a hypothesis of Section 4 fails."""
-        reason = self.refuse_conditions()
-        with np.errstate(all="ignore"):
-            checks = refused(statements, reason) if reason else CheckTable(measure(self))
-        return self.as_assumed(checks)
+        return self.as_assumed(table(self.refuse_conditions(), statements, measure, self))
 
     def as_assumed(self, checks: Iterable[Check]) -> CheckTable:
         """The checks, whose statements say so where the conditions were not checked."""

@@ -55,19 +55,18 @@ def check_rate_lower_bound(run: TraceView) -> Checks:
     >>> check_rate_lower_bound(data, trace).all_hold
     True
     """
-    outside = norm_outside(run)
-    bounds = outside_bound(run, outside, run.trace.path_length)
-    words = f"|W_0 outside| = {outside:.4g}" if outside else "W_0 lies in the span of the rows"
-    yield RATE.along(
-        run, run.trace.W_alignment_error, bounds, run.W_norm > 0, empty="W stays zero",
-        rounding=MEASURED * bounds, vacuous=outside == 0, reason=words,
+    yield outside_check(RATE, run, run.trace.path_length, run.W_norm > 0, empty="W stays zero")
+
+
+def outside_check(statement: Statement, run: TraceView, path, keep, *, empty: str, reason=""):
+    """1 - cosine against M3's bound for (R,) paths of at most this length; 0 where W is zero."""
+    outside, reach = norm_outside(run), run.W_norm[0] + path
+    bounds = np.where(reach > 0, (outside / reach) ** 2 / 2, 0.0)
+    words = reason or f"|W_0 outside| = {outside:.4g}"
+    return statement.along(
+        run, run.trace.W_alignment_error, bounds, keep, empty=empty, rounding=MEASURED * bounds,
+        vacuous=outside == 0, reason=words if outside else "W_0 lies in the span of the rows",
     )  # fmt: skip
-
-
-def outside_bound(run: TraceView, outside: float, path) -> np.ndarray:
-    """(R,) the lower bound for a path of at most this length; 0 where W is zero."""
-    reach = run.W_norm[0] + np.asarray(path, dtype=float)
-    return np.where(reach > 0, (outside / reach) ** 2 / 2, 0.0)
 
 
 def norm_outside(run: TraceView) -> float:

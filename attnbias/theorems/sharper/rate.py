@@ -14,7 +14,7 @@ from ...geometry.constants import Constants
 from ...geometry.svm import SVMSolution
 from ..hypotheses import M1, MEASURED
 from ..run import TraceView
-from ..statements import Checks, Statement, at_least, refused, table
+from ..statements import Checks, Statement, at_least, table
 
 # <W, W_mm> > 0 where M1 speaks, so that 1 - cosine is below 1 whatever the bound.
 TRIVIAL = 1.0
@@ -95,14 +95,14 @@ def _rows(run: TraceView) -> Checks:
     rounding = MEASURED * (abs(run.along[0]) + S)
     grown = run.along[0] + c.Xi / (2 * c.B**2) * S
     yield GROWTH.later(run, run.along, grown, rounding=rounding)
-    if turn is None:
-        yield from refused((OUTWARD, ACROSS, RATE), NEVER_TURNS)
-        return
     along, step = constants_along(run), np.arange(len(S))
     toward = run.toward(run.gaps - run.Xi * run.along[:, None] * run.svm.margins.cpu().numpy())
     # <P, z_k> is a difference of gaps, each right to 2e-16 of itself
     rounding = 1e-14 * np.abs(run.gaps).max(axis=1) / run.Xi
-    yield OUTWARD.along(run, toward, along.Lambda / c.Xi, step >= turn, rounding=rounding)
+    turned = (step >= turn) & (run.along[turn] >= 0)
+    yield OUTWARD.along(
+        run, toward, along.Lambda / c.Xi, turned, empty=NEVER_TURNS, rounding=rounding
+    )
     speed = 2 * along.Lambda / c.Xi + run.trace.longest_step
     bounds = run.across[turn] ** 2 + speed * (S - S[turn])
     yield ACROSS.along(
@@ -111,10 +111,10 @@ def _rows(run: TraceView) -> Checks:
     yield rate_check(RATE, run, along)
 
 
-def first_turned(run: TraceView) -> int | None:
-    """Index of the first recorded step with <W, W_mm> >= 0, or None."""
-    turned = np.flatnonzero(run.along >= 0)
-    return int(turned[0]) if len(turned) else None
+def first_turned(run: TraceView) -> int:
+    """Index of the first recorded step with <W, W_mm> >= 0; of the last record if none has it."""
+    turned = run.along >= 0
+    return int(turned.argmax()) if turned.any() else len(turned) - 1
 
 
 def after(run: TraceView, turn: int) -> np.ndarray:
@@ -150,7 +150,7 @@ def biting_path(constants, longest: float, offset: float, target: float = TRIVIA
     return (linear + math.hypot(linear, 2 * math.sqrt(factor) * offset)) / 2
 
 
-def _start(run: TraceView, turn: int | None):
+def _start(run: TraceView, turn: int):
     c = run.constants()
     before = run.along < 0
     if not before.any():
@@ -161,24 +161,31 @@ def _start(run: TraceView, turn: int | None):
     bound = 2 * c.B**2 * run.W_norm[0] / c.Xi
     return START.along(
         run, run.trace.path_length, bound, before, rounding=MEASURED * bound,
-        reason="" if turn is None else f"t_0 is at most {run.step[turn]}",
+        reason=f"t_0 is at most {run.step[turn]}" if run.along[turn] >= 0 else "",
     )  # fmt: skip
 
 
 def rate_check(statement: Statement, run: TraceView, constants: Constants) -> Check:
     """1 - cosine against M1's bound since W first pointed to W_mm, for constants along the run."""
-    turn = first_turned(run)
-    if turn is None:
-        return statement.refused(NEVER_TURNS)
-    longest, offset = run.trace.longest_step, float(run.across[turn])
+    turn, longest = first_turned(run), run.trace.longest_step
     path = run.trace.path_length - run.trace.path_length[turn]
-    needed = biting_path(constants, float(longest[-1]), offset)
+    needed = biting_path(constants, float(longest[-1]), float(run.across[turn]))
     reason = f"below 1 from path length {needed:.4g} on"
     if run.kind == "NGD":
         reason += f", t = {float(run.step[turn]) + needed / run.step_size:.4g}"
     if math.isinf(needed):
         reason = "below 1 at no path length that float64 can hold"
+    return m1_check(statement, run, constants, path, longest, reason=reason)
+
+
+def m1_check(
+    statement: Statement, run: TraceView, constants, path, longest, keep=True, *,
+    reason: str, empty: str = NEVER_TURNS,
+) -> Check:  # fmt: skip
+    """1 - cosine against M1's bound for (R,) paths that W has covered since it pointed to W_mm."""
+    turn = first_turned(run)
+    bounds = rate_bounds(constants, path, longest, float(run.across[turn]))
     return statement.along(
-        run, run.trace.W_alignment_error, rate_bounds(constants, path, longest, offset),
-        after(run, turn), empty=NEVER_TURNS, trivial=TRIVIAL, reason=reason,
+        run, run.trace.W_alignment_error, bounds, after(run, turn) & keep, empty=empty,
+        trivial=TRIVIAL, reason=reason,
     )  # fmt: skip

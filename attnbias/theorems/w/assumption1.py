@@ -13,10 +13,10 @@ from ...data import Dataset
 from ...dataset import require_dataset
 from ...dynamics.request import resolve_svm
 from ...errors import InfeasibleError
-from ...geometry.assumptions import assumption1_table, example1_threshold
+from ...geometry.assumptions import assumption1_table, example1_threshold, log_term
 from ...geometry.constants import token_constants
 from ...geometry.svm import SVMSolution, solve_w_svm
-from ...geometry.tokens import gap_rows, optimal_tokens
+from ...geometry.tokens import gap_rows
 from ..hypotheses import EPS, assumption1_fails
 from ..statements import Statement, at_least, made_by, refused
 
@@ -71,7 +71,7 @@ def check_lemma6(data: Dataset, *, delta: float = 0.1, phi: float | None = None)
     """
     require_dataset(data)
     delta = require_number("delta", delta, low=0, high=1, open_low=True, open_high=True)
-    reason, logs = "", lemma6_log(data.n, data.T, delta)
+    reason, logs = "", log_term(data.n, data.T, delta)
     if not made_by(data, "make_example1", "sigma", "signal"):
         reason = "for data of make_example1, whose sigma and U are known"
     elif data.d < 16 * logs:
@@ -81,16 +81,9 @@ def check_lemma6(data: Dataset, *, delta: float = 0.1, phi: float | None = None)
     return CheckTable([*_draw(data, logs), *_assumption1(data, logs, delta, phi)])
 
 
-def lemma6_log(n: int, T: int, delta: float) -> float:
-    """Lemma 6's l = log(6 (n T)^2 / delta)."""
-    return math.log(6 * (n * T) ** 2 / delta)
-
-
-def _draw(data, log_term: float) -> list:
-    sigma, opt, X = data.meta["sigma"], optimal_tokens(data), data.X.double()
-    noise = data.mask.clone()
-    noise[torch.arange(data.n), opt] = False
-    means, tokens = X[torch.arange(data.n), opt], X[noise]
+def _draw(data, logs: float) -> list:
+    sigma, rows, X = data.meta["sigma"], gap_rows(data), data.X.double()
+    means, tokens = X[torch.arange(data.n), rows.opt], X[rows.sequence, rows.token]
     products = tokens @ tokens.T
     squares = products.diagonal().clone()
     products.fill_diagonal_(0)
@@ -98,19 +91,19 @@ def _draw(data, log_term: float) -> list:
     sides = (
         (squares.max(), 1.63 * variance * data.d),
         (squares.min(), 0.5 * variance * data.d),
-        (products.abs().max(), 1.9 * variance * math.sqrt(data.d * log_term)),
-        (largest, data.meta["signal"] * sigma * math.sqrt(2 * log_term)),
+        (products.abs().max(), 1.9 * variance * math.sqrt(data.d * logs)),
+        (largest, data.meta["signal"] * sigma * math.sqrt(2 * logs)),
     )
     pairs = zip(DRAW, sides, strict=True)
     return [each.once(*both, rounding=64 * EPS * both[1]) for each, both in pairs]
 
 
-def _assumption1(data, log_term: float, delta: float, phi) -> list:
+def _assumption1(data, logs: float, delta: float, phi) -> list:
     sigma, d = data.meta["sigma"], data.d
     if not math.isclose(data.meta["signal"], sigma * math.sqrt(d), rel_tol=1e-9):
         return list(refused(TOKENS, "for signal = sigma sqrt(d)"))
     c = token_constants(data, phi=phi)
-    coupling = COUPLING.once(c.mu, 1.9 * sigma**2 * math.sqrt(d * log_term))
+    coupling = COUPLING.once(c.mu, 1.9 * sigma**2 * math.sqrt(d * logs))
     needed = example1_threshold(data.n, data.T, c.kappa, c.phi_low, delta)
     if d < needed:
         return [coupling, *refused(TOKENS[1:], f"proved from d = {needed} on, not at d = {d}")]
@@ -165,15 +158,13 @@ def check_assumption1_feasible(data: Dataset, *, svm: SVMSolution | None = None)
     >>> check_assumption1_feasible(make_separation_pair()).all_hold
     True
     """
-    constants = token_constants(data, phi=1.0)
+    c = token_constants(data, phi=1.0)
     if svm is not None:
         svm = resolve_svm(svm, data, SimpleNamespace(rows=gap_rows(data)))
-    reason = "" if constants.b_1 else "a query token is zero"
-    reason = reason or assumption1_fails(constants)
+    reason = assumption1_fails(c) if c.b_1 else "a query token is zero"
     if reason:
         return refused((ROWS, FLOOR, MARGIN), reason)
-    c, least = constants, least_alignment(data)
-    own = (c.b_o**2 - 3 * c.mu) * c.b_1**2
+    least, own = least_alignment(data), (c.b_o**2 - 3 * c.mu) * c.b_1**2
     size = c.b_o**2 * c.b_1**2
     # products of up to N' rows, each right to a few EPS of B^4
     room = 64 * EPS * c.n * c.B**4

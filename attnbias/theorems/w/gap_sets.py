@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
-from ..._validate import require_int, require_number
-from ...errors import RangeError
 from ...geometry.constants import lambert
 from ..run import TraceView
 
@@ -16,46 +13,8 @@ from ..run import TraceView
 CLOSE, WELL = 0.3, 0.8
 
 
-@dataclass(frozen=True, eq=False)
-class GapSets:
-    """The three sets of Lemma 7 at one iterate.
-
-    Attributes
-    ----------
-    step : int
-    eps : float
-    gap : (n,) float
-        delta_i = min_tau <z_{i,tau}, W~> - 1, W~ = W_t |W_mm| / |W_t|: negative where a
-        constraint of sequence i is violated.
-    part : (n,) int
-        1 where delta_i <= 0.3 eps (violated or barely met), 2 where it is at most 0.8 eps,
-        3 where all constraints are well met.
-    weight : (n,) float
-        Share of each sequence in the gradient's weights; sums to 1.
-
-    Examples
-    --------
-    >>> from attnbias import NGD, make_example1, train
-    >>> data = make_example1()
-    >>> run = TraceView(data, train(data, NGD(0.1), 1000, record=[10, 1000]))
-    >>> lemma7_sets(run, 1000, 0.1).part.shape
-    (10,)
-    """
-
-    step: int
-    eps: float
-    gap: np.ndarray
-    part: np.ndarray
-    weight: np.ndarray
-
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        """Sequences in I_1, I_2 and I_3."""
-        return tuple(int((self.part == part).sum()) for part in (1, 2, 3))
-
-
 class GapView:
-    """Logit gaps at the scale of W_mm, at every record.
+    """Logit gaps at the scale of W_mm, at every record: W~ = W_t |W_mm| / |W_t|.
 
     Attributes
     ----------
@@ -67,7 +26,19 @@ class GapView:
     h : (R, N) float
         <z_k, W~>; 0 where W_t = 0.
     gap : (R, n) float
-        delta_i, the least h of sequence i less 1.
+        delta_i, the least h of sequence i less 1: negative where a constraint is violated.
+
+    Notes
+    -----
+    Source: the proof of Lemma 7; three sets [a], their limits 0.3 eps and 0.8 eps [b].
+
+    Examples
+    --------
+    >>> from attnbias import NGD, make_example1, train
+    >>> data = make_example1()
+    >>> run = TraceView(data, train(data, NGD(0.1), 1000, record=[10, 1000]))
+    >>> GapView(run).part(0.1).shape
+    (2, 10)
     """
 
     def __init__(self, run: TraceView):
@@ -79,7 +50,11 @@ class GapView:
         self.gap = np.minimum.reduceat(self.h, run.first_row, axis=1) - 1
 
     def part(self, eps: float) -> np.ndarray:
-        """The set that each sequence is in, (R, n) int: 1, 2 or 3."""
+        """The set that each sequence is in, (R, n) int.
+
+        1 where delta_i <= 0.3 eps (violated or barely met), 2 where it is at most 0.8 eps, 3 where
+        all constraints are well met.
+        """
         return 1 + (self.gap > CLOSE * eps).astype(int) + (self.gap > WELL * eps)
 
     def excess(self) -> np.ndarray:
@@ -100,51 +75,6 @@ def needed_eps(view: GapView) -> np.ndarray:
     ahead, toward = (run.p * (view.h - margins)).sum(axis=1), (run.p * margins).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(toward > 0, np.maximum(0.0, ahead / toward), np.inf)
-
-
-def lemma7_sets(run: TraceView, step: int, eps: float) -> GapSets:
-    """The sets I_1, I_2, I_3 of Lemma 7 at one recorded step.
-
-    Parameters
-    ----------
-    run : TraceView
-    step : int
-        A recorded iteration with W_t not zero.
-    eps : float
-        > 0.
-
-    Returns
-    -------
-    GapSets
-
-    Raises
-    ------
-    RangeError, DtypeError, NonFiniteError
-
-    Notes
-    -----
-    Source: the proof of Lemma 7; three sets [a], limits 0.3 eps and 0.8 eps [b].
-
-    Examples
-    --------
-    >>> from attnbias import NGD, make_example1, train
-    >>> data = make_example1()
-    >>> run = TraceView(data, train(data, NGD(0.1), 1000, record=[10, 1000]))
-    >>> sum(lemma7_sets(run, 10, 0.1).counts)
-    10
-    """
-    step = require_int("step", step, low=0)
-    eps = require_number("eps", eps, low=0, open_low=True)
-    view = GapView(run)
-    found = np.flatnonzero(run.step == step)
-    if not len(found) or not view.keep[found[0]]:
-        raise RangeError(
-            "step", expected="a recorded step with W not zero", got=str(step),
-            remedy=f"recorded are {len(run.step)} steps up to {run.step[-1]}: see run.step",
-        )  # fmt: skip
-    r = found[0]
-    weight = run.per_sequence(run.p)[r]
-    return GapSets(step, eps, view.gap[r], view.part(eps)[r], weight / weight.sum())
 
 
 def log_D(constants) -> float:

@@ -7,7 +7,7 @@ import math
 import torch
 
 from ..._types import TensorLike
-from ..._validate import as_float_tensor, require_finite, require_number, require_shape
+from ..._validate import as_floats, require_number
 from ...checks import CheckTable
 from ...data import Dataset
 from ...dataset import require_dataset
@@ -65,9 +65,7 @@ def check_lemma2(
     True
     """
     require_dataset(data)
-    W0 = as_float_tensor("W0", W0, dtype=torch.float64)
-    require_shape("W0", W0, (data.d, data.d), "(d, d)")
-    require_finite("W0", W0)
+    W0 = as_floats("W0", W0, (data.d, data.d), "(d, d)").double()
     omega = require_number("omega", omega, low=0, open_low=True)
     delta = require_number("delta", delta, low=0, high=1, open_low=True, open_high=True)
     allowed = lemma2_zeta(data, omega, delta)

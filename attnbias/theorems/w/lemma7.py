@@ -14,8 +14,9 @@ from ...dynamics.trace import Trace
 from ...geometry.svm import SVMSolution
 from ..hypotheses import EPS, GRADIENT
 from ..run import TraceView
-from ..statements import Checks, Statement, at_least, refused
+from ..statements import Checks, Statement, at_least, refused, table
 from . import gap_sets as sets
+from .gradient import toward_w_mm
 
 VIOLATED = Statement(
     "smallest <z_k, W~>, against 1, with W~ = W_t |W_mm| / |W_t|", "Lemma 7, proof: I_1 not empty"
@@ -73,7 +74,7 @@ def check_lemma7(
     CheckTable
         First the least epsilon with which Eq. 4 holds, at every step, beside what the lemma
         and its sharper form, ours, allow there. Then for each eps Eq. 4, and Eqs. 6 to 8 and 29
-        to 36 with the sets I_1, I_2, I_3 of `lemma7_sets`.
+        to 36 with the sets I_1, I_2, I_3 of `GapView.part`.
 
     Raises
     ------
@@ -108,10 +109,8 @@ def check_lemma7(
     # W_mm is known to its duality gap, and gaps to a few roundings
     room = run.norm_rounding() + 1e-12
     violated = VIOLATED.along(run, view.h.min(axis=1), 1.0, view.keep, rounding=room)
-    checks = [*_needed(view, constants), violated]
-    for x in chosen:
-        checks += [_preferred(view, constants, x), *proof_checks(view, constants, x)]
-    return CheckTable(checks)
+    at_eps = [check for x in chosen for check in _at_eps(view, constants, x)]
+    return CheckTable([*_needed(view, constants), violated, *at_eps])
 
 
 def _require_eps(eps) -> list[float]:
@@ -137,19 +136,22 @@ def _needed(view: sets.GapView, constants) -> Checks:
         )
 
 
-def _preferred(view: sets.GapView, constants, eps: float):
+def _at_eps(view: sets.GapView, constants, eps: float) -> Checks:
+    """Eq. 4 and the lines of its proof where |W_t| >= R_eps."""
     run, least, limit = view.run, sets.radius(constants, eps), sets.trivial_eps(constants)
-    words = f"R_eps = {least:.4g}"
+    keep, words = view.keep & (run.W_norm >= least), f"R_eps = {least:.4g}"
     empty = f"{words}, and |W| reaches {run.W_norm.max():.4g}"
-    if run.kind == "NGD":
-        empty += f"; NGD needs t = {least / run.step_size:.3g} at least"
+    late = f"; NGD needs t = {least / run.step_size:.3g} at least" if run.kind == "NGD" else ""
     if eps >= limit:
         words += f"; Lemma 4 alone gives eps = {limit:.3g}"
-    bounds = (1 + eps) * run.toward(run.svm.margins.cpu().numpy() * run.Xi)
-    return _eq4(eps).along(
-        run, run.toward(view.h * run.Xi), bounds, view.keep & (run.W_norm >= least),
-        empty=empty, rounding=(1 + eps) * run.cosine_rounding(), vacuous=eps >= limit, reason=words,
+    yield _eq4(eps).along(
+        run, run.toward(view.h * run.Xi), (1 + eps) * toward_w_mm(run), keep, empty=empty + late,
+        rounding=(1 + eps) * run.cosine_rounding(), vacuous=eps >= limit, reason=words,
     )  # fmt: skip
+    reason = "" if keep.any() else empty
+    if least == 0:
+        reason = "eps is so large that every gap is below 1 + eps: nothing to prove"
+    yield from table(reason, PROOF, _proof, view, constants, eps, keep)
 
 
 SUFFICES = Statement("weighted mean of <z_k, W~> - 1, against eps", "Lemma 7, Eqs. 6 and 29")
@@ -175,18 +177,9 @@ SPLIT = at_least("0.2 eps rho, against log(10 T B^2 / (eps Xi))", "Lemma 7, Case
 PROOF = (SUFFICES, FIRST, SECOND, BEATEN, RESIDUAL, TAIL, OUTWEIGHS, SPLIT)
 
 
-def proof_checks(view: sets.GapView, constants, eps: float) -> list:
-    """The lines of the proof where |W_t| >= R_eps."""
-    run, least = view.run, sets.radius(constants, eps)
-    keep = view.keep & (run.W_norm >= least)
-    if least == 0:
-        reason = "eps is so large that every gap is below 1 + eps: nothing to prove"
-        return list(refused(PROOF, reason))
-    if not keep.any():
-        reason = f"R_eps = {least:.4g}, and |W| reaches {run.W_norm.max():.4g}"
-        return list(refused(PROOF, reason))
-    with np.errstate(all="ignore"):
-        return [*_means(view, constants, eps, keep), *_sizes(view, constants, eps, keep)]
+def _proof(view: sets.GapView, constants, eps: float, keep) -> Checks:
+    yield from _means(view, constants, eps, keep)
+    yield from _sizes(view, constants, eps, keep)
 
 
 def _means(view: sets.GapView, constants, eps: float, keep) -> Checks:

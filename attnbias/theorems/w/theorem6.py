@@ -9,8 +9,8 @@ import numpy as np
 from ..hypotheses import M1, MEASURED
 from ..run import TraceView
 from ..sharper import rate
-from ..sharper.lower_bounds import norm_outside, outside_bound
-from ..statements import Checks, Statement, at_least, refused, run_check
+from ..sharper.lower_bounds import outside_check
+from ..statements import Checks, Statement, at_least, run_check
 
 STEP = Statement("longest step, against eta B^2 Upsilon / 2", "Theorem 6, the gradient bound")
 HEIGHT = at_least(
@@ -77,9 +77,6 @@ def check_theorem6(run: TraceView) -> Checks:
     longest = run.step_size * c.B**2 * c.Upsilon / 2
     yield STEP.later(run, run.trace.longest_step, longest)
     yield height_check(run, HEIGHT, 0, log_eta)
-    if turn is None:
-        yield from refused((RATE, CEILING, SLOW), rate.NEVER_TURNS)
-        return
     yield _rate(run, turn, log_eta)
     yield from _from_above(run, turn, log_eta)
 
@@ -105,15 +102,11 @@ def height_check(run: TraceView, statement: Statement, start: int, log_step_size
 
 
 def _rate(run: TraceView, turn: int, log_eta: float):
-    path = log_heights(run, turn, log_eta) / run.Xi - run.along[turn]
     # what t iterations guarantee, never more than what was covered
-    longest, offset = run.trace.longest_step, float(run.across[turn])
-    bounds = rate.rate_bounds(rate.constants_along(run), path, longest, offset)
-    return RATE.along(
-        run, run.trace.W_alignment_error, bounds, rate.after(run, turn) & (path > 0),
-        empty=rate.NEVER_TURNS, trivial=rate.TRIVIAL,
-        reason=f"below 1 from t = 10^{log10_biting_time(run, turn, log_eta):.1f} on",
-    )  # fmt: skip
+    path = log_heights(run, turn, log_eta) / run.Xi - run.along[turn]
+    words = f"below 1 from t = 10^{log10_biting_time(run, turn, log_eta):.1f} on"
+    constants, longest = rate.constants_along(run), run.trace.longest_step
+    return rate.m1_check(RATE, run, constants, path, longest, path > 0, reason=words)
 
 
 def log10_biting_time(run: TraceView, turn: int, log_eta: float) -> float:
@@ -147,11 +140,5 @@ def _from_above(run: TraceView, turn: int, log_eta: float):
         run, height, ceiling, later, empty=rate.NEVER_TURNS,
         rounding=MEASURED * (1 + np.abs(height)), reason=words,
     )  # fmt: skip
-    outside = norm_outside(run)
     path = 2 * c.B**2 / run.Xi * (ceiling / run.Xi - run.along[0])
-    bounds = outside_bound(run, outside, path)
-    yield SLOW.along(
-        run, run.trace.W_alignment_error, bounds, later, empty=rate.NEVER_TURNS,
-        rounding=MEASURED * bounds, vacuous=outside == 0,
-        reason=words if outside else "W_0 lies in the span of the rows",
-    )  # fmt: skip
+    yield outside_check(SLOW, run, path, later, empty=rate.NEVER_TURNS, reason=words)

@@ -179,14 +179,10 @@ def _before(run: TraceView, capped: np.ndarray):
         rounding=MEASURED * floor, reason=end,
     )  # fmt: skip
     turn = rate.first_turned(run)
-    if turn is None:
-        yield RATE.refused(rate.NEVER_TURNS)
-        return
-    path, offset = shortest * (run.step - run.step[turn]), float(run.across[turn])
-    needed = rate.biting_path(constants, float(longest[-1]), offset) / shortest
-    yield RATE.along(
-        run, run.trace.W_alignment_error, rate.rate_bounds(constants, path, longest, offset),
-        free & rate.after(run, turn), trivial=rate.TRIVIAL,
+    path = shortest * (run.step - run.step[turn])
+    needed = rate.biting_path(constants, float(longest[-1]), float(run.across[turn])) / shortest
+    yield rate.m1_check(
+        RATE, run, constants, path, longest, free,
         empty="no step is recorded between <W, W_mm> >= 0 and the cap",
         reason=end or f"below 1 from t = {run.step[turn] + needed:.3g} on",
     )  # fmt: skip

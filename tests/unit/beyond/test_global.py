@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import FEW, random_data, seeds
-from orthonormal import tampered, verdicts
+from lemma_instances import tampered, verdicts
 from room_tests import normal, refusals, refused_settings
 from tolerances import CLOSED_FORM, FAINT, GENERIC_ENDS, GORDAN, SPREAD_SCORES
 

@@ -7,12 +7,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from instances import FEW, seeds
-from joint_instances import largest_eta, orthogonal, repelling
+from joint_instances import largest_eta, orthogonal
 from tolerances import CLOSED_FORM
 
 from attnbias import Dataset, make_separation_pair
 from attnbias.data import make_dm
-from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.theorems import check_lemma6, check_lemma9
 from attnbias.theorems.joint.conditions import check_condition1, check_condition2, dm_threshold
 from attnbias.theorems.joint.constants import first_step, joint_constants, power_sum
@@ -121,37 +120,6 @@ class TestCondition1:
         assert dm_threshold(3, 2.0) == math.ceil(math.log(2160) * 1.8e5 * 16 * 9)
         assert dm_threshold(1, 0.1) == math.ceil(1680 * math.log(240))
         assert dm_threshold(3, 2.0, T=4) > dm_threshold(3, 2.0)
-
-
-@pytest.mark.parametrize("check", [check_condition1, check_condition2])
-@pytest.mark.parametrize(
-    ("step_size", "arguments", "error"),
-    [
-        (0.0, {}, RangeError),
-        (-1.0, {}, RangeError),
-        ("0.1", {}, DtypeError),
-        (0.1, {"decay": (1.5, 1)}, RangeError),
-        (0.1, {"decay": (-0.1, 1)}, RangeError),
-        (0.1, {"decay": (0.5, 2)}, RangeError),
-        (0.1, {"decay": 0.5}, DtypeError),
-        (0.1, {"u0": torch.zeros(3)}, ShapeError),
-        (0.1, {"W0": torch.zeros(4)}, ShapeError),
-        (0.1, {"u0": torch.full((4,), math.nan)}, NonFiniteError),
-    ],
-)
-def test_refusals(check, step_size, arguments, error):
-    with pytest.raises(error):
-        check(orthogonal(), step_size, **arguments)
-
-
-@pytest.mark.parametrize("arguments", [{"n": 0}, {"alpha": 0.0}, {"T": 1}, {"delta": 0.0}], ids=str)
-def test_threshold_refusals(arguments):
-    with pytest.raises(RangeError):
-        dm_threshold(**{"n": 3, "alpha": 3.4} | arguments)
-
-
-def test_largest_eta_shrinks_with_n():
-    assert joint_constants(repelling(8, 0.1)).largest_step_size(0.5) < largest_eta(2, 0.5)
 
 
 class TestPowerSum:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from orthonormal import orthonormal_pair, orthonormal_start, tampered
+from lemma_instances import tampered
+from orthonormal import orthonormal_pair, orthonormal_start
 
 from attnbias import GD, NGD, check_order, train
 from attnbias.errors import NonFiniteError, RangeError, ShapeError

@@ -1,7 +1,5 @@
 """Lemmas 2 to 6, the bounds (G) on the gradient, and Assumption 1 giving feasibility."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 
@@ -14,49 +12,38 @@ from instances import FEW, random_start, seeds
 from lemma_instances import (
     assert_refused,
     at,
-    bad_pair,
-    changed,
     coupled,
     equal_score_data,
     named,
     opposed_tokens,
     opposite_pair,
     orthonormal,
+    positions,
+    sizes,
     spread_gaps,
     start_with_gaps,
+    tampered,
     unequal_scores,
     verdicts,
 )
-from tolerances import AUTOGRAD, CLOSED_FORM, PRINTED_FOUR, PRINTED_TWO_RELATIVE
+from tolerances import AUTOGRAD, CLOSED_FORM, PRINTED_FOUR
 
-from attnbias import (
-    GD,
-    NGD,
-    Dataset,
-    Polyak,
-    make_example1,
-    make_separation_pair,
-    solve_w_svm,
-    train,
-)
-from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
+from attnbias import GD, NGD, Dataset, Polyak, make_example1, make_separation_pair, train
+from attnbias.data.degenerate import make_two_sample_trap
+from attnbias.errors import DtypeError, InfeasibleError
 from attnbias.geometry.assumptions import check_assumption1, example1_threshold
+from attnbias.geometry.svm import solve_w_svm
 from attnbias.geometry.tokens import gap_rows
 from attnbias.model import attention_map
+from attnbias.theorems import check_gradient_bounds, check_lemma4, check_lemma5
 from attnbias.theorems.run import TraceView
-from attnbias.theorems.w.assumption1 import check_assumption1_feasible, check_lemma6, lemma6_log
-from attnbias.theorems.w.gradient import (
-    check_gradient_bounds,
-    check_lemma4,
-    check_lemma5,
-    least_cosine,
-    toward_w_mm,
-)
+from attnbias.theorems.w.assumption1 import check_assumption1_feasible, check_lemma6
+from attnbias.theorems.w.gradient import least_cosine, toward_w_mm
 from attnbias.theorems.w.lemma2 import check_lemma2, lemma2_zeta
 from attnbias.theorems.w.lemma3 import check_lemma3, gap_checks, softmax_checks
 
+few = st.integers(2, 3)
 DENSE = [0, 1, 2, 3, 10, 11, 100, 101, 300]
-sizes = {"n": st.integers(1, 3), "T": st.integers(2, 4), "seed": seeds}
 
 
 def run_of(data, rule=None, steps=300, **options):
@@ -106,19 +93,8 @@ class TestGradientBounds:
         data = orthonormal()
         trace = run_of(data)
         for which, shift in ((0, 1e-9), (1, -0.1), (2, math.log(2.1))):
-            false = changed(trace, log_grad_norm=trace.log_grad_norm + shift)
+            false = tampered(trace, log_grad_norm=trace.log_grad_norm + shift)
             assert verdicts(check_gradient_bounds(data, false))[which] == "fails"
-
-    def test_refused_and_malformed(self):
-        data, W = unequal_scores()
-        assert_refused(check_gradient_bounds(data, at(data, W)), "Assumption 2")
-        data = orthonormal()
-        assert_refused(check_gradient_bounds(data, run_of(data, loss="logistic")), "exponential")
-        joint = changed(run_of(data), scores=np.zeros((len(DENSE), 2, 2)))
-        assert_refused(check_gradient_bounds(data, joint), "fixed decoder")
-        infeasible = Dataset([[[-1.0], [1.0]], [[1.0], [2.0]]], [1, 1], u=[1.0])
-        with pytest.raises(InfeasibleError):
-            check_gradient_bounds(infeasible, train(infeasible, NGD(0.1), 3, svm=False))
 
 
 class TestLemma2:
@@ -164,30 +140,10 @@ class TestLemma2:
         for check in table[1:3]:  # uniform, at every length
             assert check.value == pytest.approx(1, rel=CLOSED_FORM)
 
-    @pytest.mark.parametrize(
-        ("change", "error"),
-        [
-            ({"omega": 0}, RangeError),
-            ({"delta": 1}, RangeError),
-            ({"zeta": -1}, RangeError),
-            ({"omega": "small"}, DtypeError),
-            ({"W0": torch.zeros(3, 3).double()}, ShapeError),
-        ],
-    )
-    def test_malformed(self, change, error):
-        with pytest.raises(error):
-            check_lemma2(orthonormal(), **{"W0": torch.zeros(4, 4).double(), "omega": 0.1} | change)
-
 
 class TestLemma3:
     @FEW
-    @given(
-        n=st.integers(2, 3),
-        T=st.integers(2, 3),
-        seed=seeds,
-        position=st.sampled_from([-1, 0, 1]),
-        kind=st.sampled_from(["NGD", "GD", "Polyak"]),
-    )
+    @given(few, few, seeds, positions, st.sampled_from(["NGD", "GD", "Polyak"]))
     def test_at_the_limit_of_assumption1(self, n, T, seed, position, kind):
         """Tokens as far from orthogonal as Assumption 1 allows, steps as long as it allows."""
         mu = min(1 / 15, 4 / 3 * 0.1 / (n * math.exp(0.1)))
@@ -257,14 +213,11 @@ class TestLemma3:
 
     def test_broken_part_i(self):
         """The pair on which convergence is not global: its score falls to nothing."""
-        data = bad_pair()
+        data = make_two_sample_trap()
         trace = train(data, NGD(0.1), 1000, record=[0, 1, 10, 100, 1000])
         assert_refused(check_lemma3(data, trace), "Assumption 1 fails")
         (score,) = softmax_checks(TraceView(data, trace))
-        assert score.verdict == "fails"
-        np.testing.assert_allclose(
-            score.values, [0.5, 0.399, 0.0260, 1.2e-18, 1.7e-184], rtol=PRINTED_TWO_RELATIVE
-        )
+        assert score.verdict == "fails" and score.values[-1] < 1e-183
 
     def test_steps_too_long(self):
         data = coupled(2, 2, 0.06, 0, 0)
@@ -277,34 +230,28 @@ class TestLemma3:
         data = coupled(3, 2, 0.03, 1, 0)
         trace = run_of(data, W0=start_with_gaps(data, [-1.0, 0.5, 1.0]))
         assert check_lemma3(data, trace).all_hold
-        low = trace.least_opt_score.copy()
-        low[-1] = 0.2
-        assert verdicts(check_lemma3(data, changed(trace, least_opt_score=low)))[0] == "fails"
-        gaps = trace.gaps.copy()
-        gaps[1, 0] -= 0.5  # from t = 0 to 1, in the sequence with score below 1/2
-        table = check_lemma3(data, changed(trace, gaps=gaps))
-        for words in ("least change of these", "least change of a gap", "change of a gap"):
-            assert named(table, words).verdict == "fails"
-        gaps = trace.gaps.copy()
-        gaps[1, 0] += 1e-9
-        table = check_lemma3(data, changed(trace, gaps=gaps))
-        assert named(table, "change of a gap").verdict == "fails"
+        low = np.append(trace.least_opt_score[:-1], 0.2)
+        assert verdicts(check_lemma3(data, tampered(trace, least_opt_score=low)))[0] == "fails"
+        words = ("change of a gap", "least change of these", "least change of a gap")
+        # from t = 0 to 1, in the sequence with score below 1/2
+        for shift, failing in ((1e-9, words[:1]), (-0.5, words)):
+            gaps = trace.gaps.copy()
+            gaps[1, 0] += shift
+            table = check_lemma3(data, tampered(trace, gaps=gaps))
+            assert all(named(table, each).verdict == "fails" for each in failing)
 
     def test_bounds_are_the_printed_ones(self):
         """phi_low is 1/4 at most, and a gap may fall by 1.2 mu B^2 / Xi for a unit of path."""
         data = coupled(2, 2, 0.03, 1, 0)
         svm = solve_w_svm(data)
         trace = run_of(data, svm=svm)
-        table = check_lemma3(data, changed(trace, least_opt_score=np.full(len(DENSE), 0.26)))
+        table = check_lemma3(data, tampered(trace, least_opt_score=np.full(len(DENSE), 0.26)))
         assert verdicts(table)[0] == "holds"
         assert table[0].bound == 0.25
         fall = 1.2 * 0.03 / float(svm.margin)
         assert named(table, "least velocity of any").bound == pytest.approx(-fall, rel=CLOSED_FORM)
-        np.testing.assert_allclose(
-            named(table, "least change of a gap").bounds,
-            -fall * np.diff(trace.path_length),
-            rtol=CLOSED_FORM,
-        )
+        bounds = named(table, "least change of a gap").bounds
+        np.testing.assert_allclose(bounds, -fall * np.diff(trace.path_length), rtol=CLOSED_FORM)
         own, cross = table[-2:]
         assert own.bound == pytest.approx(1 - 0.09, rel=CLOSED_FORM)
         assert cross.bound == pytest.approx(-0.036, rel=CLOSED_FORM)
@@ -316,16 +263,13 @@ class TestLemma3:
         assert check_lemma3(data, trace)[2].holds
         gaps = trace.gaps.copy()
         gaps[1] = [10.0, 4.0]
-        assert check_lemma3(data, changed(trace, gaps=gaps))[2].verdict == "fails"
+        assert check_lemma3(data, tampered(trace, gaps=gaps))[2].verdict == "fails"
 
     def test_what_is_not_recorded_and_where_nothing_is_said(self):
         data = orthonormal()
         table = check_lemma3(data, train(data, NGD(0.1), 10, record=[0, 5, 10]))
         reasons = [check.reason for check in table if not check.applicable]
         assert reasons == ["no two consecutive steps are recorded"] * 2
-        late = train(data, NGD(0.1), 10, record=[5, 10])
-        assert_refused(check_lemma3(data, late), "step 0")
-        assert_refused(check_lemma3(data, run_of(data, NGD(0.1, momentum=0.5))), "momentum")
         table = check_lemma3(data, run_of(data, W0=start_with_gaps(data, [2.0, 3.0])))
         assert verdicts(table)[1:3] == ["holds, vacuous"] * 2 and table.all_hold
         single = make_separation_pair()  # without cross terms
@@ -336,9 +280,7 @@ class TestLemma3:
 
 class TestFeasible:
     @FEW
-    @given(
-        n=st.integers(1, 3), T=st.integers(2, 3), seed=seeds, position=st.sampled_from([-1, 0, 1])
-    )
+    @given(st.integers(1, 3), few, seeds, positions)
     def test_at_the_limit_of_assumption1(self, n, T, seed, position):
         mu = 0.999 * min(1 / 15, 1 / 3 / (n * math.exp(0.1)))
         data = coupled(n, T, mu, seed, position)
@@ -361,7 +303,7 @@ class TestFeasible:
         assert table[0].value == pytest.approx(float(expected.min()), rel=CLOSED_FORM)
 
     def test_refused(self):
-        assert_refused(check_assumption1_feasible(bad_pair()), "Assumption 1 fails")
+        assert_refused(check_assumption1_feasible(make_two_sample_trap()), "Assumption 1 fails")
         zero = Dataset([[[0.0, 0.0], [1.0, 0.0]]], [1], u=[1.0, 0.0])
         assert_refused(check_assumption1_feasible(zero), "zero")
         with pytest.raises(DtypeError, match="svm"):
@@ -401,7 +343,7 @@ class TestLemma4:
         assert max(abs(check.slack) for check in table) < CLOSED_FORM
 
     def test_on_the_bad_pair(self):
-        data = bad_pair()
+        data = make_two_sample_trap()
         run = TraceView(data, train(data, NGD(0.1), 20_000))
         assert least_cosine(run) == pytest.approx(0.0693, abs=PRINTED_FOUR)
         assert toward_w_mm(run)[-1] == pytest.approx(0.1961, abs=PRINTED_FOUR)
@@ -419,7 +361,7 @@ class TestLemma4:
     def test_progress_along_a_run(self):
         data = orthonormal()
         trace = run_of(data)
-        table = check_lemma4(data, changed(trace, path_length=2.1 * trace.path_length))
+        table = check_lemma4(data, tampered(trace, path_length=2.1))
         assert verdicts(table) == ["holds", "fails"]
         table = check_lemma4(data, run_of(data, NGD(0.1, momentum=0.5)))
         assert verdicts(table) == ["holds", "not applicable"] and "momentum" in table[1].reason
@@ -459,15 +401,8 @@ class TestLemma5:
         data = orthonormal()
         trace = run_of(data)
         for name, factor, which in (("W_norm", 1.01, 0), ("gaps", 0.4, 1), ("W_norm", 0.2, 2)):
-            table = check_lemma5(data, changed(trace, **{name: factor * getattr(trace, name)}))
+            table = check_lemma5(data, tampered(trace, **{name: factor}))
             assert verdicts(table)[which] == "fails"
-
-    def test_other_rules_and_the_start_alone(self):
-        data = orthonormal()
-        assert_refused(check_lemma5(data, run_of(data, Polyak())), "for NGD")
-        assert_refused(check_lemma5(data, run_of(data, NGD(0.1, momentum=0.5))), "momentum")
-        capped = run_of(data, NGD(0.1, max_step=0.2))
-        assert_refused(check_lemma5(data, capped), "not every step")
         assert_refused(check_lemma5(data, train(data, NGD(0.1), 0))[:2], "no step after")
 
 
@@ -490,9 +425,8 @@ class TestLemma6:
         assert f"d = {needed}" in small[5].reason
 
     def test_too_few_features_other_data_and_another_signal(self):
-        assert lemma6_log(3, 2, 0.1) == pytest.approx(math.log(2160), rel=CLOSED_FORM)
         assert_refused(check_lemma6(make_example1(n=3, T=2, d=100)), "16 l = 123")
-        assert_refused(check_lemma6(bad_pair()), "make_example1")
+        assert_refused(check_lemma6(make_two_sample_trap()), "make_example1")
         table = check_lemma6(make_example1(n=3, T=2, d=1000, signal=1.0))
         assert verdicts(table) == ["holds"] * 4 + ["not applicable"] * 3
 
@@ -504,9 +438,3 @@ class TestLemma6:
             X[0, 1] = X[1, 2]
         other = Dataset(X, data.y, data.u / (factor or 1.0), meta=data.meta)
         assert verdicts(check_lemma6(other))[failing] == "fails"
-
-    def test_malformed(self):
-        with pytest.raises(RangeError):
-            check_lemma6(make_example1(), delta=0)
-        with pytest.raises(DtypeError):
-            check_lemma6([1, 2])

@@ -1,8 +1,8 @@
 """What checks read of a run: rebuilt from gaps and scores, against the weights themselves."""
 
-import dataclasses
 import inspect
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,11 +15,11 @@ from attnbias.beyond.next_token.data import make_priorities
 from attnbias.beyond.next_token.dynamics import train_next_token
 from attnbias.beyond.next_token.geometry import solve_graph_svm
 from attnbias.beyond.overparam import geometry as counting
-from attnbias.errors import DtypeError, InfeasibleError, RangeError, ShapeError
+from attnbias.errors import DtypeError, InfeasibleError, NonFiniteError, RangeError, ShapeError
 from attnbias.geometry.svm import certify
 from attnbias.model import attention_map, empirical_risk, predict
 from attnbias.rules import Rule
-from attnbias.theorems import check_theorem1, check_theorem6, check_theorem7
+from attnbias.theorems.joint.conditions import dm_threshold
 from attnbias.theorems.run import TraceView
 
 OTHER_SVMS = ("retrieval", "several")  # checks of the graph SVM and of the several-token SVM
@@ -103,7 +103,7 @@ def test_the_iterate_along_and_across_and_its_constants():
 def test_hypotheses_in_words(rule, kind):
     run, _ = run_of(CASES["Assumption 2"], rule)
     assert run.kind == kind
-    assert not run.fails(kind, "assumption2", "exponential", "fixed_decoder", "start", "completed")
+    assert not run.fails(kind, "assumption2", "exponential", "fixed_decoder", "start")
     assert run.needs_zero_start() == "W_0 = 0 needed"
     assert run.fails(kind, "joint", lambda run: "first") == run.needs_joint() != ""
     assert run.fails(kind, lambda run: "first", "joint") == "first"
@@ -120,17 +120,8 @@ def test_a_rule_is_named_by_both_its_powers(gap_power, norm_power):
     for kind in ("GD", "NGD", "Polyak"):
         words = f"for {kind}, not a rule of powers {gap_power:g} and {norm_power:g}"
         assert run.needs_rule(kind) == words
-    for check in (check_theorem6, check_theorem7, check_theorem1):
+    for check in (theorems.check_theorem6, theorems.check_theorem7, theorems.check_theorem1):
         assert not any(each.applicable for each in check(data, trace))
-
-
-def test_a_failing_hypothesis_says_which():
-    run, _ = run_of(CASES["general scores"], NGD(0.1, momentum=0.5), record=[1, 2])
-    assert "Assumption 2" in run.needs_assumption2()
-    assert "momentum" in run.needs_plain_steps() and "momentum" in run.needs_rule("NGD")
-    assert "step 0" in run.needs_start()
-    logistic, _ = run_of(CASES["general scores"], loss="logistic")
-    assert "logistic" in logistic.needs_exponential()
 
 
 def other_example(seed):
@@ -144,14 +135,12 @@ BAD = [
     (DtypeError, "Dataset", lambda data, run: (run, run)),
     (DtypeError, "SVMSolution", lambda data, run: (data, run, "none")),
     (ShapeError, "record", lambda data, run: (
-        data, dataclasses.replace(run, step=run.step[:0], gaps=run.gaps[:0]))),
-    (ShapeError, "no gaps", lambda data, run: (data, dataclasses.replace(run, gaps=None))),
-    (ShapeError, "scores", lambda data, run: (
-        data, dataclasses.replace(run, scores=np.zeros((2, 3, 5))))),
+        data, replace(run, step=run.step[:0], gaps=run.gaps[:0]))),
+    (ShapeError, "no gaps", lambda data, run: (data, replace(run, gaps=None))),
+    (ShapeError, "scores", lambda data, run: (data, replace(run, scores=np.zeros((2, 3, 5))))),
     (DtypeError, "lacks loss", lambda data, run: (
-        data, dataclasses.replace(run, meta={"steps": 3, "rule_parameters": {}}))),
-    (RangeError, "do not fit", lambda data, run: (
-        data, dataclasses.replace(run, gaps=np.nan * run.gaps))),
+        data, replace(run, meta={"steps": 3, "rule_parameters": {}}))),
+    (RangeError, "do not fit", lambda data, run: (data, replace(run, gaps=np.nan * run.gaps))),
     (RangeError, "do not fit", lambda data, run: (other_example(4), run)),
     (RangeError, "do not fit", lambda data, run: (other_example(4).with_decoder(data.u), run)),
     (RangeError, "of these data", lambda data, run: (data, run, solve_w_svm(other_example(4)))),
@@ -255,3 +244,53 @@ def test_single_precision_tokens_are_read_in_double():
                    lengths=[4, 2, 3])  # fmt: skip
     run, _ = run_of(data)
     assert run.gaps.dtype == run.K.dtype == np.float64
+
+
+NAN, START = math.nan, start(20)
+CONDITIONS = (theorems.check_condition1, theorems.check_condition2)
+BOUNDED = (theorems.check_lemma7, theorems.check_rate, theorems.check_theorem1)
+JOINT = [
+    check for check in CHECKS.values() if "assume_conditions" in inspect.signature(check).parameters
+]
+BAD_VALUES = [
+    (CONDITIONS, RangeError, {"step_size": [0.0, -1.0], "decay": [(1.5, 1), (-0.1, 1), (0.5, 2)]}),
+    (CONDITIONS, DtypeError, {"step_size": ["0.1"], "decay": [0.5]}),
+    (CONDITIONS, ShapeError, {"u0": [torch.zeros(3)], "W0": [START[0]]}),
+    (CONDITIONS, NonFiniteError, {"u0": [torch.full((20,), NAN)]}),
+    ([dm_threshold], RangeError, {"n": [0], "alpha": [0.0], "T": [1], "delta": [0.0]}),
+    ([theorems.check_lemma1], RangeError, {"t0": [-1]}),
+    ([theorems.check_lemma2], RangeError, {"omega": [0], "delta": [1], "zeta": [-1]}),
+    ([theorems.check_lemma2], DtypeError, {"omega": ["small"]}),
+    ([theorems.check_lemma2], ShapeError, {"W0": [START[:3]]}),
+    ([theorems.check_lemma6], RangeError, {"delta": [0]}),
+    ([theorems.check_lemma6], DtypeError, {"data": [[1, 2]]}),
+    ([theorems.check_lemma7], RangeError, {"eps": [0, [1.0, -1]]}),
+    ([theorems.check_lemma7], DtypeError, {"eps": ["a"]}),
+    (BOUNDED, RangeError, {"phi": [-1, 0, 2.0]}),
+    (BOUNDED, DtypeError, {"phi": ["small"], "svm": [3]}),
+    (BOUNDED, NonFiniteError, {"phi": [NAN]}),
+    ([theorems.check_fast_rate], RangeError, {"growth": [0, 1.5]}),
+    ([theorems.check_fast_rate], DtypeError, {"growth": [None]}),
+    (JOINT, DtypeError, {"assume_conditions": ["yes"]}),
+]
+
+
+@pytest.mark.parametrize(
+    ("check", "error", "name", "value"),
+    [
+        (check, error, name, value)
+        for checks, error, values in BAD_VALUES
+        for check in checks
+        for name, several in values.items()
+        for value in several
+    ],
+)
+def test_malformed_input_is_refused(check, error, name, value):
+    data = CASES["Assumption 2"]
+    trace = train(data, NGD(0.1), 10)
+    given = {"data": data, "trace": trace, "W0": START, "omega": 0.1, "step_size": 0.1}
+    given |= {"n": 3, "alpha": 3.4}
+    asked = inspect.signature(check).parameters
+    given = {each: given[each] for each in given if each in asked}
+    with pytest.raises(error, match="expected .*; got "):
+        check(**given | {name: value})
