@@ -71,9 +71,7 @@ class DualSolution:
         return change
 
 
-def solve_dual(
-    gram: np.ndarray, right: np.ndarray | None = None, *, pivoting: bool = True
-) -> DualSolution:
+def solve_dual(gram: np.ndarray, right: np.ndarray | None = None) -> DualSolution:
     """Minimise 1/2 a'Ha - b'a over a >= 0, or prove it unbounded.
 
     Parameters
@@ -82,8 +80,6 @@ def solve_dual(
         May be singular.
     right : (N',) float64, optional
         b >= 0, not all 0; ones by default.
-    pivoting : bool
-        False leaves block pivoting out.
 
     Returns
     -------
@@ -99,35 +95,29 @@ def solve_dual(
     diagonal = gram.diagonal()
     right = np.ones_like(diagonal) if right is None else right
     zero = diagonal == 0
-    if zero.any():
-        if right[zero].any():  # a zero row can't have a positive margin
-            dual = np.zeros_like(right)
-            dual[np.argmax(zero & (right > 0))] = 1.0
-            none, ones = np.flatnonzero(dual > 1), np.ones_like(right)
-            return DualSolution("infeasible", dual, none, None, ones, "zero row")
-        diagonal = np.where(zero, 1.0, diagonal)  # and a margin of 0 is no constraint
-    shrink = np.exp2(-np.round(np.log2(diagonal) / 2))
+    if right[zero].any():  # a zero row can't have a positive margin
+        dual = np.zeros_like(right)
+        dual[np.argmax(zero & (right > 0))] = 1.0
+        none, ones = np.flatnonzero(dual > 1), np.ones_like(right)
+        return DualSolution("infeasible", dual, none, None, ones, "zero row")
+    # and a margin of 0 is no constraint, so that row may have any norm
+    shrink = np.exp2(-np.round(np.log2(np.where(zero, 1.0, diagonal)) / 2))
     H = gram * shrink
     H *= shrink[:, None]
-    if zero.any():
-        H[zero, zero] = 1.0
+    H[zero, zero] = 1.0
     b = right * shrink
     most = b.max()
     b /= most
-    found = _block_pivoting(H, b) if pivoting else None
-    # weights that vanish come from a factor whose last pivot was rounding: all of them may be 0
-    if found is None or _vanishes(found[1], b):
+    found = _block_pivoting(H, b)
+    # a'Ha = b'a at a vertex: where it vanishes beside 1'a, the weights are Gordan's certificate to
+    # rounding, from a factor whose last pivot was rounding too; all of them may be 0
+    if found is None or not found[1] @ b > DEPENDENT * found[1].sum() ** 2:
         found = _least_distance(H, b)
     status, weights, active, factor, method = found
     dual = weights * shrink * most
     if status == "infeasible":
         dual = weights * shrink / (weights @ shrink)
     return DualSolution(status, dual, np.flatnonzero(active), factor, shrink, method)
-
-
-def _vanishes(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether a / 1'a at a vertex, where a'Ha = b'a, is Gordan's certificate to rounding."""
-    return not a @ b > DEPENDENT * a.sum() ** 2
 
 
 def _factor(H: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, float]:
@@ -166,12 +156,10 @@ def _least_distance(H: np.ndarray, b: np.ndarray):
         left, a = least_distance(coordinates(H), b)
     except RuntimeError:  # too many iterations
         return "stalled", b, b < 0, None, "least distance"
-    active, status = a > 0, "optimal"
-    if not left > DEPENDENT:
-        status = "infeasible"
+    status, a = ("optimal", a / left) if left > DEPENDENT else ("infeasible", a)
+    active = a > 0
+    if status == "infeasible":
         active[a.argmax()] = False  # the others are independent
-    else:
-        a = a / left
     L, pivot = _factor(H, active) if active.any() else (None, 0.0)
     if pivot == 0:
         active[:] = False

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 
-import torch
-
 from .._types import TensorLike
 from .._validate import require_int, require_number
 from ..checks import Check, CheckTable
 from ..data import Dataset
 from .constants import Constants, token_constants
-from .tokens import optimal_tokens, token_scores
+from .tokens import optimal_tokens, score_levels
 
 
 def check_assumption1(
@@ -59,7 +57,8 @@ def check_assumption1(
     True
     """
     constants = token_constants(data, u, phi=phi)
-    return assumption1_table(constants, exact=bool(_spreads(data, u)[0].max() == 0))
+    _, second, last = score_levels(data, u)
+    return assumption1_table(constants, exact=bool((second == last).all()))
 
 
 def assumption1_table(constants: Constants, *, exact: bool) -> CheckTable:
@@ -109,11 +108,10 @@ def check_assumption2(data: Dataset, u: TensorLike | None = None) -> CheckTable:
     True
     """
     optimal_tokens(data, u)  # refuses ties
-    spread, gap = _spreads(data, u)
-    unequal = int((spread > 0).sum())
-    reason = ""
-    if unequal:
-        relative = float((spread / gap).max())
+    top, second, last = score_levels(data, u)
+    spread, reason = second - last, ""
+    if unequal := int((spread > 0).sum()):
+        relative = float((spread / (top - second)).max())
         reason = f"up to {relative:.3g} of the score gap; {unequal} of {data.n} sequences"
     words, largest = "largest spread of non-optimal scores in a sequence", float(spread.max())
     check = Check(words, largest, 0.0, source="Assumption 2", provenance="a", reason=reason)
@@ -169,14 +167,6 @@ def log_term(n: int, T: int, delta: float) -> float:
     T = require_int("T", T, low=2)
     delta = require_number("delta", delta, low=0, high=1, open_low=True)
     return math.log(6 * (n * T) ** 2 / delta)
-
-
-def _spreads(data: Dataset, u) -> tuple[torch.Tensor, torch.Tensor]:
-    """(n,) spread of non-optimal scores, and (n,) gap from the largest score to the next."""
-    scores = token_scores(data, u)
-    top = scores.topk(2, dim=1).values
-    lowest = scores.masked_fill(~data.mask, torch.inf).amin(dim=1)
-    return top[:, 1] - lowest, top[:, 0] - top[:, 1]
 
 
 def _ratio(a: float, b: float) -> float:

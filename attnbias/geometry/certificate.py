@@ -82,8 +82,8 @@ def dual_norm(G: torch.Tensor, norm: str) -> float:
     return matrix_norm(G, _DUAL[norm])
 
 
-def infeasible(dual, rows, right, problem: str, correct=None) -> InfeasibleError | None:
-    """The error with Gordan's certificate, if weights a >= 0 make the rows cancel and b'a > 0.
+def refuse_infeasible(dual, rows, right, problem: str, correct=None) -> None:
+    """Raise Gordan's certificate, if weights a >= 0 make the rows cancel and b'a > 0.
 
     Parameters
     ----------
@@ -95,8 +95,12 @@ def infeasible(dual, rows, right, problem: str, correct=None) -> InfeasibleError
     problem : str
     correct : function, optional
         Of margins (N',): the weights that add them to the active rows'. It refines a twice.
+
+    Raises
+    ------
+    InfeasibleError
     """
-    sizes, dual = rows.norms(), torch.as_tensor(dual)
+    sizes = rows.norms()
     best, residual = dual, math.inf
     for _ in range(3 if correct else 1):
         if not float(dual.sum()) > 0:
@@ -110,7 +114,7 @@ def infeasible(dual, rows, right, problem: str, correct=None) -> InfeasibleError
             change = correct((-rows.gaps(total)).numpy())
             dual = (dual + torch.from_numpy(change)).clamp(min=0)
     if not (residual <= VANISHING and (right is None or float(right @ best) > 0)):
-        return None
+        return
     worst = int((best * sizes).argmax()) if residual > 0 else int(best.argmax())
     error = InfeasibleError(
         problem,
@@ -121,7 +125,7 @@ def infeasible(dual, rows, right, problem: str, correct=None) -> InfeasibleError
         remedy=REMEDIES.get(problem, "add features, or drop rows that contradict each other"),
     )
     error.certificate, error.residual = best, residual
-    return error
+    raise error
 
 
 def undecided(problem: str, got: str) -> SolverError:

@@ -12,7 +12,7 @@ from .._validate import require_number
 from ..data import Dataset
 from ..dataset import require_dataset
 from .offset import saturated_weights, settled_offset
-from .tokens import optimal_tokens, token_scores
+from .tokens import optimal_tokens, score_levels
 
 _BLOCK = 2**22  # entries of one block of token products: 32 MB
 
@@ -208,7 +208,7 @@ def token_constants(data: Dataset, u=None, *, svm=None, phi: float | None = None
     require_dataset(data)
     longest = int(data.lengths.max())
     phi = 1 / longest if phi is None else require_number("phi", phi, low=0, high=1, open_low=True)
-    scores, opt = token_scores(data, u), optimal_tokens(data, u)
+    opt, (top, second, last) = optimal_tokens(data, u), score_levels(data, u)
     is_opt, X = optimal_mask(data, opt), data.X.double()
     norms = X.norm(dim=2)
     others = (~is_opt[data.mask]).nonzero().flatten()
@@ -222,9 +222,11 @@ def token_constants(data: Dataset, u=None, *, svm=None, phi: float | None = None
         b_1=float(norms[:, 0].min()),
         mu=mu,
         largest_cosine=cosine,
+        score_gap=float((top - second).min()),
+        log_Upsilon=float(((top - last).log() - last).max()),
+        log_upsilon=float(((top - second).log() - top).min()),
         phi_low=min(0.25, phi),
         Xi=math.nan if svm is None else float(svm.margin),
-        **_score_constants(scores, is_opt, data.mask),
     )
 
 
@@ -272,17 +274,6 @@ def limit_offset(data: Dataset, svm, u=None, *, loss="exponential") -> float | N
     True
     """
     return settled_offset(*saturated_weights(data, u, loss), svm)
-
-
-def _score_constants(scores, is_opt, mask) -> dict:
-    others = scores.masked_fill(is_opt, -torch.inf)
-    top, second = scores[is_opt], others.amax(dim=1)
-    last = scores.masked_fill(is_opt | ~mask, torch.inf).amin(dim=1)
-    return {
-        "score_gap": float((top - second).min()),
-        "log_Upsilon": float(((top - last).log() - last).max()),
-        "log_upsilon": float(((top - second).log() - top).min()),
-    }
 
 
 def optimal_mask(data: Dataset, opt: torch.Tensor) -> torch.Tensor:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .._threads import spare_threads
-from .._validate import require_number, require_type
+from .._validate import dtype_name, require_number, require_type
 from ..checks import CheckTable
 from ..data import Dataset
 from ..dataset import require_dataset
+from ..errors import InfeasibleError, SolverError
 from .assumptions import assumption1_table, check_assumption2
-from .constants import Constants, token_constants
-from .findings import UNSOLVED, forecast, hypotheses, optimal_part, summary, svm_part
-from .guarantees import GUARANTEES, Guarantee, evaluate, limits
-from .render import Section, as_html, as_text, headline, plain, sections
-from .svm import SVMSolution
+from .constants import Constants, limit_offset, token_constants
+from .guarantees import GUARANTEES, Guarantee, evaluate, headline, hypotheses, limits
+from .render import Section, as_html, as_text, sections
+from .svm import SVMSolution, solve_w_svm
+from .tokens import gap_rows, optimal_tokens, score_levels
 
+_UNSOLVED = {"feasible": None, "message": "not solved, as the optimal tokens are not defined"}
 # What `Diagnosis.to_dict` says of a check, of a guarantee and of the constants.
 _CHECK = (
     "statement", "value", "sense", "bound", "slack", "verdict", "reason", "source", "provenance",
@@ -80,23 +84,20 @@ class Diagnosis:
 
         NaN and infinite numbers become None.
         """
-        return plain(
-            {
-                "in_short": headline(self.hypotheses),
-                "data": self.summary,
-                "optimal_tokens": self.optimal,
-                "assumption1": self.assumption1 and [_fields(c, _CHECK) for c in self.assumption1],
-                "assumption2": self.assumption2 and [_fields(c, _CHECK) for c in self.assumption2],
-                "w_svm": self.separation,
-                "constants": self.constants and _fields(self.constants, _CONSTANTS),
-                "hypotheses": {
-                    key: _fields(each, ("text", "holds")) for key, each in self.hypotheses.items()
-                },
-                "guarantees": [_fields(each, _GUARANTEE) for each in self.guarantees],
-                "ngd_forecast": self.forecast,
-                "not_promised": self.limits,
-            }
-        )
+        found = {
+            "in_short": headline(self.hypotheses),
+            "data": self.summary,
+            "optimal_tokens": self.optimal,
+            "assumption1": self.assumption1 and [_fields(c, _CHECK) for c in self.assumption1],
+            "assumption2": self.assumption2 and [_fields(c, _CHECK) for c in self.assumption2],
+            "w_svm": self.separation,
+            "constants": self.constants and _fields(self.constants, _CONSTANTS),
+            "hypotheses": {k: _fields(h, ("text", "holds")) for k, h in self.hypotheses.items()},
+            "guarantees": [_fields(each, _GUARANTEE) for each in self.guarantees],
+            "ngd_forecast": self.forecast,
+            "not_promised": self.limits,
+        }
+        return json.loads(json.dumps(found), parse_constant=lambda nan: None)
 
     def __str__(self) -> str:
         return as_text(self.title, self.sections())
@@ -156,20 +157,20 @@ def diagnose(
     expected, remedy = "a list or tuple of Guarantee", "leave it out for all of them"
     for each in require_type("guarantees", guarantees, list | tuple, expected, remedy):
         require_type("guarantees", each, Guarantee, expected, remedy)
-    optimal = optimal_part(data)
-    svm, separation = None, UNSOLVED
+    optimal = _optimal_part(data)
+    svm, separation = None, _UNSOLVED
     constants = assumption1 = assumption2 = None
     if not optimal["tied_sequences"]:
-        svm, separation = svm_part(data)
+        svm, separation = _svm_part(data)
         constants = token_constants(data, svm=svm)
         assumption2 = check_assumption2(data)
         assumption1 = assumption1_table(constants, exact=assumption2.all_hold)
-    found = hypotheses(optimal, assumption1, assumption2, separation, constants)
+    found = _hypotheses(optimal, assumption1, assumption2, separation, constants)
     return Diagnosis(
-        summary=summary(data),
+        summary=_summary(data),
         optimal=optimal,
         separation=separation,
-        forecast=forecast(data, svm, constants, found, step_size, target),
+        forecast=_forecast(data, svm, constants, found, step_size, target),
         assumption1=assumption1,
         assumption2=assumption2,
         constants=constants,
@@ -182,3 +183,99 @@ def diagnose(
 
 def _fields(holder, names) -> dict:
     return {name: getattr(holder, name) for name in names}
+
+
+def _summary(data: Dataset) -> dict:
+    """Sizes, dtype and labels of the data set."""
+    return {
+        "name": data.name,
+        "sequences": data.n,
+        "shortest": int(data.lengths.min()),
+        "longest": int(data.lengths.max()),
+        "features": data.d,
+        "dtype": dtype_name(data.X),
+        "positive": int((data.y > 0).sum()),
+        "negative": int((data.y < 0).sum()),
+    }
+
+
+def _optimal_part(data: Dataset) -> dict:
+    """Definition 1: where the largest score stands, or which sequences have a tie."""
+    top, second, _ = score_levels(data)
+    gap = top - second
+    found = {"tied_sequences": (gap == 0).nonzero().flatten().tolist(), "sequences": data.n}
+    if found["tied_sequences"]:
+        return found | {"positions": {}, "smallest_gap": 0.0}
+    positions, counts = optimal_tokens(data).unique(return_counts=True)
+    return found | {
+        "positions": dict(zip(positions.tolist(), counts.tolist(), strict=True)),
+        "smallest_gap": float(gap.min()),
+        "median_gap": float(gap.median()),
+        "largest_gap": float(gap.max()),
+    }
+
+
+def _svm_part(data: Dataset) -> tuple[SVMSolution | None, dict]:
+    """The W-SVM's solution and its numbers, or the certificate that there is none."""
+    try:
+        svm = solve_w_svm(data)
+    except SolverError as error:
+        return None, {"feasible": None, "message": str(error)}
+    except InfeasibleError as error:
+        return None, {"feasible": False, "message": str(error)} | _certificate_part(data, error)
+    return svm, {
+        "feasible": True,
+        "margin": svm.margin,
+        "norm": svm.norm,
+        "rows": len(svm.dual),
+        "support": len(svm.support),
+        "duality_gap": svm.duality_gap,
+        "direction_error": svm.direction_error,
+        "strictly_complementary": svm.strictly_complementary,
+        # how far from losing strict complementarity: both must stay clear of zero
+        "smallest_dual": svm.least_dual,
+        "smallest_excess": float(svm.idle_slack.min()),
+    }
+
+
+def _certificate_part(data: Dataset, error) -> dict:
+    """Gordan's certificate, by token: the rows whose weighted sum vanishes."""
+    rows, weights = gap_rows(data), error.certificate
+    order = weights.argsort(descending=True, stable=True)
+    order = order[weights[order] > 1e-9 * weights.max()].tolist()  # the rest is rounding
+    places = [(int(rows.sequence[k]), int(rows.token[k]), float(weights[k])) for k in order]
+    blocking = [{"sequence": i, "token": t, "weight": w} for i, t, w in places]
+    return {"rows": len(weights), "blocking": blocking, "residual": error.residual}
+
+
+def _hypotheses(optimal, assumption1, assumption2, separation, constants) -> dict:
+    """Each hypothesis with its verdict."""
+    holds = {"optimal": not optimal["tied_sequences"], "feasible": separation["feasible"]}
+    holds["strict"] = separation.get("strictly_complementary")
+    if constants is not None:
+        holds |= {"assumption1": assumption1.all_hold, "assumption2": assumption2.all_hold}
+        if holds["feasible"]:
+            c = constants
+            holds["polyak"] = c.mu * c.B**2 <= 1.15 * c.Xi**2 * c.phi_low
+    return hypotheses(holds)
+
+
+def _forecast(data, svm, constants, hypotheses, step_size: float, target: float) -> dict:
+    """Iterations of NGD to the target: M1's bound and the estimate of the limit."""
+    forecast = {"step_size": step_size, "target": target}
+    if svm is None:
+        return forecast
+    bound = "none"  # M1 asks for Assumption 2, and for softmax scores that stay up
+    if hypotheses["assumption2"].holds:
+        proved = hypotheses["assumption1"].holds and step_size <= constants.largest_step
+        bound = "proved" if proved else "conditional"
+    offset = limit_offset(data, svm)
+    offset = math.nan if offset is None else offset
+    return forecast | {
+        "largest_step_size": constants.largest_step,
+        "bound_log": constants.log_m1_iterations(step_size, target),
+        "bound": bound,
+        "offset_complete": bool(svm.supports.all()),
+        "offset": offset,
+        "estimate": offset / step_size / math.sqrt(2 * target),
+    }

@@ -83,19 +83,18 @@ def decide(
             return _spread(right, active, shares), None
         first = factors[0][active].T * weights
         W = first @ factors[1][active] if len(factors) > 1 else first.sum(axis=1)
-        shape = rows.combine(torch.zeros_like(right)).shape
-        W = torch.tensor([float(x) for x in W.flat], dtype=torch.float64).reshape(shape)
-        return _spread(right, active, weights), W.to(right.device)
+        W = torch.from_numpy(W.astype(float)).reshape(rows.combine(right).shape)
+        return _spread(right, active, weights), W
 
 
 def _decimals(values: torch.Tensor) -> np.ndarray:
-    flat = [+Decimal(x) for x in values.double().flatten().tolist()]
+    flat = [+Decimal(x) for x in values.flatten().tolist()]
     return np.array(flat, dtype=object).reshape(tuple(values.shape))
 
 
-def _spread(like: torch.Tensor, active: list[int], values) -> torch.Tensor:
-    dual = torch.zeros_like(like, dtype=torch.float64)
-    dual[active] = torch.tensor([float(x) for x in values], dtype=torch.float64).to(like.device)
+def _spread(like: torch.Tensor, active: list[int], values: np.ndarray) -> torch.Tensor:
+    dual = torch.zeros_like(like)
+    dual[active] = torch.from_numpy(values.astype(float))
     return dual
 
 
@@ -104,7 +103,7 @@ class _Search:
 
     def __init__(self, H: np.ndarray, b: np.ndarray, start: np.ndarray) -> None:
         self.H, self.b = H, b
-        self.sizes = np.array([x.sqrt() for x in H.diagonal()], dtype=object)
+        self.sizes = np.sqrt(H.diagonal())
         self.active, self.L = [], []
         used = [(b[k] == 0, -start[k] * self.sizes[k], int(k)) for k in np.flatnonzero(start > 0)]
         for *_, k in sorted(used):  # heavy rows first, and one with b > 0
@@ -133,17 +132,15 @@ class _Search:
         while True:
             weights = self.solve()
             target = weights / (self.b[self.active] @ weights)
-            falling = target <= 0
-            if not falling.any():
+            falling = np.flatnonzero(target <= 0)
+            if len(falling) == 0:
                 self.shares = target
                 return weights
-            shares = self.shares[falling]
-            step = min(shares / (shares - target[falling]))
-            moved = self.shares + step * (target - self.shares)
-            keep = ~falling | (moved > 0)
-            keep[np.flatnonzero(falling)[(shares / (shares - target[falling])).argmin()]] = False
-            first = int(keep.argmin())
-            self.L = self.L[:first]
+            steps = self.shares[falling] / (self.shares[falling] - target[falling])
+            moved = self.shares + steps.min() * (target - self.shares)
+            keep = (target > 0) | (moved > 0)
+            keep[falling[steps.argmin()]] = False
+            self.L = self.L[: int(keep.argmin())]
             self.active = [k for k, kept in zip(self.active, keep, strict=True) if kept]
             self.shares = moved[keep]
 

@@ -71,11 +71,17 @@ class Guarantee:
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 HYPOTHESES = {entry["key"]: entry for entry in _TEXTS["hypothesis"]}
-NAMES = {key: entry["name"] for key, entry in HYPOTHESES.items()}
-HEADLINES = tuple(_TEXTS["headline"])
 GUARANTEES = tuple(
     Guarantee(**entry | {"needs": tuple(entry["needs"])}) for entry in _TEXTS["guarantee"]
 )
+
+
+def hypotheses(holds: dict) -> dict[str, Hypothesis]:
+    """Each hypothesis with its verdict by key, in the order in which they build on each other."""
+    return {
+        key: Hypothesis(key, f"{entry['name']}: {entry['text']}", holds.get(key))
+        for key, entry in HYPOTHESES.items()
+    }
 
 
 def evaluate(guarantees, hypotheses: dict, constants: Constants | None) -> tuple[Guarantee, ...]:
@@ -86,19 +92,23 @@ def evaluate(guarantees, hypotheses: dict, constants: Constants | None) -> tuple
     RangeError
         When a guarantee needs a hypothesis that is not among those given.
     """
-    for guarantee in guarantees:
-        for key in guarantee.needs:
-            require_choice(f"a need of {guarantee.title}", key, hypotheses)
     values = _values(constants)
     return tuple(
         dataclasses.replace(
             guarantee,
             statement=guarantee.statement.format_map(values),
             provided=guarantee.provided.format_map(values),
-            missing=_missing(guarantee.needs, hypotheses),
+            missing=_missing(guarantee, hypotheses),
         )
         for guarantee in guarantees
     )
+
+
+def headline(hypotheses: dict) -> str:
+    """The whole report in a sentence or two."""
+    verdicts = {(key, each.verdict) for key, each in hypotheses.items()}
+    texts = _TEXTS["headline"]
+    return next(text["says"] for text in texts if (text["key"], text["verdict"]) in verdicts)
 
 
 def limits(hypotheses: dict) -> tuple[str, ...]:
@@ -109,11 +119,12 @@ def limits(hypotheses: dict) -> tuple[str, ...]:
     return tuple(limit["says"] for limit in _TEXTS["limit"] if limit.get("fails") in said)
 
 
-def _missing(needs, hypotheses: dict) -> tuple[str, ...]:
+def _missing(guarantee: Guarantee, hypotheses: dict) -> tuple[str, ...]:
     """The needs that fail; only if none does, those that are undecided."""
-    by_verdict = {holds: tuple(key for key in needs if hypotheses[key].holds is holds)
-                  for holds in (False, None)}  # fmt: skip
-    return by_verdict[False] or by_verdict[None]
+    for key in guarantee.needs:
+        require_choice(f"a need of {guarantee.title}", key, hypotheses)
+    failing = tuple(key for key in guarantee.needs if hypotheses[key].holds is False)
+    return failing or tuple(key for key in guarantee.needs if hypotheses[key].holds is None)
 
 
 class _Unknown:
@@ -132,18 +143,14 @@ def _values(constants: Constants | None) -> dict:
     values: dict = defaultdict(_Unknown)
     if constants is None:
         return values
-    c = constants
-    values |= {"phi_low": c.phi_low, "B": c.B, "mu": c.mu, "kappa": c.kappa}
-    if c.B > 0:
-        values["inverse_B2"] = 1 / c.B**2
+    c, B2, gd = constants, constants.B**2, constants.largest_gd_step_size
+    values |= {"phi_low": c.phi_low, "B": c.B, "mu": c.mu, "kappa": c.kappa, "inverse_B2": 1 / B2}
     if not math.isnan(c.Xi):
         values |= {
             "Xi": c.Xi,
             "steps": _at_most(c.largest_step, "steps no longer than", "steps of any length"),
-            "gd_step_size": _at_most(
-                c.largest_gd_step_size, "a step size of at most", "any step size"
-            ),
-            "lemma4_cosine": c.Xi / (2 * c.B**2),
-            "lemma1_rate": c.Xi**2 / (8 * c.B**2),
+            "gd_step_size": _at_most(gd, "a step size of at most", "any step size"),
+            "lemma4_cosine": c.Xi / (2 * B2),
+            "lemma1_rate": c.Xi**2 / (8 * B2),
         }
     return values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import torch
 
@@ -20,42 +21,33 @@ def least_norm(rows: GapRows | VectorRows, right: torch.Tensor, norm: str) -> SV
     In the last two W may be taken between the span of the differences and that of the queries,
     since a projection raises neither norm; the solver sees that small matrix.
     """
-    problem = f"{norm}-norm W-SVM"
     if not isinstance(rows, GapRows):
         raise DtypeError(
             "rows", expected=f"GapRows, whose weights are a matrix, for the {norm} norm",
             got=type(rows).__name__, remedy="pass gap_rows(data, opt), or take the Frobenius norm",
         )  # fmt: skip
-    cvxpy = need("cvxpy", "chapters")
-    left, queries = frames(rows, norm)
+    cp, problem = need("cvxpy", "chapters"), f"{norm}-norm W-SVM"
+    remedy = "rescale the tokens to norms near 1, or take fewer"
+    failure = partial(SolverError, problem, remedy=remedy)
+    left = queries = torch.eye(rows.queries.shape[1], dtype=torch.float64)
+    if norm != "max":
+        left, queries = span_basis(rows.differences), span_basis(rows.queries)
     D = (rows.differences @ left).numpy()
     Z = (rows.queries @ queries)[rows.sequence].numpy()
-    M = cvxpy.Variable((D.shape[1], Z.shape[1]))
-    size = {
-        "max": lambda: cvxpy.max(cvxpy.abs(M)),
-        "spectral": lambda: cvxpy.sigma_max(M),
-        "nuclear": lambda: cvxpy.normNuc(M),
-    }[norm]()
-    margins = cvxpy.sum(cvxpy.multiply(D @ M, Z), axis=1) >= right.numpy()
+    M = cp.Variable((D.shape[1], Z.shape[1]))
+    sizes = {"max": cp.max(cp.abs(M)), "spectral": cp.sigma_max(M), "nuclear": cp.normNuc(M)}
+    margins = cp.sum(cp.multiply(D @ M, Z), axis=1) >= right.numpy()
     try:
-        with warnings.catch_warnings():  # of inaccurate solutions: the bounds will tell
-            warnings.simplefilter("ignore", UserWarning)
-            cvxpy.Problem(cvxpy.Minimize(size), [margins]).solve(solver=cvxpy.CLARABEL)
-    except cvxpy.error.SolverError as error:
-        raise SolverError(
-            problem, expected="a solution", got=str(error)[:60],
-            remedy="rescale the tokens to norms near 1",
-        ) from None  # fmt: skip
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # the bounds will tell
+            cp.Problem(cp.Minimize(sizes[norm]), [margins]).solve(solver=cp.CLARABEL)
+    except cp.error.SolverError as error:
+        raise failure(expected="a solution", got=str(error)[:60]) from None
     dual = torch.from_numpy(margins.dual_value).double().clamp(min=0)
     W = left @ torch.from_numpy(M.value).double() @ queries.T
     solution = certify_scaled(rows, dual, W, right, norm, problem)
     if not solution.duality_gap < WIDEST:
-        raise SolverError(
-            problem,
-            expected=f"a relative duality gap below {WIDEST:g}",
-            got=f"{solution.duality_gap:.2g}",
-            remedy="rescale the tokens to norms near 1, or take fewer",
-        )
+        expected = f"a relative duality gap below {WIDEST:g}"
+        raise failure(expected=expected, got=f"{solution.duality_gap:.2g}")
     return solution
 
 
@@ -66,14 +58,6 @@ def certify_scaled(rows: GapRows, dual, W, right, norm: str, problem: str) -> SV
     W = W / share if share > 0 else W
     right = None if bool((right == 1).all()) else right
     return certify(rows, dual, W, right=right, norm=norm, solver="interior point", problem=problem)
-
-
-def frames(rows: GapRows, norm: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Orthonormal bases of the differences and of the queries; all of R^d for the max norm."""
-    if norm == "max":
-        eye = torch.eye(rows.queries.shape[1], dtype=torch.float64)
-        return eye, eye
-    return span_basis(rows.differences), span_basis(rows.queries)
 
 
 def span_basis(vectors: torch.Tensor) -> torch.Tensor:

@@ -49,8 +49,7 @@ def settled_offset(rows: GapRows, log_weight: torch.Tensor, svm) -> float | None
     support = svm.supports
     idle = (svm.margins <= 1 + ZERO) & ~support  # another dual solution has them positive
     log_weight = log_weight[support]
-    balanced = svm.strictly_complementary and not bool(idle.any())
-    if not balanced or not bool(torch.isfinite(log_weight).all()):
+    if bool(idle.any()) or not bool(torch.isfinite(log_weight).all()):
         return None
     alpha = svm.dual[support]
     gaps = log_weight - alpha.log()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch.linalg import vector_norm
 
-from .._validate import require_number, require_type
-from ..errors import DtypeError, RangeError
+from .._validate import require_number
+from ..errors import RangeError
 from .active_set import solve_dual
 from .certificate import Bounds, bounds, dual_norm, matrix_norm
 from .tokens import GapRows, VectorRows
@@ -288,20 +287,14 @@ def _can_all_be_positive(rows, positive: torch.Tensor, zero: torch.Tensor) -> bo
 
 def moved(holder, device):
     """A frozen dataclass with its tensors, and those of the rows in it, on another device."""
-    kinds = (torch.Tensor, GapRows, VectorRows)
-    parts = ((field.name, getattr(holder, field.name)) for field in dataclasses.fields(holder))
-    there = {name: value for name, value in parts if isinstance(value, kinds)}
-    for name, value in there.items():
-        there[name] = value.to(device) if torch.is_tensor(value) else moved(value, device)
-    return dataclasses.replace(holder, **there)
-
-
-def require_w_svm(name: str, value) -> SVMSolution:
-    """A solution of a W-SVM."""
-    expected, remedy = "an SVMSolution of the W-SVM", "pass solve_w_svm(data)"
-    if require_type(name, value, SVMSolution, expected, remedy).problem != "W-SVM":
-        raise DtypeError(name, expected=expected, got="a u-SVM's", remedy=remedy)
-    return value
+    there = {}
+    for name in holder.__dataclass_fields__:
+        value = getattr(holder, name)
+        if torch.is_tensor(value):
+            there[name] = value.to(device)
+        elif isinstance(value, GapRows | VectorRows):
+            there[name] = moved(value, device)
+    return replace(holder, **there)
 
 
 def require_optimal(name: str, svm: SVMSolution) -> SVMSolution:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch.linalg import vector_norm
 
@@ -13,7 +11,7 @@ from .._validate import as_float_tensor, as_floats, require_choice
 from ..data import Dataset
 from ..errors import DtypeError, InfeasibleError, RangeError
 from .active_set import EPS, DualSolution, solve_dual
-from .certificate import NORMS, infeasible, undecided
+from .certificate import NORMS, refuse_infeasible, undecided
 from .edge import LARGEST, decide
 from .interior import least_norm
 from .solution import LOOSE, SVMSolution, certify, moved, proved
@@ -156,18 +154,17 @@ def solve(
     [1.0, 0.0]
     """
     require_choice("norm", norm, NORMS)
-    rows = _as_rows(rows)
-    device = rows.sequence.device
+    Z = _as_rows(rows)
+    device = Z.sequence.device
     if device.type != "cpu":
-        right = right.cpu() if torch.is_tensor(right) else right
-        ties = None if equalities is None else torch.as_tensor(equalities).cpu()
-        found = solve(moved(rows, "cpu"), right, ties, norm, problem=problem)
-        return moved(found, device)
+        Z = moved(Z, "cpu")
     if equalities is not None:
-        rows = across(rows, equalities, problem)
-    right = None if isinstance(right, int) and right == 1 else _as_right(right, len(rows.sequence))
-    found = _solve(rows, right, problem)
-    return found if norm == "frobenius" else least_norm(rows, found.right, norm)
+        Z = across(Z, equalities, problem)
+    right = None if isinstance(right, int) and right == 1 else _as_right(right, len(Z.sequence))
+    found = _solve(Z, right, problem)
+    if norm != "frobenius":
+        found = least_norm(Z, found.right, norm)
+    return found if device.type == "cpu" else moved(found, device)
 
 
 def _as_rows(rows) -> GapRows | VectorRows:
@@ -181,7 +178,7 @@ def _as_rows(rows) -> GapRows | VectorRows:
 def _as_right(right, count: int) -> torch.Tensor:
     right = as_float_tensor("right", right)
     right = right.expand(count) if right.ndim == 0 else right
-    right = as_floats("right", right, (count,), "(N',), one a row").double()
+    right = as_floats("right", right, (count,), "(N',), one a row").double().cpu()
     if not (float(right.min()) >= 0 and float(right.max()) > 0):
         raise RangeError(
             "right", expected="right sides of at least 0, not all 0",
@@ -220,8 +217,10 @@ def project_rows(raw: torch.Tensor, ties: torch.Tensor):
     >>> [round(x, 3) for x in rows[0].tolist()], lost.tolist()
     ([0.5, -0.5], [False, False])
     """
-    left, sizes, _ = torch.linalg.svd(ties.T, full_matrices=False)
-    basis = left[:, sizes > TIED * sizes.max()] if len(ties) else raw.new_zeros(raw.shape[1], 0)
+    basis = raw.new_zeros(raw.shape[1], 0)
+    if len(ties):
+        left, sizes, _ = torch.linalg.svd(ties.T, full_matrices=False)
+        basis = left[:, sizes > TIED * sizes.max()]
     rows = raw - (raw @ basis) @ basis.T
     rows = rows - (rows @ basis) @ basis.T  # twice, so that rounding in F is gone
     return rows, basis, vector_norm(rows, dim=1) <= TIED * vector_norm(raw, dim=1)
@@ -244,7 +243,7 @@ def across(rows: GapRows | VectorRows, ties: TensorLike, problem: str) -> Vector
     F = as_float_tensor("equalities", ties)
     if len(F):
         F = as_floats("equalities", F, (None, rows.rows.shape[1]), "(N0, D), as the rows")
-    left, basis, lost = project_rows(rows.rows, F.detach().double())
+    left, basis, lost = project_rows(rows.rows, F.detach().to(rows.rows))
     if len(left) == 0 or bool(lost.any()):
         raise InfeasibleError(
             problem,
@@ -261,10 +260,8 @@ def _solve(rows, right: torch.Tensor | None, problem: str) -> SVMSolution:
     thin, basis = rows.thin()
     core = solve_dual(gram.numpy(), None if right is None else right.numpy())
     if core.status == "infeasible":
-        refusal = infeasible(core.dual, thin, right, problem, core.correct)
-        if refusal is not None:
-            raise refusal
         start = torch.from_numpy(core.dual)
+        refuse_infeasible(start, thin, right, problem, core.correct)
     else:
         start, total, point, margins = _polish(core, thin, 1.0 if right is None else right)
         names = {"solver": core.method, "problem": problem}
@@ -282,9 +279,7 @@ def _at_the_edge(rows, right: torch.Tensor | None, problem: str, start) -> SVMSo
     if len(sizes) > LARGEST:
         raise undecided(problem, f"{len(sizes)} rows whose Gram matrix proves neither")
     shares, even = decide(thin, b * sizes, start)  # margins |z_k| are the same task in any units
-    refusal = infeasible(shares, thin, right, problem)
-    if refusal is not None:
-        raise refusal
+    refuse_infeasible(shares, thin, right, problem)
     dual, point = (shares, None) if even is None else decide(thin, b, shares)
     if even is None or point is None:
         raise undecided(problem, "rows that cancel by weights which float64 does not hold")
@@ -303,11 +298,10 @@ def _require_range(gram, rows, problem: str) -> None:
     """Refuse tokens whose squared products leave float64's range."""
     diagonal = gram.diagonal()
     low, high = float(diagonal.min()), float(diagonal.max())
-    if math.isfinite(high) and high < 1e300 and low > 1e-280:
+    if low > 1e-280 and high < 1e300:
         return
-    parts = (rows.differences, rows.queries) if isinstance(rows, GapRows) else (rows.rows,)
-    sizes = [part.abs().amax(dim=1) for part in parts]
-    smallest = min(float(size[size > 0].min()) if bool((size > 0).any()) else 1.0 for size in sizes)
+    sizes = torch.stack([part.abs().amax(dim=1) for part in rows.factors])
+    smallest = float(sizes.masked_fill(sizes == 0, 1.0).min())
     if not high < 1e300 or smallest < 1e-70:
         raise RangeError(
             f"data.X ({problem})",

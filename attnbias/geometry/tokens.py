@@ -92,8 +92,7 @@ def _equalise(scores: torch.Tensor, tolerance: torch.Tensor) -> torch.Tensor:
     new = (np.diff(known, axis=1) > within) | ~finite[:, :-1]
     if new.all():
         return scores
-    first = np.ones((len(new), 1), dtype=bool)
-    run = np.concatenate([first, new], axis=1).cumsum() - 1  # through all sequences
+    run = np.insert(new, 0, True, axis=1).cumsum() - 1  # through all sequences
     count = np.bincount(run)
     mean = (np.bincount(run, known.ravel()) / count)[run].reshape(known.shape)
     alone = (count == 1)[run].reshape(known.shape)
@@ -139,6 +138,13 @@ def optimal_tokens(data: Dataset, u: TensorLike | None = None) -> torch.Tensor:
     return scores.argmax(dim=1)
 
 
+def score_levels(data: Dataset, u=None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Three (n,) tensors: the largest score of each sequence, the next, and the least."""
+    scores = token_scores(data, u)
+    top, second = scores.topk(2, dim=1).values.T
+    return top, second, scores.masked_fill(~data.mask, torch.inf).amin(dim=1)
+
+
 def resolve_opt(data: Dataset, opt=None) -> torch.Tensor:
     """`opt` validated; when None those given with the data, or those of the data's decoder."""
     require_dataset(data, cross=True)
@@ -177,16 +183,8 @@ class GapRows:
 
     def gram(self) -> torch.Tensor:
         """(N', N') matrix of <z_k, z_k'>: the product of two Gram matrices, entry by entry."""
-        K = self.differences @ self.differences.T
-        M = self.queries @ self.queries.T
-        n = len(M)
-        each = len(K) // n
-        counts = torch.bincount(self.sequence, minlength=n)
-        if bool((counts == each).all()):
-            K.view(n, each, n, each).mul_(M[:, None, :, None])
-        else:
-            K *= M.repeat_interleave(counts, 0).repeat_interleave(counts, 1)
-        return K
+        K, M = self.differences @ self.differences.T, self.queries @ self.queries.T
+        return K.mul_(M[self.sequence][:, self.sequence])
 
     @property
     def factors(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -235,16 +233,10 @@ def gap_rows(data: Dataset, opt=None) -> GapRows:
     ([0], [1])
     """
     opt = resolve_opt(data, opt)
-    device = data.X.device
-    keys, best = data.keys.detach().double().cpu().numpy(), opt.cpu().numpy()
-    keep, each = data.mask.cpu().numpy(), np.arange(data.n)
-    keep[each, best] = False
-    sequence, token = keep.nonzero()
-    differences, *places = (
-        torch.from_numpy(part).to(device)
-        for part in (keys[each, best][sequence] - keys[keep], sequence, token)
-    )
-    return GapRows(differences, data.queries.double().contiguous(), places[0], places[1], opt)
+    sequence, token = data.mask.scatter(1, opt[:, None], False).nonzero(as_tuple=True)
+    keys, queries = data.keys.detach().double(), data.queries.double().contiguous()
+    differences = keys[sequence, opt[sequence]] - keys[sequence, token]
+    return GapRows(differences, queries, sequence, token, opt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,9 +292,3 @@ class VectorRows:
     def thin(self) -> tuple[VectorRows, None]:
         """The rows themselves, which have no factors, and no basis."""
         return self, None
-
-    def soft_part(self, weights: torch.Tensor) -> torch.Tensor:
-        """The projection of weights on F, in which the equalities are settled; 0 without any."""
-        if self.basis is None:
-            return torch.zeros_like(weights)
-        return (self.basis @ (self.basis.T @ weights.reshape(-1))).reshape(self.shape)

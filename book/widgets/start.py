@@ -8,9 +8,10 @@ import numpy as np
 import torch
 
 from attnbias._validate import require_number
+from attnbias.beyond.exponents.slack import require_w_svm
 from attnbias.dynamics.trace import Trace
 from attnbias.errors import RangeError
-from attnbias.geometry.solution import SVMSolution, require_w_svm
+from attnbias.geometry.svm import SVMSolution
 
 from .panel import GRID, W_MM, Panel, decades, digits, evenly, require_gaps, softmax_of
 from .picture import HUES, Control, Picture, stroke

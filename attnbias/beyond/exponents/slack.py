@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from ..._validate import require_int, require_number, short
+from ..._validate import require_int, require_number, require_type, short
 from ...data import Dataset
 from ...dataset import require_dataset
 from ...errors import DtypeError, RangeError, ShapeError
-from ...geometry.solution import SVMSolution, require_w_svm
-from ...geometry.svm import solve_w_svm
+from ...geometry.svm import SVMSolution, solve_w_svm
 from ...geometry.tokens import resolve_opt
 
 # A query's image with a smaller share than this across u: the shift would be a million times the
@@ -186,6 +185,14 @@ def nearest_row(data: Dataset, solution: SVMSolution | None = None) -> tuple[int
     if bool(solution.supports[k]):
         return None
     return int(solution.rows.sequence[k]), int(solution.rows.token[k])
+
+
+def require_w_svm(name: str, value) -> SVMSolution:
+    """A solution of a W-SVM."""
+    expected, remedy = "an SVMSolution of the W-SVM", "pass solve_w_svm(data)"
+    if require_type(name, value, SVMSolution, expected, remedy).problem != "W-SVM":
+        raise DtypeError(name, expected=expected, got="a u-SVM's", remedy=remedy)
+    return value
 
 
 def solution_of(data: Dataset, solution) -> SVMSolution:

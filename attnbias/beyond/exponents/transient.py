@@ -10,8 +10,8 @@ import torch
 from ..._validate import require_choice, require_number
 from ...data import Dataset
 from ...errors import RangeError, ShapeError
-from ...geometry.solution import SVMSolution, require_w_svm
-from .slack import least_slack, solution_of
+from ...geometry.svm import SVMSolution
+from .slack import least_slack, require_w_svm, solution_of
 
 METHODS = ("NGD", "heavy ball", "dual acceleration")
 _RANK = 1e-10  # rates below this share of the largest are rounding, 1e-14, of zero
