@@ -14,8 +14,7 @@ from ..errors import AttnBiasError, MissingDecoderError
 from ..geometry.diagnose import diagnose
 from ..geometry.render import html_page
 from .base import Command, Parser, add_json, as_json
-from .figure import figure_arguments, run_figure
-from .run import run_arguments, run_experiment, run_list
+from .run import figure_arguments, run_arguments, run_experiment, run_figure, run_list
 from .sweep import GRID, run_sweep, sweep_arguments
 
 SHELLS = ("bash", "zsh", "tcsh")
@@ -25,7 +24,7 @@ y (n,) in {-1, +1}, u (d,), and lengths (n,) if the sequences are ragged.
 """
 NOTES = f"""\
 {TOKENS}
-attnbias COMMAND --help has the examples of one command.
+attnbias COMMAND --help has examples of a command, such as attnbias diagnose tokens.npz.
 Progress bars show on a terminal and not in a pipe. With --json the answer is for a program.
 
 exit status: 0 when the command did its work, 2 for bad input, 130 when it was interrupted;
@@ -37,12 +36,10 @@ def _diagnose_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", help="npz file with X, y, u and optionally lengths")
     add_json(parser)
     parser.add_argument("--html", metavar="FILE", help="also write the report as a web page")
-    for option, default, words in (
-        ("--step-size", 0.1, "NGD's, for the forecast"),
-        ("--target", 0.01, "1 - cosine with W_mm that the forecast is for"),
-    ):
-        words = f"{words} (default: {default})"
-        parser.add_argument(option, type=float, default=default, help=words)
+    words = "NGD's, for the forecast (default: 0.1)"
+    parser.add_argument("--step-size", type=float, default=0.1, help=words)
+    words = "1 - cosine with W_mm that the forecast is for (default: 0.01)"
+    parser.add_argument("--target", type=float, default=0.01, help=words)
 
 
 def _run_diagnose(arguments: argparse.Namespace) -> tuple[dict, object]:
@@ -94,7 +91,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands in `COMMANDS`."""
     plain = argparse.RawDescriptionHelpFormatter
     about = "The implicit bias of self-attention, exact and checked."
-    parser = Parser("attnbias", description=about, epilog=_epilog(), formatter_class=plain)
+    parser = Parser("attnbias", description=about, epilog=NOTES, formatter_class=plain)
     parser.add_argument("--version", action="version", version=f"attnbias {VERSION}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
@@ -105,14 +102,6 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_arguments(subparser)
         subparser.set_defaults(run=command.run)
     return parser
-
-
-def _epilog() -> str:
-    """The first example of each command beside what it does, then the notes."""
-    first = {command.examples[0].split(" > ")[0]: command.help for command in COMMANDS}
-    width = max(map(len, first)) + 3
-    lines = [f"  attnbias {example:{width}}{help}" for example, help in first.items()]
-    return "\n".join(["examples:", *lines, "", NOTES])
 
 
 def main(argv=None) -> int:

@@ -25,8 +25,8 @@ class Command:
     @property
     def epilog(self) -> str:
         """Its examples and notes, as the end of its help."""
-        lines = ["examples:", *(f"  attnbias {example}" for example in self.examples)]
-        return "\n".join([*lines, "", *self.notes.splitlines()] if self.notes else lines)
+        lines = (f"  attnbias {example}" for example in self.examples)
+        return "\n".join(["examples:", *lines, "", self.notes])
 
 
 class Parser(argparse.ArgumentParser):

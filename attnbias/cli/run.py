@@ -1,4 +1,4 @@
-"""`attnbias list` and `attnbias run`: any experiment of the registry, with its own settings."""
+"""`attnbias list`, `run` and `figure`: any experiment of the registry, and its picture."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ import inspect
 import json
 import re
 import sys
+from importlib import import_module
+from pathlib import Path
 
 from .. import experiments
-from .._files import results_folder
+from .._extras import need
+from .._files import results_folder, target_path, writing
+from .._validate import require_choice
+from ..errors import MissingFileError
 from .base import add_json, claims_data
 
+SUFFIXES = (".svg", ".png", ".pdf")
 VALUES = "A VALUE is a number, a word, or a list or dict as json writes it, such as '[3, 4]'."
 FIELD = re.compile(r"^(\w[\w, ]*)(?: : (.*))?\n((?: {4}.*\n?)+)", re.MULTILINE)  # of a docstring
 
@@ -33,8 +39,7 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
                 note = "" if setting.default is None else f" (default: {setting.default})"
                 subparser.add_argument(
                     "--" + key.replace("_", "-"), type=_value, metavar="VALUE",
-                    default=argparse.SUPPRESS,
-                    help=(words.get(key, "") + note).replace("%", "%%"),
+                    default=argparse.SUPPRESS, help=(words.get(key, "") + note).replace("%", "%%"),
                 )  # fmt: skip
         where = "where the result goes, and until then what is done of it (default: results)"
         subparser.add_argument("--out", default="results", metavar="FOLDER", help=where)
@@ -75,3 +80,49 @@ def _value(text: str):
         return json.loads(text)
     except ValueError:
         return text
+
+
+def figure_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="one of: " + ", ".join(experiments.list()))
+    where = "where attnbias run has put it (default: results)"
+    parser.add_argument("--results", default="results", metavar="FOLDER", help=where)
+    kinds = f"picture to write, {', '.join(SUFFIXES)} (default: NAME.svg)"
+    parser.add_argument("--out", metavar="FILE", help=kinds)
+    add_json(parser)
+
+
+def run_figure(arguments: argparse.Namespace) -> tuple[dict, Path]:
+    name = require_choice("name", arguments.name, tuple(experiments.list()))
+    out = target_path(arguments.out or f"{name}.svg")
+    require_choice("--out", out.suffix, SUFFIXES)
+    need("matplotlib", "plots")
+    result = _result(name, arguments.results)
+    with writing(out) as stream:
+        draw(name, result).savefig(stream, dpi=200, format=out.suffix[1:])
+    return {"figure": str(out), "result": name, "provenance": result.provenance}, out
+
+
+def _result(name: str, folder: str):
+    try:
+        return experiments.load(name, folder)
+    except MissingFileError as error:
+        raise MissingFileError(
+            error.what, expected="the result of a run", got=error.got,
+            remedy=f"make it: attnbias run {name} --out {folder}, or name its folder by --results",
+        ) from None  # fmt: skip
+
+
+def draw(name: str, result):
+    """The figure that the book shows of an experiment's result."""
+    from .. import plots  # matplotlib comes with an extra
+
+    if name == "fig8":
+        return plots.plot_escape_steps(result)
+    kinds = {
+        experiments.ExperimentResult: plots.plot_runs,
+        experiments.NetworkResult: plots.plot_training,
+        experiments.CosineResult: plots.plot_cosines,
+    }
+    if type(result) in kinds:
+        return kinds[type(result)](result)
+    return import_module(f"attnbias.beyond.{name}.plots").plot_result(result)  # a room's

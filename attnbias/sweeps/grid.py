@@ -14,6 +14,7 @@ import json
 import math
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -24,13 +25,11 @@ from .._validate import require_choice, require_flag, require_int, require_numbe
 from ..dynamics.request import record_steps, require_inputs
 from ..errors import FileFormatError, RangeError
 from ..rules import Rule
-from .models import Point, arguments_of, resolve_model
-from .rules import as_rule
+from .models import Point, as_rule, bound, resolve_model
 
 FORMAT = 1  # of a results folder; raise it when the meaning of a column changes
 MOST_RUNS = 10**6
 KEYS = ("data", "rule", "train", "steps", "record")
-STARTS = ("random", "against")
 _RANGE = re.compile(r"-?\d+:-?\d+(:-?[1-9]\d*)?")  # first:end or first:end:stride
 
 
@@ -39,10 +38,10 @@ class Setting:
     """How one run trains on its data set."""
 
     rule: Rule
-    loss: str = "exponential"
-    W0_norm: float = 0.0
-    start: str = "random"
-    train_u: bool = False
+    loss: str
+    W0_norm: float
+    start: str
+    train_u: bool
 
     def columns(self) -> dict:
         """As the table shows it."""
@@ -214,9 +213,10 @@ def read_grid(grid) -> Grid:
     given = _require_keys(grid)
     steps = require_int("steps", given["steps"], low=0, high=2**31 - 2)
     record = record_steps(_plain_list(given.get("record", 100)), steps)
-    blocks = (_combinations(name, given.get(name, {})) for name in ("data", "rule", "train"))
-    counts, (data, rule, train) = zip(*blocks, strict=True)
+    axes = [_axes(name, given.get(name, {})) for name in ("data", "rule", "train")]
+    counts = (sum(math.prod(map(len, block.values())) for block in blocks) for blocks in axes)
     require_int("number of runs", math.prod(counts), low=1, high=MOST_RUNS)
+    data, rule, train = map(_combinations, axes)
     points = _distinct("data", map(_point, data))
     rules, trains = [as_rule(block) for block in rule], [_train(block) for block in train]
     settings = _distinct("rule and train", [Setting(r, **t) for t in trains for r in rules])
@@ -244,32 +244,30 @@ def _require_keys(grid) -> dict:
     unknown = [key for key in grid if key not in KEYS]
     missing = [key for key in ("data", "rule", "steps") if key not in grid]
     if unknown or missing:
+        belongs = "put an axis into the block it belongs to"
         raise RangeError(
-            "grid",
-            expected="data, rule and steps, and if you like train and record",
+            "grid", expected="data, rule and steps, and if you like train and record",
             got=", ".join(map(str, grid)) or "nothing",
-            remedy="put an axis into the block it belongs to"
-            if unknown
-            else f"add {' and '.join(missing)}",
-        )
+            remedy=f"add {' and '.join(missing)}" if missing else belongs,
+        )  # fmt: skip
     return dict(grid)
 
 
-def _combinations(name: str, blocks) -> tuple[int, Iterator]:
-    """How many combinations one block or a list of blocks has, and the combinations."""
-    listed = _filled(name, list(blocks) if isinstance(blocks, list | tuple) else [blocks])
-    axes = [
+def _axes(name: str, blocks) -> list[dict]:
+    """The axes of one block or of a list of them; what is no block, such as a rule, is one axis."""
+    listed = blocks if isinstance(blocks, list | tuple) else [blocks]
+    return [
         {key: _axis(f"{name}.{key}", value) for key, value in block.items()}
         if isinstance(block, Mapping)
-        else {}
-        for block in listed
+        else {None: [block]}
+        for block in _filled(name, listed)
     ]
-    combined = (  # what is no block, such as a rule, stands for itself
-        dict(zip(each, values, strict=True)) or block
-        for block, each in zip(listed, axes, strict=True)
-        for values in itertools.product(*each.values())
-    )
-    return sum(math.prod(map(len, each.values())) for each in axes), combined
+
+
+def _combinations(blocks: list[dict]) -> Iterator:
+    for axes in blocks:
+        for values in itertools.product(*axes.values()):
+            yield values[0] if None in axes else dict(zip(axes, values, strict=True))
 
 
 def _filled(name: str, values):
@@ -300,38 +298,29 @@ def _plain_list(value):
 
 def _point(block) -> Point:
     given = dict(block) if isinstance(block, Mapping) else {"model": block}
-    if "model" not in given:
-        raise RangeError(
-            "data", expected="a model", got=", ".join(map(str, block)) or "an empty block",
-            remedy="for example model = 'example1'",
-        )  # fmt: skip
-    name, function = resolve_model(given.pop("model"))
-    return Point(name, arguments_of(name, function, given), function)
+    name, function = resolve_model(given.pop("model", ""))
+    return Point(name, tuple(bound("model", name, function, (), given).items()), function)
 
 
 def _train(block) -> dict:
-    keys = {field.name: field.default for field in dataclasses.fields(Setting)[1:]}
-    require_type("train", block, Mapping, "a dict", "its keys are " + ", ".join(keys))
+    defaults = {"loss": "exponential", "W0_norm": 0.0, "start": "random", "train_u": False}
+    require_type("train", block, Mapping, "a dict", "its keys are " + ", ".join(defaults))
     for key in block:
-        require_choice("key of train", key, tuple(keys))
-    chosen = keys | dict(block)
-    return {
-        "loss": require_choice("train.loss", chosen["loss"], ("exponential", "logistic")),
-        "W0_norm": require_number("train.W0_norm", chosen["W0_norm"], low=0, high=1e100),
-        "start": require_choice("train.start", chosen["start"], STARTS),
-        "train_u": require_flag("train.train_u", chosen["train_u"]),
-    }
+        require_choice("key of train", key, tuple(defaults))
+    chosen = defaults | dict(block)
+    require_choice("train.loss", chosen["loss"], ("exponential", "logistic"))
+    require_choice("train.start", chosen["start"], ("random", "against"))
+    norm = require_number("train.W0_norm", chosen["W0_norm"], low=0, high=1e100)
+    return chosen | {"W0_norm": norm, "train_u": require_flag("train.train_u", chosen["train_u"])}
 
 
 def _distinct(name: str, items) -> tuple:
     """The items, none of them twice."""
-    marks: dict[str, object] = {}
-    for item in items:
-        mark = repr(item)
-        if mark in marks:
-            raise RangeError(
-                name, expected="every run once", got=f"one twice: {mark[:60]}",
-                remedy="take a value out of an axis, or a block out of the union",
-            )  # fmt: skip
-        marks[mark] = item
-    return tuple(marks.values())
+    items = tuple(items)
+    ((mark, count),) = Counter(map(repr, items)).most_common(1)
+    if count > 1:
+        raise RangeError(
+            name, expected="every run once", got=f"one twice: {mark[:60]}",
+            remedy="take a value out of an axis, or a block out of the union",
+        )  # fmt: skip
+    return items

@@ -1,18 +1,20 @@
-"""Where the data sets of a sweep come from: named models, a function of one's own, or a file."""
+"""What the blocks of a grid name: models of data, a function or a file of one's own, and rules."""
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._validate import require_type, short
+from .._validate import require_choice, require_type, short
 from ..data import Dataset, load_binary_mnist, make_dm, make_example1, make_separation_pair
-from ..errors import DtypeError, MissingFileError, RangeError
+from ..errors import DtypeError, RangeError
+from ..rules import GD, NGD, Polyak, Rule
 
 #: The data sets that a grid may call by a short name, and the functions that make them.
 MODELS: dict[str, Callable[..., Dataset]] = {
@@ -21,6 +23,7 @@ MODELS: dict[str, Callable[..., Dataset]] = {
     "separation_pair": make_separation_pair,
     "mnist": load_binary_mnist,
 }
+RULES = {"GD": GD, "NGD": NGD, "Polyak": Polyak}
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def resolve_model(model) -> tuple[str, Callable[..., Dataset]]:
 
     Raises
     ------
-    RangeError, DtypeError, MissingFileError
+    RangeError, DtypeError, MissingFileError, FileFormatError
     """
     if callable(model):
         name = f"{getattr(model, '__module__', '?')}:{getattr(model, '__qualname__', '?')}"
@@ -77,52 +80,88 @@ def resolve_model(model) -> tuple[str, Callable[..., Dataset]]:
     if isinstance(model, str) and model in MODELS:
         return model, MODELS[model]
     if isinstance(model, str) and model.endswith(".npz"):
-        return _file_model(model)
+        Dataset.load(model)  # refuses what is no file of tokens; a file is known by its content
+        digest = hashlib.sha256(Path(model).read_bytes()).hexdigest()
+        return f"{model} (sha256 {digest[:16]})", functools.partial(Dataset.load, model)
+    got = short(model)
     if isinstance(model, str) and ":" in model:
-        return model, _imported(model)
+        try:
+            found = pkgutil.resolve_name(model)
+            if callable(found):
+                return model, found
+            got += " (no function)"
+        except (ImportError, AttributeError, ValueError) as error:
+            got += f" ({error})"
     raise (RangeError if isinstance(model, str) else DtypeError)(
         "data.model",
-        expected="one of " + ", ".join(MODELS) + ", 'module:function', a function that makes a "
-        "Dataset, or a file that ends in .npz",
-        got=short(model),
+        expected="one of " + ", ".join(MODELS) + ", an importable 'module:function', a function "
+        "that makes a Dataset, or a file that ends in .npz",
+        got=got,
         remedy="name one of these, or pass your own function",
     )
 
 
-def _file_model(path: str) -> tuple[str, Callable[..., Dataset]]:
-    """A file of tokens, known by its content."""
-    if not Path(path).is_file():
-        raise MissingFileError(
-            path, expected="a file of tokens", got="none there", remedy="check data.model"
-        )
-    digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    return f"{path} (sha256 {digest[:16]})", functools.partial(Dataset.load, path)
+def bound(kind: str, name: str, function, positional: tuple, named: dict) -> dict[str, object]:
+    """All arguments of a call by name, defaults filled in; those that do not fit are refused.
 
-
-def _imported(name: str) -> Callable[..., Dataset]:
+    Raises
+    ------
+    RangeError
+    """
     try:
-        found = pkgutil.resolve_name(name)
-        if not callable(found):
-            raise ValueError("no function")
-    except (ImportError, AttributeError, ValueError) as error:
-        raise RangeError(
-            "data.model", expected="an importable 'module:function'", got=f"{name}: {error}",
-            remedy="check the name, and that Python finds the module",
-        ) from None  # fmt: skip
-    return found
-
-
-def arguments_of(name: str, function, given: dict) -> tuple[tuple[str, object], ...]:
-    """All arguments of a model, defaults filled in, those it does not have refused."""
-    try:
+        names = "..."  # of a function that does not tell them
         signature = inspect.signature(function)
-        bound = signature.bind(**given)
+        names = ", ".join(signature.parameters)
+        arguments = signature.bind(*positional, **named)
     except (TypeError, ValueError) as error:
-        names = [] if isinstance(error, ValueError) else list(signature.parameters)
         raise RangeError(
-            f"data ({name})", expected="arguments of the model: " + (", ".join(names) or "none"),
-            got=f"{', '.join(given) or 'none'} ({error})", remedy="correct the block of the grid",
+            f"{kind} {name}", expected=f"arguments of {name}({names})",
+            got=f"{', '.join([*map(repr, positional), *map(str, named)]) or 'none'} ({error})",
+            remedy=f"give each {kind} a block of its own with the axes it has",
         ) from None  # fmt: skip
-    if not isinstance(function, functools.partial):
-        bound.apply_defaults()
-    return tuple(bound.arguments.items())
+    arguments.apply_defaults()
+    return arguments.arguments
+
+
+def as_rule(value) -> Rule:
+    """A rule.
+
+    Parameters
+    ----------
+    value : Rule, str or mapping
+        NGD(0.1), "NGD(0.1)", or {"name": "NGD", "step_size": 0.1}.
+
+    Raises
+    ------
+    RangeError, DtypeError, NonFiniteError
+    """
+    if isinstance(value, Rule):
+        return value
+    if isinstance(value, str):
+        name, positional, named = _parse(value)
+    elif isinstance(value, Mapping) and "name" in value:
+        name, positional, named = value["name"], (), {k: v for k, v in value.items() if k != "name"}
+    else:
+        raise DtypeError(
+            "rule", expected="a rule, its name with arguments, or a block with a name",
+            got=short(value),
+            remedy="for example 'NGD(0.1)' or {'name': 'NGD', 'step_size': [0.1, 0.5]}",
+        )  # fmt: skip
+    make = RULES[require_choice("rule", name, tuple(RULES))]
+    return make(**bound("rule", name, make, positional, named))
+
+
+def _parse(text: str) -> tuple[str, tuple, dict]:
+    """Name and arguments of a call written out, read without being run."""
+    try:
+        call = ast.parse(text.strip() if "(" in text else f"{text.strip()}()", mode="eval").body
+        if not isinstance(getattr(call, "func", None), ast.Name):
+            raise ValueError("no call")
+        positional = tuple(map(ast.literal_eval, call.args))
+        return call.func.id, positional, {k.arg: ast.literal_eval(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
+        raise RangeError(
+            "rule", expected="a rule such as 'NGD(0.1, momentum=0.9)'",
+            got=f"{short(text)} ({error})"[:120],
+            remedy="name one of " + ", ".join(RULES) + " with plain numbers",
+        ) from None  # fmt: skip

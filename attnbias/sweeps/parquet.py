@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._extras import need
-from .._files import FORMAT, as_path, target_path, writing
+from .._files import FORMAT, as_path, writing
 from ..errors import FileFormatError, MissingFileError
 
 if TYPE_CHECKING:
@@ -24,13 +24,12 @@ def write_table(path, frame: pandas.DataFrame, header: dict) -> Path:
     MissingExtraError, MissingFileError, FileAccessError
     """
     pyarrow, parquet = need("pyarrow", "sweeps"), need("pyarrow.parquet", "sweeps")
-    path = target_path(path)
     table = pyarrow.Table.from_pandas(frame, preserve_index=False)
     own = {_HEADER: json.dumps({"format": FORMAT, **header}).encode()}
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), **own})
     with writing(path) as stream:
         parquet.write_table(table, stream, compression="zstd")
-    return path
+    return as_path(path)
 
 
 def read_table(path, keys: tuple[str, ...]) -> tuple[pandas.DataFrame, dict]:
@@ -43,7 +42,7 @@ def read_table(path, keys: tuple[str, ...]) -> tuple[pandas.DataFrame, dict]:
     table = _opened(as_path(path), "read_table")
     header = json.loads((table.schema.metadata or {}).get(_HEADER, b"{}"))
     if not set(keys) <= header.keys():
-        raise _unreadable(path, "a Parquet file without the header of one")
+        raise unreadable(path, "a Parquet file without the header of one")
     found = header.pop("format", 1)  # the first tables did not say it
     if found != FORMAT:
         raise FileFormatError(
@@ -67,11 +66,11 @@ def _opened(path: Path, how: str):
             str(path), expected="a file", got="none there", remedy="check the path"
         ) from None
     except (OSError, pyarrow.ArrowException, ValueError) as error:
-        raise _unreadable(path, f"{type(error).__name__}: {error}"[:200]) from None
+        raise unreadable(path, f"{type(error).__name__}: {error}"[:200]) from None
 
 
-def _unreadable(path, got: str) -> FileFormatError:
+def unreadable(path, got: str, expected="a Parquet file of this library") -> FileFormatError:
     return FileFormatError(
-        str(path), expected="a Parquet file of this library", got=got,
+        str(path), expected=expected, got=got,
         remedy="delete it and run again: a sweep goes on with the rest",
     )  # fmt: skip

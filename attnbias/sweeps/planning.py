@@ -64,8 +64,7 @@ class Plan:
             f"{self.runs:,} runs on {self.data_sets:,} data sets, {self.iterations:,} iterations, "
             f"{self.rows:,} rows; at most {size(self.total_bytes)} of memory "
             f"({self.workers} x {size(self.worker_bytes)} at work, "
-            f"table {size(self.table_bytes)}), "
-            f"{size(self.available_bytes)} free"
+            f"table {size(self.table_bytes)}), {size(self.available_bytes)} free"
         )
 
 
@@ -117,12 +116,10 @@ def plan(grid: Grid, workers: int = 1) -> Plan:
     )
     if made.total_bytes > SHARE * made.available_bytes:
         raise MemoryLimitError(
-            "grid",
-            expected=f"a sweep that fits into {size(SHARE * made.available_bytes)}",
-            got=f"{size(made.total_bytes)}: {workers} x {size(made.worker_bytes)} at work and "
-            f"a table of {size(made.table_bytes)}",
+            "grid", expected=f"a sweep that fits into {size(SHARE * made.available_bytes)}",
+            got=str(made),
             remedy="take fewer workers, smaller sizes, or record less; or split the grid",
-        )
+        )  # fmt: skip
     return made
 
 

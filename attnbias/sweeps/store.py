@@ -16,7 +16,7 @@ from .._extras import need
 from .._files import as_path, read_text, results_folder, write_text
 from ..errors import FileFormatError
 from .grid import FORMAT, Grid
-from .parquet import read_columns, read_table, write_table
+from .parquet import read_columns, read_table, unreadable, write_table
 from .table import columns
 
 TABLE, GRID, PARTS = "table.parquet", "grid.json", "parts"
@@ -82,10 +82,7 @@ class Store:
         found = {int(path.stem): path for path in (self.folder / PARTS).glob("[0-9]*.parquet")}
         for path in found.values():
             if read_columns(path) != list(self.dtypes):
-                raise FileFormatError(
-                    str(path), expected="a part of this sweep", got="other columns",
-                    remedy="delete it and run the sweep again: it goes on with the rest",
-                )  # fmt: skip
+                raise unreadable(path, "other columns", "a part of this sweep")
         return set(found)
 
     def write(self, number: int, frame: pandas.DataFrame, made: dict) -> None:
@@ -133,7 +130,6 @@ def load(folder) -> pandas.DataFrame:
     ...     len(load(Path(folder) / "small"))
     1
     """
-    need("pyarrow", "sweeps")
     folder = as_path(folder)
     read_header(folder)
     whole = folder / TABLE

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..dynamics.trace import SERIES
+from ..dynamics.trace import SERIES, Trace
+from ..errors import AttnBiasError
 from .grid import Grid, Training
 from .models import Point
-from .task import Outcome
 
 if TYPE_CHECKING:
     import pandas
@@ -22,6 +22,7 @@ SETTINGS = {
     "train_u": "bool",
 }  # fmt: skip
 RECORDED = ("step", *SERIES, "loss", "loss_gap", "grad_norm", "step_size", "opt_score")
+NOTHING = {"step": np.zeros(1, np.int64)} | dict.fromkeys(RECORDED[1:], np.full(1, np.nan))
 RESERVED = {"run", "point", "model", "status", "error", *SETTINGS, *FACTS, *RECORDED}
 
 
@@ -45,33 +46,35 @@ def arguments(point: Point) -> dict:
     return {f"data_{k}" if k in RESERVED else k: _cell(v) for k, v in point.arguments}
 
 
+def recorded(trace: Trace) -> dict:
+    """What the table keeps of a run; one that recorded nothing has a row of step 0 all the same."""
+    series = {name: getattr(trace, name) for name in RECORDED} if len(trace.step) else NOTHING
+    return {"status": trace.status, "error": "", **series}
+
+
+def failed(error: AttnBiasError) -> dict:
+    """What the table keeps of a run that could not start."""
+    return {"status": "failed", "error": f"{type(error).__name__}: {error}", **NOTHING}
+
+
 def part(
-    training: Training, number: int, point: Point, facts: dict, outcomes: list[Outcome], dtypes
+    training: Training, number: int, point: Point, facts: dict, outcomes: list[dict], dtypes
 ) -> pandas.DataFrame:
     """The rows of all runs on one data set."""
     import pandas
 
-    runs = [_recorded(outcome) for outcome in outcomes]
-    counts = [len(run["step"]) for run in runs]
+    counts = [len(outcome["step"]) for outcome in outcomes]
     constants = {"point": number, "model": point.model, **arguments(point), **facts}
-    ends = enumerate(zip(training.settings, outcomes, strict=True), start=number * len(outcomes))
+    runs = range(number * len(outcomes), (number + 1) * len(outcomes))
     each = pandas.DataFrame([
-        {"run": run, **setting.columns(), "status": outcome.status, "error": outcome.error}
-        for run, (setting, outcome) in ends
+        {"run": run, **setting.columns(), "status": outcome["status"], "error": outcome["error"]}
+        for run, setting, outcome in zip(runs, training.settings, outcomes, strict=True)
     ])  # fmt: skip
-    made = {name: np.concatenate([run[name] for run in runs]) for name in RECORDED}
+    made = {name: np.concatenate([outcome[name] for outcome in outcomes]) for name in RECORDED}
     frame = each.loc[each.index.repeat(counts)].reset_index(drop=True).assign(**constants, **made)
     frame = frame.reindex(columns=list(dtypes))
     # asked column by column: a conversion of all copies them all
     return frame.astype({k: v for k, v in dtypes.items() if frame[k].dtype != v})
-
-
-def _recorded(outcome: Outcome) -> dict[str, np.ndarray]:
-    """Recorded quantities; for a run that did not start one row of step 0, without any."""
-    trace = outcome.trace
-    if trace is None or not len(trace.step):
-        return {"step": np.zeros(1, np.int64)} | dict.fromkeys(RECORDED[1:], np.full(1, np.nan))
-    return {name: getattr(trace, name) for name in RECORDED}
 
 
 def _cell(value):

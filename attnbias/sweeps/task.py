@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 
 import psutil
 import torch
@@ -20,36 +19,21 @@ from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import as_loss
 from .grid import Setting, Training
 from .models import Point
+from .table import failed, recorded
 
 SHARE = 0.8  # of the device's free memory
 
 
-@dataclasses.dataclass
-class Outcome:
-    """What one run gave: its trace without matrices, or the error that kept it from running."""
-
-    trace: Trace | None
-    error: str = ""
-
-    @property
-    def status(self) -> str:
-        return "failed" if self.trace is None else self.trace.status
-
-
-def failed(error: AttnBiasError) -> Outcome:
-    """That of a run that could not start."""
-    return Outcome(None, f"{type(error).__name__}: {error}")
-
-
-def run_point(training: Training, point: Point) -> tuple[dict, list[Outcome]]:
+def run_point(training: Training, point: Point) -> tuple[dict, list[dict]]:
     """All settings on one data set.
 
     Returns
     -------
     facts : dict
         What the tokens decide: N', the SVM's margin, its support and its least slack.
-    outcomes : list of Outcome
-        One a setting. An error of the data or of the SVM is that of every run.
+    outcomes : list of dict
+        One a setting, as `table.recorded` gives it. An error of the data or of the SVM is that of
+        every run.
     """
     try:
         data = point.make()
@@ -64,8 +48,7 @@ def run_point(training: Training, point: Point) -> tuple[dict, list[Outcome]]:
                 data, setting.rule, training.steps, loss=setting.loss, train_u=setting.train_u,
                 W0=start_of(data, svm, setting, point.seed), record=training.record, svm=svm,
             )  # fmt: skip
-            small = dataclasses.replace(trace, W=torch.empty(0, 0), gaps=None, scores=None)
-            outcomes.append(Outcome(small))
+            outcomes.append(recorded(trace))
         except AttnBiasError as error:
             outcomes.append(failed(error))
     return facts, outcomes
@@ -107,18 +90,6 @@ def prepare(data: Dataset, svm: SVMSolution, settings, seed: int) -> list[Proble
     return [made[setting.loss, setting.W0_norm, setting.start] for setting in settings]
 
 
-def trace_of(
-    training: Training, data: Dataset, problem, setting: Setting, records, status, step
-) -> Trace:
-    """What `train` would give, but for matrices and logit gaps."""
-    done = finished(training.record, int(step), records[:, LOG_NORM])
-    series = matrix_series(problem, records[done], setting.rule.momentum)
-    series |= fixed_series(data, int(done.sum())) | {"gaps": None}
-    return Trace(
-        **series, step=training.record[done], W=torch.empty(0, 0), status=STATUS[int(status)]
-    )
-
-
 def require_batched(training: Training, device) -> None:
     """Refuse a device without float64, and joint training, which has no batched form."""
     if device.type not in ("cpu", "cuda"):
@@ -133,7 +104,7 @@ def require_batched(training: Training, device) -> None:
         )  # fmt: skip
 
 
-def run_batch(training: Training, points: list[Point], device) -> list[tuple[dict, list[Outcome]]]:
+def run_batch(training: Training, points: list[Point], device) -> list[tuple[dict, list[dict]]]:
     """What `run_point` gives, for each point; those of equal shape run together.
 
     Raises
@@ -141,45 +112,50 @@ def run_batch(training: Training, points: list[Point], device) -> list[tuple[dic
     MemoryLimitError
         When not even one data set fits on the device.
     """
-    results: list = [None] * len(points)
-    ready: dict[tuple, list] = {}
+    results: dict[int, tuple] = {}
+    shapes: dict[tuple, list] = {}
     for k, point in enumerate(points):
         try:
             data = point.make()
             svm = solve_w_svm(data)
             problems = prepare(data, svm, training.settings, point.seed)
         except AttnBiasError as error:
-            results[k] = ({}, [failed(error)] * len(training.settings))
+            results[k] = {}, [failed(error)] * len(training.settings)
             continue
-        shape = tuple(data.lengths.tolist())
-        ready.setdefault(shape, []).append((k, token_facts(svm), data, problems))
-    for group in ready.values():
-        for (k, facts, _, _), outcomes in zip(group, _group(training, group, device), strict=True):
-            results[k] = (facts, outcomes)
+        shapes.setdefault(tuple(data.lengths.tolist()), []).append((k, data, problems))
+    for group in shapes.values():
+        most = _fitting(training, group[0][1], device)
+        for first in range(0, len(group), most):
+            results |= _together(training, group[first : first + most], device)
+    return [results[k] for k in range(len(points))]
+
+
+def _together(training: Training, group: list, device) -> dict[int, tuple]:
+    """Facts and outcomes of data sets of one shape."""
+    rules = [setting.rule for setting in training.settings]
+    wanted = record_rows(training.record, training.steps)
+    runs = BatchedRuns([each[2] for each in group], [rules] * len(group), wanted, device=device)
+    runs.run(0, training.steps)
+    results = {}
+    for s, (k, data, problems) in enumerate(group):
+        outcomes = []
+        for r, (problem, rule) in enumerate(zip(problems, rules, strict=True)):
+            records, step = runs.records[s, r], int(runs.steps[s, r])
+            done = finished(training.record, step, records[:, LOG_NORM])
+            series = matrix_series(problem, records[done], rule.momentum)
+            series |= fixed_series(data, int(done.sum())) | {"W": torch.empty(0, 0)}
+            status = STATUS[int(runs.statuses[s, r])]
+            outcomes.append(recorded(Trace(**series, step=training.record[done], status=status)))
+        results[k] = token_facts(problems[0].svm), outcomes
     return results
 
 
-def _group(training: Training, group: list, device) -> Iterator[list[Outcome]]:
-    """The outcomes of data sets of one shape, as many at a time as the device holds."""
-    rules, data = [setting.rule for setting in training.settings], group[0][2]
-    wanted = record_rows(training.record, training.steps)
-    most = _fitting(batched_bytes(1, len(rules), data.n, data.T, len(training.record)), device)
-    for first in range(0, len(group), most):
-        some = group[first : first + most]
-        problems = [problems for *_, problems in some]
-        runs = BatchedRuns(problems, [rules] * len(some), wanted, device=device)
-        runs.run(0, training.steps)
-        ends = zip(runs.records, runs.statuses, runs.steps, strict=True)
-        for (_, _, data, own), end in zip(some, ends, strict=True):
-            each = zip(own, training.settings, *end, strict=True)
-            yield [Outcome(trace_of(training, data, *run)) for run in each]
-
-
-def _fitting(each: int, device) -> int:
-    """How many data sets of so many bytes fit on the device at a time."""
+def _fitting(training: Training, data: Dataset, device) -> int:
+    """How many data sets of that size fit on the device at a time."""
     free = psutil.virtual_memory().available
     if device.type == "cuda":
         free = torch.cuda.mem_get_info(device)[0]
+    each = batched_bytes(1, len(training.settings), data.n, data.T, len(training.record))
     most = int(SHARE * free // each)
     if most < 1:
         raise MemoryLimitError(

@@ -51,12 +51,6 @@ class TestDiagnose:
         assert "Attention SVM" in text and "http" not in text and "src=" not in text
         assert sorted(os.listdir(tmp_path)) == ["out.html", "tokens.npz"]
 
-    def test_plain_savez(self, tmp_path, capsys):
-        X = np.array([[[1.0, 0.0], [0.0, 0.0]]])
-        np.savez(tmp_path / "mine.npz", X=X, y=np.array([1]), u=np.array([1.0, 0.0]))
-        status, out, _ = run(capsys, "diagnose", tmp_path / "mine.npz")
-        assert status == 0 and out.startswith("Diagnosis of mine\n")
-
     def test_step_size_and_target(self, tokens, capsys):
         arguments = ("--json", "--step-size", "0.25", "--target", "1e-4")
         _, out, _ = run(capsys, "diagnose", tokens, *arguments)
@@ -92,6 +86,8 @@ SPOILT = {  # how to spoil a file of tokens, and what is said of it
     "integers": (lambda path: saved(path, 1, u=np.zeros(2)), "DtypeError", "X"),
     "label 2": (lambda path: saved(path, y=2, u=np.zeros(2)), "LabelError", "y"),
     "no decoder": (saved, "MissingDecoderError", "u=u"),
+    "gone": (lambda path: path.unlink(), "MissingFileError", "none there"),
+    "a folder": (lambda path: (path.unlink(), path.mkdir()), "FileAccessError", "a file"),
 }  # fmt: skip
 
 
@@ -105,14 +101,6 @@ class TestBadInput:
         assert "expected" in err and words in err and "Traceback" not in err
         assert name != "FileFormatError" or "numpy.savez" in err
         assert case == "pickled array" or "allow_pickle" not in err
-
-    def test_missing_file_and_folder(self, tmp_path, capsys):
-        for path, name in (
-            (tmp_path / "none.npz", "MissingFileError"),
-            (tmp_path, "FileAccessError"),
-        ):
-            status, _, err = run(capsys, "diagnose", path)
-            assert status == 2 and name in err
 
     def test_bad_target_and_bad_folder_write_nothing(self, tokens, tmp_path, capsys):
         page, lost = tmp_path / "out.html", tmp_path / "no" / "out.html"
@@ -128,10 +116,10 @@ class TestBadInput:
 
 
 class TestHelp:
-    def test_help_has_examples_and_every_command(self, capsys):
+    def test_help_has_an_example_and_every_command(self, capsys):
         assert run(capsys, "--version")[1].startswith("attnbias ")
         status, out, _ = run(capsys, "--help")
-        assert status == 0 and "examples:" in out
+        assert status == 0 and "attnbias diagnose tokens.npz" in out
         for command in COMMANDS:
             assert command.name in out and command.help in " ".join(out.split())
 

@@ -22,20 +22,10 @@ from hypothesis import strategies as st
 from tolerances import FORMS
 
 import attnbias
-from attnbias import GD, NGD, Polyak, make_example1, solve_w_svm, sweeps, train
+from attnbias import GD, NGD, Polyak, errors, make_example1, solve_w_svm, sweeps, train
 from attnbias.cli import main
 from attnbias.dynamics.problem import small_start
 from attnbias.dynamics.trace import SERIES
-from attnbias.errors import (
-    AttnBiasError,
-    DeviceError,
-    DtypeError,
-    FileAccessError,
-    FileFormatError,
-    MemoryLimitError,
-    MissingFileError,
-    RangeError,
-)
 from attnbias.sweeps.planning import size
 from attnbias.sweeps.store import Store
 from attnbias.sweeps.task import require_batched, run_batch, run_point
@@ -104,10 +94,9 @@ def test_a_batch_gives_what_the_cpu_gives_alone():
         alone_facts, alone = run_point(grid.training, point)
         assert facts == alone_facts
         for ours, theirs in zip(outcomes, alone, strict=True):
-            assert ours.status == theirs.status
+            assert ours["status"] == theirs["status"]
             for name in SERIES:
-                pair = (getattr(ours.trace, name), getattr(theirs.trace, name))
-                np.testing.assert_allclose(*pair, rtol=FORMS, atol=FORMS)
+                np.testing.assert_allclose(ours[name], theirs[name], rtol=FORMS, atol=FORMS)
 
 
 LARGE = {"data": {"model": "example1", "n": 30, "T": 12, "d": 340, "seed": [0, 1]},
@@ -267,46 +256,44 @@ def test_a_file_of_tokens_is_known_by_its_content(tmp_path):
     table = attnbias.sweep(grid, out=tmp_path / "out")
     assert np.isclose(table["W_norm"][0], train(data, NGD(0.1), 10, record=[10]).W_norm[0])
     make_example1(3, 3, 12, seed=6).save(path)
-    with pytest.raises(FileFormatError, match="another"):
+    with pytest.raises(errors.FileFormatError, match="another"):
         attnbias.sweep(grid, out=tmp_path / "out")
 
 
 BAD = {
-    "no grid": (["example1"], DtypeError, "dict"),
-    "empty": ({}, RangeError, "nothing"),
-    "no rule": ({"data": "example1", "steps": 5}, RangeError, "Add rule"),
-    "misplaced axis": (changed(seed=[1]), RangeError, "belongs"),
-    "empty axis": (changed(data={"model": "example1", "seed": []}), RangeError, "empty list"),
-    "no blocks": (changed(rule=[]), RangeError, "empty list"),
-    "unknown model": (changed(data="exampel1"), RangeError, "example1"),
-    "no model": (changed(data={"n": 4}), RangeError, "a model"),
-    "unknown argument": (changed(data={"model": "dm", "sgima": 1}), RangeError, "sigma"),
-    "value of a wrong type": (changed(data={"model": "example1", "n": "many"}), DtypeError, "n"),
+    "no grid": (["example1"], "DtypeError", "dict"),
+    "empty": ({}, "RangeError", "nothing"),
+    "no rule": ({"data": "example1", "steps": 5}, "RangeError", "Add rule"),
+    "misplaced axis": (changed(seed=[1]), "RangeError", "belongs"),
+    "empty axis": (changed(data={"model": "example1", "seed": []}), "RangeError", "empty list"),
+    "no blocks": (changed(rule=[]), "RangeError", "empty list"),
+    "unknown model": (changed(data="exampel1"), "RangeError", "example1"),
+    "no model": (changed(data={"n": 4}), "RangeError", "data.model"),
+    "unknown argument": (changed(data={"model": "dm", "sgima": 1}), "RangeError", "sigma"),
+    "value of a wrong type": (changed(data={"model": "example1", "n": "many"}), "DtypeError", "n"),
     "contradictory sizes": (
-        changed(data={"model": "example1", "n": 9, "T": 9, "d": 9}), RangeError, "d"),
-    "unknown rule": (changed(rule="Adam(0.1)"), RangeError, "Polyak"),
-    "rule that is code": (changed(rule="NGD(open('x'))"), RangeError, "NGD"),
+        changed(data={"model": "example1", "n": 9, "T": 9, "d": 9}), "RangeError", "d"),
+    "unknown rule": (changed(rule="Adam(0.1)"), "RangeError", "Polyak"),
+    "rule that is code": (changed(rule="NGD(open('x'))"), "RangeError", "NGD"),
     "axis the rule has not": (
-        changed(rule={"name": "Polyak", "step_size": [0.1]}), RangeError, "step_size"),
-    "negative step": (changed(rule={"name": "GD", "step_size": [0.1, -1]}), RangeError, "step"),
-    "a torch optimizer": (changed(rule=torch.optim.SGD), DtypeError, "rule"),
-    "one run twice": (changed(rule=["NGD(0.1)", NGD(0.1)]), RangeError, "twice"),
+        changed(rule={"name": "Polyak", "step_size": [0.1]}), "RangeError", "step_size"),
+    "negative step": (changed(rule={"name": "GD", "step_size": [0.1, -1]}), "RangeError", "step"),
+    "a torch optimizer": (changed(rule=torch.optim.SGD), "DtypeError", "rule"),
+    "one run twice": (changed(rule=["NGD(0.1)", NGD(0.1)]), "RangeError", "twice"),
     "one data set twice": (
-        changed(data={"model": "example1", "seed": [1, 1]}), RangeError, "twice"),
-    "decay without joint training": (
-        changed(rule="NGD(0.1, decay=(0.5, 0.5))"), RangeError, "train_u"),
+        changed(data={"model": "example1", "seed": [1, 1]}), "RangeError", "twice"),
     "momentum in joint training": (
-        changed(rule="NGD(0.1, momentum=0.9)", train={"train_u": True}), RangeError, "momentum"),
-    "train is no block": (changed(train=3), DtypeError, "its keys|Its keys"),
-    "unknown loss": (changed(train={"loss": "hinge"}), RangeError, "logistic"),
-    "negative start": (changed(train={"W0_norm": -1}), RangeError, "W0_norm"),
-    "flag as a word": (changed(train={"train_u": "yes"}), DtypeError, "True or False"),
-    "negative steps": (changed(steps=-1), RangeError, "steps"),
-    "record beyond the end": (changed(record=[61]), RangeError, "record"),
-    "no data set": (changed(data={"model": sweep_models.no_dataset}), DtypeError, "Dataset"),
-    "nowhere to import from": (changed(data="nowhere:make"), RangeError, "importable"),
-    "no such function": (changed(data="attnbias:mak"), RangeError, "importable"),
-    "no such file": (changed(data="none.npz"), MissingFileError, "none.npz"),
+        changed(rule="NGD(0.1, momentum=0.9)", train={"train_u": True}), "RangeError", "momentum"),
+    "train is no block": (changed(train=3), "DtypeError", "its keys|Its keys"),
+    "unknown loss": (changed(train={"loss": "hinge"}), "RangeError", "logistic"),
+    "negative start": (changed(train={"W0_norm": -1}), "RangeError", "W0_norm"),
+    "flag as a word": (changed(train={"train_u": "yes"}), "DtypeError", "True or False"),
+    "negative steps": (changed(steps=-1), "RangeError", "steps"),
+    "record beyond the end": (changed(record=[61]), "RangeError", "record"),
+    "no data set": (changed(data={"model": sweep_models.no_dataset}), "DtypeError", "Dataset"),
+    "nowhere to import from": (changed(data="nowhere:make"), "RangeError", "importable"),
+    "no function": (changed(data="attnbias:errors"), "RangeError", "importable"),
+    "no such file": (changed(data="none.npz"), "MissingFileError", "none.npz"),
 }  # fmt: skip
 
 
@@ -314,21 +301,20 @@ BAD = {
 def test_bad_grids_are_refused_before_any_work(case, tmp_path, monkeypatch):
     grid, error, words = BAD[case]
     monkeypatch.setattr("attnbias.sweeps.run.run_point", None)
-    with pytest.raises(error, match=words) as caught:
+    with pytest.raises(getattr(errors, error), match=words):
         attnbias.sweep(grid, out=tmp_path / "out")
-    assert isinstance(caught.value, AttnBiasError)
     assert not (tmp_path / "out").exists()
 
 
 def test_workers_and_devices_that_cannot_do_it_are_refused(tmp_path):
     for workers in (0, -1, 1.5, True, "2"):
-        with pytest.raises(AttnBiasError, match="workers"):
+        with pytest.raises(errors.AttnBiasError, match="workers"):
             attnbias.sweep(GRID, workers=workers, out=tmp_path / "out")
     for device, words in (("meta", "float64"), ("abacus", "device")):
-        with pytest.raises(DeviceError, match=words):
+        with pytest.raises(errors.DeviceError, match=words):
             attnbias.sweep(GRID, device=device, out=tmp_path / "out")
     joint = sweeps.read_grid(changed(rule="NGD(0.1)", train={"train_u": True})).training
-    with pytest.raises(RangeError, match="train_u"):
+    with pytest.raises(errors.RangeError, match="train_u"):
         require_batched(joint, torch.device("cuda"))
     require_batched(joint, torch.device("cpu"))
     assert not (tmp_path / "out").exists()
@@ -337,16 +323,13 @@ def test_workers_and_devices_that_cannot_do_it_are_refused(tmp_path):
 def test_a_size_beyond_memory_is_said_with_the_number(tmp_path):
     """Before the tokens of any data set are made: they alone would not fit."""
     for sizes in ({"n": 2000, "T": 50, "d": 10**6}, {"n": 10**4, "T": 11, "d": 10**5 + 2}):
-        with pytest.raises(MemoryLimitError, match=r"GB.*at work"):
+        with pytest.raises(errors.MemoryLimitError, match=r"GB.*at work"):
             attnbias.sweep(changed(data={"model": "example1", **sizes}), out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_table_beyond_memory_is_refused():
     grid = changed(data={"model": "example1", "seed": "0:1000"}, steps=10**6, record=10**6)
-    with pytest.raises(MemoryLimitError, match="table"):
+    with pytest.raises(errors.MemoryLimitError, match="table"):
         sweeps.plan(sweeps.read_grid(grid))
-    with pytest.raises(RangeError, match="number of runs.*1000000"):
+    with pytest.raises(errors.RangeError, match="number of runs.*1000000"):
         sweeps.read_grid(changed(data={"model": "example1", "seed": "0:2000000000"}))
 
 
@@ -356,7 +339,7 @@ def test_a_folder_of_another_grid_is_left_alone(tmp_path):
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     more = {"model": "example1", "seed": [0, 1]}
     for other, words in (({"steps": 61}, "another.*steps"), ({"data": more}, "points")):
-        with pytest.raises(FileFormatError, match=words):
+        with pytest.raises(errors.FileFormatError, match=words):
             attnbias.sweep(small | other, out=tmp_path)
     assert before == {path: path.read_bytes() for path in tmp_path.iterdir()}
 
@@ -364,15 +347,19 @@ def test_a_folder_of_another_grid_is_left_alone(tmp_path):
 def test_strange_folders_and_files_are_refused(tmp_path):
     mine = tmp_path / "thesis.tex"
     mine.write_text("mine")
-    for out, error in ((tmp_path, FileFormatError), (mine, FileAccessError), (3, DtypeError)):
+    for out, error in (
+        (tmp_path, errors.FileFormatError),
+        (mine, errors.FileAccessError),
+        (3, errors.DtypeError),
+    ):
         with pytest.raises(error):
             attnbias.sweep(GRID, out=out)
     assert list(tmp_path.iterdir()) == [mine] and mine.read_text() == "mine"
-    with pytest.raises(MissingFileError):
+    with pytest.raises(errors.MissingFileError):
         sweeps.load(tmp_path / "nowhere")
     for text in ("{", "[]", '{"kind": "trace"}', '{"kind": "sweep", "format": 99}'):
         (tmp_path / "grid.json").write_text(text)
-        with pytest.raises(FileFormatError):
+        with pytest.raises(errors.FileFormatError):
             sweeps.load(tmp_path)
 
 
@@ -381,10 +368,10 @@ def test_a_damaged_part_is_named(tmp_path):
     (tmp_path / "parts").mkdir()
     part = tmp_path / "parts" / "000000.parquet"
     part.write_bytes(b"PAR1 not")
-    with pytest.raises(FileFormatError, match=r"000000.parquet.*Delete it"):
+    with pytest.raises(errors.FileFormatError, match=r"000000.parquet.*Delete it"):
         attnbias.sweep(GRID, out=tmp_path)
     pandas.DataFrame({"run": [0]}).to_parquet(part)
-    with pytest.raises(FileFormatError, match=r"000000.parquet.*other columns"):
+    with pytest.raises(errors.FileFormatError, match=r"000000.parquet.*other columns"):
         attnbias.sweep(GRID, out=tmp_path)
 
 
