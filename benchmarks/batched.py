@@ -18,7 +18,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from attnbias import GD, NGD, Polyak, make_example1
-from attnbias.dynamics.batched import BatchedRuns
+from attnbias.dynamics.batched.runs import BatchedRuns
 from attnbias.dynamics.batched.step import iteration
 from attnbias.dynamics.problem import Problem
 from attnbias.losses import EXPONENTIAL

@@ -98,7 +98,7 @@ def stable_against_plain(n: int, T: int, d: int) -> float:
 def span_against_product(N: int) -> float:
     """Time of a span step over a bare matrix-vector product of the same size by numpy."""
     problem = problem_of(make_example1(N // 5, 6, N + 2))
-    K, r = problem.gram.numpy(), np.ones(N)
+    K, r = problem.rows.gram().numpy(), np.ones(N)
     steps = steps_for(lambda k: Run(problem, "span", k, record=False)())
 
     def product():

@@ -72,7 +72,7 @@ def plain_span_loop(problem: Problem, eta: float):
     top = problem.scores.top.numpy()
     delta = problem.scores.delta[problem.rows.sequence, problem.column].numpy()
     scores = top[problem.rows.sequence.numpy()] - delta
-    K, zero = problem.gram.numpy(), np.zeros(problem.N)
+    K, zero = problem.rows.gram().numpy(), np.zeros(problem.N)
     work = (np.empty(problem.N), np.empty(problem.N), np.empty(8 + problem.N))
 
     def run(steps: int) -> None:

@@ -52,7 +52,7 @@ class Span:
     axis = 1
 
     def __init__(self, parameter: Parameter):
-        self.parameter = parameter
+        self.parameter, self.gram = parameter, parameter.rows.gram()
         self.start = torch.stack([parameter.initial_gaps, torch.zeros_like(parameter.initial_gaps)])
 
     def gaps(self, x: torch.Tensor) -> torch.Tensor:
@@ -61,7 +61,7 @@ class Span:
 
     def vector(self, weights: torch.Tensor) -> torch.Tensor:
         """sum_k weights_k z_k, by its gaps and its coefficients."""
-        return torch.stack([self.parameter.gram @ weights, weights])
+        return torch.stack([self.gram @ weights, weights])
 
     def norm(self, x: torch.Tensor) -> torch.Tensor:
         """Of a vector."""
@@ -69,20 +69,24 @@ class Span:
 
     def measure(self, x: torch.Tensor) -> torch.Tensor:
         """(3,): |W|^2, <W, unit W_mm>, squared norm of the rest, with no product."""
-        g, beta = x
-        alpha, margins = self.parameter.target_span
-        norm2_0, along_0, across2_0 = self.parameter.start_scalars
-        g_0 = self.parameter.initial_gaps
-        along = alpha @ g
-        coefficients = beta - (along - along_0) * alpha
-        # zero derivative in `along`: its rounding enters squared
-        rest = (g - along * margins) + (g_0 - along_0 * margins)
-        norm2 = norm2_0 + beta @ (g + g_0)
-        return torch.stack([norm2, along, across2_0 + coefficients @ rest])
+        part = self.parameter
+        held = (part.initial_gaps, *part.target_span, part.start_scalars)
+        return torch.stack(measure_span(x, *held))
 
     def matrix(self, x: torch.Tensor) -> torch.Tensor:
         """W or u."""
         return self.parameter.start + self.parameter.rows.combine(x[1])
+
+
+def measure_span(x, g_0, alpha, margins, scalars) -> tuple[torch.Tensor, ...]:
+    """`Span.measure` of x = (gaps, beta), for many runs at once where axes stand before (N',)."""
+    (g, beta), (norm2_0, along_0, across2_0) = x, scalars
+    norm2 = norm2_0 + torch.linalg.vecdot(beta, g + g_0)
+    along = torch.linalg.vecdot(alpha, g)
+    now, then = along[..., None], along_0[..., None]
+    # zero derivative in `along`: its rounding enters squared
+    rest = (g - now * margins) + (g_0 - then * margins)
+    return norm2, along, across2_0 + torch.linalg.vecdot(beta - (now - then) * alpha, rest)
 
 
 class LinearHead:
@@ -145,17 +149,6 @@ class LinearHead:
         counts = torch.tensor(self.sizes, device=factors.device)
         factors = factors.repeat_interleave(counts, output_size=sum(self.sizes))
         return factors[:, None] if self.axis == 0 else factors
-
-    def record(self, x: torch.Tensor, gradient: Gradient) -> dict:
-        """Of W alone: logarithms of the loss and its gap, 1 - softmax, gaps, W."""
-        state, form = gradient.state, self.forms[-1]
-        return {
-            "log_loss": log_mean_loss(state),
-            "log_loss_gap": log_loss_gap(state),
-            "log_nonopt_score": log_mean_nonopt(state),
-            "gaps": form.gaps(x),
-            "W": form.matrix(x),
-        }
 
 
 class TorchEngine(Iteration):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,8 +15,7 @@ from .._provenance import provenance
 from .._threads import spared
 from .._types import PathLike
 from .._validate import require_flag, require_int, require_number
-from ..errors import DivergedError, DtypeError, RangeError
-from ..rules import Descent, Rule
+from ..rules import Descent
 from .checkpoint import Checkpoint
 from .iteration import Iteration
 from .recording import RUNNING, STATUS, finished
@@ -72,42 +69,37 @@ def iterate(
     >>> trace.W[-1].round(decimals=9).tolist()
     [[5.0, 0.0], [0.0, 0.0]]
     """
-    course = Course.of(steps, record, progress, checkpoint, checkpoint_seconds)
+    course = Course(steps, record, progress, checkpoint, checkpoint_seconds)
     with spared(problem.identity[0].numel()):
         run = Iteration(problem, rule, course.rows())
         status, step = course.run(run, problem, rule)
     done = finished(course.recorded, step, run.records["log_grad_norm"])
     series = {name: values[done] for name, values in run.records.items()}
     W = series.pop("W")
-    meta = {"problem": problem.name, "rule": rule.name, "rule_parameters": rule.parameters()}
-    meta |= {"loss": getattr(problem.loss, "name", problem.loss), "steps": course.steps}
-    meta |= {"engine": "torch", "coordinates": problem.coordinates}
-    meta["provenance"] = provenance(problem.start.device)
+    meta = {"problem": problem.name} | course.meta(run, problem, rule, problem.start.device)
     series["W_norm"] = np.linalg.norm(W, axis=(-2, -1))
     return Trace(course.recorded[done], torch.from_numpy(W), None, STATUS[status], meta, series)
 
 
-class Course(NamedTuple):
-    """How far a run goes, what it records, and where it keeps its state."""
+class Course:
+    """How far a run goes, what it records, and where it keeps its state; checked when made."""
 
-    steps: int
-    recorded: np.ndarray
-    progress: bool
-    checkpoint: Path | None
-    seconds: float
-
-    @classmethod
-    def of(cls, steps, record, progress, checkpoint, seconds) -> Course:
-        """From what a caller asks, checked before any work."""
-        steps = require_int("steps", steps, low=0, high=2**31 - 2)
-        recorded, progress = record_steps(record, steps), require_flag("progress", progress)
-        seconds = require_number("checkpoint_seconds", seconds, low=0)
-        path = None if checkpoint is None else target_path(checkpoint)
-        return cls(steps, recorded, progress, path, seconds)
+    def __init__(self, steps, record, progress, checkpoint, seconds):
+        self.steps = require_int("steps", steps, low=0, high=2**31 - 2)
+        self.recorded = record_steps(record, self.steps)
+        self.progress = require_flag("progress", progress)
+        self.seconds = require_number("checkpoint_seconds", seconds, low=0)
+        self.checkpoint = None if checkpoint is None else target_path(checkpoint)
 
     def rows(self) -> np.ndarray:
         """The row of the records that takes each iteration."""
         return record_rows(self.recorded, self.steps)
+
+    def meta(self, run, problem, rule: Descent, device) -> dict:
+        """What every Trace says of its run."""
+        said = {"rule": rule.name, "rule_parameters": rule.parameters(), "steps": self.steps}
+        said |= {"loss": getattr(problem.loss, "name", problem.loss), "engine": run.name}
+        return said | {"coordinates": run.coordinates, "provenance": provenance(device)}
 
     def run(self, run, problem, rule: Descent) -> tuple[int, int]:
         """(status, step reached) of a run in chunks, whose ends change no number.
@@ -129,56 +121,6 @@ class Course(NamedTuple):
                     return status, step
                 elapsed = max(time.perf_counter() - began, 1e-6)
                 size = max(1, int(size * min(_CHUNK_SECONDS / elapsed, 8.0)))
-
-
-def finite(trace: Trace, maker: str) -> Trace:
-    """The trace of a run that did not diverge.
-
-    Raises
-    ------
-    DivergedError
-    """
-    if trace.status == "diverged":
-        last = trace.step[-1] if len(trace.step) else 0
-        raise DivergedError(
-            maker, expected="finite gradients and steps", got=f"others after step {last}",
-            remedy="take a smaller step size",
-        )  # fmt: skip
-    return trace
-
-
-def require_plain(rule) -> Descent:
-    """GD, NGD without momentum, cap or decay, or a rule of one's own; others are refused."""
-    if not isinstance(rule, Descent):
-        raise DtypeError("rule", expected="a Rule", got=type(rule).__name__, remedy="NGD(0.1)")
-    if not isinstance(rule, Rule):
-        return rule
-    plain = (rule.gap_power, rule.norm_power) in ((0.0, 0.0), (0.0, -1.0))
-    if not plain or rule.momentum or rule.log_max_step < np.inf or any(rule.decay):
-        raise RangeError(
-            "rule", expected="GD or NGD without momentum, cap or decay", got=rule.name,
-            remedy="NGD(0.1)",
-        )  # fmt: skip
-    return rule
-
-
-class Split(Descent):
-    """NGD on one part of the gradient alone; the rest, `Gradient.rest`, moves as by GD."""
-
-    def __init__(self, rule: Rule):
-        self.base, self.name = rule, f"{rule.name}, split"
-
-    def length(self, gradient, step):
-        """As of NGD."""
-        return self.base.length(gradient, step)
-
-    def carry(self, move, gradient, step, memory):
-        """The normalised step, and step size times the rest."""
-        return move + np.exp(self.base.log_scale) * gradient.rest
-
-    def parameters(self) -> dict:
-        """Those of NGD."""
-        return self.base.parameters() | {"name": self.name}
 
 
 @contextlib.contextmanager

@@ -37,11 +37,6 @@ class Parameter:
     svm: SVMSolution | None = None
 
     @functools.cached_property
-    def gram(self) -> torch.Tensor:
-        """Gram matrix of the rows."""
-        return self.rows.gram()
-
-    @functools.cached_property
     def initial_gaps(self) -> torch.Tensor:
         """Products of the rows with the start: the gaps of W_0."""
         return self.rows.gaps(self.start)
@@ -73,13 +68,8 @@ class Parameter:
         return torch.stack([W.square().sum(), along, rest.square().sum()])
 
 
-def padded_column(rows: GapRows) -> torch.Tensor:
-    """(N',) column of each row in the padded form (n, T - 1), the optimal token left out."""
-    return rows.token - (rows.token > rows.opt[rows.sequence]).long()
-
-
 class Sized:
-    """Sizes of a problem, whose trained W is `matrix`, and how far a rule's floor lies below L*."""
+    """What W alone and joint training share, from W's rows; `matrix` is W."""
 
     matrix: Parameter
     log_floor: float
@@ -97,6 +87,12 @@ class Sized:
         """Number of gap rows N'."""
         return len(self.matrix.rows.sequence)
 
+    @functools.cached_property
+    def column(self) -> torch.Tensor:
+        """(N',) column of each row in the padded form (n, T - 1), the optimal token left out."""
+        rows = self.matrix.rows
+        return rows.token - (rows.token > rows.opt[rows.sequence]).long()
+
     def log_floor_gap(self, rule: Descent) -> float:
         """log(L* - floor), -inf where the rule uses L* itself."""
         return log_floor_gap(self.log_floor, rule.loss_floor)
@@ -112,24 +108,20 @@ class Problem(Parameter, Sized):
         The N' = sum of (length - 1) rows z_k.
     scores : Scores
         In padded form (n, m), m = T - 1, for the torch reference.
-    column : (N',) long
-        Column of each row in the padded form.
     loss : Loss
     """
 
     scores: Scores
-    column: torch.Tensor
     loss: Loss
 
     @classmethod
     def of(cls, data: Dataset, loss: Loss, W0: torch.Tensor) -> Problem:
-        rows = gap_rows(data)
-        scores = token_scores(data)
+        rows, scores = gap_rows(data), token_scores(data)
         top = scores.gather(1, rows.opt[:, None]).squeeze(1)
-        column = padded_column(rows)
         delta = torch.zeros(data.n, data.T - 1, dtype=torch.float64, device=data.X.device)
-        delta[rows.sequence, column] = (top[:, None] - scores)[rows.sequence, rows.token]
-        return cls(rows=rows, start=W0, scores=Scores(top, delta), column=column, loss=loss)
+        problem = cls(rows=rows, start=W0, scores=Scores(top, delta), loss=loss)
+        delta[rows.sequence, problem.column] = (top[:, None] - scores)[rows.sequence, rows.token]
+        return problem
 
     @property
     def matrix(self) -> Parameter:
@@ -171,14 +163,11 @@ class JointProblem(Sized):
     ----------
     W, u : Parameter
         On the gap rows z_k, and on the decoder's rows.
-    column : (N',) long
-        Column of each row in the padded form.
     loss : Loss
     """
 
     W: Parameter
     u: Parameter
-    column: torch.Tensor
     loss: Loss
     log_floor = -math.inf  # L* = 0
 
@@ -187,18 +176,15 @@ class JointProblem(Sized):
         rows = gap_rows(data)
         W = Parameter(rows=rows, start=W0)
         u = Parameter(rows=decoder_rows(data, rows), start=u0)
-        return cls(W, u, padded_column(rows), loss)
+        return cls(W, u, loss)
 
     def aligned_with(self, W: SVMSolution, u: SVMSolution) -> JointProblem:
         """The same problem, with both hard-margin solutions to measure alignment with."""
         rows, extra = self.u.rows, self.N
         dual = torch.nn.functional.pad(u.dual, (0, extra))  # the gaps support nothing
         u = dataclasses.replace(u, rows=rows, dual=dual, margins=rows.gaps(u.weights))
-        return dataclasses.replace(
-            self,
-            W=dataclasses.replace(self.W, svm=W),
-            u=dataclasses.replace(self.u, svm=u),
-        )
+        parts = (dataclasses.replace(part, svm=svm) for part, svm in ((self.W, W), (self.u, u)))
+        return JointProblem(*parts, self.loss)
 
     @property
     def matrix(self) -> Parameter:

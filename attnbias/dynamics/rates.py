@@ -77,11 +77,10 @@ def fit_rate(
     middle = np.linspace(x[0], x[-1], 9)
     half = (x[-1] - x[0]) / 2
     tried = [_slope(x, y, weight, low, low + half) for low in middle[middle <= x[0] + half + 1e-9]]
-    slopes = [slope for slope in tried if slope is not None]
     exponent = _slope(x, y, weight, x[0], x[-1])
     assert exponent is not None  # _log_points has found at least 8 records
-    slopes = slopes or [exponent]
-    return RateFit(exponent, (min(min(slopes), exponent), max(max(slopes), exponent)))
+    slopes = [exponent, *(slope for slope in tried if slope is not None)]
+    return RateFit(exponent, (min(slopes), max(slopes)))
 
 
 def _slope(x, y, weight, low, high) -> float | None:

@@ -7,16 +7,7 @@ import math
 import numpy as np
 import torch
 
-from .._validate import (
-    as_float_tensor,
-    require_choice,
-    require_device,
-    require_finite,
-    require_flag,
-    require_int,
-    require_shape,
-    short,
-)
+from .._validate import as_floats, require_choice, require_flag, require_int, short
 from ..data import Dataset
 from ..dataset import require_dataset
 from ..errors import DtypeError, MissingDecoderError, RangeError
@@ -133,10 +124,7 @@ def initial_decoder(u0, data: Dataset) -> torch.Tensor:
 def _start(name: str, value, shape: tuple[int, ...], letters: str, data: Dataset) -> torch.Tensor:
     if value is None:
         return torch.zeros(shape, dtype=torch.float64, device=data.X.device)
-    value = as_float_tensor(name, value).detach().to(torch.float64, copy=True)
-    require_shape(name, value, shape, letters)
-    require_device(name, value, data.X.device)
-    require_finite(name, value)
+    value = as_floats(name, value, shape, letters, data.X.device).to(torch.float64, copy=True)
     if not bool(torch.isfinite(value.square().sum())):
         raise RangeError(
             name, expected="a start whose squared norm is a float",

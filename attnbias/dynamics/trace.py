@@ -11,7 +11,7 @@ import torch
 
 from .._files import read_npz, write_npz
 from .._types import PathLike, TensorLike
-from ..errors import DtypeError, FileFormatError
+from ..errors import FileFormatError
 
 if TYPE_CHECKING:
     import pandas
@@ -100,12 +100,9 @@ class Trace:
         series: dict[str, Any] | None = None,
         **named: Any,
     ):
-        series = {**(series or {}), **named}
-        fields: dict[str, Any] = {"step": step, "W": W, "u": u, "status": status}
-        fields |= {"meta": {} if meta is None else meta}
-        fields |= {"series": {k: value for k, value in series.items() if value is not None}}
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        held = {**(series or {}), **named}
+        held = {name: value for name, value in held.items() if value is not None}
+        vars(self).update(step=step, W=W, u=u, status=status, meta=meta or {}, series=held)
 
     def __getattr__(self, name: str) -> Any:
         series = self.__dict__.get("series", {})
@@ -114,7 +111,8 @@ class Trace:
         if name in TABLES and series:
             return None
         if f"log_{name}" in series:
-            return _exp(series[f"log_{name}"])
+            with np.errstate(over="ignore", under="ignore"):  # inf and 0 are the documented values
+                return np.exp(series[f"log_{name}"])
         raise AttributeError(f"this Trace has no series {name!r}; it has {', '.join(series)}")
 
     def __dir__(self):
@@ -178,10 +176,9 @@ class Trace:
                 str(path), expected="every series of a trace, all of one length", got=fault,
                 remedy="run the training again and save",
             )  # fmt: skip
-        W = torch.from_numpy(arrays["W"])
-        u = torch.from_numpy(arrays["u"]) if "u" in arrays else None
-        series = {name: array for name, array in arrays.items() if name not in ("W", "u", "step")}
-        return cls(arrays["step"], W, u, header["status"], header["meta"], series)
+        step, W, u = (arrays.pop(name, None) for name in ("step", "W", "u"))
+        u = None if u is None else torch.from_numpy(u)
+        return cls(step, torch.from_numpy(W), u, header["status"], header["meta"], arrays)
 
     def __repr__(self) -> str:
         last = self.step[-1] if len(self.step) else 0
@@ -210,16 +207,6 @@ def alignment_error(W, direction) -> np.ndarray:
     return np.where(along > 0, ahead, 1 - along / size)
 
 
-def require_trace_of(trace, problem: str, maker: str) -> None:
-    """Refuse anything but a Trace of the named problem, which the function `maker` trains."""
-    own = trace.meta.get("problem") if isinstance(trace, Trace) else None
-    if own != problem:
-        raise DtypeError(
-            "trace", expected=f"a Trace of {maker}", got=f"{type(trace).__name__} of {own}",
-            remedy=f"use {maker}",
-        )  # fmt: skip
-
-
 def _fault(arrays: dict, header: dict) -> str:
     """What keeps the content of a file from being a trace; empty if nothing does."""
     names = set(header.get("arrays", ("W", "u", *SERIES)))  # of files before there were others
@@ -228,19 +215,12 @@ def _fault(arrays: dict, header: dict) -> str:
         return "a file without " + ", ".join(sorted(missing))
     length = arrays["step"].size
     series = arrays.keys() - {"step", "W", "u"}
-    wrong = [] if arrays["step"].shape == (length,) else ["step"]
-    wrong += [name for name in series if arrays[name].shape[:1] != (length,)]
+    wrong = [name for name in series if arrays[name].shape[:1] != (length,)]
     room = isinstance(header["meta"], dict) and "problem" in header["meta"]
     ranks = {} if room else dict.fromkeys(SERIES, 1) | TABLES
-    wrong += [name for name in series & ranks.keys() if arrays[name].ndim != ranks[name]]
-    wrong += [] if arrays["W"].ndim >= 2 else ["W"]
-    wrong += ["u"] if "u" in arrays and arrays["u"].ndim != 1 else []
+    ranks |= {"step": 1, "u": 1, "W": max(arrays["W"].ndim, 2)}
+    wrong += [name for name in arrays.keys() & ranks.keys() if arrays[name].ndim != ranks[name]]
     wrong += [name for name, array in arrays.items() if array.dtype.kind not in "iuf"]
-    wrong += [] if isinstance(header["status"], str) else ["status"]
-    wrong += [] if isinstance(header["meta"], dict) else ["meta"]
+    kinds = {"status": str, "meta": dict}
+    wrong += [name for name, kind in kinds.items() if not isinstance(header[name], kind)]
     return "another shape or type of " + ", ".join(sorted(wrong)) if wrong else ""
-
-
-def _exp(log: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore", under="ignore"):  # inf and 0 are the documented values
-        return np.exp(log)

@@ -8,28 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from .._provenance import provenance
 from .._threads import spare_threads
 from .._types import PathLike, TensorLike
 from ..data import Dataset
 from ..geometry.svm import SVMSolution, solve_u_svm
 from ..losses import Loss, as_loss
 from ..rules import Descent, Rule
-from . import recording
+from . import recording, request
 from .coordinates import TorchEngine
 from .loop import Course
 from .problem import JointProblem, Problem
-from .request import (
-    choose_coordinates,
-    choose_engine,
-    initial_decoder,
-    initial_matrix,
-    require_coordinates,
-    require_floor,
-    require_inputs,
-    require_room,
-    resolve_svm,
-)
 from .trace import Trace
 
 
@@ -119,27 +107,25 @@ def train(
     >>> trace.status, bool(trace.W_alignment_error[-1] < 1e-3)
     ('completed', True)
     """
-    course = Course.of(steps, record, progress, checkpoint, checkpoint_seconds)
-    loss, joint = as_loss(loss), require_inputs(data, rule, u0, train_u)
-    start = initial_matrix(W0, data)
-    loops = choose_engine(engine, data, loss, rule)
-    coordinates = require_coordinates(coordinates, loops, joint)
+    course = Course(steps, record, progress, checkpoint, checkpoint_seconds)
+    loss, joint = as_loss(loss), request.require_inputs(data, rule, u0, train_u)
+    start = request.initial_matrix(W0, data)
+    loops = request.choose_engine(engine, data, loss, rule)
+    coordinates = request.require_coordinates(coordinates, loops, joint)
     problem = _problem_of(data, loss, start, u0, rule, svm, joint)
     columns = recording.columns(problem)
-    require_room(len(course.recorded), columns)
+    request.require_room(len(course.recorded), columns)
     if coordinates == "auto" and not isinstance(rule, Rule):
         coordinates = "dense"  # a direction of a rule's own need not lie in the span
     elif coordinates == "auto":
         factored = loops is not TorchEngine
-        coordinates = choose_coordinates(problem, course.steps, joint, factored=factored)
+        coordinates = request.choose_coordinates(problem, course.steps, joint, factored=factored)
     records = np.full((len(course.recorded), columns), np.nan)
     run = loops(problem, rule, coordinates, course.rows(), records)
     status, step = course.run(run, problem, rule)
     done = recording.finished(course.recorded, step, records[:, recording.LOG_NORM])
     plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}
-    meta: dict[str, Any] = {"rule": rule.name, "loss": loss.name, "coordinates": coordinates}
-    meta |= {"engine": loops.name, "steps": course.steps, "data": data.name}
-    meta |= {"rule_parameters": rule.parameters(), "train_u": joint, "data_meta": plain}
+    meta = {"data": data.name, "data_meta": plain, "train_u": joint}
     series = recording.matrix_series(problem, records[done], rule.momentum)
     if joint:
         series |= recording.joint_series(problem, data, records[done]) | {"u": run.decoder()}
@@ -150,7 +136,7 @@ def train(
         step=course.recorded[done],
         W=run.matrix(),
         status=recording.STATUS[status],
-        meta={**meta, "provenance": provenance(data.X.device)},
+        meta=meta | course.meta(run, problem, rule, data.X.device),
     )
 
 
@@ -158,8 +144,8 @@ def _problem_of(data, loss, W0, u0, rule, svm, joint: bool) -> Any:
     """With what alignment is measured with: a JointProblem in joint training, else a Problem."""
     if not joint:
         problem = Problem.of(data, loss, W0)
-        require_floor(problem, rule)
-        return dataclasses.replace(problem, svm=resolve_svm(svm, data, problem))
-    joint_problem = JointProblem.of(data, loss, W0, initial_decoder(u0, data))
-    svm = resolve_svm(svm, data, joint_problem.W)
+        request.require_floor(problem, rule)
+        return dataclasses.replace(problem, svm=request.resolve_svm(svm, data, problem))
+    joint_problem = JointProblem.of(data, loss, W0, request.initial_decoder(u0, data))
+    svm = request.resolve_svm(svm, data, joint_problem.W)
     return joint_problem if svm is None else joint_problem.aligned_with(svm, solve_u_svm(data))

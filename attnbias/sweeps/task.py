@@ -8,7 +8,7 @@ import psutil
 import torch
 
 from ..data import Dataset
-from ..dynamics.batched import BatchedRuns, batched_bytes
+from ..dynamics.batched.runs import BatchedRuns, batched_bytes
 from ..dynamics.problem import Problem, adversarial_init, small_start
 from ..dynamics.recording import LOG_NORM, STATUS, finished, fixed_series, matrix_series
 from ..dynamics.request import record_rows

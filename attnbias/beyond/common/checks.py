@@ -1,4 +1,4 @@
-"""The rate of M1 for gradients that are sums of rows with weights of known spread."""
+"""What checks of several rooms share: the rate of M1 for sums of rows, and whose trace it is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from ...checks import Check
 from ...dynamics.trace import Trace
+from ...errors import DtypeError
 from ...geometry.constants import row_bound
 from ...theorems.statements import Statement
 
@@ -48,3 +49,13 @@ def rate_check(
     reason = f"the bound is {last:.3g} at the end, falling like 1/path" if last >= 2 else ""
     error = trace.alignment_error(svm.weights, part)
     return statement.along(trace, error, bounds, later, vacuous=bool(last >= 2), reason=reason)
+
+
+def require_trace_of(trace, problem: str, maker: str) -> None:
+    """Refuse anything but a Trace of the named problem, which the function `maker` trains."""
+    own = trace.meta.get("problem") if isinstance(trace, Trace) else None
+    if own != problem:
+        raise DtypeError(
+            "trace", expected=f"a Trace of {maker}", got=f"{type(trace).__name__} of {own}",
+            remedy=f"use {maker}",
+        )  # fmt: skip

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from ..._validate import short
 from ...dynamics.iteration import Gradient, Vector
-from ...dynamics.loop import Split, finite, iterate, require_plain
+from ...dynamics.loop import iterate
 from ...dynamics.trace import Trace
-from ...errors import RangeError
+from ...errors import DivergedError, DtypeError, RangeError
 from ...rules import Descent, Rule
 
 
@@ -59,3 +60,53 @@ def split_rule(rule: Descent, rows, kind: type) -> Descent:
             remedy="pass the rows of the data, and NGD; GD normalises nothing: leave split out",
         )  # fmt: skip
     return Split(rule)
+
+
+def finite(trace: Trace, maker: str) -> Trace:
+    """The trace of a run that did not diverge.
+
+    Raises
+    ------
+    DivergedError
+    """
+    if trace.status == "diverged":
+        last = trace.step[-1] if len(trace.step) else 0
+        raise DivergedError(
+            maker, expected="finite gradients and steps", got=f"others after step {last}",
+            remedy="take a smaller step size",
+        )  # fmt: skip
+    return trace
+
+
+def require_plain(rule) -> Descent:
+    """GD, NGD without momentum, cap or decay, or a rule of one's own; others are refused."""
+    if not isinstance(rule, Descent):
+        raise DtypeError("rule", expected="a Rule", got=type(rule).__name__, remedy="NGD(0.1)")
+    if not isinstance(rule, Rule):
+        return rule
+    plain = (rule.gap_power, rule.norm_power) in ((0.0, 0.0), (0.0, -1.0))
+    if not plain or rule.momentum or rule.log_max_step < np.inf or any(rule.decay):
+        raise RangeError(
+            "rule", expected="GD or NGD without momentum, cap or decay", got=rule.name,
+            remedy="NGD(0.1)",
+        )  # fmt: skip
+    return rule
+
+
+class Split(Descent):
+    """NGD on one part of the gradient alone; the rest, `Gradient.rest`, moves as by GD."""
+
+    def __init__(self, rule: Rule):
+        self.base, self.name = rule, f"{rule.name}, split"
+
+    def length(self, gradient, step):
+        """As of NGD."""
+        return self.base.length(gradient, step)
+
+    def carry(self, move, gradient, step, memory):
+        """The normalised step, and step size times the rest."""
+        return move + np.exp(self.base.log_scale) * gradient.rest
+
+    def parameters(self) -> dict:
+        """Those of NGD."""
+        return self.base.parameters() | {"name": self.name}

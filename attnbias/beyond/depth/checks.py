@@ -7,10 +7,11 @@ import numpy as np
 from ..._validate import require_number
 from ...checks import CheckTable
 from ...data import Dataset
-from ...dynamics.trace import Trace, require_trace_of
+from ...dynamics.trace import Trace
 from ...geometry.svm import solve_w_svm
 from ...geometry.tokens import token_scores
 from ...theorems.statements import Statement, refused
+from ..common.checks import require_trace_of
 from .geometry import ORTHOGONAL, layer_potential, pair_coordinates, pair_products
 from .queries import LEVEL, query_margins, with_queries
 

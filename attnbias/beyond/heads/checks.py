@@ -11,11 +11,11 @@ from scipy.optimize import brentq
 from ..._validate import as_float_tensor, require_number
 from ...checks import Check, CheckTable
 from ...data import Dataset
-from ...dynamics.trace import Trace, require_trace_of
+from ...dynamics.trace import Trace
 from ...geometry.svm import solve_w_svm
 from ...geometry.tokens import optimal_tokens, token_scores
 from ...theorems.statements import Statement
-from ..common.checks import rate_check
+from ..common.checks import rate_check, require_trace_of
 
 WORDS = "1 - cosine(head {}, its own W_mm), against M1 with the weights of all heads"
 

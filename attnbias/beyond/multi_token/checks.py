@@ -10,13 +10,13 @@ import torch
 from ..._validate import require_number
 from ...checks import Check
 from ...data import Dataset
-from ...dynamics.trace import Trace, require_trace_of
+from ...dynamics.trace import Trace
 from ...errors import LabelError, RangeError
 from ...geometry.solution import SVMSolution, require_optimal
 from ...losses import as_loss
 from ...theorems.statements import Statement
 from ..common.arguments import as_finite, require_even, require_kind
-from ..common.checks import rate_check
+from ..common.checks import rate_check, require_trace_of
 from ..next_token.ties import soft_parts
 from .geometry import SeveralRows, finite_part
 

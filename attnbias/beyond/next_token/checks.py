@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from ...checks import Check
-from ...dynamics.trace import Trace, require_trace_of
+from ...dynamics.trace import Trace
 from ...geometry.solution import require_optimal
 from ...theorems.statements import Statement
 from ..common.arguments import require_kind
-from ..common.checks import rate_check
+from ..common.checks import rate_check, require_trace_of
 from .data import NextTokenData, require_next_tokens
 from .geometry import PriorityRows
 

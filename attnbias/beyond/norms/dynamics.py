@@ -13,6 +13,7 @@ from ...dynamics.iteration import Gradient, Vector
 from ...dynamics.loop import iterate
 from ...dynamics.problem import Problem
 from ...dynamics.request import initial_matrix, require_inputs
+from ...dynamics.softmax import log_loss_gap, log_mean_loss, log_mean_nonopt
 from ...dynamics.trace import Trace
 from ...losses import Loss, as_loss
 from ...rules import GD, Descent, Memory
@@ -179,10 +180,25 @@ def train_adam(
     return iterate(matrix_problem(data, loss, W0), Adam(step_size, betas, decay), steps, **options)
 
 
-def matrix_problem(data: Dataset, loss: str | Loss, W0) -> LinearHead:
+class MatrixHead(LinearHead):
+    """W alone, with every recorded matrix."""
+
+    def record(self, x: torch.Tensor, gradient: Gradient) -> dict:
+        """Logarithms of the loss and its gap, 1 - softmax, gaps, W."""
+        state, form = gradient.state, self.forms[-1]
+        return {
+            "log_loss": log_mean_loss(state),
+            "log_loss_gap": log_loss_gap(state),
+            "log_nonopt_score": log_mean_nonopt(state),
+            "gaps": form.gaps(x),
+            "W": form.matrix(x),
+        }
+
+
+def matrix_problem(data: Dataset, loss: str | Loss, W0) -> MatrixHead:
     """W alone on these data, as a matrix."""
     require_inputs(data, GD(1.0), None, False)
-    return LinearHead(Problem.of(data, as_loss(loss), initial_matrix(W0, data)), "dense")
+    return MatrixHead(Problem.of(data, as_loss(loss), initial_matrix(W0, data)), "dense")
 
 
 def step_of(step_size: float, decay: float) -> tuple[float, float]:

@@ -7,10 +7,9 @@ import inspect
 import numpy as np
 import torch
 
-from ..._validate import as_device, short
-from ...errors import DtypeError, RangeError, ShapeError
+from ..._validate import as_device
+from ...errors import RangeError
 from ...losses import EXPONENTIAL, LOGISTIC
-from ...rules import Rule
 from ..problem import Problem
 from ..recording import NOTHING_SO_FAR, RECORDS, RUNNING
 from ..request import require_floor
@@ -33,7 +32,7 @@ def batched_bytes(S: int, R: int, n: int, T: int, count: int) -> int:
 
     Examples
     --------
-    >>> from attnbias.dynamics.batched import batched_bytes
+    >>> from attnbias.dynamics.batched.runs import batched_bytes
     >>> batched_bytes(256, 4, 20, 10, 200) < 2**28  # 63 MB of them Gram matrices
     True
     """
@@ -70,7 +69,7 @@ class BatchedRuns:
 
     Raises
     ------
-    ShapeError, DtypeError, RangeError, DeviceError
+    RangeError, DeviceError
         Before anything is allocated.
 
     Notes
@@ -80,7 +79,7 @@ class BatchedRuns:
     """
 
     def __init__(self, problems, rules, wanted, device=None, compile: bool | None = None):
-        require_grid(problems, rules, wanted)
+        require_grid(problems, rules)
         start = problems[0][0].start
         self.device = as_device("device", start.device if device is None else device)
         self.problems, self.wanted = problems, wanted
@@ -167,61 +166,33 @@ def _compiled():
     return torch.compile(iteration, fullgraph=True, dynamic=False, **isolated)
 
 
-def require_grid(problems, rules, wanted) -> None:
-    """Refuse anything but rectangles of problems and rules that can run together, and rows."""
-    if not (isinstance(wanted, np.ndarray) and wanted.dtype.kind == "i" and wanted.ndim == 1):
-        raise DtypeError(
-            "wanted", expected="steps + 1 integers", got=short(wanted),
-            remedy="-1 for iterations without a record, else the row",
-        )  # fmt: skip
-    lengths = [[len(row) for row in rows] for rows in (problems, rules)]
-    widths = set(sum(lengths, []))
-    if not len(problems) == len(rules) > 0 or len(widths) != 1 or widths == {0}:
-        raise ShapeError(
-            "problems and rules", expected="S rows of R entries each",
-            got=f"rows of {short(lengths[0])} and {short(lengths[1])}",
-            remedy="give each data set as many problems as rules, the same number for all",
-        )  # fmt: skip
+def require_grid(problems, rules) -> None:
+    """Refuse what would give wrong numbers; lists of other sizes fail by themselves."""
+    first = problems[0][0].scores.delta
     for row, laws in zip(problems, rules, strict=True):
         for problem, rule in zip(row, laws, strict=True):
-            _require_member(problem, rule)
+            if problem.loss.compiled is None or any(rule.decay) or rule.normalise == "shared":
+                raise RangeError(
+                    "problems and rules",
+                    expected="the exponential or logistic loss, and no rule of joint training",
+                    got=f"{problem.loss.name!r} and {rule.name}",
+                    remedy="train a loss of your own in torch; leave out decay and 'shared'",
+                )
             require_floor(problem, rule)
-            _require_alike(problem, row[0], problems[0][0])
+            if problem.scores.delta.shape != first.shape or not _same_data(problem, row[0]):
+                raise RangeError(
+                    "problems",
+                    expected="one n and T, and one data set a row: its tokens, labels, decoder",
+                    got="another",
+                    remedy="batch data sets of one shape, each in its own row",
+                )
 
 
-def _require_member(problem, rule) -> None:
-    if not isinstance(problem, Problem) or not isinstance(rule, Rule):
-        raise DtypeError(
-            "problems and rules", expected="a Problem and a Rule at each place",
-            got=f"{type(problem).__name__} and {type(rule).__name__}",
-            remedy="Problem.of(data, loss, W0), and GD, NGD or Polyak",
-        )  # fmt: skip
-    if problem.loss.compiled is None or any(rule.decay) or rule.normalise == "shared":
-        raise RangeError(
-            "problems and rules",
-            expected="the exponential or logistic loss, and no rule of joint training",
-            got=f"{problem.loss.name!r} and {rule.name}",
-            remedy="run a loss of your own by train(engine='torch'); leave out decay and 'shared'",
-        )  # fmt: skip
-
-
-def _require_alike(problem: Problem, of_row: Problem, first: Problem) -> None:
-    """One shape in all, and in a row one data set."""
-    shape, wanted = tuple(problem.scores.delta.shape), tuple(first.scores.delta.shape)
-    if shape != wanted:
-        raise ShapeError(
-            "problems", expected=f"n and T - 1 of the first, {wanted}", got=str(shape),
-            remedy="batch data sets of one shape; run the others apart",
-        )  # fmt: skip
+def _same_data(one: Problem, two: Problem) -> bool:
     names = ("differences", "queries", "sequence", "token")
-    pairs = [(getattr(problem.rows, name), getattr(of_row.rows, name)) for name in names]
-    pairs += [(problem.scores.top, of_row.scores.top), (problem.scores.delta, of_row.scores.delta)]
-    if not all(one is two or torch.equal(one, two) for one, two in pairs):
-        raise RangeError(
-            "problems", expected="one data set in each row: the same tokens, labels and decoder",
-            got="others than those of the row's first problem",
-            remedy="give every data set its own row",
-        )  # fmt: skip
+    pairs = [(getattr(one.rows, name), getattr(two.rows, name)) for name in names]
+    pairs += [(one.scores.top, two.scores.top), (one.scores.delta, two.scores.delta)]
+    return all(a is b or torch.equal(a, b) for a, b in pairs)
 
 
 def places(problem: Problem) -> torch.Tensor:

@@ -9,12 +9,12 @@ CUDA graph.
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import NamedTuple
 
 import torch
 
 from ...losses import EXPONENTIAL, LOGISTIC
 from .. import softmax
+from ..coordinates import measure_span
 from ..recording import DIVERGED, LONGEST_STEP, RUNNING, ZERO_GRADIENT
 
 FIXED = "gram valid delta top start target margins scalars law order loss"
@@ -35,14 +35,11 @@ class State(namedtuple("State", STATE)):
     """What an iteration changes, in place: (S, R, N), then (S, R), records and place in `order`."""
 
 
-class Seen(NamedTuple):
-    """-grad L = exp(peak) sum_k weights_k z_k; product is K weights, norm2 their inner product."""
+class Seen(namedtuple("Seen", "at peak weights product norm2")):
+    """-grad L = exp(peak) sum_k weights_k z_k at the state `at` of the softmax.
 
-    at: softmax.SoftmaxState
-    peak: torch.Tensor
-    weights: torch.Tensor
-    product: torch.Tensor
-    norm2: torch.Tensor
+    product is K weights, norm2 their inner product.
+    """
 
 
 class Mixed:
@@ -123,24 +120,15 @@ def _add(total, low, step, go) -> None:
 def record(fixed: Fixed, state: State, seen: Seen, gap, norm, step) -> None:
     """Fill the record row that is next in order, for the runs that go on."""
     columns = [softmax.log_mean_loss(seen.at), gap, norm, step, softmax.log_mean_nonopt(seen.at)]
-    columns += [*measure(fixed, state), state.path, state.longest, state.least]
+    target = (fixed.start, fixed.target, fixed.margins, fixed.scalars.unbind(0))
+    columns += [*measure_span((state.g, state.beta), *target)]
+    columns += [state.path, state.longest, state.least]
     row = fixed.order.index_select(0, state.cursor)
     running = (state.status == RUNNING)[..., None]
     old = state.records.index_select(0, row).squeeze(0)
     values = torch.where(running, torch.stack(columns, -1), old)
     state.records.index_copy_(0, row, values[None])
     state.cursor.add_(1)
-
-
-def measure(fixed: Fixed, state: State):
-    """|W|^2, <W, unit W_mm> and the squared norm of the rest, as `coordinates.Span` has them."""
-    norm2_0, along_0, across2_0 = fixed.scalars.unbind(0)
-    norm2 = norm2_0 + (state.beta * (state.g + fixed.start)).sum(-1)
-    along = (fixed.target * state.g).sum(-1)
-    moved = (along - along_0)[..., None] * fixed.target
-    rest = state.g - along[..., None] * fixed.margins
-    rest = rest + (fixed.start - along_0[..., None] * fixed.margins)
-    return norm2, along, across2_0 + ((state.beta - moved) * rest).sum(-1)
 
 
 def iteration(fixed: Fixed, state: State, recorded: bool, step: bool) -> None:

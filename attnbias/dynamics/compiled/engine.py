@@ -123,13 +123,10 @@ class CompiledEngine:
         nothing = (np.array(recording.NOTHING_SO_FAR) for _ in range(2))
         self.log = Log(wanted, records, *nothing)
         self.law, self.softmax = law_of(problem, rule), Softmax.of(problem.N, problem.n)
-        if isinstance(problem, JointProblem):
-            matrix, self.u = problem.W, self._decoder(problem.u)
-            self.scores = joint_scores(problem, self.u.x)
-        else:
-            matrix, self.u = problem, None
-            self.scores = fixed_scores(problem)
-        self.W = self._matrix(matrix)
+        joint = isinstance(problem, JointProblem)
+        self.u = self._decoder(problem.u) if joint else None
+        self.scores = joint_scores(problem, self.u.x) if joint else fixed_scores(problem)
+        self.W = self._matrix(problem.matrix)
         parts = in_one_block(self.softmax, self.scores, self.W, self.u)
         self.softmax, self.scores, self.W, self.u = parts
 
@@ -140,13 +137,13 @@ class CompiledEngine:
             return dense(part, blocks)
         if self.coordinates == "factored":
             return factored(part, p, blocks)
-        return span(part, padded(part.gram), p)
+        return span(part, padded(part.rows.gram()), p)
 
     def _decoder(self, part: Parameter):
         weights = np.zeros(len(part.rows.rows))
         if self.coordinates == "dense":
             return decoder(part, weights)
-        return span(part, padded(part.gram), weights)
+        return span(part, padded(part.rows.gram()), weights)
 
     def run(self, step: int, last: int) -> tuple[int, int]:
         """Iterate; returns (status, step reached)."""
@@ -168,8 +165,7 @@ class CompiledEngine:
 
     def matrix(self) -> torch.Tensor:
         """W."""
-        joint = self.u is not None
-        return _iterate(self.problem.W if joint else self.problem, self.W)
+        return _iterate(self.problem.matrix, self.W)
 
     def decoder(self) -> torch.Tensor:
         """u."""

@@ -12,9 +12,7 @@ Every form has a function for each of these, and numba takes the one of the form
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import NamedTuple
 
-import numpy as np
 from numba.extending import overload
 
 from .arithmetic import (
@@ -30,8 +28,12 @@ from .arithmetic import (
     symmetric_product,
 )
 
+SPAN = "matrix weights q x x_low beta beta_low speed_x speed_beta x_0 alpha margin scalars blocks"
+DENSE = "rows queries W flat speed gradient flat_gradient Y R x target blocks"
+DECODER = "rows weights u low gradient x target"
 
-class Span(NamedTuple):
+
+class Span(namedtuple("Span", SPAN, defaults=[1])):
     """W = W_0 + sum_k beta_k z_k, or u alike, through its gaps x = x_0 + K beta.
 
     matrix : K; x_low, beta_low : what rounding left of x and of beta; weights : p, scaled;
@@ -40,21 +42,6 @@ class Span(NamedTuple):
     stays in cache while the loop passes over its rows twice.
     """
 
-    matrix: np.ndarray
-    weights: np.ndarray
-    q: np.ndarray
-    x: np.ndarray
-    x_low: np.ndarray
-    beta: np.ndarray
-    beta_low: np.ndarray
-    speed_x: np.ndarray
-    speed_beta: np.ndarray
-    x_0: np.ndarray
-    alpha: np.ndarray
-    margin: np.ndarray
-    scalars: np.ndarray
-    blocks: int = 1
-
 
 # Span without K: its gaps move by D_i (M R)_i, with the rows D = x_opt - x_tau, R_i = D_i' p_i
 # and matrix = M = Z Z'. The gradient's norm is known before the second product, so that a step,
@@ -62,41 +49,16 @@ class Span(NamedTuple):
 Factored = namedtuple("Factored", (*Span._fields, "rows", "R", "MR"))
 
 
-class Dense(NamedTuple):
+class Dense(namedtuple("Dense", DENSE)):
     """W itself, d x d, beside its flat view; its gaps D Y with Y = Z W' are computed afresh."""
 
-    rows: np.ndarray
-    queries: np.ndarray
-    W: np.ndarray
-    flat: np.ndarray
-    speed: np.ndarray
-    gradient: np.ndarray
-    flat_gradient: np.ndarray
-    Y: np.ndarray
-    R: np.ndarray
-    x: np.ndarray
-    target: np.ndarray
-    blocks: int
 
-
-class Decoder(NamedTuple):
+class Decoder(namedtuple("Decoder", DECODER)):
     """u itself, and its scores x = B u; low : what rounding left of u."""
 
-    rows: np.ndarray
-    weights: np.ndarray
-    u: np.ndarray
-    low: np.ndarray
-    gradient: np.ndarray
-    x: np.ndarray
-    target: np.ndarray
 
-
-STATE = {
-    Span: ("x", "x_low", "beta", "beta_low", "speed_x", "speed_beta"),
-    Factored: ("x", "x_low", "beta", "beta_low", "speed_x", "speed_beta"),
-    Dense: ("W", "speed"),
-    Decoder: ("u", "low"),
-}
+HELD = ("x", "x_low", "beta", "beta_low", "speed_x", "speed_beta")
+STATE = {Span: HELD, Factored: HELD, Dense: ("W", "speed"), Decoder: ("u", "low")}
 
 
 # --- of each form ----------------------------------------------------------------------------
@@ -147,10 +109,6 @@ def _fill_factored(form, step, start, a, b):
 def _fill_dense(form, step, start, a, b):
     for i in range(a, b):
         rows_dot(form.rows, start[i], start[i + 1], form.Y[i], form.x)
-
-
-def _combine_span(form, p, start, a, b):
-    pass
 
 
 def _combine_dense(form, p, start, a, b):
@@ -204,6 +162,7 @@ def _measure_decoder(form):
     return measure_flat(form.u, form.target)
 
 
+_combine_span = _fill_span
 _combine_factored, _measure_factored = _combine_dense, _measure_span
 
 # --- the generic ones ------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import namedtuple
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,32 +12,9 @@ import numpy as np
 from numba import njit
 
 from .. import recording
-from ..recording import (
-    DIVERGED,
-    LEAST_SO_FAR,
-    LOG_GAP,
-    LOG_LOSS,
-    LOG_NONOPT,
-    LOG_NORM,
-    LOG_STEP,
-    LOG_U_STEP,
-    NORM2,
-    PATH_SUM,
-    RECORDS,
-    RUNNING,
-    U_NORM2,
-    U_PATH,
-    U_RECORDS,
-    ZERO_GRADIENT,
-)
 from .arithmetic import OPTIONS, Step, inline, inline_sum, log_add
 from .forms import combine, direction, fill, measure, move
-from .softmax import (
-    decoder_weights,
-    log_means,
-    scale_weights,
-    softmax,
-)
+from .softmax import decoder_weights, log_means, scale_weights, softmax
 
 take_length = inline(recording.take_length)
 record_accumulated = inline(recording.record_accumulated)
@@ -63,13 +41,8 @@ class Law(NamedTuple):
     W_decay: float
 
 
-class Log(NamedTuple):
+class Log(namedtuple("Log", "wanted records progress u_progress")):
     """What is kept of a run: records[wanted[t]] takes iteration t where wanted[t] >= 0."""
-
-    wanted: np.ndarray
-    records: np.ndarray
-    progress: np.ndarray
-    u_progress: np.ndarray
 
 
 @inline
@@ -110,22 +83,23 @@ def fixed_step(law, t, scores, s, scale, norm2, log):
     """
     Q, H = scale
     if not (np.isfinite(norm2) and np.isfinite(Q + H)):
-        return DIVERGED, 0.0
+        return recording.DIVERGED, 0.0
     if norm2 <= 0.0:
-        return ZERO_GRADIENT, 0.0
+        return recording.ZERO_GRADIENT, 0.0
     row, records, norm = log.wanted[t], log.records, H + half_log(norm2)
     loss = gap = nonopt = 0.0
     if row >= 0 or law.gap_power != 0.0:
         loss, gap, nonopt = log_means(law.loss, scores, s, 0.0, Q)
     size = min(power_law(law, gap, norm, Q), law.log_max_step + Q)
     if row >= 0:
-        records[row, LOG_LOSS] = loss
-        records[row, LOG_NONOPT] = nonopt
-        records[row, LOG_GAP] = gap + Q
-        records[row, LOG_NORM] = norm + Q
+        records[row, recording.LOG_LOSS] = loss
+        records[row, recording.LOG_NONOPT] = nonopt
+        records[row, recording.LOG_GAP] = gap + Q
+        records[row, recording.LOG_NORM] = norm + Q
         # not size - Q: what the rule itself gives keeps its digits however large Q is
-        records[row, LOG_STEP] = min(power_law(law, gap + Q, norm + Q, 0.0), law.log_max_step)
-    return RUNNING, math.exp(size + H)
+        size_alone = power_law(law, gap + Q, norm + Q, 0.0)
+        records[row, recording.LOG_STEP] = min(size_alone, law.log_max_step)
+    return recording.RUNNING, math.exp(size + H)
 
 
 @inline
@@ -158,10 +132,10 @@ def joint_step(law, t, scores, s, scales, norms2, log):
     if -np.inf == H:  # tied scores: attention is worth nothing
         H = 0.0
     if not (np.isfinite(norms2[0]) and np.isfinite(norms2[1]) and np.isfinite(Q)):
-        return DIVERGED, 0.0, 0.0
+        return recording.DIVERGED, 0.0, 0.0
     u, W = half_log(norms2[0]), half_log(norms2[1])
     if u == -np.inf and -np.inf == W:
-        return ZERO_GRADIENT, 0.0, 0.0
+        return recording.ZERO_GRADIENT, 0.0, 0.0
     row = log.wanted[t]
     gap = nonopt = 0.0
     if row >= 0 or law.gap_power != 0.0:
@@ -169,42 +143,43 @@ def joint_step(law, t, scores, s, scales, norms2, log):
     sizes = joint_sizes(law, t, gap, (u, W), Q, H)
     if row >= 0:
         records = log.records
-        records[row, LOG_LOSS] = records[row, LOG_GAP] = gap + Q
-        records[row, LOG_NONOPT] = nonopt
-        records[row, LOG_NORM] = log_hypot(u, W + H) + Q
+        records[row, recording.LOG_LOSS] = records[row, recording.LOG_GAP] = gap + Q
+        records[row, recording.LOG_NONOPT] = nonopt
+        records[row, recording.LOG_NORM] = log_hypot(u, W + H) + Q
         # not sizes - Q: what the rule itself gives keeps its digits however large Q is
         eta_u, eta_W = joint_sizes(law, t, gap + Q, (u + Q, W + Q + H), 0.0, 0.0)
-        records[row, LOG_STEP] = eta_W
-        records[row, RECORDS + scores.delta.shape[0] + LOG_U_STEP] = eta_u
+        records[row, recording.LOG_STEP] = eta_W
+        records[row, recording.RECORDS + scores.delta.shape[0] + recording.LOG_U_STEP] = eta_u
     # a factor may be infinite; a gradient of zero moves nothing all the same
     f_u = math.exp(sizes[0]) if u > -np.inf else 0.0
     f_W = math.exp(sizes[1]) if -np.inf < W else 0.0
-    return RUNNING, f_u, f_W
+    return recording.RUNNING, f_u, f_W
 
 
 @inline
 def record_forms(W, u, log, row):
     """Norms and alignment, what has accumulated, gaps and scores."""
-    records, first = log.records, RECORDS + W.x.shape[0]
-    records[row, NORM2], records[row, NORM2 + 1], records[row, NORM2 + 2] = measure(W)
+    records, first = log.records, recording.RECORDS + W.x.shape[0]
+    at = recording.NORM2
+    records[row, at], records[row, at + 1], records[row, at + 2] = measure(W)
     record_accumulated(log.progress, records, row)
     for k in range(W.x.shape[0]):
-        records[row, RECORDS + k] = W.x[k]
+        records[row, recording.RECORDS + k] = W.x[k]
     if u is not None:
-        at = first + U_NORM2
+        at = first + recording.U_NORM2
         records[row, at], records[row, at + 1], records[row, at + 2] = measure(u)
-        records[row, first + U_PATH] = log.u_progress[PATH_SUM]
+        records[row, first + recording.U_PATH] = log.u_progress[recording.PATH_SUM]
         for j in range(u.x.shape[0]):
-            records[row, first + U_RECORDS + j] = u.x[j]
+            records[row, first + recording.U_RECORDS + j] = u.x[j]
 
 
 @inline_sum
 def update_least_softmax(progress, s, n):
     """Keep the least softmax of an optimal token so far."""
-    least = progress[LEAST_SO_FAR]
+    least = progress[recording.LEAST_SO_FAR]
     for i in range(n):
         least = min(least, s.opt[i])
-    progress[LEAST_SO_FAR] = least
+    progress[recording.LEAST_SO_FAR] = least
 
 
 def _make(sources: str):
@@ -241,20 +216,20 @@ def _make(sources: str):
                 scales = (decoder_weights(scores, s, u.weights), Q + H)
                 norms2 = (direction(u, s.weight, t % 2 == 1), norm2)
                 status, f_u, f = joint_step(law, t, scores, s, scales, norms2, log)
-            if status != RUNNING:
+            if status != recording.RUNNING:
                 return status, t
             if log.wanted[t] >= 0:
                 record_forms(W, u, log, log.wanted[t])
             if t == last:
-                return RUNNING, t
+                return recording.RUNNING, t
             length = f * math.sqrt(max(norm2, 0.0))
             if law.averaging:
                 length *= t + 1.0
             if not take_length(log.progress, length):
-                return DIVERGED, t
+                return recording.DIVERGED, t
             if u is not None:  # noqa: SIM102 (by this alone numba leaves out what follows)
                 if not take_length(log.u_progress, f_u * math.sqrt(max(norms2[0], 0.0))):
-                    return DIVERGED, t
+                    return recording.DIVERGED, t
             if law.averaging:
                 share = t / (t + 1.0)
                 step = Step(True, share, share * f, f)

@@ -13,40 +13,26 @@ exponent is taken out before the two large parts could cancel.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
-from .arithmetic import (
-    exponentials,
-    inline_sum,
-    jit,
-    jit_sum,
-    log_mean_slope,
-    log_slope,
-    log_value,
-)
+from .arithmetic import exponentials, inline_sum, jit, jit_sum, log_mean_slope, log_slope, log_value
 
 LEAST_SIZE = 1e-100  # of a factor kept as a float: its square is still one
-
-
 LOSS, GAP, NONOPT = range(3)  # rows of scratch
+FIELDS = "v p fall logs base opt best others excess lost slope log_rest weight x y"
 
 
-class Scores(NamedTuple):
+class Scores(namedtuple("Scores", "start top delta uniform")):
     """What the decoder makes of the tokens.
 
     start : (n + 1,) first row of each sequence, and the end; top : (n,) optimal tokens' scores;
     delta : (N',) score gaps; uniform : (n,) whether a sequence's gaps are equal and positive.
     """
 
-    start: np.ndarray
-    top: np.ndarray
-    delta: np.ndarray
-    uniform: np.ndarray
 
-
-class Softmax(NamedTuple):
+class Softmax(namedtuple("Softmax", FIELDS)):
     """What one iterate's softmax determines; arrays are padded to a multiple of eight.
 
     Per row: v as above; p, the weights of -grad_W; fall and logs are scratch.
@@ -55,31 +41,11 @@ class Softmax(NamedTuple):
     others; slope; log_rest and weight, of which `softmax` speaks; x and y, three rows, are scratch.
     """
 
-    v: np.ndarray
-    p: np.ndarray
-    fall: np.ndarray
-    logs: np.ndarray
-    base: np.ndarray
-    opt: np.ndarray
-    best: np.ndarray
-    others: np.ndarray
-    excess: np.ndarray
-    lost: np.ndarray
-    slope: np.ndarray
-    log_rest: np.ndarray
-    weight: np.ndarray
-    x: np.ndarray
-    y: np.ndarray
-
     @classmethod
     def of(cls, rows: int, sequences: int) -> Softmax:
         """Room for the softmax of so many rows."""
         N, n = (8 * (-(-size // 8)) for size in (rows, sequences))
-        return cls(
-            *(np.zeros(N) for _ in range(4)),
-            *(np.zeros(n) for _ in range(9)),
-            *(np.zeros((3, n)) for _ in range(2)),
-        )
+        return cls(*np.zeros((4, N)), *np.zeros((9, n)), *np.zeros((2, 3, n)))
 
 
 @inline_sum

@@ -124,11 +124,10 @@ def test_the_offset_freezes_at_the_same_place(seed):
         assert beyond.shape == (1, 0) and abs(within.norm() / offset - 1) <= FORMS**0.5
 
 
-def train_ngd(data, eta, steps, **options):
-    return train(data, NGD(eta), steps, **options)
-
-
-RUNS = {"NGD": train_ngd, "dual acceleration": train_accelerated}
+RUNS = {
+    "NGD": lambda data, eta, steps, **options: train(data, NGD(eta), steps, **options),
+    "dual acceleration": train_accelerated,
+}
 
 
 @pytest.mark.parametrize("seed", [0, 5])

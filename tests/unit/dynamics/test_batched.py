@@ -21,22 +21,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from attnbias import GD, NGD, Dataset, Loss, Polyak, solve_w_svm, train
-from attnbias.dynamics.batched import BatchedRuns, batched_bytes
+from attnbias.dynamics import recording
 from attnbias.dynamics.batched import step as module
-from attnbias.dynamics.batched.runs import CHUNK
+from attnbias.dynamics.batched.runs import CHUNK, BatchedRuns, batched_bytes
 from attnbias.dynamics.problem import Problem
-from attnbias.dynamics.recording import (
-    DIVERGED,
-    LOG_NONOPT,
-    LOG_NORM,
-    RUNNING,
-    STATUS,
-    ZERO_GRADIENT,
-    finished,
-    matrix_series,
-)
 from attnbias.dynamics.request import record_rows, record_steps
-from attnbias.errors import DtypeError, RangeError, ShapeError
+from attnbias.errors import RangeError
 from attnbias.losses import as_loss
 
 RULES = [GD(0.5), NGD(0.1), NGD(0.03, momentum=0.9), Polyak()]
@@ -71,10 +61,10 @@ def batch(problems, rules, steps, record=12, **options) -> BatchedRuns:
 def run_of(runs: BatchedRuns, s: int, r: int, rule) -> SimpleNamespace:
     """What a Trace would say of one of the runs."""
     problem, records = runs.problems[s][r], runs.records[s, r]
-    done = finished(runs.recorded, int(runs.steps[s, r]), records[:, LOG_NORM])
+    done = recording.finished(runs.recorded, int(runs.steps[s, r]), records[:, recording.LOG_NORM])
     no_gaps = np.full((len(records), problem.N), np.nan)
-    series = matrix_series(problem, np.hstack([records, no_gaps])[done], rule.momentum)
-    status = STATUS[int(runs.statuses[s, r])]
+    series = recording.matrix_series(problem, np.hstack([records, no_gaps])[done], rule.momentum)
+    status = recording.STATUS[int(runs.statuses[s, r])]
     return SimpleNamespace(**series, status=status, step=runs.recorded[done], W=runs.matrix(s, r))
 
 
@@ -107,7 +97,7 @@ def test_each_run_is_that_of_train(name):
     runs.run(0, 300)
     assert (runs.steps == 300).all()
     assert_each_is_that_of_train(runs, datas, RULES, 300)
-    runs.records[0, 0, :, LOG_NORM] *= 1 + 1e-8  # the comparison sees a wrong record
+    runs.records[0, 0, :, recording.LOG_NORM] *= 1 + 1e-8  # the comparison sees a wrong record
     with pytest.raises(AssertionError):
         assert_each_is_that_of_train(runs, datas[:1], RULES[:1], 300)
 
@@ -122,7 +112,7 @@ def test_far_past_saturation():
     ]
     runs = batch([problems], [rules], 1500)
     runs.run(0, 1500)
-    assert (runs.records[0, :3, -1, LOG_NONOPT] < -1000).all()
+    assert (runs.records[0, :3, -1, recording.LOG_NONOPT] < -1000).all()
     assert_each_is_that_of_train(runs, [data], rules, 1500)
 
 
@@ -168,11 +158,14 @@ def with_stops():
 def test_stopped_runs_stand_still_beside_healthy_ones(monkeypatch):
     runs, datas, rules = with_stops()
     runs.run(0, 50)
-    assert runs.statuses.tolist() == [[RUNNING, DIVERGED, RUNNING], [ZERO_GRADIENT] * 3]
+    assert runs.statuses.tolist() == [
+        [recording.RUNNING, recording.DIVERGED, recording.RUNNING],
+        [recording.ZERO_GRADIENT] * 3,
+    ]
     assert runs.steps.tolist() == [[50, 0, 50], [0, 0, 0]]
     before = [part.clone() for part in runs.state[:12]]
     runs.run(50, 150)
-    stopped = runs.statuses != RUNNING
+    stopped = runs.statuses != recording.RUNNING
     for part, old in zip(runs.state[:12], before, strict=True):
         assert part.numpy()[stopped].tolist() == old.numpy()[stopped].tolist()
     assert not torch.equal(runs.state.g, before[0])  # the others went on
@@ -182,7 +175,7 @@ def test_stopped_runs_stand_still_beside_healthy_ones(monkeypatch):
     alone.run(0, 10)
     monkeypatch.setattr(alone, "iteration", None)  # nothing runs when all have stopped
     alone.run(10, 100)
-    assert alone.statuses.tolist() == [[DIVERGED]] and alone.steps.tolist() == [[0]]
+    assert alone.statuses.tolist() == [[recording.DIVERGED]] and alone.steps.tolist() == [[0]]
 
 
 def test_chunks_change_no_number():
@@ -343,30 +336,22 @@ PAIR = [problem_of(random_data(2, 3, 6, seed=s)) for s in range(2)]
 WIDE = problem_of(random_data(2, 4, 6, seed=0))
 MINE = dataclasses.replace(PAIR[0], loss=Loss("mine", lambda z: -z, lambda z: -z))
 BAD = {
-    "no data set": (ShapeError, {"problems": []}),
-    "fewer rules than problems": (ShapeError, {"rules": [[NGD(0.1)], []]}),
-    "rows of rules missing": (ShapeError, {"rules": [[NGD(0.1)]]}),
-    "no runs": (ShapeError, {"problems": [[], []], "rules": [[], []]}),
-    "another shape": (ShapeError, {"problems": [[PAIR[0]], [WIDE]]}),
-    "two data sets in a row": (RangeError, {"problems": [PAIR], "rules": [[NGD(0.1)] * 2]}),
-    "data, not problems": (DtypeError, {"problems": [[random_data(2, 3, 6, seed=0)]] * 2}),
-    "a number, not a rule": (DtypeError, {"rules": [[0.1], [0.1]]}),
-    "a joint rule": (RangeError, {"rules": [[NGD(0.1, normalise="shared")]] * 2}),
-    "decay": (RangeError, {"rules": [[NGD(0.1, decay=(0, 1))]] * 2}),
-    "a floor above the infimum": (RangeError, {"rules": [[Polyak(loss_floor=10.0)]] * 2}),
-    "a loss of one's own": (RangeError, {"problems": [[MINE]] * 2}),
-    "wanted in floats": (DtypeError, {"wanted": np.zeros(3)}),
+    "another shape": {"problems": [[PAIR[0]], [WIDE]]},
+    "two data sets in a row": {"problems": [PAIR] * 2, "rules": [[NGD(0.1)] * 2] * 2},
+    "a joint rule": {"rules": [[NGD(0.1, normalise="shared")]] * 2},
+    "decay": {"rules": [[NGD(0.1, decay=(0, 1))]] * 2},
+    "a floor above the infimum": {"rules": [[Polyak(loss_floor=10.0)]] * 2},
+    "a loss of one's own": {"problems": [[MINE]] * 2},
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_arguments_are_refused(name):
-    error, change = BAD[name]
     good = {"problems": [[problem] for problem in PAIR], "rules": [[NGD(0.1)]] * 2}
     good["wanted"] = np.arange(3)
     BatchedRuns(**good)
-    with pytest.raises(error, match="expected .*; got "):
-        BatchedRuns(**good | change)
+    with pytest.raises(RangeError, match="expected .*; got "):
+        BatchedRuns(**good | BAD[name])
 
 
 # ---- a real GPU ----------------------------------------------------------------------------

@@ -52,16 +52,6 @@ def test_the_loop_is_compiled_afresh_where_there_is_no_place_to_keep_it():
     assert made.stdout.strip() == "NullCache"
 
 
-@pytest.mark.parametrize("name", sorted(p.name for p in Path(module.__file__).parent.glob("*.py")))
-def test_no_function_has_more_than_seven_arguments(name):
-    import ast
-
-    tree = ast.parse((Path(module.__file__).parent / name).read_text())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            assert len(node.args.args) <= 7, node.name
-
-
 def test_the_arrays_of_a_run_lie_alike_wherever_its_data_lie():
     """Else the last bits of a run depend on what its process has allocated before."""
     layouts, kept = set(), []

@@ -14,14 +14,8 @@ from tolerances import MULTIPRECISION, MULTIPRECISION_LOG, NEAR_THE_WALL
 
 from attnbias import GD, NGD, Polyak, solve_u_svm, solve_w_svm, train
 
-A, B, C, LARGE, R, TWO = (
-    "equal scores",
-    "scores",
-    "three sequences",
-    "large scores",
-    "ragged",
-    "T = 2",
-)
+A, B, C = "equal scores", "scores", "three sequences"
+LARGE, R, TWO = "large scores", "ragged", "T = 2"
 DATA = {
     A: dyadic_data(2, 3, 3, seed=4, equal_scores=True),
     B: dyadic_data(2, 3, 3, seed=1, equal_scores=False),

@@ -7,25 +7,25 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from instances import EQ_10, FEW, JOINT_RULES, random_data, random_start, seeds
-from tolerances import (
-    ALIGNMENT_FLOOR,
-    AUTOGRAD,
-    CLOSED_FORM,
-    FORMS,
-    PRINTED_FIVE_RELATIVE,
-    PRINTED_FOUR_RELATIVE,
+from instances import (
+    EQ_10,
+    FEW,
+    JOINT_RULES,
+    SERIES,
+    assert_same_run,
+    random_data,
+    random_start,
+    seeds,
 )
+from tolerances import AUTOGRAD, CLOSED_FORM, FORMS, PRINTED_FIVE_RELATIVE, PRINTED_FOUR_RELATIVE
 
-from attnbias import GD, NGD, Dataset, Loss, Polyak, Trace, solve_u_svm, train
+from attnbias import GD, NGD, Dataset, Polyak, Trace, solve_u_svm, train
 from attnbias.dynamics import request
 from attnbias.errors import InfeasibleError, RangeError
-from attnbias.losses import LOGISTIC
 
 ENGINES = [("compiled", "span"), ("compiled", "dense"), ("torch", "span"), ("torch", "dense")]
-NAMES = ("log_loss", "log_loss_gap", "log_grad_norm", "log_step_size", "log_u_step_size")
-NAMES += ("log_nonopt_score", "W_norm", "W_alignment_error", "u_norm", "u_alignment_error")
-NAMES += ("path_length", "u_path_length")
+NAMES = (*SERIES, "log_u_step_size", "u_norm", "u_alignment_error", "path_length")
+NAMES += ("u_path_length", "least_opt_score", "gaps", "scores")
 
 
 def joint(data, rule, steps, form=("auto", "auto"), **options) -> Trace:
@@ -38,15 +38,6 @@ def joint_data(n, T, d, *, seed, lengths=None) -> Dataset:
     generator = torch.Generator().manual_seed(seed)
     opt = (torch.rand(n, generator=generator) * data.lengths).long()
     return Dataset(data.X, data.y, lengths=lengths, name=f"joint {seed}", opt=opt)
-
-
-def assert_same_joint_run(one, two, tolerance) -> None:
-    assert (one.status, one.step.tolist()) == (two.status, two.step.tolist())
-    for name in (*NAMES, "least_opt_score", "gaps", "scores"):
-        floor = ALIGNMENT_FLOOR if name.endswith("error") else tolerance
-        np.testing.assert_allclose(
-            getattr(two, name), getattr(one, name), rtol=tolerance, atol=floor, err_msg=name
-        )
 
 
 # ---- the orthogonal family of the theory sheet ---------------------------------------------
@@ -163,22 +154,14 @@ def test_all_forms_agree(seed, n, T, rule, ragged):
     options = {"record": [0, 1, 10, 60], "W0": random_start(data, 0.2, seed)}
     first, *others = (joint(data, rule, 60, form, **options) for form in ENGINES)
     for other in others:
-        assert_same_joint_run(first, other, FORMS)
+        assert_same_run(first, other, FORMS, NAMES)
 
 
 @pytest.mark.parametrize("rule", [NGD(0.5), NGD(5.0, decay=EQ_10), Polyak()], ids=repr)
 def test_long_compiled_runs_agree(rule):
     data = joint_data(4, 4, 20, seed=11)
     runs = [joint(data, rule, 3000, form, record=[0, 100, 3000]) for form in ENGINES[:2]]
-    assert_same_joint_run(*runs, FORMS)
-
-
-def test_a_loss_of_ones_own_runs_in_torch():
-    mine = Loss("mine", LOGISTIC.log_value, LOGISTIC.log_slope)
-    data = joint_data(3, 3, 10, seed=5)
-    trace = joint(data, Polyak(), 100, loss=mine)
-    assert trace.meta["engine"] == "torch"
-    assert_same_joint_run(trace, joint(data, Polyak(), 100, loss="logistic"), FORMS)
+    assert_same_run(*runs, FORMS, NAMES)
 
 
 def test_a_decoder_of_the_data_only_chooses_the_optimal_tokens():
@@ -186,7 +169,7 @@ def test_a_decoder_of_the_data_only_chooses_the_optimal_tokens():
     opt = (data.y[:, None] * (data.X @ data.u)).argmax(dim=1)
     bare = Dataset(data.X, data.y, opt=opt)
     one, two = (joint(each, NGD(0.1), 50) for each in (data, bare))
-    assert_same_joint_run(one, two, FORMS)
+    assert_same_run(one, two, FORMS, NAMES)
     assert one.u_norm[0] == 0 and math.isnan(one.u_alignment_error[0])
 
 

@@ -15,6 +15,7 @@ from attnbias.losses import EXPONENTIAL, LOGISTIC
 PROPERTY = settings(max_examples=40, deadline=None, derandomize=True)
 gap = st.one_of(st.floats(-5, 5), st.floats(-900, 900))
 delta = st.one_of(st.sampled_from([0.5, 1.0]), st.floats(1e-3, 10))
+RISKS = {"exponential": lambda z: mp.exp(-z), "logistic": lambda z: mp.log1p(mp.exp(-z))}
 
 
 @st.composite
@@ -71,19 +72,11 @@ def test_state_is_that_of_the_plain_softmax(loss, problems):
                     continue  # the weight itself is a difference of equals
                 assert close(log_p[i, k], mp.log(abs(value)))
                 assert float(sign[i, k]) == float(mp.sign(value))
-            risk = _exponential if loss is EXPONENTIAL else _logistic
+            risk = RISKS[loss.name]
             risks.append(risk(z))
             excess.append(risk(z) - risk(mpf(top)))
         assert close(log_mean_loss(state), mp.log(sum(risks) / len(risks)))
         assert close(log_loss_gap(state), mp.log(sum(excess) / len(excess)))
-
-
-def _exponential(z):
-    return mp.exp(-z)
-
-
-def _logistic(z):
-    return mp.log1p(mp.exp(-z))
 
 
 def _cancels(others, k) -> bool:

@@ -21,15 +21,12 @@ import attnbias
 from attnbias import GD, NGD, Dataset, Polyak, Trace, train
 from attnbias.dynamics import loop as loop_module
 from attnbias.dynamics.trace import SERIES
-from attnbias.errors import AttnBiasError, FileFormatError, MissingFileError
+from attnbias.errors import AttnBiasError, FileFormatError
 
 FORMS = [("compiled", form) for form in ("span", "factored", "dense")]
 FORMS += [("torch", form) for form in ("span", "dense")]
-
-
-KINDS = [(form, False) for form in FORMS] + [
-    (form, True) for form in FORMS if "factored" not in form
-]
+KINDS = [(form, joint) for form in FORMS for joint in (False, True)]
+KINDS.remove((("compiled", "factored"), True))
 EQ_10 = NGD(0.1, decay=(2 / 3, 1))
 
 
@@ -151,48 +148,6 @@ def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch, broken, erro
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_missing_and_foreign_files_are_refused(tmp_path):
-    with pytest.raises(MissingFileError):
-        Trace.load(tmp_path / "none.npz")
-    with pytest.raises(MissingFileError):
-        some_run().save(tmp_path / "none" / "run.npz")
-    data = random_data(2, 3, 6, seed=0).save(tmp_path / "data.npz")
-    with pytest.raises(FileFormatError, match="a trace file; got a file of kind 'dataset'"):
-        Trace.load(data)
-    np.savez(tmp_path / "plain.npz", step=np.arange(3))
-    with pytest.raises(FileFormatError, match="no attnbias header"):
-        Trace.load(tmp_path / "plain.npz")
-
-
-def rewritten(path: Path, **change) -> Path:
-    """The same file with other header entries; None drops one, and drops an array too."""
-    with np.load(path) as stored:
-        arrays = dict(stored)
-    header = json.loads(arrays.pop("attnbias_json").tobytes())
-    for key, value in change.items():
-        header[key] = value
-        if value is None:
-            header.pop(key)
-            arrays.pop(key, None)
-    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    np.savez(path, **arrays, attnbias_json=text)
-    return path
-
-
-CHANGES = [({"format": 99}, "format 1; got format 99"), ({"format": None}, "format")]
-CHANGES += [({"kind": None}, "a trace file")]
-CHANGES += [
-    ({name: None}, f"without {name}") for name in ("W_norm", "path_length", "status", "meta")
-]
-
-
-@pytest.mark.parametrize("change, words", CHANGES)
-def test_other_versions_and_incomplete_files_are_refused(tmp_path, change, words):
-    path = some_run().save(tmp_path / "run.npz")
-    with pytest.raises(FileFormatError, match=words):
-        Trace.load(rewritten(path, **change))
-
-
 def test_damage_anywhere_is_found_or_harmless(tmp_path):
     """Bytes changed at random: the file loads bit for bit, or a named error says it is damaged."""
     trace, path = some_run(), tmp_path / "run.npz"
@@ -294,17 +249,6 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path, name):
     with pytest.raises(FileFormatError, match="one of another run"):
         some_run(**first | other)
     assert path.read_bytes() == before
-
-
-def test_damaged_and_foreign_checkpoints_are_refused(tmp_path):
-    path = tmp_path / "state.npz"
-    some_run(checkpoint=path)
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(FileFormatError):
-        some_run(checkpoint=path)
-    some_run().save(path)
-    with pytest.raises(FileFormatError, match="a checkpoint file; got a file of kind 'trace'"):
-        some_run(checkpoint=path)
 
 
 def test_a_diverged_run_resumes_to_the_same_end(tmp_path):
