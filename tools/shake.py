@@ -143,7 +143,7 @@ def compare(source: Path, setting: str) -> list[tuple[int, str]]:
         return [(-1, f"{source.stem}.ipynb is of other cells: run make notebooks")]
     pairs = enumerate(zip(recorded, notebook.cells, strict=True))
     code = [(k, *pair) for k, pair in pairs if pair[0].cell_type == "code"]
-    return [(k, str(move)) for k, old, new in code for move in compare_cells(old, new)]
+    return [(k, how) for k, old, new in code for how in compare_cells(old, new)]
 
 
 def begin(setting: str) -> None:

@@ -141,31 +141,23 @@ class Explain(SphinxPostTransform):
 
     def terms(self, entries: list[Entry]) -> None:
         forms = {form.lower(): e for e in entries for form in (e.name, *e.forms)}
-        longest = sorted(forms, key=len, reverse=True)
-        words = "|".join(map(re.escape, longest))
+        words = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
         pattern = re.compile(rf"(?<![\w-])(?<!wide )(?<!softmax )({words})(?![\w-])", re.IGNORECASE)
         seen: set[str] = set()
         for text in list(self.document.findall(nodes.Text)):
-            if isinstance(text.parent, nodes.Element) and not inside(text, NO_TERM_IN):
-                self.link_terms(text, pattern, forms, seen)
-
-    def link_terms(
-        self, text: nodes.Text, pattern, forms: dict[str, Entry], seen: set[str]
-    ) -> None:
-        parts: list[nodes.Node] = []
-        end = 0
-        for match in pattern.finditer(text):
-            entry = forms[match.group().lower()]
-            if entry.id in seen:
+            if not forms or inside(text, NO_TERM_IN):
                 continue
-            seen.add(entry.id)
-            node = SymbolNode(entries=[entry.id], kind="term", uri=f"{self.home}#{entry.id}")
-            node += nodes.Text(match.group())
-            parts += [nodes.Text(text[end : match.start()]), node]
-            end = match.end()
-        if parts:
-            place = next(k for k, child in enumerate(text.parent) if child is text)
-            text.parent[place : place + 1] = [*parts, nodes.Text(text[end:])]
+            parts: list[nodes.Node] = []
+            for k, part in enumerate(pattern.split(text)):
+                parts.append(nodes.Text(part))
+                entry = forms[part.lower()] if k % 2 else None
+                if entry and entry.id not in seen:
+                    seen.add(entry.id)
+                    link = {"kind": "term", "uri": f"{self.home}#{entry.id}"}
+                    parts[-1] = SymbolNode("", part, entries=[entry.id], **link)
+            if any(isinstance(part, SymbolNode) for part in parts):
+                place = next(k for k, child in enumerate(text.parent) if child is text)
+                text.parent[place : place + 1] = parts
 
 
 def inside(node: nodes.Node, kinds: tuple[type, ...]) -> bool:

@@ -16,13 +16,12 @@ from html import escape
 from pathlib import Path
 
 from docutils import nodes
-from generated import Generated
+from generated import Generated, SourceError
 from provenance_source import (
     BOOK,
     HOME,
     KEY,
     SOURCE,
-    ProvenanceError,
     Words,
     claim_keys,
     read_badge,
@@ -63,7 +62,7 @@ class ProvenanceRole(SphinxRole):
         self.env.note_dependency(str(SOURCE))
         try:
             letter, key = read_badge(self.text.strip(), entries)
-        except ProvenanceError as error:
+        except SourceError as error:
             return [], [self.inliner.reporter.error(str(error), line=self.lineno)]
         entry = entries.get(key)
         said = f"fixed by the paper's text: {quoted(entry)}" if entry else PROVENANCE[letter]

@@ -109,7 +109,7 @@ class Checks(OfReference):
         rows = [("Check", "Statement", "Chapter")]
         for name in filter(is_check, reference.listed):
             stated = reference.of(name)
-            chapters = dict.fromkeys(kept.chapter_reference for kept in stated)
+            chapters = dict.fromkeys(f":ref:`{kept.anchor}`" for kept in stated)
             said = ", ".join(kept.with_provenance for kept in stated)
             rows.append((reference.links((name,)), said, ", ".join(chapters)))
         for row in rows:
@@ -127,7 +127,7 @@ class Where(OfReference):
                 continue
             if kept.chapter != chapter:
                 chapter = kept.chapter
-                out += [f".. rubric:: {kept.chapter_reference}", ""]
+                out += [f".. rubric:: :ref:`{kept.anchor}`", ""]
             out += [*self.entry(kept, reference), ""]
         return out
 

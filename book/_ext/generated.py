@@ -1,4 +1,4 @@
-"""A directive whose content is made, from what its extension has read at the start of the build."""
+"""Pages made from a source: what reads a file and refuses gaps, and a directive that writes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,19 @@ from pathlib import Path
 from typing import ClassVar
 
 from docutils import nodes
+from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
+
+
+class SourceError(ExtensionError):
+    """A file that pages are made from lacks something, or names what the book does not have."""
+
+
+def refuse(source: Path, wrong: dict[str, list[str] | set[str]]) -> None:
+    """Raise SourceError for the first rule, in words, that something breaks."""
+    for rule, broken in wrong.items():
+        if broken:
+            raise SourceError(f"{source.name}: expected {rule}; see {sorted(broken)}")
 
 
 class Generated(SphinxDirective):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from generated import SourceError, refuse
 from notation_tex import tokens
 from reference_statements import PAPER, page_of, read_chapter
-from sphinx.errors import ExtensionError
 
 from tools.chapters import notebook_sources
 
@@ -18,10 +18,6 @@ SOURCE = Path(__file__).with_name("notation.toml")
 HOME = "book/notation"  # the page that lists them
 GROUPS = ("data", "scores", "svm", "constants", "training", "joint")
 HEADING = re.compile(r"^\(([\w-]+)\)=\n#+ +(.+)$", re.MULTILINE)
-
-
-class NotationError(ExtensionError):
-    """`notation.toml` lacks a symbol, names one twice, or a place that is not in the book."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +82,8 @@ def to_entry(raw: dict, path: Path) -> Entry:
         named |= {"id": f"sym-{raw['id']}".lower()} if "id" in raw else {}
         return Entry(**{**raw, **lists, **named})
     except (TypeError, KeyError) as error:
-        raise NotationError(
-            f"{path.name}: expected the fields that its head names; got {raw}. {error}"
-        ) from error
+        wanted = f"{path.name}: expected the fields that its head names"
+        raise SourceError(f"{wanted}; got {raw}. {error}") from error
 
 
 def read_notation(source: Path = SOURCE) -> Notation:
@@ -96,7 +91,7 @@ def read_notation(source: Path = SOURCE) -> Notation:
 
     Raises
     ------
-    NotationError
+    SourceError
         If a symbol of Table 1 has no entry, an entry names a place that the chapters do not have,
         or two entries have the same name or claim the same formula on one page.
     """
@@ -107,15 +102,14 @@ def read_notation(source: Path = SOURCE) -> Notation:
     forms = {tokens(form) for entry in symbols for form in entry.tex}
     ids = [entry.id.lower() for entry in (*symbols, *terms)]
     lacking = [symbol for symbol in given["table1"] if tokens(symbol) not in forms]
-    for what, wrong in (
-        ("an entry for each symbol of Table 1", lacking),
-        ("places of the book", [e.place for e in (*symbols, *terms) if e.place not in places]),
-        ("one entry a name, capital letters or not", [i for i in ids if ids.count(i) > 1]),
-        (f"groups out of {GROUPS}", [e.id for e in symbols if e.group not in GROUPS]),
-        ("one meaning of a symbol on a page", clashes(symbols)),
-    ):
-        if wrong:
-            raise NotationError(f"{source.name}: expected {what}; see {wrong}")
+    wrong = {
+        "an entry for each symbol of Table 1": lacking,
+        "places of the book": {e.place for e in (*symbols, *terms)} - set(places),
+        "one entry a name, capital letters or not": [i for i in ids if ids.count(i) > 1],
+        f"groups out of {GROUPS}": [e.id for e in symbols if e.group not in GROUPS],
+        "one meaning of a symbol on a page": clashes(symbols),
+    }
+    refuse(source, wrong)
     return Notation(symbols, terms, places)
 
 

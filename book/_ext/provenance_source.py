@@ -8,7 +8,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from sphinx.errors import ExtensionError
+from generated import SourceError, refuse
 
 SOURCE = Path(__file__).with_name("provenance.toml")
 BOOK = Path(__file__).parent.parent
@@ -17,10 +17,6 @@ LEGEND = "legend-a"  # the letter alone, where a legend explains it
 BADGE = re.compile(r"\{prov\}`([^`\n]*)`")
 KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 PARTS = ("Abstract", "Section", "Appendix")
-
-
-class ProvenanceError(ExtensionError):
-    """A badge a without an entry, an entry that nobody uses, or one without words."""
 
 
 @dataclass(frozen=True)
@@ -53,25 +49,23 @@ def read_words(source: Path = SOURCE) -> dict[str, Words]:
 
     Raises
     ------
-    ProvenanceError
+    SourceError
         If an entry lacks its place or its words, has anything else, or stands there twice.
     """
     try:
         given = tomllib.loads(source.read_text(encoding="utf8"))
-    except tomllib.TOMLDecodeError as error:  # such as a key that stands there twice
-        raise ProvenanceError(f"{source.name}: expected one entry a key; got {error}") from error
-    for key, fields in given.items():
-        fine = isinstance(fields, dict) and set(fields) == {"place", "words"}
-        if not fine or not all(isinstance(text, str) and text.strip() for text in fields.values()):
-            raise ProvenanceError(
-                f"{source.name}: expected [{key}] to have a place and words, neither empty, and "
-                f"nothing else; got {fields}. Name the place in the paper and quote its words."
-            )
-    entries = {key: Words(key, **fields) for key, fields in given.items()}
+        entries = {key: Words(key, **fields) for key, fields in given.items()}
+    except (tomllib.TOMLDecodeError, TypeError) as error:  # such as a key that stands there twice
+        wanted = "expected one entry a key, with a place and words, and nothing else"
+        raise SourceError(f"{source.name}: {wanted}; got {error}") from error
     ids = [entry.id for entry in entries.values()]
-    twice = sorted({one for one in ids if ids.count(one) > 1})
-    if twice:
-        raise ProvenanceError(f"{source.name}: expected one entry a name; see {twice}")
+    texts = [(key, text) for key, each in entries.items() for text in (each.place, each.words)]
+    empty = {key for key, text in texts if not isinstance(text, str) or not text.strip()}
+    wrong = {
+        "a place in the paper and its words, neither empty": empty,
+        "one entry a name": {one for one in ids if ids.count(one) > 1},
+    }
+    refuse(source, wrong)
     return entries
 
 
@@ -80,7 +74,7 @@ def read_badge(text: str, entries: dict[str, Words]) -> tuple[str, str]:
 
     Raises
     ------
-    ProvenanceError
+    SourceError
         If it is no letter, an a without a key, or a key without an entry.
     """
     if text in ("b", "c", "d") or text == LEGEND:
@@ -89,16 +83,11 @@ def read_badge(text: str, entries: dict[str, Words]) -> tuple[str, str]:
     if letter == "a" and KEY.fullmatch(key) and key in entries:
         return letter, key
     if letter == "a":
-        raise ProvenanceError(
+        raise SourceError(
             f"expected a:KEY, KEY an entry of {SOURCE.name}; got {text!r}. Add the entry, with the "
             "paper's words, or choose the letter that is true."
         )
-    raise ProvenanceError(f"unknown provenance {text!r}; expected a:KEY, b, c, d or {LEGEND}")
-
-
-def badges(text: str) -> list[str]:
-    """What stands in the badges of a page's source."""
-    return BADGE.findall(text)
+    raise SourceError(f"unknown provenance {text!r}; expected a:KEY, b, c, d or {LEGEND}")
 
 
 def claim_keys() -> list[str]:
@@ -116,15 +105,15 @@ def used_on(book: Path = BOOK) -> dict[str, list[str]]:
 
     Raises
     ------
-    ProvenanceError
+    SourceError
         If a badge is an a without a key.
     """
     pages: dict[str, list[str]] = {}
     for path in sorted(book.rglob("*.md")):
         page = f"book/{path.relative_to(book).with_suffix('').as_posix()}"
-        for text in badges(path.read_text(encoding="utf8")):
+        for text in BADGE.findall(path.read_text(encoding="utf8")):
             if text == "a":
-                raise ProvenanceError(f"{page}: expected a:KEY in the badge; got a alone")
+                raise SourceError(f"{page}: expected a:KEY in the badge; got a alone")
             if text.startswith("a:"):
                 pages.setdefault(text[2:], []).append(page)
     symbols = tomllib.loads((book / "_ext/notation.toml").read_text(encoding="utf8"))["symbol"]
@@ -140,13 +129,12 @@ def validate(entries: dict[str, Words], pages: dict[str, list[str]], claims: lis
 
     Raises
     ------
-    ProvenanceError
+    SourceError
     """
     named = {key for key in entries if KEY.fullmatch(key)}
-    for what, wrong in (
-        ("an entry for each badge a:KEY", set(pages) - set(entries)),
-        ("an entry for the key of each claim with provenance a", set(claims) - set(entries)),
-        ("entries that something uses", named - {*pages, *claims}),
-    ):
-        if wrong:
-            raise ProvenanceError(f"{SOURCE.name}: expected {what}; see {sorted(wrong)}")
+    wrong = {
+        "an entry for each badge a:KEY": set(pages) - set(entries),
+        "an entry for the key of each claim with provenance a": set(claims) - set(entries),
+        "entries that something uses": named - {*pages, *claims},
+    }
+    refuse(SOURCE, wrong)

@@ -10,7 +10,7 @@ from docutils.utils import new_document
 from sphinx_book_theme.header_buttons import launch as theme_launch
 
 from tools.chapters import ROOT, notebook_sources
-from tools.origin import github_address, github_repository, launch_ref
+from tools.origin import github_address, launch_ref
 
 
 def git(folder, *arguments):
@@ -32,7 +32,6 @@ OTHERS = ["/some/folder", "https://git.example.org/someone/a-book.git"]
 @pytest.mark.parametrize("origin", OURS + OTHERS)
 def test_a_github_origin_gives_the_repository_and_no_secret(tmp_path, origin):
     clone_with_origin(tmp_path, origin)
-    assert github_repository(tmp_path) == ("someone/a-book" if origin in OURS else None)
     assert github_address(tmp_path) == (ADDRESS if origin in OURS else None)
 
 

@@ -11,7 +11,7 @@ import attnbias_provenance
 import provenance_source
 import pytest
 from docutils import nodes
-from provenance_source import KEY, ProvenanceError, Words, claim_keys, read_badge, read_words
+from provenance_source import KEY, SourceError, Words, claim_keys, read_badge, read_words
 from sphinx.errors import ExtensionError
 
 from attnbias.geometry.guarantees import GUARANTEES
@@ -28,7 +28,7 @@ def printed_sources(library: Path = ROOT / "attnbias") -> dict[str, set[str]]:
 
     Raises
     ------
-    ProvenanceError
+    SourceError
         If a source is neither a string, nor a name of its module for one or for several.
     """
     found: dict[str, set[str]] = {}
@@ -75,7 +75,7 @@ def _strings(source: ast.expr, module: str) -> set[str]:
             return set(value.values())
         if value is None and name.id == "source":  # the caller's: that of a figure's claims
             return _figure_texts()
-    raise ProvenanceError(
+    raise SourceError(
         f"{module}, line {source.lineno}: expected the source of a check that prints [a] as a "
         f"string or a name of the module; got {ast.unparse(source)}"
     )
@@ -108,7 +108,7 @@ def test_every_a_has_its_words_and_every_entry_is_used(entries, pages):
 
 def test_every_badge_of_the_book_is_one_that_the_role_takes(entries):
     texts = [path.read_text(encoding="utf8") for path in BOOK.rglob("*.md")]
-    found = [badge for text in texts for badge in provenance_source.badges(text)]
+    found = [badge for text in texts for badge in provenance_source.BADGE.findall(text)]
     assert len(found) > 100
     for text in found:
         letter, key = read_badge(text, entries)
@@ -149,9 +149,9 @@ def test_a_broken_entry_is_refused(tmp_path):
     assert read_words(source) == KNOWN
     for what, given in BROKEN.items():
         source.write_text(given, encoding="utf8")
-        with pytest.raises(ProvenanceError, match="expected"):
+        with pytest.raises(SourceError, match="expected"):
             print(read_words(source), what)
-    assert issubclass(ProvenanceError, ExtensionError)  # it stops the build
+    assert issubclass(SourceError, ExtensionError)  # it stops the build
 
 
 def test_a_broken_badge_is_refused():
@@ -159,7 +159,7 @@ def test_a_broken_badge_is_refused():
     letters = [read_badge(each, KNOWN)[0] for each in ("b", "c", "d", "legend-a")]
     assert letters == ["b", "c", "d", "a"]
     for text in ("a", "a:", "a:lemma-33", "a:Lemma-3", "a:lemma-3 ", "b:x", "e"):
-        with pytest.raises(ProvenanceError, match="expected"):
+        with pytest.raises(SourceError, match="expected"):
             read_badge(text, KNOWN)
 
 
@@ -168,9 +168,9 @@ def test_the_build_refuses_what_does_not_match():
     provenance_source.validate(KNOWN, {}, ["lemma-3"])
     provenance_source.validate({"Lemma 3": Words("Lemma 3", "Section 1", "is printed")}, {}, [])
     for pages in ({}, {"lemma-3": [], "lemma-4": []}):  # nobody uses it; no entry
-        with pytest.raises(ProvenanceError, match="expected"):
+        with pytest.raises(SourceError, match="expected"):
             provenance_source.validate(KNOWN, pages, [])
-    with pytest.raises(ProvenanceError, match="each claim"):
+    with pytest.raises(SourceError, match="each claim"):
         provenance_source.validate(KNOWN, {"lemma-3": []}, ["lemma4"])
 
 
@@ -182,7 +182,7 @@ def test_a_page_with_a_plain_a_is_refused(tmp_path):
     page.write_text("{prov}`a:one` {prov}`c` {prov}`a:one` {prov}`legend-a`", encoding="utf8")
     assert provenance_source.used_on(tmp_path) == {"one": ["book/page"], "xi": ["book/notation"]}
     page.write_text("so {prov}`a`", encoding="utf8")
-    with pytest.raises(ProvenanceError, match="a alone"):
+    with pytest.raises(SourceError, match="a alone"):
         provenance_source.used_on(tmp_path)
 
 
@@ -208,7 +208,7 @@ def test_the_source_of_a_printed_a_is_found(call, found, tmp_path, monkeypatch):
     for name in ("madeup", "madeup.one"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     if found is None:
-        with pytest.raises(ProvenanceError, match="expected the source"):
+        with pytest.raises(SourceError, match="expected the source"):
             printed_sources(package)
     else:
         assert set(printed_sources(package)) == found
