@@ -46,10 +46,11 @@ def append(writer: PdfWriter, page: Printed) -> dict[str, Place]:
 
 
 def mend_links(writer: PdfWriter, page: Printed, places: dict[str, Place]) -> None:
-    """Let links between printed pages lead into the book; others to this machine lead nowhere."""
+    """Let links between printed pages lead into the book; others to this machine go."""
     start = places[page.address][0]
     for sheet in writer.pages[start : start + len(page.reader.pages)]:
-        for link in [one.get_object() for one in sheet.get("/Annots", [])]:
+        for reference in list(sheet.get("/Annots", [])):
+            link = reference.get_object()
             address = unquote(str(link.get("/A", {}).get("/URI", "")))
             if "/Dest" in link:
                 address = f"{page.address}#{unquote(link['/Dest'].removeprefix('/'))}"
@@ -58,6 +59,8 @@ def mend_links(writer: PdfWriter, page: Printed, places: dict[str, Place]) -> No
                 if place := places.get(address, places.get(address.partition("#")[0])):
                     target = writer.pages[place[0]].indirect_reference
                     link[NameObject("/Dest")] = Destination(address, target, place[1]).dest_array
+                else:
+                    sheet["/Annots"].remove(reference)
 
 
 def bind(parts: list[tuple[str, list[Printed]]], words: dict[str, str]) -> PdfWriter:

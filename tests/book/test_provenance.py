@@ -23,23 +23,22 @@ MAKERS = ("Check", "Statement", "along", "not_applicable", "at_most", "at_least"
 GIVEN = '[lemma-3]\nplace = "Section 1"\nwords = "must be non-decreasing"\n'
 
 
-def printed_sources(library: Path = ROOT / "attnbias") -> dict[str, set[str]]:
-    """The sources of the library's checks that print [a], and the modules that make them.
+def printed_sources(library: Path = ROOT / "attnbias") -> set[str]:
+    """The sources of the library's checks that print [a].
 
     Raises
     ------
     SourceError
         If a source is neither a string, nor a name of its module for one or for several.
     """
-    found: dict[str, set[str]] = {}
+    found: set[str] = set()
     for path in sorted(library.rglob("*.py")):
         module = ".".join(path.relative_to(library.parent).with_suffix("").parts)
         if '"a"' not in (text := path.read_text(encoding="utf8")):
             continue
         for call in ast.walk(ast.parse(text)):
             if isinstance(call, ast.Call) and (source := _source_of_a(call)) is not None:
-                for name in _strings(source, module):
-                    found.setdefault(name, set()).add(module)
+                found |= _strings(source, module)
     return found
 
 
@@ -101,7 +100,7 @@ def pages():
 def test_every_a_has_its_words_and_every_entry_is_used(entries, pages):
     provenance_source.validate(entries, pages, claim_keys())
     promised = {each.source for each in GUARANTEES if each.provenance == "a"}
-    printed = set(printed_sources()) | promised
+    printed = printed_sources() | promised
     assert {"Assumption 2", "Section 3.2, text on Fig. 2", "Condition 1"} <= printed
     assert {key for key in entries if not KEY.fullmatch(key)} <= printed <= set(entries)
 
@@ -211,7 +210,7 @@ def test_the_source_of_a_printed_a_is_found(call, found, tmp_path, monkeypatch):
         with pytest.raises(SourceError, match="expected the source"):
             printed_sources(package)
     else:
-        assert set(printed_sources(package)) == found
+        assert printed_sources(package) == found
 
 
 def shown(letter, said, target=""):
