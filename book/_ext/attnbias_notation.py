@@ -100,10 +100,6 @@ def depart_html(translator, node: SymbolNode) -> None:
     translator.body.append("</a>" if node.get("uri") else "</span>")
 
 
-def pass_by(translator, node: SymbolNode) -> None:
-    """Other formats show what is inside."""
-
-
 class Explain(SphinxPostTransform):
     """Wrap the formulas that hold a symbol, and the first use of each term."""
 
@@ -214,8 +210,7 @@ def write_notation(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("symbols", Symbols)
     app.add_directive("terms", Terms)
-    both = (pass_by, pass_by)
-    app.add_node(SymbolNode, html=(visit_html, depart_html), latex=both, text=both)
+    app.add_node(SymbolNode, html=(visit_html, depart_html))
     app.add_post_transform(Explain)
     app.connect("builder-inited", read_source)
     app.connect("html-page-context", offer_card, priority=600)

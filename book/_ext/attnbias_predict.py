@@ -125,7 +125,7 @@ def right_choice(name: str, number: float, choices: list[Choice]) -> int:
 
 
 class Tag(nodes.General, nodes.Element):
-    """HTML `before` and `behind` its children; other formats show them one below the other."""
+    """HTML `before` and `behind` its children."""
 
 
 class TextTag(nodes.TextElement):
@@ -191,14 +191,9 @@ def write(part: str) -> Callable:
     return lambda translator, node: translator.body.append(node[part])
 
 
-def plainly(translator, node: nodes.Node) -> None:
-    """Other formats have no tags."""
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("predict", Predict)
-    html, plain = (write("before"), write("behind")), (plainly, plainly)
     for node in (Tag, TextTag):
-        app.add_node(node, html=html, latex=plain, text=plain)
+        app.add_node(node, html=(write("before"), write("behind")))
     app.add_css_file("predict.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

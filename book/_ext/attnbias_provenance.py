@@ -94,12 +94,6 @@ def visit_html(translator, node: ProvenanceNode) -> None:
     raise nodes.SkipNode
 
 
-def visit_text(translator, node: ProvenanceNode) -> None:
-    add = translator.add_text if hasattr(translator, "add_text") else translator.body.append
-    add(f"[{node['letter']}]")
-    raise nodes.SkipNode
-
-
 def anchor_of(page: str) -> str:
     """A link to a page of the book, in MyST, by the anchor of its title where it has one."""
     text = Path(BOOK.parent, f"{page}.md").read_text(encoding="utf8")
@@ -133,8 +127,6 @@ class WordsTable(Generated):
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_role("prov", ProvenanceRole())
     app.add_directive("words", WordsTable)
-    app.add_node(
-        ProvenanceNode, html=(visit_html, None), latex=(visit_text, None), text=(visit_text, None)
-    )
+    app.add_node(ProvenanceNode, html=(visit_html, None))
     app.connect("builder-inited", read_source)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

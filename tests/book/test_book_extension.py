@@ -91,11 +91,11 @@ def test_without_an_origin_there_are_no_buttons(tmp_path):
 
 def test_a_chapter_offers_its_notebook_and_another_page_none():
     app, context = SimpleNamespace(srcdir=ROOT), {}
-    extension.offer_notebook(app, "book/api", "page.html", context, None)
+    extension.complete_page(app, "book/api", "page.html", context, None)
     assert context == {}
     for source in notebook_sources():
         page = source.relative_to(ROOT).with_suffix("").as_posix()
-        extension.offer_notebook(app, page, "page.html", context, None)
+        extension.complete_page(app, page, "page.html", context, None)
         assert context == {"ipynb_source": f"{page}.ipynb"}
 
 
