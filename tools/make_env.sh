@@ -15,7 +15,7 @@ torch=$(cat requirements/torch.txt)
 
 say() { printf '%s\n' "-- $*"; }
 pip() { "$venv/bin/python" -m pip --disable-pip-version-check "$@"; }
-has_torch() { pip list --format freeze 2>/dev/null | grep -qE "^$torch(\+|\$)"; }
+has_torch() { pip list --format freeze 2>/dev/null | grep -E "^$torch(\+|\$)" >/dev/null; }
 
 install_torch() {
     if has_torch; then return; fi

@@ -57,7 +57,7 @@ h2 {{ font-size: 12pt; margin: 5mm 0 1mm; break-after: avoid; }} a {{ color: inh
 .line {{ display: flex; gap: 2mm; margin: 1mm 0; text-decoration: none; }}
 .line i {{ flex: 1; border-bottom: 0.6pt dotted #888; margin-bottom: 1.2mm; }}
 </style><article class="bd-article"><section id="title" class="title"><h1>{title}</h1>
-<p>{subtitle}</p><p>{author}</p><p class="about">Version {version}</p><p>{commit}</p>
+<p>An executable book</p><p>{author}</p><p class="about">Version {version}</p><p>{commit}</p>
 <p><small>Printed from the book's web pages. Its sliders, and code that runs, are there.</small></p>
 </section><section id="contents"><h1>Contents</h1>{lines}</section></article></html>
 """
@@ -98,12 +98,11 @@ def built_pages(site: Path, parts: list[tuple[str, list[str]]]) -> list[tuple[st
 def edition(root: Path = ROOT) -> dict[str, str]:
     """What the title page says: title, author, version, commit and its date."""
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf8"))
-    words = {"subtitle": "An executable book", "commit": "not from a git clone"}
-    words |= {"title": config["title"], "author": config["author"], "version": version(root)}
-    if commit := ask_git(root, "log", "-1", "--date=format:%-d %B %Y", "--format=%h, %cd"):
-        changed = ask_git(root, "status", "--porcelain", "--untracked-files=no")
-        words["commit"] = f"Commit {commit}{', with changes' if changed else ''}"
-    return words
+    commit = ask_git(root, "log", "-1", "--date=format:%-d %B %Y", "--format=Commit %h, %cd")
+    if ask_git(root, "status", "--porcelain", "--untracked-files=no"):
+        commit += ", with changes"
+    words = {"title": config["title"], "author": config["author"], "version": version(root)}
+    return words | {"commit": commit or "not from a git clone"}
 
 
 def contents(parts: list[tuple[str, list[Printed]]]) -> str:

@@ -16,7 +16,7 @@ from html import escape
 
 from attnbias_cards import write_cards
 from docutils import nodes
-from generated import Generated
+from generated import Generated, read_first
 from notation_source import HOME, SOURCE, Entry, Notation, read_notation, to_html
 from notation_tex import symbols_in, tokens
 from sphinx import addnodes
@@ -30,10 +30,6 @@ NO_TERM_IN = (
     nodes.reference, nodes.literal, nodes.strong, nodes.emphasis, nodes.FixedTextElement,
     addnodes.pending_xref,
 )  # fmt: skip
-
-
-def read_source(app: Sphinx) -> None:
-    setattr(app, STATE, read_notation())
 
 
 def link(label: str) -> str:
@@ -212,7 +208,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("terms", Terms)
     app.add_node(SymbolNode, html=(visit_html, depart_html))
     app.add_post_transform(Explain)
-    app.connect("builder-inited", read_source)
+    read_first(app, STATE, read_notation)
     app.connect("html-page-context", offer_card, priority=600)
     app.connect("build-finished", write_notation)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

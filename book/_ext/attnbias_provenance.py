@@ -16,7 +16,7 @@ from html import escape
 from pathlib import Path
 
 from docutils import nodes
-from generated import Generated, SourceError
+from generated import Generated, SourceError, read_first
 from provenance_source import (
     BOOK,
     HOME,
@@ -48,10 +48,6 @@ class Provenance:
         self.entries = read_words()
         self.pages, self.claims = used_on(), claim_keys()
         validate(self.entries, self.pages, self.claims)
-
-
-def read_source(app: Sphinx) -> None:
-    setattr(app, STATE, Provenance())
 
 
 class ProvenanceRole(SphinxRole):
@@ -128,5 +124,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_role("prov", ProvenanceRole())
     app.add_directive("words", WordsTable)
     app.add_node(ProvenanceNode, html=(visit_html, None))
-    app.connect("builder-inited", read_source)
+    read_first(app, STATE, Provenance)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

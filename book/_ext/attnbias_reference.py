@@ -16,7 +16,7 @@ import functools
 import inspect
 
 from docutils import nodes
-from generated import Generated
+from generated import Generated, read_first
 from reference_statements import (
     MAPPING,
     Statement,
@@ -58,10 +58,6 @@ class Reference:
 
     def links(self, names: tuple[str, ...]) -> str:
         return ", ".join(f":py:obj:`{name.rpartition('.')[2]} <{name}>`" for name in names)
-
-
-def read_reference(app: Sphinx) -> None:
-    setattr(app, STATE, Reference())
 
 
 class OfReference(Generated):
@@ -218,7 +214,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("checks", Checks)
     app.add_directive("where", Where)
     app.add_directive("commands", Commands)
-    app.connect("builder-inited", read_reference)
+    read_first(app, STATE, Reference)
     app.connect("autodoc-process-docstring", read_docstring)
     app.connect("autodoc-process-signature", plain_signature)
     app.connect("autodoc-skip-member", skip_member)

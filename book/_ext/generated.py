@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
@@ -19,6 +21,11 @@ def refuse(source: Path, wrong: dict[str, list[str] | set[str]]) -> None:
     for rule, broken in wrong.items():
         if broken:
             raise SourceError(f"{source.name}: expected {rule}; see {sorted(broken)}")
+
+
+def read_first(app: Sphinx, state: str, read: Callable[[], object]) -> None:
+    """Let the application hold under `state` what is read at the start of a build."""
+    app.connect("builder-inited", lambda app: setattr(app, state, read()))
 
 
 class Generated(SphinxDirective):
