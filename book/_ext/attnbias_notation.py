@@ -17,8 +17,16 @@ from html import escape
 from attnbias_cards import write_cards
 from docutils import nodes
 from generated import Generated, read_first
-from notation_source import HOME, SOURCE, Entry, Notation, read_notation, to_html
-from notation_tex import symbols_in, tokens
+from notation_source import (
+    HOME,
+    SOURCE,
+    Entry,
+    Notation,
+    read_notation,
+    symbols_in,
+    to_html,
+    tokens,
+)
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform

@@ -10,8 +10,8 @@ import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from attnbias_provenance import BADGE
 from generated import SourceError, refuse
-from provenance_source import BADGE
 from sphinx.pycode import ModuleAnalyzer
 
 from tools.chapters import notebook_sources

@@ -7,8 +7,7 @@ import attnbias_notation
 import pytest
 from docutils import nodes
 from docutils.utils import new_document
-from notation_source import SOURCE, read_notation, to_html
-from notation_tex import symbols_in, tokens
+from notation_source import SOURCE, read_notation, symbols_in, to_html, tokens
 from sphinx.errors import ExtensionError
 
 from tools.files import ROOT

@@ -8,10 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import attnbias_provenance
-import provenance_source
 import pytest
+from attnbias_provenance import KEY, SourceError, Words, claim_keys, read_badge, read_words
 from docutils import nodes
-from provenance_source import KEY, SourceError, Words, claim_keys, read_badge, read_words
 from sphinx.errors import ExtensionError
 
 from attnbias.geometry.guarantees import GUARANTEES
@@ -94,11 +93,11 @@ def entries():
 
 @pytest.fixture(scope="module")
 def pages():
-    return provenance_source.used_on()
+    return attnbias_provenance.used_on()
 
 
 def test_every_a_has_its_words_and_every_entry_is_used(entries, pages):
-    provenance_source.validate(entries, pages, claim_keys())
+    attnbias_provenance.validate(entries, pages, claim_keys())
     promised = {each.source for each in GUARANTEES if each.provenance == "a"}
     printed = printed_sources() | promised
     assert {"Assumption 2", "Section 3.2, text on Fig. 2", "Condition 1"} <= printed
@@ -107,7 +106,7 @@ def test_every_a_has_its_words_and_every_entry_is_used(entries, pages):
 
 def test_every_badge_of_the_book_is_one_that_the_role_takes(entries):
     texts = [path.read_text(encoding="utf8") for path in BOOK.rglob("*.md")]
-    found = [badge for text in texts for badge in provenance_source.BADGE.findall(text)]
+    found = [badge for text in texts for badge in attnbias_provenance.BADGE.findall(text)]
     assert len(found) > 100
     for text in found:
         letter, key = read_badge(text, entries)
@@ -163,14 +162,14 @@ def test_a_broken_badge_is_refused():
 
 
 def test_the_build_refuses_what_does_not_match():
-    provenance_source.validate(KNOWN, {"lemma-3": ["book/x"]}, [])
-    provenance_source.validate(KNOWN, {}, ["lemma-3"])
-    provenance_source.validate({"Lemma 3": Words("Lemma 3", "Section 1", "is printed")}, {}, [])
+    attnbias_provenance.validate(KNOWN, {"lemma-3": ["book/x"]}, [])
+    attnbias_provenance.validate(KNOWN, {}, ["lemma-3"])
+    attnbias_provenance.validate({"Lemma 3": Words("Lemma 3", "Section 1", "is printed")}, {}, [])
     for pages in ({}, {"lemma-3": [], "lemma-4": []}):  # nobody uses it; no entry
         with pytest.raises(SourceError, match="expected"):
-            provenance_source.validate(KNOWN, pages, [])
+            attnbias_provenance.validate(KNOWN, pages, [])
     with pytest.raises(SourceError, match="each claim"):
-        provenance_source.validate(KNOWN, {"lemma-3": []}, ["lemma4"])
+        attnbias_provenance.validate(KNOWN, {"lemma-3": []}, ["lemma4"])
 
 
 def test_a_page_with_a_plain_a_is_refused(tmp_path):
@@ -179,10 +178,10 @@ def test_a_page_with_a_plain_a_is_refused(tmp_path):
     (tmp_path / "_ext/notation.toml").write_text(symbols, encoding="utf8")
     page = tmp_path / "page.md"
     page.write_text("{prov}`a:one` {prov}`c` {prov}`a:one` {prov}`legend-a`", encoding="utf8")
-    assert provenance_source.used_on(tmp_path) == {"one": ["book/page"], "xi": ["book/notation"]}
+    assert attnbias_provenance.used_on(tmp_path) == {"one": ["book/page"], "xi": ["book/notation"]}
     page.write_text("so {prov}`a`", encoding="utf8")
     with pytest.raises(SourceError, match="a alone"):
-        provenance_source.used_on(tmp_path)
+        attnbias_provenance.used_on(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -243,5 +242,5 @@ def test_the_page_has_a_line_for_each_entry(entries, pages):
     for entry in entries.values():
         (line,) = [line for line in lines if f"{{#{entry.id}}}" in line]
         assert entry.place in line and not line.endswith("|  |"), entry.key
-    page = (ROOT / f"{provenance_source.HOME}.md").read_text(encoding="utf8")
+    page = (ROOT / f"{attnbias_provenance.HOME}.md").read_text(encoding="utf8")
     assert page.count("```{words}") == 1
