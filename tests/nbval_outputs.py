@@ -14,9 +14,8 @@ from tools.compare_outputs import compare_outputs, tolerance
 
 def compare(cell, found, recorded, skip_compare=None) -> bool:
     """Whether a cell prints what was recorded, in the place of nbval's own comparison."""
-    differences = compare_outputs(recorded, found, tolerance(cell.cell.source))
-    cell.comparison_traceback = [str(each) for each in differences]
-    return not differences
+    cell.comparison_traceback = compare_outputs(recorded, found, tolerance(cell.cell.source))
+    return not cell.comparison_traceback
 
 
 def pytest_configure(config: pytest.Config) -> None:

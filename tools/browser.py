@@ -31,11 +31,6 @@ FETCHED = ROOT / "_build/browser/chromium"  # put there by tools/get_browser.sh
 OLDEST = 131  # the first that prints running titles and page numbers from a style sheet
 REMEDY = "install one, such as `apt-get install chromium`, or name it: CHROME=/path/to/chrome"
 FLAGS = ["--allow-file-access-from-files", "--font-render-hinting=none", "--no-zygote"]
-# JavaScript: a frame has been drawn, or won't be. Without a window now and then none is.
-DRAWN = """new Promise(done => {
-  requestAnimationFrame(() => setTimeout(done, 0));
-  setTimeout(done, 1000);
-})"""
 
 
 class BrowserError(AttnBiasError, RuntimeError):

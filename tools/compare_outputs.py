@@ -15,11 +15,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 
 RTOL = 0.01
 LOOSEST = 0.1
+LONGEST = 300  # letters of a line that are shown
 # Digits, or groups of three between commas; no part of a name, a version or a longer number.
 DIGITS = r"(?<![\w.])[-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)"
 NUMBER = re.compile(
@@ -34,25 +34,12 @@ NOT_COMPARED = ("image/", GLUED + "image/", "application/vnd.jupyter.widget-view
 EXACT = Context(prec=30, Emax=MAX_EMAX, Emin=MIN_EMIN)  # 1e-500 is no zero
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A line that two runs print differently, and how: in a number, or in words (no move)."""
-
-    reference: str
-    found: str
-    number: tuple[str, str] = ("", "")
-    move: float | None = None
-
-    def __str__(self) -> str:
-        lines = f"    recorded: {shortened(self.reference)}\n    found:    {shortened(self.found)}"
-        if self.move is None:
-            return f"other words or counts\n{lines}"
-        return "{} against {}, {:.2%} apart\n{}".format(*self.number, self.move, lines)
-
-
-def shortened(line: str, most: int = 300) -> str:
-    """The line, or its beginning: a slider's data are one line."""
-    return line if len(line) <= most else line[:most] + " ..."
+def difference(reference: str, found: str, how: str = "other words or counts") -> str:
+    """How two lines differ, and the lines, or their beginnings: a slider's data are one line."""
+    lines = [
+        each if len(each) <= LONGEST else f"{each[:LONGEST]} ..." for each in (reference, found)
+    ]
+    return "{}\n    recorded: {}\n    found:    {}".format(how, *lines)
 
 
 def tolerance(source: str) -> float:
@@ -82,26 +69,26 @@ def layout(line: str) -> str:
     return re.sub(r"[ \t]+", " ", marked).strip()
 
 
-def compare_lines(reference: str, found: str, rtol: float) -> Iterator[Difference]:
+def compare_lines(reference: str, found: str, rtol: float) -> Iterator[str]:
     """The differences of two lines."""
     if layout(reference) != layout(found):
-        yield Difference(reference, found)
+        yield difference(reference, found)
         return
     for pair in zip(NUMBER.findall(reference), NUMBER.findall(found), strict=True):
         move = distance(*pair)
         if move and all(map(is_whole, pair)):
-            yield Difference(reference, found)
+            yield difference(reference, found)
         elif move > rtol:
-            yield Difference(reference, found, pair, move)
+            yield difference(reference, found, "{} against {}, {:.2%} apart".format(*pair, move))
 
 
-def compare_texts(reference: str, found: str, rtol: float = RTOL) -> list[Difference]:
+def compare_texts(reference: str, found: str, rtol: float = RTOL) -> list[str]:
     """The differences of two outputs, line by line."""
     if reference == found:
         return []
     old, new = reference.split("\n"), found.split("\n")
     if len(old) != len(new):
-        return [Difference(f"{len(old)} lines: {reference}", f"{len(new)} lines: {found}")]
+        return [difference(f"{len(old)} lines: {reference}", f"{len(new)} lines: {found}")]
     pairs = zip(old, new, strict=True)
     return [each for pair in pairs for each in compare_lines(*pair, rtol)]
 
@@ -122,17 +109,17 @@ def texts(outputs) -> list[tuple[str, str]]:
     return sorted(streams.items()) + shown
 
 
-def compare_outputs(reference, found, rtol: float = RTOL) -> list[Difference]:
+def compare_outputs(reference, found, rtol: float = RTOL) -> list[str]:
     """The differences of what two runs of a cell print and show."""
     old, new = texts(reference), texts(found)
     kinds = ["; ".join(kind for kind, _ in each) or "nothing" for each in (old, new)]
     if kinds[0] != kinds[1]:
-        return [Difference(f"[{kinds[0]}]", f"[{kinds[1]}] {new[-1:]}")]
+        return [difference(f"[{kinds[0]}]", f"[{kinds[1]}] {new[-1:]}")]
     pairs = zip(old, new, strict=True)
     return [each for (_, a), (_, b) in pairs for each in compare_texts(a, b, rtol)]
 
 
-def compare_cells(reference, found) -> list[Difference]:
+def compare_cells(reference, found) -> list[str]:
     """The differences of a recorded cell from another run, within what the cell states."""
     return compare_outputs(reference["outputs"], found["outputs"], tolerance(reference["source"]))
 

@@ -15,13 +15,7 @@ torch=$(cat requirements/torch.txt)
 
 say() { printf '%s\n' "-- $*"; }
 pip() { "$venv/bin/python" -m pip --disable-pip-version-check "$@"; }
-has_torch() {
-    "$venv/bin/python" - "$torch" <<'PY' 2>/dev/null
-import sys
-from importlib.metadata import version
-sys.exit(version("torch").split("+")[0] != sys.argv[1].split("==")[1])
-PY
-}
+has_torch() { pip list --format freeze 2>/dev/null | grep -E "^$torch(\+|\$)" >/dev/null; }
 
 install_torch() {
     if has_torch; then return; fi

@@ -7,7 +7,6 @@ pages are then bound into one file, behind a title page and the contents.
 
 from __future__ import annotations
 
-import argparse
 import html
 import io
 import json
@@ -24,7 +23,7 @@ from playwright.sync_api import Page
 from pypdf import PdfReader
 
 from attnbias.errors import AttnBiasError, MissingFileError
-from tools.bind_pdf import Printed, bind, first_pages
+from tools.bind_pdf import Printed, bind
 from tools.browser import PATIENCE, open_browser
 from tools.chapters import toc_parts
 from tools.files import ROOT, SITE
@@ -58,7 +57,7 @@ h2 {{ font-size: 12pt; margin: 5mm 0 1mm; break-after: avoid; }} a {{ color: inh
 .line {{ display: flex; gap: 2mm; margin: 1mm 0; text-decoration: none; }}
 .line i {{ flex: 1; border-bottom: 0.6pt dotted #888; margin-bottom: 1.2mm; }}
 </style><article class="bd-article"><section id="title" class="title"><h1>{title}</h1>
-<p>{subtitle}</p><p>{author}</p><p class="about">Version {version}</p><p>{commit}</p>
+<p>An executable book</p><p>{author}</p><p class="about">Version {version}</p><p>{commit}</p>
 <p><small>Printed from the book's web pages. Its sliders, and code that runs, are there.</small></p>
 </section><section id="contents"><h1>Contents</h1>{lines}</section></article></html>
 """
@@ -99,22 +98,22 @@ def built_pages(site: Path, parts: list[tuple[str, list[str]]]) -> list[tuple[st
 def edition(root: Path = ROOT) -> dict[str, str]:
     """What the title page says: title, author, version, commit and its date."""
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf8"))
-    words = {"subtitle": "An executable book", "commit": "not from a git clone"}
-    words |= {"title": config["title"], "author": config["author"], "version": version(root)}
-    if commit := ask_git(root, "log", "-1", "--date=format:%-d %B %Y", "--format=%h, %cd"):
-        changed = ask_git(root, "status", "--porcelain", "--untracked-files=no")
-        words["commit"] = f"Commit {commit}{', with changes' if changed else ''}"
-    return {key: html.escape(value) for key, value in words.items()}
+    commit = ask_git(root, "log", "-1", "--date=format:%-d %B %Y", "--format=Commit %h, %cd")
+    if ask_git(root, "status", "--porcelain", "--untracked-files=no"):
+        commit += ", with changes"
+    words = {"title": config["title"], "author": config["author"], "version": version(root)}
+    return words | {"commit": commit or "not from a git clone"}
 
 
 def contents(parts: list[tuple[str, list[Printed]]]) -> str:
     """The lines of the table of contents, as links with page numbers."""
-    first, lines = iter(first_pages([page for _, pages in parts for page in pages])), []
+    lines, number = [], 1
     for caption, pages in parts:
         lines.append(f"<h2>{html.escape(caption)}</h2>" if caption else "")
         for page in pages:
-            words = f"<span>{html.escape(page.title)}</span><i></i><span>{next(first)}</span>"
+            words = f"<span>{html.escape(page.title)}</span><i></i><span>{number}</span>"
             lines.append(f'<a class="line" href="{page.file.resolve().as_uri()}">{words}</a>')
+            number += len(page.reader.pages)
     return "\n".join(lines)
 
 
@@ -174,30 +173,27 @@ def print_book(pages: list[tuple[str, list[Path]]], folder: Path) -> list:
                 parts[-1][1].append(page)
                 print(f"{file.stem}: to page {number - 1}", flush=True)
         front = folder / "front.html"
-        front.write_text(FRONT.format(lines=contents(parts), **edition()), encoding="utf8")
+        words = {key: html.escape(value) for key, value in edition().items()}
+        front.write_text(FRONT.format(lines=contents(parts), **words), encoding="utf8")
         style = paper_style("Contents", numbers="lower-roman")
         style += "@page :first { @bottom-center { content: none; } }"
         cover = print_page(tab, front, style)
     return [("", [cover]), *parts]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--site", type=Path, default=SITE)
-    parser.add_argument("--out", type=Path, default=ROOT / "_build/attnbias.pdf")
-    chosen = parser.parse_args(arguments)
+def main(site: Path = SITE, out: Path = ROOT / "_build/attnbias.pdf") -> int:
     try:
-        pages = built_pages(chosen.site, toc_parts())
+        pages = built_pages(site, toc_parts())
         with tempfile.TemporaryDirectory() as folder:
             parts = print_book(pages, Path(folder))
-            writer = bind(parts, {key: html.unescape(word) for key, word in edition().items()})
-        part = chosen.out.with_suffix(".part")
+            writer = bind(parts, edition())
+        part = out.with_suffix(".part")
         writer.write(part)
-        part.replace(chosen.out)
+        part.replace(out)
     except AttnBiasError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
-    print(f"{chosen.out}: {len(writer.pages)} pages, {chosen.out.stat().st_size / 1e6:.1f} MB")
+    print(f"{out}: {len(writer.pages)} pages, {out.stat().st_size / 1e6:.1f} MB")
     return 0
 
 

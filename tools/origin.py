@@ -23,16 +23,10 @@ def ask_git(root: Path, *arguments: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def github_repository(root: Path) -> str | None:
-    """``owner/name`` of git's origin, or None where there is no public GitHub origin."""
-    match = GITHUB_ORIGIN.match(ask_git(root, "config", "--get", "remote.origin.url"))
-    return match.group(1) if match else None
-
-
 def github_address(root: Path) -> str | None:
-    """The address to clone from, without a name or a secret in it; None where there is none."""
-    repository = github_repository(root)
-    return f"https://github.com/{repository}" if repository else None
+    """The address to clone from, without a name or a secret in it; None without a public GitHub."""
+    match = GITHUB_ORIGIN.match(ask_git(root, "config", "--get", "remote.origin.url"))
+    return f"https://github.com/{match[1]}" if match else None
 
 
 def launch_ref(root: Path, version: str) -> str:

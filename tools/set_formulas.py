@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
@@ -74,25 +73,18 @@ def rewritten(text: str, change: Callable[[str], str]) -> str:
 
 def set_all(formulas: list[str], site: Path) -> dict:
     """Each formula in HTML, and the style sheet for all of them."""
-    config = "{startup: {typeset: false}, options: {enableMenu: false}}"
-    with tempfile.TemporaryDirectory() as folder:
-        empty = Path(folder, "empty.html")
-        empty.write_text(
-            f"<!doctype html><script>window.MathJax = {config}</script>"
-            f'<script src="{(site / MATHJAX).resolve().as_uri()}"></script>',
-            encoding="utf8",
-        )
-        with open_browser() as browser:
-            tab = browser.new_page()
-            tab.goto(empty.as_uri(), timeout=PATIENCE)
-            done = tab.evaluate(SET, [formulas, SETTING])
-            style = tab.evaluate("MathJax.chtmlStylesheet().textContent")
+    mathjax = (site / MATHJAX).resolve().as_uri()
+    with open_browser() as browser:
+        tab = browser.new_page()
+        tab.goto(mathjax, timeout=PATIENCE)  # as text: a page that may load files beside it
+        tab.evaluate("window.MathJax = {startup: {typeset: false}, options: {enableMenu: false}}")
+        tab.add_script_tag(url=mathjax)
+        done = tab.evaluate(SET, [formulas, SETTING])
+        style = tab.evaluate("MathJax.chtmlStylesheet().textContent")
     for tex, html in zip(formulas, done, strict=True):
         if "merror" in html:
-            raise FormulaError(
-                "a formula", expected="TeX that MathJax can set", got=tex,
-                remedy="mend it in the chapter",
-            )  # fmt: skip
+            wanted, remedy = "TeX that MathJax can set", "mend it in the chapter"
+            raise FormulaError("a formula", expected=wanted, got=tex, remedy=remedy)
     style = re.sub(r'url\("[^"]*/(MathJax_[^"/]*)"\)', rf'url("{FONTS}/\1")', style)
     return {"setting": SETTING, "style": style, "set": dict(zip(formulas, done, strict=True))}
 

@@ -8,7 +8,6 @@ committed notebooks, by the comparison that `make test` uses (tools/compare_outp
     python -m tools.shake                        every chapter under every setting
     python -m tools.shake tokens figure2         some chapters
     python -m tools.shake --settings bits-1      some settings
-    python -m tools.shake --compare              compare the kept runs, run nothing
 
 Runs are kept in _build/shake, so a stopped call goes on where it was. A run is made anew when the
 chapter's cells or the library's code have changed.
@@ -26,17 +25,14 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import NamedTuple
 
 import nbformat
-from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from tqdm import tqdm
 
 from attnbias._files import write_text
 from tools import warm_kernels
 from tools.compare_outputs import RTOL, compare_cells, count_numbers, is_compared, tolerance
 from tools.files import ROOT, digest
-from tools.origin import ask_git
 from tools.sync_notebooks import (
     TIMEOUT_S,
     choose,
@@ -80,18 +76,10 @@ COUNT_CELL = "print(dict(_shaken_count))"
 CODE = ("attnbias/**/*.py", "tools/shake_tokens.py", "requirements/*.txt")
 
 
-class Move(NamedTuple):
-    """A cell that prints something else under a setting."""
-
-    cell: int
-    setting: str
-    how: str
-
-
 def environment(setting: str) -> dict[str, str]:
     """The variables of a setting; those that it leaves to the machine are not in it."""
-    values = dict(zip(FACTORS, ARITHMETIC.get(setting, ("",) * len(FACTORS)), strict=True))
-    return {name: value for name, value in values.items() if value}
+    row = zip(FACTORS, ARITHMETIC.get(setting, ()), strict=False)
+    return {name: value for name, value in row if value}
 
 
 def obstacle(setting: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
@@ -100,28 +88,16 @@ def obstacle(setting: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
         return ""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return f"its kernels are for x86-64, this is {platform.machine()}"
-    if setting.startswith("skylakex") and "avx512bw" not in read_text(cpuinfo):
+    named = cpuinfo.read_text(encoding="utf8") if cpuinfo.exists() else ""
+    if setting.startswith("skylakex") and "avx512bw" not in named:
         return f"needs AVX-512, which {cpuinfo} does not name"
     return ""
-
-
-def read_text(path: Path) -> str:
-    return path.read_text(encoding="utf8") if path.exists() else ""
 
 
 @cache
 def code_hash() -> str:
     """The library's code and the pinned versions, in twelve letters."""
     return digest(*CODE)[:12]
-
-
-def provenance() -> str:
-    """One line: commit, code and processor."""
-    commit = ask_git(ROOT, "describe", "--always", "--dirty", "--exclude", "*") or "no commit"
-    lines = read_text(Path("/proc/cpuinfo")).splitlines()
-    models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    model = models[0] if models else platform.processor() or platform.machine()
-    return f"commit {commit}, code {code_hash()}, {model}, {os.cpu_count()} cores"
 
 
 def stored(source: Path, setting: str) -> Path:
@@ -134,56 +110,40 @@ def execute(source: Path, setting: str) -> None:
     target = stored(source, setting)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
-    notebook = read_source(source)
+    notebook, count = read_source(source), {}
     if setting in SHAKEN:
         first = nbformat.v4.new_code_cell(SHAKE_CELL.format(seed=SHAKEN[setting]), id="shake")
         last = nbformat.v4.new_code_cell(COUNT_CELL, id="count")
         notebook.cells = [first, *notebook.cells, last]
     client_for(notebook, source, timeout=4 * TIMEOUT_S, allow_errors=True).execute()
-    notebook.metadata["shake"] = {"code": code_hash(), "count": {}}
     if setting in SHAKEN:
-        printed = "".join(output.get("text", "") for output in notebook.cells[-1].outputs)
-        notebook.metadata["shake"]["count"] = ast.literal_eval(printed)
+        count = ast.literal_eval(notebook.cells[-1].outputs[0].text)
         notebook.cells = notebook.cells[1:-1]
+    notebook.metadata["shake"] = {"code": code_hash(), "count": count}
     write_text(target, nbformat.writes(notebook))
 
 
-def attempt(source: Path, setting: str) -> str:
-    """`execute`, with what went wrong beside the cells in words."""
-    try:
-        execute(source, setting)
-    except (CellTimeoutError, DeadKernelError, RuntimeError, SyntaxError) as error:
-        return f"{type(error).__name__}: {str(error)[-300:]}"
-    return ""
-
-
 def kept(source: Path, setting: str) -> nbformat.NotebookNode | None:
-    """The kept run of the chapter's cells as they are now, None if there is none."""
+    """The kept run of the chapter's cells and the library as they are now; None without one."""
     path = stored(source, setting)
     if not path.exists():
         return None
     notebook = nbformat.read(path, as_version=4)
-    return notebook if code_of(notebook.cells) == code_of(read_source(source).cells) else None
+    same = code_of(notebook.cells) == code_of(read_source(source).cells)
+    return notebook if same and notebook.metadata["shake"]["code"] == code_hash() else None
 
 
-def is_current(notebook: nbformat.NotebookNode | None) -> bool:
-    """Whether it is a run of the library as it is now."""
-    return notebook is not None and notebook.metadata["shake"]["code"] == code_hash()
-
-
-def compare(source: Path, setting: str) -> list[Move]:
-    """The cells that print something else than the committed ones; cell -1 stands for all."""
+def compare(source: Path, setting: str) -> list[tuple[int, str]]:
+    """The cells that print something else than the committed ones, and how; -1 stands for all."""
     notebook = kept(source, setting)
     if notebook is None:
-        return [Move(-1, setting, "did not run")]
+        return [(-1, "did not run")]
     recorded = read_stored(source.with_suffix(".ipynb"))[1]
     if code_of(recorded) != code_of(notebook.cells):
-        return [Move(-1, setting, f"{source.stem}.ipynb is of other cells: run make notebooks")]
-    places = [k for k, cell in enumerate(recorded) if cell.cell_type == "code"]
-    pairs = zip(places, code_cells(recorded), code_cells(notebook.cells), strict=True)
-    return [
-        Move(k, setting, str(each)) for k, old, new in pairs for each in compare_cells(old, new)
-    ]
+        return [(-1, f"{source.stem}.ipynb is of other cells: run make notebooks")]
+    pairs = enumerate(zip(recorded, notebook.cells, strict=True))
+    code = [(k, *pair) for k, pair in pairs if pair[0].cell_type == "code"]
+    return [(k, how) for k, old, new in code for how in compare_cells(old, new)]
 
 
 def begin(setting: str) -> None:
@@ -196,78 +156,58 @@ def begin(setting: str) -> None:
 
 def run(sources: list[Path], settings: list[str], jobs: int) -> None:
     """Make the runs that are not kept, `jobs` at a time."""
-    left = {name: [s for s in sources if not is_current(kept(s, name))] for name in settings}
+    left = {name: [s for s in sources if kept(s, name) is None] for name in settings}
     with tqdm(total=sum(map(len, left.values())), unit="run") as bar:
         for setting, chapters in left.items():
             options = {"mp_context": get_context("spawn"), "initializer": begin}
             with ProcessPoolExecutor(jobs, **options, initargs=(setting,)) as pool:
-                waiting = {pool.submit(attempt, each, setting): each for each in chapters}
+                waiting = {pool.submit(execute, each, setting): each.stem for each in chapters}
                 for done in as_completed(waiting):
                     bar.update()
-                    bar.set_postfix_str(f"{waiting[done].stem} {setting}")
-                    if error := done.result():
-                        tqdm.write(f"{waiting[done].stem} under {setting}: {error}")
+                    if error := done.exception():
+                        tqdm.write(f"{waiting[done]} under {setting}: {str(error)[-300:]}")
 
 
 def report(sources: list[Path], settings: list[str]) -> int:
-    """Print every cell that moves, a row a chapter, and what was left out; 1 if a cell moves."""
-    rows, able = [], [name for name in settings if not obstacle(name)]
+    """Print every cell that moves, a row a chapter, and what was left as it is; 1 if one moves."""
+    rows = []
     for source in sources:
         by_cell = defaultdict(list)
-        for move in (move for name in able for move in compare(source, name)):
-            by_cell[move.cell].append(f"  {move.setting}: {move.how}")
+        for setting in settings:
+            for cell, how in compare(source, setting):
+                by_cell[cell].append(f"  {setting}: {how}")
         for index, lines in sorted(by_cell.items()):
             print(f"{source.stem} cell {index}", *lines, sep="\n")
-        cells = read_stored(source.with_suffix(".ipynb"))[1]
-        rows.append((source.stem, *facts(cells), len(by_cell)))
+        code = code_cells(read_stored(source.with_suffix(".ipynb"))[1])
+        pictures = sum(bool(cell.outputs) and not is_compared(cell) for cell in code)
+        looser = sum(tolerance(cell.source) > RTOL for cell in code)
+        rows.append((source.stem, count_numbers(code), pictures, looser, len(by_cell)))
     sums = (sum(column) for column in zip(*(row[1:] for row in rows), strict=True))
     print("\n| chapter | numbers compared | cells not compared | beyond 1% | cells that move |")
     print("|---|---|---|---|---|")
     for row in [*rows, ("all", *sums)]:
         print("| {} | {} | {} | {} | {} |".format(*row))
     for source in sources:
-        if names := unshaken(source, able):
-            print(f"not shaken in {source.stem}, as ties would not survive: {', '.join(names)}")
-    for name in settings:
-        if name not in able:
-            print(f"skipped: {name}: {obstacle(name)}")
-    runs = [kept(source, name) for source in sources for name in able]
-    if older := sum(each is not None and not is_current(each) for each in runs):
-        print(f"{older} of the runs are of an older library")
-    print(f"{provenance()}; settings: {', '.join(able)}")
+        runs = filter(None, (kept(source, name) for name in settings))
+        names = {name for each in runs for name in each.metadata["shake"]["count"]} - {"shaken"}
+        if names:
+            print(f"not shaken in {source.stem}, as ties would not survive: {sorted(names)}")
     return 1 if any(row[-1] for row in rows) else 0
-
-
-def unshaken(source: Path, settings: list[str]) -> list[str]:
-    """The names of the data sets that the chapter's shaken runs left as they were."""
-    runs = [kept(source, name) for name in settings if name in SHAKEN]
-    names = {name for each in runs if each for name in each.metadata["shake"]["count"]}
-    return sorted(names - {"shaken"})
-
-
-def facts(cells) -> tuple[int, int, int]:
-    """Numbers compared; cells that show something of which nothing is compared; looser cells."""
-    code = code_cells(cells)
-    pictures = sum(bool(cell.outputs) and not is_compared(cell) for cell in code)
-    return count_numbers(code), pictures, sum(tolerance(cell.source) > RTOL for cell in code)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("chapters", nargs="*", help="file names or stems; all when none is given")
-    named = f"of {', '.join(SETTINGS)}; all by default"
-    parser.add_argument(
-        "--settings", nargs="+", choices=SETTINGS, metavar="NAME", default=SETTINGS, help=named
-    )
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=SETTINGS, metavar="NAME")
     parser.add_argument("--jobs", type=int, default=2, help="chapters at a time")
-    kept_too = "compare the kept runs, also of older code; run nothing"
-    parser.add_argument("--compare", action="store_true", help=kept_too)
     arguments = parser.parse_args()
     sources = choose(arguments.chapters)
-    if not arguments.compare:
-        able = [name for name in arguments.settings if not obstacle(name)]
-        run(sources, able, arguments.jobs)
-    return report(sources, arguments.settings)
+    able = [name for name in arguments.settings if not obstacle(name)]
+    run(sources, able, arguments.jobs)
+    status = report(sources, able)
+    for name in set(arguments.settings) - set(able):
+        print(f"skipped: {name}: {obstacle(name)}")
+    return status
 
 
 if __name__ == "__main__":

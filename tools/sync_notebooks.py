@@ -20,7 +20,6 @@ from pathlib import Path
 import jupytext
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
 
 from attnbias._files import write_text
 from tools import first_cell
@@ -30,7 +29,6 @@ from tools.files import ROOT
 TIMEOUT_S = 120
 # A kernel warns at its start that it talks to this process in the clear, which is so by design.
 QUIET = ["--IPKernelApp.log_level=ERROR"]
-MAKE_CELL = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}
 # Run behind each cell: a figure is recorded as a small picture, for Binder and readers of the
 # repository; the pages draw their own. So a change of the file is one that can be read.
 SMALL_PICTURES = """exec('''
@@ -39,7 +37,6 @@ if "matplotlib.pyplot" in sys.modules:
     from matplotlib_inline.backend_inline import set_matplotlib_formats
     set_matplotlib_formats("png", dpi=50, bbox_inches="tight", metadata={"Software": None})
 ''', {})"""
-TAKE_OVER = "`python -m tools.sync_notebooks --text` puts it in"
 METADATA = {
     "jupytext": {"formats": "ipynb,md:myst"},
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -52,8 +49,8 @@ def read_source(source: Path) -> nbformat.NotebookNode:
     parsed = jupytext.read(source)
     notebook = nbformat.v4.new_notebook(metadata=METADATA)
     for index, cell in enumerate(parsed.cells):
-        make = MAKE_CELL[cell.cell_type]
         tags = {"tags": list(cell.metadata["tags"])} if cell.metadata.get("tags") else {}
+        make = getattr(nbformat.v4, f"new_{cell.cell_type}_cell")
         notebook.cells.append(make(cell.source, id=f"cell-{index:03d}", metadata=tags))
     return notebook
 
@@ -110,15 +107,6 @@ def write(notebook: nbformat.NotebookNode, target: Path) -> None:
     write_text(target, nbformat.writes(notebook) + "\n")
 
 
-def execute_reporting(source: Path) -> str | None:
-    """`execute`, with a failing cell reported by chapter; returns the message or None."""
-    try:
-        print("wrote", execute(source), flush=True)
-    except CellExecutionError as error:
-        return f"{source.name}: a cell failed\n{error}"
-    return None
-
-
 def copy_text(source: Path) -> str | None:
     """Bring the .md's prose to the .ipynb without a run; a message where its code differs."""
     target, notebook = source.with_suffix(".ipynb"), read_source(source)
@@ -141,7 +129,8 @@ def differences(source: Path) -> list[str]:
     install, cells = read_stored(target)
     found = [(c.cell_type, c.id, c.source) for c in cells]
     if not first_cell.is_current(install, ROOT):
-        return [f"{target.name}: the first cell is not that of tools/first_cell.py; {TAKE_OVER}"]
+        remedy = "`python -m tools.sync_notebooks --text` puts it in"
+        return [f"{target.name}: the first cell is not that of tools/first_cell.py; {remedy}"]
     if len(wanted) != len(found):
         return [f"{target.name} has {len(found)} cells, {source.name} has {len(wanted)}"]
     pairs = enumerate(zip(wanted, found, strict=True))
@@ -160,21 +149,25 @@ def choose(names: list[str]) -> list[Path]:
     return [source for source in sources if source.stem in wanted]
 
 
-def main() -> int:
+def main() -> str:
+    """What went wrong, if anything."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("chapters", nargs="*", help="file names or stems; all when none is given")
     parser.add_argument("--text", action="store_true", help="take over prose only, run nothing")
     parser.add_argument("--jobs", type=int, default=2, help="chapters at a time")
     arguments = parser.parse_args()
     sources = choose(arguments.chapters)
-    if arguments.text:
-        problems = [problem for source in sources if (problem := copy_text(source))]
-    else:
+    problems = list(filter(None, map(copy_text, sources))) if arguments.text else []
+    if not arguments.text:
         with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn")) as pool:
-            problems = [problem for problem in pool.map(execute_reporting, sources) if problem]
-    print("\n".join(problems), file=sys.stderr, end="\n" if problems else "")
-    return 1 if problems else 0
+            runs = {source: pool.submit(execute, source) for source in sources}
+            for source, run in runs.items():
+                if error := run.exception():
+                    problems.append(f"{source.name}: {error}")
+                else:
+                    print("wrote", run.result(), flush=True)
+    return "\n".join(problems)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main() or 0)

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partialmethod
 from types import SimpleNamespace
 
 POSSIBLE = sys.platform == "linux"
@@ -46,11 +47,8 @@ class Forked:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signum)
 
-    def terminate(self) -> None:
-        self.send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
+    terminate = partialmethod(send_signal, signal.SIGTERM)
+    kill = partialmethod(send_signal, signal.SIGKILL)
 
 
 class Parent:
@@ -62,13 +60,9 @@ class Parent:
     def launch(self, command, env=None, cwd=None, **_) -> Forked:
         """In the place of jupyter_client's `launch_kernel`: python -m ipykernel_launcher ..."""
         if self.process is None:
-            self.process = subprocess.Popen(
-                [sys.executable, __file__],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-            )
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+            own = [sys.executable, __file__]
+            self.process = subprocess.Popen(own, start_new_session=True, **pipes)
         job = {"arguments": command[3:], "env": dict(env or os.environ), "cwd": cwd or os.getcwd()}
         self.process.stdin.write(json.dumps(job) + "\n")
         self.process.stdin.flush()
@@ -114,9 +108,7 @@ def become_kernel(arguments: list[str], env: dict[str, str], cwd: str) -> None:
 def serve() -> None:
     """Import what chapters import; then fork a kernel for each line of the standard input."""
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
-    os.environ["JPY_PARENT_PID"] = str(
-        os.getpid()
-    )  # read on import: kernels end when this one does
+    os.environ["JPY_PARENT_PID"] = str(os.getpid())  # read on import: kernels end when this does
     sys.path.pop(0)  # the folder of this file, which a kernel does not search
     # pandas asks on import whether it is in a kernel, and shows as many columns as fit if not
     builtins.get_ipython = lambda: SimpleNamespace(kernel=None)

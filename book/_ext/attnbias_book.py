@@ -49,7 +49,7 @@ def add_condition(app: Sphinx) -> None:
     proof_nodes.NODE_TYPES["condition"] = condition_node
     proof_directive.DEFAULT_REALTYP_TO_COUNTERTYP["condition"] = "condition"
     visitors = (proof_nodes.visit_enumerable_node, proof_nodes.depart_enumerable_node)
-    app.add_enumerable_node(condition_node, "condition", None, html=visitors, latex=visitors)
+    app.add_enumerable_node(condition_node, "condition", None, html=visitors)
     app.add_directive_to_domain("prf", "condition", ConditionDirective)
 
 
@@ -115,14 +115,13 @@ def notebook_beside(app: Sphinx, page: str) -> Path | None:
     return notebook if notebook.is_file() else None
 
 
-def offer_notebook(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
-    """Name it to the theme's download menu, which runs after this."""
+def complete_page(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
+    """Name its notebook to the theme's download menu, which runs after this.
+
+    The search page alone loads the script that makes its results quote the articles.
+    """
     if notebook_beside(app, page):
         context["ipynb_source"] = f"{page}.ipynb"
-
-
-def quote_articles(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
-    """Let the search page alone load the script that makes its results quote the articles."""
     if page == "search":
         app.add_js_file("search.js")
 
@@ -152,11 +151,9 @@ def prune_mathjax(app: Sphinx, error: Exception | None) -> None:
     if error is not None or not mathjax.is_dir():
         return
     kept = [mathjax / part for part in ("tex-chtml.js", "input/tex", "output/chtml")]
-    for path in sorted(mathjax.rglob("*"), reverse=True):  # a folder after what is in it
+    for path in mathjax.rglob("*"):
         if path.is_file() and not any(path.is_relative_to(part) for part in kept):
             path.unlink()
-        elif path.is_dir() and not any(path.iterdir()):
-            path.rmdir()
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -166,8 +163,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_post_transform(KeepPunctuation)
     app.connect("env-get-updated", keep_paper_numbers, priority=900)
     app.connect("config-inited", add_launch_buttons)
-    app.connect("html-page-context", offer_notebook)
-    app.connect("html-page-context", quote_articles)
+    app.connect("html-page-context", complete_page)
     app.connect("build-finished", copy_notebooks, priority=900)
     app.connect("build-finished", prune_mathjax, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

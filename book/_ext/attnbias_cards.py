@@ -49,7 +49,7 @@ def write_cards(app: Sphinx, page: str, cards: dict[str, str]) -> None:
 
 
 def cut_page(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
-    if doctree is not None and app.builder.format == "html":
+    if doctree is not None:
         Path(app.outdir, "_cards", f"{page}.js").unlink(missing_ok=True)
         write_cards(app, page, cut(context["body"]))
 

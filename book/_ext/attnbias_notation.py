@@ -16,9 +16,17 @@ from html import escape
 
 from attnbias_cards import write_cards
 from docutils import nodes
-from generated import Generated
-from notation_source import HOME, SOURCE, Entry, Notation, read_notation, to_html
-from notation_tex import symbols_in, tokens
+from generated import Generated, read_first
+from notation_source import (
+    HOME,
+    SOURCE,
+    Entry,
+    Notation,
+    read_notation,
+    symbols_in,
+    to_html,
+    tokens,
+)
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -30,10 +38,6 @@ NO_TERM_IN = (
     nodes.reference, nodes.literal, nodes.strong, nodes.emphasis, nodes.FixedTextElement,
     addnodes.pending_xref,
 )  # fmt: skip
-
-
-def read_source(app: Sphinx) -> None:
-    setattr(app, STATE, read_notation())
 
 
 def link(label: str) -> str:
@@ -100,10 +104,6 @@ def depart_html(translator, node: SymbolNode) -> None:
     translator.body.append("</a>" if node.get("uri") else "</span>")
 
 
-def pass_by(translator, node: SymbolNode) -> None:
-    """Other formats show what is inside."""
-
-
 class Explain(SphinxPostTransform):
     """Wrap the formulas that hold a symbol, and the first use of each term."""
 
@@ -141,31 +141,23 @@ class Explain(SphinxPostTransform):
 
     def terms(self, entries: list[Entry]) -> None:
         forms = {form.lower(): e for e in entries for form in (e.name, *e.forms)}
-        longest = sorted(forms, key=len, reverse=True)
-        words = "|".join(map(re.escape, longest))
+        words = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
         pattern = re.compile(rf"(?<![\w-])(?<!wide )(?<!softmax )({words})(?![\w-])", re.IGNORECASE)
         seen: set[str] = set()
         for text in list(self.document.findall(nodes.Text)):
-            if isinstance(text.parent, nodes.Element) and not inside(text, NO_TERM_IN):
-                self.link_terms(text, pattern, forms, seen)
-
-    def link_terms(
-        self, text: nodes.Text, pattern, forms: dict[str, Entry], seen: set[str]
-    ) -> None:
-        parts: list[nodes.Node] = []
-        end = 0
-        for match in pattern.finditer(text):
-            entry = forms[match.group().lower()]
-            if entry.id in seen:
+            if not forms or inside(text, NO_TERM_IN):
                 continue
-            seen.add(entry.id)
-            node = SymbolNode(entries=[entry.id], kind="term", uri=f"{self.home}#{entry.id}")
-            node += nodes.Text(match.group())
-            parts += [nodes.Text(text[end : match.start()]), node]
-            end = match.end()
-        if parts:
-            place = next(k for k, child in enumerate(text.parent) if child is text)
-            text.parent[place : place + 1] = [*parts, nodes.Text(text[end:])]
+            parts: list[nodes.Node] = []
+            for k, part in enumerate(pattern.split(text)):
+                parts.append(nodes.Text(part))
+                entry = forms[part.lower()] if k % 2 else None
+                if entry and entry.id not in seen:
+                    seen.add(entry.id)
+                    link = {"kind": "term", "uri": f"{self.home}#{entry.id}"}
+                    parts[-1] = SymbolNode("", part, entries=[entry.id], **link)
+            if any(isinstance(part, SymbolNode) for part in parts):
+                place = next(k for k, child in enumerate(text.parent) if child is text)
+                text.parent[place : place + 1] = parts
 
 
 def inside(node: nodes.Node, kinds: tuple[type, ...]) -> bool:
@@ -222,10 +214,9 @@ def write_notation(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("symbols", Symbols)
     app.add_directive("terms", Terms)
-    both = (pass_by, pass_by)
-    app.add_node(SymbolNode, html=(visit_html, depart_html), latex=both, text=both)
+    app.add_node(SymbolNode, html=(visit_html, depart_html))
     app.add_post_transform(Explain)
-    app.connect("builder-inited", read_source)
+    read_first(app, STATE, read_notation)
     app.connect("html-page-context", offer_card, priority=600)
     app.connect("build-finished", write_notation)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -124,20 +124,12 @@ def right_choice(name: str, number: float, choices: list[Choice]) -> int:
     return held[0]
 
 
-class Box(nodes.General, nodes.Element):
-    """The whole; its children are the question, the choices and the answer."""
+class Tag(nodes.General, nodes.Element):
+    """HTML `before` and `behind` its children."""
 
 
-class Question(nodes.TextElement):
-    """What is asked."""
-
-
-class ChoiceNode(nodes.TextElement):
-    """One choice, with the name of its box, its place, and a mark where the run says it."""
-
-
-class Answer(nodes.General, nodes.Element):
-    """What the run says, and why."""
+class TextTag(nodes.TextElement):
+    """The same round text."""
 
 
 class Predict(SphinxDirective):
@@ -154,20 +146,23 @@ class Predict(SphinxDirective):
         except PredictError as error:
             raise self.error(f"PredictError: {error}") from error
 
-    def box(self) -> Box:
+    def box(self) -> Tag:
         choices, behind = parse_content(list(self.content))
         name, shown, number = self.number()
         right = right_choice(name, number, choices)
-        box = Box(ids=[f"predict-{self.env.new_serialno('predict')}"])
-        box += Question("", "", *self.inline(self.arguments[0]))
+        place = f"predict-{self.env.new_serialno('predict')}"
+        box = Tag(before=f'<fieldset class="predict" id="{place}">', behind="</fieldset>\n")
+        title = '<legend><span class="title">Your prediction</span> '
+        box += TextTag("", "", *self.inline(self.arguments[0]), before=title, behind="</legend>\n")
         for k, choice in enumerate(choices):
             mark = ' class="right"' if k == right else ""
-            place = {"box": box["ids"][0], "place": k, "mark": mark}
-            box += ChoiceNode("", "", *self.inline(choice.words), **place)
-        answer = Answer()
-        answer += nodes.paragraph("", "", nodes.Text("The run gives "))
-        answer[0] += [nodes.strong("", shown), nodes.Text(": ")]
-        answer[0] += [*self.inline(choices[right].words), nodes.Text(".")]
+            button = f'<input type="radio" name="{place}" value="{k}" autocomplete="off">'
+            tags = {"before": f"<label{mark}>{button}<span>", "behind": "</span></label>\n"}
+            box += TextTag("", "", *self.inline(choice.words), **tags)
+        said = [nodes.Text("The run gives "), nodes.strong("", shown), nodes.Text(": ")]
+        said += [*self.inline(choices[right].words), nodes.Text(".")]
+        status = {"before": '<div role="status"><div class="answer">', "behind": "</div></div>\n"}
+        answer = Tag("", nodes.paragraph("", "", *said), **status)
         self.state.nested_parse(self.content[behind:], self.content_offset + behind, answer)
         box += answer
         return box
@@ -191,31 +186,14 @@ class Predict(SphinxDirective):
         return [*found, *messages]
 
 
-HTML = {  # what stands before and behind each part
-    Box: ('<fieldset class="predict" id="{0[ids][0]}">', "</fieldset>\n"),
-    Question: ('<legend><span class="title">Your prediction</span> ', "</legend>\n"),
-    ChoiceNode: (
-        '<label{0[mark]}><input type="radio" name="{0[box]}" value="{0[place]}" '
-        'autocomplete="off"><span>',
-        "</span></label>\n",
-    ),
-    Answer: ('<div role="status"><div class="answer">', "</div></div>\n"),
-}
-
-
-def writes(markup: str):
-    """A visitor that writes this, filled from the node."""
-    return lambda translator, node: translator.body.append(markup.format(node))
-
-
-def plainly(translator, node: nodes.Node) -> None:
-    """Other formats than HTML show the parts one below the other."""
+def write(part: str) -> Callable:
+    """A visitor that writes one side of a tag."""
+    return lambda translator, node: translator.body.append(node[part])
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("predict", Predict)
-    for node, markup in HTML.items():
-        plain = (plainly, plainly)
-        app.add_node(node, html=tuple(map(writes, markup)), latex=plain, text=plain)
+    for node in (Tag, TextTag):
+        app.add_node(node, html=(write("before"), write("behind")))
     app.add_css_file("predict.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

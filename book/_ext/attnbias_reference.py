@@ -16,7 +16,7 @@ import functools
 import inspect
 
 from docutils import nodes
-from generated import Generated
+from generated import Generated, read_first
 from reference_statements import (
     MAPPING,
     Statement,
@@ -58,10 +58,6 @@ class Reference:
 
     def links(self, names: tuple[str, ...]) -> str:
         return ", ".join(f":py:obj:`{name.rpartition('.')[2]} <{name}>`" for name in names)
-
-
-def read_reference(app: Sphinx) -> None:
-    setattr(app, STATE, Reference())
 
 
 class OfReference(Generated):
@@ -109,7 +105,7 @@ class Checks(OfReference):
         rows = [("Check", "Statement", "Chapter")]
         for name in filter(is_check, reference.listed):
             stated = reference.of(name)
-            chapters = dict.fromkeys(kept.chapter_reference for kept in stated)
+            chapters = dict.fromkeys(f":ref:`{kept.anchor}`" for kept in stated)
             said = ", ".join(kept.with_provenance for kept in stated)
             rows.append((reference.links((name,)), said, ", ".join(chapters)))
         for row in rows:
@@ -127,7 +123,7 @@ class Where(OfReference):
                 continue
             if kept.chapter != chapter:
                 chapter = kept.chapter
-                out += [f".. rubric:: {kept.chapter_reference}", ""]
+                out += [f".. rubric:: :ref:`{kept.anchor}`", ""]
             out += [*self.entry(kept, reference), ""]
         return out
 
@@ -218,7 +214,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("checks", Checks)
     app.add_directive("where", Where)
     app.add_directive("commands", Commands)
-    app.connect("builder-inited", read_reference)
+    read_first(app, STATE, Reference)
     app.connect("autodoc-process-docstring", read_docstring)
     app.connect("autodoc-process-signature", plain_signature)
     app.connect("autodoc-skip-member", skip_member)

@@ -1,12 +1,31 @@
-"""A directive whose content is made, from what its extension has read at the start of the build."""
+"""Pages made from a source: what reads a file and refuses gaps, and a directive that writes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
 from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
+
+
+class SourceError(ExtensionError):
+    """A file that pages are made from lacks something, or names what the book does not have."""
+
+
+def refuse(source: Path, wrong: dict[str, list[str] | set[str]]) -> None:
+    """Raise SourceError for the first rule, in words, that something breaks."""
+    for rule, broken in wrong.items():
+        if broken:
+            raise SourceError(f"{source.name}: expected {rule}; see {sorted(broken)}")
+
+
+def read_first(app: Sphinx, state: str, read: Callable[[], object]) -> None:
+    """Let the application hold under `state` what is read at the start of a build."""
+    app.connect("builder-inited", lambda app: setattr(app, state, read()))
 
 
 class Generated(SphinxDirective):

@@ -1,4 +1,4 @@
-"""The symbols and terms of `notation.toml`, held against the chapters."""
+"""The symbols and terms of `notation.toml`, held against the chapters and found in formulas."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from notation_tex import tokens
+from generated import SourceError, refuse
 from reference_statements import PAPER, page_of, read_chapter
-from sphinx.errors import ExtensionError
 
 from tools.chapters import notebook_sources
 
@@ -18,10 +17,10 @@ SOURCE = Path(__file__).with_name("notation.toml")
 HOME = "book/notation"  # the page that lists them
 GROUPS = ("data", "scores", "svm", "constants", "training", "joint")
 HEADING = re.compile(r"^\(([\w-]+)\)=\n#+ +(.+)$", re.MULTILINE)
-
-
-class NotationError(ExtensionError):
-    """`notation.toml` lacks a symbol, names one twice, or a place that is not in the book."""
+TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\S", re.DOTALL)
+NAMES = r"\mathrm \text \operatorname \mathcal \mathbb \mathbf \tag \begin \end"
+ACCENTS = r"\bar \hat \tilde \dot \ddot \overline"
+SKIPPED = {*NAMES.split(), *ACCENTS.split(), "_"}  # what follows them is not searched
 
 
 @dataclass(frozen=True)
@@ -86,9 +85,8 @@ def to_entry(raw: dict, path: Path) -> Entry:
         named |= {"id": f"sym-{raw['id']}".lower()} if "id" in raw else {}
         return Entry(**{**raw, **lists, **named})
     except (TypeError, KeyError) as error:
-        raise NotationError(
-            f"{path.name}: expected the fields that its head names; got {raw}. {error}"
-        ) from error
+        wanted = f"{path.name}: expected the fields that its head names"
+        raise SourceError(f"{wanted}; got {raw}. {error}") from error
 
 
 def read_notation(source: Path = SOURCE) -> Notation:
@@ -96,7 +94,7 @@ def read_notation(source: Path = SOURCE) -> Notation:
 
     Raises
     ------
-    NotationError
+    SourceError
         If a symbol of Table 1 has no entry, an entry names a place that the chapters do not have,
         or two entries have the same name or claim the same formula on one page.
     """
@@ -107,15 +105,14 @@ def read_notation(source: Path = SOURCE) -> Notation:
     forms = {tokens(form) for entry in symbols for form in entry.tex}
     ids = [entry.id.lower() for entry in (*symbols, *terms)]
     lacking = [symbol for symbol in given["table1"] if tokens(symbol) not in forms]
-    for what, wrong in (
-        ("an entry for each symbol of Table 1", lacking),
-        ("places of the book", [e.place for e in (*symbols, *terms) if e.place not in places]),
-        ("one entry a name, capital letters or not", [i for i in ids if ids.count(i) > 1]),
-        (f"groups out of {GROUPS}", [e.id for e in symbols if e.group not in GROUPS]),
-        ("one meaning of a symbol on a page", clashes(symbols)),
-    ):
-        if wrong:
-            raise NotationError(f"{source.name}: expected {what}; see {wrong}")
+    wrong = {
+        "an entry for each symbol of Table 1": lacking,
+        "places of the book": {e.place for e in (*symbols, *terms)} - set(places),
+        "one entry a name, capital letters or not": [i for i in ids if ids.count(i) > 1],
+        f"groups out of {GROUPS}": [e.id for e in symbols if e.group not in GROUPS],
+        "one meaning of a symbol on a page": clashes(symbols),
+    }
+    refuse(source, wrong)
     return Notation(symbols, terms, places)
 
 
@@ -133,3 +130,53 @@ def to_html(text: str) -> str:
     """Plain text with formulas in dollars, as the pages have them."""
     math = r'<span class="math notranslate nohighlight">\(\1\)</span>'
     return re.sub(r"\$([^$]+)\$", math, escape(text, quote=False))
+
+
+def tokens(tex: str) -> tuple[str, ...]:
+    """The symbols of a formula one by one; a pair of braces round a single one does not count."""
+    out: list[str] = []
+    for token in TOKEN.findall(tex):
+        out.append(token)
+        if token == "}" and len(out) > 2 and out[-3] == "{" and out[-2] not in "{}":
+            out[-3:] = [out[-2]]
+    return tuple(out)
+
+
+def end_of_group(found: tuple[str, ...], start: int) -> int:
+    """The place behind the group, or the single token, that begins at `start`."""
+    depth = 0
+    for place in range(start, len(found)):
+        depth += {"{": 1, "}": -1}.get(found[place], 0)
+        if depth <= 0:
+            return place + 1
+    return len(found)
+
+
+def stands(found: tuple[str, ...], place: int, form: tuple[str, ...]) -> bool:
+    """Whether a form begins at a place, and is not followed by an index or a prime."""
+    end = place + len(form)
+    return found[place:end] == form and not set(found[end : end + 1]) & {"_", "'"}
+
+
+def symbols_in(tex: str, forms: dict[tuple[str, ...], str]) -> list[str]:
+    """The entries whose symbols stand in a formula, in its order; indices are not searched.
+
+    Parameters
+    ----------
+    tex : str
+        The formula.
+    forms : dict
+        The id of an entry, by the tokens of each of its forms.
+    """
+    found, out, place = tokens(tex), [], 0
+    longest = sorted(forms, key=len, reverse=True)
+    while place < len(found):
+        form = next((form for form in longest if stands(found, place, form)), None)
+        if form:
+            out.append(forms[form])
+            place += len(form)
+        elif found[place] in SKIPPED:
+            place = end_of_group(found, place + 1)
+        else:
+            place += 1
+    return list(dict.fromkeys(out))

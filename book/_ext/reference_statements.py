@@ -10,8 +10,8 @@ import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from provenance_source import BADGE
-from sphinx.errors import ExtensionError
+from attnbias_provenance import BADGE
+from generated import SourceError, refuse
 from sphinx.pycode import ModuleAnalyzer
 
 from tools.chapters import notebook_sources
@@ -27,10 +27,6 @@ BOX = re.compile(
 EQUATION = re.compile(r"^\((eq-paper-\S+)\)=\n\$\$\n(.*?)^\$\$", re.MULTILINE | re.DOTALL)
 NAMES = re.compile(r"^\.\. names:: *(\S+)\n\n((?:[ ]{3}.*\n)+)", re.MULTILINE)
 PAPER = re.compile(r"(theorem|lemma|definition|assumption|condition|eq-paper)-\d+[a-z]?")
-
-
-class MappingError(ExtensionError):
-    """`statements.toml` names a statement or a function that is not there, or leaves one out."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +65,6 @@ class Statement:
         """The link and the badge."""
         return f"{self.reference} :prov:`{self.provenance}`" if self.provenance else self.reference
 
-    @property
-    def chapter_reference(self) -> str:
-        """A link to its chapter, in reStructuredText."""
-        return f":ref:`{self.anchor}`"
-
 
 def read_chapter(path: Path) -> list[Statement]:
     """The labelled boxes and the paper's equations of one chapter, in its order."""
@@ -106,17 +97,12 @@ def read_statements(mapping: Path = MAPPING) -> dict[str, Statement]:
 
     Raises
     ------
-    MappingError
+    SourceError
         If the mapping has a label that no chapter has.
     """
     given = tomllib.loads(mapping.read_text(encoding="utf8"))
     found = {kept.label: kept for page in notebook_sources() for kept in read_chapter(page)}
-    lost = sorted(set(given) - set(found))
-    if lost:
-        raise MappingError(
-            f"{mapping.name}: expected labels of boxes or equations of the chapters; got {lost}. "
-            "Correct the label there, or in the chapter."
-        )
+    refuse(mapping, {"labels of boxes or equations of the chapters": set(given) - set(found)})
     for label, value in given.items():
         field = {"note": value} if isinstance(value, str) else {"names": tuple(value)}
         found[label] = replace(found[label], **field)
@@ -136,7 +122,7 @@ def listed_names(pages: Path = PAGES) -> dict[str, str]:
             for name in block.split():
                 full = f"{module}.{name}"
                 if full in names:
-                    raise MappingError(f"{full} stands on {names[full]} and on {page.stem}")
+                    raise SourceError(f"{full} stands on {names[full]} and on {page.stem}")
                 names[full] = page.stem
     return names
 
@@ -146,14 +132,14 @@ def resolve(full: str):
 
     Raises
     ------
-    MappingError
+    SourceError
         If there is none.
     """
     module, _, name = full.rpartition(".")
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise MappingError(f"expected a public name of the library; got {full}") from error
+        raise SourceError(f"expected a public name of the library; got {full}") from error
 
 
 def is_constant(full: str) -> bool:
@@ -167,7 +153,7 @@ def constant_doc(full: str) -> str:
 
     Raises
     ------
-    MappingError
+    SourceError
         If there are none.
     """
     package, _, name = full.rpartition(".")
@@ -178,7 +164,7 @@ def constant_doc(full: str) -> str:
             docs = ModuleAnalyzer.for_module(module).find_attr_docs()
             if ("", name) in docs:
                 return "\n".join(docs["", name]).strip()
-    raise MappingError(f"expected a line that begins with #: above {full}, where it is assigned")
+    raise SourceError(f"expected a line that begins with #: above {full}, where it is assigned")
 
 
 def short_names(listed: dict[str, str]) -> dict[str, str]:
@@ -200,18 +186,15 @@ def validate(statements: dict[str, Statement], listed: dict[str, str]) -> None:
 
     Raises
     ------
-    MappingError
+    SourceError
     """
     mapped = {name for kept in statements.values() for name in kept.names}
-    unknown = sorted(mapped - set(listed))
     checks = {name for name in listed if is_check(name)}
     said = {kept.label for kept in statements.values() if kept.note.startswith("No function: ")}
-    bare = [kept.label for kept in statements.values() if not kept.names]
-    empty = sorted(label for label in bare if PAPER.fullmatch(label) and label not in said)
-    for what, wrong in (
-        ("names on a page of the reference", unknown),
-        ("a statement for each check", sorted(checks - mapped)),
-        ("functions for each statement of the paper", empty),
-    ):
-        if wrong:
-            raise MappingError(f"{MAPPING.name}: expected {what}; see {wrong}")
+    bare = {kept.label for kept in statements.values() if not kept.names}
+    wrong = {
+        "names on a page of the reference": mapped - set(listed),
+        "a statement for each check": checks - mapped,
+        "functions for each statement of the paper": set(filter(PAPER.fullmatch, bare)) - said,
+    }
+    refuse(MAPPING, wrong)

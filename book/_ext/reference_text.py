@@ -7,22 +7,14 @@ markup, so all outside of backquotes is escaped; a public name in backquotes bec
 from __future__ import annotations
 
 import re
+from textwrap import dedent, indent
 
 FIELDS = {"Parameters", "Attributes", "Returns", "Yields", "Raises"}
-QUOTED = re.compile(r"``.+?``|`[^`]+`", re.DOTALL)
-NUMBERED = re.compile(r"\(?\d+[.)] ")
-TYPE = re.compile(r"[A-Za-z_][\w.]*|\{[^}]*\}")
-
-
-def split_sections(lines: list[str]) -> list[tuple[str, list[str]]]:
-    """(title, lines) of the sections; the text before the first has no title."""
-    sections: list[tuple[str, list[str]]] = [("", [])]
-    for line, rule in zip(lines, [*lines[1:], ""], strict=True):
-        if line and not line[0].isspace() and len(rule) >= 3 and set(rule) == {"-"}:
-            sections.append((line.strip(), []))
-        elif not (sections[-1][0] and not sections[-1][1] and set(line) == {"-"}):
-            sections[-1][1].append(line)
-    return sections
+SECTION = re.compile(r"^(\S.*)\n-{3,}$\n?", re.MULTILINE)
+HEAD = re.compile(r"^(?=\S)", re.MULTILINE)
+QUOTED = re.compile(r"(``.+?``|`[^`]+`)", re.DOTALL)
+NUMBERED = re.compile(r"^(?=\(?\d+[.)] )", re.MULTILINE)
+TYPE = re.compile(r"([A-Za-z_][\w.]*|\{[^}]*\})")
 
 
 def escape(text: str) -> str:
@@ -41,109 +33,62 @@ def link(name: str, names: dict[str, str]) -> str:
 
 def inline(text: str, names: dict[str, str]) -> str:
     """Prose: escaped outside of backquotes, linked inside."""
-    parts, end = [], 0
-    for match in QUOTED.finditer(text):
-        parts += [escape(text[end : match.start()]), link(match.group(), names)]
-        end = match.end()
-    return "".join([*parts, escape(text[end:])])
+    parts = enumerate(QUOTED.split(text))
+    return "".join(link(part, names) if k % 2 else escape(part) for k, part in parts)
 
 
 def type_text(text: str, names: dict[str, str]) -> str:
     """The type of a field; public names in it are links, a choice in braces is code."""
-    parts, end = [], 0
-    for match in TYPE.finditer(text):
-        found = match.group()
-        if found in names or found.startswith("{"):
-            parts += [escape(text[end : match.start()]), link(found, names), "\\ "]
-            end = match.end()
-    return "".join([*parts, escape(text[end:])])
+    if "`" in text:
+        return inline(text, names)
+    linked = ((part, part in names or part.startswith("{")) for part in TYPE.split(text))
+    return "".join(link(part, names) + "\\ " if known else escape(part) for part, known in linked)
 
 
-def indentation(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def dedent(lines: list[str]) -> list[str]:
-    depth = min((indentation(line) for line in lines if line.strip()), default=0)
-    return [line[depth:] for line in lines]
-
-
-def paragraphs(lines: list[str]) -> list[list[str]]:
+def paragraphs(text: str) -> list[str]:
     """Blocks between blank lines; an indented block keeps its blank lines."""
-    blocks: list[list[str]] = []
-    fresh = True
-    for line in lines:
-        if not line.strip():
-            fresh = True
-            continue
-        deeper = bool(blocks) and indentation(line) > 0 and indentation(blocks[-1][0]) > 0
-        if fresh and not deeper:
-            blocks.append([line])
-        else:
-            blocks[-1] += ([""] if fresh else []) + [line]
-        fresh = False
+    blocks: list[str] = []
+    for block in re.split(r"\n\n+", text.strip("\n")):
+        if blocks and block.startswith(" ") and blocks[-1].startswith(" "):
+            blocks[-1] += f"\n\n{block}"
+        elif block:
+            blocks.append(block)
     return blocks
 
 
-def numbered(block: list[str], names: dict[str, str]) -> list[str]:
-    """Items such as (1) and (2), each from a line of its own."""
-    items: list[str] = []
-    for line in block:
-        if NUMBERED.match(line):
-            items.append(line)
-        else:
-            items[-1] += " " + line.strip()
-    return [f"| {inline(item, names)}" for item in items]
-
-
-def prose(lines: list[str], names: dict[str, str]) -> list[str]:
+def prose(text: str, names: dict[str, str]) -> str:
     """Paragraphs; examples stay as they are, indented formulas are set as code."""
-    out: list[str] = []
-    for block in paragraphs(dedent(lines)):
-        if block[0].startswith(">>>"):
-            out += block
-        elif indentation(block[0]):
-            out += [".. code-block:: text", "", *("    " + line for line in dedent(block))]
-        elif NUMBERED.match(block[0]):
-            out += numbered(block, names)
-        elif any(indentation(line) for line in block) and not block[0].startswith(("* ", "- ")):
-            out += field_list("", block, names)
+    out = ""
+    for block in paragraphs(dedent(text)):
+        if block.startswith(">>>"):
+            said = block
+        elif block.startswith(" "):
+            said = f".. code-block:: text\n\n{indent(dedent(block), '    ')}"
+        elif NUMBERED.match(block):  # items such as (1) and (2), each from a line of its own
+            items = (" ".join(map(str.strip, item.split("\n"))) for item in NUMBERED.split(block))
+            said = "\n".join(f"| {inline(item.strip(), names)}" for item in items if item)
+        elif "\n " in block and not block.startswith(("* ", "- ")):
+            said = field_list("", block, names)
         else:
-            bullet = re.match(r"[*-] ", block[0])
-            text = inline("\n".join(block), names)
-            text = re.sub("::$", ":", text)  # what follows, indented, is code in any case
-            out += (text.removeprefix("\\") if bullet else text).split("\n")
-        out.append("")
+            said = inline(block, names).removesuffix("::")  # what follows is code in any case
+            said += ":" if block.endswith("::") else ""
+            said = said.removeprefix("\\") if block.startswith("* ") else said
+        out += f"{said}\n\n"
     return out
 
 
-def fields(lines: list[str]) -> list[tuple[str, list[str]]]:
-    """(head, description) of each field of a section."""
-    found: list[tuple[str, list[str]]] = []
-    for line in lines:
-        if line.strip() and not indentation(line):
-            found.append((line, []))
-        elif found:
-            found[-1][1].append(line)
-    return found
-
-
-def field_list(title: str, lines: list[str], names: dict[str, str]) -> list[str]:
+def field_list(title: str, text: str, names: dict[str, str]) -> str:
     """A definition list: name and type, and what it is."""
-    out = []
-    for head, description in fields(lines):
+    out = ""
+    for field in HEAD.split(text)[1:]:
+        head, _, description = field.partition("\n")
         name, colon, kind = head.partition(" : ")
         if title in {"Returns", "Yields", "Raises"} and not colon:
             name, kind = "", head
         terms = [f"**{escape(name)}**"] if name else []
-        terms += [inline(kind, names) if "`" in kind else type_text(kind, names)] if kind else []
-        said = " : ".join(terms)
-        body = prose(description, names)
-        if any(line.strip() for line in body):
-            out += [said, *("    " + line if line else "" for line in body)]
-        else:
-            out += [said, "    \\ "]
-        out.append("")
+        terms += [type_text(kind, names)] if kind else []
+        body = prose(description, names) or "\\ \n\n"
+        out += f"{' : '.join(terms)}\n{indent(body, '    ')}"
     return out
 
 
@@ -157,12 +102,9 @@ def to_rst(lines: list[str], names: dict[str, str]) -> list[str]:
     names : dict
         Public names, by their last part and in full, to what they are documented as.
     """
-    out: list[str] = []
-    for title, body in split_sections(lines):
-        if title:
-            out += [f".. rubric:: {title}", ""]
-        if title in FIELDS:
-            out += field_list(title, body, names)
-        else:
-            out += prose(body, names)
-    return out
+    first, *sections = SECTION.split("\n".join(lines))
+    out = prose(first, names)
+    for title, body in zip(sections[::2], sections[1::2], strict=True):
+        said = field_list(title, body, names) if title in FIELDS else prose(body, names)
+        out += f".. rubric:: {title}\n\n{said}"
+    return out.split("\n")

@@ -10,7 +10,7 @@ from docutils.utils import new_document
 from sphinx_book_theme.header_buttons import launch as theme_launch
 
 from tools.chapters import ROOT, notebook_sources
-from tools.origin import github_address, github_repository, launch_ref
+from tools.origin import github_address, launch_ref
 
 
 def git(folder, *arguments):
@@ -32,7 +32,6 @@ OTHERS = ["/some/folder", "https://git.example.org/someone/a-book.git"]
 @pytest.mark.parametrize("origin", OURS + OTHERS)
 def test_a_github_origin_gives_the_repository_and_no_secret(tmp_path, origin):
     clone_with_origin(tmp_path, origin)
-    assert github_repository(tmp_path) == ("someone/a-book" if origin in OURS else None)
     assert github_address(tmp_path) == (ADDRESS if origin in OURS else None)
 
 
@@ -92,11 +91,11 @@ def test_without_an_origin_there_are_no_buttons(tmp_path):
 
 def test_a_chapter_offers_its_notebook_and_another_page_none():
     app, context = SimpleNamespace(srcdir=ROOT), {}
-    extension.offer_notebook(app, "book/api", "page.html", context, None)
+    extension.complete_page(app, "book/api", "page.html", context, None)
     assert context == {}
     for source in notebook_sources():
         page = source.relative_to(ROOT).with_suffix("").as_posix()
-        extension.offer_notebook(app, page, "page.html", context, None)
+        extension.complete_page(app, page, "page.html", context, None)
         assert context == {"ipynb_source": f"{page}.ipynb"}
 
 

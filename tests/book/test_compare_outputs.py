@@ -69,11 +69,10 @@ def code_cell(source, *outputs):
 
 def test_the_difference_names_the_numbers_and_the_lines():
     (found,) = compare_texts("same\nloss 0.20 here", "same\nloss 0.25 here")
-    assert found.number == ("0.20", "0.25") and found.move == pytest.approx(0.2)
-    assert "0.20 against 0.25, 20.00% apart" in str(found) and "loss 0.25 here" in str(found)
-    assert "same" not in str(found)
+    assert found.startswith("0.20 against 0.25, 20.00% apart") and "loss 0.25 here" in found
+    assert "same" not in found
     (words,) = compare_texts("holds", "fails")
-    assert words.move is None and "holds" in str(words) and "fails" in str(words)
+    assert "apart" not in words and "holds" in words and "fails" in words
 
 
 GLUED = "application/papermill.record/text/plain"

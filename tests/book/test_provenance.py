@@ -8,10 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import attnbias_provenance
-import provenance_source
 import pytest
+from attnbias_provenance import KEY, SourceError, Words, claim_keys, read_badge, read_words
 from docutils import nodes
-from provenance_source import KEY, ProvenanceError, Words, claim_keys, read_badge, read_words
 from sphinx.errors import ExtensionError
 
 from attnbias.geometry.guarantees import GUARANTEES
@@ -23,23 +22,22 @@ MAKERS = ("Check", "Statement", "along", "not_applicable", "at_most", "at_least"
 GIVEN = '[lemma-3]\nplace = "Section 1"\nwords = "must be non-decreasing"\n'
 
 
-def printed_sources(library: Path = ROOT / "attnbias") -> dict[str, set[str]]:
-    """The sources of the library's checks that print [a], and the modules that make them.
+def printed_sources(library: Path = ROOT / "attnbias") -> set[str]:
+    """The sources of the library's checks that print [a].
 
     Raises
     ------
-    ProvenanceError
+    SourceError
         If a source is neither a string, nor a name of its module for one or for several.
     """
-    found: dict[str, set[str]] = {}
+    found: set[str] = set()
     for path in sorted(library.rglob("*.py")):
         module = ".".join(path.relative_to(library.parent).with_suffix("").parts)
         if '"a"' not in (text := path.read_text(encoding="utf8")):
             continue
         for call in ast.walk(ast.parse(text)):
             if isinstance(call, ast.Call) and (source := _source_of_a(call)) is not None:
-                for name in _strings(source, module):
-                    found.setdefault(name, set()).add(module)
+                found |= _strings(source, module)
     return found
 
 
@@ -75,7 +73,7 @@ def _strings(source: ast.expr, module: str) -> set[str]:
             return set(value.values())
         if value is None and name.id == "source":  # the caller's: that of a figure's claims
             return _figure_texts()
-    raise ProvenanceError(
+    raise SourceError(
         f"{module}, line {source.lineno}: expected the source of a check that prints [a] as a "
         f"string or a name of the module; got {ast.unparse(source)}"
     )
@@ -95,20 +93,20 @@ def entries():
 
 @pytest.fixture(scope="module")
 def pages():
-    return provenance_source.used_on()
+    return attnbias_provenance.used_on()
 
 
 def test_every_a_has_its_words_and_every_entry_is_used(entries, pages):
-    provenance_source.validate(entries, pages, claim_keys())
+    attnbias_provenance.validate(entries, pages, claim_keys())
     promised = {each.source for each in GUARANTEES if each.provenance == "a"}
-    printed = set(printed_sources()) | promised
+    printed = printed_sources() | promised
     assert {"Assumption 2", "Section 3.2, text on Fig. 2", "Condition 1"} <= printed
     assert {key for key in entries if not KEY.fullmatch(key)} <= printed <= set(entries)
 
 
 def test_every_badge_of_the_book_is_one_that_the_role_takes(entries):
     texts = [path.read_text(encoding="utf8") for path in BOOK.rglob("*.md")]
-    found = [badge for text in texts for badge in provenance_source.badges(text)]
+    found = [badge for text in texts for badge in attnbias_provenance.BADGE.findall(text)]
     assert len(found) > 100
     for text in found:
         letter, key = read_badge(text, entries)
@@ -149,9 +147,9 @@ def test_a_broken_entry_is_refused(tmp_path):
     assert read_words(source) == KNOWN
     for what, given in BROKEN.items():
         source.write_text(given, encoding="utf8")
-        with pytest.raises(ProvenanceError, match="expected"):
+        with pytest.raises(SourceError, match="expected"):
             print(read_words(source), what)
-    assert issubclass(ProvenanceError, ExtensionError)  # it stops the build
+    assert issubclass(SourceError, ExtensionError)  # it stops the build
 
 
 def test_a_broken_badge_is_refused():
@@ -159,19 +157,19 @@ def test_a_broken_badge_is_refused():
     letters = [read_badge(each, KNOWN)[0] for each in ("b", "c", "d", "legend-a")]
     assert letters == ["b", "c", "d", "a"]
     for text in ("a", "a:", "a:lemma-33", "a:Lemma-3", "a:lemma-3 ", "b:x", "e"):
-        with pytest.raises(ProvenanceError, match="expected"):
+        with pytest.raises(SourceError, match="expected"):
             read_badge(text, KNOWN)
 
 
 def test_the_build_refuses_what_does_not_match():
-    provenance_source.validate(KNOWN, {"lemma-3": ["book/x"]}, [])
-    provenance_source.validate(KNOWN, {}, ["lemma-3"])
-    provenance_source.validate({"Lemma 3": Words("Lemma 3", "Section 1", "is printed")}, {}, [])
+    attnbias_provenance.validate(KNOWN, {"lemma-3": ["book/x"]}, [])
+    attnbias_provenance.validate(KNOWN, {}, ["lemma-3"])
+    attnbias_provenance.validate({"Lemma 3": Words("Lemma 3", "Section 1", "is printed")}, {}, [])
     for pages in ({}, {"lemma-3": [], "lemma-4": []}):  # nobody uses it; no entry
-        with pytest.raises(ProvenanceError, match="expected"):
-            provenance_source.validate(KNOWN, pages, [])
-    with pytest.raises(ProvenanceError, match="each claim"):
-        provenance_source.validate(KNOWN, {"lemma-3": []}, ["lemma4"])
+        with pytest.raises(SourceError, match="expected"):
+            attnbias_provenance.validate(KNOWN, pages, [])
+    with pytest.raises(SourceError, match="each claim"):
+        attnbias_provenance.validate(KNOWN, {"lemma-3": []}, ["lemma4"])
 
 
 def test_a_page_with_a_plain_a_is_refused(tmp_path):
@@ -180,10 +178,10 @@ def test_a_page_with_a_plain_a_is_refused(tmp_path):
     (tmp_path / "_ext/notation.toml").write_text(symbols, encoding="utf8")
     page = tmp_path / "page.md"
     page.write_text("{prov}`a:one` {prov}`c` {prov}`a:one` {prov}`legend-a`", encoding="utf8")
-    assert provenance_source.used_on(tmp_path) == {"one": ["book/page"], "xi": ["book/notation"]}
+    assert attnbias_provenance.used_on(tmp_path) == {"one": ["book/page"], "xi": ["book/notation"]}
     page.write_text("so {prov}`a`", encoding="utf8")
-    with pytest.raises(ProvenanceError, match="a alone"):
-        provenance_source.used_on(tmp_path)
+    with pytest.raises(SourceError, match="a alone"):
+        attnbias_provenance.used_on(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -208,10 +206,10 @@ def test_the_source_of_a_printed_a_is_found(call, found, tmp_path, monkeypatch):
     for name in ("madeup", "madeup.one"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     if found is None:
-        with pytest.raises(ProvenanceError, match="expected the source"):
+        with pytest.raises(SourceError, match="expected the source"):
             printed_sources(package)
     else:
-        assert set(printed_sources(package)) == found
+        assert printed_sources(package) == found
 
 
 def shown(letter, said, target=""):
@@ -244,5 +242,5 @@ def test_the_page_has_a_line_for_each_entry(entries, pages):
     for entry in entries.values():
         (line,) = [line for line in lines if f"{{#{entry.id}}}" in line]
         assert entry.place in line and not line.endswith("|  |"), entry.key
-    page = (ROOT / f"{provenance_source.HOME}.md").read_text(encoding="utf8")
+    page = (ROOT / f"{attnbias_provenance.HOME}.md").read_text(encoding="utf8")
     assert page.count("```{words}") == 1

@@ -100,11 +100,11 @@ def test_each_class_that_a_public_name_returns_is_public():
 
 
 def test_a_name_that_is_not_there_or_on_two_pages_is_refused(tmp_path):
-    with pytest.raises(kept.MappingError, match="attnbias.no_such_name"):
+    with pytest.raises(kept.SourceError, match="attnbias.no_such_name"):
         kept.resolve("attnbias.no_such_name")
     for page in ("one.md", "two.md"):
         (tmp_path / page).write_text(".. names:: attnbias\n\n   train\n")
-    with pytest.raises(kept.MappingError, match="stands on one and on two"):
+    with pytest.raises(kept.SourceError, match="stands on one and on two"):
         kept.listed_names(tmp_path)
 
 
@@ -112,7 +112,7 @@ def test_each_constant_says_what_it_is_and_one_without_a_word_would_be_noticed(m
     assert [full for full in CONSTANTS if not kept.constant_doc(full).endswith(".")] == []
     monkeypatch.setattr(attnbias, "LIMITS", (1, 2), raising=False)
     assert kept.is_constant("attnbias.LIMITS") and not kept.is_constant("attnbias.train")
-    with pytest.raises(kept.MappingError, match="#: above attnbias.LIMITS"):
+    with pytest.raises(kept.SourceError, match="#: above attnbias.LIMITS"):
         kept.constant_doc("attnbias.LIMITS")
 
 
@@ -208,7 +208,7 @@ def test_the_paper_is_all_there():
 def test_a_label_that_no_chapter_has_is_refused(tmp_path):
     mapping = tmp_path / "statements.toml"
     mapping.write_text('theorem-99 = ["attnbias.check_theorem1"]')
-    with pytest.raises(kept.MappingError, match="theorem-99"):
+    with pytest.raises(kept.SourceError, match="theorem-99"):
         kept.read_statements(mapping)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tools import run_tests
 from tools.chapters import ROOT
-from tools.run_tests import PARTS, Outcome, Part
+from tools.run_tests import PARTS
 from tools.shake import FACTORS, SECOND, environment
 
 GOOD = "def test_a():\n    assert True\n"
@@ -16,55 +16,45 @@ BAD = "import pytest\n\n\ndef test_b():\n    assert False\n\n\ndef test_c():\n  
 BROKEN = "import no_such_module\n"
 
 
-@pytest.fixture
-def parts(tmp_path):
-    """Three small parts: one fails, one can't be collected, one is fine."""
-    found = []
+@pytest.mark.slow
+def test_a_failure_hides_no_other_part_and_the_worst_decides(tmp_path, capfd):
+    parts = {}
     for name, code in {"bad": BAD, "broken": BROKEN, "good": GOOD}.items():
         path = tmp_path / f"test_{name}.py"
         path.write_text(code)
-        found.append(
-            Part(name, ("-n", "0", "-q", f"--rootdir={tmp_path}", "-c", "/dev/null", str(path)))
-        )
-    return tuple(found)
-
-
-@pytest.mark.slow
-def test_a_failure_hides_no_other_part_and_the_worst_decides(parts, capfd):
+        arguments = ("-n", "0", "-q", f"--rootdir={tmp_path}", "-c", "/dev/null", str(path))
+        parts[name] = (arguments, {})
     assert run_tests.main(parts) == 2
-    lines = capfd.readouterr().out.splitlines()
-    assert lines[-1] == "1 passed, 2 failed"
-    assert re.fullmatch(r"bad     0 passed, 1 failed, 1 skipped in \d+ s", lines[-4])
-    assert lines[-3].startswith("broken  0 passed, 1 failed") and "status 2" in lines[-3]
-    assert lines[-2].startswith("good    1 passed, 0 failed, 0 skipped")
-    assert run_tests.main(parts[-1:]) == 0
-    assert capfd.readouterr().out.splitlines()[-1] == "1 passed, 0 failed"
+    assert capfd.readouterr().out.splitlines()[-4:] == [
+        "bad: 0 passed, 1 failed, 1 skipped",
+        "broken: 0 passed, 1 failed, 0 skipped, ended with status 2",
+        "good: 1 passed, 0 failed, 0 skipped",
+        "1 passed, 2 failed",
+    ]
 
 
-def test_a_part_that_ends_without_a_report_counts_as_failed(tmp_path, monkeypatch):
+def test_a_part_that_ends_without_a_report_counts_as_failed(monkeypatch, capsys):
     killed = subprocess.CompletedProcess([], -9)
     monkeypatch.setattr(run_tests.subprocess, "run", lambda *_, **__: killed)
-    outcomes = {"gone": run_tests.run(PARTS[0], tmp_path), "good": Outcome(3, 0, 0, 0, 1.0)}
-    assert run_tests.summary(outcomes).splitlines()[-1] == "3 passed, 1 failed"
-    assert "ended with status -9" in run_tests.summary(outcomes)
-    assert run_tests.main(PARTS[:1]) == 9
+    assert run_tests.main({"gone": ((), {})}) == 9
+    gone, total = capsys.readouterr().out.splitlines()[-2:]
+    assert gone.endswith("ended with status -9") and total == "0 passed, 1 failed"
 
 
-def test_a_profile_replaces_what_the_caller_had_set(tmp_path, monkeypatch):
+def test_a_profile_replaces_what_the_caller_had_set(monkeypatch):
     monkeypatch.setenv("MKL_CBWR", "AVX2")
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    assert ["--nbval" in part.arguments for part in PARTS] == [False, True, True]
-    assert "--doctest-modules" in PARTS[0].arguments
+    arguments = [part[0] for part in PARTS.values()]
+    assert ["--nbval" in each for each in arguments] == [False, True, True]
+    assert "--doctest-modules" in arguments[0]
     seen = []
     monkeypatch.setattr(
         run_tests.subprocess, "run",
         lambda command, cwd, env: seen.append(env) or subprocess.CompletedProcess(command, 0),
     )  # fmt: skip
-    for part in (PARTS[1], PARTS[2], Part("threads", (), {"OMP_NUM_THREADS": "1"})):
-        run_tests.run(part, tmp_path)
+    run_tests.main(PARTS)
     factors = [{k: v for k, v in env.items() if k in FACTORS} for env in seen]
-    assert factors[0]["MKL_CBWR"] == "AVX2" and factors[1] == environment(SECOND)
-    assert factors[2] == {"OMP_NUM_THREADS": "1"}
+    assert factors[1]["MKL_CBWR"] == "AVX2" and factors[2] == environment(SECOND)
 
 
 def make(*arguments, folder=ROOT):

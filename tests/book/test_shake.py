@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import attnbias.dataset
-from attnbias import Dataset, make_dm, make_example1, token_scores
+from attnbias import Dataset, token_scores
 from tools import shake, shake_tokens
 from tools.chapters import ROOT
 
@@ -128,12 +128,6 @@ def test_a_tie_that_would_break_leaves_the_set_as_it_is(installed, monkeypatch):
     assert installed == {"a tie": 1}
 
 
-@pytest.mark.parametrize("make", [make_example1, make_dm])
-def test_the_models_of_the_paper_are_shaken_the_same_way_twice(make, installed):
-    assert torch.equal(make(seed=0).X, make(seed=0).X)
-    assert installed["shaken"] >= 2 and set(installed) == {"shaken"}
-
-
 def notebook(text: str, source: str, code: str):
     """A notebook of one cell that printed, as a run of the library `code` would be kept."""
     out = nbformat.v4.new_output("stream", name="stdout", text=text)
@@ -167,8 +161,7 @@ def test_the_report_names_the_cell_the_setting_and_the_move(kept, capsys):
     printed = capsys.readouterr().out
     assert "01_small cell 0\n  bits-1: 0.500 against 0.600, 16.67% apart" in printed
     assert "haswell-auto: " not in printed and "| 01_small | 1 | 0 | 0 | 1 |" in printed
-    assert "not shaken in 01_small, as ties would not survive: a tie" in printed
-    assert printed.splitlines()[-1].startswith("commit ")
+    assert "not shaken in 01_small, as ties would not survive: ['a tie']" in printed
     keep("bits-1", "0.503")
     assert shake.report([source], settings) == 0
 
@@ -177,16 +170,13 @@ def test_a_run_of_other_cells_or_of_other_code_is_made_anew(kept, capsys):
     source, keep = kept
     assert shake.kept(source, "bits-1") is None and shake.report([source], ["bits-1"]) == 1
     assert "did not run" in capsys.readouterr().out
-    keep("bits-1", "0.500", cell="print(y)")
-    assert shake.kept(source, "bits-1") is None
+    for other in ({"cell": "print(y)"}, {"code": "older"}):
+        keep("bits-1", "0.500", **other)
+        assert shake.kept(source, "bits-1") is None
     keep("bits-1", "0.500")
-    assert shake.is_current(shake.kept(source, "bits-1"))
-    keep("bits-1", "0.500", code="older")
-    assert not shake.is_current(shake.kept(source, "bits-1"))
-    assert shake.report([source], ["bits-1"]) == 0
-    assert "1 of the runs are of an older library" in capsys.readouterr().out
+    assert shake.kept(source, "bits-1") is not None and shake.compare(source, "bits-1") == []
     nbformat.write(notebook("0.500", "print(z)", ""), source.with_suffix(".ipynb"))
-    assert "run make notebooks" in shake.compare(source, "bits-1")[0].how
+    assert "run make notebooks" in shake.compare(source, "bits-1")[0][1]
 
 
 @pytest.mark.slow

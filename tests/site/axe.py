@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from browser import Page
+from browser import DRAWN, Page
 
 from scripts.fetch_packages import fetch
-from tools.browser import DRAWN
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 # Formulas are alike and have thousands of elements: all but a few give way to a letter.

@@ -11,6 +11,11 @@ from attnbias.errors import MissingExtraError, MissingFileError
 from tools.browser import open_browser
 
 WAIT_MS = 30_000
+# JavaScript: a frame has been drawn, or won't be. Without a window now and then none is.
+DRAWN = """new Promise(done => {
+  requestAnimationFrame(() => setTimeout(done, 0));
+  setTimeout(done, 1000);
+})"""
 
 
 def or_skip(find: Callable[[], str]) -> str:

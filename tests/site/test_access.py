@@ -8,9 +8,8 @@ from html import unescape
 
 import pytest
 from axe import axe_source, contrast, prepare, structure
-from browser import or_skip
+from browser import DRAWN, or_skip
 
-from tools.browser import DRAWN
 from tools.files import SITE, pages_of
 
 LEADS_ON = re.compile(r'http-equiv="?refresh', re.IGNORECASE)

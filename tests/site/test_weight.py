@@ -13,9 +13,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
 
 import pytest
-from browser import or_skip
+from browser import DRAWN, or_skip
 
-from tools.browser import DRAWN, find_browser, open_browser
+from tools.browser import find_browser, open_browser
 from tools.chapters import toc_files
 from tools.files import SITE
 
