@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from refusals import refuses
+from torch.nn.functional import cross_entropy
 
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.nets import ViTSmall, vit_small_cifar10, vit_small_mnist
@@ -105,6 +106,13 @@ def test_a_model_is_its_parts():
         middle = x + block.attention(x, 5)
         x = middle + block.mlp(middle)
     torch.testing.assert_close(model(batch), model.head(x[:, 0]), rtol=0, atol=ROUNDING)
+
+
+def test_every_weight_gets_a_gradient():
+    model = ViTSmall(8, 4, 5, **SIZES)
+    cross_entropy(model(images()), torch.tensor([0, 1, 2])).backward()
+    for name, weight in model.named_parameters():
+        assert torch.isfinite(weight.grad).all() and weight.grad.abs().max() > 0, name
 
 
 def test_images_of_a_batch_do_not_meet():
