@@ -1,6 +1,7 @@
 """Batched runs against `train`, one by one; no host reads; a stopped run beside healthy ones."""
 
 import dataclasses
+import os
 import shutil
 import weakref
 from types import SimpleNamespace
@@ -277,6 +278,10 @@ def test_every_operand_lies_on_the_device(piece):
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+@pytest.mark.skipif(
+    os.environ.get("ATEN_CPU_CAPABILITY") == "default",
+    reason="under this setting torch's compiler writes at::vec, which its own headers then lack",
+)
 def test_compiled_iterations_agree_with_eager_ones():
     datas = [random_data(2, 3, 6, seed=s, lengths=[3, 2]) for s in range(2)]
     rules = [NGD(0.1), Polyak()]
