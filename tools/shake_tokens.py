@@ -10,6 +10,7 @@ would not be so any more, or the other way round, the data set is left as it was
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 
 import numpy as np
@@ -59,10 +60,11 @@ def install(cls: type, seed: int) -> Counter:
 
     Returns a count that grows: how many were shaken ("shaken"), and how many of each name were not.
     """
-    check, count = cls.__post_init__, Counter()
+    make, count = cls.__init__, Counter()
 
-    def __post_init__(self) -> None:
-        check(self)
+    @functools.wraps(make)
+    def __init__(self, *args, **named) -> None:
+        make(self, *args, **named)
         as_made = {name: getattr(self, name) for name in TOKENS if getattr(self, name) is not None}
         before = order(self)
         for name, values in as_made.items():
@@ -74,5 +76,5 @@ def install(cls: type, seed: int) -> Counter:
             object.__setattr__(self, name, values)
         count[self.name or "no name"] += 1
 
-    cls.__post_init__ = __post_init__
+    cls.__init__ = __init__
     return count

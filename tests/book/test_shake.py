@@ -23,7 +23,7 @@ SEED = 1
 @pytest.fixture
 def installed(monkeypatch):
     """Data sets hold shaken tokens, in this test alone."""
-    monkeypatch.setattr(Dataset, "__post_init__", Dataset.__post_init__)
+    monkeypatch.setattr(Dataset, "__init__", Dataset.__init__)
     return shake_tokens.install(attnbias.dataset.Dataset, SEED)
 
 
