@@ -10,7 +10,7 @@ from hypothesis import assume, settings
 from hypothesis import strategies as st
 from tolerances import ALIGNMENT_FLOOR
 
-from attnbias import GD, NGD, Dataset, Polyak, solve_w_svm, train
+from attnbias import GD, NGD, Dataset, Polyak, solve_w_svm
 from attnbias.errors import InfeasibleError
 
 SERIES = (
@@ -103,10 +103,6 @@ def feasible(data):
         return solve_w_svm(data)
     except InfeasibleError:
         assume(False)
-
-
-def weights_after(data, rule, steps, **options) -> torch.Tensor:
-    return train(data, rule, steps, record=[steps], **options).W
 
 
 def assert_same_run(one, two, tolerance, names=SERIES) -> None:

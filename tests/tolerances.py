@@ -75,9 +75,6 @@ FLOAT32_RUN = 1e-4
 # The same run in another batch: products of other shapes add in another order, 200 steps of it
 # (measured 2e-14); absolute for what passes through zero.
 OTHER_BATCH = 1e-12
-# A slope in log t between two records, from a difference of two consecutive ones: the next term
-# is 1 / t at t = 1000, and what the gradient still adds there.
-LOG_GROWTH = 5e-3
 # Scores of a decoder through 8 tokens in 12 dimensions, of condition up to a few hundred: an lstsq.
 SPREAD_SCORES = 1e-9
 # 1 - cosine of a locked run, 5000 NGD steps of 0.2: the square of an offset about 10 over 1000.

@@ -103,8 +103,6 @@ def test_a_good_file_no_file_and_no_number(tmp_path):
     assert all_rows(tmp_path / "bench.json") == [GOOD]
 
 
-# --- figures -------------------------------------------------------------------------------
-
 positive = st.floats(1e-3, 1e3)
 
 
@@ -132,9 +130,6 @@ def test_targets_are_drawn_on_their_side():
     fig.savefig(io.StringIO(), format="svg")
     with pytest.raises(RangeError):
         plot_targets(as_dicts(ROWS[2:]))
-
-
-# --- the arithmetic of the chapter ---------------------------------------------------------
 
 
 def test_bytes_and_operations_of_the_batched_target():

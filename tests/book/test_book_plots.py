@@ -12,8 +12,6 @@ from book.plots import plot_bad_start, plot_exponent_windows, plot_plane_traject
 from book.plots.runs import exponent_windows
 from book.studies.snapshots import attention_snapshots
 
-# The bad start
-
 
 @pytest.fixture(scope="module")
 def run():
@@ -89,9 +87,6 @@ def test_data_off_the_plane_are_refused():
         with pytest.raises(RangeError) as caught:
             plot(data, trace, None)
         assert caught.value.what == "data"
-
-
-# Exponents in windows
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
+from test_book_extension import git
 
 from attnbias import __version__
 from tools import first_cell
@@ -15,11 +16,6 @@ from tools.chapters import ROOT
 
 ADDRESS = "https://github.com/someone/a-book"
 LONGEST_CELL = 30
-
-
-def git(folder, *arguments):
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", *identity, "-C", str(folder), *arguments], check=True)
 
 
 @pytest.fixture

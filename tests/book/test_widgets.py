@@ -302,9 +302,6 @@ def test_bad_input_is_named(call, error):
     assert caught.value.remedy
 
 
-# Frames, maps and scales
-
-
 def test_without_scripts_the_last_frame_stands():
     page = Tags(frames())
     hidden = ["hidden" in attributes for attributes in page.named("div")]

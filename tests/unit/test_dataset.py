@@ -83,9 +83,6 @@ def test_with_decoder_keeps_the_rest():
     assert "'some': n=2 sequences, T=3 tokens (ragged), d=4 features, decoder given" in repr(other)
 
 
-# ---- files ---------------------------------------------------------------------------------
-
-
 def same(one: Dataset, two: Dataset) -> bool:
     pairs = [(one.X, two.X), (one.y, two.y), (one.lengths, two.lengths)]
     if one.u is not None:

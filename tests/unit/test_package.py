@@ -104,3 +104,11 @@ def test_the_library_imports_without_what_only_some_of_it_needs():
     assert done.returncode == 0, done.stderr
     refused = run_without(("numpy",), "import attnbias")  # the block does block
     assert refused.returncode == 1 and "numpy" in refused.stderr
+
+
+def test_no_global_seed():
+    """Seeds go through explicit generators."""
+    for path in (ROOT / "attnbias").rglob("*.py"):
+        text = path.read_text(encoding="utf8")
+        for call in ("torch.manual_seed(", "np.random.seed(", "numpy.random.seed(", "random.seed("):
+            assert call not in text, f"{path.name} sets a global seed"

@@ -24,18 +24,14 @@ from attnbias.errors import (
 from attnbias.geometry.tokens import optimal_tokens, token_scores
 from scripts.make_samples import zeros_and_ones
 
-# A tiny stand-in for MNIST in the same format: rings, bars and a third class.
-
 
 @pytest.fixture
 def files() -> dict[str, bytes]:
+    """A tiny stand-in for MNIST in the same format: rings, bars and a third class."""
     blobs = []
     for count, seed in ((60, 1), (30, 2)):
         blobs += [idx(array) for array in drawn(count, seed)]
     return dict(zip(FILES, blobs, strict=True))
-
-
-# The bundled file.
 
 
 def test_bundled_digits_are_balanced_and_distinct():
@@ -74,9 +70,6 @@ def test_bundled_file_against_the_full_set():
     counts = {name: np.bincount(digits.labels).tolist() for name, digits in full.items()}
     assert counts == {"train": [5923, 6742], "test": [980, 1135]}
     assert zeros_and_ones(full) == bundled(_mnist.SAMPLE)
-
-
-# The sequences.
 
 
 @pytest.mark.parametrize(("n", "T", "patch"), [(20, 6, 28), (7, 2, 14), (1, 3, 7), (400, 3, 4)])
@@ -121,9 +114,6 @@ def test_noise_has_the_stated_norm_and_is_fresh():
     mean_square = float(noise.square().sum(dim=1).mean()) / (2.5 * 3.0) ** 2
     assert abs(mean_square - 1) < 5 * (2 / (600 * 784)) ** 0.5
     assert len(torch.unique(noise[:, 0])) == 600
-
-
-# The classifier and the scores.
 
 
 def test_digit_is_optimal_for_the_stated_fraction():
@@ -196,9 +186,6 @@ def test_scale_and_norm_change_scores_as_stated():
     plain, scaled = load_binary_mnist(), load_binary_mnist(norm=10.0, classifier_scale=3.0)
     assert torch.allclose(scaled.X, 10 * plain.X, rtol=1e-12)
     assert torch.allclose(token_scores(scaled), 3 * token_scores(plain), atol=1e-12)
-
-
-# Other sources.
 
 
 @pytest.mark.parametrize("kind", ["folder", "gzipped", "dotted"])

@@ -114,9 +114,6 @@ def test_separation_pair_is_that_of_section_3_3():
     assert svm.margin == pytest.approx(1.0, rel=CLOSED_FORM)
 
 
-# (DM)
-
-
 def split(data):
     """(n, d) optimal tokens and (n (T - 1), d) others."""
     is_opt = torch.nn.functional.one_hot(data.opt, data.T).bool()

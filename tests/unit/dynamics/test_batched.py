@@ -81,8 +81,6 @@ def assert_each_is_that_of_train(runs, datas, rules, steps, tolerance=FORMS) -> 
             assert (run.W - alone.W).norm() <= tolerance * alone.W.norm()
 
 
-# ---- the same numbers as `train` -----------------------------------------------------------
-
 DATA = {
     "general scores": [random_data(3, 4, 12, seed=s) for s in range(2)],
     "ragged": [random_data(3, 4, 12, seed=s, lengths=[4, 2, 3]) for s in range(2)],
@@ -139,9 +137,6 @@ def test_small_steps_add_up():
     moved = (total - 1) + low
     assert moved[0, 0].item() == pytest.approx(2e-14, rel=CLOSED_FORM, abs=0)
     assert moved[0, 1] == 0 and plain[0, 0] == 1
-
-
-# ---- stopped runs, chunks, other batches ---------------------------------------------------
 
 
 def with_stops():
@@ -207,9 +202,6 @@ def test_the_batch_around_a_run_does_not_matter():
         np.testing.assert_allclose(rows[0], rows[1], rtol=OTHER_BATCH, atol=OTHER_BATCH)
         other = whole.records[s, (r + 1) % 6]  # another rule's run is another run
         assert np.abs(other - rows[1]).max() > 1e-3
-
-
-# ---- no host reads -------------------------------------------------------------------------
 
 
 class NoHostReads(TorchDispatchMode):
@@ -299,9 +291,6 @@ def test_compiled_iterations_agree_with_eager_ones():
     assert not np.allclose(two.state.g, one.state.g, rtol=FORMS, atol=FORMS)
 
 
-# ---- memory and refusals -------------------------------------------------------------------
-
-
 class Scratch(TorchDispatchMode):
     """The most bytes that results of operations held at once."""
 
@@ -357,9 +346,6 @@ def test_bad_arguments_are_refused(name):
     BatchedRuns(**good)
     with pytest.raises(RangeError, match="expected .*; got "):
         BatchedRuns(**good | BAD[name])
-
-
-# ---- a real GPU ----------------------------------------------------------------------------
 
 
 @GPU

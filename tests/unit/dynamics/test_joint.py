@@ -17,6 +17,7 @@ from instances import (
     random_start,
     seeds,
 )
+from joint_instances import orthogonal
 from tolerances import AUTOGRAD, CLOSED_FORM, FORMS, PRINTED_FIVE_RELATIVE, PRINTED_FOUR_RELATIVE
 
 from attnbias import GD, NGD, Dataset, Polyak, Trace, solve_u_svm, train
@@ -38,16 +39,6 @@ def joint_data(n, T, d, *, seed, lengths=None) -> Dataset:
     generator = torch.Generator().manual_seed(seed)
     opt = (torch.rand(n, generator=generator) * data.lengths).long()
     return Dataset(data.X, data.y, lengths=lengths, name=f"joint {seed}", opt=opt)
-
-
-# ---- the orthogonal family of the theory sheet ---------------------------------------------
-
-
-def orthogonal() -> Dataset:
-    """x_opt = e_1, e_2; the others e_3/3, e_4/3; one query optimal, one not."""
-    e = torch.eye(4, dtype=torch.float64)
-    X = torch.stack([torch.stack([e[0], e[2] / 3]), torch.stack([e[3] / 3, e[1]])])
-    return Dataset(X, [1, -1], opt=[0, 1], name="orthogonal")
 
 
 @pytest.mark.parametrize("form", ENGINES[:2])
@@ -141,9 +132,6 @@ def test_scores_and_gaps_are_those_of_the_iterates(form):
     np.testing.assert_allclose(trace.gaps[-1], gaps[kept], rtol=AUTOGRAD, atol=AUTOGRAD)
     assert trace.u_norm[-1] == pytest.approx(float(trace.u.norm()), rel=CLOSED_FORM)
     assert trace.W_norm[-1] == pytest.approx(float(trace.W.norm()), rel=CLOSED_FORM)
-
-
-# ---- forms of one iteration ----------------------------------------------------------------
 
 
 @FEW

@@ -90,8 +90,6 @@ def test_refusals():
         train(DATA, Sign(), 5, engine="compiled")
 
 
-# ---- every trainer: the same record, progress, checkpoint and Trace ---------------------------
-
 HEAD = QuadraticHead([1.0, 0.5, 0.0], 0.5)
 ROW = Dataset(torch.eye(3)[None].double(), [1])
 WORDS = NextTokenData(torch.eye(3).double(), [[0, 1, 2], [1, 0, 2]], [0, 0])

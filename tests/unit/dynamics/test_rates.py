@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import EXACT_POWER, FITTED_EXPONENT
 
-from attnbias import GD, NGD, fit_rate, make_example1, make_separation_pair, train
+from attnbias import NGD, fit_rate, make_example1, train
 from attnbias.errors import DtypeError, RangeError
 
 STEP = np.unique(np.geomspace(1, 10**6, 200).round())
@@ -59,18 +59,6 @@ def test_each_stretch_of_log_step_counts_alike():
     dense = np.unique(np.concatenate([STEP, np.arange(9 * 10**5, 10**6, 100)]))
     one, two = (fit_rate(step, np.log(step + 1) ** 2 / step**2).exponent for step in (STEP, dense))
     assert one == pytest.approx(two, abs=0.02)
-
-
-def test_ngd_turns_at_rate_two_and_gd_does_not():
-    record = np.unique(np.geomspace(1, 10**5, 200).round().astype(int))
-    start = [[-0.3, 0.2], [0.1, 0.4]]
-    ngd, gd = (
-        train(make_separation_pair(), rule, 10**5, W0=start, record=record)
-        for rule in (NGD(1.0), GD(1.0))
-    )
-    fit = fit_rate(ngd.step, ngd.W_alignment_error, window=(1000, 10**5))
-    assert fit.exponent == pytest.approx(-2, abs=FITTED_EXPONENT)
-    assert fit_rate(gd.step, gd.W_alignment_error, window=(1000, 10**5)).exponent > -0.4
 
 
 def test_an_early_window_misleads():

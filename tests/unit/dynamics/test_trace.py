@@ -48,9 +48,6 @@ def assert_same_bits(one: Trace, two: Trace) -> None:
         assert before.tobytes() == after.tobytes()
 
 
-# ---- series --------------------------------------------------------------------------------
-
-
 def test_every_series_has_one_entry_a_record():
     trace = some_run()
     for name in (*SERIES, "loss", "loss_gap", "grad_norm", "step_size", "opt_score"):
@@ -113,9 +110,6 @@ def test_repr_is_one_line_and_a_run_without_records_is_kept(tmp_path):
         nothing.status = "other"
 
 
-# ---- files ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("options", [{"svm": None}, {"svm": False}, {"joint": True}], ids=str)
 def test_save_and_load_keep_every_bit(tmp_path, options):
     trace = some_run(20_000, rule=NGD(1.0), **options)
@@ -161,9 +155,6 @@ def test_damage_anywhere_is_found_or_harmless(tmp_path):
         except AttnBiasError:
             refused += 1
     assert refused > 100
-
-
-# ---- checkpoints ---------------------------------------------------------------------------
 
 
 @pytest.mark.slow

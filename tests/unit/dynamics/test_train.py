@@ -15,7 +15,6 @@ from instances import (
     random_data,
     random_start,
     start_decoder,
-    weights_after,
 )
 from plain_loop import autograd_run
 from tolerances import (
@@ -23,10 +22,6 @@ from tolerances import (
     CLOSED_FORM,
     FORMS,
     INVARIANCE,
-    PRINTED_EIGHT,
-    PRINTED_FOUR,
-    PRINTED_FOUR_RELATIVE,
-    PRINTED_TWO_RELATIVE,
 )
 
 from attnbias import (
@@ -36,14 +31,12 @@ from attnbias import (
     Loss,
     Polyak,
     make_separation_pair,
-    optimal_tokens,
     solve_w_svm,
     train,
 )
 from attnbias.dynamics.request import choose_coordinates, iteration_work, record_steps
 from attnbias.errors import DtypeError, RangeError
 from attnbias.losses import LOGISTIC
-from attnbias.model import attention_logits
 
 COMPILED = [("compiled", form) for form in ("span", "factored", "dense")]
 TORCH = [("torch", form) for form in ("span", "dense")]
@@ -63,8 +56,6 @@ def quiet(data, rule, steps, form=("auto", "auto"), **options):
     return train(data, rule, steps, engine=form[0], coordinates=form[1], **options)
 
 
-# ---- closed forms: Section 3.3 -------------------------------------------------------------
-
 PAIR_START = torch.tensor([[-0.3, 0.2], [0.1, 0.4]], dtype=torch.float64)
 PAIR_REST = 0.2**2 + 0.1**2 + 0.4**2  # squares of the three entries that never move
 
@@ -83,20 +74,6 @@ def test_ngd_on_the_pair_is_a_straight_line(form):
     assert moved.flatten()[1:].abs().max() == 0
 
 
-def test_gd_on_the_pair_stays_in_its_brackets():
-    """Printed values of the theory sheet, and log(e^w0 + lower t) <= w_t <= log(e^w0 + upper t)."""
-    steps = 10 ** np.arange(1, 6)
-    trace = train(make_separation_pair(), GD(1.0), 10**5, W0=PAIR_START, record=steps)
-    w = np.sqrt(trace.W_norm**2 - PAIR_REST)
-    np.testing.assert_allclose(w, [1.0189, 3.5154, 5.8937, 8.2084, 10.5127], atol=PRINTED_FOUR)
-    printed = [0.0880, 8.390e-3, 3.009e-3, 1.5547e-3, 9.487e-4]
-    np.testing.assert_allclose(trace.W_alignment_error, printed, rtol=PRINTED_FOUR_RELATIVE)
-    phi = 1 / (1 + math.exp(0.3))
-    lower = np.log(math.exp(-0.3) + phi**2 * math.exp(-phi) * steps)
-    upper = np.log(math.exp(-0.3) + math.exp(1 / 4 - 1) * steps)
-    assert (lower <= w).all() and (w <= upper).all()
-
-
 def test_gd_on_the_pair_is_the_scalar_recursion():
     w, eta = -0.3, 0.7
     for _ in range(500):
@@ -106,85 +83,6 @@ def test_gd_on_the_pair_is_the_scalar_recursion():
         trace = quiet(make_separation_pair(), GD(eta), 500, form, W0=PAIR_START, record=[500])
         assert trace.W[0, 0].item() == pytest.approx(w, rel=CLOSED_FORM)
 
-
-def test_cosine_and_softmax_are_two_things():
-    """With W_0 along W_mm nothing is left to unlearn: the broken case of the lower bound.
-
-    From W_0 = -8 W_mm the cosine is 1 from step 17, where the softmax is still 0.6225.
-    """
-    start = torch.tensor([[-0.3, 0.0], [0.0, 0.0]], dtype=torch.float64)
-    trace = train(make_separation_pair(), NGD(0.5), 5, W0=start, record=range(6))
-    assert trace.W_alignment_error.tolist() == [2, 0, 0, 0, 0, 0]
-    trace = train(make_separation_pair(), NGD(0.5), 17, W0=start * 80 / 3, record=[15, 17])
-    assert trace.W_alignment_error == pytest.approx([2, 0], rel=CLOSED_FORM, abs=0)
-    assert trace.opt_score[1] == pytest.approx(1 / (1 + math.exp(-0.5)), rel=CLOSED_FORM)
-
-
-# ---- printed instances of the theory sheet -------------------------------------------------
-
-
-def degenerate(tilt: float) -> Dataset:
-    """One sequence e_1, 0, (tilt, -1) with scores 1, 0, 0.
-
-    At tilt 0 an active constraint of (W-SVM) has zero dual weight.
-    """
-    return Dataset([[[1.0, 0.0], [0.0, 0.0], [tilt, -1.0]]], [1], u=[1.0, tilt])
-
-
-def orthogonal_part(trace) -> np.ndarray:
-    error = trace.W_alignment_error
-    return trace.W_norm * np.sqrt(error * (2 - error))
-
-
-def test_orthogonal_part_grows_without_strict_complementarity():
-    steps = 10 ** np.arange(1, 7)
-    P = orthogonal_part(train(degenerate(0.0), NGD(0.5), 10**6, record=steps))
-    printed = [1.5024, 3.8626, 6.2062, 8.5160, 10.8196, 13.1223]
-    np.testing.assert_allclose(P, printed, rtol=PRINTED_FOUR_RELATIVE)
-    assert (np.log(1 + 0.5 * steps / math.sqrt(5)) <= P).all()
-    assert (np.log(1 + 0.5 * math.exp(0.5) * steps) >= P).all()
-    for tilt, part, product in ((0.2, 1.40721616, 3.9605), (-0.2, 1.65116093, 5.4527)):
-        trace = train(degenerate(tilt), NGD(0.5), 10**6, record=[10**6])  # with it, it is bounded
-        assert orthogonal_part(trace)[0] == pytest.approx(part, rel=PRINTED_EIGHT)
-        error = trace.W_alignment_error[0] * 1e12
-        assert error == pytest.approx(product, rel=PRINTED_FOUR_RELATIVE)
-
-
-@pytest.mark.parametrize(
-    "rule, printed",
-    [
-        (NGD(0.5), [1.9537e-4, 1.9952e-6, 1.9995e-8, 2.0e-10]),
-        (Polyak(), [1.588e-4, 1.9518e-6, 1.9951e-8]),
-        (GD(0.5), [0.1175, 9.578e-4, 1.8626e-4, 8.855e-5]),
-    ],
-)
-def test_orthonormal_tokens_give_the_printed_rates(rule, printed):
-    e = torch.eye(4, dtype=torch.float64)
-    data = Dataset(e.reshape(2, 2, 4), [1, -1], u=[1.0, 0.0, 0.0, -1.0])
-    start = -0.2 * torch.outer(e[0] - e[1], e[0]) + 0.3 * torch.outer(e[3] - e[2], e[2])
-    start += 0.1 * torch.outer(e[1], e[3])
-    steps = [10, 100, 1000, 10000][: len(printed)]
-    trace = train(data, rule, steps[-1], W0=start, record=steps)
-    np.testing.assert_allclose(trace.W_alignment_error, printed, rtol=PRINTED_FOUR_RELATIVE)
-
-
-def test_feasible_instance_on_which_ngd_turns_away():
-    """Feasible, W_0 = 0, and yet the smallest softmax tends to 0 and the cosine to 0.196."""
-    data = Dataset([[[2.0, 0], [0, 1]], [[2.0, 0], [1, 1]]], [1, -1], u=[0.0, 2.0])
-    svm = solve_w_svm(data)
-    assert svm.margin == pytest.approx(0.5547, abs=PRINTED_FOUR)
-    assert svm.dual.tolist() == pytest.approx([1.25, 2.0])
-    for steps, smallest in ((0, 0.5), (1, 0.399), (10, 0.0260), (100, 1.2e-18), (1000, 1.7e-184)):
-        W = weights_after(data, NGD(0.1), steps, svm=svm)
-        log_phi = torch.log_softmax(attention_logits(data.X, W), dim=1)
-        log_least = log_phi.gather(1, optimal_tokens(data)[:, None]).min().item()
-        assert math.exp(log_least) == pytest.approx(smallest, rel=PRINTED_TWO_RELATIVE)
-    trace = train(data, NGD(0.1), 20000, record=[20000])
-    assert 1 - trace.W_alignment_error[0] == pytest.approx(0.1964, abs=PRINTED_FOUR)
-    assert trace.status == "completed"
-
-
-# ---- plain autograd before saturation, and after -------------------------------------------
 
 RULES = [GD(0.3), NGD(0.05), NGD(0.01, momentum=0.9), Polyak(), Polyak(max_step=0.2)]
 RULES += [NGD(0.05, max_step=0.1), Polyak(max_step=3.0, loss_floor=0.01)]
@@ -210,9 +108,6 @@ def test_agrees_with_autograd_before_saturation(joint, rule, loss):
                 )
 
 
-# ---- five forms of one iteration -----------------------------------------------------------
-
-
 @FEW
 @given(problems())
 def test_all_forms_agree(problem):
@@ -233,9 +128,6 @@ def test_torch_and_compiled_agree_for_a_loss_of_ones_own(joint):
     assert trace.meta["engine"] == "torch"
     named = train(data, Polyak(), 100, loss="logistic", **options)
     assert_same_run(trace, named, FORMS, (*SERIES, "u_norm", "u_path_length", "gaps"))
-
-
-# ---- named ends ----------------------------------------------------------------------------
 
 
 ZERO_QUERY = Dataset([[[0.0, 0.0], [1.0, 0.0]]], [1], u=[1.0, 0.0])
@@ -294,9 +186,6 @@ def test_what_has_no_alignment(joint):
     trace = train(data, NGD(0.1), 5, svm=False, train_u=joint)
     assert np.isnan(trace.W_alignment_error).all() and np.isnan(trace.u_alignment_error).all()
     assert np.isfinite(trace.W_norm).all()
-
-
-# ---- arguments -----------------------------------------------------------------------------
 
 
 @EVERY_FORM

@@ -176,9 +176,6 @@ def test_the_start_is_small_and_not_tied_to_the_data():
     assert data.meta["seed"] == 5
 
 
-# Files
-
-
 def test_save_and_load(small2, tmp_path):
     back = ExperimentResult.load(small2.save(tmp_path / "fig2.npz"))
     for name in ("name", "title", "seeds", "settings", "measures", "provenance"):

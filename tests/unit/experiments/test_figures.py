@@ -16,7 +16,6 @@ from attnbias.errors import InfeasibleError
 from attnbias.experiments import fig2, fig3, fig8, fig9
 from attnbias.experiments.claims import JOINT_PANELS, ahead_from, lead
 from attnbias.experiments.fig2 import cap_steps
-from attnbias.experiments.fig8 import scale_label
 
 SHORT = {"seeds": 2, "steps": 1000, "n": 4, "T": 3, "d": 20}
 
@@ -140,9 +139,6 @@ def test_measures_of_other_data_change_the_verdict(figure, name, value, start, v
     assert verdicts(table, start) == {verdict}
 
 
-# Figure 2
-
-
 def test_a_cap_that_never_binds_is_said_so():
     table = judged(fig2, result(fig2), settings={"max_step": np.inf})
     for start in ("until its cap binds", "from there capped Polyak is GD", "and slows down"):
@@ -180,9 +176,6 @@ def test_exponents():
     order = table[["interval low", "min", "median", "max", "interval high"]].to_numpy()
     assert (np.diff(order) >= 0).all()
     assert -1.4 < result(fig2).exponents(window=(10, 300)).loc["NGD", "median"] < -0.7
-
-
-# Figure 3
 
 
 def test_polyak_is_fastest_on_the_loss_and_on_u_alone():
@@ -242,9 +235,6 @@ def test_tokens_on_a_line_have_no_solution_and_are_refused():
         experiments.run("fig3", seeds=1, steps=1000, n=40, d=1)
 
 
-# Figure 8
-
-
 def test_steps_until_one_half():
     """GD needs 7 steps from R = 4 but 226 from R = 10; NGD about five a unit of R."""
     measures = result(fig8).measures
@@ -274,14 +264,6 @@ def test_counted_steps_are_those_of_a_plain_loop():
     assert step == measures["GD, steps to one half"][measures["scale"].index(6.0)]
 
 
-def test_the_start_has_the_gaps_of_its_closed_form():
-    for scale in result(fig8).measures["scale"]:
-        for rule in fig8.rules():
-            gaps = result(fig8).traces[scale_label(rule, scale)][0].gaps[0]
-            expected = np.array([-scale, 1.44 * scale]) / math.sqrt(2)
-            assert np.allclose(gaps, expected, rtol=CLOSED_FORM)
-
-
 def test_growth_of_another_kind_is_refused():
     first, second = (f"{rule}, steps to one half" for rule in ("GD", "NGD"))
     measures = result(fig8).measures
@@ -296,9 +278,6 @@ def test_a_start_that_is_not_left_within_the_run_is_said_so():
     assert verdicts(stuck.claims, "GD's steps until") == {"not applicable"}
     assert verdicts(stuck.claims, "GD's attention ends") == {"fails"}
     assert verdicts(stuck.claims, "GD converges") == {"not applicable"}
-
-
-# The parts that claims are made of
 
 
 @pytest.mark.filterwarnings("error")

@@ -170,9 +170,6 @@ def test_ragged_sequences_have_no_constraint_at_padding():
     assert solution.is_optimal()
 
 
-# --- many features: W_mm in the queries' span, formed when asked for ------------------------
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_thin_rows_give_the_same_solution(seed, monkeypatch):
     data, opt = normal_data(6, 4, 40, seed)
@@ -199,9 +196,6 @@ def test_a_diagnosis_of_many_features_forms_no_matrix_of_them(monkeypatch):
     assert report.svm.basis is not None
     assert "weights" not in vars(report.svm)
     assert report.svm.weights.shape == (40, 40)
-
-
-# --- infeasible ---------------------------------------------------------------------------
 
 
 def assert_gordan(rows, a, tolerance):
@@ -252,9 +246,6 @@ def test_infeasible_labels_and_a_zero_optimal_token():
     close(caught.value.certificate, [2 / 3, 1 / 3], tolerances.GORDAN)
     with pytest.raises(InfeasibleError):
         solve_u_svm(Dataset(0 * X, [1, -1]), [0, 0])
-
-
-# --- the edge of infeasibility ------------------------------------------------------------
 
 
 def two_against_one(margin):
@@ -376,9 +367,6 @@ def test_a_problem_of_any_name_is_refused_with_its_certificate(rows):
         solve(rows, problem="layer-two SVM")
 
 
-# --- broken cases -------------------------------------------------------------------------
-
-
 def test_wrong_weights_are_not_optimal():
     data, opt = normal_data(6, 4, 12)
     solution = solve_w_svm(data, opt)
@@ -392,9 +380,6 @@ def test_wrong_weights_are_not_optimal():
     off = certify(rows, dual, 1.5 * solution.weights)
     assert off.primal_residual == 0 and off.dual_residual > 0.3 and not off.is_optimal()
     assert not replace(solution, primal_residual=1e-3).is_optimal()
-
-
-# --- right sides, equalities and norms of `solve` --------------------------------------------
 
 
 def test_equalities_are_met_and_cost_nothing_elsewhere():

@@ -78,9 +78,6 @@ def test_padding_is_never_optimal():
     assert optimal_tokens(data).tolist() == [0]
 
 
-# ---- gap rows ------------------------------------------------------------------------------
-
-
 def rows_by_hand(data, opt):
     places = [(i, t) for i, t in data.mask.nonzero().tolist() if t != opt[i]]
     rows = [torch.outer(data.X[i, opt[i]] - data.X[i, t], data.X[i, 0]) for i, t in places]

@@ -66,9 +66,6 @@ def random_data(seed=0, n=3, T=4, d=5):
     return Dataset(X, torch.ones(n), opt=opt), W
 
 
-# The head is Eq. 1
-
-
 @pytest.mark.parametrize("layer", [0, 1])
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("query", [0, 3])
@@ -168,9 +165,6 @@ def test_bad_arguments_are_refused_by_name(encoder, tokenizer):
         DtypeError: [{"head": 0.0}, {"sentences": ["a", 3]}, {"sentences": 4}, {"sentences": "one"},
                      {"encoder": torch.nn.Linear(2, 2)}, {"encoder": load_classifier(2, "tiny")}],
     })  # fmt: skip
-
-
-# W against W_mm
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -26,9 +26,6 @@ def keys(texts: TextSet) -> list:
     return list(zip(texts.first, texts.second or texts.first, strict=True))
 
 
-# The samples that come with attnbias.
-
-
 @pytest.mark.parametrize("name", IMAGES)
 def test_samples_of_images(name):
     sets = {split: IMAGES[name](split, "bundled") for split in images.SPLITS}
@@ -98,9 +95,6 @@ def test_the_vocabulary_is_berts_and_the_hash_is_fixed():
     assert [text._tenth(word) for word in ("", "a", "attention", "é")] == [2, 0, 5, 1]
 
 
-# The full sets, where the cache has them.
-
-
 def require_fetched(folder: str) -> None:
     if not _source.packages_folder(folder).is_dir():
         pytest.skip(f"{folder} was not fetched")
@@ -152,9 +146,6 @@ def test_full_sets_of_texts(name, counts, monkeypatch):
     shared = len(first["test"] & (first["train"] | first["validation"]))
     assert shared == (name == "snli")  # one premise, as the docstring says
     assert name == "snli" or sum(map(len, first.values())) == sum(counts.values())  # none twice
-
-
-# Sets that do not fit together.
 
 
 def test_malformed_images():

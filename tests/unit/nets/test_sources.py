@@ -85,9 +85,6 @@ def toxic(cache):
     return write_folder(cache / "toxic", {"clean_data.csv": text.encode()})
 
 
-# Folders.
-
-
 def test_images_are_those_of_the_folders(mnist, cifar10):
     for split, (count, seed) in {"train": (60, 1), "test": (30, 2)}.items():
         found, (pixels, labels) = load_mnist(split, str(mnist)), drawn(count, seed)
@@ -189,9 +186,6 @@ def test_toxic_with_other_content(tmp_path):
         path = write_folder(tmp_path / str(number), {"clean_data.csv": body})
         with pytest.raises(FileFormatError, match="is_offensive and text"):
             load_toxic("train", path)
-
-
-# The hub.
 
 
 def test_hub_has_images(cache, monkeypatch):

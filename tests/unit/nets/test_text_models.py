@@ -53,9 +53,6 @@ def same_weights(a, b):
     return all(x[0] == y[0] and torch.equal(x[1], y[1]) for x, y in pairs)
 
 
-# Closed forms and second forms
-
-
 def test_it_is_the_classifier_of_transformers():
     model = load_classifier(3, "tiny", seed=2).eval()
     config = model.encoder.config
@@ -93,9 +90,6 @@ def test_dropout_is_set_throughout(folder, dropout):
         assert rates == {0.1 if dropout is None else dropout} and model.training
     out = [load_classifier(2, "tiny", dropout=dropout)(**words()) for _ in range(2)]
     assert torch.equal(*out) == (dropout == 0)
-
-
-# Sources
 
 
 def test_folders_give_back_what_was_saved(saved, tmp_path, monkeypatch):
@@ -149,9 +143,6 @@ def test_transformers_is_quiet_and_left_as_it_was(folder, capfd):
     finally:
         log.set_verbosity_warning()
     assert capfd.readouterr() == ("", "")
-
-
-# Bad input and damaged files
 
 
 def test_bad_arguments_are_refused_by_name():

@@ -103,9 +103,6 @@ def test_deep_exponents_get_an_axis_of_their_own(result):
     assert (loss.get_yscale(), error.get_yscale()) == ("symlog", "linear")
 
 
-# Looks
-
-
 @pytest.mark.parametrize("looks", [
     label_styles(RULE_STYLES), label_styles(experiments.fig3.rules()),
     network_styles(OPTIMIZER_STYLES), network_styles(PART_STYLES, PART_STYLES),
@@ -131,9 +128,6 @@ def test_a_rules_name_has_its_labels_look_and_two_of_a_kind_differ():
     assert not {each[0] for each in OTHER_STYLES} & {each[0] for each in RULE_STYLES.values()}
 
 
-# Tables
-
-
 def test_figure_numbers(result):
     table = chapters.figure_numbers(result)
     assert list(table.columns) == ["t = 10", "t = 100", "t = 1000", "t = 10000"]
@@ -152,9 +146,6 @@ def test_figure_numbers(result):
 ])  # fmt: skip
 def test_numbers_as_text(log10, text):
     assert scientific(log10) == text
-
-
-# Bad input
 
 
 @pytest.mark.parametrize(("error", "call"), [

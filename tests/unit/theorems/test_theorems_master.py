@@ -12,7 +12,13 @@ from instances import FEW, feasible, random_data, random_start, seeds
 from lemma_instances import tampered, verdicts
 from orthonormal import decades, orthonormal_pair, orthonormal_start
 from scipy.special import lambertw
-from tolerances import ASYMPTOTIC, CLOSED_FORM, FITTED_EXPONENT, PRINTED_FOUR_RELATIVE
+from tolerances import (
+    ASYMPTOTIC,
+    CLOSED_FORM,
+    FITTED_EXPONENT,
+    PRINTED_EIGHT,
+    PRINTED_FOUR_RELATIVE,
+)
 
 from attnbias import GD, NGD, Dataset, Polyak, fit_rate, make_example1, make_separation_pair, train
 from attnbias.data import make_dm
@@ -302,7 +308,7 @@ def test_m2_with_strict_complementarity_restored(slope, offset, limit):
     # with the negative slope the third token's row has slack, and M2's bound is not explicit
     assert ball.verdict == ("holds" if slope > 0 else "not applicable")
     run = TraceView(data, trace)
-    assert run.across[-1] == pytest.approx(offset, rel=1e-7)
+    assert run.across[-1] == pytest.approx(offset, rel=PRINTED_EIGHT)
     assert 1e12 * trace.W_alignment_error[-1] == pytest.approx(limit, rel=PRINTED_FOUR_RELATIVE)
     fit = fit_rate(trace.step, trace.W_alignment_error, (10**4, 10**6))
     assert fit.interval == pytest.approx((-2, -2), abs=FITTED_EXPONENT)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from instances import FEW, dyadic_data, feasible, random_data, random_start, seeds
 from lemma_instances import tampered, verdicts
 from orthonormal import decades, orthonormal_pair, orthonormal_start
-from tolerances import CLOSED_FORM, FITTED_EXPONENT, PRINTED_FOUR
+from tolerances import CLOSED_FORM, FITTED_EXPONENT, PRINTED_FOUR, PRINTED_FOUR_RELATIVE
 
 from attnbias import GD, NGD, Dataset, Polyak, fit_rate, make_example1, make_separation_pair, train
 from attnbias.data.degenerate import make_degenerate, make_two_sample_trap
@@ -304,11 +304,6 @@ def test_the_cap_turns_polyak_into_gd(capped):
     assert "t = 8 " in table[5].reason
     # at 9 the gradient is small enough that the cap must bind, and from then on
     assert table[4].step[0] >= 8 and table[4].step[-1] == 10**6
-    # GD with step size 100 from there on, to rounding
-    start = train(O_DATA, Polyak(max_step=100.0), 8, W0=O_START).W
-    plain = train(O_DATA, GD(100.0), 10**4, W0=start, record=[10**4 - 8])
-    same = train(O_DATA, Polyak(max_step=100.0), 10**4, W0=O_START, record=[10**4])
-    np.testing.assert_allclose(plain.W_alignment_error, same.W_alignment_error, rtol=1e-9)
 
 
 def test_theorem7_refuses_tampered_runs(capped):
@@ -404,7 +399,7 @@ def test_gd_on_the_separation_pair():
     gaps = [1.0189, 3.5154, 5.8937, 8.2084, 10.5127]
     np.testing.assert_allclose(trace.gaps[2:, 0], gaps, atol=PRINTED_FOUR)
     errors = [0.0880, 8.390e-3, 3.009e-3, 1.5547e-3, 9.487e-4]
-    np.testing.assert_allclose(trace.W_alignment_error[2:], errors, rtol=6e-4)
+    np.testing.assert_allclose(trace.W_alignment_error[2:], errors, rtol=PRINTED_FOUR_RELATIVE)
     below, above = table[1].bounds[1:], table[2].bounds[1:]
     # printed to three digits, some rounded outwards
     np.testing.assert_allclose(below, [0.654, 2.53, 4.78, 7.08, 9.38], atol=6e-3)
@@ -480,21 +475,21 @@ def test_separation_at_a_step_size_whose_exponential_overflows():
 
 
 @pytest.mark.parametrize(
-    "rule, scores, cosine",
+    "rule, scores, cosine, digit",
     [
-        (NGD(0.1), {1: 0.399, 10: 0.0260, 100: 1.2e-18, 1000: 1.7e-184}, 0.1964),
-        (GD(0.1), {1: 0.347, 20000: 1.1e-6}, 0.346),
+        (NGD(0.1), {1: 0.399, 10: 0.0260, 100: 1.2e-18, 1000: 1.7e-184}, 0.1964, PRINTED_FOUR),
+        (GD(0.1), {1: 0.347, 20000: 1.1e-6}, 0.346, 6e-4),
     ],
     ids=repr,
 )
-def test_training_in_the_trap_never_turns(rule, scores, cosine):
+def test_training_in_the_trap_never_turns(rule, scores, cosine, digit):
     trace = train(make_two_sample_trap(), rule, 20000, record=[0, *scores, 10**4, 20000])
     found = dict(zip(trace.step.tolist(), trace.least_opt_score, strict=True))
     assert found[0] == 0.5
     for step, score in scores.items():
         # two digits are printed, and half of the last of 1.1e-6 is 5%
         assert found[step] == pytest.approx(score, rel=0.05)
-    assert 1 - trace.W_alignment_error[-1] == pytest.approx(cosine, abs=6e-4)
+    assert 1 - trace.W_alignment_error[-1] == pytest.approx(cosine, abs=digit)
     assert 1 - trace.W_alignment_error[-2] == pytest.approx(cosine, abs=0.02)
 
 
@@ -566,17 +561,3 @@ def test_start_violates_the_first_constraint_only(scale):
     assert optimal_tokens(data).tolist() == [0, 0]
     assert token_scores(data).flatten().tolist() == pytest.approx([1, -1, 0.8, -1.2])
     assert float(solve_w_svm(data).margin) > 0.9  # feasible, so that the start can be mended
-
-
-def mended(rule, scale):
-    """First step at which sequence 1 looks at its optimal token."""
-    data, W0 = make_bad_start(scale)
-    trace = train(data, rule, 100, W0=W0, record=range(101))
-    return int(trace.step[(trace.gaps[:, 0] > 0).argmax()])
-
-
-def test_steps_until_the_right_token_has_half_the_attention():
-    """GD waits exponentially long in the scale, NGD linearly."""
-    scales = (0.1, 1, 2, 4, 8)
-    assert [mended(GD(1.0), scale) for scale in scales] == [1, 2, 3, 7, 60]
-    assert [mended(NGD(0.1), scale) for scale in scales] == [1, 6, 11, 21, 41]

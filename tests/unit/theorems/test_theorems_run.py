@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from instances import random_data
 
 from attnbias import GD, NGD, Dataset, Polyak, make_example1, solve_w_svm, theorems, train
 from attnbias.beyond.local import geometry as local
@@ -27,14 +28,6 @@ OTHER_SVMS = ("retrieval", "several")  # checks of the graph SVM and of the seve
 CLOSE = 1e-11
 
 
-def general(n=3, T=4, d=30, seed=0, spread=1.0):
-    """Random tokens and decoder: Assumption 2 fails."""
-    generator = torch.Generator().manual_seed(seed)
-    X = spread * torch.randn(n, T, d, generator=generator, dtype=torch.float64)
-    y = torch.where(torch.arange(n) % 2 == 0, 1.0, -1.0)
-    return Dataset(X, y, torch.randn(d, generator=generator, dtype=torch.float64))
-
-
 def start(d, norm=0.5, seed=1):
     W = torch.randn(d, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     return W * norm / W.norm()
@@ -42,8 +35,8 @@ def start(d, norm=0.5, seed=1):
 
 CASES = {
     "Assumption 2": make_example1(n=3, T=4, d=20, seed=3),
-    "general scores": general(spread=0.3),
-    "ragged": Dataset(general().X, general().y, general().u, lengths=[4, 2, 3]),
+    "general scores": random_data(3, 4, 30, seed=0),
+    "ragged": random_data(3, 4, 30, seed=0, lengths=[4, 2, 3], scale=2.5),
 }
 
 
