@@ -162,6 +162,7 @@ def test_killed_and_resumed_runs_are_bit_for_bit_the_unbroken_ones(tmp_path):
     """SIGKILL at random moments, some of them within a write, five times a form."""
     folders = [str(Path(attnbias.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
+    environment["OMP_NUM_THREADS"] = "1"  # a fork can wait for OpenMP's threads for ever
     command = [sys.executable, interrupted.__file__, str(tmp_path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
