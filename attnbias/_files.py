@@ -83,6 +83,12 @@ def writing(path) -> Iterator[BinaryIO]:
         raise
 
 
+def plain_json(data):
+    """The same data as json holds them; NaN and infinite numbers become None."""
+    text = json.dumps(data, default=lambda number: number.item())
+    return json.loads(text, parse_constant=lambda _: None)
+
+
 def write_npz(path, arrays: dict, header: dict) -> Path:
     """Write arrays and header to `path`."""
     text = np.frombuffer(_header_text(header).encode(), dtype=np.uint8)

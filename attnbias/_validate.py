@@ -246,5 +246,8 @@ def require_choice(name: str, value, choices) -> str:
 
 def require_choices(name: str, value, choices) -> list[str]:
     """One of a few words, or several of them: at least one."""
-    given = [value] if isinstance(value, str) else [*value] or [None]
+    given = [value] if isinstance(value, str) else [*value]
+    if not given:
+        expected = "at least one of " + ", ".join(map(repr, choices))
+        raise RangeError(name, expected=expected, got="none", remedy="name one")
     return [require_choice(name, each, tuple(choices)) for each in given]

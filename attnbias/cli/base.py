@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .._files import plain_json
+
 
 @dataclass(frozen=True)
 class Command:
@@ -52,5 +54,4 @@ def claims_data(claims) -> list[dict]:
 
 def as_json(data) -> str:
     """Plain data as json; numbers that json has no word for become null."""
-    text = json.dumps(data, default=lambda number: number.item())
-    return json.dumps(json.loads(text, parse_constant=lambda _: None), indent=2)
+    return json.dumps(plain_json(data), indent=2)

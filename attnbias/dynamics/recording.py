@@ -6,14 +6,12 @@ import numpy as np
 
 from ..dataset import Dataset
 from .problem import JointProblem, Problem
-from .trace import SERIES
 
 RUNNING, ZERO_GRADIENT, DIVERGED = 0, 1, 2
 STATUS = {RUNNING: "completed", ZERO_GRADIENT: "zero gradient", DIVERGED: "diverged"}
 
-# a row of records: these, the first five in the order of `SERIES`, then the N' logit gaps; in joint
-# training U_RECORDS of u behind them, in which U_NORM2 is followed by its own ALONG and ACROSS2,
-# then the n + N' scores
+# a row of records: these, then the N' logit gaps; in joint training U_RECORDS of u behind them,
+# in which U_NORM2 is followed by its own ALONG and ACROSS2, then the n + N' scores
 LOG_LOSS, LOG_GAP, LOG_NORM, LOG_STEP, LOG_NONOPT, NORM2, ALONG, ACROSS2 = range(8)
 PATH, LONGEST, LEAST_OPT = range(8, 11)
 RECORDS = 11
@@ -64,7 +62,12 @@ def matrix_series(problem: Problem | JointProblem, records: np.ndarray, momentum
     values = records[:, :RECORDS].T.copy()
     norm, error = _norm_and_error(values[NORM2:PATH], problem.matrix.svm is not None)
     no_path = np.nan if momentum else 0.0  # with momentum a step is not eta_t times a gradient
-    return dict(zip(SERIES, values[:NORM2], strict=False)) | {
+    return {
+        "log_loss": values[LOG_LOSS],
+        "log_loss_gap": values[LOG_GAP],
+        "log_grad_norm": values[LOG_NORM],
+        "log_step_size": values[LOG_STEP],
+        "log_nonopt_score": values[LOG_NONOPT],
         "W_norm": norm,
         "W_alignment_error": error,
         "path_length": values[PATH] + no_path,

@@ -23,7 +23,7 @@ EARLY = (10, 300)  # the window of a short run
 
 def instance(seed: int = 0, *, start_norm: float = 0.1, **data) -> tuple[Dataset, torch.Tensor]:
     """The data and the start W_0 of one seed; other arguments are those of `make_example1`."""
-    return from_small_start(make_example1(**data, seed=seed), start_norm, seed)
+    return from_small_start(make_example1, start_norm, seed=seed, **data)
 
 
 def rules(

@@ -20,7 +20,7 @@ PROJECTED = "NGD, projected noise"
 
 def instance(seed: int = 0, *, start_norm: float = 0.1, **data) -> tuple[Dataset, torch.Tensor]:
     """The data and the start W_0 of one seed; other arguments are those of `load_binary_mnist`."""
-    return from_small_start(load_binary_mnist(**data, seed=seed), start_norm, seed)
+    return from_small_start(load_binary_mnist, start_norm, seed=seed, **data)
 
 
 def rules(gd_step_size: float = 1.0, ngd_step_size: float = 0.1) -> dict[str, Rule]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -93,9 +94,12 @@ def _recorded(record, steps: int, dense: int) -> np.ndarray:
     return np.union1d(recorded, more[more <= steps])
 
 
-def from_small_start(data: Dataset, norm: float, seed: int) -> tuple[Dataset, torch.Tensor]:
-    """Data and a start W_0 of a norm, in a Gaussian direction of the seed's."""
+def from_small_start(
+    make: Callable[..., Dataset], norm: float, *, seed: int, **given
+) -> tuple[Dataset, torch.Tensor]:
+    """Data of a maker, and a start W_0 of a norm in a Gaussian direction of the seed's."""
     norm = require_number("start_norm", norm, low=0, high=1e6)
+    data = make(**given, seed=seed)
     return data, small_start(data.d, norm, seed)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from .._files import plain_json
 from .._threads import spare_threads
 from .._validate import dtype_name, require_number, require_type
 from ..checks import CheckTable
@@ -97,7 +97,7 @@ class Diagnosis:
             "ngd_forecast": self.forecast,
             "not_promised": self.limits,
         }
-        return json.loads(json.dumps(found), parse_constant=lambda nan: None)
+        return plain_json(found)
 
     def __str__(self) -> str:
         return as_text(self.title, self.sections())

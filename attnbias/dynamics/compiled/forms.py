@@ -111,6 +111,10 @@ def _fill_dense(form, step, start, a, b):
         rows_dot(form.rows, start[i], start[i + 1], form.Y[i], form.x)
 
 
+def _combine_span(form, p, start, a, b):
+    pass
+
+
 def _combine_dense(form, p, start, a, b):
     for i in range(a, b):
         rows_combine(form.rows, start[i], start[i + 1], p, form.R[i])
@@ -162,7 +166,6 @@ def _measure_decoder(form):
     return measure_flat(form.u, form.target)
 
 
-_combine_span = _fill_span
 _combine_factored, _measure_factored = _combine_dense, _measure_span
 
 # --- the generic ones ------------------------------------------------------------------------

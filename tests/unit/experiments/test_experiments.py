@@ -14,7 +14,7 @@ from attnbias import experiments
 from attnbias._files import read_npz, write_npz
 from attnbias.dynamics.problem import small_start
 from attnbias.errors import DeviceError, DtypeError, FileFormatError, MissingFileError, RangeError
-from attnbias.experiments import ExperimentResult, fig2, fig3
+from attnbias.experiments import ExperimentResult, fig2, fig3, fig9
 from attnbias.experiments.runs import seed_list
 
 SMALL = {
@@ -174,6 +174,12 @@ def test_the_start_is_small_and_not_tied_to_the_data():
     assert abs(float(same @ W0.flatten() / (same.norm() * W0.norm()))) < 0.1
     assert not torch.equal(small_start(8, 1.0, 0), small_start(8, 1.0, 1))
     assert data.meta["seed"] == 5
+
+
+@pytest.mark.parametrize("module", [fig2, fig9])
+def test_a_start_is_refused_before_its_data_are_made(module):
+    with pytest.raises(RangeError, match="start_norm"):
+        module.instance(start_norm=-1.0, n="junk")
 
 
 def test_save_and_load(small2, tmp_path):
