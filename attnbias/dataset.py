@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ._files import read_npz, write_npz
+from ._records import read_npz, write_npz
 from ._types import DeviceLike, PathLike, TensorLike
 from ._validate import (
     as_device,

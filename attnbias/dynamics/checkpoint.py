@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 
-from .._files import read_npz, write_npz
+from .._records import read_npz, write_npz
 from ..errors import FileFormatError
 from ..rules import Descent
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from .._files import read_npz, write_npz
+from .._records import read_npz, write_npz
 from .._types import PathLike, TensorLike
 from ..errors import FileFormatError
 

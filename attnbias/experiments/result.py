@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import numbers
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,8 +12,8 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from .._files import FORMAT, read_npz, read_text, write_npz, write_text
 from .._provenance import provenance
+from .._records import read_json, read_npz, write_json, write_npz
 from .._validate import require_number
 from ..checks import Check, CheckTable
 from ..dynamics.rates import fit_rate
@@ -195,9 +194,9 @@ class JsonResult(Result):
         ------
         MissingFileError, FileAccessError
         """
-        packed = {"kind": self.KIND, "format": FORMAT} | self.packed()
+        packed = self.packed()
         stored = {key: getattr(self, key) for key in self._as_they_are(packed)}
-        return write_text(path, json.dumps(stored | packed, allow_nan=False) + "\n")
+        return write_json(path, self.KIND, stored | packed)
 
     @classmethod
     def load(cls, path, claims: Callable):
@@ -207,11 +206,8 @@ class JsonResult(Result):
         ------
         MissingFileError, FileFormatError
         """
-        text = read_text(path)
-        with _foreign(path, f"the result of {cls.KIND}, format {FORMAT}"):
-            stored = json.loads(text)
-            if (stored["kind"], stored["format"]) != (cls.KIND, FORMAT):
-                raise ValueError(f"kind {stored['kind']!r}, format {stored['format']!r}")
+        stored = read_json(path, cls.KIND)
+        with _foreign(path, f"the result of {cls.KIND}"):
             unpacked = cls.unpacked(stored, claims)
             return cls(**{key: stored[key] for key in cls._as_they_are(unpacked)} | unpacked)
 

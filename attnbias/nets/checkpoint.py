@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from .._files import read_npz, write_npz
+from .._records import read_npz, write_npz
 from ..data._source import damaged, reading
 
 KIND = "checkpoint"

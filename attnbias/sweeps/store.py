@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._extras import need
-from .._files import as_path, read_text, results_folder, write_text
+from .._files import as_path, results_folder
+from .._records import read_json, write_json
 from ..errors import FileFormatError
-from .grid import FORMAT, Grid
-from .parquet import read_columns, read_table, unreadable, write_table
+from .grid import Grid
+from .parquet import read_table, unreadable, write_table
 from .table import columns
 
 TABLE, GRID, PARTS = "table.parquet", "grid.json", "parts"
+KIND = "sweep"
 
 if TYPE_CHECKING:
     import pandas
@@ -46,20 +48,18 @@ class Store:
         self.dtypes = columns(grid)
         if (self.folder / GRID).exists():
             self._require_same_grid()
-        elif any(self.folder.iterdir()):
+        elif any(path.suffix != ".part" for path in self.folder.iterdir()):  # of killed writers
             raise FileFormatError(
                 str(self.folder), expected="an empty folder, or one of this sweep",
                 got="a folder with other files", remedy="give another name; nothing was changed",
             )  # fmt: skip
         else:
-            header = {"kind": "sweep", "key": self.grid.key, **self.grid.spec}
-            write_text(self.folder / GRID, json.dumps(header, default=repr))
+            write_json(self.folder / GRID, KIND, {"key": self.grid.key, **self._spec()})
 
     def _require_same_grid(self) -> None:
-        header = read_header(self.folder)
-        if header["key"] != self.grid.key:
-            spec = json.loads(json.dumps(self.grid.spec, default=repr))
-            other = [name for name, value in spec.items() if header.get(name) != value]
+        header = read_json(self.folder / GRID, KIND)
+        if header.get("key") != self.grid.key:
+            other = [name for name, value in self._spec().items() if header.get(name) != value]
             sizes = [f"{len(header.get(name, []))} {name}" for name in ("points", "settings")]
             raise FileFormatError(
                 str(self.folder),
@@ -68,6 +68,11 @@ class Store:
                 f"(other {' and '.join(other)})",
                 remedy="give another folder; the results there were not touched",
             )
+
+    def _spec(self) -> dict:
+        """The grid as json holds it; the format of its columns is in its key."""
+        plain = json.loads(json.dumps(self.grid.spec, default=repr))
+        return {name: value for name, value in plain.items() if name != "format"}
 
     def done(self) -> set[int]:
         """Numbers of the data sets that are finished.
@@ -81,7 +86,7 @@ class Store:
             return set(range(len(self.grid.points)))
         found = {int(path.stem): path for path in (self.folder / PARTS).glob("[0-9]*.parquet")}
         for path in found.values():
-            if read_columns(path) != list(self.dtypes):
+            if list(read_table(path, ("made",))[0]) != list(self.dtypes):
                 raise unreadable(path, "other columns", "a part of this sweep")
         return set(found)
 
@@ -131,28 +136,12 @@ def load(folder) -> pandas.DataFrame:
     1
     """
     folder = as_path(folder)
-    read_header(folder)
+    read_json(folder / GRID, KIND)
     whole = folder / TABLE
     paths = [whole] if whole.exists() else sorted((folder / PARTS).glob("[0-9]*.parquet"))
     frame, made = join(paths)
     frame.attrs = {"provenance": made, "complete": whole.exists()}
     return frame
-
-
-def read_header(folder: Path) -> dict:
-    """The grid that a folder belongs to."""
-    path = folder / GRID
-    try:
-        header = json.loads(read_text(path))
-        if (header["kind"], header["format"]) != ("sweep", FORMAT):
-            raise ValueError(f"format {header['format']} of a {header['kind']}")
-    except (ValueError, KeyError, TypeError) as error:
-        raise FileFormatError(
-            str(path), expected=f"the grid of a sweep, format {FORMAT}",
-            got=f"{type(error).__name__}: {error}"[:200],
-            remedy="give another folder, or delete this one",
-        ) from None  # fmt: skip
-    return header
 
 
 def join(paths: list[Path]) -> tuple[pandas.DataFrame, list[dict]]:
