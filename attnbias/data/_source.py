@@ -66,7 +66,7 @@ def as_source(source, name: str, sample: str = "bundled") -> str | Path:
     if source in ("huggingface", sample):
         return source
     folder = packages_folder(name) if source == "packages" else Path(source)
-    if folder.is_dir():
+    if os.path.isdir(folder):  # takes any string; the method of a path raises on a long one
         return folder
     if source == "packages":
         raise MissingFileError(
@@ -86,7 +86,7 @@ def as_source(source, name: str, sample: str = "bundled") -> str | Path:
     raise MissingFileError(
         str(source),
         expected="a folder",
-        got="a file" if folder.exists() else "nothing at that path",
+        got="a file" if os.path.exists(folder) else "nothing at that path",
         remedy=f"check the path, or use source={sample!r}",
     )
 

@@ -34,7 +34,8 @@ class SNGD(Steps):
     max_step : float
         Cap on eta = lr / |g|.
     nonfinite : {"raise", "skip"}
-        What a norm that is NaN or infinite does. "raise": an error, with the parameters as
+        What a norm that is NaN or infinite does, and a step beyond 3.4e38 for parameters
+        narrower than float64, which can't hold it. "raise": an error, with the parameters as
         they were before the step. "skip": the step is left out and counted in `skipped`.
     process_group : ProcessGroup, None or False
         For `SPS`; here nothing is exchanged, since gradients that DistributedDataParallel has
@@ -200,4 +201,7 @@ def _one_number(loss) -> float:
             "loss", expected="one number", got=f"shape {tuple(loss.shape)}",
             remedy="reduce it as for its gradients, for example loss.mean()",
         )  # fmt: skip
-    return float(loss)
+    try:
+        return float(loss)
+    except OverflowError:  # an integer or a fraction beyond float64
+        return math.inf if loss > 0 else -math.inf

@@ -12,12 +12,13 @@ import torch
 from torch import nn
 
 from .._extras import need
-from .._validate import require_int, require_number
-from ..errors import ShapeError
+from .._validate import require_int, require_number, require_shape, require_type
+from ..errors import DtypeError, RangeError, ShapeError
 from ._bert_files import CONFIG, WEIGHTS, WORDS, name_or_folder, reading, require_complete
 from .data.minilm import vocabulary
 
 TINY = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128)
+PIECES = "TextExamples gives them, and so do tokenizers with return_tensors='pt'"
 
 
 class TextClassifier(nn.Module):
@@ -36,6 +37,10 @@ class TextClassifier(nn.Module):
     seed : int
         Of the head's weights: normal, with the encoder's initial deviation; its bias is 0.
 
+    Raises
+    ------
+    DtypeError, RangeError, NonFiniteError
+
     Examples
     --------
     >>> from attnbias.nets import load_encoder
@@ -46,6 +51,11 @@ class TextClassifier(nn.Module):
 
     def __init__(self, encoder, classes: int, *, dropout: float, seed: int) -> None:
         super().__init__()
+        kind = nn.Module if hasattr(encoder, "config") else ()
+        require_type("encoder", encoder, kind, "a BertModel", "load_encoder gives one")
+        classes = require_int("classes", classes, low=1)
+        dropout = require_number("dropout", dropout, low=0, high=1)
+        seed = require_int("seed", seed, low=0, high=2**63 - 1)
         self.encoder, self.dropout = encoder, nn.Dropout(dropout)
         self.head = nn.utils.skip_init(nn.Linear, encoder.config.hidden_size, classes)
         generator = torch.Generator().manual_seed(seed)
@@ -54,8 +64,21 @@ class TextClassifier(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, input_ids, attention_mask=None, token_type_ids=None) -> torch.Tensor:
-        """(b, T) word pieces to (b, classes) scores."""
-        longest = self.encoder.config.max_position_embeddings
+        """(b, T) word pieces to (b, classes) scores.
+
+        Raises
+        ------
+        DtypeError, ShapeError, RangeError
+        """
+        config, shape = self.encoder.config, (None, None)
+        longest = config.max_position_embeddings
+        for name, value, size in (
+            ("input_ids", input_ids, config.vocab_size), ("attention_mask", attention_mask, None),
+            ("token_type_ids", token_type_ids, config.type_vocab_size),
+        ):  # fmt: skip
+            if value is not None or name == "input_ids":
+                _require_pieces(name, value, shape, size)
+                shape = tuple(value.shape)
         if input_ids.shape[-1] > longest:
             raise ShapeError(
                 "input_ids",
@@ -66,6 +89,23 @@ class TextClassifier(nn.Module):
             input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
         ).pooler_output
         return self.head(self.dropout(pooled))
+
+
+def _require_pieces(name: str, value, shape: tuple, size: int | None) -> None:
+    """Integers below `size`, if one is given."""
+    require_type(name, value, torch.Tensor, "a tensor of integers", PIECES)
+    require_shape(name, value, shape, "(b, T)", "one row of word pieces a text, padded")
+    if size is None:
+        return
+    if value.dtype not in (torch.int64, torch.int32):
+        raise DtypeError(name, expected="integers", got=str(value.dtype), remedy=PIECES)
+    # on a GPU this would wait for it
+    if value.device.type == "cpu" and not 0 <= int(value.min()) <= int(value.max()) < size:
+        raise RangeError(
+            name, expected=f"numbers from 0 to {size - 1}",
+            got=f"{int(value.min())} to {int(value.max())}",
+            remedy="take the tokenizer of this encoder",
+        )  # fmt: skip
 
 
 def load_classifier(
