@@ -141,6 +141,11 @@ def read_npz(path, kind: str, header_required: bool = True) -> tuple[dict, dict]
     return arrays, require_seal(path, header, kind, _parts(arrays))
 
 
+def unpacked_limit(size: int) -> int:
+    """The most bytes that a file of that size may unpack to."""
+    return max(_LEAST_LIMIT, _LARGEST_RATIO * size)
+
+
 def _require_arrays(stream: BinaryIO) -> None:
     """Say of a file that is no npz what it is instead."""
     start = stream.read(6)
@@ -164,7 +169,7 @@ def _require_arrays(stream: BinaryIO) -> None:
     if _END.unpack_from(directory, end)[4] not in (len(members), 0xFFFF):
         raise ValueError("a zip file whose directory does not list all that it holds")
     unpacked = sum(member.file_size for member in members)
-    if unpacked > max(_LEAST_LIMIT, _LARGEST_RATIO * size):
+    if unpacked > unpacked_limit(size):
         raise ValueError(f"{size} bytes that unpack to {unpacked}, over {_LARGEST_RATIO} times "
                          "as many; write them uncompressed")  # fmt: skip
     stream.seek(0)

@@ -8,7 +8,7 @@ import numbers
 import numpy as np
 import torch
 
-from .errors import DeviceError, DtypeError, NonFiniteError, RangeError, ShapeError
+from .errors import DeviceError, DtypeError, NonFiniteError, RangeError, ShapeError, printable
 
 FLOATS = (torch.float32, torch.float64)
 AXES = "check the order of the axes: sequences, tokens, features"
@@ -109,7 +109,7 @@ def as_device(name: str, device) -> torch.device:
     """A device that torch can use here."""
     try:
         return torch.empty(0, device=torch.device(device)).device
-    except (TypeError, ValueError, RuntimeError, AssertionError) as error:
+    except (TypeError, ValueError, RuntimeError, AssertionError, OverflowError) as error:
         raise DeviceError(
             name,
             expected="a device that torch has here, such as 'cpu'",
@@ -189,6 +189,11 @@ def short(value) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def as_name(value) -> str:
+    """A word for tables and captions, of anything, with its control characters escaped."""
+    return printable(value if isinstance(value, str) else short(value))
+
+
 def require_flag(name: str, value) -> bool:
     """True or False; a word or a number is refused, since any non-empty word is true."""
     if not isinstance(value, bool | np.bool_):
@@ -202,7 +207,7 @@ def require_number(
     """A real number between `low` and `high`, open ends left out; bool and NaN are refused."""
     if isinstance(value, torch.Tensor) and value.numel() == 1 and not value.is_meta:
         value = value.item()
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, numbers.Real):
         got = type(value).__name__
         raise DtypeError(name, expected="a real number", got=got, remedy="pass a float")
     try:
@@ -223,7 +228,7 @@ def require_number(
 
 def require_int(name: str, value, *, low: int, high: int = 2**31 - 1) -> int:
     """An integer in [low, high]; bool is refused, numpy integers are taken."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, numbers.Integral):
         got = f"{type(value).__name__} {short(value)}"
         raise DtypeError(name, expected="an integer", got=got, remedy="pass an int")
     if value < low or value > high:

@@ -11,7 +11,7 @@ from .._validate import as_floats, require_choice, require_flag, require_int, sh
 from ..data import Dataset
 from ..dataset import require_dataset
 from ..errors import DtypeError, MissingDecoderError, RangeError
-from ..geometry.solution import require_optimal
+from ..geometry.solution import require_svm
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss
 from ..rules import Descent, Rule
@@ -139,23 +139,7 @@ def resolve_svm(svm, data: Dataset, problem: Parameter) -> SVMSolution | None:
         return None
     if svm is None or svm is True:
         return solve_w_svm(data)
-    count = len(problem.rows.sequence)
-    if not isinstance(svm, SVMSolution) or len(svm.dual) != count:
-        raise DtypeError(
-            "svm", expected=f"the SVMSolution of these data, with {count} dual weights",
-            got=short(svm),
-            remedy="pass solve_w_svm(data), None to solve here, or False for no alignment",
-        )  # fmt: skip
-    shape = tuple(svm.weights.shape)
-    if shape == (data.d, data.d):
-        margins = problem.rows.gaps(svm.weights)
-        if (margins - svm.margins).abs().max() <= 1e-6 * svm.margins.abs().max():  # up to rounding
-            return require_optimal("svm", svm)
-    raise RangeError(
-        "svm", expected="the (W-SVM) solution of these data",
-        got=f"{svm.problem} weights of shape {shape} that don't have its margins here",
-        remedy="solve it for these data: solve_w_svm(data)",
-    )  # fmt: skip
+    return require_svm(svm, problem.rows)
 
 
 def choose_engine(engine: str, data: Dataset, loss: Loss, rule: Descent):
