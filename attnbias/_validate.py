@@ -246,5 +246,8 @@ def require_choice(name: str, value, choices) -> str:
 
 def require_choices(name: str, value, choices) -> list[str]:
     """One of a few words, or several of them: at least one."""
-    given = [value] if isinstance(value, str) else [*value] or [None]
+    try:
+        given = [value] if isinstance(value, str) else [*value] or [None]
+    except TypeError:
+        given = [value]
     return [require_choice(name, each, tuple(choices)) for each in given]
