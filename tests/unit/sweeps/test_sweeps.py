@@ -482,7 +482,7 @@ def test_a_damaged_part_is_named(tmp_path):
     with pytest.raises(errors.FileFormatError, match=r"000000.parquet.*Delete it"):
         attnbias.sweep(GRID, out=tmp_path)
     pandas.DataFrame({"run": [0]}).to_parquet(part)
-    with pytest.raises(errors.FileFormatError, match=r"000000.parquet.*other columns"):
+    with pytest.raises(errors.FileFormatError, match=r"000000.parquet.*without the header"):
         attnbias.sweep(GRID, out=tmp_path)
 
 
