@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import itertools
 import os
@@ -52,7 +53,7 @@ def results_folder(path) -> Path:
     folder = as_path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
+        tempfile.TemporaryFile(dir=folder, prefix=".attnbias-", suffix=".part").close()
     except (OSError, ValueError) as error:
         wanted = "a folder for the results, or a name to make one under"
         raise _unusable(folder, error, wanted) from None
@@ -109,6 +110,35 @@ def _clear_left(path: Path) -> None:
     for left in path.parent.glob(f"{_stem(path)}.*.part"):
         if not psutil.pid_exists(int(left.name.split(".")[2])):
             left.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes that ask for this lock out until the block ends; then its file goes.
+
+    The system frees the lock of a process that dies, so a file that is left keeps nobody out.
+    """
+    import filelock
+
+    lock = filelock.FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise FileAccessError(
+            str(path.parent), expected="a folder that no other process works in",
+            got="one that another process works in",
+            remedy="wait until it is done, and the same call goes on from there; or give another",
+        ) from None  # fmt: skip
+    except (OSError, NotImplementedError) as error:
+        if getattr(error, "errno", None) not in (None, errno.ENOLCK, errno.EOPNOTSUPP):
+            raise _unusable(path, error) from None
+        # a file system without locks: as before there were any
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # before it is free, lest another's file goes
+            path.unlink()
+        lock.release()
 
 
 def write_text(path, text: str) -> Path:

@@ -251,7 +251,10 @@ def require_choice(name: str, value, choices) -> str:
 
 def require_choices(name: str, value, choices) -> list[str]:
     """One of a few words, or several of them: at least one."""
-    given = [value] if isinstance(value, str) else [*value]
+    try:
+        given = [value] if isinstance(value, str) else [*value]
+    except TypeError:
+        given = [value]
     if not given:
         expected = "at least one of " + ", ".join(map(repr, choices))
         raise RangeError(name, expected=expected, got="none", remedy="name one")

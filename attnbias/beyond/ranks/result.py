@@ -48,8 +48,8 @@ class RankResult(TableResult):
         return both[["F_lower", "N_lower"]].mean().set_axis(names, axis=1).reset_index()
 
     def __repr__(self) -> str:
-        counts = [self.table[f"{norm}_status"].value_counts() for norm in "FN"]
-        words = " and ".join(f"{count['solved']:,}" for count in counts)
+        counts = [(self.table[f"{norm}_status"] == "solved").sum() for norm in "FN"]
+        words = " and ".join(f"{count:,}" for count in counts)
         solved = f"{words} of {len(self.table):,} solved"
         return f"Ranks of SVM solutions: {solved}; {self.verdict}"
 
@@ -93,4 +93,5 @@ def _none(statement: str, exceptions) -> Check:
 
 def _share(statement: str, exceptions) -> Check:
     return Check(statement, float(exceptions.mean()), MOST_OPEN, "<=", SOURCE, "d",
+                 applicable=len(exceptions) > 0,
                  reason=f"{int(exceptions.sum())} of {len(exceptions)}")  # fmt: skip

@@ -20,7 +20,7 @@ import torch
 
 from ..._provenance import provenance
 from ..._records import read_json, write_json
-from ..._validate import require_choices, require_flag, require_int, require_number
+from ..._validate import require_choices, require_flag, require_int, require_number, require_type
 from ...errors import DivergedError, FileFormatError, NonFiniteError, RangeError
 from ...nets.log import TrainingLog
 from ...nets.loop import fit
@@ -123,6 +123,9 @@ def train_all(
     asked = figure.GRIDS if optimizers is None else optimizers
     labels = require_choices("optimizers", asked, known)
     grids = {label: known[label] for label in labels}
+    example = "for example {'SGD': 0.1}"
+    step_sizes = {} if step_sizes is None else step_sizes
+    require_type("step_sizes", step_sizes, dict, "numbers by optimizer", example)
     given = require_choices("step_sizes", step_sizes, labels) if step_sizes else []
     fixed = {label: require_number(f"step size of {label}", step_sizes[label], low=0, open_low=True)
              for label in given}  # fmt: skip
