@@ -14,7 +14,7 @@ import torch
 
 from .._provenance import provenance
 from .._records import read_json, read_npz, write_json, write_npz
-from .._validate import require_number
+from .._validate import require_flag, require_number
 from ..checks import Check, CheckTable
 from ..dynamics.rates import fit_rate
 from ..dynamics.trace import SERIES, TABLES, Trace
@@ -104,9 +104,9 @@ class ExperimentResult(Result):
         """
         import pandas
 
-        rows = {}
+        rows, window = {}, self.last_decade if window is None else window
         for label, traces in self.traces.items():
-            fits = [fit_rate(trace.step, trace.W_alignment_error, window or self.last_decade)
+            fits = [fit_rate(trace.step, trace.W_alignment_error, window)
                     for trace in traces]  # fmt: skip
             slopes = [fit.exponent for fit in fits]
             ends = [end for fit in fits for end in fit.interval]
@@ -130,7 +130,7 @@ class ExperimentResult(Result):
         MissingFileError
         """
         arrays, runs = {}, []
-        kept = ("step", *SERIES, "u") + (("W", *TABLES) if weights else ())
+        kept = ("step", *SERIES, "u") + (("W", *TABLES) if require_flag("weights", weights) else ())
         for label, traces in self.traces.items():
             for seed, trace in zip(self.seeds, traces, strict=True):
                 for name in kept:
