@@ -63,6 +63,7 @@ class NextTokenData:
                 remedy="drop these sequences: attention retrieves what is there and nothing else",
             )  # fmt: skip
         vars(self).update(embeddings=embeddings, sequences=sequences, labels=labels)
+        vars(self)["name"] = str(self.name)
 
     @property
     def V(self) -> int:

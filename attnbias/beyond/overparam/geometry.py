@@ -87,7 +87,10 @@ def wendel_share(rows: int, dimension: int) -> float:
     dimension = require_int("dimension", dimension, low=1)
     if rows <= dimension:
         return 1.0
-    total = sum(math.comb(rows - 1, k) for k in range(dimension))
+    term = total = 1
+    for k in range(1, dimension):  # binomials, each from the one before
+        term = term * (rows - k) // k
+        total += term
     return total / 2 ** (rows - 1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..._validate import require_int
 from ...checks import Check, CheckTable
 from ..exponents.result import TableResult
 
@@ -41,9 +42,12 @@ class RankResult(TableResult):
     Ranks of SVM solutions: 2,747 and 1,375 of 4,000 solved; 6 of 6 claims hold
     """
 
+    COLUMNS = {"n", "T", "d"} | {f"{norm}_{what}" for norm in "FN" for what in ("status", "lower")}
+
     def means(self, T: int = 5) -> pandas.DataFrame:
         """Columns n, d, Frobenius and nuclear: mean ranks at one T, where both are proved."""
-        both = decided(self.table, "N").query("T == @T").groupby(["n", "d"])
+        both, T = decided(self.table, "N"), require_int("T", T, low=2)
+        both = both[both["T"] == T].groupby(["n", "d"])
         names = ["Frobenius", "nuclear"]
         return both[["F_lower", "N_lower"]].mean().set_axis(names, axis=1).reset_index()
 
