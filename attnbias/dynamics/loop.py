@@ -14,17 +14,18 @@ from .._files import target_path
 from .._provenance import provenance
 from .._threads import spared
 from .._types import PathLike
-from .._validate import require_flag, require_int, require_number
+from .._validate import memory_named, require_flag, require_int, require_number
 from ..rules import Descent
 from .checkpoint import Checkpoint
 from .iteration import Iteration
 from .recording import RUNNING, STATUS, finished
-from .request import record_rows, record_steps
+from .request import SMALLER, record_rows, record_steps
 from .trace import Trace
 
 _CHUNK_SECONDS = 0.2  # between looks at the clock, the keyboard and the checkpoint
 
 
+@memory_named("training", "memory for the iterate and its records", SMALLER)
 def iterate(
     problem,
     rule: Descent,
@@ -59,7 +60,7 @@ def iterate(
 
     Raises
     ------
-    DtypeError, RangeError, FileFormatError
+    DtypeError, RangeError, FileFormatError, MemoryLimitError
 
     Examples
     --------

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._threads import spare_threads
 from .._types import PathLike, TensorLike
+from .._validate import memory_named
 from ..data import Dataset
 from ..geometry.svm import SVMSolution, solve_u_svm
 from ..losses import Loss, as_loss
@@ -22,6 +23,7 @@ from .trace import Trace
 
 
 @spare_threads
+@memory_named("training", "memory for W, d x d, and for what moves it", request.SMALLER)
 def train(
     data: Dataset,
     rule: Descent,
@@ -87,6 +89,7 @@ def train(
     ShapeError, DtypeError, NonFiniteError, RangeError, DeviceError, TiedTokensError,
     MissingDecoderError, InfeasibleError, FileFormatError
         All before any work.
+    MemoryLimitError
 
     Notes
     -----
