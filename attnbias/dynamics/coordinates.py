@@ -154,8 +154,8 @@ class LinearHead:
 class TorchEngine(Iteration):
     """W, alone or with u, in torch, with the records that the compiled loops fill."""
 
-    def __init__(self, problem, rule: Descent, coordinates: str, wanted, records):
-        super().__init__(LinearHead(problem, coordinates), rule, wanted, records)
+    def __init__(self, problem, rule: Descent, coordinates: str, recorded, records):
+        super().__init__(LinearHead(problem, coordinates), rule, recorded, records)
 
     def _record(self, row: int, gradient: Gradient, log_size: torch.Tensor) -> None:
         head, state, line = self.problem, gradient.state, self.records[row]

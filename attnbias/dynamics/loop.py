@@ -19,7 +19,7 @@ from ..rules import Descent
 from .checkpoint import Checkpoint
 from .iteration import Iteration
 from .recording import RUNNING, STATUS, finished
-from .request import SMALLER, record_rows, record_steps
+from .request import SMALLER, record_steps
 from .trace import Trace
 
 _CHUNK_SECONDS = 0.2  # between looks at the clock, the keyboard and the checkpoint
@@ -72,7 +72,7 @@ def iterate(
     """
     course = Course(steps, record, progress, checkpoint, checkpoint_seconds)
     with spared(problem.identity[0].numel()):
-        run = Iteration(problem, rule, course.rows())
+        run = Iteration(problem, rule, course.recorded)
         status, step = course.run(run, problem, rule)
     done = finished(course.recorded, step, run.records["log_grad_norm"])
     series = {name: values[done] for name, values in run.records.items()}
@@ -91,10 +91,6 @@ class Course:
         self.progress = require_flag("progress", progress)
         self.seconds = require_number("checkpoint_seconds", seconds, low=0)
         self.checkpoint = None if checkpoint is None else target_path(checkpoint)
-
-    def rows(self) -> np.ndarray:
-        """The row of the records that takes each iteration."""
-        return record_rows(self.recorded, self.steps)
 
     def meta(self, run, problem, rule: Descent, device) -> dict:
         """What every Trace says of its run."""

@@ -51,13 +51,6 @@ def record_steps(record, steps: int) -> np.ndarray:
     return np.unique(chosen.astype(np.int64))
 
 
-def record_rows(recorded: np.ndarray, steps: int) -> np.ndarray:
-    """(steps + 1,) int32: the row of the records that takes each iteration, -1 for none."""
-    rows = np.full(steps + 1, -1, dtype=np.int32)
-    rows[recorded] = np.arange(len(recorded))
-    return rows
-
-
 def require_inputs(data, rule: Descent, u0, train_u) -> bool:
     """A data set with optimal tokens and a rule that fit together; whether u is trained."""
     require_dataset(data, cross=True)

@@ -124,7 +124,7 @@ def train(
         factored = loops is not TorchEngine
         coordinates = request.choose_coordinates(problem, course.steps, joint, factored=factored)
     records = np.full((len(course.recorded), columns), np.nan)
-    run = loops(problem, rule, coordinates, course.rows(), records)
+    run = loops(problem, rule, coordinates, course.recorded, records)
     status, step = course.run(run, problem, rule)
     done = recording.finished(course.recorded, step, records[:, recording.LOG_NORM])
     plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}

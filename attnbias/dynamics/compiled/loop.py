@@ -41,8 +41,8 @@ class Law(NamedTuple):
     W_decay: float
 
 
-class Log(namedtuple("Log", "wanted records progress u_progress")):
-    """What is kept of a run: records[wanted[t]] takes iteration t where wanted[t] >= 0."""
+class Log(namedtuple("Log", "recorded records progress u_progress")):
+    """What is kept of a run: records[row] takes iteration recorded[row], and -1 stands last."""
 
 
 @inline
@@ -75,8 +75,8 @@ def log_hypot(a, b):
 
 
 @inline
-def fixed_step(law, t, scores, s, scale, norm2, log):
-    """The factor of p in step t of W alone, and the record of the logs.
+def fixed_step(law, row, scores, s, scale, norm2, log):
+    """The factor of p in a step of W alone, and the record of the logs where row >= 0.
 
     scale = (Q, H) of `scale_weights`; norm2 is the squared norm of the scaled gradient.
     Returns (status, factor).
@@ -86,7 +86,7 @@ def fixed_step(law, t, scores, s, scale, norm2, log):
         return recording.DIVERGED, 0.0
     if norm2 <= 0.0:
         return recording.ZERO_GRADIENT, 0.0
-    row, records, norm = log.wanted[t], log.records, H + half_log(norm2)
+    records, norm = log.records, H + half_log(norm2)
     loss = gap = nonopt = 0.0
     if row >= 0 or law.gap_power != 0.0:
         loss, gap, nonopt = log_means(law.loss, scores, s, 0.0, Q)
@@ -122,9 +122,10 @@ def joint_sizes(law, t, gap, norms, Q, H):
 
 
 @inline
-def joint_step(law, t, scores, s, scales, norms2, log):
-    """Factors of both scaled gradients in step t, and the record of the logs.
+def joint_step(law, at, scores, s, scales, norms2, log):
+    """Factors of both scaled gradients in a step, and the record of the logs.
 
+    at = (t, row), the step and the row that takes it, -1 for none;
     scales = (Q, Q + H), the logs taken out of the gradients of u and of W; norms2 the squared
     norms of what is left of them. Returns (status, factor of w, factor of p).
     """
@@ -136,7 +137,7 @@ def joint_step(law, t, scores, s, scales, norms2, log):
     u, W = half_log(norms2[0]), half_log(norms2[1])
     if u == -np.inf and -np.inf == W:
         return recording.ZERO_GRADIENT, 0.0, 0.0
-    row = log.wanted[t]
+    t, row = at
     gap = nonopt = 0.0
     if row >= 0 or law.gap_power != 0.0:
         gap, _, nonopt = log_means(law.loss, scores, s, Q, 0.0)  # L* = 0: the gap is the loss
@@ -188,11 +189,12 @@ def _make(sources: str):
     def loop(law, scores, s, W, u, log, stretch):
         """Run iterations stretch[0] to stretch[1]; u is None where the decoder is fixed.
 
+        stretch[2] is the row of the first record from stretch[0] on.
         At the last one the gradient is taken and recorded, but no step follows.
         Returns (status, step reached).
         """
         sources  # noqa: B018
-        t, last = stretch
+        t, last, due = stretch
         n, start = scores.top.shape[0], scores.start
         blocks = W.blocks
         step = Step(False, 0.0, 0.0, 0.0)
@@ -210,16 +212,18 @@ def _make(sources: str):
             Q, H = scale_weights(scores, s)
             norm2 = direction(W, s.weight, t % 2 == 1)
             update_least_softmax(log.progress, s, n)
+            row = due if log.recorded[due] == t else -1
             if u is None:
-                status, f = fixed_step(law, t, scores, s, (Q, H), norm2, log)
+                status, f = fixed_step(law, row, scores, s, (Q, H), norm2, log)
             else:
                 scales = (decoder_weights(scores, s, u.weights), Q + H)
                 norms2 = (direction(u, s.weight, t % 2 == 1), norm2)
-                status, f_u, f = joint_step(law, t, scores, s, scales, norms2, log)
+                status, f_u, f = joint_step(law, (t, row), scores, s, scales, norms2, log)
             if status != recording.RUNNING:
                 return status, t
-            if log.wanted[t] >= 0:
-                record_forms(W, u, log, log.wanted[t])
+            if row >= 0:
+                record_forms(W, u, log, row)
+                due += 1
             if t == last:
                 return recording.RUNNING, t
             length = f * math.sqrt(max(norm2, 0.0))

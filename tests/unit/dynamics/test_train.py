@@ -1,6 +1,7 @@
 """One training loop in five forms: closed forms, plain autograd, named ends."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -370,3 +371,19 @@ def test_gpu_run_agrees_with_the_cpu(coordinates, joint):
     two = train(data.to(device="cuda"), rule, 300, **options)
     assert two.meta["engine"] == "torch"
     assert_same_run(one, two, FORMS, SERIES + (("u_norm", "u_path_length") if joint else ()))
+
+
+@pytest.mark.parametrize("engine", ["compiled", "torch"])
+@pytest.mark.parametrize("record", [200, [0, 2 * 10**9]], ids=["200", "two"])
+def test_memory_does_not_grow_with_the_steps(engine, record):
+    """A step that no float holds ends the run, after what is set up for all of them."""
+    tracemalloc.start()
+    try:
+        trace = train(
+            make_separation_pair(), GD(1e200), 2 * 10**9, record=record, engine=engine, svm=False
+        )
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert trace.status == "diverged" and trace.step.tolist() == [0]
+    assert most < 2**26
