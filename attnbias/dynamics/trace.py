@@ -220,6 +220,8 @@ def alignment_error(W, direction) -> np.ndarray:
     1 where W = 0.
     """
     W, unit = np.asarray(W), np.asarray(direction, dtype=float)
+    largest = np.abs(W).max(axis=(1, 2), initial=0.0)
+    W = W * np.where(largest < 1e-100, 2.0**600, 1.0)[:, None, None]  # so that squares are floats
     unit = unit / np.linalg.norm(unit)
     along = np.tensordot(W, unit, 2)
     across = np.linalg.norm(W - along[:, None, None] * unit, axis=(1, 2))

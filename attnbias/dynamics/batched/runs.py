@@ -237,7 +237,7 @@ def fixed_of(problems, rules, count: int, device: torch.device) -> Fixed:
         start=table([_padded(p, p.initial_gaps) for p, _ in pairs], S, R),
         target=spans[:, :, 0].contiguous(),
         margins=spans[:, :, 1].contiguous(),
-        scalars=table([p.start_scalars for p, _ in pairs], S, R).permute(2, 0, 1).contiguous(),
+        scalars=table([p.start_scalars for p, _ in pairs], S, R).permute(2, 3, 0, 1).contiguous(),
         law=table(laws, S, R).permute(2, 0, 1).contiguous(),
         order=torch.arange(count, device=device),
         loss=Mixed(logistic) if logistic.any() else EXPONENTIAL,

@@ -42,7 +42,7 @@ def span(part: Parameter, matrix: np.ndarray, weights: np.ndarray) -> Span:
     """W or u in span coordinates, at its start."""
     x = part.initial_gaps.numpy()
     held = (x.copy(), *(np.zeros_like(x) for _ in range(5)), x)
-    target = (*part.target_span, part.start_scalars)
+    target = (*part.target_span, part.start_scalars.flatten())
     return Span(matrix, weights, np.zeros_like(x), *held, *(t.contiguous().numpy() for t in target))
 
 

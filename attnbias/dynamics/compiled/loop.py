@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from .. import recording
+from .. import problem, recording
+from ..problem import LEAST_SQUARE, LIFT
 from .arithmetic import OPTIONS, Step, inline, inline_sum, log_add
-from .forms import combine, direction, fill, measure, move
+from .forms import combine, direction, fill, measure, measure_exactly, move
 from .softmax import decoder_weights, log_means, scale_weights, softmax
 
 take_length = inline(recording.take_length)
@@ -158,17 +159,26 @@ def joint_step(law, at, scores, s, scales, norms2, log):
 
 
 @inline
+def record_size(form, line, at):
+    """`measure` of an iterate, lifted where its squares would not be floats."""
+    line[at], line[at + 1], line[at + 2] = measure(form, 1.0)
+    line[at + 3] = 1.0
+    if line[at] < LEAST_SQUARE:
+        norm2, along, across2 = measure_exactly(form, LIFT)
+        if norm2 < np.inf:  # a start of ordinary size has no lifted scalars, and needs none
+            line[at], line[at + 1], line[at + 2], line[at + 3] = norm2, along, across2, LIFT
+
+
+@inline
 def record_forms(W, u, log, row):
     """Norms and alignment, what has accumulated, gaps and scores."""
     records, first = log.records, recording.RECORDS + W.x.shape[0]
-    at = recording.NORM2
-    records[row, at], records[row, at + 1], records[row, at + 2] = measure(W)
+    record_size(W, records[row], recording.NORM2)
     record_accumulated(log.progress, records, row)
     for k in range(W.x.shape[0]):
         records[row, recording.RECORDS + k] = W.x[k]
     if u is not None:
-        at = first + recording.U_NORM2
-        records[row, at], records[row, at + 1], records[row, at + 2] = measure(u)
+        record_size(u, records[row], first + recording.U_NORM2)
         records[row, first + recording.U_PATH] = log.u_progress[recording.PATH_SUM]
         for j in range(u.x.shape[0]):
             records[row, first + recording.U_RECORDS + j] = u.x[j]
@@ -245,7 +255,8 @@ def _make(sources: str):
 
 
 def _sources() -> list[Path]:
-    return [*sorted(Path(__file__).parent.glob("*.py")), Path(recording.__file__)]
+    others = [Path(recording.__file__), Path(problem.__file__)]
+    return [*sorted(Path(__file__).parent.glob("*.py")), *others]
 
 
 def _digest() -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import attnbias
-from attnbias.dynamics import recording
+from attnbias.dynamics import problem, recording
 from attnbias.dynamics.compiled import loop as module
 from attnbias.dynamics.compiled.engine import in_one_block
 from attnbias.dynamics.compiled.forms import Decoder
@@ -26,7 +26,7 @@ def test_the_loop_is_kept_under_the_digest_of_all_that_it_is_compiled_from():
     """numba looks at the loop's own file alone; what a closure holds is part of the key."""
     assert [cell.cell_contents for cell in module.loop.py_func.__closure__] == [module._digest()]
     folder = Path(module.__file__).parent
-    needed = {Path(recording.__file__)} | set(folder.glob("*.py"))
+    needed = {Path(recording.__file__), Path(problem.__file__)} | set(folder.glob("*.py"))
     assert set(module._sources()) == needed
     used = [name for name in sys.modules if name.startswith("attnbias.dynamics.compiled.")]
     assert {Path(sys.modules[name].__file__) for name in used} <= needed

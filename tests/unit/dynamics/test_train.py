@@ -2,6 +2,7 @@
 
 import math
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -387,3 +388,17 @@ def test_memory_does_not_grow_with_the_steps(engine, record):
         tracemalloc.stop()
     assert trace.status == "diverged" and trace.step.tolist() == [0]
     assert most < 2**26
+
+
+@pytest.mark.parametrize("size", [1e-120, 1e-160, 1e-300])
+@pytest.mark.parametrize("engine", ["compiled", "torch"])
+@pytest.mark.parametrize("coordinates", ["span", "dense"])
+@pytest.mark.parametrize("start", [0.0, 1.0], ids=["zero", "tiny start"])
+def test_a_matrix_of_any_size_is_measured(engine, coordinates, size, start):
+    """Where W is tiny all steps are the same, so that a run is another times its size."""
+    data = random_data(2, 3, 6, seed=0)
+    W0 = random_start(data, 1.0, 0) * start
+    run = partial(train, data, steps=5, record=[0, 1, 3, 5], engine=engine, coordinates=coordinates)
+    tiny, like = run(GD(size), W0=size * W0), run(GD(1e-20), W0=1e-20 * W0)
+    np.testing.assert_allclose(tiny.W_norm / size, like.W_norm / 1e-20, rtol=1e-12)
+    np.testing.assert_allclose(tiny.W_alignment_error, like.W_alignment_error, rtol=1e-9)
