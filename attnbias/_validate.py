@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
 
-from .errors import DeviceError, DtypeError, NonFiniteError, RangeError, ShapeError, printable
+from .errors import (
+    DeviceError,
+    DtypeError,
+    MemoryLimitError,
+    NonFiniteError,
+    RangeError,
+    ShapeError,
+    printable,
+)
 
 FLOATS = (torch.float32, torch.float64)
 AXES = "check the order of the axes: sequences, tokens, features"
@@ -237,6 +247,31 @@ def require_int(name: str, value, *, low: int, high: int = 2**31 - 1) -> int:
             remedy="choose a value in that range",
         )  # fmt: skip
     return int(value)
+
+
+@contextlib.contextmanager
+def memory_named(what: str, expected: str, remedy: str) -> Iterator[None]:
+    """Let an allocation that fails in the block, or in a function, be a MemoryLimitError."""
+    try:
+        yield
+    except MemoryLimitError:
+        raise
+    except (MemoryError, RuntimeError) as error:
+        full = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if not full and "allocate memory" not in str(error):
+            raise
+        got = str(error)[-160:] or "an allocation that failed"  # torch ends with the bytes
+        raise MemoryLimitError(what, expected=expected, got=got, remedy=remedy) from error
+
+
+def require_mapping(name: str, value) -> dict:
+    """A mapping; None is an empty one."""
+    if value is not None and not isinstance(value, Mapping):
+        raise DtypeError(
+            name, expected="a dict", got=f"{type(value).__name__} {short(value)}",
+            remedy="pass a dict of names and values, or leave it out",
+        )  # fmt: skip
+    return {} if value is None else value
 
 
 def require_choice(name: str, value, choices) -> str:

@@ -17,6 +17,9 @@ from ..losses import Loss
 from ..rules import Descent
 from .softmax import Scores
 
+# Where |W|^2 is below LEAST_SQUARE, LIFT W is measured in place of W: all its squares are floats.
+LEAST_SQUARE, LIFT = 1e-200, 2.0**600
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Parameter:
@@ -58,10 +61,20 @@ class Parameter:
 
     @functools.cached_property
     def start_scalars(self) -> torch.Tensor:
-        """(3,): |W_0|^2, <W_0, unit W_mm>, squared norm of the rest of W_0."""
-        return self.measure(self.start)
+        """(2, 3): `scalars` of W_0, and of LIFT W_0 where those would not be floats, else NaN."""
+        plain = self.scalars(self.start)
+        tiny = plain[0] < LEAST_SQUARE
+        lifted = self.scalars(self.start * LIFT) if tiny else torch.full_like(plain, torch.nan)
+        return torch.stack([plain, lifted])
 
     def measure(self, W: torch.Tensor) -> torch.Tensor:
+        """(4,): `scalars` of W and 1; of LIFT W, and LIFT, where squares would not be floats."""
+        scalars, lifted = self.scalars(W), 1.0
+        if scalars[0] < LEAST_SQUARE:
+            scalars, lifted = self.scalars(W * LIFT), LIFT
+        return torch.cat([scalars, scalars.new_tensor([lifted])])
+
+    def scalars(self, W: torch.Tensor) -> torch.Tensor:
         """(3,): |W|^2, <W, unit W_mm>, squared norm of the rest of W."""
         along = (W * self.unit_target).sum()
         rest = W - along * self.unit_target

@@ -24,19 +24,20 @@ ENGINES = ("auto", "compiled", "torch")
 LARGEST_RECORDS = 2**32  # bytes
 GRAM_LIMIT = 2**31  # bytes; above it no Gram matrix is built
 CACHE = 2**21  # bytes
+SMALLER = "record fewer iterations, take fewer features or tokens, or a machine with more memory"
 
 
 def record_steps(record, steps: int) -> np.ndarray:
     """The iterations to record, sorted: given ones, or so many spaced geometrically."""
-    if isinstance(record, int | np.integer) and not isinstance(record, bool):
+    if isinstance(record, int | np.integer) and not isinstance(record, bool | np.timedelta64):
         count = require_int("record", int(record), low=1, high=10**7)
         inner = np.geomspace(1, max(steps, 1), max(count - 1, 1)).round().astype(np.int64)
         return np.unique(np.concatenate([[0], inner.clip(max=steps), [steps]]))
     try:
         chosen = np.asarray(record)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):
         chosen = np.asarray([None])
-    if chosen.ndim != 1 or chosen.size == 0 or not np.issubdtype(chosen.dtype, np.integer):
+    if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
         raise DtypeError(
             "record", expected="an integer or a non-empty sequence of integers",
             got=f"{type(record).__name__} {short(record)}",
@@ -48,13 +49,6 @@ def record_steps(record, steps: int) -> np.ndarray:
             got=f"{chosen.min()} to {chosen.max()}", remedy="run more steps, or record fewer",
         )  # fmt: skip
     return np.unique(chosen.astype(np.int64))
-
-
-def record_rows(recorded: np.ndarray, steps: int) -> np.ndarray:
-    """(steps + 1,) int32: the row of the records that takes each iteration, -1 for none."""
-    rows = np.full(steps + 1, -1, dtype=np.int32)
-    rows[recorded] = np.arange(len(recorded))
-    return rows
 
 
 def require_inputs(data, rule: Descent, u0, train_u) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._threads import spare_threads
 from .._types import PathLike, TensorLike
+from .._validate import memory_named
 from ..data import Dataset
 from ..geometry.svm import SVMSolution, solve_u_svm
 from ..losses import Loss, as_loss
@@ -22,6 +23,7 @@ from .trace import Trace
 
 
 @spare_threads
+@memory_named("training", "memory for W, d x d, and for what moves it", request.SMALLER)
 def train(
     data: Dataset,
     rule: Descent,
@@ -87,6 +89,7 @@ def train(
     ShapeError, DtypeError, NonFiniteError, RangeError, DeviceError, TiedTokensError,
     MissingDecoderError, InfeasibleError, FileFormatError
         All before any work.
+    MemoryLimitError
 
     Notes
     -----
@@ -121,7 +124,7 @@ def train(
         factored = loops is not TorchEngine
         coordinates = request.choose_coordinates(problem, course.steps, joint, factored=factored)
     records = np.full((len(course.recorded), columns), np.nan)
-    run = loops(problem, rule, coordinates, course.rows(), records)
+    run = loops(problem, rule, coordinates, course.recorded, records)
     status, step = course.run(run, problem, rule)
     done = recording.finished(course.recorded, step, records[:, recording.LOG_NORM])
     plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}

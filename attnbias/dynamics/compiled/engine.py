@@ -42,7 +42,7 @@ def span(part: Parameter, matrix: np.ndarray, weights: np.ndarray) -> Span:
     """W or u in span coordinates, at its start."""
     x = part.initial_gaps.numpy()
     held = (x.copy(), *(np.zeros_like(x) for _ in range(5)), x)
-    target = (*part.target_span, part.start_scalars)
+    target = (*part.target_span, part.start_scalars.flatten())
     return Span(matrix, weights, np.zeros_like(x), *held, *(t.contiguous().numpy() for t in target))
 
 
@@ -112,16 +112,16 @@ class CompiledEngine:
     problem : Problem or JointProblem
     rule : Rule
     coordinates : {"span", "factored", "dense"}
-    wanted, records : arrays
-        As in `loop.Log`.
+    recorded, records : arrays
+        The iterations to record, sorted, and a row for each.
     """
 
     name = "compiled"
 
-    def __init__(self, problem, rule: Rule, coordinates: str, wanted, records):
+    def __init__(self, problem, rule: Rule, coordinates: str, recorded, records):
         self.problem, self.coordinates, self.records = problem, coordinates, records
         nothing = (np.array(recording.NOTHING_SO_FAR) for _ in range(2))
-        self.log = Log(wanted, records, *nothing)
+        self.log = Log(np.append(recorded, [-1]), records, *nothing)
         self.law, self.softmax = law_of(problem, rule), Softmax.of(problem.N, problem.n)
         joint = isinstance(problem, JointProblem)
         self.u = self._decoder(problem.u) if joint else None
@@ -147,7 +147,8 @@ class CompiledEngine:
 
     def run(self, step: int, last: int) -> tuple[int, int]:
         """Iterate; returns (status, step reached)."""
-        moved = (self.W, self.u, self.log, (step, last))
+        row = int(np.searchsorted(self.log.recorded[:-1], step))
+        moved = (self.W, self.u, self.log, (step, last, row))
         return loop(self.law, self.scores, self.softmax, *moved)
 
     def state_arrays(self) -> dict:

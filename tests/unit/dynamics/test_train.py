@@ -1,6 +1,8 @@
 """One training loop in five forms: closed forms, plain autograd, named ends."""
 
 import math
+import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -259,3 +261,33 @@ def test_gpu_run_agrees_with_the_cpu(coordinates, joint):
     two = train(data.to(device="cuda"), rule, 300, **options)
     assert two.meta["engine"] == "torch"
     assert_same_run(one, two, FORMS, SERIES + (("u_norm", "u_path_length") if joint else ()))
+
+
+@pytest.mark.parametrize("engine", ["compiled", "torch"])
+@pytest.mark.parametrize("record", [200, [0, 2 * 10**9]], ids=["200", "two"])
+def test_memory_does_not_grow_with_the_steps(engine, record):
+    """A step that no float holds ends the run, after what is set up for all of them."""
+    tracemalloc.start()
+    try:
+        trace = train(
+            make_separation_pair(), GD(1e200), 2 * 10**9, record=record, engine=engine, svm=False
+        )
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert trace.status == "diverged" and trace.step.tolist() == [0]
+    assert most < 2**26
+
+
+@pytest.mark.parametrize("size", [1e-120, 1e-160, 1e-300])
+@pytest.mark.parametrize("engine", ["compiled", "torch"])
+@pytest.mark.parametrize("coordinates", ["span", "dense"])
+@pytest.mark.parametrize("start", [0.0, 1.0], ids=["zero", "tiny start"])
+def test_a_matrix_of_any_size_is_measured(engine, coordinates, size, start):
+    """Where W is tiny all steps are the same, so that a run is another times its size."""
+    data = random_data(2, 3, 6, seed=0)
+    W0 = random_start(data, 1.0, 0) * start
+    run = partial(train, data, steps=5, record=[0, 1, 3, 5], engine=engine, coordinates=coordinates)
+    tiny, like = run(GD(size), W0=size * W0), run(GD(1e-20), W0=1e-20 * W0)
+    np.testing.assert_allclose(tiny.W_norm / size, like.W_norm / 1e-20, rtol=1e-12)
+    np.testing.assert_allclose(tiny.W_alignment_error, like.W_alignment_error, rtol=1e-9)
