@@ -72,6 +72,37 @@ def as_float_tensor(name: str, value, *, dtype=None) -> torch.Tensor:
     return value if dtype is None else value.to(dtype)
 
 
+def as_numbers(name: str, value, shape: tuple | None = None, dtype=None) -> np.ndarray:
+    """Real numbers, NaN among them, as an array; of a shape, to which one number is repeated."""
+    if isinstance(value, torch.Tensor):
+        _require_dense(name, value)
+    try:
+        if isinstance(value, torch.Tensor):
+            value = value.detach().cpu()
+            value = (value.float() if value.dtype == torch.bfloat16 else value).numpy()
+        if isinstance(value, np.ma.MaskedArray):
+            raise TypeError("a mask, which would be lost")
+        array = np.asarray(value)
+        if array.dtype.kind == "O" and not any(each is None for each in array.flat):
+            array = array.astype(float)  # integers beyond 64 bits, fractions
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"entries of dtype {array.dtype}")
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise DtypeError(
+            name, expected="real numbers: a tensor, an array or a list",
+            got=f"{type(value).__name__} ({error})", remedy="pass floats",
+        ) from None  # fmt: skip
+    array = array if dtype is None else array.astype(dtype, copy=False)
+    if shape is None or array.shape == shape:
+        return array
+    if array.size == 1 and array.ndim <= len(shape):
+        return np.broadcast_to(array, shape)
+    raise ShapeError(
+        name, expected=f"shape {shape}, or a single number", got=f"shape {array.shape}",
+        remedy="pass one number for each value beside it",
+    )  # fmt: skip
+
+
 def require_finite(name: str, tensor: torch.Tensor) -> None:
     """Refuse NaN and infinity, naming how many there are."""
     bad = int((~torch.isfinite(tensor)).sum())
@@ -217,6 +248,7 @@ def require_number(
     """A real number between `low` and `high`, open ends left out; bool and NaN are refused."""
     if isinstance(value, torch.Tensor) and value.numel() == 1 and not value.is_meta:
         value = value.item()
+    # numpy registers its time differences as integers
     if isinstance(value, bool | np.timedelta64) or not isinstance(value, numbers.Real):
         got = type(value).__name__
         raise DtypeError(name, expected="a real number", got=got, remedy="pass a float")

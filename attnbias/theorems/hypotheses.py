@@ -19,6 +19,8 @@ NO_OFFSET = 1e-12
 FLOOR = NO_OFFSET**2
 # Softmax scores under this one are not recorded as numbers that bounds could use.
 SMALLEST_SOFTMAX = 1e-300
+# A path under this one may leave |W| and all gaps recorded as zero.
+SHORTEST_PATH = 1e-140
 # Powers of L - L* and of |grad L| in a rule's step size.
 KINDS = {(0.0, 0.0): "GD", (0.0, -1.0): "NGD", (1.0, -2.0): "Polyak"}
 # What Eq. 14 in the form of Assumption 2 asks for, Lemma 5, and M1.
@@ -65,7 +67,20 @@ class Hypotheses:
             known = each in KINDS.values()
             return self.needs_rule(each) if known else getattr(self, f"needs_{each}")()
 
-        return next(filter(None, map(reason, given)), "")
+        return self.needs_norms() or next(filter(None, map(reason, given)), "")
+
+    def needs_norms(self) -> str:
+        """Every recorded |W| is finite, and zero only where no step has moved W away from zero."""
+        path, norm = self.trace.path_length, self.W_norm
+        lost = (norm == 0) & (self.gaps != 0).any(axis=1)
+        # a path so short that the gaps underflow with the norm
+        lost |= (norm == 0) & (path > 0) & (path < SHORTEST_PATH)
+        lost |= ~np.isfinite(norm) & np.isfinite(path)
+        if not lost.any():
+            return ""
+        at = int(lost.argmax())
+        words = f"|W| is recorded as {norm[at]:g} at t = {self.step[at]}, where the path is"
+        return f"{words} {path[at]:.3g} long: such a norm is not known"
 
     def needs_exponential(self) -> str:
         name = self.trace.meta["loss"]

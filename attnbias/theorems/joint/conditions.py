@@ -16,7 +16,7 @@ from ...geometry.assumptions import log_term
 from ...geometry.tokens import resolve_opt
 from ...rules import NGD
 from ..statements import Statement, at_least, made_by, refused
-from .constants import joint_constants, largest_step_size
+from .constants import joint_constants, largest_step_size, unit_of
 
 ALPHA = 3.4  # ii) of Condition 1
 COUPLING = 0.005  # iii) of Condition 2: n nu / b_-
@@ -151,14 +151,17 @@ def check_condition2(
     """
     require_dataset(data)
     p, q = NGD(step_size, decay=decay).decay
-    c = joint_constants(data)
+    unit = unit_of(data)
+    c = joint_constants(data, unit)
+    limit = largest_step_size(c.a, c.n, p, unit)
+    least = _over(c.a_least, c.a)
     reason = f"at most {COUPLING:g}; here cosines may reach {COUPLING / c.n:.2g}"
     items = (
-        ("ii) least over largest squared norm of optimal tokens", c.a_least / c.a, 0.9, ">=", ""),
+        ("ii) least over largest squared norm of optimal tokens", least, 0.9, ">=", ""),
         ("ii) the same of the others", _over(c.b_minus, c.b_plus), 0.9, ">=", ""),
         ("ii) optimal tokens are larger: a / b_+", _over(c.a, c.b_plus), 9.0, ">=", ""),
         ("iii) weak coupling: n nu / b_-", _over(c.n * c.nu, c.b_minus), COUPLING, "<=", reason),
-        ("iv) step size eta", float(step_size), c.largest_step_size(p), "<=", ""),
+        ("iv) step size eta", float(step_size), limit, "<=", ""),
         ("iv) decay q of W", float(q), 1.0, ">=", ""),
     )  # fmt: skip
     checks = (
