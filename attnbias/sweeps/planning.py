@@ -143,7 +143,7 @@ def _sizes(point: Point) -> tuple[int, ...]:
 
 
 def _work(training: Training, point: Point) -> int:
-    """Bytes for one data set: tokens, matrices W, Gram matrices, states, records and steps."""
+    """Bytes for one data set: tokens, matrices W, Gram matrices, states and records."""
     n, T, d = _sizes(point)
     N, R = n * max(T - 1, 1), len(training.settings)
     gram = 8 * N * N
@@ -151,5 +151,4 @@ def _work(training: Training, point: Point) -> int:
     matrices = 8 * d * d * (6 + 2 * len(starts))  # a start and its target each
     states = 8 * R * (12 * N + RECORDS * len(training.record))
     grams = 6 * gram if gram <= GRAM_LIMIT else 2 * gram
-    steps = 4 * (training.steps + 1)  # `record_rows`
-    return _SMALL + 4 * 8 * n * T * d + matrices + grams + states + steps
+    return _SMALL + 4 * 8 * n * T * d + matrices + grams + states

@@ -1,5 +1,6 @@
 """Bad input to every public name: refused by a named error, before any work, files untouched."""
 
+import json
 import math
 import pickle
 import re
@@ -41,6 +42,7 @@ from attnbias import (
     token_scores,
     train,
 )
+from attnbias._records import write_npz
 from attnbias._validate import require_device
 from attnbias.beyond.overparam.geometry import check_independent_rows
 from attnbias.beyond.prompt.data import prompt_keys, prompt_queries
@@ -110,10 +112,12 @@ def fig2(**change):
 
 
 def rewrite(source, name, **change):
-    """A copy of a stored file with some arrays replaced, or left out where the change is None."""
+    """A sealed copy of a file with some arrays replaced, or left out where the change is None."""
     with np.load(source) as stored:
         arrays = dict(stored) | change
-    np.savez(source.with_name(name), **{key: a for key, a in arrays.items() if a is not None})
+    header = json.loads(arrays.pop("attnbias_json").tobytes())
+    kept = {key: array for key, array in arrays.items() if array is not None}
+    write_npz(source.with_name(name + ".npz"), kept, header)
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +138,7 @@ def files(tmp_path_factory):
     np.savez(here / "labels.npz", X=X.numpy(), y=np.array([0, 1, 0, 1]))
     for name, format_ in (("newer", 99), ("unnumbered", "null")):
         header = f'{{"kind": "trace", "format": {format_}}}'.encode()
-        rewrite(trace, name, attnbias_json=np.frombuffer(header, np.uint8))
+        np.savez(here / name, attnbias_json=np.frombuffer(header, np.uint8))
     rewrite(trace, "uneven", W_norm=np.ones(2))
     rewrite(trace, "words", u=np.array(["a"]))
     rewrite(trace, "incomplete", W_norm=None)

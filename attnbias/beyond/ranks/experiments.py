@@ -110,7 +110,7 @@ def _part(setting, seeds: list[int], nuclear: list[int], file: Path | None) -> p
     if file is not None and file.exists():
         try:
             table, header = read_table(file, ("seeds", "nuclear"))
-            if header == {"seeds": seeds, "nuclear": nuclear}:
+            if (header["seeds"], header["nuclear"]) == (seeds, nuclear):
                 return table
         except FileFormatError:
             pass  # of another version, or damaged: made again below

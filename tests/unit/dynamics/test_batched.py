@@ -340,7 +340,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_arguments_are_refused(name):
     good = {"problems": [[problem] for problem in PAIR], "rules": [[NGD(0.1)]] * 2}
-    good["wanted"] = np.arange(3)
+    good["recorded"] = np.arange(3)
     BatchedRuns(**good)
     with pytest.raises(RangeError, match="expected .*; got "):
         BatchedRuns(**good | BAD[name])

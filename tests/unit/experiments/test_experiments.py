@@ -11,7 +11,7 @@ import torch
 from tolerances import CLOSED_FORM
 
 from attnbias import experiments
-from attnbias._files import read_npz, write_npz
+from attnbias._records import read_npz, write_npz
 from attnbias.dynamics.problem import small_start
 from attnbias.errors import DeviceError, DtypeError, FileFormatError, MissingFileError, RangeError
 from attnbias.experiments import ExperimentResult, fig2, fig3, fig9
