@@ -116,6 +116,7 @@ def rewrite(source, name, **change):
     with np.load(source) as stored:
         arrays = dict(stored) | change
     header = json.loads(arrays.pop("attnbias_json").tobytes())
+    header.pop("sha256")
     kept = {key: array for key, array in arrays.items() if array is not None}
     write_npz(source.with_name(name + ".npz"), kept, header)
 
