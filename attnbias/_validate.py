@@ -137,6 +137,21 @@ def as_floats(name: str, value, shape: tuple, meaning: str, device=None) -> torc
     return value
 
 
+def require_vectors(**tensors) -> None:
+    """Dense float tensors of shapes that broadcast, as they are: none is read or copied."""
+    for name, value in tensors.items():
+        if not isinstance(value, torch.Tensor) or value.dtype not in FLOATS:
+            raise DtypeError(name, expected="a tensor of dtype float32 or float64",
+                             got=short(value), remedy="pass torch.as_tensor of floats")  # fmt: skip
+        _require_dense(name, value)
+    try:
+        torch.broadcast_shapes(*(value.shape for value in tensors.values()))
+    except RuntimeError:
+        got = " and ".join(str(tuple(value.shape)) for value in tensors.values())
+        raise ShapeError(", ".join(tensors), expected="shapes that broadcast", got=got,
+                         remedy="pass one number for each value beside it") from None  # fmt: skip
+
+
 def require_device(name: str, tensor: torch.Tensor, device: torch.device) -> None:
     """Refuse a tensor that lies on another device than the data."""
     if tensor.device != device:

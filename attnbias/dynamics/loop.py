@@ -14,7 +14,8 @@ from .._files import target_path
 from .._provenance import provenance
 from .._threads import spared
 from .._types import PathLike
-from .._validate import memory_named, require_flag, require_int, require_number
+from .._validate import memory_named, require_flag, require_int, require_number, require_type
+from ..errors import DtypeError
 from ..rules import Descent
 from .checkpoint import Checkpoint
 from .iteration import Iteration
@@ -22,6 +23,7 @@ from .recording import RUNNING, STATUS, finished
 from .request import SMALLER, record_steps
 from .trace import Trace
 
+PROBLEM = ("start", "loss", "coordinates", "gradient", "spread", "record", "identity")
 _CHUNK_SECONDS = 0.2  # between looks at the clock, the keyboard and the checkpoint
 
 
@@ -70,6 +72,14 @@ def iterate(
     >>> trace.W[-1].round(decimals=9).tolist()
     [[5.0, 0.0], [0.0, 0.0]]
     """
+    missing = [name for name in PROBLEM if not hasattr(problem, name)]
+    if missing:
+        raise DtypeError(
+            "problem", expected="a problem, with " + ", ".join(PROBLEM),
+            got=f"{type(problem).__name__} without {missing[0]}",
+            remedy="make one as in attnbias.beyond",
+        )  # fmt: skip
+    require_type("rule", rule, Descent, "a Descent", "for example NGD(0.1)")
     course = Course(steps, record, progress, checkpoint, checkpoint_seconds)
     with spared(problem.identity[0].numel()):
         run = Iteration(problem, rule, course.recorded)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from .._validate import require_number
+from .._validate import as_numbers, require_number
 from ..data import Dataset
 from ..dataset import require_dataset
 from .offset import saturated_weights, settled_offset
@@ -143,6 +143,9 @@ class Constants:
         Source: M1, [c], with the factor 2 B^4. Needs Assumption 2, a feasible W-SVM and
         softmax scores of optimal tokens of at least phi_low throughout.
         """
+        path = as_numbers("path", path, dtype=float)
+        largest_step = as_numbers("largest_step", largest_step, path.shape, float)
+        offset = as_numbers("offset", offset, path.shape, float)
         return row_bound(2 * self.B**2, self.Xi, self.log_A, largest_step, offset, path)
 
     def log_m1_iterations(self, step_size: float, target: float) -> float:

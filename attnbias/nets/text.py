@@ -179,7 +179,7 @@ def load_encoder(source="huggingface", *, seed: int = 0, dropout: float | None =
         dropout = require_number("dropout", dropout, low=0, high=1, open_high=True)
         rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     transformers = need("transformers")
-    if source == "tiny":
+    if isinstance(source, str) and source == "tiny":
         config = transformers.BertConfig(**TINY, **rates)
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):
             torch.default_generator.manual_seed(seed)
@@ -217,7 +217,7 @@ def load_tokenizer(source="huggingface"):
     ['soft', '##max', 'attention']
     """
     transformers = need("transformers")
-    if source == "tiny":
+    if isinstance(source, str) and source == "tiny":
         words = {word: number for number, word in enumerate(vocabulary())}
         return transformers.BertTokenizer(words, do_lower_case=True, model_max_length=512)
     name, local = name_or_folder(source, (CONFIG, WORDS))

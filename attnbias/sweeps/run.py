@@ -61,7 +61,8 @@ def sweep(
         The same call goes on where it stopped. One process at a time works in a folder.
     workers : int, optional
         Processes that share the work, a data set at a time. None takes joblib's own setting,
-        which is 1, or a cluster under `joblib.parallel_config("dask")`.
+        which is 1, or a cluster under `joblib.parallel_config("dask")`. They are started anew,
+        not forked: a fork of a process that has used torch can wait for ever for its threads.
     device : str or device
         "cpu", or a GPU, on which data sets of equal shape run together.
     progress : bool

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._validate import require_choice
 from ..dynamics.trace import Trace
+from ..errors import DtypeError
 from ..geometry.assumptions import assumption1_table
 
 # Exact runs agree with multiprecision to 1e-9 relative; what is measured is known no better.
@@ -63,7 +65,15 @@ class Hypotheses:
 
         def reason(each) -> str:
             if callable(each):
-                return each(self)
+                try:
+                    return each(self)
+                except (TypeError, ValueError) as error:
+                    raise DtypeError(
+                        "given", expected="functions of a run, which return words",
+                        got=f"one that says: {error}", remedy="write it for a TraceView",
+                    ) from error  # fmt: skip
+            asked = [name.removeprefix("needs_") for name in dir(self) if name[:6] == "needs_"]
+            require_choice("given", each, (*KINDS.values(), *asked))
             known = each in KINDS.values()
             return self.needs_rule(each) if known else getattr(self, f"needs_{each}")()
 
@@ -91,7 +101,7 @@ class Hypotheses:
         return "" if self.assumption2 else "Assumption 2 fails: non-optimal scores differ"
 
     def needs_rule(self, kind: str) -> str:
-        if self.kind != kind:
+        if self.kind != require_choice("kind", kind, tuple(KINDS.values())):
             return f"for {kind}, not {self.kind}"
         return self.needs_plain_steps()
 

@@ -15,7 +15,7 @@ import functools
 import numpy as np
 import torch
 
-from .._validate import as_numbers, require_flag, require_number
+from .._validate import as_numbers, require_flag, require_number, short
 from ..data import Dataset
 from ..dataset import require_dataset
 from ..dynamics.request import resolve_svm
@@ -260,6 +260,13 @@ class TraceView(Hypotheses):
 
     def gap_speed(self, keep=slice(None)) -> np.ndarray:  # noqa: B008
         """(R, N) <z_k, -grad_W L> / |grad_W L|, a gap's change a unit of path, at some records."""
+        try:
+            rows = np.arange(len(self.step))[keep]
+        except (IndexError, TypeError, ValueError):
+            rows = np.zeros(())
+        if rows.ndim != 1:
+            raise RangeError("keep", expected=f"an index of {len(self.step)} records, 1-dim",
+                             got=short(keep), remedy="pass a slice or a mask")  # fmt: skip
         return self.p[keep] @ self.K / self.n / self.grad_size[keep, None]
 
     # where the iterate stands

@@ -27,9 +27,11 @@ class Hang(BaseException):
 def attack(call: Call, generator: random.Random, kinds: int | None = None):
     """Junk of each kind, or of so many chosen ones, for each argument: counts, words on the bad."""
     counts, notes = Counter(), []
-    for parameter in call.arguments:
+    for parameter in call.places():
         chosen = sorted(KINDS) if kinds is None else generator.sample(sorted(KINDS), kinds)
         for kind in chosen:
+            if kind == "None" and parameter.endswith(("steps", "epochs")):
+                continue  # asks for the whole run of a figure
             what, note = attempt(call, parameter, kind)
             counts[what] += 1
             if what in ("raw", "hang"):

@@ -20,6 +20,10 @@ from tools.files import ROOT
 _LISTED = re.compile(r"^\.\. names:: (\S+)\n\n((?: {3}.*\n?)+)", re.MULTILINE)
 
 
+# What a loop alone calls, with what it made: users override these and call none of them.
+OVERRIDDEN = ("attnbias.Rule.", "attnbias.rules.Descent."), ("length", "direction", "carry", "memory")
+
+
 @dataclass
 class Call:
     """A callable and arguments that it takes."""
@@ -28,9 +32,27 @@ class Call:
     function: Callable
     arguments: dict = field(default_factory=dict)
 
-    def with_value(self, parameter: str, value):
+    def places(self) -> list[str]:
+        """Its arguments; of those that take any number, each that is given."""
+        parameters, found = inspect.signature(self.function).parameters, []
+        for name, given in self.arguments.items():
+            several = parameters[name].kind in (
+                inspect.Parameter.VAR_KEYWORD,
+                inspect.Parameter.VAR_POSITIONAL,
+            )
+            keys = given if isinstance(given, dict) else range(len(given)) if several else ()
+            found += [f"{name}.{key}" for key in keys] if several else [name]
+        return found
+
+    def with_value(self, place: str, value):
         """Call it with one argument replaced."""
-        return _apply(self.function, {**self.arguments, parameter: value})
+        name, _, key = place.partition(".")
+        if key:
+            given = self.arguments[name]
+            items = given.items() if isinstance(given, dict) else enumerate(given)
+            changed = {k: value if str(k) == key else v for k, v in items}
+            value = changed if isinstance(given, dict) else tuple(changed.values())
+        return _apply(self.function, {**self.arguments, name: value})
 
 
 def _apply(function: Callable, arguments: dict):
@@ -52,13 +74,14 @@ def _apply(function: Callable, arguments: dict):
 
 @cache
 def documented() -> dict[str, object]:
-    """The names of the reference and what they name; constants are left out."""
+    """The names of the reference and what they name; constants and errors are left out."""
     found = {}
     for page in sorted((ROOT / "book" / "reference").glob("*.md")):
         for module, names in _LISTED.findall(page.read_text(encoding="utf8")):
             for name in names.split():
                 value = getattr(importlib.import_module(module), name)
-                if callable(value):
+                error = inspect.isclass(value) and issubclass(value, BaseException)
+                if callable(value) and not error:  # errors are caught, not called
                     found[f"{module}.{name}"] = value
     return found
 
@@ -84,29 +107,35 @@ def _targets(name: str, value) -> dict:
 
 def record(names: dict[str, object]) -> dict[str, Call]:
     """Run the examples of these names and keep the first call of each name and method."""
-    targets = {}
+    targets: dict = {}
     for name, value in names.items():
-        targets |= _targets(name, value)
+        for code, target in _targets(name, value).items():
+            targets.setdefault(code, []).append(target)
     calls: dict[str, Call] = {}
 
     def watch(frame, event, _):
         if event == "call" and frame.f_code in targets:
-            name, function, bound = targets[frame.f_code]
-            if name not in calls:
-                calls[name] = _seen(name, function, bound, dict(frame.f_locals))
+            found = targets[frame.f_code]
+            if len(found) > 1:  # one code for many functions, as that of the checks of a run
+                found = [each for each in found if each[0].startswith(shown)]
+            for name, function, bound in found[:1]:
+                if name not in calls:
+                    calls[name] = _seen(name, function, bound, dict(frame.f_locals))
 
     finder, runner = doctest.DocTestFinder(recurse=True), doctest.DocTestRunner(verbose=False)
-    for name, value in names.items():
+    for shown, value in names.items():
         module = sys.modules[value.__module__]
         globals_ = {**vars(module), **vars(importlib.import_module("attnbias"))}
-        for example in finder.find(value, name, module, globs=globals_):
+        for example in finder.find(value, shown, module, globs=globals_):
             with _quiet_folder():
                 sys.setprofile(watch)
                 try:
-                    runner.run(example, out=lambda _: None)
+                    runner.run(example, out=lambda _: None, clear_globs=False)
                 finally:
                     sys.setprofile(None)
-    return {name: call for name, call in calls.items() if call is not None}
+    owners, methods = OVERRIDDEN
+    overridden = {owner + method for owner in owners for method in methods}
+    return {name: call for name, call in calls.items() if call and name not in overridden}
 
 
 def _seen(name: str, function, bound: bool, arguments: dict) -> Call | None:

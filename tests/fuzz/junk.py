@@ -90,4 +90,5 @@ KINDS = {
     "data": make_separation_pair, "other data": other_data, "other trace": other_trace,
     "rule": lambda: GD(0.1), "hostile": Hostile, "5000 digits": lambda: 10**5000,
 }  # fmt: skip
-HOSTILE = {"hostile", "negative length"}  # on purpose: what comes of them is their own doing
+# On purpose, or functions that refuse what they are called with: what comes of them is their own.
+HOSTILE = {"hostile", "negative length", "function", "one argument"}

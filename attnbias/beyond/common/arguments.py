@@ -47,7 +47,8 @@ def as_finite(name: str, value, shape: tuple, letters: str) -> torch.Tensor:
 
 def as_array(name: str, value) -> np.ndarray:
     """Real numbers of any shape as an array of float64; NaN and infinity are taken."""
-    with contextlib.suppress(OverflowError):  # of an int beyond float64, refused below
+    # an int beyond float64, and numpy's time differences, are refused below
+    with contextlib.suppress(OverflowError, TypeError):
         value = float(value) if isinstance(value, numbers.Real) else value
     tensor = as_tensor(name, value).detach()
     if tensor.is_complex():

@@ -124,7 +124,7 @@ class Readout:
         """o in float64, whose last axis is as long as the parameters of the head ask for."""
         if type(o) is not np.ndarray or o.dtype != np.float64:
             o = as_array("o", o)
-        if o.ndim < 1 or self.width not in (None, o.shape[-1]):
+        if o.ndim < 1 or not o.shape[-1] or self.width not in (None, o.shape[-1]):
             raise ShapeError(
                 "o", expected=f"shape (..., n, d), d = {self.width or 'any'}",
                 got=f"shape {o.shape}", remedy="pass attended vectors, with the head of these data",

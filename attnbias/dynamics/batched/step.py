@@ -58,7 +58,7 @@ class Mixed:
 
     def gap(self, z, log_S):
         """log(l(z - S) - l(z))."""
-        return torch.where(self.logistic, LOGISTIC.gap(z, log_S), EXPONENTIAL.gap(z, log_S))
+        return torch.where(self.logistic, LOGISTIC.log_gap(z, log_S), EXPONENTIAL.log_gap(z, log_S))
 
 
 def evaluate(fixed: Fixed, state: State) -> Seen:

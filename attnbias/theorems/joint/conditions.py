@@ -224,7 +224,7 @@ def check_lemma9(
     if not made_by(data, "make_dm", "d", "alpha", "sigma"):
         reason = NOT_DRAWN
     elif data.meta["d"] < 1680 * logs and not assume:
-        reason = f"d = {data.meta['d']} is under 1680 l = {math.ceil(1680 * logs)}"
+        reason = f"d = {data.meta['d']} is under 1680 l = {np.ceil(1680 * logs):.0f}"
     if reason:
         return refused((_NORMS, _PRODUCTS), reason)
     alpha, d = data.meta["alpha"], data.meta["d"]

@@ -160,6 +160,32 @@ def now(folder: Path) -> dict:
     return {path: path.stat().st_mtime_ns for path in (folder / "parts").iterdir()}
 
 
+POOLS = """
+import multiprocessing, sys
+import attnbias
+from attnbias import NGD, make_example1, train
+
+if __name__ == "__main__":
+    data = make_example1(4, 3, 40)
+    alone = train(data, NGD(0.1), 100)  # torch's threads have run before there is a worker
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        traces = pool.starmap(train, [(data, NGD(0.1), 100)] * 2)
+    assert all((trace.W == alone.W).all() for trace in traces)
+    grid = {"data": {"model": "example1", "n": 3, "T": 3, "d": 10, "seed": range(2)},
+            "rule": "NGD(0.1)", "steps": 10}
+    assert attnbias.sweep(grid, workers=2).equals(attnbias.sweep(grid))
+"""
+
+
+@pytest.mark.slow
+def test_workers_of_a_process_that_has_used_torch_end(tmp_path):
+    """A forked pool would wait for ever here; spawned ones give the same bits."""
+    script = tmp_path / "pools.py"
+    script.write_text(POOLS)
+    two = os.environ | {"OMP_NUM_THREADS": "2", "PYTHONPATH": os.getcwd()}
+    subprocess.run([sys.executable, str(script)], check=True, timeout=200, env=two)
+
+
 SCRIPT = """
 import json, sys
 import attnbias
