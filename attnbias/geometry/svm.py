@@ -290,7 +290,7 @@ def _at_the_edge(rows, right: torch.Tensor | None, problem: str, start) -> SVMSo
         found = proved(rows, right, dual, total, at, thin.gaps(at), basis, **names)
         if found.is_optimal(LOOSE):
             return found
-    margin, gap = 1 / float(even.norm()), found.duality_gap
+    margin, gap = float(1 / even.norm()), found.duality_gap
     raise undecided(problem, f"{margin:.1e}, feasible, with a duality gap of {gap:.1e} in float64")
 
 
