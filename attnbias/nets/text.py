@@ -14,7 +14,15 @@ from torch import nn
 from .._extras import need
 from .._validate import require_int, require_number, require_shape, require_type
 from ..errors import DtypeError, RangeError, ShapeError
-from ._bert_files import CONFIG, WEIGHTS, WORDS, name_or_folder, reading, require_complete
+from ._bert_files import (
+    CONFIG,
+    HUB_REVISION,
+    WEIGHTS,
+    WORDS,
+    name_or_folder,
+    reading,
+    require_complete,
+)
 from .data.minilm import vocabulary
 
 TINY = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128)
@@ -185,7 +193,8 @@ def load_encoder(source="huggingface", *, seed: int = 0, dropout: float | None =
             torch.default_generator.manual_seed(seed)
             return transformers.BertModel(config).train()
     name, local = name_or_folder(source, (CONFIG, WEIGHTS))
-    options = dict(use_safetensors=True, local_files_only=local, dtype=torch.float32)
+    options = dict(use_safetensors=True, local_files_only=local, dtype=torch.float32,
+                   revision=None if local else HUB_REVISION)  # fmt: skip
     with torch.random.fork_rng(devices=[]), reading(name, transformers):
         encoder, report = transformers.BertModel.from_pretrained(
             name, output_loading_info=True, **options, **rates
@@ -223,5 +232,9 @@ def load_tokenizer(source="huggingface"):
     name, local = name_or_folder(source, (CONFIG, WORDS))
     with reading(name, transformers):
         return transformers.AutoTokenizer.from_pretrained(
-            name, local_files_only=local, trust_remote_code=False, use_fast=True
+            name,
+            local_files_only=local,
+            trust_remote_code=False,
+            use_fast=True,
+            revision=None if local else HUB_REVISION,
         )

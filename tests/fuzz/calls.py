@@ -21,7 +21,10 @@ _LISTED = re.compile(r"^\.\. names:: (\S+)\n\n((?: {3}.*\n?)+)", re.MULTILINE)
 
 
 # What a loop alone calls, with what it made: users override these and call none of them.
-OVERRIDDEN = ("attnbias.Rule.", "attnbias.rules.Descent."), ("length", "direction", "carry", "memory")
+OVERRIDDEN = (
+    ("attnbias.Rule.", "attnbias.rules.Descent."),
+    ("length", "direction", "carry", "memory"),
+)
 
 
 @dataclass
