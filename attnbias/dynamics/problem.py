@@ -42,6 +42,8 @@ class Parameter:
     @functools.cached_property
     def initial_gaps(self) -> torch.Tensor:
         """Products of the rows with the start: the gaps of W_0."""
+        if not self.start.any():  # d x d zeros need not be there
+            return self.start.new_zeros(len(self.rows.sequence))
         return self.rows.gaps(self.start)
 
     @functools.cached_property
@@ -62,6 +64,8 @@ class Parameter:
     @functools.cached_property
     def start_scalars(self) -> torch.Tensor:
         """(2, 3): `scalars` of W_0, and of LIFT W_0 where those would not be floats, else NaN."""
+        if not self.start.any():
+            return self.start.new_zeros(2, 3)
         plain = self.scalars(self.start)
         tiny = plain[0] < LEAST_SQUARE
         lifted = self.scalars(self.start * LIFT) if tiny else torch.full_like(plain, torch.nan)

@@ -117,7 +117,7 @@ def initial_decoder(u0, data: Dataset) -> torch.Tensor:
 
 def _start(name: str, value, shape: tuple[int, ...], letters: str, data: Dataset) -> torch.Tensor:
     if value is None:
-        return torch.zeros(shape, dtype=torch.float64, device=data.X.device)
+        return torch.zeros((), dtype=torch.float64, device=data.X.device).expand(shape)
     value = as_floats(name, value, shape, letters, data.X.device).to(torch.float64, copy=True)
     if not bool(torch.isfinite(value.square().sum())):
         raise RangeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +59,8 @@ class Trace:
     u_path_length, log_u_step_size : (R,) float
         Of the decoder, in joint training; else 0 and NaN.
     W : (d, d) tensor
-        Last iterate; (R, d, d) or (R, P, d, d), all that were recorded, where a run keeps them.
+        Last iterate, in coordinates of the tokens made when it is first asked for;
+        (R, d, d) or (R, P, d, d), all that were recorded, where a run keeps them.
     u : (d,) tensor
         Last decoder; None where there is none.
     status : str
@@ -94,7 +96,7 @@ class Trace:
     def __init__(
         self,
         step: np.ndarray,
-        W: torch.Tensor,
+        W: torch.Tensor | Callable[[], torch.Tensor],
         u: torch.Tensor | None = None,
         status: str = "completed",
         meta: dict[str, Any] | None = None,
@@ -103,9 +105,13 @@ class Trace:
     ):
         meta, series = require_mapping("meta", meta), require_mapping("series", series)
         held = {k: value for k, value in {**series, **named}.items() if value is not None}
-        vars(self).update(step=step, W=W, u=u, status=status, meta=meta, series=held)
+        held_W = {"_make_W": W} if callable(W) else {"W": W}
+        vars(self).update(step=step, u=u, status=status, meta=meta, series=held, **held_W)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "W" and "_make_W" in self.__dict__:  # d x d numbers, made when asked for
+            vars(self)["W"] = vars(self).pop("_make_W")()
+            return self.W
         series = self.__dict__.get("series", {})
         if name in series:
             return series[name]

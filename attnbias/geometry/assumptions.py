@@ -168,7 +168,8 @@ def log_term(n: int, T: int, delta: float) -> float:
     """l = log(6 (n T)^2 / delta) of Lemmas 6 and 9: log(24 n^2 / delta) for two tokens each."""
     T = require_int("T", T, low=2)
     delta = require_number("delta", delta, low=0, high=1, open_low=True)
-    return math.log(6 * (n * T) ** 2 / delta)
+    ratio = 6 * (n * T) ** 2 / delta
+    return math.log(ratio) if ratio < math.inf else math.log(6 * (n * T) ** 2) - math.log(delta)
 
 
 def _ratio(a: float, b: float) -> float:

@@ -285,13 +285,13 @@ class VectorRows:
         """(N',) <row, weights>."""
         require_vectors(weights=weights)
         require_shape("weights", weights.reshape(-1), self.rows.shape[1:], "that of a row")
-        return self.rows @ weights.reshape(-1)
+        return self.rows @ weights.reshape(-1).to(self.rows.dtype)
 
     def combine(self, weights: torch.Tensor) -> torch.Tensor:
         """The weighted sum of the rows, in the shape of the SVM's weights."""
         require_vectors(weights=weights)
         require_shape("weights", weights, (len(self.rows),), "one a row")
-        return (self.rows.T @ weights).reshape(self.shape)
+        return (self.rows.T @ weights.to(self.rows.dtype)).reshape(self.shape)
 
     def norms(self) -> torch.Tensor:
         """(N',) norms of the rows."""

@@ -8,6 +8,7 @@ import dataclasses
 import math
 import numbers
 
+import numpy as np
 import torch
 import torch.distributed as dist
 
@@ -191,7 +192,9 @@ def _growth(smoothing, steps_per_epoch) -> float:
 def _one_number(loss) -> float:
     """The loss as a float."""
     tensor = isinstance(loss, torch.Tensor)
-    if loss.is_complex() if tensor else not isinstance(loss, numbers.Real):
+    # numpy registers its time differences as integers
+    plain = isinstance(loss, numbers.Real) and not isinstance(loss, np.timedelta64)
+    if loss.is_complex() if tensor else not plain:
         raise DtypeError(
             "loss", expected="the loss as one real number", got=short(loss),
             remedy="call step(loss=loss), or step(closure) with a closure that returns it",

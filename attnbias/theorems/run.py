@@ -262,12 +262,12 @@ class TraceView(Hypotheses):
         """(R, N) <z_k, -grad_W L> / |grad_W L|, a gap's change a unit of path, at some records."""
         try:
             rows = np.arange(len(self.step))[keep]
-        except (IndexError, TypeError, ValueError):
+        except (IndexError, TypeError, ValueError, RuntimeError):
             rows = np.zeros(())
         if rows.ndim != 1:
             raise RangeError("keep", expected=f"an index of {len(self.step)} records, 1-dim",
                              got=short(keep), remedy="pass a slice or a mask")  # fmt: skip
-        return self.p[keep] @ self.K / self.n / self.grad_size[keep, None]
+        return self.p[rows] @ self.K / self.n / self.grad_size[rows, None]
 
     # where the iterate stands
 

@@ -91,4 +91,4 @@ KINDS = {
     "rule": lambda: GD(0.1), "hostile": Hostile, "5000 digits": lambda: 10**5000,
 }  # fmt: skip
 # On purpose, or functions that refuse what they are called with: what comes of them is their own.
-HOSTILE = {"hostile", "negative length", "function", "one argument"}
+HOSTILE = {"hostile", "negative length", "function", "one argument", "class"}

@@ -209,5 +209,6 @@ def matrix_problem(data: Dataset, loss: str | Loss, W0) -> MatrixHead:
 
 def step_of(step_size: float, decay: float) -> tuple[float, float]:
     """eta and the power of 1 / (t + 1), as numbers in range."""
-    eta = require_number("step_size", step_size, low=0, high=1e100, open_low=True)
+    # the loop takes subnormal numbers as zero
+    eta = require_number("step_size", step_size, low=1e-300, high=1e100)
     return eta, require_number("decay", decay, low=0, high=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -164,22 +166,25 @@ class CompiledEngine:
         for name, array in self.state_arrays().items():
             array[...] = arrays[name]
 
-    def matrix(self) -> torch.Tensor:
-        """W."""
-        return _iterate(self.problem.matrix, self.W)
+    def matrix(self) -> torch.Tensor | Callable[[], torch.Tensor]:
+        """W, or in coordinates of its rows what makes it, since it may be larger than all else."""
+        part, form = self.problem.matrix, self.W
+        if isinstance(form, Dense):
+            return torch.from_numpy(form.W[: self.problem.d, : self.problem.d].copy())
+        beta = torch.from_numpy(form.beta.copy())
+        return functools.partial(moved_by, part.start, part.rows, beta)
 
     def decoder(self) -> torch.Tensor:
         """u."""
-        return _iterate(self.problem.u, self.u)
+        part, form = self.problem.u, self.u
+        if isinstance(form, Decoder):
+            return torch.from_numpy(form.u[: len(part.start)].copy())
+        return moved_by(part.start, part.rows, torch.from_numpy(form.beta.copy()))
 
 
-def _iterate(part: Parameter, form) -> torch.Tensor:
-    if isinstance(form, Dense):
-        d = len(part.start)
-        return torch.from_numpy(form.W[:d, :d].copy())
-    if isinstance(form, Decoder):
-        return torch.from_numpy(form.u[: len(part.start)].copy())
-    return part.start + part.rows.combine(torch.from_numpy(form.beta.copy()))
+def moved_by(start: torch.Tensor, rows, beta: torch.Tensor) -> torch.Tensor:
+    """The start and the sum of the rows, weighted."""
+    return start + rows.combine(beta)
 
 
 def law_of(problem: Problem | JointProblem, rule: Rule) -> Law:

@@ -93,7 +93,7 @@ def check_condition1(
     # 1.05 times for the largest squared norm of an optimal token
     limit = largest_step_size(1.05 * alpha**2 * sigma**2 * d, data.n, p)
     needed = dm_threshold(data.n, alpha, T=data.T, delta=delta)
-    reason = f"with probability {1 - delta:g}; sufficient, not necessary"
+    reason = f"with probability {1 - float(delta):g}; sufficient, not necessary"
     features = _FEATURES.once(d, needed, reason=reason)
     step = _STEP.once(step_size, limit, rounding=EXACT * limit)
     return CheckTable((zero, _LARGER.once(alpha, ALPHA), features, step))
@@ -232,7 +232,7 @@ def check_lemma9(
     ratio = data.X.double().square().sum(dim=2).cpu().numpy() / scale
     ratio[np.arange(data.n), resolve_opt(data).cpu().numpy()] /= alpha**2
     products = 2 * alpha**2 * scale * math.sqrt(logs / d)
-    words = f"with probability at least {1 - delta:g}"
+    words = f"with probability at least {1 - float(delta):g}"
     words += "; conditions not checked" if assume else ""
     norms = _NORMS.once(np.abs(ratio - 1).max(), 0.05, reason=words)
     return CheckTable((norms, _PRODUCTS.once(joint_constants(data).nu, products, reason=words)))

@@ -1,8 +1,13 @@
 """One training loop in five forms: closed forms, plain autograd, named ends."""
 
+import dataclasses
 import math
+import pickle
+import subprocess
+import sys
 import tracemalloc
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -277,6 +282,43 @@ def test_memory_does_not_grow_with_the_steps(engine, record):
         tracemalloc.stop()
     assert trace.status == "diverged" and trace.step.tolist() == [0]
     assert most < 2**26
+
+
+LARGE = """
+import sys, torch
+from pathlib import Path
+from attnbias import NGD, Dataset, train
+
+generator = torch.Generator().manual_seed(0)
+tokens = torch.randn(5, 4, int(sys.argv[1]), generator=generator, dtype=torch.float64)
+data = Dataset(tokens, [1, -1, 1, -1, 1], u=torch.randn(int(sys.argv[1]), generator=generator))
+trace = train(data, NGD(0.1), 1000)
+assert trace.meta["coordinates"] == "span"
+status = Path("/proc/self/status").read_text().splitlines()
+print(next(line for line in status if line.startswith("VmHWM")).split()[1], trace.W_norm[-1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
+def test_a_run_in_the_span_needs_no_matrix_of_the_features():
+    """At d = 20,000 one such matrix has 3.2 GB."""
+    peak = {}
+    for d in (200, 20_000):
+        command = [sys.executable, "-c", LARGE, str(d)]
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+        peak[d] = 1024 * int(found.stdout.split()[0])
+    assert peak[20_000] < 10**9 + peak[200]
+
+
+def test_the_last_iterate_is_made_once_and_survives_pickling():
+    data = random_data(4, 3, 40, seed=0)
+    trace, dense = (train(data, NGD(0.1), 50, coordinates=c) for c in ("span", "dense"))
+    again = pickle.loads(pickle.dumps(trace))
+    assert trace.W is trace.W and torch.equal(again.W, trace.W)
+    torch.testing.assert_close(trace.W, dense.W, rtol=1e-9, atol=1e-12)  # another order of sums
+    other = dataclasses.replace(trace, W=-trace.W)
+    assert torch.equal(other.W, -trace.W)
 
 
 @pytest.mark.parametrize("size", [1e-120, 1e-160, 1e-300])
