@@ -212,8 +212,8 @@ def predicted_selection(data: Dataset, W0) -> torch.Tensor:
     >>> predicted_selection(make_token_pairs(1, 2.0), torch.zeros(2, 2, 2).double()).tolist()
     [1]
     """
-    W0 = as_finite("W0", W0, (2, data.d, data.d), "(2, d, d)")
     w, delta = pair_coordinates(data, W0)
+    as_finite("W0", W0, (2, data.d, data.d), "(2, d, d)")
     A, B, query = pair_products(data)
     edge = [separatrix(*values) for values in zip(w, A, B, query, strict=True)]
     return torch.from_numpy(np.where(delta > edge, 0, 1))
