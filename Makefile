@@ -17,7 +17,7 @@ READY := $(VENV)/.ready
 RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -p no:cacheprovider
 
-.PHONY: help env check test shake book pdf serve lab links lint format bench notebooks ledger constraints clean
+.PHONY: help env check test shake book pdf serve lab links lint format bench fuzz notebooks ledger constraints clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -75,6 +75,9 @@ format: $(READY)  ## put the Python files in that style
 
 bench: $(READY)  ## the speed ratios
 	$(RUN) -m benchmarks
+
+fuzz: $(READY)  ## attack the library: junk, flipped bits, kills; hours (ARGS="--kinds 10 --flips 100 --kills 5" for less)
+	$(RUN) -m tests.fuzz $(ARGS)
 
 notebooks: $(READY)  ## execute the chapters and write the .ipynb beside each (CHAPTERS="tokens figure2" for some)
 	$(RUN) -m tools.sync_notebooks $(CHAPTERS)

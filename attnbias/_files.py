@@ -1,24 +1,26 @@
-"""Arrays with a json header in one npz file: atomic to write, never unpickled."""
+"""Files: written whole or not at all, read with an error that names them."""
 
 from __future__ import annotations
 
 import contextlib
-import json
+import errno
+import hashlib
+import itertools
 import os
+import platform
 import stat
 import tempfile
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
+import psutil
 
 from ._validate import require_type
-from .errors import DtypeError, FileAccessError, FileFormatError, MissingFileError
+from .errors import AttnBiasError, FileAccessError, FileFormatError, MissingFileError
 
-FORMAT = 1  # raise it when the meaning of a stored array changes
-_HEADER = "attnbias_json"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_count = itertools.count()
 
 
 def as_path(path) -> Path:
@@ -33,7 +35,9 @@ def target_path(path) -> Path:
     try:
         if not stat.S_ISDIR(path.parent.stat().st_mode):
             raise NotADirectoryError
-        taken = path.is_dir()
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise OSError(f"{_kind(path)} of that name")
     except (FileNotFoundError, NotADirectoryError):
         raise MissingFileError(
             str(path), expected="an existing folder", got=f"no folder {str(path.parent)!r}",
@@ -41,8 +45,6 @@ def target_path(path) -> Path:
         ) from None  # fmt: skip
     except (OSError, ValueError) as error:
         raise _unusable(path, error) from None
-    if taken:
-        raise _unusable(path, "a folder of that name")
     return path
 
 
@@ -51,8 +53,8 @@ def results_folder(path) -> Path:
     folder = as_path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
+        tempfile.TemporaryFile(dir=folder, prefix=".attnbias-", suffix=".part").close()
+    except (OSError, ValueError) as error:
         wanted = "a folder for the results, or a name to make one under"
         raise _unusable(folder, error, wanted) from None
     return folder
@@ -60,41 +62,83 @@ def results_folder(path) -> Path:
 
 def _unusable(path: Path, problem, expected="the name of a file, and the right to use it"):
     name, got = ascii(str(path))[:80], str(problem)[:200]
-    remedy = "give another name, or check the permissions"
+    remedy = "give another name, or check the permissions and the space left"
     return FileAccessError(name, expected=expected, got=got, remedy=remedy)
+
+
+def _kind(path: Path) -> str:
+    return "a folder" if path.is_dir() else "no plain file, but a device, a socket or a fifo,"
 
 
 @contextlib.contextmanager
 def writing(path) -> Iterator[BinaryIO]:
     """A stream whose bytes become the file `path` when the block ends, all of them or none.
 
-    They go to a temporary name in the same folder and are on the disk before it is renamed.
+    They go to a temporary file in the same folder, made anew under a name of this process, and are
+    on the disk before it is renamed. A file that is replaced keeps its permissions, a link stays a
+    link, and what a killed process left of the same file is cleared away.
     """
-    path = target_path(path)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    asked = target_path(path)
+    path = Path(os.path.realpath(asked))
+    temporary = path.with_name(f"{_stem(path)}.{os.getpid()}.{next(_count)}.part")
     try:
-        with _open(temporary, "wb", path) as stream:
+        _clear_left(path)
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+        with open(os.open(temporary, _NEW, 0o666), "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
+        if mode is not None:
+            temporary.chmod(mode)
         os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and not isinstance(error, AttnBiasError):
+            raise _unusable(asked, error) from None
         raise
 
 
-def plain_json(data):
-    """The same data as json holds them; NaN and infinite numbers become None."""
-    text = json.dumps(data, default=lambda number: number.item())
-    return json.loads(text, parse_constant=lambda _: None)
+def _stem(path: Path) -> str:
+    """Short, whatever the length of the name, and of this machine: pids mean something here."""
+    name = f"{platform.node()}\0{path.name}".encode(errors="surrogatepass")
+    return f".attnbias-{hashlib.sha256(name).hexdigest()[:12]}"
 
 
-def write_npz(path, arrays: dict, header: dict) -> Path:
-    """Write arrays and header to `path`."""
-    text = np.frombuffer(_header_text(header).encode(), dtype=np.uint8)
-    with writing(path) as stream:
-        np.savez(stream, **arrays, **{_HEADER: text})
-    return as_path(path)
+def _clear_left(path: Path) -> None:
+    """Remove what processes of this machine that are no more had begun to write to `path`."""
+    for left in path.parent.glob(f"{_stem(path)}.*.part"):
+        if not psutil.pid_exists(int(left.name.split(".")[2])):
+            left.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes that ask for this lock out until the block ends; then its file goes.
+
+    The system frees the lock of a process that dies, so a file that is left keeps nobody out.
+    """
+    import filelock
+
+    lock = filelock.FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise FileAccessError(
+            str(path.parent), expected="a folder that no other process works in",
+            got="one that another process works in",
+            remedy="wait until it is done, and the same call goes on from there; or give another",
+        ) from None  # fmt: skip
+    except (OSError, NotImplementedError) as error:
+        if getattr(error, "errno", None) not in (None, errno.ENOLCK, errno.EOPNOTSUPP):
+            raise _unusable(path, error) from None
+        # a file system without locks: as before there were any
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # before it is free, lest another's file goes
+            path.unlink()
+        lock.release()
 
 
 def write_text(path, text: str) -> Path:
@@ -107,7 +151,7 @@ def write_text(path, text: str) -> Path:
 def read_text(path) -> str:
     """The text of a file."""
     path = as_path(path)
-    with _open(path) as stream:
+    with reading(path) as stream:
         try:
             return stream.read().decode()
         except UnicodeDecodeError as error:
@@ -116,81 +160,15 @@ def read_text(path) -> str:
             ) from None
 
 
-def _header_text(header: dict) -> str:
+def reading(path: Path) -> BinaryIO:
+    """A stream of the bytes of a plain file."""
     try:
-        return json.dumps({"format": FORMAT, **header}, sort_keys=True)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise DtypeError(
-            "meta", expected="numbers, strings, lists and dicts, which json can hold",
-            got=str(error), remedy="convert or drop the other values before saving",
-        ) from None  # fmt: skip
-
-
-def read_npz(path, kind: str, header_required: bool = True) -> tuple[dict, dict]:
-    """The arrays and the header of a file written by `write_npz`."""
-    path = as_path(path)
-    with _open(path) as stream:
-        try:
-            _require_arrays(stream)
-            with np.load(stream, allow_pickle=False) as stored:
-                arrays = {key: stored[key] for key in stored.files}
-            header = json.loads(arrays.pop(_HEADER).tobytes()) if _HEADER in arrays else None
-        except Exception as error:  # numpy, zipfile and json raise many kinds on foreign bytes
-            raise FileFormatError(
-                str(path),
-                expected="an npz file of plain arrays",
-                got=str(error).rstrip(".") or type(error).__name__,
-                remedy="write it again with numpy.savez, or with the save method of what it holds; "
-                "half-written and pickled files are not read",
-            ) from None
-    if header is None and not header_required:
-        return arrays, {}
-    _check_header(path, header, kind)
-    return arrays, header
-
-
-def _require_arrays(stream: BinaryIO) -> None:
-    """Say of a file that is no npz what it is instead."""
-    start = stream.read(6)
-    stream.seek(0)
-    if not start:
-        raise ValueError("an empty file")
-    if start == b"\x93NUMPY":
-        raise ValueError("an npy file, which holds one array without a name")
-    if not start.startswith(b"PK"):
-        raise ValueError("a file of another kind")
-    if not zipfile.is_zipfile(stream):
-        raise ValueError("a zip file without its end, so cut short")
-    with zipfile.ZipFile(stream) as archive:
-        if any(name.endswith("data.pkl") for name in archive.namelist()):
-            raise ValueError("a file that torch.save has pickled")
-    stream.seek(0)
-
-
-def _open(path: Path, mode: str = "rb", named: Path | None = None):
-    """A stream; errors name the path that was asked for, a temporary one's `named`."""
-    try:
-        return path.open(mode)
-    except (OSError, ValueError) as error:
-        if named or not isinstance(error, FileNotFoundError | NotADirectoryError):
-            raise _unusable(named or path, error) from None
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise OSError(f"{_kind(path)} of that name")
+        return path.open("rb")
+    except (FileNotFoundError, NotADirectoryError):
         raise MissingFileError(
             str(path), expected="a file", got="none there", remedy="check the path"
         ) from None
-
-
-def _check_header(path: Path, header, kind: str) -> None:
-    header = header if isinstance(header, dict) else {}
-    found = header.get("kind")
-    if found != kind:
-        raise FileFormatError(
-            str(path),
-            expected=f"a {kind} file",
-            got=f"a file of kind {found!r}" if found else "a file with no attnbias header",
-            remedy=f"give a file that a {kind} was saved to",
-        )
-    if header.get("format") != FORMAT:
-        raise FileFormatError(
-            str(path), expected=f"format {FORMAT}", got=f"format {header.get('format')}",
-            remedy="read it with the version of attnbias that wrote it, or make it again",
-        )  # fmt: skip
+    except (OSError, ValueError) as error:
+        raise _unusable(path, error) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -16,15 +17,39 @@ VERSION = "0.1.0"
 _PACKAGES = ("numpy", "torch", "numba", "accelerate", "transformers", "tokenizers")
 
 
+_SECRET = re.compile(  # names of options; --tokens and --tokenizer are none
+    r"token(?!s|i[sz])|secret|passw|passphrase|pwd|credential|bearer|auth(?!or)"
+    r"|(api|access|private|secret)[-_]?key|(^|[-_])(key|pat)$", re.IGNORECASE,
+)  # fmt: skip
+_ASSIGNED = re.compile(r"([^=:\s]+)(\s*[=:]\s*)(.+)", re.DOTALL)
+_SHAPES = re.compile(  # what is a secret wherever it stands
+    r"(?<=://)[^/@\s]+(?=@)|\b(hf|gh[a-z]|github_pat|glpat|sk|xox[a-z])[-_][\w-]{16,}"
+)
+
+
 def provenance(device="cpu") -> dict:
     """A json-safe record of what produced a result."""
     return {
-        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": _command(sys.argv),
         "commit": _commit(),
         "versions": _versions(),
         "device": _device_name(torch.device(device)),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
+
+
+def _command(words: list[str]) -> str:
+    """The command line; what may be a secret, by its option or by its look, is ***."""
+    kept, hidden = [], False
+    for word in words[1:]:
+        named = _ASSIGNED.fullmatch(word)
+        if hidden and not word.startswith("--"):
+            word = "***"
+        elif named and _SECRET.search(named[1]):
+            word = named[1] + named[2] + "***"
+        kept.append(_SHAPES.sub("***", word))
+        hidden = word.startswith("-") and not named and bool(_SECRET.search(word))
+    return shlex.join([Path(name).name for name in words[:1]] + kept)
 
 
 def _versions() -> dict:

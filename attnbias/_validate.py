@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
 
-from .errors import DeviceError, DtypeError, NonFiniteError, RangeError, ShapeError
+from .errors import (
+    DeviceError,
+    DtypeError,
+    MemoryLimitError,
+    NonFiniteError,
+    RangeError,
+    ShapeError,
+    printable,
+)
 
 FLOATS = (torch.float32, torch.float64)
 AXES = "check the order of the axes: sequences, tokens, features"
@@ -62,6 +72,37 @@ def as_float_tensor(name: str, value, *, dtype=None) -> torch.Tensor:
     return value if dtype is None else value.to(dtype)
 
 
+def as_numbers(name: str, value, shape: tuple | None = None, dtype=None) -> np.ndarray:
+    """Real numbers, NaN among them, as an array; of a shape, to which one number is repeated."""
+    if isinstance(value, torch.Tensor):
+        _require_dense(name, value)
+    try:
+        if isinstance(value, torch.Tensor):
+            value = value.detach().cpu()
+            value = (value.float() if value.dtype == torch.bfloat16 else value).numpy()
+        if isinstance(value, np.ma.MaskedArray):
+            raise TypeError("a mask, which would be lost")
+        array = np.asarray(value)
+        if array.dtype.kind == "O" and not any(each is None for each in array.flat):
+            array = array.astype(float)  # integers beyond 64 bits, fractions
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"entries of dtype {array.dtype}")
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise DtypeError(
+            name, expected="real numbers: a tensor, an array or a list",
+            got=f"{type(value).__name__} ({error})", remedy="pass floats",
+        ) from None  # fmt: skip
+    array = array if dtype is None else array.astype(dtype, copy=False)
+    if shape is None or array.shape == shape:
+        return array
+    if array.size == 1 and array.ndim <= len(shape):
+        return np.broadcast_to(array, shape)
+    raise ShapeError(
+        name, expected=f"shape {shape}, or a single number", got=f"shape {array.shape}",
+        remedy="pass one number for each value beside it",
+    )  # fmt: skip
+
+
 def require_finite(name: str, tensor: torch.Tensor) -> None:
     """Refuse NaN and infinity, naming how many there are."""
     bad = int((~torch.isfinite(tensor)).sum())
@@ -96,6 +137,21 @@ def as_floats(name: str, value, shape: tuple, meaning: str, device=None) -> torc
     return value
 
 
+def require_vectors(**tensors) -> None:
+    """Dense float tensors of shapes that broadcast, as they are: none is read or copied."""
+    for name, value in tensors.items():
+        if not isinstance(value, torch.Tensor) or value.dtype not in FLOATS:
+            raise DtypeError(name, expected="a tensor of dtype float32 or float64",
+                             got=short(value), remedy="pass torch.as_tensor of floats")  # fmt: skip
+        _require_dense(name, value)
+    try:
+        torch.broadcast_shapes(*(value.shape for value in tensors.values()))
+    except RuntimeError:
+        got = " and ".join(str(tuple(value.shape)) for value in tensors.values())
+        raise ShapeError(", ".join(tensors), expected="shapes that broadcast", got=got,
+                         remedy="pass one number for each value beside it") from None  # fmt: skip
+
+
 def require_device(name: str, tensor: torch.Tensor, device: torch.device) -> None:
     """Refuse a tensor that lies on another device than the data."""
     if tensor.device != device:
@@ -109,7 +165,7 @@ def as_device(name: str, device) -> torch.device:
     """A device that torch can use here."""
     try:
         return torch.empty(0, device=torch.device(device)).device
-    except (TypeError, ValueError, RuntimeError, AssertionError) as error:
+    except (TypeError, ValueError, RuntimeError, AssertionError, OverflowError) as error:
         raise DeviceError(
             name,
             expected="a device that torch has here, such as 'cpu'",
@@ -189,6 +245,11 @@ def short(value) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def as_name(value) -> str:
+    """A word for tables and captions, of anything, with its control characters escaped."""
+    return printable(value if isinstance(value, str) else short(value))
+
+
 def require_flag(name: str, value) -> bool:
     """True or False; a word or a number is refused, since any non-empty word is true."""
     if not isinstance(value, bool | np.bool_):
@@ -202,7 +263,8 @@ def require_number(
     """A real number between `low` and `high`, open ends left out; bool and NaN are refused."""
     if isinstance(value, torch.Tensor) and value.numel() == 1 and not value.is_meta:
         value = value.item()
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    # numpy registers its time differences as integers
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, numbers.Real):
         got = type(value).__name__
         raise DtypeError(name, expected="a real number", got=got, remedy="pass a float")
     try:
@@ -223,7 +285,7 @@ def require_number(
 
 def require_int(name: str, value, *, low: int, high: int = 2**31 - 1) -> int:
     """An integer in [low, high]; bool is refused, numpy integers are taken."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, numbers.Integral):
         got = f"{type(value).__name__} {short(value)}"
         raise DtypeError(name, expected="an integer", got=got, remedy="pass an int")
     if value < low or value > high:
@@ -232,6 +294,31 @@ def require_int(name: str, value, *, low: int, high: int = 2**31 - 1) -> int:
             remedy="choose a value in that range",
         )  # fmt: skip
     return int(value)
+
+
+@contextlib.contextmanager
+def memory_named(what: str, expected: str, remedy: str) -> Iterator[None]:
+    """Let an allocation that fails in the block, or in a function, be a MemoryLimitError."""
+    try:
+        yield
+    except MemoryLimitError:
+        raise
+    except (MemoryError, RuntimeError) as error:
+        full = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if not full and "allocate memory" not in str(error):
+            raise
+        got = str(error)[-160:] or "an allocation that failed"  # torch ends with the bytes
+        raise MemoryLimitError(what, expected=expected, got=got, remedy=remedy) from error
+
+
+def require_mapping(name: str, value) -> dict:
+    """A mapping; None is an empty one."""
+    if value is not None and not isinstance(value, Mapping):
+        raise DtypeError(
+            name, expected="a dict", got=f"{type(value).__name__} {short(value)}",
+            remedy="pass a dict of names and values, or leave it out",
+        )  # fmt: skip
+    return {} if value is None else value
 
 
 def require_choice(name: str, value, choices) -> str:
@@ -246,7 +333,10 @@ def require_choice(name: str, value, choices) -> str:
 
 def require_choices(name: str, value, choices) -> list[str]:
     """One of a few words, or several of them: at least one."""
-    given = [value] if isinstance(value, str) else [*value]
+    try:
+        given = [value] if isinstance(value, str) else [*value]
+    except TypeError:
+        given = [value]
     if not given:
         expected = "at least one of " + ", ".join(map(repr, choices))
         raise RangeError(name, expected=expected, got="none", remedy="name one")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import html
 import math
-import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._validate import require_choice, short
+from ._validate import as_numbers, require_choice, require_flag, require_type, short
 from .errors import DtypeError, ShapeError
 
 if TYPE_CHECKING:
@@ -81,10 +80,20 @@ class Check:
     def __post_init__(self) -> None:
         require_choice("sense", self.sense, ("<=", ">="))
         require_choice("provenance", self.provenance, tuple(PROVENANCE))
+        for name in ("statement", "source", "reason"):
+            require_type(name, getattr(self, name), str, "a text", "pass a str")
+        for name in ("applicable", "vacuous"):
+            require_flag(name, getattr(self, name))
         for name in ("value", "bound", "rounding"):
-            if not isinstance(value := getattr(self, name), numbers.Real):
-                wanted = "a real number (NaN never holds)"
-                raise DtypeError(name, expected=wanted, got=short(value), remedy="pass a float")
+            _require_real(name, getattr(self, name))
+        series = (self.step, self.values, self.bounds)
+        if any(each is not None for each in series):
+            shapes = [getattr(each, "shape", None) for each in series]
+            if shapes[0] is None or len(shapes[0]) != 1 or len(set(shapes)) > 1:
+                raise ShapeError(
+                    "step", expected="step, values and bounds as three (R,) arrays, or none",
+                    got=f"shapes {', '.join(map(str, shapes))}", remedy="use Check.along",
+                )  # fmt: skip
 
     @classmethod
     def along(
@@ -96,7 +105,11 @@ class Check:
         sense: str = "<=",
         *,
         rounding: ArrayLike = 0.0,
-        **rest: Any,
+        source: str = "",
+        provenance: str = "c",
+        applicable: bool = True,
+        reason: str = "",
+        vacuous: bool = False,
     ) -> Check:
         """The two sides at every recorded step; value and bound are those with least room.
 
@@ -108,32 +121,34 @@ class Check:
         bounds : (R,) array or float
         rounding : (R,) array or float
             Allowance at each step.
-        **rest
-            The other fields of a Check.
+        source, provenance, applicable, reason, vacuous
+            As in a Check.
 
         Raises
         ------
         ShapeError
             Without a step, or with arrays of different lengths.
+        DtypeError, RangeError
         """
-        step = np.atleast_1d(np.asarray(step))
-        values = np.atleast_1d(np.asarray(values, dtype=float))
-        if step.size == 0 or step.shape != values.shape:
+        require_choice("sense", sense, ("<=", ">="))
+        step = np.atleast_1d(as_numbers("step", step))
+        values = np.atleast_1d(as_numbers("values", values, dtype=float))
+        if step.size == 0 or step.ndim != 1 or step.shape != values.shape:
             raise ShapeError(
                 "values",
                 expected="one value a step, and at least one step",
                 got=f"{values.shape} values at {step.shape} steps",
                 remedy="record the steps that the check needs",
             )
-        bounds = np.broadcast_to(np.asarray(bounds, dtype=float), values.shape).copy()
-        allowance = np.broadcast_to(np.asarray(rounding, dtype=float), values.shape)
+        bounds = as_numbers("bounds", bounds, values.shape, float).copy()
+        allowance = as_numbers("rounding", rounding, values.shape, float)
         with np.errstate(invalid="ignore"):
             room = bounds - values if sense == "<=" else values - bounds
             room = np.where(values == bounds, 0.0, room) + allowance
         worst = _least_room(room, values, bounds)
         return cls(
-            statement, float(values[worst]), float(bounds[worst]), sense,
-            rounding=float(allowance[worst]), step=step, values=values, bounds=bounds, **rest,
+            statement, float(values[worst]), float(bounds[worst]), sense, source, provenance,
+            applicable, reason, float(allowance[worst]), vacuous, step, values, bounds,
         )  # fmt: skip
 
     @classmethod
@@ -195,6 +210,19 @@ class Check:
         return text + (f" [{self.source}]" if self.source else "")
 
 
+def _require_real(name: str, value) -> None:
+    real = isinstance(value, float | int | np.floating | np.integer)
+    try:
+        real = real and not isinstance(value, np.timedelta64) and float(value) is not None
+    except OverflowError:  # an integer beyond float64
+        real = False
+    if not real:
+        raise DtypeError(
+            name, expected="a real number that float64 holds (NaN never holds)", got=short(value),
+            remedy="pass a float",
+        )  # fmt: skip
+
+
 def _least_room(room: np.ndarray, values: np.ndarray, bounds: np.ndarray) -> int:
     """The step to report: a NaN, else the worst violation, else the least relative room."""
     if not room.min() >= 0:
@@ -202,6 +230,14 @@ def _least_room(room: np.ndarray, values: np.ndarray, bounds: np.ndarray) -> int
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = room / np.maximum(np.abs(values), np.abs(bounds))
     return int(np.nan_to_num(relative, nan=0.0, posinf=np.inf).argmin())
+
+
+def _entries(checks) -> tuple:
+    try:
+        each = iter(checks)
+    except (TypeError, RuntimeError):  # nothing to iterate over; a sparse tensor
+        return (checks,)
+    return tuple(each)
 
 
 def _slack(value: float, bound: float, sense: str) -> float:
@@ -249,7 +285,7 @@ class CheckTable(tuple[Check, ...]):
     HEAD = ("statement", "value", "", "bound", "slack", "verdict", "source")
 
     def __new__(cls, checks: Iterable[Check] = ()) -> CheckTable:
-        entries = tuple(checks) if isinstance(checks, Iterable) else (checks,)
+        entries = _entries(checks)
         for entry in entries:
             if isinstance(checks, Check) or not isinstance(entry, Check):
                 raise DtypeError(

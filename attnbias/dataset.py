@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from ._files import read_npz, write_npz
+from ._records import read_npz, write_npz
 from ._types import DeviceLike, PathLike, TensorLike
 from ._validate import (
     as_device,
     as_float_tensor,
     as_floats,
     as_lengths,
+    as_name,
     as_tensor,
     as_token_indices,
     dtype_name,
@@ -49,7 +50,7 @@ class Dataset:
     lengths : (n,) integers, optional
         Tokens in each sequence, from 2 to T. None means that all have T.
     name : str
-        A word for tables and captions.
+        A word for tables and captions; control characters are escaped.
     meta : mapping, optional
         Provenance: how the data were made.
     opt : (n,) integers, optional
@@ -121,13 +122,19 @@ class Dataset:
             "y": y,
             "u": _beside("u", u, X[0, 0], "(d,)"),
             "lengths": lengths,
-            "name": str(name),
+            "name": as_name(name),
             "meta": _meta(meta),
             "opt": _opt(opt, u, lengths),
             "query": _beside("query", query, X[:, 0], "(n, d), as the first tokens"),
             "key": None if key is None else _padded("key", key, mask),
         }
         vars(self).update(values)  # past the guard of what is frozen
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"meta": dict(self.meta)}  # for pickle and copy, which take no proxy
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, meta=_meta(state["meta"]))
 
     @property
     def n(self) -> int:
@@ -260,7 +267,7 @@ def _beside(name: str, values, like: torch.Tensor, words: str) -> torch.Tensor |
 
 
 def _labels(y, X: torch.Tensor) -> torch.Tensor:
-    y = as_tensor("y", y)
+    y = as_tensor("y", y).detach()
     if y.dtype == torch.bool or y.is_complex():
         raise DtypeError(
             "y", expected="numbers -1 and +1", got=dtype_name(y),

@@ -7,10 +7,20 @@ caught anyway (`ValueError`, `TypeError`, ...), so both kinds of handler work.
 from __future__ import annotations
 
 import functools
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import torch
+
+# What a terminal obeys, or can't print: the C0 and C1 controls but tab and newline, surrogates, and
+# marks that turn the order of letters.
+_CONTROL = re.compile("[\0-\b\v-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """The text with its control characters escaped; tab and newline stay."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class AttnBiasError(Exception):
@@ -32,7 +42,8 @@ class AttnBiasError(Exception):
 
     def __init__(self, what: str, *, expected: str, got: str, remedy: str) -> None:
         self.what, self.expected, self.got, self.remedy = what, expected, got, remedy
-        super().__init__(f"{what}: expected {expected}; got {got}. {_sentence(remedy)}")
+        text = f"{what}: expected {expected}; got {got}. {_sentence(remedy)}"
+        super().__init__(printable(text))
 
     def __str__(self) -> str:  # that of OSError would drop the message
         return str(self.args[0])

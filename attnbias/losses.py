@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ._validate import require_type
+from ._validate import require_type, require_vectors
 from .errors import DtypeError, RangeError
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)  # exact to rounding for S up to about 20
@@ -72,6 +72,7 @@ class Loss:
 
     def gap(self, z: torch.Tensor, log_S: torch.Tensor) -> torch.Tensor:
         """log(l(z - S) - l(z)), elementwise."""
+        require_vectors(z=z, log_S=log_S)
         if self.log_gap is not None:
             return self.log_gap(z, log_S)
         nodes = torch.as_tensor((_NODES + 1) / 2, dtype=z.dtype, device=z.device)

@@ -19,7 +19,7 @@ from ._validate import (
     require_int,
     require_shape,
 )
-from .dataset import Dataset
+from .dataset import Dataset, require_dataset
 from .errors import DtypeError, MissingDecoderError
 from .losses import Loss, as_loss
 
@@ -37,6 +37,21 @@ def attention_logits(X, W, lengths=None, query=None) -> torch.Tensor:
 def attention_map(X, W, lengths=None, query=None) -> torch.Tensor:
     """(n, T) softmax of the logits: how much each token is attended to.
 
+    Parameters
+    ----------
+    X : (n, T, d) float tensor, array or nested list
+    W : (d, d)
+        Where dtypes differ, here and below, the wider one is taken.
+    lengths : (n,) integers, optional
+        Tokens in each sequence; None means that all have T.
+    query : (n, d), optional
+        In place of the first tokens.
+
+    Raises
+    ------
+    ShapeError, DtypeError, DeviceError
+        NaN passes, as in torch.
+
     Examples
     --------
     >>> import torch
@@ -46,11 +61,22 @@ def attention_map(X, W, lengths=None, query=None) -> torch.Tensor:
     >>> attention_map(data.X, W).tolist()
     [[0.5, 0.5]]
     """
-    return torch.softmax(attention_logits(X, W, lengths, query), dim=1)
+    X, W, *query = _alike(X, W=W, **({} if query is None else {"query": query}))
+    return _softmax(X, W, _lengths(lengths, X), *query)
 
 
 def predict(X, W, u, lengths=None) -> torch.Tensor:
     """(n,) outputs Phi(X) = u' X' softmax(X W x_1) of Eq. 1.
+
+    Parameters
+    ----------
+    X, W, lengths
+        As in `attention_map`.
+    u : (d,)
+
+    Raises
+    ------
+    ShapeError, DtypeError, DeviceError
 
     Examples
     --------
@@ -61,11 +87,24 @@ def predict(X, W, u, lengths=None) -> torch.Tensor:
     >>> predict(data.X, W, data.u).tolist()
     [0.5]
     """
-    return (attention_map(X, W, lengths)[:, None] @ X).squeeze(1) @ u
+    X, W, u = _alike(X, W=W, u=u)
+    return _outputs(X, W, u, _lengths(lengths, X))
 
 
 def empirical_risk(data: Dataset, W, u=None, loss: str | Loss = "exponential") -> torch.Tensor:
     """L = mean of l(y Phi(X)); differentiable in W and u.
+
+    Parameters
+    ----------
+    data : Dataset
+    W : (d, d)
+    u : (d,), optional
+        The decoder; the data set's own by default.
+    loss : str or Loss
+
+    Raises
+    ------
+    MissingDecoderError, ShapeError, DtypeError, DeviceError, RangeError
 
     Examples
     --------
@@ -76,16 +115,16 @@ def empirical_risk(data: Dataset, W, u=None, loss: str | Loss = "exponential") -
     >>> round(float(empirical_risk(data, W)), 4)
     0.6065
     """
-    u = _decoder(data, u)
-    phi = attention_map(data.keys, W, data.lengths, data.queries)
-    margins = data.y * ((phi[:, None] @ data.X).squeeze(1) @ u)
+    X, W, u, phi = _attended(data, W, u)
+    margins = data.y * ((phi[:, None] @ X).squeeze(1) @ u)
     return as_loss(loss).log_value(margins).exp().mean()
 
 
 def risk_gradient(data: Dataset, W, u=None, loss: str | Loss = "exponential") -> torch.Tensor:
     """(d, d) gradient of L in W, through the softmax's Jacobian diag(phi) - phi phi'.
 
-    Source: the update of Eq. 2, whose gradient this is.
+    Source: the update of Eq. 2, whose gradient this is. Arguments and errors are those of
+    `empirical_risk`.
 
     Examples
     --------
@@ -96,21 +135,50 @@ def risk_gradient(data: Dataset, W, u=None, loss: str | Loss = "exponential") ->
     >>> risk_gradient(data, W).round(decimals=4).tolist()
     [[-0.1516, -0.0], [-0.0, -0.0]]
     """
-    u = _decoder(data, u)
-    phi = attention_map(data.keys, W, data.lengths, data.queries)
-    scores = data.y[:, None] * (data.X @ u)
+    X, _, u, phi = _attended(data, W, u)
+    scores = data.y[:, None] * (X @ u)
     margins = (phi * scores).sum(dim=1)
     slope = as_loss(loss).log_slope(margins).exp()
     weight = slope[:, None] * phi * (scores - margins[:, None])
-    return -torch.einsum("nt,ntd,ne->de", weight, data.keys, data.queries) / data.n
+    return -torch.einsum("nt,ntd,ne->de", weight, data.keys.to(X), data.queries.to(X)) / data.n
 
 
-def _decoder(data: Dataset, u):
+def _softmax(X, W, lengths, query=None) -> torch.Tensor:
+    return torch.softmax(attention_logits(X, W, lengths, query), dim=1)
+
+
+def _outputs(X, W, u, lengths) -> torch.Tensor:
+    return (_softmax(X, W, lengths)[:, None] @ X).squeeze(1) @ u
+
+
+def _lengths(lengths, X: torch.Tensor) -> torch.Tensor | None:
+    return None if lengths is None else as_lengths(lengths, X, low=1)
+
+
+def _alike(X, **others) -> list:
+    """Tokens, and what goes with them, in the widest dtype; gradients pass."""
+    X = as_float_tensor("X", X)
+    require_shape("X", X, (None, None, None), "(n, T, d)")
+    n, _, d = X.shape
+    shapes = {"W": ((d, d), "(d, d)"), "u": ((d,), "(d,)"), "query": ((n, d), "(n, d)")}
+    dtype = X.dtype
+    for name, value in others.items():
+        others[name] = value = as_float_tensor(name, value)
+        require_shape(name, value, *shapes[name])
+        require_device(name, value, X.device)
+        dtype = torch.promote_types(dtype, value.dtype)
+    return [value.to(dtype) for value in (X, *others.values())]
+
+
+def _attended(data: Dataset, W, u) -> list:
+    """X, W, u and the attention map (n, T), in one dtype."""
+    require_dataset(data, cross=True)
     if u is None and data.u is None:
         raise MissingDecoderError(
             "u", expected="a decoder", got="none", remedy="use data.with_decoder(u)"
         )
-    return data.u if u is None else u
+    X, W, u = _alike(data.X, W=W, u=data.u if u is None else u)
+    return [X, W, u, _softmax(data.keys.to(X), W, data.lengths, data.queries.to(X))]
 
 
 class SelfAttention(torch.nn.Module):
@@ -165,12 +233,12 @@ class SelfAttention(torch.nn.Module):
     def attention(self, X: TensorLike, lengths: TensorLike | None = None) -> torch.Tensor:
         """(n, T) attention map."""
         X, lengths = self._input(X, lengths)
-        return attention_map(X, self.W, lengths)
+        return _softmax(X, self.W, lengths)
 
     def forward(self, X: TensorLike, lengths: TensorLike | None = None) -> torch.Tensor:
         """(n,) predictions of (n, T, d) tokens."""
         X, lengths = self._input(X, lengths)
-        return predict(X, self.W, self.u, lengths)
+        return _outputs(X, self.W, self.u, lengths)
 
     def _input(self, X, lengths) -> tuple[torch.Tensor, torch.Tensor | None]:
         X = as_float_tensor("X", X)
@@ -181,7 +249,7 @@ class SelfAttention(torch.nn.Module):
                 "X", expected=f"the layer's dtype, {self.W.dtype}", got=str(X.dtype),
                 remedy="convert the tokens with X.to(layer.W.dtype), or the layer",
             )  # fmt: skip
-        return X, None if lengths is None else as_lengths(lengths, X, low=1)
+        return X, _lengths(lengths, X)
 
     def extra_repr(self) -> str:
         """What `print` says of the layer."""

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from ._validate import require_choice, require_number, short
+from ._validate import as_numbers, require_choice, require_number, require_vectors, short
 from .errors import DtypeError, RangeError
 
 Memory = dict[str, torch.Tensor]  # what a rule keeps from one iteration to the next
@@ -135,6 +135,7 @@ class Rule(Descent):
 
     def power_law(self, log_gap: Number, log_norm: Number) -> Number:
         """log eta_t before the cap, from log(L - L*) and log |grad L|."""
+        log_gap, log_norm = _as_log("log_gap", log_gap), _as_log("log_norm", log_norm)
         # a power of zero must not meet an infinite logarithm: 0 * inf is NaN
         value = self.log_scale
         value += self.gap_power * log_gap if self.gap_power else 0.0
@@ -184,6 +185,13 @@ class Rule(Descent):
     def parameters(self) -> dict:
         """The fields as json holds them."""
         return dataclasses.asdict(self) | {"decay": list(self.decay)}
+
+
+def _as_log(name: str, value: Number) -> Number:
+    if isinstance(value, torch.Tensor):
+        require_vectors(**{name: value})
+        return value
+    return float(as_numbers(name, value, ()))
 
 
 def _cap(max_step) -> tuple[float, str]:

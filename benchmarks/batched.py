@@ -64,9 +64,7 @@ def make_runs(device, S, R, n, T, d, steps, compile=None) -> BatchedRuns:
         problem = Problem.of(make_example1(n, T, d, seed=seed), EXPONENTIAL, start)
         problems.append([problem] * R)
     rules = [[RULES[r % len(RULES)] for r in range(R)]] * S
-    wanted = np.full(steps + 1, -1, np.int32)
-    wanted[steps] = 0
-    return BatchedRuns(problems, rules, wanted, device, compile)
+    return BatchedRuns(problems, rules, np.array([steps]), device, compile)
 
 
 def measure(device, S, R, n, T, d, steps, compile=None) -> dict[str, float]:

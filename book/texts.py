@@ -125,6 +125,7 @@ def linear_probe(texts, vectors, y, *, ridge: float = 0.1) -> torch.Tensor:
     require_finite("vectors", means)
     y = as_tensor("y", y).double()
     require_shape("y", y, (len(means),), "(n,)")
+    require_finite("y", y)
     means = means - means.mean(dim=0)
     gram = means.T @ means + ridge * torch.eye(means.shape[1], dtype=torch.float64)
     return torch.linalg.solve(gram, means.T @ y)

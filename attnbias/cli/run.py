@@ -78,7 +78,7 @@ def _value(text: str):
     """A number, a list or a dict as json writes it; anything else is a word."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

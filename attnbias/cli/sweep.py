@@ -13,6 +13,7 @@ import joblib
 from .. import sweeps
 from .._extras import need
 from ..errors import DeviceError
+from ..sweeps.grid import multiplied
 from .base import add_json
 
 GRID = """\
@@ -40,14 +41,19 @@ def sweep_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, metavar="COUNT", help="processes (default: 1)")
     parser.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster to run on")
     parser.add_argument("--device", default="cpu", help="cpu or a GPU such as cuda (default: cpu)")
-    parser.add_argument("--plan", action="store_true", help="say what it takes, and run nothing")
+    words = ("import MODULE and call what the grid names of it as a model, 'MODULE:function': this "
+             "runs its code; without it a grid is data alone; repeatable")  # fmt: skip
+    parser.add_argument("--allow-code", metavar="MODULE", action="append", default=[], help=words)
+    parser.add_argument("--plan", action="store_true",
+                        help="say what it takes; run and import nothing")  # fmt: skip
     add_json(parser)
 
 
 def run_sweep(arguments: argparse.Namespace) -> tuple[dict, object]:
     given = sweeps.read_config(arguments.config)
     if arguments.plan:
-        plan = sweeps.plan(sweeps.read_grid(given), arguments.workers or 1)
+        grid = multiplied(given, arguments.allow_code, imports=False)
+        plan = sweeps.plan(grid, arguments.workers or 1)
         return dataclasses.asdict(plan), plan
     out = Path(arguments.out or Path(arguments.config).with_suffix(""))
     with contextlib.ExitStack() as stack:
@@ -56,7 +62,7 @@ def run_sweep(arguments: argparse.Namespace) -> tuple[dict, object]:
             stack.enter_context(joblib.parallel_config("dask"))
         table = sweeps.sweep(
             given, out=out, workers=arguments.workers, device=arguments.device,
-            progress=sys.stderr.isatty(),
+            progress=sys.stderr.isatty(), allow_code=arguments.allow_code,
         )  # fmt: skip
     path, runs = out / "table.parquet", table.groupby("status")["run"].nunique()
     text = f"{path}: {len(table):,} rows, {table['run'].nunique():,} runs"

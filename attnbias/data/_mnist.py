@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._records import unpacked_limit
 from ..errors import FileFormatError, MissingFileError
 from ._source import as_source, bundled_arrays, damaged, hub_images, reading, require_sha256
 
@@ -126,8 +127,13 @@ def read_idx(folder: Path, name: str, rank: int) -> np.ndarray:
             remedy="get the full set again, or use source='bundled'",
         )  # fmt: skip
     with reading(path, "an IDX file, plain or gzipped", AGAIN):
-        blob = path.read_bytes()
-        return parse_idx(str(path), gzip.decompress(blob) if path.suffix == ".gz" else blob, rank)
+        size = path.stat().st_size
+        limit = unpacked_limit(size)
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            blob = stream.read(limit + 1)
+        if len(blob) > limit:
+            raise damaged(path, f"at most {limit} bytes when unpacked", f"more, from {size}", AGAIN)
+        return parse_idx(str(path), blob, rank)
 
 
 def parse_idx(what: str, blob: bytes, rank: int) -> np.ndarray:

@@ -66,7 +66,7 @@ def as_source(source, name: str, sample: str = "bundled") -> str | Path:
     if source in ("huggingface", sample):
         return source
     folder = packages_folder(name) if source == "packages" else Path(source)
-    if folder.is_dir():
+    if os.path.isdir(folder):  # takes any string; the method of a path raises on a long one
         return folder
     if source == "packages":
         raise MissingFileError(
@@ -86,7 +86,7 @@ def as_source(source, name: str, sample: str = "bundled") -> str | Path:
     raise MissingFileError(
         str(source),
         expected="a folder",
-        got="a file" if folder.exists() else "nothing at that path",
+        got="a file" if os.path.exists(folder) else "nothing at that path",
         remedy=f"check the path, or use source={sample!r}",
     )
 
@@ -134,8 +134,17 @@ def require_sha256(what: str, found: str, wanted: str, remedy: str) -> None:
         )
 
 
+# The commits of the hub that were there in November 2026, since what stands on a branch may change.
+REVISIONS = {
+    "ylecun/mnist": "77f3279092a1c1579b2250db8eafed0ad422088c",
+    "uoft-cs/cifar10": "0b2714987fa478483af9968de7c934580d0bb9a2",
+    "nyu-mll/multi_nli": "da70db2af9d09693783c3320c4249840212ee221",
+    "google/civil_comments": "f2970eb3a55777454c94069077cc8d9b5866312d",
+}
+
+
 def huggingface(repository: str, split: str):
-    """One split of a data set on the hub, through the package datasets.
+    """One split of a data set on the hub, at its recorded commit, through the package datasets.
 
     Raises
     ------
@@ -143,7 +152,7 @@ def huggingface(repository: str, split: str):
     """
     datasets = need("datasets", "nets")
     try:
-        return datasets.load_dataset(repository, split=split)
+        return datasets.load_dataset(repository, split=split, revision=REVISIONS[repository])
     except Exception as error:  # the library raises many kinds; all mean that no data came
         raise MissingFileError(
             repository, expected=f"the {split} split", got=f"{type(error).__name__}: {error}",

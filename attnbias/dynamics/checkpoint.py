@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import time
 
-from .._files import read_npz, write_npz
+from .._records import read_npz, write_npz
+from .._validate import short
 from ..errors import FileFormatError
 from ..rules import Descent
 
@@ -46,23 +47,24 @@ class Checkpoint:
                 got="one of another run",
                 remedy="give another file name, or delete it to start afresh",
             )
-        if header["step"] > steps:
+        step = header.get("step")
+        if not isinstance(step, int) or not 0 <= step <= steps:
             raise FileFormatError(
                 str(self.path), expected=f"a checkpoint of step {steps} or earlier",
-                got=f"one of step {header['step']}",
+                got=f"one of step {short(step)}",
                 remedy="ask for at least as many steps, or give another file name",
             )  # fmt: skip
         for name, like in {**self._records(), **self.run.state_arrays()}.items():
-            if name not in arrays or arrays[name].shape != like.shape:
+            got = f"{arrays[name].dtype} {arrays[name].shape}" if name in arrays else "none"
+            if got != f"{like.dtype} {like.shape}":
                 raise FileFormatError(
-                    str(self.path), expected=f"{name} of shape {like.shape}",
-                    got=f"shape {arrays[name].shape}" if name in arrays else "none",
+                    str(self.path), expected=f"{name}, {like.dtype} {like.shape}", got=got,
                     remedy="delete the file to start afresh",
                 )  # fmt: skip
         self.run.restore(arrays)
         for name, array in self._records().items():
             array[...] = arrays[name]
-        return int(header["step"])
+        return step
 
     def _records(self) -> dict:
         """By name: the one array of a compiled run, or one a series."""

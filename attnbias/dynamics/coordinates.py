@@ -11,7 +11,7 @@ import torch
 
 from ..rules import Descent
 from .iteration import Gradient, Iteration, Vector
-from .problem import JointProblem, Parameter, Problem
+from .problem import LEAST_SQUARE, LIFT, JointProblem, Parameter, Problem
 from .recording import LOG_U_STEP, PATH, PATH_SUM, RECORDS, U_PATH, U_RECORDS
 from .softmax import Scores, log_loss_gap, log_mean_loss, log_mean_nonopt, relative, softmax_state
 
@@ -38,7 +38,7 @@ class Dense:
         return torch.linalg.vector_norm(x)
 
     def measure(self, x: torch.Tensor) -> torch.Tensor:
-        """(3,): |W|^2, <W, unit W_mm>, squared norm of the rest."""
+        """(4,): as `Parameter.measure`."""
         return self.parameter.measure(self.matrix(x))
 
     def matrix(self, x: torch.Tensor) -> torch.Tensor:
@@ -68,7 +68,7 @@ class Span:
         return (x[0] @ x[1]).clamp(min=0.0).sqrt()
 
     def measure(self, x: torch.Tensor) -> torch.Tensor:
-        """(3,): |W|^2, <W, unit W_mm>, squared norm of the rest, with no product."""
+        """(4,): as `Parameter.measure`, with no product."""
         part = self.parameter
         held = (part.initial_gaps, *part.target_span, part.start_scalars)
         return torch.stack(measure_span(x, *held))
@@ -80,7 +80,17 @@ class Span:
 
 def measure_span(x, g_0, alpha, margins, scalars) -> tuple[torch.Tensor, ...]:
     """`Span.measure` of x = (gaps, beta), for many runs at once where axes stand before (N',)."""
-    (g, beta), (norm2_0, along_0, across2_0) = x, scalars
+    plain, lifted = scalars.unbind(0)
+    found = _span_scalars(x, g_0, alpha, margins, plain)
+    # a start of ordinary size has no lifted scalars, and needs none
+    tiny = (found[0] < LEAST_SQUARE) & (plain[0] < LEAST_SQUARE)
+    larger = _span_scalars([part * LIFT for part in x], g_0 * LIFT, alpha, margins, lifted)
+    chosen = [torch.where(tiny, b, a) for a, b in zip(found, larger, strict=True)]
+    return *chosen, torch.where(tiny, LIFT, torch.ones_like(found[0]))
+
+
+def _span_scalars(x, g_0, alpha, margins, scalars) -> tuple[torch.Tensor, ...]:
+    (g, beta), (norm2_0, along_0, across2_0) = x, scalars.unbind(0)
     norm2 = norm2_0 + torch.linalg.vecdot(beta, g + g_0)
     along = torch.linalg.vecdot(alpha, g)
     now, then = along[..., None], along_0[..., None]
@@ -154,8 +164,8 @@ class LinearHead:
 class TorchEngine(Iteration):
     """W, alone or with u, in torch, with the records that the compiled loops fill."""
 
-    def __init__(self, problem, rule: Descent, coordinates: str, wanted, records):
-        super().__init__(LinearHead(problem, coordinates), rule, wanted, records)
+    def __init__(self, problem, rule: Descent, coordinates: str, recorded, records):
+        super().__init__(LinearHead(problem, coordinates), rule, recorded, records)
 
     def _record(self, row: int, gradient: Gradient, log_size: torch.Tensor) -> None:
         head, state, line = self.problem, gradient.state, self.records[row]

@@ -85,8 +85,8 @@ class Iteration:
 
     name = "torch"
 
-    def __init__(self, problem, rule, wanted: np.ndarray, records=None):
-        self.problem, self.rule, self.wanted = problem, rule, wanted
+    def __init__(self, problem, rule, recorded: np.ndarray, records=None):
+        self.problem, self.rule, self.recorded = problem, rule, recorded
         self.coordinates = problem.coordinates
         self.x = problem.start.clone()
         self.memory = rule.memory(self.x)
@@ -98,12 +98,13 @@ class Iteration:
     def _empty(self, gradient: Gradient) -> dict[str, np.ndarray]:
         """Rows to fill, one array a name."""
         values = self._values(gradient, torch.zeros_like(gradient.descent.size))
-        rows = int(self.wanted.max()) + 1
+        rows = len(self.recorded)
         return {name: np.full((rows, *value.shape), np.nan) for name, value in values.items()}
 
     def run(self, step: int, last: int) -> tuple[int, int]:
         """Iterate; returns (status, step reached). At `last` no step follows."""
-        problem, rule = self.problem, self.rule
+        problem, rule, recorded = self.problem, self.rule, self.recorded
+        row = int(np.searchsorted(recorded, step))  # of the next record
         while True:
             gradient = problem.gradient(self.x)
             sizes = gradient.descent.size.cpu().numpy()
@@ -115,8 +116,9 @@ class Iteration:
                 self.least = torch.minimum(self.least, gradient.least)
             log_size = torch.as_tensor(rule.length(gradient, step), dtype=torch.float64)
             log_size = log_size.to(self.x.device).expand(sizes.shape)
-            if self.wanted[step] >= 0:
-                self._record(self.wanted[step], gradient, log_size)
+            if row < len(recorded) and recorded[row] == step:
+                self._record(row, gradient, log_size)
+                row += 1
             if step == last:
                 return RUNNING, step
             along = rule.direction(gradient, step, self.memory)

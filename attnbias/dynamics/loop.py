@@ -14,17 +14,20 @@ from .._files import target_path
 from .._provenance import provenance
 from .._threads import spared
 from .._types import PathLike
-from .._validate import require_flag, require_int, require_number
+from .._validate import memory_named, require_flag, require_int, require_number, require_type
+from ..errors import DtypeError
 from ..rules import Descent
 from .checkpoint import Checkpoint
 from .iteration import Iteration
 from .recording import RUNNING, STATUS, finished
-from .request import record_rows, record_steps
+from .request import SMALLER, record_steps
 from .trace import Trace
 
+PROBLEM = ("start", "loss", "coordinates", "gradient", "spread", "record", "identity")
 _CHUNK_SECONDS = 0.2  # between looks at the clock, the keyboard and the checkpoint
 
 
+@memory_named("training", "memory for the iterate and its records", SMALLER)
 def iterate(
     problem,
     rule: Descent,
@@ -59,7 +62,7 @@ def iterate(
 
     Raises
     ------
-    DtypeError, RangeError, FileFormatError
+    DtypeError, RangeError, FileFormatError, MemoryLimitError
 
     Examples
     --------
@@ -69,9 +72,17 @@ def iterate(
     >>> trace.W[-1].round(decimals=9).tolist()
     [[5.0, 0.0], [0.0, 0.0]]
     """
+    missing = [name for name in PROBLEM if not hasattr(problem, name)]
+    if missing:
+        raise DtypeError(
+            "problem", expected="a problem, with " + ", ".join(PROBLEM),
+            got=f"{type(problem).__name__} without {missing[0]}",
+            remedy="make one as in attnbias.beyond",
+        )  # fmt: skip
+    require_type("rule", rule, Descent, "a Descent", "for example NGD(0.1)")
     course = Course(steps, record, progress, checkpoint, checkpoint_seconds)
     with spared(problem.identity[0].numel()):
-        run = Iteration(problem, rule, course.rows())
+        run = Iteration(problem, rule, course.recorded)
         status, step = course.run(run, problem, rule)
     done = finished(course.recorded, step, run.records["log_grad_norm"])
     series = {name: values[done] for name, values in run.records.items()}
@@ -90,10 +101,6 @@ class Course:
         self.progress = require_flag("progress", progress)
         self.seconds = require_number("checkpoint_seconds", seconds, low=0)
         self.checkpoint = None if checkpoint is None else target_path(checkpoint)
-
-    def rows(self) -> np.ndarray:
-        """The row of the records that takes each iteration."""
-        return record_rows(self.recorded, self.steps)
 
     def meta(self, run, problem, rule: Descent, device) -> dict:
         """What every Trace says of its run."""

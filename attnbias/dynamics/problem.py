@@ -17,6 +17,9 @@ from ..losses import Loss
 from ..rules import Descent
 from .softmax import Scores
 
+# Where |W|^2 is below LEAST_SQUARE, LIFT W is measured in place of W: all its squares are floats.
+LEAST_SQUARE, LIFT = 1e-200, 2.0**600
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Parameter:
@@ -39,6 +42,8 @@ class Parameter:
     @functools.cached_property
     def initial_gaps(self) -> torch.Tensor:
         """Products of the rows with the start: the gaps of W_0."""
+        if not self.start.any():  # d x d zeros need not be there
+            return self.start.new_zeros(len(self.rows.sequence))
         return self.rows.gaps(self.start)
 
     @functools.cached_property
@@ -58,10 +63,22 @@ class Parameter:
 
     @functools.cached_property
     def start_scalars(self) -> torch.Tensor:
-        """(3,): |W_0|^2, <W_0, unit W_mm>, squared norm of the rest of W_0."""
-        return self.measure(self.start)
+        """(2, 3): `scalars` of W_0, and of LIFT W_0 where those would not be floats, else NaN."""
+        if not self.start.any():
+            return self.start.new_zeros(2, 3)
+        plain = self.scalars(self.start)
+        tiny = plain[0] < LEAST_SQUARE
+        lifted = self.scalars(self.start * LIFT) if tiny else torch.full_like(plain, torch.nan)
+        return torch.stack([plain, lifted])
 
     def measure(self, W: torch.Tensor) -> torch.Tensor:
+        """(4,): `scalars` of W and 1; of LIFT W, and LIFT, where squares would not be floats."""
+        scalars, lifted = self.scalars(W), 1.0
+        if scalars[0] < LEAST_SQUARE:
+            scalars, lifted = self.scalars(W * LIFT), LIFT
+        return torch.cat([scalars, scalars.new_tensor([lifted])])
+
+    def scalars(self, W: torch.Tensor) -> torch.Tensor:
         """(3,): |W|^2, <W, unit W_mm>, squared norm of the rest of W."""
         along = (W * self.unit_target).sum()
         rest = W - along * self.unit_target

@@ -11,12 +11,12 @@ RUNNING, ZERO_GRADIENT, DIVERGED = 0, 1, 2
 STATUS = {RUNNING: "completed", ZERO_GRADIENT: "zero gradient", DIVERGED: "diverged"}
 
 # a row of records: these, then the N' logit gaps; in joint training U_RECORDS of u behind them,
-# in which U_NORM2 is followed by its own ALONG and ACROSS2, then the n + N' scores
-LOG_LOSS, LOG_GAP, LOG_NORM, LOG_STEP, LOG_NONOPT, NORM2, ALONG, ACROSS2 = range(8)
-PATH, LONGEST, LEAST_OPT = range(8, 11)
-RECORDS = 11
-U_NORM2, U_ALONG, U_ACROSS2, U_PATH, LOG_U_STEP = range(5)
-U_RECORDS = 5
+# in which U_NORM2 is followed by its own ALONG, ACROSS2 and LIFTED, then the n + N' scores
+LOG_LOSS, LOG_GAP, LOG_NORM, LOG_STEP, LOG_NONOPT, NORM2, ALONG, ACROSS2, LIFTED = range(9)
+PATH, LONGEST, LEAST_OPT = range(9, 12)
+RECORDS = 12
+U_NORM2, U_ALONG, U_ACROSS2, U_LIFTED, U_PATH, LOG_U_STEP = range(6)
+U_RECORDS = 6
 # what a run accumulates: the path's length, its rounding, the longest step, the least softmax
 PATH_SUM, PATH_LOW, LONGEST_SO_FAR, LEAST_SO_FAR = range(4)
 NOTHING_SO_FAR = (0.0, 0.0, 0.0, 1.0)
@@ -110,11 +110,11 @@ def joint_series(problem: JointProblem, data: Dataset, records: np.ndarray) -> d
 
 def _norm_and_error(scalars: np.ndarray, measured: bool) -> tuple[np.ndarray, np.ndarray]:
     """Norm and 1 - cosine, the latter from the part across the target, which keeps its digits."""
-    norm2, along, across2 = scalars
+    norm2, along, across2, lifted = scalars
     norm = np.sqrt(np.maximum(norm2, 0.0))
     if not measured:
-        return norm, np.full(len(norm), np.nan)
+        return norm / lifted, np.full(len(norm), np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         near = np.maximum(across2, 0.0) / (norm * (norm + along))
         error = np.where(along > 0, near, 1.0 - along / norm)
-    return norm, np.where(norm > 0, error, np.nan)
+    return norm / lifted, np.where(norm > 0, error, np.nan)

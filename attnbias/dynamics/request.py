@@ -11,7 +11,7 @@ from .._validate import as_floats, require_choice, require_flag, require_int, sh
 from ..data import Dataset
 from ..dataset import require_dataset
 from ..errors import DtypeError, MissingDecoderError, RangeError
-from ..geometry.solution import require_optimal
+from ..geometry.solution import require_svm
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss
 from ..rules import Descent, Rule
@@ -24,19 +24,20 @@ ENGINES = ("auto", "compiled", "torch")
 LARGEST_RECORDS = 2**32  # bytes
 GRAM_LIMIT = 2**31  # bytes; above it no Gram matrix is built
 CACHE = 2**21  # bytes
+SMALLER = "record fewer iterations, take fewer features or tokens, or a machine with more memory"
 
 
 def record_steps(record, steps: int) -> np.ndarray:
     """The iterations to record, sorted: given ones, or so many spaced geometrically."""
-    if isinstance(record, int | np.integer) and not isinstance(record, bool):
+    if isinstance(record, int | np.integer) and not isinstance(record, bool | np.timedelta64):
         count = require_int("record", int(record), low=1, high=10**7)
         inner = np.geomspace(1, max(steps, 1), max(count - 1, 1)).round().astype(np.int64)
         return np.unique(np.concatenate([[0], inner.clip(max=steps), [steps]]))
     try:
         chosen = np.asarray(record)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):
         chosen = np.asarray([None])
-    if chosen.ndim != 1 or chosen.size == 0 or not np.issubdtype(chosen.dtype, np.integer):
+    if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":
         raise DtypeError(
             "record", expected="an integer or a non-empty sequence of integers",
             got=f"{type(record).__name__} {short(record)}",
@@ -48,13 +49,6 @@ def record_steps(record, steps: int) -> np.ndarray:
             got=f"{chosen.min()} to {chosen.max()}", remedy="run more steps, or record fewer",
         )  # fmt: skip
     return np.unique(chosen.astype(np.int64))
-
-
-def record_rows(recorded: np.ndarray, steps: int) -> np.ndarray:
-    """(steps + 1,) int32: the row of the records that takes each iteration, -1 for none."""
-    rows = np.full(steps + 1, -1, dtype=np.int32)
-    rows[recorded] = np.arange(len(recorded))
-    return rows
 
 
 def require_inputs(data, rule: Descent, u0, train_u) -> bool:
@@ -123,7 +117,7 @@ def initial_decoder(u0, data: Dataset) -> torch.Tensor:
 
 def _start(name: str, value, shape: tuple[int, ...], letters: str, data: Dataset) -> torch.Tensor:
     if value is None:
-        return torch.zeros(shape, dtype=torch.float64, device=data.X.device)
+        return torch.zeros((), dtype=torch.float64, device=data.X.device).expand(shape)
     value = as_floats(name, value, shape, letters, data.X.device).to(torch.float64, copy=True)
     if not bool(torch.isfinite(value.square().sum())):
         raise RangeError(
@@ -139,23 +133,7 @@ def resolve_svm(svm, data: Dataset, problem: Parameter) -> SVMSolution | None:
         return None
     if svm is None or svm is True:
         return solve_w_svm(data)
-    count = len(problem.rows.sequence)
-    if not isinstance(svm, SVMSolution) or len(svm.dual) != count:
-        raise DtypeError(
-            "svm", expected=f"the SVMSolution of these data, with {count} dual weights",
-            got=short(svm),
-            remedy="pass solve_w_svm(data), None to solve here, or False for no alignment",
-        )  # fmt: skip
-    shape = tuple(svm.weights.shape)
-    if shape == (data.d, data.d):
-        margins = problem.rows.gaps(svm.weights)
-        if (margins - svm.margins).abs().max() <= 1e-6 * svm.margins.abs().max():  # up to rounding
-            return require_optimal("svm", svm)
-    raise RangeError(
-        "svm", expected="the (W-SVM) solution of these data",
-        got=f"{svm.problem} weights of shape {shape} that don't have its margins here",
-        remedy="solve it for these data: solve_w_svm(data)",
-    )  # fmt: skip
+    return require_svm(svm, problem.rows)
 
 
 def choose_engine(engine: str, data: Dataset, loss: Loss, rule: Descent):

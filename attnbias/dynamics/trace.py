@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from .._files import read_npz, write_npz
+from .._records import read_npz, write_npz
 from .._types import PathLike, TensorLike
-from ..errors import FileFormatError
+from .._validate import as_floats, as_tensor, require_int, require_mapping, short
+from ..errors import FileFormatError, RangeError, ShapeError
 
 if TYPE_CHECKING:
     import pandas
@@ -57,7 +59,8 @@ class Trace:
     u_path_length, log_u_step_size : (R,) float
         Of the decoder, in joint training; else 0 and NaN.
     W : (d, d) tensor
-        Last iterate; (R, d, d) or (R, P, d, d), all that were recorded, where a run keeps them.
+        Last iterate, in coordinates of the tokens made when it is first asked for;
+        (R, d, d) or (R, P, d, d), all that were recorded, where a run keeps them.
     u : (d,) tensor
         Last decoder; None where there is none.
     status : str
@@ -93,18 +96,22 @@ class Trace:
     def __init__(
         self,
         step: np.ndarray,
-        W: torch.Tensor,
+        W: torch.Tensor | Callable[[], torch.Tensor],
         u: torch.Tensor | None = None,
         status: str = "completed",
         meta: dict[str, Any] | None = None,
         series: dict[str, Any] | None = None,
         **named: Any,
     ):
-        held = {**(series or {}), **named}
-        held = {name: value for name, value in held.items() if value is not None}
-        vars(self).update(step=step, W=W, u=u, status=status, meta=meta or {}, series=held)
+        meta, series = require_mapping("meta", meta), require_mapping("series", series)
+        held = {k: value for k, value in {**series, **named}.items() if value is not None}
+        held_W = {"_make_W": W} if callable(W) else {"W": W}
+        vars(self).update(step=step, u=u, status=status, meta=meta, series=held, **held_W)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "W" and "_make_W" in self.__dict__:  # d x d numbers, made when asked for
+            vars(self)["W"] = vars(self).pop("_make_W")()
+            return self.W
         series = self.__dict__.get("series", {})
         if name in series:
             return series[name]
@@ -135,8 +142,29 @@ class Trace:
         direction : (d, d)
         part : int, optional
             Which matrix, counted from 0, where an iterate has several: a head, or a layer.
+
+        Raises
+        ------
+        ShapeError, DtypeError, NonFiniteError, RangeError
         """
         W = np.asarray(self.W)
+        if W.ndim != (3 if part is None else 4):
+            raise ShapeError(
+                "W", expected="every recorded matrix, one or (with `part`) several a record",
+                got=f"shape {W.shape}", remedy="W_alignment_error is that of W_mm in any run; "
+                "give `part` where an iterate has several matrices, and else leave it out",
+            )  # fmt: skip
+        direction = as_tensor("direction", direction)
+        if not direction.is_complex():
+            direction = direction.double()
+        direction = as_floats("direction", direction, W.shape[-2:], "(d, d)").cpu()
+        if not direction.any():
+            raise RangeError(
+                "direction", expected="a matrix other than zero, which has no direction",
+                got="zero", remedy="give W_mm, for example solve_w_svm(data).weights",
+            )  # fmt: skip
+        if part is not None:
+            part = require_int("part", part, low=0, high=W.shape[1] - 1)
         return alignment_error(W if part is None else W[:, part], direction)
 
     def to_dataframe(self) -> pandas.DataFrame:
@@ -198,6 +226,8 @@ def alignment_error(W, direction) -> np.ndarray:
     1 where W = 0.
     """
     W, unit = np.asarray(W), np.asarray(direction, dtype=float)
+    largest = np.abs(W).max(axis=(1, 2), initial=0.0)
+    W = W * np.where(largest < 1e-100, 2.0**600, 1.0)[:, None, None]  # so that squares are floats
     unit = unit / np.linalg.norm(unit)
     along = np.tensordot(W, unit, 2)
     across = np.linalg.norm(W - along[:, None, None] * unit, axis=(1, 2))
@@ -207,9 +237,16 @@ def alignment_error(W, direction) -> np.ndarray:
     return np.where(along > 0, ahead, 1 - along / size)
 
 
+def _plain(dtype: np.dtype) -> bool:
+    """Whether torch has it as well."""
+    return dtype.kind in "iuf" and dtype.itemsize <= 8 and dtype.isnative
+
+
 def _fault(arrays: dict, header: dict) -> str:
     """What keeps the content of a file from being a trace; empty if nothing does."""
-    names = set(header.get("arrays", ("W", "u", *SERIES)))  # of files before there were others
+    names = header.get("arrays", ["W", "u", *SERIES])  # of files before there were others
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return f"{short(names)} for the names of the series"
     missing = {"step", "W", *names} - arrays.keys() | {"status", "meta"} - header.keys()
     if missing:
         return "a file without " + ", ".join(sorted(missing))
@@ -220,7 +257,7 @@ def _fault(arrays: dict, header: dict) -> str:
     ranks = {} if room else dict.fromkeys(SERIES, 1) | TABLES
     ranks |= {"step": 1, "u": 1, "W": max(arrays["W"].ndim, 2)}
     wrong += [name for name in arrays.keys() & ranks.keys() if arrays[name].ndim != ranks[name]]
-    wrong += [name for name, array in arrays.items() if array.dtype.kind not in "iuf"]
+    wrong += [name for name, array in arrays.items() if not _plain(array.dtype)]
     kinds = {"status": str, "meta": dict}
     wrong += [name for name, kind in kinds.items() if not isinstance(header[name], kind)]
     return "another shape or type of " + ", ".join(sorted(wrong)) if wrong else ""

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._threads import spare_threads
 from .._types import PathLike, TensorLike
+from .._validate import memory_named
 from ..data import Dataset
 from ..geometry.svm import SVMSolution, solve_u_svm
 from ..losses import Loss, as_loss
@@ -22,6 +23,7 @@ from .trace import Trace
 
 
 @spare_threads
+@memory_named("training", "memory for W, d x d, and for what moves it", request.SMALLER)
 def train(
     data: Dataset,
     rule: Descent,
@@ -87,6 +89,7 @@ def train(
     ShapeError, DtypeError, NonFiniteError, RangeError, DeviceError, TiedTokensError,
     MissingDecoderError, InfeasibleError, FileFormatError
         All before any work.
+    MemoryLimitError
 
     Notes
     -----
@@ -99,6 +102,10 @@ def train(
     In joint training L* = 0, and GD, Polyak and NGD(normalise="shared") move W and u by one
     step size, from the whole gradient. NGD(eta, decay=(2/3, 1)) is Eq. 10. From u_0 = 0 all
     scores tie, W's gradient is zero, and its first step, 0/0, is taken as zero [d].
+
+    A process pool of your own must start its workers anew, by
+    `multiprocessing.get_context("spawn")` or joblib: Linux forks them up to Python 3.13, and a
+    fork has a copy of torch's locks but not the threads that would open them, so it can hang.
 
     Examples
     --------
@@ -121,7 +128,7 @@ def train(
         factored = loops is not TorchEngine
         coordinates = request.choose_coordinates(problem, course.steps, joint, factored=factored)
     records = np.full((len(course.recorded), columns), np.nan)
-    run = loops(problem, rule, coordinates, course.rows(), records)
+    run = loops(problem, rule, coordinates, course.recorded, records)
     status, step = course.run(run, problem, rule)
     done = recording.finished(course.recorded, step, records[:, recording.LOG_NORM])
     plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}

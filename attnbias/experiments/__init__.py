@@ -7,9 +7,9 @@ import importlib.util
 import inspect
 import pkgutil
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 
+from .._files import as_path
 from .._validate import require_choice
 from . import fig2, fig3, fig8, fig9, fig10
 from .cosine_result import CosineResult
@@ -164,6 +164,7 @@ def load(name: str, folder="book/results") -> ExperimentResult | NetworkResult |
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> from attnbias import experiments
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = experiments.run("fig2", seeds=1, steps=1000).save(Path(folder) / "fig2.npz")
@@ -172,4 +173,4 @@ def load(name: str, folder="book/results") -> ExperimentResult | NetworkResult |
     """
     chosen = module_of(name)
     kind = getattr(chosen, "RESULT", ExperimentResult)
-    return kind.load(Path(folder) / f"{name}{kind.SUFFIX}", getattr(chosen, "claims", None))
+    return kind.load(as_path(folder) / f"{name}{kind.SUFFIX}", getattr(chosen, "claims", None))

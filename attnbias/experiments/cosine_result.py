@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .._validate import require_choice
 from ..checks import CheckTable
 from .cosines import Cosines, random_mean_abs
 from .result import JsonResult
@@ -59,6 +60,11 @@ class CosineResult(JsonResult):
         Returns
         -------
         pandas.DataFrame
+
+        Raises
+        ------
+        RangeError
+            For a corpus that it does not have.
         """
         import pandas
 
@@ -68,7 +74,7 @@ class CosineResult(JsonResult):
                 "deviation": each.deviation, "within 0.1": each.within(0.1),
                 "within 0.2": each.within(0.2), "99% below": each.quantile(0.99),
             }
-            for kind, each in self.cosines[corpus].items()
+            for kind, each in self.cosines[require_choice("corpus", corpus, self.cosines)].items()
         }  # fmt: skip
         return pandas.DataFrame.from_dict(rows, orient="index")
 

@@ -96,13 +96,14 @@ ChecksumError, FileFormatError
     max_length = require_int("max_length", max_length, low=5)
     rng = np.random.default_rng(require_int("seed", seed, low=0))
     target = None if out is None else target_path(as_path(out) / "fig10.json")
-    if source == "bundled" and model is None:
+    bundled, model = source == "bundled" and model is None, source if model is None else model
+    if bundled:
         tokens, vectors = _bundled(wanted, max_length)
     else:
-        tokens, vectors = _read(source, model or source, wanted, max_length, progress)
+        tokens, vectors = _read(source, model, wanted, max_length, progress)
     cosines = {corpus: corpus_cosines(rows, vectors, rng, progress)
                for corpus, rows in tokens.items()}  # fmt: skip
-    settings = {"source": source, "model": str(model or source), "texts": wanted,
+    settings = {"source": source, "model": str(model), "texts": wanted,
                 "max_length": max_length, "seed": seed}  # fmt: skip
     result = CosineResult(
         "fig10", TITLE, cosines, {corpus: _sizes(rows) for corpus, rows in tokens.items()},

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import torch
 
+from .._validate import require_number
 from ..checks import Check, CheckTable
 from ..data import Dataset, make_example1
 from ..geometry.assumptions import check_assumption1
@@ -95,6 +96,8 @@ def run(
     chosen = rules(gd_step_size, ngd_step_size, momentum, ngd_max_step, max_step)
     given = {"n": n, "T": T, "d": d, "sigma": sigma, "signal": signal, "position": position,
              "start_norm": start_norm}  # fmt: skip
+    for name in ("ngd_max_step", "max_step"):
+        settings[name] = require_number(name, settings[name], low=0, open_low=True)
     problems = [solved(*instance(seed, **given), common.device) for seed in common.seeds]
     traces = run_all(problems, chosen, common)
     measures = {

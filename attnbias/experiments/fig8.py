@@ -98,7 +98,8 @@ def run(
 def _scales(scales) -> tuple[float, ...]:
     remedy = "for example scales=[1, 2, 4]"
     require_type("scales", scales, Iterable, "a sequence of numbers", remedy)
-    chosen = tuple(require_number("scales", scale, low=0, open_low=True) for scale in scales)
+    each = scales if getattr(scales, "ndim", 1) else [scales]  # a number in an array of no axis
+    chosen = tuple(require_number("scales", scale, low=0, open_low=True) for scale in each)
     labels = {scale_label("GD", scale) for scale in chosen}
     if len(labels) < max(3, len(chosen)) or list(chosen) != sorted(chosen):
         raise RangeError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import numbers
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,9 +12,9 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from .._files import FORMAT, read_npz, read_text, write_npz, write_text
 from .._provenance import provenance
-from .._validate import require_number
+from .._records import read_json, read_npz, write_json, write_npz
+from .._validate import require_flag, require_number
 from ..checks import Check, CheckTable
 from ..dynamics.rates import fit_rate
 from ..dynamics.trace import SERIES, TABLES, Trace
@@ -105,9 +104,9 @@ class ExperimentResult(Result):
         """
         import pandas
 
-        rows = {}
+        rows, window = {}, self.last_decade if window is None else window
         for label, traces in self.traces.items():
-            fits = [fit_rate(trace.step, trace.W_alignment_error, window or self.last_decade)
+            fits = [fit_rate(trace.step, trace.W_alignment_error, window)
                     for trace in traces]  # fmt: skip
             slopes = [fit.exponent for fit in fits]
             ends = [end for fit in fits for end in fit.interval]
@@ -131,7 +130,7 @@ class ExperimentResult(Result):
         MissingFileError
         """
         arrays, runs = {}, []
-        kept = ("step", *SERIES, "u") + (("W", *TABLES) if weights else ())
+        kept = ("step", *SERIES, "u") + (("W", *TABLES) if require_flag("weights", weights) else ())
         for label, traces in self.traces.items():
             for seed, trace in zip(self.seeds, traces, strict=True):
                 for name in kept:
@@ -195,9 +194,9 @@ class JsonResult(Result):
         ------
         MissingFileError, FileAccessError
         """
-        packed = {"kind": self.KIND, "format": FORMAT} | self.packed()
+        packed = self.packed()
         stored = {key: getattr(self, key) for key in self._as_they_are(packed)}
-        return write_text(path, json.dumps(stored | packed, allow_nan=False) + "\n")
+        return write_json(path, self.KIND, stored | packed)
 
     @classmethod
     def load(cls, path, claims: Callable):
@@ -207,11 +206,8 @@ class JsonResult(Result):
         ------
         MissingFileError, FileFormatError
         """
-        text = read_text(path)
-        with _foreign(path, f"the result of {cls.KIND}, format {FORMAT}"):
-            stored = json.loads(text)
-            if (stored["kind"], stored["format"]) != (cls.KIND, FORMAT):
-                raise ValueError(f"kind {stored['kind']!r}, format {stored['format']!r}")
+        stored = read_json(path, cls.KIND)
+        with _foreign(path, f"the result of {cls.KIND}"):
             unpacked = cls.unpacked(stored, claims)
             return cls(**{key: stored[key] for key in cls._as_they_are(unpacked)} | unpacked)
 

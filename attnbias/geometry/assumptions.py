@@ -64,7 +64,7 @@ def check_assumption1(
 def assumption1_table(constants: Constants, *, exact: bool) -> CheckTable:
     """Assumption 1 from constants already at hand; `exact` says whether Assumption 2 holds."""
     c = constants
-    overlap = _ratio(c.mu, c.b_o) / c.b_o if c.mu else 0.0
+    overlap = _ratio(_ratio(c.mu, c.b_o), c.b_o) if c.mu else 0.0
     coupling = c.n * c.kappa * _ratio(c.B, c.b_1) ** 2 * overlap if c.mu else 0.0
     reason = "" if exact else "kappa from the extreme scores, as Assumption 2 fails"
     cosine = f"largest |cosine| {c.largest_cosine:.3g}"
@@ -158,15 +158,18 @@ def example1_threshold(
     T = require_int("T", T, low=2)
     kappa = require_number("kappa", kappa, low=1, high=1e100)
     phi = 1 / T if phi is None else require_number("phi", phi, low=0, high=1, open_low=True)
-    coupling = 4.7 * n * kappa / min(0.25, phi)
-    return max(math.ceil(log_term(n, T, delta) * max(28.5, coupling) ** 2), n * (T - 1) + 2)
+    size = max(28.5, 4.7 * n * kappa / min(0.25, phi))
+    d = log_term(n, T, delta) * (size * size)
+    d = require_number("d of this phi, kappa and delta", d, high=1e300)
+    return max(math.ceil(d), n * (T - 1) + 2)
 
 
 def log_term(n: int, T: int, delta: float) -> float:
     """l = log(6 (n T)^2 / delta) of Lemmas 6 and 9: log(24 n^2 / delta) for two tokens each."""
     T = require_int("T", T, low=2)
     delta = require_number("delta", delta, low=0, high=1, open_low=True)
-    return math.log(6 * (n * T) ** 2 / delta)
+    ratio = 6 * (n * T) ** 2 / delta
+    return math.log(ratio) if ratio < math.inf else math.log(6 * (n * T) ** 2) - math.log(delta)
 
 
 def _ratio(a: float, b: float) -> float:

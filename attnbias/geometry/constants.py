@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from .._validate import require_number
+from .._validate import as_numbers, require_number
 from ..data import Dataset
 from ..dataset import require_dataset
 from .offset import saturated_weights, settled_offset
-from .tokens import optimal_tokens, score_levels
+from .solution import require_svm
+from .tokens import gap_rows, optimal_tokens, score_levels
 
 _BLOCK = 2**22  # entries of one block of token products: 32 MB
 
@@ -142,10 +143,15 @@ class Constants:
         Source: M1, [c], with the factor 2 B^4. Needs Assumption 2, a feasible W-SVM and
         softmax scores of optimal tokens of at least phi_low throughout.
         """
+        path = as_numbers("path", path, dtype=float)
+        largest_step = as_numbers("largest_step", largest_step, path.shape, float)
+        offset = as_numbers("offset", offset, path.shape, float)
         return row_bound(2 * self.B**2, self.Xi, self.log_A, largest_step, offset, path)
 
     def log_m1_iterations(self, step_size: float, target: float) -> float:
         """log of the NGD iterations after which M1 forces 1 - cosine <= target, from W_0 = 0."""
+        step_size = require_number("step_size", step_size, low=0, open_low=True)
+        target = require_number("target", target, low=0, open_low=True)
         log_speed = _log(2 * self.Lambda / self.Xi + step_size)
         log_factor = math.log(2) + 4 * _log(self.B) - 2 * _log(self.Xi)
         return max(0.0, log_factor + log_speed - math.log(target) - math.log(step_size))
@@ -184,7 +190,7 @@ def token_constants(data: Dataset, u=None, *, svm=None, phi: float | None = None
     u : (d,) tensor, optional
         The decoder; the data set's own by default.
     svm : SVMSolution, optional
-        Solution of the W-SVM, for Xi.
+        Solution of the W-SVM of these tokens, for Xi.
     phi : float in (0, 1], optional
         Smallest softmax score of an optimal token at the start. The default is that of
         W_0 = 0, 1 / (tokens of the longest sequence).
@@ -226,7 +232,7 @@ def token_constants(data: Dataset, u=None, *, svm=None, phi: float | None = None
         log_Upsilon=float(((top - last).log() - last).max()),
         log_upsilon=float(((top - second).log() - top).min()),
         phi_low=min(0.25, phi),
-        Xi=math.nan if svm is None else float(svm.margin),
+        Xi=math.nan if svm is None else float(require_svm(svm, gap_rows(data, opt)).margin),
     )
 
 
@@ -257,7 +263,7 @@ def limit_offset(data: Dataset, svm, u=None, *, loss="exponential") -> float | N
     Raises
     ------
     DtypeError, RangeError
-        For no loss.
+        For no loss, and for an SVM of other data.
 
     Notes
     -----
@@ -273,7 +279,8 @@ def limit_offset(data: Dataset, svm, u=None, *, loss="exponential") -> float | N
     >>> limit_offset(data, solve_w_svm(data)) > 0
     True
     """
-    return settled_offset(*saturated_weights(data, u, loss), svm)
+    rows, log_weight = saturated_weights(data, u, loss)
+    return settled_offset(rows, log_weight, require_svm(svm, rows))
 
 
 def optimal_mask(data: Dataset, opt: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .._files import plain_json
+from .._records import plain_json
 from .._threads import spare_threads
 from .._validate import dtype_name, require_number, require_type
 from ..checks import CheckTable

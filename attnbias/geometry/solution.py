@@ -9,8 +9,8 @@ from functools import cached_property
 import torch
 from torch.linalg import vector_norm
 
-from .._validate import require_number
-from ..errors import RangeError
+from .._validate import require_number, short
+from ..errors import DtypeError, RangeError
 from .active_set import solve_dual
 from .certificate import Bounds, bounds, dual_norm, matrix_norm
 from .tokens import GapRows, VectorRows
@@ -295,6 +295,28 @@ def moved(holder, device):
         elif isinstance(value, GapRows | VectorRows):
             there[name] = moved(value, device)
     return replace(holder, **there)
+
+
+def require_svm(svm, rows: GapRows) -> SVMSolution:
+    """An optimal solution of the W-SVM with these rows; that of other data is refused."""
+    count, d = rows.differences.shape
+    remedy = "solve it for these data: solve_w_svm(data)"
+    if not isinstance(svm, SVMSolution) or len(svm.dual) != count:
+        raise DtypeError(
+            "svm", expected=f"the SVMSolution of these data, with {count} dual weights",
+            got=short(svm), remedy=remedy,
+        )  # fmt: skip
+    basis, shape = svm.basis, tuple(svm.point.shape)
+    if shape == (d, d) or (basis is not None and (len(svm.point), basis.shape[1]) == (d, d)):
+        here = rows if basis is None else replace(rows, queries=rows.queries @ basis.T)
+        margins = here.gaps(svm.point)
+        if (margins - svm.margins).abs().max() <= 1e-6 * svm.margins.abs().max():  # up to rounding
+            return require_optimal("svm", svm)
+    raise RangeError(
+        "svm", expected="the (W-SVM) solution of these data",
+        got=f"{svm.problem} weights of shape {shape} that don't have its margins here",
+        remedy=remedy,
+    )  # fmt: skip
 
 
 def require_optimal(name: str, svm: SVMSolution) -> SVMSolution:

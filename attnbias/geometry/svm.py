@@ -241,7 +241,7 @@ def across(rows: GapRows | VectorRows, ties: TensorLike, problem: str) -> Vector
             remedy="pass VectorRows, or a tensor of the products flattened",
         )  # fmt: skip
     F = as_float_tensor("equalities", ties)
-    if len(F):
+    if F.ndim == 0 or len(F):
         F = as_floats("equalities", F, (None, rows.rows.shape[1]), "(N0, D), as the rows")
     left, basis, lost = project_rows(rows.rows, F.detach().to(rows.rows))
     if len(left) == 0 or bool(lost.any()):
@@ -290,7 +290,7 @@ def _at_the_edge(rows, right: torch.Tensor | None, problem: str, start) -> SVMSo
         found = proved(rows, right, dual, total, at, thin.gaps(at), basis, **names)
         if found.is_optimal(LOOSE):
             return found
-    margin, gap = 1 / float(even.norm()), found.duality_gap
+    margin, gap = float(1 / even.norm()), found.duality_gap
     raise undecided(problem, f"{margin:.1e}, feasible, with a duality gap of {gap:.1e} in float64")
 
 

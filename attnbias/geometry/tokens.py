@@ -10,7 +10,7 @@ import torch
 from torch.linalg import vector_norm
 
 from .._types import TensorLike
-from .._validate import as_floats, as_token_indices
+from .._validate import as_floats, as_token_indices, require_shape, require_vectors
 from ..data import Dataset
 from ..dataset import require_dataset
 from ..errors import MissingDecoderError, RangeError, TiedTokensError
@@ -210,10 +210,14 @@ class GapRows:
 
     def gaps(self, W: torch.Tensor) -> torch.Tensor:
         """(N',) logit gaps g_k = <z_k, W>."""
+        require_vectors(W=W)
+        require_shape("W", W, (self.differences.shape[1], self.queries.shape[1]), "that of W")
         return (self.differences * (self.queries @ W.T)[self.sequence]).sum(dim=1)
 
     def combine(self, weights: torch.Tensor) -> torch.Tensor:
         """(d, d) matrix sum_k weights_k z_k, by one matrix product; (d, r) for thin rows."""
+        require_vectors(weights=weights)
+        require_shape("weights", weights, (len(self.sequence),), "one a row")
         folded = self.differences.new_zeros(len(self.queries), self.differences.shape[1])
         folded.index_add_(0, self.sequence, weights[:, None] * self.differences)
         return folded.T @ self.queries
@@ -279,11 +283,15 @@ class VectorRows:
 
     def gaps(self, weights: torch.Tensor) -> torch.Tensor:
         """(N',) <row, weights>."""
-        return self.rows @ weights.reshape(-1)
+        require_vectors(weights=weights)
+        require_shape("weights", weights.reshape(-1), self.rows.shape[1:], "that of a row")
+        return self.rows @ weights.reshape(-1).to(self.rows.dtype)
 
     def combine(self, weights: torch.Tensor) -> torch.Tensor:
         """The weighted sum of the rows, in the shape of the SVM's weights."""
-        return (self.rows.T @ weights).reshape(self.shape)
+        require_vectors(weights=weights)
+        require_shape("weights", weights, (len(self.rows),), "one a row")
+        return (self.rows.T @ weights.to(self.rows.dtype)).reshape(self.shape)
 
     def norms(self) -> torch.Tensor:
         """(N',) norms of the rows."""

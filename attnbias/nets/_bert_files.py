@@ -13,6 +13,7 @@ from ..data._source import as_source, damaged
 from ..errors import MissingFileError
 
 HUB_NAME = "bert-base-uncased"
+HUB_REVISION = "86b5e0934494bd15c9632b12f734a8a67f723594"
 CONFIG, WEIGHTS, WORDS = ("config.json",), ("model.safetensors",), ("tokenizer.json", "vocab.txt")
 
 

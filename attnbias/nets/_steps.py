@@ -15,6 +15,7 @@ from ..errors import AttnBiasError, DtypeError, NonFiniteError, RangeError
 from ..rules import INFINITE
 
 LARGEST_EXPONENT = 709.0
+WIDE, SINGLE = (torch.float64, torch.complex128), torch.finfo(torch.float32).max
 
 
 class Steps(Optimizer):
@@ -77,7 +78,9 @@ class Steps(Optimizer):
         Raises
         ------
         NonFiniteError
-            The gradient norm, the loss or the step size is NaN or infinite.
+            The gradient norm, the loss or the step size is NaN or infinite, or the step is beyond
+            3.4e38, the largest number of float32, in a group with a parameter narrower than
+            float64; nothing has moved then, in any group.
         RangeError
             The loss lies below `loss_floor`.
         DtypeError, ShapeError
@@ -87,6 +90,10 @@ class Steps(Optimizer):
             if loss is not None:
                 raise DtypeError("closure, loss", expected="one of them", got="both",
                                  remedy="the closure returns the loss")  # fmt: skip
+            if not callable(closure):
+                raise DtypeError("closure", expected="a function without arguments",
+                                 got=type(closure).__name__,
+                                 remedy="pass a number as step(loss=...)")  # fmt: skip
             with torch.enable_grad():
                 loss = closure()
         moving = [[p for p in group["params"] if p.grad is not None] for group in self.param_groups]
@@ -96,7 +103,8 @@ class Steps(Optimizer):
         log_lrs = [_log(float(group["lr"])) for group in self.param_groups]
         sizes = [_exp(min(log_size + lr, self.log_cap)) if norm > 0 else 0.0 for lr in log_lrs]
         self.last_grad_norm, self.last_step_size = _pair(norm, sizes[0])
-        if not self._is_fault(norm, value, sum(sizes)):
+        groups = zip(self.param_groups, moving, sizes, strict=True)
+        if not self._is_fault(norm, value, max(_reach(*group, norm) for group in groups)):
             if norm > 0 and log_size > -math.inf and self.log_growth < math.inf:
                 self._last_log_size = log_size
             for group, params, size in zip(self.param_groups, moving, sizes, strict=True):
@@ -135,7 +143,7 @@ class Steps(Optimizer):
                 if not self.state[p]:
                     self.state[p]["momentum_buffer"] = torch.zeros_like(p)
             buffers = [_local(self.state[p]["momentum_buffer"]) for p in params]
-            torch._foreach_mul_(buffers, group["momentum"])
+            torch._foreach_mul_(buffers, float(group["momentum"]))
             torch._foreach_add_(buffers, grads, alpha=size)
             torch._foreach_sub_(weights, buffers)
         else:
@@ -209,6 +217,14 @@ def _pair(norm: float, size: float) -> torch.Tensor:
     return torch.tensor([norm, size], dtype=torch.float64)
 
 
+def _reach(group: dict, params: list, size: float, norm: float) -> float:
+    """The largest number of a group's step, infinite where its parameters can't hold that."""
+    largest = max(size, size * norm, float(group["lr"]) * group["weight_decay"])
+    if largest <= SINGLE or all(p.dtype in WIDE for p in params):
+        return largest
+    return math.inf
+
+
 def _local(tensor: torch.Tensor) -> torch.Tensor:
     """What lies here of a tensor that several processes hold."""
     return tensor.to_local() if hasattr(tensor, "to_local") else tensor
@@ -235,7 +251,7 @@ def _named_errors():
         yield
     except AttnBiasError:
         raise
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:
         raise DtypeError(
             "params", expected="leaf tensors, or groups of them, each tensor once", got=str(error),
             remedy="pass model.parameters(), or dicts with 'params'",

@@ -2,16 +2,81 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from .._files import read_npz, write_npz
+from .._records import read_npz, write_npz
 from ..data._source import damaged, reading
 
 KIND = "checkpoint"
+
+
+def identity(model, optimizer) -> dict[str, str]:
+    """What model and optimizer bring to the numbers of a run, by name.
+
+    Of a module its class and its public attributes count, as far as they are numbers, words,
+    arrays or collections of them; of a function its name, not its code.
+    """
+    tensors = [*model.named_parameters(remove_duplicate=False),
+               *model.named_buffers(remove_duplicate=False)]  # fmt: skip
+    first: dict[int, str] = {}
+    shapes = [(name, first.setdefault(id(t), name), str(t.dtype), list(t.shape), t.requires_grad)
+              for name, t in tensors]  # fmt: skip
+    modules = [(name, _kind(module), _public(module)) for name, module in model.named_modules()]
+    found = {"model": f"{type(model).__name__} {digest([modules, shapes])}",
+             "start weights": digest(dict(tensors)), "optimizer": _kind(optimizer)}  # fmt: skip
+    found |= {f"optimizer.{key}": _words(value) for key, value in _public(optimizer).items()}
+    for k, group in enumerate(optimizer.param_groups):
+        members = [first.get(id(p), "of no module") for p in group["params"]]
+        found |= {f"{key} of group {k}": _words(value)
+                  for key, value in {**group, "params": digest(members)}.items()}  # fmt: skip
+    return found
+
+
+def digest(value) -> str:
+    """A short checksum of numbers, words, tensors and collections of them."""
+    return "sha256 " + hashlib.sha256(_words(value).encode()).hexdigest()[:16]
+
+
+def _words(value) -> str:
+    """A value in words that are equal where it is, also in another process."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:
+        value = value.tolist()
+    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
+        if np.prod(value.shape) == 1:
+            return repr(value.item())
+        bits = value
+        if isinstance(value, torch.Tensor):
+            flat = value.detach().cpu().to_dense().resolve_conj().contiguous().reshape(-1)
+            bits = flat.view(torch.uint8).numpy()  # numpy has no bfloat16
+        bits = bits.tobytes()
+        return f"{value.dtype} {list(value.shape)} {hashlib.sha256(bits).hexdigest()}"
+    if isinstance(value, Mapping):
+        return f"({', '.join(f'{key!r}: {_words(each)}' for key, each in value.items())})"
+    if isinstance(value, list | tuple):
+        return f"({', '.join(map(_words, value))})"
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes | torch.dtype):
+        return repr(value)
+    return _kind(value)
+
+
+def _kind(value) -> str:
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def _public(value) -> dict:
+    left_out = ("training", "name_or_path", "state", "defaults", "param_groups")
+    return {key: held for key, held in vars(value).items()
+            if key[0] != "_" and key not in left_out}  # fmt: skip
 
 
 def save_checkpoint(path, model, optimizer, step: int, log: dict, settings: dict) -> Path:
@@ -27,7 +92,7 @@ def save_checkpoint(path, model, optimizer, step: int, log: dict, settings: dict
     log : dict
         A TrainingLog as json holds it.
     settings : dict
-        What must agree for the run to go on.
+        What must agree for the run to go on, by name.
 
     Raises
     ------
@@ -53,8 +118,8 @@ def load_checkpoint(path, model, optimizer, settings: dict) -> tuple[int, dict]:
     Raises
     ------
     MissingFileError, FileFormatError
-        FileFormatError also for a checkpoint of other settings: those of a run can't change
-        on the way.
+        FileFormatError also for a checkpoint of another run: what decides the numbers of one
+        can't change on the way.
     """
     arrays, header = read_npz(path, kind=KIND)
     _require_same(path, header.get("settings", {}), settings)
@@ -74,11 +139,18 @@ def load_checkpoint(path, model, optimizer, settings: dict) -> tuple[int, dict]:
 
 
 def _require_same(path, stored: dict, wanted: dict) -> None:
-    for key in sorted(stored.keys() | wanted.keys()):
-        if stored.get(key) != wanted.get(key):
-            expected = f"a checkpoint of a run with {key} = {wanted.get(key)!r}"
-            remedy = "go on with the settings that it was made with, or delete it to start again"
-            raise damaged(path, expected, f"one with {key} = {stored.get(key)!r}", remedy)
+    if "optimizer" not in stored:
+        raise damaged(
+            path, "a checkpoint that names its model, data and optimizer",
+            "one of an earlier version, which does not", "delete it to start again",
+        )  # fmt: skip
+    other = [key for key in sorted(stored.keys() | wanted.keys())
+             if stored.get(key) != wanted.get(key)]  # fmt: skip
+    if other:
+        now, then = (", ".join(f"{key} = {each.get(key, 'none')}" for key in other)
+                     for each in (wanted, stored))  # fmt: skip
+        remedy = "go on with what it was made with, or delete it to start again"
+        raise damaged(path, f"a checkpoint of a run with {now}", f"one with {then}", remedy)
 
 
 def _array(value: torch.Tensor) -> np.ndarray:

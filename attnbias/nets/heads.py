@@ -16,6 +16,7 @@ import torch
 from .._validate import require_int, short
 from ..data import Dataset
 from ..errors import DtypeError, RangeError, TiedTokensError
+from .data.examples import require_tokenizer
 from .head_margin import Comparison, compare
 
 CHUNK = 32  # sentences a forward pass: the encoder returns the attention of all its layers
@@ -164,6 +165,7 @@ def attention_head(encoder, tokenizer, sentences, layer: int, head: int, *, quer
     True
     """
     _require_encoder(encoder)
+    require_tokenizer(tokenizer)
     layer = require_int("layer", layer, low=0, high=encoder.config.num_hidden_layers - 1)
     head = require_int("head", head, low=0, high=encoder.config.num_attention_heads - 1)
     words = _words(tokenizer, sentences, encoder.config.max_position_embeddings)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .._validate import require_choice
+from .._validate import require_choice, require_int
 from ..data._source import reading
 
 CURVES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "batch_loss", "grad_norm",
@@ -49,7 +49,13 @@ class TrainingLog:
         return self.curves[require_choice("name", name, self.curves)]
 
     def to_json(self, digits: int | None = None) -> dict:
-        """Lists and numbers, NaN as None; rounded to so many significant digits, if given."""
+        """Lists and numbers, NaN as None; rounded to so many significant digits, if given.
+
+        Raises
+        ------
+        DtypeError, RangeError
+        """
+        digits = None if digits is None else require_int("digits", digits, low=1, high=17)
         curves, norms = (
             {name: [_rounded(float(value), digits) for value in series[name]] for name in series}
             for series in (self.curves, self.norms)

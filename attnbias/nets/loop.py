@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -17,13 +16,15 @@ from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
 from .._extras import need
-from .._validate import require_choice, require_flag, require_int
-from ..errors import DivergedError, MemoryLimitError, RangeError
-from .checkpoint import load_checkpoint, save_checkpoint
+from .._files import target_path
+from .._validate import require_choice, require_flag, require_int, require_type
+from ..errors import DivergedError, DtypeError, MemoryLimitError, RangeError
+from .checkpoint import digest, identity, load_checkpoint, save_checkpoint
 from .log import CURVES, TrainingLog
 
 PRECISIONS = ("no", "bf16")
 EVAL_BATCH = 128
+HASHED = 1000  # examples of each set that a checkpoint knows it by
 
 
 def fit(
@@ -71,6 +72,10 @@ def fit(
         bf16 runs the matrix products in it; weights and steps stay float32.
     checkpoint : path, optional
         Where to keep the state at each record; if the file is there, the run goes on from it.
+        It knows its run by the arguments above, the number of processes, the optimizer's class
+        and numbers, the model's structure and the weights that it has when `fit` is called, and
+        of each set the length and 1,000 examples spread over it (all, if it has no more);
+        with anything else it is refused. So build the model anew before going on.
     progress : bool
         Show a progress bar on standard error.
     label : str
@@ -87,7 +92,9 @@ def fit(
     MemoryLimitError
         The device has no memory left for a batch.
     RangeError, DtypeError, FileFormatError, MissingExtraError
-        Bad arguments, a checkpoint of other settings, or no Accelerate.
+        Bad arguments, a checkpoint of another run or of an earlier version, or no Accelerate.
+    MissingFileError, FileAccessError
+        The checkpoint's folder is not there, or it can't be written.
 
     Notes
     -----
@@ -109,6 +116,13 @@ def fit(
     >>> log.step.tolist(), bool(log["train_loss"][-1] < log["train_loss"][0])
     ([0, 25, 50], True)
     """
+    require_type("model", model, torch.nn.Module, "a torch.nn.Module", "pass the model itself")
+    for name, examples in (("train", train), ("test", test)):
+        _require_examples(name, examples)
+    if not callable(make_optimizer):
+        raise _no_optimizer(make_optimizer)
+    require_type("label", label, str, "a word", "pass a str")
+    checkpoint = None if checkpoint is None else target_path(checkpoint)
     settings = {
         "steps": require_int("steps", steps, low=1),
         "batch_size": require_int("batch_size", batch_size, low=1, high=len(train)),
@@ -133,6 +147,24 @@ def fit(
                     if checkpoint is not None:
                         run.save(checkpoint)
     return run.log()
+
+
+def _require_examples(name: str, examples) -> None:
+    if not callable(getattr(examples, "batch", None)) or not hasattr(examples, "__len__"):
+        raise DtypeError(
+            name, expected="examples, with a length and .batch(indices)",
+            got=type(examples).__name__, remedy="ImageExamples and TextExamples are such",
+        )  # fmt: skip
+    if not len(examples):
+        remedy = "give the set that the curves are measured on, if need be the training set"
+        raise RangeError(name, expected="at least one example", got="none", remedy=remedy)
+
+
+def _no_optimizer(found) -> DtypeError:
+    return DtypeError(
+        "make_optimizer", expected="a function from parameters to a torch.optim.Optimizer",
+        got=type(found).__name__, remedy="for example lambda p: torch.optim.SGD(p, lr=0.1)",
+    )  # fmt: skip
 
 
 class _Run:
@@ -166,6 +198,8 @@ class _Run:
         model = model.to(self.accelerator.device)
         self.bare = model
         optimizer = make_optimizer(model.parameters())
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise _no_optimizer(optimizer)
         self.model, self.optimizer = self.accelerator.prepare(model, optimizer)
         self.per_epoch = len(train) // settings["batch_size"]
         self.step, self.seconds = 0, 0.0
@@ -179,12 +213,22 @@ class _Run:
         }
 
     def start(self, checkpoint) -> None:
-        if checkpoint is None or not Path(checkpoint).is_file():
+        if checkpoint is not None:
+            self.identity = self._identity()  # of the weights as given, so before they are loaded
+        if checkpoint is None or not checkpoint.is_file():
             self.record()
             return
-        self.step, stored = load_checkpoint(checkpoint, self.bare, self.optimizer, self.settings)
+        self.step, stored = load_checkpoint(checkpoint, self.bare, self.optimizer, self.identity)
         self.rows, self.norms = stored["rows"], stored["norms"]
         self.seconds, self._clock = self.rows[-1]["seconds"], time.perf_counter()
+
+    def _identity(self) -> dict:
+        """All that decides the numbers of this run, by name."""
+        return {
+            **self.settings, **identity(self.bare, self.optimizer.optimizer),
+            "device": self.accelerator.device.type, "processes": self.processes,
+            "train data": _known_by(self.train), "test data": _known_by(self.test),
+        }  # fmt: skip
 
     def iterate(self) -> None:
         """One mini-batch, one step."""
@@ -269,7 +313,7 @@ class _Run:
     def save(self, path) -> None:
         if self.accelerator.is_main_process:
             stored = {"rows": self.rows, "norms": self.norms}
-            save_checkpoint(path, self.bare, self.optimizer, self.step, stored, self.settings)
+            save_checkpoint(path, self.bare, self.optimizer, self.step, stored, self.identity)
         self.accelerator.wait_for_everyone()
 
     def log(self) -> TrainingLog:
@@ -296,6 +340,19 @@ def _sample(total: int, wanted: int) -> np.ndarray:
     if wanted >= total:
         return np.arange(total)
     return np.sort(np.random.default_rng(0).choice(total, wanted, replace=False))
+
+
+def _known_by(examples) -> str:
+    """The length of a set and a checksum of some of it, if the same rows give the same examples."""
+    rows = _sample(len(examples), HASHED)
+    parts = [rows[first : first + EVAL_BATCH] for first in range(0, len(rows), EVAL_BATCH)]
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        again = digest(examples.batch(parts[0]))
+        torch.default_generator.manual_seed(0)
+        found = [digest(examples.batch(part)) for part in parts]
+    words = digest(found) if again == found[0] else "drawn anew at each call"
+    return f"{len(examples)} examples, {words}"
 
 
 def _seed_iteration(seed: int, step: int, accelerator) -> None:

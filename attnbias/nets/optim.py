@@ -8,6 +8,7 @@ import dataclasses
 import math
 import numbers
 
+import numpy as np
 import torch
 import torch.distributed as dist
 
@@ -34,7 +35,8 @@ class SNGD(Steps):
     max_step : float
         Cap on eta = lr / |g|.
     nonfinite : {"raise", "skip"}
-        What a norm that is NaN or infinite does. "raise": an error, with the parameters as
+        What a norm that is NaN or infinite does, and a step beyond 3.4e38 for parameters
+        narrower than float64, which can't hold it. "raise": an error, with the parameters as
         they were before the step. "skip": the step is left out and counted in `skipped`.
     process_group : ProcessGroup, None or False
         For `SPS`; here nothing is exchanged, since gradients that DistributedDataParallel has
@@ -190,7 +192,9 @@ def _growth(smoothing, steps_per_epoch) -> float:
 def _one_number(loss) -> float:
     """The loss as a float."""
     tensor = isinstance(loss, torch.Tensor)
-    if loss.is_complex() if tensor else not isinstance(loss, numbers.Real):
+    # numpy registers its time differences as integers
+    plain = isinstance(loss, numbers.Real) and not isinstance(loss, np.timedelta64)
+    if loss.is_complex() if tensor else not plain:
         raise DtypeError(
             "loss", expected="the loss as one real number", got=short(loss),
             remedy="call step(loss=loss), or step(closure) with a closure that returns it",
@@ -200,4 +204,7 @@ def _one_number(loss) -> float:
             "loss", expected="one number", got=f"shape {tuple(loss.shape)}",
             remedy="reduce it as for its gradients, for example loss.mean()",
         )  # fmt: skip
-    return float(loss)
+    try:
+        return float(loss)
+    except OverflowError:  # an integer or a fraction beyond float64
+        return math.inf if loss > 0 else -math.inf

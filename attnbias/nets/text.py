@@ -12,12 +12,21 @@ import torch
 from torch import nn
 
 from .._extras import need
-from .._validate import require_int, require_number
-from ..errors import ShapeError
-from ._bert_files import CONFIG, WEIGHTS, WORDS, name_or_folder, reading, require_complete
+from .._validate import require_int, require_number, require_shape, require_type
+from ..errors import DtypeError, RangeError, ShapeError
+from ._bert_files import (
+    CONFIG,
+    HUB_REVISION,
+    WEIGHTS,
+    WORDS,
+    name_or_folder,
+    reading,
+    require_complete,
+)
 from .data.minilm import vocabulary
 
 TINY = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128)
+PIECES = "TextExamples gives them, and so do tokenizers with return_tensors='pt'"
 
 
 class TextClassifier(nn.Module):
@@ -36,6 +45,10 @@ class TextClassifier(nn.Module):
     seed : int
         Of the head's weights: normal, with the encoder's initial deviation; its bias is 0.
 
+    Raises
+    ------
+    DtypeError, RangeError, NonFiniteError
+
     Examples
     --------
     >>> from attnbias.nets import load_encoder
@@ -46,6 +59,11 @@ class TextClassifier(nn.Module):
 
     def __init__(self, encoder, classes: int, *, dropout: float, seed: int) -> None:
         super().__init__()
+        kind = nn.Module if hasattr(encoder, "config") else ()
+        require_type("encoder", encoder, kind, "a BertModel", "load_encoder gives one")
+        classes = require_int("classes", classes, low=1)
+        dropout = require_number("dropout", dropout, low=0, high=1)
+        seed = require_int("seed", seed, low=0, high=2**63 - 1)
         self.encoder, self.dropout = encoder, nn.Dropout(dropout)
         self.head = nn.utils.skip_init(nn.Linear, encoder.config.hidden_size, classes)
         generator = torch.Generator().manual_seed(seed)
@@ -54,8 +72,21 @@ class TextClassifier(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, input_ids, attention_mask=None, token_type_ids=None) -> torch.Tensor:
-        """(b, T) word pieces to (b, classes) scores."""
-        longest = self.encoder.config.max_position_embeddings
+        """(b, T) word pieces to (b, classes) scores.
+
+        Raises
+        ------
+        DtypeError, ShapeError, RangeError
+        """
+        config, shape = self.encoder.config, (None, None)
+        longest = config.max_position_embeddings
+        for name, value, size in (
+            ("input_ids", input_ids, config.vocab_size), ("attention_mask", attention_mask, None),
+            ("token_type_ids", token_type_ids, config.type_vocab_size),
+        ):  # fmt: skip
+            if value is not None or name == "input_ids":
+                _require_pieces(name, value, shape, size)
+                shape = tuple(value.shape)
         if input_ids.shape[-1] > longest:
             raise ShapeError(
                 "input_ids",
@@ -66,6 +97,23 @@ class TextClassifier(nn.Module):
             input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
         ).pooler_output
         return self.head(self.dropout(pooled))
+
+
+def _require_pieces(name: str, value, shape: tuple, size: int | None) -> None:
+    """Integers below `size`, if one is given."""
+    require_type(name, value, torch.Tensor, "a tensor of integers", PIECES)
+    require_shape(name, value, shape, "(b, T)", "one row of word pieces a text, padded")
+    if size is None:
+        return
+    if value.dtype not in (torch.int64, torch.int32):
+        raise DtypeError(name, expected="integers", got=str(value.dtype), remedy=PIECES)
+    # on a GPU this would wait for it
+    if value.device.type == "cpu" and not 0 <= int(value.min()) <= int(value.max()) < size:
+        raise RangeError(
+            name, expected=f"numbers from 0 to {size - 1}",
+            got=f"{int(value.min())} to {int(value.max())}",
+            remedy="take the tokenizer of this encoder",
+        )  # fmt: skip
 
 
 def load_classifier(
@@ -139,13 +187,14 @@ def load_encoder(source="huggingface", *, seed: int = 0, dropout: float | None =
         dropout = require_number("dropout", dropout, low=0, high=1, open_high=True)
         rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     transformers = need("transformers")
-    if source == "tiny":
+    if isinstance(source, str) and source == "tiny":
         config = transformers.BertConfig(**TINY, **rates)
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):
             torch.default_generator.manual_seed(seed)
             return transformers.BertModel(config).train()
     name, local = name_or_folder(source, (CONFIG, WEIGHTS))
-    options = dict(use_safetensors=True, local_files_only=local, dtype=torch.float32)
+    options = dict(use_safetensors=True, local_files_only=local, dtype=torch.float32,
+                   revision=None if local else HUB_REVISION)  # fmt: skip
     with torch.random.fork_rng(devices=[]), reading(name, transformers):
         encoder, report = transformers.BertModel.from_pretrained(
             name, output_loading_info=True, **options, **rates
@@ -177,11 +226,15 @@ def load_tokenizer(source="huggingface"):
     ['soft', '##max', 'attention']
     """
     transformers = need("transformers")
-    if source == "tiny":
+    if isinstance(source, str) and source == "tiny":
         words = {word: number for number, word in enumerate(vocabulary())}
         return transformers.BertTokenizer(words, do_lower_case=True, model_max_length=512)
     name, local = name_or_folder(source, (CONFIG, WORDS))
     with reading(name, transformers):
         return transformers.AutoTokenizer.from_pretrained(
-            name, local_files_only=local, trust_remote_code=False, use_fast=True
+            name,
+            local_files_only=local,
+            trust_remote_code=False,
+            use_fast=True,
+            revision=None if local else HUB_REVISION,
         )

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .._validate import require_type
+from .._validate import require_flag, require_type
 from ..checks import Check
 from ..errors import RangeError
 from ..experiments.claims import log10
 from .axes import exponent_axis, panel_axes, shared_legend, step_axis, thinned
-from .series import finite
+from .series import finite, text
 from .theme import COLOURS, INK, styled
 
 SIDES = {"<=": "bound, at most", ">=": "bound, at least"}
@@ -25,7 +25,7 @@ FEW = 12  # steps that are drawn as points as well
 _LOGARITHM = re.compile(r"(?:^|: )log\b(?! t\b)")
 
 
-@styled
+@styled(logs=require_flag, ylabel=text)
 def plot_check(checks, *, logs: bool | None = None, titles=None, ylabel: str = ""):
     """The measured value and its bound at every recorded step, one panel a check.
 

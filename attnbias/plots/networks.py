@@ -10,7 +10,7 @@ from ..errors import RangeError
 from ..experiments.claims import log10
 from ..nets.log import CURVES, TrainingLog
 from .axes import band_line, exponent_axis, panel_axes, shared_legend
-from .series import finite, gather
+from .series import finite, gather, text
 from .theme import RULE_STYLES, styled, styles_of
 
 # The look of the rule that each optimizer carries over to mini-batches; Adam has one of its own.
@@ -36,7 +36,7 @@ PANELS = {
 _LINEAR = ("train_accuracy", "test_accuracy")
 
 
-@styled
+@styled(title=text)
 def plot_training(result, panels=("train_loss", "test_accuracy"), title: str = ""):
     """Curves of several optimizers: one panel a curve, median over seeds and min-max band.
 

@@ -10,11 +10,11 @@ from .._validate import require_choices
 from ..errors import DtypeError
 from ..experiments.result import ExperimentResult
 from .axes import band_line, exponent_axis, panel_axes, shared_legend, thinned
-from .series import SERIES, band, gather
+from .series import SERIES, band, gather, numbers, pair, text
 from .theme import FAINT, label_styles, rule_style, styled
 
 
-@styled
+@styled(title=text)
 def plot_runs(runs, series=("loss_gap", "W_norm", "nonopt", "alignment"), title: str = ""):
     """Runs of several rules: one panel a quantity, median over seeds and min-max band.
 
@@ -61,7 +61,7 @@ def plot_runs(runs, series=("loss_gap", "W_norm", "nonopt", "alignment"), title:
     return fig
 
 
-@styled
+@styled(guides=numbers, window=pair)
 def plot_alignment_rates(runs, guides=(-1, -2), window=None):
     """1 - cosine with W_mm along the runs, beside thin grey powers of t.
 

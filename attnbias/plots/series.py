@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._validate import short
+from .._validate import as_tensor, require_finite, require_shape, require_type, short
 from ..dynamics.trace import Trace
 from ..errors import DtypeError, RangeError
 from ..experiments.claims import log10_of
@@ -48,6 +48,27 @@ def gather(given, name: str = "runs", part: str = "traces", kind: type = Trace) 
             )  # fmt: skip
         lists[str(label)] = tuple(entries)
     return lists
+
+
+def text(name: str, value) -> str:
+    """A string."""
+    return require_type(name, value, str, "a text", "pass a string")
+
+
+def numbers(name: str, value) -> list[float]:
+    """Finite numbers in a list, which may be empty."""
+    found = as_tensor(name, value).detach()
+    if found.is_complex() or found.ndim != 1:
+        raise DtypeError(name, expected="a list of real numbers", got=short(value),
+                         remedy="pass a list, also for one")  # fmt: skip
+    require_finite(name, found)
+    return found.double().tolist()
+
+
+def pair(name: str, value) -> list[float]:
+    """Two finite numbers."""
+    require_shape(name, as_tensor(name, value), (2,), "(first, last)")
+    return numbers(name, value)
 
 
 def require_columns(table, *names: str) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from itertools import cycle
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
+
+from .._validate import require_type, short
+from ..errors import AttnBiasError, DtypeError
 
 INK, FAINT = "#1a1a1a", "#8a8a8a"
 # Okabe and Ito (2008), in which colour-blind readers tell all pairs apart. Yellow, and light
@@ -107,13 +111,37 @@ def _use_svg(shell) -> None:
     set_matplotlib_formats("svg", **options)
 
 
-def styled(plot):
-    """Draw with the look of `style`, and leave matplotlib's settings as they were."""
+def styled(plot=None, /, **kinds):
+    """Draw with the look of `style`, and leave matplotlib's settings as they were.
+
+    All figures go through this door. Of an argument in `kinds`, a function of a name and a value
+    gives the value back or refuses it. Where something else fails inside, it is said with which
+    arguments, and with its cause; no half of a figure stays, since pyplot does not know it.
+    """
+    if plot is None:
+        return functools.partial(styled, **kinds)
+    signature = inspect.signature(plot)
 
     @functools.wraps(plot)
     def wrapper(*args, **kwargs):
-        with mpl.rc_context(RC):
-            return plot(*args, **kwargs)
+        given = signature.bind(*args, **kwargs)
+        for key, check in kinds.items():
+            default = signature.parameters[key].default
+            value = given.arguments.get(key, default)
+            if value is not default:
+                given.arguments[key] = check(f"{key} of {plot.__name__}", value)
+        try:
+            with mpl.rc_context(RC):
+                return plot(*given.args, **given.kwargs)
+        except (AttnBiasError, MemoryError):
+            raise
+        except Exception as error:
+            shown = ", ".join(f"{key}={short(value)}" for key, value in given.arguments.items())
+            raise DtypeError(
+                plot.__name__, expected="what its documentation says of each argument",
+                got=f"{shown}, on which {type(error).__name__}: {str(error)[:200]}",
+                remedy="compare with its example; if all is as there, the cause is a bug of ours",
+            ) from error  # fmt: skip
 
     return wrapper
 
@@ -155,7 +183,7 @@ def rule_style(label: str) -> dict:
     >>> rule_style("NGD") == rule_style("NGD(0.1)")
     True
     """
-    return label_styles([label])[label]
+    return label_styles([require_type("label", label, str, "a text", "pass a string")])[label]
 
 
 def label_styles(labels) -> dict[str, dict]:

@@ -7,6 +7,7 @@ settings of the training, and runs all of the one with all of the others.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import itertools
@@ -23,14 +24,14 @@ import numpy as np
 from .._files import read_text
 from .._validate import require_choice, require_flag, require_int, require_number, require_type
 from ..dynamics.request import record_steps, require_inputs
-from ..errors import FileFormatError, RangeError
+from ..errors import DtypeError, FileFormatError, RangeError
 from ..rules import Rule
-from .models import Point, as_rule, bound, resolve_model
+from .models import Point, as_modules, as_rule, bound, resolve_model
 
 FORMAT = 1  # of a results folder; raise it when the meaning of a column changes
 MOST_RUNS = 10**6
 KEYS = ("data", "rule", "train", "steps", "record")
-_RANGE = re.compile(r"-?\d+:-?\d+(:-?[1-9]\d*)?")  # first:end or first:end:stride
+_RANGE = re.compile(r"-?\d{1,18}:-?\d{1,18}(:-?[1-9]\d{0,17})?")  # first:end or first:end:stride
 
 
 @dataclass(frozen=True)
@@ -129,10 +130,27 @@ class Grid:
         }
 
     @property
+    def text(self) -> str:
+        """`spec` in json."""
+        with _writable("data"):
+            return json.dumps(self.spec, sort_keys=True, default=repr)
+
+    @property
     def key(self) -> str:
-        """sha256 of `spec`."""
-        text = json.dumps(self.spec, sort_keys=True, default=repr)
-        return hashlib.sha256(text.encode()).hexdigest()
+        """sha256 of `text`."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def _writable(name: str) -> Iterator[None]:
+    """Refuse values that can't be written out, by which runs are told apart."""
+    try:
+        yield
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DtypeError(
+            name, expected="values that can be written out", got=str(error)[:100],
+            remedy="give numbers, words, and lists of them",
+        ) from None  # fmt: skip
 
 
 def read_config(path) -> dict:
@@ -177,19 +195,23 @@ def read_config(path) -> dict:
     """
     try:
         return tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also for integers beyond Python's limit
+        if isinstance(error, FileFormatError):
+            raise
         raise FileFormatError(
-            str(path), expected="a TOML file", got=str(error), remedy="mend that line"
+            str(path), expected="a TOML file", got=str(error)[:200], remedy="mend that line"
         ) from None
 
 
-def read_grid(grid) -> Grid:
+def read_grid(grid, allow_code=()) -> Grid:
     """Multiply a grid out, and refuse what can't run.
 
     Parameters
     ----------
     grid : mapping
         See `attnbias.sweep`.
+    allow_code : str or sequence of str
+        Modules whose functions the grid may name as "module:function": they are imported.
 
     Returns
     -------
@@ -208,6 +230,12 @@ def read_grid(grid) -> Grid:
     >>> len(read_grid(grid).points)
     6
     """
+    return multiplied(grid, allow_code)
+
+
+def multiplied(grid, allow_code=(), imports: bool = True) -> Grid:
+    """`read_grid`, which can leave code unimported: such a grid can be planned, and not run."""
+    allowed = as_modules(allow_code)
     if isinstance(grid, Grid):
         return grid
     given = _require_keys(grid)
@@ -217,7 +245,7 @@ def read_grid(grid) -> Grid:
     counts = (sum(math.prod(map(len, block.values())) for block in blocks) for blocks in axes)
     require_int("number of runs", math.prod(counts), low=1, high=MOST_RUNS)
     data, rule, train = map(_combinations, axes)
-    points = _distinct("data", map(_point, data))
+    points = _distinct("data", (_point(block, allowed, imports) for block in data))
     rules, trains = [as_rule(block) for block in rule], [_train(block) for block in train]
     settings = _distinct("rule and train", [Setting(r, **t) for t in trains for r in rules])
     return Grid(points, Training(settings, steps, record))
@@ -271,6 +299,9 @@ def _combinations(blocks: list[dict]) -> Iterator:
 
 
 def _filled(name: str, values):
+    if isinstance(values, range) and values and abs(values[-1] - values[0]) > 10**18:
+        raise RangeError(name, expected=f"at most {MOST_RUNS} values", got="a longer range",
+                         remedy="take a shorter range")  # fmt: skip
     if not values:
         raise RangeError(name, expected="at least one value or block", got="an empty list",
                          remedy="fill it, or leave it out for the default")  # fmt: skip
@@ -296,10 +327,11 @@ def _plain_list(value):
     return list(value) if isinstance(value, list | tuple) else value
 
 
-def _point(block) -> Point:
+def _point(block, allowed: tuple[str, ...], imports: bool) -> Point:
     given = dict(block) if isinstance(block, Mapping) else {"model": block}
-    name, function = resolve_model(given.pop("model", ""))
-    return Point(name, tuple(bound("model", name, function, (), given).items()), function)
+    name, function = resolve_model(given.pop("model", ""), allowed, imports)
+    arguments = given if function is None else bound("model", name, function, (), given)
+    return Point(name, tuple(arguments.items()), function)
 
 
 def _train(block) -> dict:
@@ -317,7 +349,8 @@ def _train(block) -> dict:
 def _distinct(name: str, items) -> tuple:
     """The items, none of them twice."""
     items = tuple(items)
-    ((mark, count),) = Counter(map(repr, items)).most_common(1)
+    with _writable(name):
+        ((mark, count),) = Counter(map(repr, items)).most_common(1)
     if count > 1:
         raise RangeError(
             name, expected="every run once", got=f"one twice: {mark[:60]}",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import importlib
 import inspect
-import pkgutil
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ MODELS: dict[str, Callable[..., Dataset]] = {
     "separation_pair": make_separation_pair,
     "mnist": load_binary_mnist,
 }
+_CODE = re.compile(r"[\w.]+:[\w.]+")
 RULES = {"GD": GD, "NGD": NGD, "Polyak": Polyak}
 
 
@@ -36,12 +38,13 @@ class Point:
         A name of `MODELS`, "module:function", or the name of an npz file of tokens.
     arguments : tuple of (str, value)
         All of the model's, defaults among them.
-    function : callable
+    function : callable or None
+        None where it is code that was not to be imported.
     """
 
     model: str
     arguments: tuple[tuple[str, object], ...]
-    function: Callable[..., Dataset]
+    function: Callable[..., Dataset] | None
 
     def make(self) -> Dataset:
         """The data set.
@@ -67,8 +70,21 @@ class Point:
         return (self.model, *((k, v) for k, v in self.arguments if k != "seed"))
 
 
-def resolve_model(model) -> tuple[str, Callable[..., Dataset]]:
+def as_modules(allow_code) -> tuple[str, ...]:
+    """Names of the modules whose code a grid may name."""
+    given = [allow_code] if isinstance(allow_code, str) else allow_code
+    listed = isinstance(given, list | tuple | set | frozenset)
+    if not listed or not all(isinstance(module, str) for module in given):
+        raise DtypeError("allow_code", expected="names of modules", got=short(allow_code),
+                         remedy="for example allow_code=['my_data']")  # fmt: skip
+    return tuple(given)
+
+
+def resolve_model(model, allowed: tuple[str, ...] = (), imports: bool = True):
     """A model's name, by which a results folder knows it, and its function.
+
+    A "module:function" is code, which is run for a module of `allowed` alone; without `imports`
+    its function is left out.
 
     Raises
     ------
@@ -76,29 +92,52 @@ def resolve_model(model) -> tuple[str, Callable[..., Dataset]]:
     """
     if callable(model):
         name = f"{getattr(model, '__module__', '?')}:{getattr(model, '__qualname__', '?')}"
-        return {made: key for key, made in MODELS.items()}.get(model, name), model
+        return next((key for key, made in MODELS.items() if made is model), name), model
     if isinstance(model, str) and model in MODELS:
         return model, MODELS[model]
     if isinstance(model, str) and model.endswith(".npz"):
         Dataset.load(model)  # refuses what is no file of tokens; a file is known by its content
         digest = hashlib.sha256(Path(model).read_bytes()).hexdigest()
         return f"{model} (sha256 {digest[:16]})", functools.partial(Dataset.load, model)
-    got = short(model)
-    if isinstance(model, str) and ":" in model:
-        try:
-            found = pkgutil.resolve_name(model)
-            if callable(found):
-                return model, found
-            got += " (no function)"
-        except (ImportError, AttributeError, ValueError) as error:
-            got += f" ({error})"
+    if isinstance(model, str) and _CODE.fullmatch(model):
+        return model, _code(model, allowed) if imports else _allowed(model, allowed)
     raise (RangeError if isinstance(model, str) else DtypeError)(
         "data.model",
-        expected="one of " + ", ".join(MODELS) + ", an importable 'module:function', a function "
-        "that makes a Dataset, or a file that ends in .npz",
-        got=got,
+        expected="one of " + ", ".join(MODELS) + ", a function that makes a Dataset, the "
+        "'module:function' of one, or a file that ends in .npz",
+        got=short(model),
         remedy="name one of these, or pass your own function",
     )
+
+
+def _allowed(model: str, allowed: tuple[str, ...]) -> None:
+    module = model.partition(":")[0]
+    if module not in allowed:
+        raise RangeError(
+            "data.model", expected="a model without code, since the grid is data",
+            got=f"{short(model)}, which would import that module and call what it names",
+            remedy="if you trust that code, say so: on the command line by --allow-code "
+            f"{module[:60]}, in Python by allow_code",
+        )  # fmt: skip
+
+
+def _code(model: str, allowed: tuple[str, ...]) -> Callable[..., Dataset]:
+    """The function "module:function" of an allowed module, not of one that it has imported."""
+    _allowed(model, allowed)
+    module, _, path = model.partition(":")
+    try:
+        found = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+            if not callable(found):
+                raise TypeError(f"{part!r} is no function")
+    except Exception as error:  # the module's own errors among them
+        raise RangeError(
+            "data.model", expected="an importable 'module:function'",
+            got=f"{short(model)} ({type(error).__name__}: {error})"[:200],
+            remedy="try the import in Python first",
+        ) from error  # fmt: skip
+    return found
 
 
 def bound(kind: str, name: str, function, positional: tuple, named: dict) -> dict[str, object]:

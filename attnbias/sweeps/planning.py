@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import psutil
 
+from .._validate import require_int, require_type
 from ..dynamics.recording import RECORDS
 from ..dynamics.request import GRAM_LIMIT
 from ..errors import MemoryLimitError
 from .grid import Grid, Training
+from .models import Point
 from .table import columns
 
 SHARE = 0.9  # of the free memory that may be asked for
-_PROCESS = 400 * 2**20  # torch, numba and their like, once a worker process
 _SMALL = 16 * 2**20  # what a sweep of the smallest data takes
 
 
@@ -29,6 +30,8 @@ class Plan:
         Most memory that the work on one data set needs at a time.
     table_bytes : int
         Of the table in memory.
+    process_bytes : int
+        Of this process before it starts, and of each worker's where there are several.
     workers : int
         Data sets worked on at a time.
     available_bytes : int
@@ -50,21 +53,23 @@ class Plan:
     rows: int
     worker_bytes: int
     table_bytes: int
+    process_bytes: int
     workers: int
     available_bytes: int
 
     @property
     def total_bytes(self) -> int:
-        """Most memory at a time: the workers and the table."""
-        own = _PROCESS if self.workers > 1 else 0
-        return self.workers * (self.worker_bytes + own) + self.table_bytes
+        """Most memory at a time: this process, the workers and the table."""
+        own = self.process_bytes if self.workers > 1 else 0
+        return self.process_bytes + self.workers * (self.worker_bytes + own) + self.table_bytes
 
     def __str__(self) -> str:
         return (
             f"{self.runs:,} runs on {self.data_sets:,} data sets, {self.iterations:,} iterations, "
             f"{self.rows:,} rows; at most {size(self.total_bytes)} of memory "
             f"({self.workers} x {size(self.worker_bytes)} at work, "
-            f"table {size(self.table_bytes)}), {size(self.available_bytes)} free"
+            f"table {size(self.table_bytes)}, {size(self.process_bytes)} a process), "
+            f"{size(self.available_bytes)} free"
         )
 
 
@@ -102,19 +107,21 @@ def plan(grid: Grid, workers: int = 1) -> Plan:
     >>> plan(read_grid(grid)).runs
     12
     """
+    require_type("grid", grid, Grid, "a Grid", "make it by attnbias.sweeps.read_grid")
     rows = grid.runs * len(grid.training.record)
-    workers = max(1, min(workers, len(grid.points)))
+    workers = min(require_int("workers", workers, low=1), len(grid.points))
     made = Plan(
         runs=grid.runs,
         data_sets=len(grid.points),
         iterations=grid.runs * grid.training.steps,
         rows=rows,
-        worker_bytes=max(_work(grid.training, dict(family.arguments)) for family in grid.families),
+        worker_bytes=max(_work(grid.training, family) for family in grid.families),
         table_bytes=2 * rows * 8 * len(columns(grid)),  # parts and their concatenation
+        process_bytes=psutil.Process().memory_info().rss,
         workers=workers,
         available_bytes=psutil.virtual_memory().available,
     )
-    if made.total_bytes > SHARE * made.available_bytes:
+    if made.total_bytes - made.process_bytes > SHARE * made.available_bytes:
         raise MemoryLimitError(
             "grid", expected=f"a sweep that fits into {size(SHARE * made.available_bytes)}",
             got=str(made),
@@ -123,18 +130,25 @@ def plan(grid: Grid, workers: int = 1) -> Plan:
     return made
 
 
-def _work(training: Training, arguments: dict) -> int:
-    """Bytes for one data set: tokens, matrices W, Gram matrices, states and records.
+def _sizes(point: Point) -> tuple[int, ...]:
+    """n, T and d: the model's arguments if they say it, else those of the data set, once made."""
+    given = dict(point.arguments)
+    found = [given.get(name) for name in ("n", "T", "d")]
+    if point.function is None:  # code that is not to be imported: it is taken to be small
+        found = [value if isinstance(value, int) else 20 for value in found]
+    elif not all(isinstance(value, int) for value in found) or given.get("span"):
+        data = point.make()
+        found = [data.n, data.T, data.d]
+    return tuple(min(max(value, 1), 10**12) for value in found)
 
-    A model without n, T and d is taken to be small.
-    """
-    n, T, d = (arguments.get(name) for name in ("n", "T", "d"))
-    n, T = (value if isinstance(value, int) else 20 for value in (n, T))
-    d = d if isinstance(d, int) else 1000
+
+def _work(training: Training, point: Point) -> int:
+    """Bytes for one data set: tokens, matrices W, Gram matrices, states and records."""
+    n, T, d = _sizes(point)
     N, R = n * max(T - 1, 1), len(training.settings)
     gram = 8 * N * N
     starts = {(s.loss, s.W0_norm, s.start) for s in training.settings}
-    matrices = 8 * d * d * (6 + 2 * len(starts))  # a start and its target each
+    matrices = 8 * d * d * (5 + 2 * len(starts))  # as measured; a start and its target each
     states = 8 * R * (12 * N + RECORDS * len(training.record))
     grams = 6 * gram if gram <= GRAM_LIMIT else 2 * gram
     return _SMALL + 4 * 8 * n * T * d + matrices + grams + states

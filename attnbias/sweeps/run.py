@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import joblib
@@ -33,6 +34,7 @@ def sweep(
     workers: int | None = None,
     device: DeviceLike = "cpu",
     progress: bool = False,
+    allow_code: str | Sequence[str] = (),
 ) -> pandas.DataFrame:
     """Train by every setting of a grid on every data set of it.
 
@@ -44,8 +46,8 @@ def sweep(
 
         data
             model ("example1", "dm", "separation_pair", "mnist", a function that makes a
-            `Dataset`, its "module:name", or an npz file of tokens), and its arguments, such as
-            n, T, d, sigma and seed. "0:100" is the range.
+            `Dataset`, its "module:name" if `allow_code` has the module, or an npz file of
+            tokens), and its arguments, such as n, T, d, sigma and seed. "0:100" is the range.
         rule
             name ("GD", "NGD", "Polyak") and its arguments, or "NGD(0.1)", or a rule.
         train : optional
@@ -56,14 +58,18 @@ def sweep(
             As in `train`; 100 by default.
     out : path, optional
         Folder for the results: a part as each data set is finished, then one Parquet file.
-        The same call goes on where it stopped.
+        The same call goes on where it stopped. One process at a time works in a folder.
     workers : int, optional
         Processes that share the work, a data set at a time. None takes joblib's own setting,
-        which is 1, or a cluster under `joblib.parallel_config("dask")`.
+        which is 1, or a cluster under `joblib.parallel_config("dask")`. They are started anew,
+        not forked: a fork of a process that has used torch can wait for ever for its threads.
     device : str or device
         "cpu", or a GPU, on which data sets of equal shape run together.
     progress : bool
         Say what the sweep takes, and show a progress bar, on standard error.
+    allow_code : str or sequence of str
+        Modules whose functions the grid may name as "module:name". A grid may come from a file,
+        which is data: without this it names no code, with it the module is imported.
 
     Returns
     -------
@@ -103,16 +109,23 @@ def sweep(
     device, progress = as_device("device", device), require_flag("progress", progress)
     if workers is not None:
         require_int("workers", workers, low=1, high=10**6)
-    todo = read_grid(grid)
+    todo = read_grid(grid, allow_code)
     require_batched(todo.training, device)
     size = plan(todo, joblib.effective_n_jobs(workers) if device.type == "cpu" else 1)
     try_families(todo)
-    store = None if out is None else Store(out, todo)
+    if progress:
+        tqdm.write(str(size), file=sys.stderr)
+    held: contextlib.AbstractContextManager[Store | None]
+    held = contextlib.nullcontext() if out is None else Store.alone(out, todo)
+    with held as store:
+        return _run(todo, store, workers, device, progress)
+
+
+def _run(todo: Grid, store: Store | None, workers, device, progress: bool) -> pandas.DataFrame:
+    """What is not done yet, and the table of all."""
     done = set() if store is None else store.done()
     left = [number for number in range(len(todo.points)) if number not in done]
     parts, each = {}, len(todo.training.settings)
-    if progress:
-        tqdm.write(str(size), file=sys.stderr)
     with tqdm(total=todo.runs, initial=each * len(done), disable=not progress, unit="run") as bar:
         for number, frame in _finished(todo, left, workers, device):
             if store is None:

@@ -1,25 +1,31 @@
 """A results folder: the grid, one Parquet file a data set while the sweep runs, then one table.
 
 grid.json        what is swept; a folder belongs to one grid
-parts/0000.parquet ...    written to a temporary name and renamed, so a part is whole or absent
+parts/000000.parquet ...  written to a temporary name and renamed, so a part is whole or absent
 table.parquet    all parts in order, once all are there; the parts go then
+.attnbias.lock   while a process works in the folder, or after it was killed
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._extras import need
-from .._files import as_path, read_text, results_folder, write_text
+from .._files import as_path, locked, results_folder
+from .._records import read_json, write_json
 from ..errors import FileFormatError
-from .grid import FORMAT, Grid
-from .parquet import read_columns, read_table, unreadable, write_table
+from .grid import Grid
+from .parquet import read_table, unreadable, write_table
 from .table import columns
 
-TABLE, GRID, PARTS = "table.parquet", "grid.json", "parts"
+TABLE, GRID, PARTS, LOCK = "table.parquet", "grid.json", "parts", ".attnbias.lock"
+KIND = "sweep"
 
 if TYPE_CHECKING:
     import pandas
@@ -46,20 +52,33 @@ class Store:
         self.dtypes = columns(grid)
         if (self.folder / GRID).exists():
             self._require_same_grid()
-        elif any(self.folder.iterdir()):
+        elif any(  # that is not what killed processes leave
+            path.suffix != ".part" and path.name != LOCK for path in self.folder.iterdir()
+        ):
             raise FileFormatError(
                 str(self.folder), expected="an empty folder, or one of this sweep",
                 got="a folder with other files", remedy="give another name; nothing was changed",
             )  # fmt: skip
         else:
-            header = {"kind": "sweep", "key": self.grid.key, **self.grid.spec}
-            write_text(self.folder / GRID, json.dumps(header, default=repr))
+            write_json(self.folder / GRID, KIND, {"key": self.grid.key, **self._spec()})
+
+    @classmethod
+    @contextlib.contextmanager
+    def alone(cls, folder, grid: Grid) -> Iterator[Store]:
+        """A store that no other process works in until the block ends.
+
+        A finished one is only read, so it keeps nobody waiting.
+        """
+        need("pyarrow", "sweeps")
+        folder = results_folder(folder)
+        finished = (folder / TABLE).exists()
+        with contextlib.nullcontext() if finished else locked(folder / LOCK):
+            yield cls(folder, grid)
 
     def _require_same_grid(self) -> None:
-        header = read_header(self.folder)
-        if header["key"] != self.grid.key:
-            spec = json.loads(json.dumps(self.grid.spec, default=repr))
-            other = [name for name, value in spec.items() if header.get(name) != value]
+        header = read_json(self.folder / GRID, KIND)
+        if header.get("key") != self.grid.key:
+            other = [name for name, value in self._spec().items() if header.get(name) != value]
             sizes = [f"{len(header.get(name, []))} {name}" for name in ("points", "settings")]
             raise FileFormatError(
                 str(self.folder),
@@ -68,6 +87,11 @@ class Store:
                 f"(other {' and '.join(other)})",
                 remedy="give another folder; the results there were not touched",
             )
+
+    def _spec(self) -> dict:
+        """The grid as json holds it; the format of its columns is in its key."""
+        plain = json.loads(self.grid.text)
+        return {name: value for name, value in plain.items() if name != "format"}
 
     def done(self) -> set[int]:
         """Numbers of the data sets that are finished.
@@ -79,15 +103,16 @@ class Store:
         """
         if (self.folder / TABLE).exists():
             return set(range(len(self.grid.points)))
-        found = {int(path.stem): path for path in (self.folder / PARTS).glob("[0-9]*.parquet")}
+        found = {int(path.stem): path for path in parts_of(self.folder)}
         for path in found.values():
-            if read_columns(path) != list(self.dtypes):
+            if list(read_table(path, ("made",))[0]) != list(self.dtypes):
                 raise unreadable(path, "other columns", "a part of this sweep")
         return set(found)
 
     def write(self, number: int, frame: pandas.DataFrame, made: dict) -> None:
         """Keep a part, and what made it."""
-        (self.folder / PARTS).mkdir(exist_ok=True)
+        if not (self.folder / PARTS).is_dir():
+            results_folder(self.folder / PARTS)
         write_table(self._path(number), frame, {"made": [made]})
 
     def finish(self) -> pandas.DataFrame:
@@ -97,10 +122,24 @@ class Store:
             frame, made = join([self._path(k) for k in range(len(self.grid.points))])
             write_table(path, frame, {"made": made})
         shutil.rmtree(self.folder / PARTS, ignore_errors=True)
+        with contextlib.suppress(OSError):  # of a process that was killed
+            (self.folder / LOCK).unlink()
         return load(self.folder)
 
     def _path(self, number: int) -> Path:
         return self.folder / PARTS / f"{number:06d}.parquet"
+
+
+def parts_of(folder: Path) -> list[Path]:
+    """The parts that are there, in order; a table of another name among them is not ours."""
+    found = sorted((folder / PARTS).glob("*.parquet"))
+    for path in found:
+        if not re.fullmatch(r"[0-9]{6}|[1-9][0-9]{6}", path.stem):
+            raise FileFormatError(
+                str(path), expected="a part of this sweep, which has a number for its name",
+                got="another", remedy="move it away: the folder goes when the sweep is done",
+            )  # fmt: skip
+    return found
 
 
 def load(folder) -> pandas.DataFrame:
@@ -131,28 +170,12 @@ def load(folder) -> pandas.DataFrame:
     1
     """
     folder = as_path(folder)
-    read_header(folder)
+    read_json(folder / GRID, KIND)
     whole = folder / TABLE
-    paths = [whole] if whole.exists() else sorted((folder / PARTS).glob("[0-9]*.parquet"))
+    paths = [whole] if whole.exists() else parts_of(folder)
     frame, made = join(paths)
     frame.attrs = {"provenance": made, "complete": whole.exists()}
     return frame
-
-
-def read_header(folder: Path) -> dict:
-    """The grid that a folder belongs to."""
-    path = folder / GRID
-    try:
-        header = json.loads(read_text(path))
-        if (header["kind"], header["format"]) != ("sweep", FORMAT):
-            raise ValueError(f"format {header['format']} of a {header['kind']}")
-    except (ValueError, KeyError, TypeError) as error:
-        raise FileFormatError(
-            str(path), expected=f"the grid of a sweep, format {FORMAT}",
-            got=f"{type(error).__name__}: {error}"[:200],
-            remedy="give another folder, or delete this one",
-        ) from None  # fmt: skip
-    return header
 
 
 def join(paths: list[Path]) -> tuple[pandas.DataFrame, list[dict]]:

@@ -11,7 +11,6 @@ from ..data import Dataset
 from ..dynamics.batched.runs import BatchedRuns, batched_bytes
 from ..dynamics.problem import Problem, adversarial_init, small_start
 from ..dynamics.recording import LOG_NORM, STATUS, finished, fixed_series, matrix_series
-from ..dynamics.request import record_rows
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
 from ..errors import AttnBiasError, DeviceError, MemoryLimitError, RangeError
@@ -133,8 +132,9 @@ def run_batch(training: Training, points: list[Point], device) -> list[tuple[dic
 def _together(training: Training, group: list, device) -> dict[int, tuple]:
     """Facts and outcomes of data sets of one shape."""
     rules = [setting.rule for setting in training.settings]
-    wanted = record_rows(training.record, training.steps)
-    runs = BatchedRuns([each[2] for each in group], [rules] * len(group), wanted, device=device)
+    runs = BatchedRuns(
+        [each[2] for each in group], [rules] * len(group), training.record, device=device
+    )
     runs.run(0, training.steps)
     results = {}
     for s, (k, data, problems) in enumerate(group):

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._validate import require_choice
 from ..dynamics.trace import Trace
+from ..errors import DtypeError
 from ..geometry.assumptions import assumption1_table
 
 # Exact runs agree with multiprecision to 1e-9 relative; what is measured is known no better.
@@ -19,6 +21,8 @@ NO_OFFSET = 1e-12
 FLOOR = NO_OFFSET**2
 # Softmax scores under this one are not recorded as numbers that bounds could use.
 SMALLEST_SOFTMAX = 1e-300
+# A path under this one may leave |W| and all gaps recorded as zero.
+SHORTEST_PATH = 1e-140
 # Powers of L - L* and of |grad L| in a rule's step size.
 KINDS = {(0.0, 0.0): "GD", (0.0, -1.0): "NGD", (1.0, -2.0): "Polyak"}
 # What Eq. 14 in the form of Assumption 2 asks for, Lemma 5, and M1.
@@ -61,11 +65,33 @@ class Hypotheses:
 
         def reason(each) -> str:
             if callable(each):
-                return each(self)
+                try:
+                    return each(self)
+                except (TypeError, ValueError) as error:
+                    raise DtypeError(
+                        "given", expected="functions of a run, which return words",
+                        got=f"one that says: {error}", remedy="write it for a TraceView",
+                    ) from error  # fmt: skip
+            asked = [name.removeprefix("needs_") for name in dir(self) if name[:6] == "needs_"]
+            require_choice("given", each, (*KINDS.values(), *asked))
             known = each in KINDS.values()
             return self.needs_rule(each) if known else getattr(self, f"needs_{each}")()
 
-        return next(filter(None, map(reason, given)), "")
+        return self.needs_norms() or next(filter(None, map(reason, given)), "")
+
+    def needs_norms(self) -> str:
+        """Every recorded |W| is finite, and zero only where no step has moved W away from zero."""
+        path, norm, gaps = self.trace.path_length, self.W_norm, np.abs(self.gaps)
+        # gaps over the rounding of steps that cancel
+        lost = (norm == 0) & (gaps > NO_OFFSET * gaps.max(initial=0.0)).any(axis=1)
+        # a path so short that the gaps underflow with the norm
+        lost |= (norm == 0) & (path > 0) & (path < SHORTEST_PATH)
+        lost |= ~np.isfinite(norm) & np.isfinite(path)
+        if not lost.any():
+            return ""
+        at = int(lost.argmax())
+        words = f"|W| is recorded as {norm[at]:g} at t = {self.step[at]}, where the path is"
+        return f"{words} {path[at]:.3g} long: such a norm is not known"
 
     def needs_exponential(self) -> str:
         name = self.trace.meta["loss"]
@@ -75,7 +101,7 @@ class Hypotheses:
         return "" if self.assumption2 else "Assumption 2 fails: non-optimal scores differ"
 
     def needs_rule(self, kind: str) -> str:
-        if self.kind != kind:
+        if self.kind != require_choice("kind", kind, tuple(KINDS.values())):
             return f"for {kind}, not {self.kind}"
         return self.needs_plain_steps()
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validate import require_choice, require_number
+from .._validate import as_numbers, require_choice, require_number
 from ..checks import Check
-from ..errors import RangeError, ShapeError
+from ..errors import DtypeError, RangeError, ShapeError
 from .statements import Statement
 
 DECADE = 10.0
@@ -95,11 +95,12 @@ def check_order(
         return said.refused(TOO_SHORT.format(int(before.sum()), int(last.sum())))
     used = last | before
     scale = _rates(rate, step, used)
-    allowance = np.broadcast_to(np.asarray(rounding, dtype=float), step.shape)[last] / scale[last]
+    allowance = as_numbers("rounding", rounding, step.shape, float)[last] / scale[last]
     earlier, ratio = values[before] / scale[before], values[last] / scale[last]
-    change = abs(math.log(scale[last][-1] / scale[before][-1]))
+    change = abs(math.log(scale[last][-1]) - math.log(scale[before][-1]))
     reference = float(earlier.max() if sense == "<=" else earlier.min())  # NaN if one is
-    bound = reference * math.exp(tolerance * change * (1 if sense == "<=" else -1))
+    # a rate may change by more than float64 holds
+    bound = reference * math.exp(min(tolerance * change, 709.0) * (1 if sense == "<=" else -1))
     return Check.along(
         statement, step[last], ratio, bound, sense, rounding=allowance, source=source,
         provenance=provenance,
@@ -107,7 +108,7 @@ def check_order(
 
 
 def _series(step, values) -> tuple[np.ndarray, np.ndarray]:
-    step, values = np.asarray(step, dtype=float), np.asarray(values, dtype=float)
+    step, values = as_numbers("step", step, dtype=float), as_numbers("values", values, dtype=float)
     if step.ndim != 1 or step.size == 0 or step.shape != values.shape:
         raise ShapeError(
             "values", expected="one value a step, and at least one step",
@@ -130,13 +131,17 @@ def _series(step, values) -> tuple[np.ndarray, np.ndarray]:
 def _rates(rate, step: np.ndarray, used: np.ndarray) -> np.ndarray:
     """(R,) the rate at the used steps, NaN elsewhere."""
     found = np.full(step.shape, np.nan)
-    given = rate(step[used]) if callable(rate) else np.asarray(rate, dtype=float)
-    if not callable(rate) and given.shape not in ((), step.shape):
-        raise ShapeError(
-            "rate", expected=f"a function, or {step.size} values", got=str(given.shape),
-            remedy="pass one value a step",
-        )  # fmt: skip
-    found[used] = given if callable(rate) else np.broadcast_to(given, step.shape)[used]
+    if callable(rate):
+        try:
+            given = rate(step[used])
+        except (TypeError, ValueError) as error:
+            raise DtypeError(
+                "rate", expected="a function of an array of steps", got=f"one that says: {error}",
+                remedy="write it with numpy's functions, or pass its values",
+            ) from error  # fmt: skip
+        found[used] = as_numbers("rate", given, (int(used.sum()),), float)
+    else:
+        found[used] = as_numbers("rate", rate, step.shape, float)[used]
     if not (np.isfinite(found[used]) & (found[used] > 0)).all():
         raise RangeError(
             "rate", expected="positive and finite in the last two decades",

@@ -15,7 +15,7 @@ import functools
 import numpy as np
 import torch
 
-from .._validate import require_number
+from .._validate import as_numbers, require_flag, require_number, short
 from ..data import Dataset
 from ..dataset import require_dataset
 from ..dynamics.request import resolve_svm
@@ -86,7 +86,7 @@ class TraceView(Hypotheses):
     ):  # fmt: skip
         number = functools.partial(require_number, low=0, high=1, open_low=True)
         self.phi = None if phi is None else number("phi", phi)
-        require_dataset(data, cross=cross)
+        require_dataset(data, cross=require_flag("cross", cross))
         require_trace(trace)
         self.data, self.trace = data, trace
         self.rows = gap_rows(data)
@@ -182,6 +182,9 @@ class TraceView(Hypotheses):
 
     def per_sequence(self, values: np.ndarray) -> np.ndarray:
         """(R, n) sums of (R, N) values over the rows of each sequence."""
+        values = as_numbers("values", values)
+        if values.shape[1:] != (self.N,):
+            values = as_numbers("values", values, self.gaps.shape)
         return np.add.reduceat(values, self.first_row, axis=1)
 
     @functools.cached_property
@@ -250,11 +253,21 @@ class TraceView(Hypotheses):
 
     def toward(self, h: np.ndarray) -> np.ndarray:
         """(R,) <-grad_W L, V> / |grad_W L| for V with <z_k, V> = h_k, h of shape (N,) or (R, N)."""
+        h = as_numbers("h", h)
+        if h.shape != (self.N,):
+            h = as_numbers("h", h, self.gaps.shape)
         return (self.p * h).sum(axis=1) / self.n / self.grad_size
 
     def gap_speed(self, keep=slice(None)) -> np.ndarray:  # noqa: B008
         """(R, N) <z_k, -grad_W L> / |grad_W L|, a gap's change a unit of path, at some records."""
-        return self.p[keep] @ self.K / self.n / self.grad_size[keep, None]
+        try:
+            rows = np.arange(len(self.step))[keep]
+        except (IndexError, TypeError, ValueError, RuntimeError):
+            rows = np.zeros(())
+        if rows.ndim != 1:
+            raise RangeError("keep", expected=f"an index of {len(self.step)} records, 1-dim",
+                             got=short(keep), remedy="pass a slice or a mask")  # fmt: skip
+        return self.p[rows] @ self.K / self.n / self.grad_size[rows, None]
 
     # where the iterate stands
 
@@ -272,7 +285,7 @@ class TraceView(Hypotheses):
 
     def constants(self, phi: float | None = None) -> Constants:
         """The constants for a fixed decoder, phi_low = min(1/4, phi); by default the run's phi."""
-        phi = self.phi if phi is None else phi
+        phi = self.phi if phi is None else require_number("phi", phi, low=0, high=1)
         phi = float(self.trace.least_opt_score[-1]) if phi is None else phi
         phi = max(phi, SMALLEST_SOFTMAX)  # a score that underflowed: every bound is vacuous
         if phi not in self._constants:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from dataclasses import dataclass
 
@@ -52,7 +53,9 @@ class Panel:
         )
 
     def frame(self, xname: str, yname: str, xticks=(), yticks=()) -> str:
-        """Grid lines with their values, and the names of the axes: y's above, x's below."""
+        """Grid lines with their values, and the names of the axes, y's above, x's below: text, in
+        which W_mm gets its index.
+        """
         left, top, width, height = self.box
         parts = []
         for value in yticks:
@@ -80,7 +83,8 @@ class Panel:
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
+    shown = html.escape(text).replace("W_mm", W_MM)
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{shown}</text>'
 
 
 def evenly(step: np.ndarray, count: int) -> np.ndarray:

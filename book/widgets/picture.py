@@ -105,6 +105,7 @@ class Picture:
             f' {key.replace("_", "-")}="{html.escape(str(value))}"' for key, value in shown.items()
         )
         self.slots.append(table)
+        text = html.escape(str(text))
         self.parts.append(f'<{tag} data-set="{attribute}"{attributes}>{text}</{tag}>')
 
     def markup(self, label: str, texts, on=None, name: str | None = None) -> str:

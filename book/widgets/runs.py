@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 
 import numpy as np
@@ -129,7 +130,7 @@ def _draw_paths(picture: Picture, runs) -> float:
 
 def _draw_errors(picture: Picture, runs, panel: Panel) -> None:
     grid = decades(*panel.x), decades(*panel.y)
-    picture.add(panel.frame("step t", f"1 - cosine with {W_MM}", *grid))
+    picture.add(panel.frame("step t", "1 - cosine with W_mm", *grid))
     step = runs[0].step[1:]
     lines = [panel.line(step, run.W_alignment_error[1:]) for run in runs]
     picture.follow("polyline", "points", lines, _BOTH, **stroke("blue"))
@@ -215,12 +216,12 @@ def _two_panels(picture: Picture, runs, moved: int) -> list[tuple[Panel, str]]:
     above = Panel((_LEFT, 52, _WIDE, 170), steps, ends, "xy")
     below = Panel((_LEFT, 284, _WIDE, 170), steps, errors, "xy")
     picture.add(above.frame("", "|W|", decades(*steps), decades(*ends)))
-    name = f"1 - cosine with {W_MM}"
-    picture.add(below.frame("step t", name, decades(*steps), decades(*errors)))
+    picture.add(below.frame("step t", "1 - cosine with W_mm", decades(*steps), decades(*errors)))
     return [(above, "W_norm"), (below, "W_alignment_error")]
 
 
 def _key(ways) -> str:
+    ways = [html.escape(way) for way in ways]
     return (
         f'<text x="52" y="18"><tspan style="fill:{HUES["blue"]}">{ways[0]}</tspan>, '
         f'<tspan style="fill:{HUES["vermillion"]}">{ways[1]} (dashed)</tspan></text>'

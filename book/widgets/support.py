@@ -14,6 +14,8 @@ from .panel import Panel
 from .picture import HUES, Control, Picture, stroke
 
 _BOTH = (0, 1)
+_MOST_TICKS = 20  # to each side of the origin
+_FAR = 1e6  # in units of the drawing
 
 
 def slider_support(tokens, opt: int, xs, ys, solutions, *, label: str, start=(0, 0), name=None):
@@ -71,9 +73,16 @@ def slider_support(tokens, opt: int, xs, ys, solutions, *, label: str, start=(0,
     ]
     picture = Picture(controls, (420, 372))
     moved = np.array([(x, y) for x in xs for y in ys], dtype=float)
-    reach = 1.25 * max(np.abs(tokens[:-1]).max(), np.abs(moved).max())
+    reach = 1.25 * np.abs(np.concatenate([tokens[:-1], moved])).max()
+    if not 0 < reach < _FAR:
+        raise RangeError(
+            "tokens, xs and ys", expected=f"numbers below {_FAR:g} in size, not all zero",
+            got=f"{reach / 1.25:g}", remedy="scale the tokens, or drop what is not finite",
+        )  # fmt: skip
     plane = Panel((30, 12, 360, 320), (-reach * 1.125, reach * 1.125), (-reach, reach))
-    ticks = range(-math.floor(reach), math.floor(reach) + 1)
+    every = 10 ** max(0, math.ceil(math.log10(reach / _MOST_TICKS)))
+    last = math.floor(reach / every)
+    ticks = [k * every for k in range(-last, last + 1)]
     picture.add(plane.frame("", "", ticks, ticks))
     _draw_band(picture, plane, tokens, opt, solutions)
     _draw_tokens(picture, plane, tokens, moved, opt, solutions)

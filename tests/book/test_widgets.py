@@ -8,9 +8,23 @@ import numpy as np
 import pytest
 from read_back import data_of
 
-from attnbias import GD, NGD, Dataset, InfeasibleError, experiments, fit_rate, solve_w_svm, train
+from attnbias import (
+    GD,
+    NGD,
+    Check,
+    CheckTable,
+    Dataset,
+    InfeasibleError,
+    diagnose,
+    experiments,
+    fit_rate,
+    solve_w_svm,
+    train,
+)
 from attnbias.data import make_bad_start, make_dm, make_example1
 from attnbias.errors import DtypeError, RangeError, ShapeError
+from attnbias.geometry.render import html_page
+from book import widgets
 from book.studies.snapshots import attention_snapshots
 from book.widgets.frames import slider_attention, slider_html
 from book.widgets.panel import Panel, decades
@@ -20,6 +34,7 @@ from book.widgets.scale import slider_scale
 from book.widgets.start import row_plane, slider_start
 from book.widgets.support import slider_support
 from book.widgets.window import slider_window, windows_of
+from tools.files import ROOT
 
 PLACES = (-1.0, 0.0, 1.5)
 TOKENS = [[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0], [0.0, 0.0]]
@@ -116,7 +131,7 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
-        if tag != "input":
+        if tag not in ("input", "meta"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -151,6 +166,49 @@ def test_stands_alone_is_accessible_and_shows_its_first_picture_without_the_scri
         assert attributes[attributes["data-set"]] == slot["values"][place(slot["on"], data)]
     text = data["text"]["values"][place(data["text"]["on"], data)]
     assert f"<output>{text}</output>" in markup.replace("&gt;", ">")
+
+
+def named(text, runs):
+    return {f"{text} {k}": row for k, row in enumerate(runs.values())}
+
+
+# Whatever returns markup, with a text in the place of each text that it takes.
+MARKUP = {
+    "slider_html": lambda t: slider_html(["0", "1"], t, captions=[t, t], name=t),
+    "slider_attention": lambda t: slider_attention(
+        [0, 1], np.ones((2, 1, 1)), numbers={t: [1, 2]}, label=t, name=t
+    ),
+    "slider_normalisation": lambda t: slider_normalisation(named(t, joint()), label=t, name=t),
+    "slider_paths": lambda t: slider_paths(named(t, paths()), label=t, name=t),
+    "slider_scale": lambda t: slider_scale(scales(), label=t, name=t),
+    "slider_start": lambda t: slider_start(SVM, named(t, starts()), label=t, name=t),
+    "slider_support": lambda t: slider_support(TOKENS, 1, PLACES, PLACES, SOLVED, label=t, name=t),
+    "slider_window": lambda t: slider_window(STEP, STEP**-1.5, label=t, series=t, name=t),
+    "checks.py": lambda t: CheckTable([Check(t, 1.0, 2.0, "<=", t, "d", reason=t)])._repr_html_(),
+    "render.py": lambda t: html_page(
+        t, diagnose(Dataset(DATA.X, DATA.y, DATA.u, name=t))._repr_html_()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MARKUP)
+def test_every_text_that_reaches_a_page_is_escaped(name):
+    markup = MARKUP[name]('<img src="x" onerror=alert(1)>W_mm & <')
+    assert "<img" not in markup and "&lt;img" in markup
+    assert not any("onerror" in attributes for _, attributes in Tags(markup).tags)
+
+
+def test_whatever_returns_markup_is_tried():
+    files = {p.name for p in ROOT.glob("attnbias/**/*.py") if re.search("</[a-z]", p.read_text())}
+    assert files | set(widgets.__all__) - {"row_plane"} == set(MARKUP)
+
+
+def test_tokens_far_away_have_few_ticks_and_none_at_infinity():
+    far = slider_support(TOKENS, 1, (-400.0, 0.0, 900.0), PLACES, SOLVED, label="x")
+    assert 10 < far.count('<path d="M30 ') <= 41 and ">1000</text>" in far
+    for places in ([1e300, 1e300], [0.0, np.inf], [0.0, np.nan]):
+        with pytest.raises(RangeError, match="xs and ys"):
+            slider_support(TOKENS, 1, places, PLACES, SOLVED[:6], label="x")
 
 
 def place(on, data):

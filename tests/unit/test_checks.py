@@ -4,12 +4,14 @@ import copy
 import math
 import pickle
 
+import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from attnbias import Check, CheckTable
-from attnbias.errors import DtypeError, ShapeError
+from attnbias.errors import DeviceError, DtypeError, RangeError, ShapeError
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
@@ -136,3 +138,60 @@ def test_not_applicable_never_holds_and_shows_no_numbers():
     assert not check.holds and check.verdict == "not applicable"
     assert CheckTable([check]).rows()[0][1] == ""
     assert "nan" not in CheckTable([check])._repr_html_()
+
+
+STEPS = {"step": [1, 10], "values": [1.0, 2.0], "bounds": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("error", "name", "value"),
+    [
+        (error, name, value)
+        for error, names, values in (
+            (DtypeError, ["statement", "source", "reason"], [None, 3, b"x", ["a"]]),
+            (DtypeError, ["applicable", "vacuous"], ["yes", 1, None]),
+            (DtypeError, ["value", "bound", "rounding"],
+             [None, "1", 10**400, np.timedelta64(1, "ns"), 1j, [1.0]]),
+            (RangeError, ["sense", "provenance"], ["x", None, np.ones(2)]),
+            (ShapeError, ["step", "values", "bounds"], [1.0, "x", np.ones(2)]),
+        )
+        for name in names
+        for value in values
+    ],
+)  # fmt: skip
+def test_junk_in_the_place_of_a_field_is_refused(error, name, value):
+    with pytest.raises(error, match=f"{name if error is not ShapeError else 'step'}: expected"):
+        Check(**{"statement": "s", "value": 1.0, "bound": 2.0} | {name: value})
+
+
+@pytest.mark.parametrize(
+    ("error", "name", "value"),
+    [
+        (error, name, value)
+        for error, names, values in (
+            (DtypeError, ["step", "values", "bounds", "rounding"],
+             [None, "word", {1}, [[1], [1, 2]], np.array([1j, 1]), np.ma.masked_array([1.0], [1]),
+              10**400, np.timedelta64(1, "s"), object(), torch.eye(2).to_sparse()]),
+            (DeviceError, ["step", "values", "bounds"], [torch.ones(2, device="meta")]),
+            (ShapeError, ["step", "values"], [np.zeros((2, 2, 2)), [], [1.0]]),
+            (ShapeError, ["bounds", "rounding"], [np.zeros((2, 2)), [], [1.0, 2.0, 3.0]]),
+            (RangeError, ["sense"], [np.ones(2), "<"]),
+        )
+        for name in names
+        for value in values
+    ],
+)  # fmt: skip
+def test_junk_in_the_place_of_a_series_is_refused(error, name, value):
+    with pytest.raises(error, match="expected .*; got "):
+        Check.along("s", **STEPS | {name: value})
+
+
+def test_series_may_be_tensors_of_any_precision_and_long_integers():
+    made = Check.along("s", torch.tensor([1, 10]), torch.ones(2).bfloat16(), [10**30, 2])
+    assert made.holds and made.step.dtype.kind == "i" and made.bound == 2
+
+
+@pytest.mark.parametrize("junk", [3, None, np.array(5.0), torch.eye(2).to_sparse(), ["a"], int])
+def test_a_table_of_something_else_is_refused(junk):
+    with pytest.raises(DtypeError, match="checks: expected Checks"):
+        CheckTable(junk)

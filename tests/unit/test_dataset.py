@@ -1,7 +1,10 @@
 """The container of tokens: validated, ragged, frozen, copied, saved and loaded."""
 
+import copy
 import dataclasses
+import io
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -20,6 +23,8 @@ def test_shapes_and_defaults():
     assert data.X.dtype == data.y.dtype == torch.float64
     assert data.y.tolist() == [1, -1]
     assert Dataset(X, np.array(Y, dtype=np.int8)).y.tolist() == [1, -1]
+    learnt = torch.tensor([1.0, -1.0], requires_grad=True)
+    assert not Dataset(X, learnt).y.requires_grad
     assert data.u is None
     assert data.lengths.tolist() == [3, 3]
     assert data.mask.all()
@@ -105,6 +110,24 @@ def test_save_and_load(data, tmp_path):
     assert (again.u is None) == (data.u is None)
     assert again.name == data.name
     assert dict(again.meta) == dict(data.meta)
+
+
+def through_torch(data):
+    torch.save(data, stream := io.BytesIO())
+    stream.seek(0)
+    return torch.load(stream, weights_only=False)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [lambda data: pickle.loads(pickle.dumps(data)), copy.copy, copy.deepcopy, through_torch],
+)
+def test_it_is_pickled_and_copied(again):
+    data = dataclasses.replace(make_example1(n=4, T=3, d=20), meta={"nested": {"a": [1]}})
+    other = again(data)
+    assert same(other, data) and dict(other.meta) == dict(data.meta)
+    with pytest.raises(TypeError):
+        other.meta["a"] = 1
 
 
 def test_meta_of_tensors_becomes_lists(tmp_path):

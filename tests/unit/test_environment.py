@@ -11,6 +11,7 @@ from tools.files import ROOT
 
 CONDA_NAMES = {"torch": "pytorch-cpu", "matplotlib": "matplotlib-base"}
 REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[\w,-]+\])?\s*(.*)$")
+PIN = r"([a-z0-9.-]+)==([^\s;]+)(?: ; .+?)?(?: --hash=sha256:[0-9a-f]{64})+"
 INDEX_OPTION = re.compile(r"index[-_]url|find[-_]links|https?://(?!localhost)")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -21,8 +22,9 @@ CONDA = [line for line in ENVIRONMENT["dependencies"] if isinstance(line, str)]
 
 def pins():
     """Pinned versions by canonical name; a line that pins nothing fails here."""
-    lines = (ROOT / "requirements/constraints.txt").read_text(encoding="utf8").splitlines()
-    found = [re.fullmatch(r"([a-z0-9.-]+)==([^\s;]+)(?: ; .+)?", line) for line in lines]
+    text = (ROOT / "requirements/constraints.txt").read_text(encoding="utf8")
+    lines = text.replace(" \\\n    ", " ").splitlines()
+    found = [re.fullmatch(PIN, line) for line in lines]
     assert all(found), [line for line, pin in zip(lines, found, strict=True) if not pin]
     return {pin.group(1): pin.group(2) for pin in found}
 
@@ -101,6 +103,8 @@ def test_the_devcontainer_makes_the_same_environment():
 
 def test_python_versions_are_named_and_run_by_the_workflow():
     workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf8")
+    used = re.findall(r"uses: (\S+)", workflow)
+    assert used and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action) for action in used)
     assert {version for version in PYTHONS if f'python: "{version}"' in workflow} == PYTHONS
     assert PROJECT["requires-python"] == ">=" + min(PYTHONS, key=lambda v: int(v.split(".")[1]))
 

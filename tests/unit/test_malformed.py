@@ -1,5 +1,6 @@
 """Bad input to every public name: refused by a named error, before any work, files untouched."""
 
+import json
 import math
 import pickle
 import re
@@ -41,7 +42,9 @@ from attnbias import (
     token_scores,
     train,
 )
+from attnbias._records import write_npz
 from attnbias._validate import require_device
+from attnbias.beyond.overparam.geometry import check_independent_rows
 from attnbias.beyond.prompt.data import prompt_keys, prompt_queries
 from attnbias.data import make_degenerate
 from attnbias.dynamics.compiled.engine import CompiledEngine
@@ -49,7 +52,8 @@ from attnbias.dynamics.coordinates import TorchEngine
 from attnbias.errors import DeviceError, FileFormatError, MissingFileError
 from attnbias.geometry import svm as svm_module
 from attnbias.geometry.assumptions import example1_threshold
-from attnbias.model import empirical_risk
+from attnbias.geometry.constants import limit_offset, token_constants
+from attnbias.model import attention_map, empirical_risk, predict, risk_gradient
 
 NAN, INF = math.nan, math.inf
 DATA = make_example1(n=4, T=3, d=20, seed=1)
@@ -108,10 +112,13 @@ def fig2(**change):
 
 
 def rewrite(source, name, **change):
-    """A copy of a stored file with some arrays replaced, or left out where the change is None."""
+    """A sealed copy of a file with some arrays replaced, or left out where the change is None."""
     with np.load(source) as stored:
         arrays = dict(stored) | change
-    np.savez(source.with_name(name), **{key: a for key, a in arrays.items() if a is not None})
+    header = json.loads(arrays.pop("attnbias_json").tobytes())
+    header.pop("sha256")
+    kept = {key: array for key, array in arrays.items() if array is not None}
+    write_npz(source.with_name(name + ".npz"), kept, header)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +139,7 @@ def files(tmp_path_factory):
     np.savez(here / "labels.npz", X=X.numpy(), y=np.array([0, 1, 0, 1]))
     for name, format_ in (("newer", 99), ("unnumbered", "null")):
         header = f'{{"kind": "trace", "format": {format_}}}'.encode()
-        rewrite(trace, name, attnbias_json=np.frombuffer(header, np.uint8))
+        np.savez(here / name, attnbias_json=np.frombuffer(header, np.uint8))
     rewrite(trace, "uneven", W_norm=np.ones(2))
     rewrite(trace, "words", u=np.array(["a"]))
     rewrite(trace, "incomplete", W_norm=None)
@@ -215,6 +222,26 @@ ROWS = [
     ("NonFinite", "tol", lambda f: SVM.is_optimal(NAN)),
     ("MissingDecoder", "decoder", lambda f: empirical_risk(BARE, X[0])),
     ("Range", "slope", lambda f: make_degenerate(11)),
+    ("Shape", "equalities", lambda f: svm_module.solve(X[0], equalities=0.5)),
+    ("Range", "phi", lambda f: example1_threshold(3, 2, phi=5e-324)),
+    ("Range", "delta", lambda f: example1_threshold(3, 2, delta=5e-324)),
+    ("Dtype", "real number", lambda f: GD(np.timedelta64(1, "s"))),
+    ("Dtype", "an integer", lambda f: example(seed=np.timedelta64(1, "s"))),
+    ("Dtype", "target", lambda f: token_constants(DATA).log_m1_iterations(0.1, "x")),
+    *((kind, "svm", lambda f, check=check, svm=svm: check(svm))
+      for kind, svm in (("Range", OTHER_SVM), ("Dtype", PAIR_SVM), ("Dtype", 1.0))
+      for check in (lambda svm: token_constants(DATA, svm=svm), lambda svm: limit_offset(DATA, svm),
+                    lambda svm: check_independent_rows(DATA, svm=svm))),
+    # ---- the layer as functions
+    ("Shape", "(n, T, d)", lambda f: attention_map(X[0], torch.eye(20).double())),
+    ("Shape", "(d, d)", lambda f: predict(X, torch.ones(20, 3), DATA.u)),
+    ("Shape", "lengths", lambda f: attention_map(PAIR.X, torch.eye(2).double(), [0])),
+    ("Shape", "lengths", lambda f: predict(PAIR.X, torch.eye(2), PAIR.u, [-1])),
+    ("Shape", "query", lambda f: attention_map(PAIR.X, torch.eye(2), query=X[0])),
+    ("Dtype", "u", lambda f: predict(PAIR.X, torch.eye(2), None)),
+    ("Device", "meta", lambda f: risk_gradient(DATA, META.expand(20, 20))),
+    ("Dtype", "Dataset", lambda f: empirical_risk(X, torch.eye(20))),
+    ("Range", "'logistic'", lambda f: risk_gradient(PAIR, torch.eye(2), loss="hinge")),
     ("Range", "rescale", lambda f: solve_u_svm(Dataset(1e-160 * X, Y), [0, 0, 0, 0])),
     ("Dtype", "integers", lambda f: solve_u_svm(DATA, [True] * 4)),
     ("Shape", "(n,)", lambda f: solve_u_svm(DATA, [[0, 1, 0, 0]])),
@@ -396,6 +423,13 @@ def test_refused_by_a_named_error_before_any_work(row, files, no_work):
 def test_a_tensor_on_another_device_is_refused():
     with pytest.raises(DeviceError, match=r"u: expected a tensor on cuda:1; got one on cpu\. Move"):
         require_device("u", torch.zeros(1), torch.device("cuda:1"))
+
+
+def test_no_message_holds_a_terminal_escape():
+    with pytest.raises(MissingFileError) as caught:
+        Dataset.load("\x1b[31m\x9b\u202e\udc80.npz")
+    assert "\\x1b[31m\\x9b\\u202e\\udc80.npz" in str(caught.value)
+    assert Dataset(PAIR.X, PAIR.y, name="a\x1b[2J\nb").name == "a\\x1b[2J\nb"
 
 
 def test_duplicate_records_are_one():

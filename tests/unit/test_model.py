@@ -52,6 +52,16 @@ def test_equation_1_by_hand(problem):
     assert (attention_logits(data.X, W, data.lengths)[~data.mask] == -math.inf).all()
 
 
+def test_single_precision_data_take_the_matrix_of_a_double_precision_run():
+    data = random_data(3, 3, 4, seed=1, lengths=[3, 2, 3])
+    W, low = random_start(data, 0.5, 1), data.to(dtype=torch.float32)
+    for function in (empirical_risk, risk_gradient, lambda d, W: attention_map(d.X, W, d.lengths)):
+        found = function(low, W)
+        assert found.dtype == torch.float64
+        assert torch.allclose(found, function(data, W), atol=1e-6)
+        assert function(low, W.float()).dtype == torch.float32
+
+
 def test_padding_changes_nothing():
     short = random_data(2, 3, 4, seed=1)
     X = torch.cat([short.X, torch.full((2, 2, 4), 7.0).double()], dim=1)

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+import numbers
 from collections.abc import Callable
+from dataclasses import fields
 
+import numpy as np
 import torch
 
-from ..._validate import as_float_tensor, require_finite, require_int, require_shape, short
+from ..._validate import (
+    as_float_tensor,
+    as_tensor,
+    dtype_name,
+    require_finite,
+    require_int,
+    require_shape,
+    require_type,
+    short,
+)
+from ...checks import CheckTable
 from ...dataset import Dataset, require_dataset
 from ...errors import DtypeError, RangeError, ShapeError
+from ...geometry.solution import SVMSolution
+
+FIELDS = {
+    "int": numbers.Integral, "float": numbers.Real, "bool": bool | np.bool_, "str": str,
+    "dict": dict, "tuple": tuple, "list": list, "torch.Tensor": torch.Tensor,
+    "CheckTable": CheckTable, "SVMSolution": SVMSolution,
+}  # fmt: skip
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -24,6 +45,18 @@ def as_finite(name: str, value, shape: tuple, letters: str) -> torch.Tensor:
     return value
 
 
+def as_array(name: str, value) -> np.ndarray:
+    """Real numbers of any shape as an array of float64; NaN and infinity are taken."""
+    # an int beyond float64, and numpy's time differences, are refused below
+    with contextlib.suppress(OverflowError, TypeError):
+        value = float(value) if isinstance(value, numbers.Real) else value
+    tensor = as_tensor(name, value).detach()
+    if tensor.is_complex():
+        raise DtypeError(name, expected="real numbers", got=dtype_name(tensor),
+                         remedy="pass the real or the imaginary part")  # fmt: skip
+    return tensor.cpu().double().numpy()
+
+
 def as_start(W0, shape: tuple[int, ...], letters: str) -> torch.Tensor:
     """The first iterate in float64, zero by default."""
     if W0 is None:
@@ -35,6 +68,25 @@ def require_kind(name: str, value, kind: type, remedy: str) -> None:
     """Refuse anything but an instance of a class."""
     if not isinstance(value, kind):
         raise DtypeError(name, expected=f"a {kind.__name__}", got=short(value), remedy=remedy)
+
+
+def require_svm(name: str, svm, rows: type, solver: str) -> SVMSolution:
+    """A solution whose constraints are rows of this kind, as `solver` gives it."""
+    if not isinstance(svm, SVMSolution) or not isinstance(svm.rows, rows):
+        raise DtypeError(name, expected=f"the SVMSolution of {solver}", got=short(svm),
+                         remedy=f"pass {solver}")  # fmt: skip
+    return svm
+
+
+class Typed:
+    """A dataclass whose fields are of the types that it names."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            kind = FIELDS.get(each.type.partition("[")[0])
+            if kind is not None:
+                wanted, remedy = f"a field of type {each.type}", "see what its maker puts there"
+                require_type(each.name, getattr(self, each.name), kind, wanted, remedy)
 
 
 def require_even(data: Dataset, *, cross: bool = False) -> None:
@@ -49,6 +101,7 @@ def require_even(data: Dataset, *, cross: bool = False) -> None:
 
 def listed(name: str, values, require: Callable) -> list:
     """At least one value, each as `require` returns it; one alone may stand without a list."""
+    values = values.tolist() if isinstance(values, np.ndarray) else values
     values = list(values) if isinstance(values, list | tuple | range) else [values]
     if not values:
         raise RangeError(

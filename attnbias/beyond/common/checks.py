@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._validate import require_shape
 from ...checks import Check
 from ...dynamics.trace import Trace
-from ...errors import DtypeError
+from ...errors import DtypeError, ShapeError
 from ...geometry.constants import row_bound
 from ...theorems.statements import Statement
 
@@ -35,6 +36,7 @@ def rate_check(
     W, path, longest = trace.W.numpy(), trace.path_length, trace.longest_step
     if part is not None:
         W, path, longest = W[:, part], path[:, part], longest[:, part]
+    require_shape("svm.weights", svm.weights, W.shape[1:], "(d, d), as of the trace")
     unit = svm.weights.numpy() / svm.norm
     along = np.tensordot(W, unit, 2)
     ahead = np.flatnonzero(along[:-1] >= 0)
@@ -51,11 +53,21 @@ def rate_check(
     return statement.along(trace, error, bounds, later, vacuous=bool(last >= 2), reason=reason)
 
 
-def require_trace_of(trace, problem: str, maker: str) -> None:
-    """Refuse anything but a Trace of the named problem, which the function `maker` trains."""
+def require_trace_of(trace, problem: str, maker: str, **shapes: tuple[int, ...]) -> None:
+    """Refuse anything but a Trace of the named problem, which the function `maker` trains.
+
+    And one of other data, whose series have other shapes than these at each record.
+    """
     own = trace.meta.get("problem") if isinstance(trace, Trace) else None
     if own != problem:
         raise DtypeError(
             "trace", expected=f"a Trace of {maker}", got=f"{type(trace).__name__} of {own}",
             remedy=f"use {maker}",
         )  # fmt: skip
+    for name, shape in shapes.items():
+        found = np.shape(getattr(trace, name, None))[1:]
+        if found != shape:
+            raise ShapeError(
+                "trace", expected=f"{name} of shape {shape} at each record, as of these data",
+                got=str(found), remedy="pass the data, and the heads, that were trained",
+            )  # fmt: skip

@@ -4,7 +4,68 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._validate import as_tensor, require_type, short
+from ...errors import DtypeError, RangeError, ShapeError
+from ...plots.series import require_columns, require_dict
 from ...plots.theme import MAP, ON_DARK, ON_LIGHT, label_styles
+
+
+def function(name: str, value):
+    """What can be called."""
+    if not callable(value):
+        raise DtypeError(name, expected="a function", got=short(value), remedy="pass a callable")
+    return value
+
+
+def arrays(count: int):
+    """A check of `count` arrays of numbers, all of one length, NaN where one is missing."""
+
+    def check(name: str, value) -> list[np.ndarray]:
+        try:
+            parts = [*value]
+        except TypeError:
+            parts = []
+        if len(parts) < count:
+            raise DtypeError(name, expected=f"{count} arrays of numbers", got=short(value),
+                             remedy="give a tuple of them")  # fmt: skip
+        parts = [as_tensor(name, part).detach().cpu() for part in parts[:count]]
+        if any(part.is_complex() for part in parts):
+            raise DtypeError(name, expected="real numbers", got="complex ones",
+                             remedy="take the real part")  # fmt: skip
+        if any(part.ndim != 1 or part.shape != parts[0].shape for part in parts):
+            raise ShapeError(
+                name, expected=f"{count} arrays of one length", remedy="give one entry a point",
+                got=", ".join(str(tuple(part.shape)) for part in parts),
+            )  # fmt: skip
+        return [part.double().numpy() for part in parts]
+
+    return check
+
+
+def by_label(check):
+    """A check of a dict from label to what that check takes, not empty."""
+
+    def check_all(name: str, value) -> dict:
+        require_dict(name, value, "what is to be drawn")
+        return {label: check(f"{label!r} in {name}"[:80], each) for label, each in value.items()}
+
+    return check_all
+
+
+def table(*columns: str):
+    """A check of a data frame with a row and these columns."""
+
+    def check(name: str, value):
+        import pandas
+
+        remedy = "pass the table of the result"
+        require_type(name, value, pandas.DataFrame, "a pandas.DataFrame", remedy)
+        require_columns(value, *columns)
+        if not len(value):
+            raise RangeError(name, expected="a row or more", got="none", remedy=remedy)
+        return value
+
+    return check
 
 
 def draw_runs(axis, runs: dict, part: int = 1) -> None:

@@ -11,6 +11,7 @@ from ...dynamics.trace import Trace
 from ...geometry.svm import solve_w_svm
 from ...geometry.tokens import token_scores
 from ...theorems.statements import Statement, refused
+from ..common.arguments import require_even
 from ..common.checks import require_trace_of
 from .geometry import ORTHOGONAL, layer_potential, pair_coordinates, pair_products
 from .queries import LEVEL, query_margins, with_queries
@@ -60,7 +61,7 @@ def check_pair_invariant(data: Dataset, trace: Trace, drift: float = 0.02) -> Ch
     ... ).all_hold
     True
     """
-    require_trace_of(trace, "two layers", "train_two_layers")
+    _require(data, trace)
     drift = require_number("drift", drift, low=0, open_low=True)
     w, delta = pair_coordinates(data, trace.W)
     A, B, query = pair_products(data)
@@ -104,7 +105,7 @@ def check_longest_leads(data: Dataset, trace: Trace) -> CheckTable:
     >>> check_longest_leads(data, train_two_layers(data, NGD(1.0), 20)).all_hold
     True
     """
-    require_trace_of(trace, "two layers", "train_two_layers")
+    _require(data, trace)
     why = _not_orthogonal(data)
     if why is None and float(trace.W[0].abs().max()) > 0:
         why = "for runs from zero"
@@ -150,12 +151,19 @@ def check_two_layers(data: Dataset, trace: Trace, largest: float = 1e-2) -> Chec
     >>> check_two_layers(data, train_two_layers(data, NGD(0.5), 200)).all_hold
     True
     """
-    require_trace_of(trace, "two layers", "train_two_layers")
+    _require(data, trace)
+    largest = require_number("largest", largest, low=0)
     tokens = trace.selected
     svm = solve_w_svm(with_queries(data, tokens))
     leading = int((query_margins(data, svm, tokens) > LEVEL * svm.dual.sum()).sum())
     error = float(trace.alignment_error(svm.weights, 1)[-1])
     return CheckTable([MOVES.once(leading, 0.0), SELECTED.once(error, largest)])
+
+
+def _require(data, trace) -> None:
+    require_even(data)
+    shapes = {"W": (2, data.d, data.d), "log_attention": (data.n, data.T)}
+    require_trace_of(trace, "two layers", "train_two_layers", **shapes)
 
 
 def _not_orthogonal(data: Dataset) -> str | None:

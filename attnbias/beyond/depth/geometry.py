@@ -7,11 +7,11 @@ import math
 import numpy as np
 import torch
 
-from ..._validate import require_int, require_number
+from ..._validate import as_float_tensor, require_int, require_number
 from ...data import Dataset
 from ...errors import RangeError
 from ...geometry.tokens import token_scores
-from ..common.arguments import as_finite
+from ..common.arguments import as_array, as_finite
 
 ORTHOGONAL = 1e-12  # of the product of two lengths: rounding
 
@@ -41,7 +41,7 @@ def layer_potential(w, first: float, second: float):
     >>> layer_potential(0.0, 1.0, 4.0)
     5.0
     """
-    w = np.asarray(w, dtype=float)
+    w, first, second = as_array("w", w), as_array("first", first), as_array("second", second)
     with np.errstate(over="ignore"):
         value = first * (w + np.exp(w)) - second * (w - np.exp(-w))
     return float(value) if value.ndim == 0 else value
@@ -84,7 +84,7 @@ def separatrix(w, first: float, second: float, query: float = 1.0):
             "first, second", expected="A + B = |x_1 - x_2|^2 > 0", got=f"{first + second:g}",
             remedy="two different tokens",
         )  # fmt: skip
-    w = np.asarray(w, dtype=float)
+    w = as_array("w", w)
     if min(first, second) <= 0:
         value = np.full(w.shape, math.inf if first <= 0 else -math.inf)
     else:
@@ -121,8 +121,8 @@ def pair_coordinates(data: Dataset, W) -> tuple[np.ndarray, np.ndarray]:
     ([0.0], [0.0])
     """
     scores, X = _pairs(data)
-    before = np.shape(W)[:-3]
-    W = as_finite("W", W, (*before, 2, data.d, data.d), "(..., 2, d, d)")
+    W = as_float_tensor("W", W)
+    W = as_finite("W", W, (*W.shape[:-3], 2, data.d, data.d), "(..., 2, d, d)")
     apart = X[:, 0] - X[:, 1]
     sign = torch.where(scores[:, 0] > scores[:, 1], 1.0, -1.0).double()
     w = torch.einsum("nd,...de,ne->...n", apart, W[..., 0, :, :], X[:, 0])
@@ -168,14 +168,18 @@ def expected_gap(data: Dataset, token: int, norm):
     X = _pairs(data)[1][0]
     *products, query = pair_products(data)
     token = require_int("token", token, low=0, high=1)
-    if data.n != 1 or products[token][0] <= 0:
+    if data.n != 1 or products[token][0] <= 0 or not query[0] > 0:
         raise RangeError(
             "data, token", expected="one sequence, and a token longer than the other's part in it",
             got=f"{data.n} sequences, {products[token].min():g}", remedy="the other token",
         )  # fmt: skip
+    norm = as_array("norm", norm)
+    if not (norm > 0).all():
+        raise RangeError("norm", expected="numbers above 0", got=f"{norm.min():g}",
+                         remedy="start after layer two has moved")  # fmt: skip
     apart, size = float((X[0] - X[1]) @ (X[0] - X[1])), float(X[token] @ X[token])
     constant = math.log(query[0] ** 2 * apart * products[token][0] / (2 * size))
-    value = 2 * np.log(np.asarray(norm, dtype=float)) + constant
+    value = 2 * np.log(norm) + constant
     return float(value) if value.ndim == 0 else value
 
 
@@ -209,6 +213,7 @@ def predicted_selection(data: Dataset, W0) -> torch.Tensor:
     [1]
     """
     w, delta = pair_coordinates(data, W0)
+    as_finite("W0", W0, (2, data.d, data.d), "(2, d, d)")
     A, B, query = pair_products(data)
     edge = [separatrix(*values) for values in zip(w, A, B, query, strict=True)]
     return torch.from_numpy(np.where(delta > edge, 0, 1))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import ShapeError
-from ...plots.series import require_dict
 from ...plots.theme import COLOURS, FAINT, INK, WIDTH, new_figure, styled
+from ..common.plots import arrays, by_label
 
 
-@styled
+@styled(edge=arrays(2), growth=by_label(arrays(2)), limit=arrays(2))
 def plot_depth(starts, edge, growth, limit):
     """The plane of a token pair with its separatrix, and layer one's gap along layer two's norm.
 
@@ -39,7 +39,6 @@ def plot_depth(starts, edge, growth, limit):
     >>> len(plot_depth(([0.0], [1.0], [0]), line, {"a": line}, line).axes)
     2
     """
-    require_dict("growth", growth, "(norm, gap)")
     w, delta, token = (np.asarray(part) for part in starts)
     if not w.shape == delta.shape == token.shape or w.ndim != 1:
         raise ShapeError(

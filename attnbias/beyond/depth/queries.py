@@ -12,7 +12,8 @@ from ..._validate import as_token_indices
 from ...dataset import Dataset, require_dataset
 from ...errors import ShapeError
 from ...geometry.svm import SVMSolution
-from ...geometry.tokens import resolve_opt
+from ...geometry.tokens import GapRows, resolve_opt
+from ..common.arguments import require_svm
 from ..common.geometry import selections, svm_if_any
 
 LEVEL = 1e-9  # leads below this share of the sum of dual weights are rounding
@@ -102,7 +103,7 @@ def query_margins(data: Dataset, svm: SVMSolution, tokens) -> torch.Tensor:
     True
     """
     chosen = selected_queries(data, tokens)
-    rows = svm.rows
+    rows = require_svm("svm", svm, GapRows, "solve_w_svm(with_queries(data, tokens))").rows
     if rows.queries.shape != chosen.shape or not torch.equal(rows.queries, chosen):
         raise ShapeError(
             "svm", expected="the SVM of the queries that these tokens select",

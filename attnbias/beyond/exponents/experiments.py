@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..._files import results_folder
 from ..._validate import require_flag, require_int, require_number
 from ...data import Dataset, make_example1
 from ...experiments.runs import seed_list
@@ -92,7 +92,8 @@ def run(
     require_flag("progress", progress)
     noise, slack = listed("noise", noise, require_number), listed("slack", slack, require_number)
     both = grids(list(seeds), steps, listed("d", d, _features), noise, slack)
-    work = None if out is None else Path(out) / "exponents"
+    out = None if out is None else results_folder(out)
+    work = out and out / "exponents"
     tables = []
     for name, grid in both.items():
         table = sweep(grid, out=work and work / name, workers=workers, progress=progress)
@@ -103,7 +104,7 @@ def run(
     settings |= {"noise": noise, "slack": slack}
     result = ExponentResult(whole, settings, claims(whole), made)
     if work is not None:
-        result.save(Path(out) / f"exponents{ExponentResult.SUFFIX}")
+        result.save(out / f"exponents{ExponentResult.SUFFIX}")
         shutil.rmtree(work)
     return result
 

@@ -12,6 +12,7 @@ from ..._validate import require_number
 from ...data import Dataset
 from ...geometry.offset import saturated_weights
 from ...geometry.solution import ZERO, SVMSolution
+from ..common.arguments import Typed, as_array
 from .slack import least_slack, solution_of
 
 # Squared length of a row outside the span of the others that is only rounding, relative.
@@ -19,7 +20,7 @@ IN_SPAN = 1e-9
 
 
 @dataclass(frozen=True)
-class SlackLaw:
+class SlackLaw(Typed):
     """How one idle constraint of slack delta moves W across W_mm, as a function of its height.
 
     The height tau = Xi <W, unit W_mm> is Xi eta t for NGD, up to a constant.
@@ -81,7 +82,7 @@ class SlackLaw:
 
     def exponent(self, height) -> np.ndarray:
         """-2 + 2 d log |P| / d log height, that of 1 - cosine, at heights above 0."""
-        height = np.asarray(height, dtype=float)
+        height = as_array("height", height)
         growth = self._log_growth(height)
         rise = math.log(self.spread) + self.log_push + np.log(height) - self.slack * height
         rise = np.exp(rise - growth)
@@ -102,7 +103,7 @@ class SlackLaw:
 
     def ngd_step(self, step_size: float, tolerance: float = 0.05) -> float:
         """NGD iteration past which the exponent stays within `tolerance` of -2."""
-        step_size = require_number("step_size", step_size, low=0, high=1e300, open_low=True)
+        step_size = require_number("step_size", step_size, low=1e-300, high=1e300)
         return self.settled_height(tolerance) / (self.margin * step_size)
 
     def log_gd_step(self, step_size: float, tolerance: float = 0.05) -> float:
@@ -111,13 +112,13 @@ class SlackLaw:
         GD's height is log(step_size t / n) + h late in a run, so the iteration is exponential
         in 1 / slack.
         """
-        step_size = require_number("step_size", step_size, low=0, high=1e300, open_low=True)
+        step_size = require_number("step_size", step_size, low=1e-300, high=1e300)
         height = self.settled_height(tolerance)
         return height - self.log_factor + math.log(self.n / step_size)
 
     def _log_growth(self, height) -> np.ndarray:
         """The exponent a v, how far the idle row has moved W along z."""
-        height = np.asarray(height, dtype=float)
+        height = as_array("height", height)
         time = -np.expm1(-self.slack * height) / self.slack if self.slack else height
         with np.errstate(divide="ignore"):  # height 0
             return np.logaddexp(0.0, math.log(self.spread) + self.log_push + np.log(time))
@@ -220,8 +221,8 @@ def triple_bracket(slack: float, step_size: float) -> tuple[float, float]:
     >>> low <= triple_offset(0.1) <= high
     True
     """
-    slack = require_number("slack", slack, low=0, high=1e6, open_low=True)
-    eta = require_number("step_size", step_size, low=0, high=100, open_low=True)
+    slack = require_number("slack", slack, low=1e-150, high=1e6)
+    eta = require_number("step_size", step_size, low=1e-150, high=100)
     low = eta / math.hypot(2 + slack, 1) / -math.expm1(-slack * eta)
     high = eta * math.exp(eta) / -math.expm1(-2 * slack * eta / math.sqrt(5))
     return math.log1p(low), math.log1p(high)

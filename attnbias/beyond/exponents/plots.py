@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from ..._validate import require_int, require_number
 from ...plots.theme import INK, WIDTH, new_figure, rule_family, rule_style, styled
-from ..common.plots import draw_cells
+from ..common.plots import draw_cells, table
 from .claims import heights
 from .result import ExponentResult
 
 
-@styled
+@styled(table=table("rule", "noise", "d", "n", "T"), decade=partial(require_int, low=0))
 def plot_exponent_map(table, decade: int, rules=None):
     """Median exponent of 1 - cosine over noise and features, a panel a rule, with its number.
 
@@ -57,7 +60,7 @@ def plot_exponent_map(table, decade: int, rules=None):
     return fig
 
 
-@styled
+@styled(table=table("rule", "settling_rate"), tolerance=require_number)
 def plot_settling(table, decades, tolerance: float = 0.05):
     """Exponents over the height rate |W| Xi, a dot a run and decade.
 
@@ -98,7 +101,7 @@ def plot_settling(table, decades, tolerance: float = 0.05):
     return fig
 
 
-@styled
+@styled(table=table("rule", "slack", "settled", "law_settled"))
 def plot_settled_steps(table):
     """The step from which the exponent stays near -2, over the slack, beside the law's.
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ...checks import CheckTable
-from ...experiments.result import Result
+from ...errors import RangeError
+from ...experiments.result import Result, _foreign
 from ...sweeps.parquet import read_table, write_table
+from ..common.arguments import Typed
 
 if TYPE_CHECKING:
     import pandas
 
 
 @dataclass(frozen=True, eq=False)
-class TableResult(Result):
+class TableResult(Typed, Result):
     """A table, a row a run or an instance, with its settings and where it comes from.
 
     Attributes
@@ -28,11 +30,21 @@ class TableResult(Result):
     """
 
     SUFFIX = ".parquet"
+    COLUMNS: ClassVar[set[str]] = set()  # those that it cannot be read without
 
     table: pandas.DataFrame
     settings: dict
     claims: CheckTable
     provenance: list = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        missing = self.COLUMNS - set(getattr(self.table, "columns", ()))
+        if missing:
+            raise RangeError(
+                "table", expected="the table of this study", got="none of its columns "
+                + ", ".join(sorted(missing)), remedy="run or load the experiment",
+            )  # fmt: skip
 
     def save(self, path) -> Path:
         """Write table, settings and provenance to a Parquet file, atomically.
@@ -52,7 +64,8 @@ class TableResult(Result):
         MissingExtraError, MissingFileError, FileFormatError
         """
         table, header = read_table(path, ("settings", "made"))
-        return cls(table, header["settings"], claims(table), header["made"])
+        with _foreign(path, "the table of this study"):
+            return cls(table, header["settings"], claims(table), header["made"])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,6 +91,8 @@ class ExponentResult(TableResult):
     >>> experiments.load("exponents")
     Exponents of 1 - cosine: 900 runs of the map, 320 runs of the margins; 8 of 8 claims hold
     """
+
+    COLUMNS = {"part", "rule", "n", "T", "d", "noise", "seed"}
 
     def __repr__(self) -> str:
         runs = self.table.groupby("part").size().to_dict()

@@ -8,14 +8,16 @@ import numpy as np
 import torch
 from scipy.optimize import brentq
 
-from ..._validate import as_float_tensor, require_number
+from ..._validate import require_number
 from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import solve_w_svm
 from ...geometry.tokens import optimal_tokens, token_scores
 from ...theorems.statements import Statement
+from ..common.arguments import as_array
 from ..common.checks import rate_check, require_trace_of
+from .dynamics import as_decoders
 
 WORDS = "1 - cosine(head {}, its own W_mm), against M1 with the weights of all heads"
 
@@ -63,8 +65,9 @@ def check_heads(data: Dataset, decoders, trace: Trace) -> CheckTable:
     >>> check_heads(data, u, train_heads(data, u, NGD(0.1), 300)).all_hold
     True
     """
-    require_trace_of(trace, "heads", "train_heads")
-    u = as_float_tensor("decoders", decoders).double()
+    u = as_decoders(data, decoders)
+    shapes = {"W": (len(u), data.d, data.d), "log_nonopt": (len(u), data.n)}
+    require_trace_of(trace, "heads", "train_heads", **shapes)
     scores = torch.stack([token_scores(data, each) for each in u])  # (H, n, T)
     top = scores.amax(dim=2)
     low = scores.amin(dim=2).sum(dim=0)
@@ -111,8 +114,10 @@ def gap_invariant(gap):
     >>> gap_invariant(0.0)
     0.0
     """
-    value = 2 * np.asarray(gap, dtype=float) + 2 * np.sinh(gap)
-    return float(value) if np.ndim(gap) == 0 else value
+    gap = as_array("gap", gap)
+    with np.errstate(over="ignore"):  # infinite from a gap of 711 on
+        value = 2 * gap + 2 * np.sinh(gap)
+    return float(value) if value.ndim == 0 else value
 
 
 def invert_gap_invariant(value: float) -> float:

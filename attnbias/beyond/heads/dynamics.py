@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from ..._validate import as_float_tensor, require_shape
 from ...data import Dataset
 from ...dynamics.iteration import Gradient
 from ...dynamics.softmax import Scores, relative, softmax_state
@@ -12,7 +11,7 @@ from ...dynamics.trace import Trace
 from ...geometry.tokens import gap_rows, optimal_tokens, token_scores
 from ...losses import as_loss
 from ...rules import Descent
-from ..common.arguments import as_start, require_even
+from ..common.arguments import as_finite, as_start, require_even
 from ..common.dynamics import Stack, run
 
 
@@ -76,9 +75,7 @@ class Heads(Stack):
     name, least = "heads", "log_least_opt_score"
 
     def __init__(self, data: Dataset, decoders, loss, W0=None) -> None:
-        require_even(data)
-        u = as_float_tensor("decoders", decoders).detach().double()
-        require_shape("decoders", u, (None, data.d), "(H, d)")
+        u = as_decoders(data, decoders)
         self.n, self.loss, self.queries = data.n, loss, data.X[:, 0].double()
         self.start = as_start(W0, (len(u), data.d, data.d), "(H, d, d)")
         each = [laid_out(data, decoder) for decoder in u]
@@ -107,6 +104,12 @@ class Heads(Stack):
         loss = self.loss.log_value(whole).exp().mean()
         rows = {"log_nonopt": state.log_nonopt, "log_reweighting": reweighting}
         return {"W": W, "loss": loss, **rows}
+
+
+def as_decoders(data: Dataset, decoders) -> torch.Tensor:
+    """(H, d) in float64, of sequences of one length."""
+    require_even(data)
+    return as_finite("decoders", decoders, (None, data.d), "(H, d)")
 
 
 def laid_out(data: Dataset, u=None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

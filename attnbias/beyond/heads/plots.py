@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._validate import require_number
 from ...plots.axes import shared_legend
-from ...plots.series import require_dict
 from ...plots.theme import COLOURS, FAINT, WIDTH, new_figure, styled
 from ..common.arguments import require_kind
-from ..common.plots import draw_runs
+from ..common.plots import arrays, by_label, draw_runs
 from .result import HeadResult
 
 
-@styled
+@styled(errors=by_label(arrays(2)), differences=by_label(arrays(2)), limit=require_number)
 def plot_heads(errors, differences, limit=None):
     """1 - cosine of heads with SVMs, and the difference of two heads over that at the start.
 
@@ -39,8 +39,6 @@ def plot_heads(errors, differences, limit=None):
     >>> len(plot_heads({"a": ([1, 10], [1, 0.1])}, {"b": ([1, 10], [1, 2])}).axes)
     2
     """
-    require_dict("errors", errors, "(step, values)")
-    require_dict("differences", differences, "(step, values)")
     fig = new_figure((WIDTH, 4.6))
     axes = fig.subplots(1, 2)
     for axis, runs in zip(axes, (errors, differences), strict=True):

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..._validate import require_choice, require_flag
 from ...checks import CheckTable
 from ...experiments.result import JsonResult
+from ..common.arguments import Typed
 
 COLUMNS = (
     "layer", "head", "favourite", "share", "attention", "cosine", "cosine_span", "dimension",
@@ -17,7 +19,7 @@ DIGITS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class HeadResult(JsonResult):
+class HeadResult(Typed, JsonResult):
     """How every head of an encoder compares with its W_mm, on one set of sentences.
 
     Attributes
@@ -62,6 +64,8 @@ class HeadResult(JsonResult):
 
     def column(self, name: str, random: bool = False) -> np.ndarray:
         """One column, of the heads or of the random ones."""
+        require_choice("name", name, COLUMNS)
+        random = require_flag("random", random)
         return np.array([row[name] for row in (self.random if random else self.rows)])
 
     def packed(self) -> dict:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._validate import require_number
 from ...dynamics.rates import fit_rate
-from ...errors import RangeError
+from ...errors import DtypeError, RangeError
 
 if TYPE_CHECKING:
     import pandas
@@ -61,8 +61,14 @@ def joint_exponents(table, first: float = 1000) -> pandas.DataFrame:
             "table", expected="the columns of a sweep with train_u=True",
             got="a table without " + ", ".join(missing), remedy="attnbias.sweep(...)",
         )  # fmt: skip
-    late = table[table["step"] >= first]
     import pandas
+
+    words = sorted(name for name in needed - {"run"}
+                   if not pandas.api.types.is_numeric_dtype(table[name]))  # fmt: skip
+    if words:
+        raise DtypeError("table", expected="columns of numbers", got=f"{words} of others",
+                         remedy="attnbias.sweep(...)")  # fmt: skip
+    late = table[table["step"] >= first]
 
     return pandas.DataFrame({run: _row(rows) for run, rows in late.groupby("run")}).T
 
@@ -76,6 +82,7 @@ def _row(rows) -> dict:
         found[name] = fit_rate(step, values).exponent if good else np.nan
     found["end u"] = rows["u_alignment_error"].iloc[-1]
     found["end W"] = rows["W_alignment_error"].iloc[-1]
-    slope = np.polyfit(np.log(rows["u_norm"]), rows["W_norm"], 1)[0]
+    grows = np.isfinite(found["|u|"])
+    slope = np.polyfit(np.log(rows["u_norm"]), rows["W_norm"], 1)[0] if grows else np.nan
     found["W over log u"] = slope * rows["margin"].iloc[0] if "margin" in rows else np.nan
     return found

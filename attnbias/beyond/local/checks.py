@@ -11,6 +11,7 @@ from ...checks import CheckTable
 from ...theorems.hypotheses import MEASURED
 from ...theorems.run import TraceView
 from ...theorems.statements import Statement, made_by, refused
+from ..common.arguments import as_array
 
 INSIDE = {"low": 0, "high": 1, "open_low": True, "open_high": True}
 _SOURCE = "the score trap, ours"
@@ -113,7 +114,7 @@ def trap_level(score: float, gap2, gap3):
     (True, False)
     """
     score = require_number("score", score, **INSIDE)
-    r, rc = np.asarray(gap2, dtype=float), np.asarray(gap3, dtype=float)
+    r, rc = as_array("gap2", gap2), as_array("gap3", gap3)
     weight = np.logaddexp(math.log(3 - score) + r, math.log(2 / (1 - score)) + rc)
     return math.log(score) - weight
 

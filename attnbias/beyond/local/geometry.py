@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import torch
 
-from ..._validate import require_device
+from ..._validate import require_device, require_flag
 from ...checks import CheckTable
 from ...dataset import Dataset, require_dataset
-from ...errors import InfeasibleError
+from ...errors import InfeasibleError, RangeError
 from ...geometry.solution import require_optimal
 from ...geometry.svm import SVMSolution, solve_w_svm
-from ...geometry.tokens import optimal_tokens, resolve_opt, token_scores
+from ...geometry.tokens import GapRows, optimal_tokens, resolve_opt, token_scores
 from ...theorems.statements import Statement, refused
-from ..common.arguments import as_finite
+from ..common.arguments import Typed, as_finite, require_svm
 from ..common.geometry import selections, svm_if_any
 
 ACTIVE = 1e-7  # a margin of at most 1 + this is a neighbour's
@@ -94,8 +94,14 @@ def score_margins(
     """
     opt = resolve_opt(data, opt)
     scores = token_scores(data, u)
-    svm = solve_w_svm(data, opt) if svm is None else require_optimal("svm", svm)
+    neighbours = require_flag("neighbours", neighbours)
+    if svm is None:
+        svm = solve_w_svm(data, opt)
+    require_optimal("svm", require_svm("svm", svm, GapRows, "solve_w_svm(data, opt)"))
     rows = svm.rows
+    if not torch.equal(rows.opt, opt) or len(svm.dual) != int(data.lengths.sum()) - data.n:
+        raise RangeError("svm", expected="the W-SVM of these data and tokens", got="another",
+                         remedy="pass solve_w_svm(data, opt), or leave it out")  # fmt: skip
     lead = scores[rows.sequence, opt[rows.sequence]] - scores[rows.sequence, rows.token]
     return lead.masked_fill(svm.margins > 1 + ACTIVE, torch.inf) if neighbours else lead
 
@@ -146,7 +152,7 @@ def check_locally_optimal(data: Dataset, opt, u=None, *, svm: SVMSolution | None
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class Selection(Typed):
     """One token a sequence, and what its W-SVM says.
 
     Attributes

@@ -122,6 +122,6 @@ def alignment_limit(offset: float, start_across: float = 0.0) -> float:
     >>> alignment_limit(3.0, 4.0)
     12.5
     """
-    offset = require_number("offset", offset, low=0)
-    across = require_number("start_across", start_across, low=0)
+    offset = require_number("offset", offset, low=0, high=1e150)
+    across = require_number("start_across", start_across, low=0, high=1e150)
     return (offset**2 + across**2) / 2

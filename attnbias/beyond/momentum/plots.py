@@ -7,10 +7,11 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from ...errors import RangeError
 from ...plots.axes import power_of_ten
+from ...plots.series import gather, numbers
 from ...plots.theme import HALO, INK, WIDTH, label_styles, new_figure, styled
 
 
-@styled
+@styled(guides=numbers)
 def plot_momentum(traces, guides=(-2, -4)):
     """1 - cosine and the size of the offset along runs, one line a run.
 
@@ -38,6 +39,7 @@ def plot_momentum(traces, guides=(-2, -4)):
     >>> len(plot_momentum({"NGD": train(data, NGD(0.1), 100)}).axes)
     2
     """
+    gather(traces, "traces")
     fig = new_figure((WIDTH, 6.2))
     upper, lower = fig.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     for label, look in label_styles(traces).items():

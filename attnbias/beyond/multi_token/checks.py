@@ -15,7 +15,7 @@ from ...errors import LabelError, RangeError
 from ...geometry.solution import SVMSolution, require_optimal
 from ...losses import as_loss
 from ...theorems.statements import Statement
-from ..common.arguments import as_finite, require_even, require_kind
+from ..common.arguments import Typed, as_finite, require_even, require_kind, require_svm
 from ..common.checks import rate_check, require_trace_of
 from ..next_token.ties import soft_parts
 from .geometry import SeveralRows, finite_part
@@ -73,7 +73,7 @@ def check_several(trace: Trace, svm) -> Check:
     True
     """
     require_trace_of(trace, "nonlinear head", "train_nonlinear")
-    require_kind("svm.rows", getattr(svm, "rows", None), SeveralRows, "pass solve_several_svm(...)")
+    require_svm("svm", svm, SeveralRows, "solve_several_svm(data, sets)")
     low, high = trace.series.get("log_factor", [[-math.inf, math.inf]])[-1]
     if not (math.isfinite(low) and math.isfinite(high)):
         return STATEMENT.refused(
@@ -120,12 +120,17 @@ def best_mixture(scores, curvature) -> torch.Tensor:
     ordered, place = a.sort(dim=1, descending=True)
     width = 1 / (2 * c.gather(1, place))
     price = ((ordered * width).cumsum(dim=1) - 1) / width.cumsum(dim=1)
+    if not bool(torch.isfinite(price).all()):
+        raise RangeError(
+            "curvature", expected="numbers that float64 can balance with the scores",
+            got=f"from {float(c.min()):.3g}", remedy="without curvature a single token is best",
+        )  # fmt: skip
     last = (ordered > price).sum(dim=1, keepdim=True) - 1
     return ((a - price.gather(1, last)) / (2 * c)).clamp(min=0)
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class Mixture(Typed):
     """The best combination of each sequence's tokens.
 
     Attributes
@@ -201,7 +206,7 @@ def predict_mixture(data: Dataset, v, strength: float) -> Mixture:
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
+class Settled(Typed):
     """W_t - (its part along W_mm) in the limit of split NGD, as predicted.
 
     Attributes
@@ -271,7 +276,11 @@ def predict_settled(
     >>> round(end.size, 4), end.complete
     (0.7768, True)
     """
-    rows = svm.rows
+    require_kind("mixture", mixture, Mixture, "pass predict_mixture(data, v, strength)")
+    rows = require_svm("svm", svm, SeveralRows, "solve_several_svm(data, mixture.sets)").rows
+    if not torch.equal(rows.sets, mixture.sets):
+        raise RangeError("svm", expected="the SVM of the sets of the mixture", got="of others",
+                         remedy="pass solve_several_svm(data, mixture.sets)")  # fmt: skip
     log_p = mixture.weights.log()
     finite = finite_part(data, log_p, mixture.sets)
     first = mixture.sets.long().argmax(dim=1)[rows.sequence]

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from ..._validate import require_int, require_number
+from ..._validate import as_float_tensor, require_int, require_number
 from ...dataset import Dataset
 from ...errors import DtypeError, ShapeError
-from ..common.arguments import as_finite, seeded
+from ..common.arguments import as_array, as_finite, seeded
 from ..ranks.data import unit
 
 
@@ -110,6 +110,8 @@ class Readout:
     True
     """
 
+    width: int | None = None  # d, where the parameters decide it
+
     def value(self, o: np.ndarray) -> np.ndarray:
         """The head's value for each sequence, (..., n)."""
         raise NotImplementedError
@@ -117,6 +119,17 @@ class Readout:
     def gradient(self, o: np.ndarray) -> np.ndarray:
         """(..., n, d) gradients in o."""
         raise NotImplementedError
+
+    def points(self, o) -> np.ndarray:
+        """o in float64, whose last axis is as long as the parameters of the head ask for."""
+        if type(o) is not np.ndarray or o.dtype != np.float64:
+            o = as_array("o", o)
+        if o.ndim < 1 or not o.shape[-1] or self.width not in (None, o.shape[-1]):
+            raise ShapeError(
+                "o", expected=f"shape (..., n, d), d = {self.width or 'any'}",
+                got=f"shape {o.shape}", remedy="pass attended vectors, with the head of these data",
+            )  # fmt: skip
+        return o
 
 
 class ReluHead(Readout):
@@ -133,16 +146,18 @@ class ReluHead(Readout):
     """
 
     def __init__(self, units):
-        shape = (None,) * (3 if np.ndim(units) == 3 else 2)
+        units = as_float_tensor("units", units)
+        shape = (None,) * (3 if units.ndim == 3 else 2)
         self.units = as_finite("units", units, shape, "(k, d) or (B, k, d)").numpy()
+        self.width = self.units.shape[-1]
 
     def value(self, o):
         """The head's value for each sequence, (..., n)."""
-        return np.maximum(o @ self.units.swapaxes(-1, -2), 0.0).sum(axis=-1)
+        return np.maximum(self.points(o) @ self.units.swapaxes(-1, -2), 0.0).sum(axis=-1)
 
     def gradient(self, o):
         """The gradient in the attended vector of each sequence, (..., n, d)."""
-        return (o @ self.units.swapaxes(-1, -2) > 0).astype(float) @ self.units
+        return (self.points(o) @ self.units.swapaxes(-1, -2) > 0).astype(float) @ self.units
 
 
 class QuadraticHead(Readout):
@@ -156,15 +171,16 @@ class QuadraticHead(Readout):
 
     def __init__(self, v, strength: float):
         self.v = as_finite("v", v, (None,), "(d,)").numpy()
-        self.strength = require_number("strength", strength)
+        self.strength, self.width = require_number("strength", strength), len(self.v)
 
     def value(self, o):
         """The head's value for each sequence, (..., n)."""
+        o = self.points(o)
         return o @ self.v - self.strength * (o * o).sum(axis=-1)
 
     def gradient(self, o):
         """The gradient in the attended vector of each sequence, (..., n, d)."""
-        return self.v - 2 * self.strength * o
+        return self.v - 2 * self.strength * self.points(o)
 
 
 class TorchHead(Readout):
@@ -186,12 +202,18 @@ class TorchHead(Readout):
 
     def value(self, o):
         """The head's value for each sequence, (..., n)."""
-        return self._call(torch.from_numpy(o)).detach().numpy()
+        return self._call(torch.from_numpy(self.points(o))).detach().numpy()
 
     def gradient(self, o):
         """The gradient in the attended vector of each sequence, (..., n, d)."""
-        point = torch.from_numpy(o).requires_grad_()
-        return torch.autograd.grad(self._call(point).sum(), point)[0].numpy()
+        point = torch.from_numpy(self.points(o)).requires_grad_()
+        value = self._call(point)
+        if not value.requires_grad:
+            raise DtypeError(
+                "function", expected="a function that torch differentiates",
+                got="values without a gradient", remedy="keep to torch, without detach or no_grad",
+            )  # fmt: skip
+        return torch.autograd.grad(value.sum(), point)[0].numpy()
 
     def _call(self, o: torch.Tensor) -> torch.Tensor:
         value = self.function(o.reshape(-1, o.shape[-1]))

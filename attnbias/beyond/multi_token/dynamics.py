@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import torch
 
 from ..._validate import short
@@ -233,6 +234,11 @@ def _require(datas, head, split) -> None:
             raise ShapeError("datas", expected="data sets of one shape", got=repr(data),
                              remedy="train other shapes apart")  # fmt: skip
     require_kind("head", head, Readout, "TorchHead(function) for a function of your own")
+    means = np.stack([data.X.double().mean(dim=1).numpy() for data in datas])
+    if np.shape(head.value(means)) != means.shape[:2]:
+        raise ShapeError("head", expected=f"a value of each sequence, {means.shape[:2]}",
+                         got=f"shape {np.shape(head.value(means))}",
+                         remedy="one head for all data sets, or one each")  # fmt: skip
     if split is not None and not (
         isinstance(split, list | tuple)
         and len(split) == len(datas)

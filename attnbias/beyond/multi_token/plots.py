@@ -5,10 +5,10 @@ from __future__ import annotations
 from ...errors import RangeError
 from ...plots.series import require_dict
 from ...plots.theme import COLOURS, INK, MARKS, WIDTH, new_figure, styled
-from ..common.plots import draw_runs
+from ..common.plots import arrays, by_label, draw_runs
 
 
-@styled
+@styled(runs=by_label(arrays(2)), predicted=arrays(2))
 def plot_several(runs, medians, predicted=None):
     """1 - cosine with the several-token SVM along runs, and with several candidates on many seeds.
 
@@ -36,7 +36,6 @@ def plot_several(runs, medians, predicted=None):
     >>> len(plot_several({"a": ([1, 10], [1, 0.1])}, {"d = 4": {"one token": 0.2}}).axes)
     2
     """
-    require_dict("runs", runs, "(step, values)")
     require_dict("medians", medians, "{direction: value}")
     if len(medians) > len(MARKS):
         raise RangeError(

@@ -8,7 +8,7 @@ from ...checks import Check
 from ...dynamics.trace import Trace
 from ...geometry.solution import require_optimal
 from ...theorems.statements import Statement
-from ..common.arguments import require_kind
+from ..common.arguments import require_svm
 from ..common.checks import rate_check, require_trace_of
 from .data import NextTokenData, require_next_tokens
 from .geometry import PriorityRows
@@ -66,9 +66,9 @@ def check_retrieval(data: NextTokenData, trace: Trace, svm) -> Check:
     True
     """
     require_next_tokens(data)
-    require_trace_of(trace, "next token", "train_next_token")
-    require_kind("svm.rows", getattr(svm, "rows", None), PriorityRows, "pass solve_graph_svm(...)")
-    require_optimal("svm", svm)
+    shapes = {"W": (data.d, data.d), "retrieved": (data.n,)}
+    require_trace_of(trace, "next token", "train_next_token", **shapes)
+    require_optimal("svm", require_svm("svm", svm, PriorityRows, "solve_graph_svm(data)"))
     if len(svm.rows.ties):
         return STATEMENT.refused("for labels without a tie")
     counts = data.counts

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..._validate import as_tensor, require_int, require_number, require_shape
+from ..._validate import as_name, as_tensor, require_int, require_number, require_shape
 from ...errors import DtypeError, RangeError, ShapeError
 from ..common.arguments import as_finite, require_kind, seeded
 
@@ -63,6 +63,7 @@ class NextTokenData:
                 remedy="drop these sequences: attention retrieves what is there and nothing else",
             )  # fmt: skip
         vars(self).update(embeddings=embeddings, sequences=sequences, labels=labels)
+        vars(self)["name"] = as_name(self.name)
 
     @property
     def V(self) -> int:

@@ -13,7 +13,7 @@ from ...rules import Descent
 from ..common.arguments import as_finite, as_start
 from ..common.dynamics import run, split_rule
 from .data import NextTokenData, require_next_tokens
-from .geometry import PriorityRows, label_components
+from .geometry import PriorityRows, label_components, require_rows
 
 LOSSES = ("log", "cross-entropy")
 
@@ -74,6 +74,8 @@ def train_next_token(
     require_next_tokens(data)
     require_choice("loss", loss, LOSSES)
     rule = split_rule(rule, None if split is None else [split], PriorityRows)
+    if split is not None:
+        require_rows("split", split, data)
     problem = NextTokens(data, loss, _decoder(data, loss, decoder), W0, split)
     return run(problem, rule, steps, "train_next_token", record, progress, checkpoint)
 

@@ -8,8 +8,10 @@ import torch
 from scipy.sparse.csgraph import connected_components
 
 from ..._validate import require_int
+from ...errors import RangeError
 from ...geometry.svm import SVMSolution, across, solve
 from ...geometry.tokens import VectorRows
+from ..common.arguments import require_kind
 from .data import NextTokenData, require_next_tokens
 
 
@@ -115,6 +117,16 @@ def priority_rows(data: NextTokenData) -> PriorityRows:
     raw = VectorRows(_outer(data, edges), edges[:, 0], edges[:, 2], (data.d, data.d))
     rows = across(raw, _outer(data, ties), "graph SVM")
     return PriorityRows(**vars(rows), edges=edges, ties=ties)
+
+
+def require_rows(name: str, rows, data: NextTokenData) -> None:
+    """Refuse anything but the `priority_rows` of these data."""
+    require_next_tokens(data)
+    require_kind(name, rows, PriorityRows, "pass priority_rows(data)")
+    own, given = (*_split_edges(data), data.d), (rows.edges, rows.ties, rows.shape[0])
+    if given[2] != own[2] or not all(map(torch.equal, given[:2], own[:2])):
+        raise RangeError(name, expected="the rows of these data", got="others",
+                         remedy="pass priority_rows(data)")  # fmt: skip
 
 
 def solve_graph_svm(data: NextTokenData) -> SVMSolution:

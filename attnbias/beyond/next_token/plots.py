@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from ...plots.axes import shared_legend
-from ...plots.series import require_dict
 from ...plots.theme import WIDTH, new_figure, styled
-from ..common.plots import draw_runs
+from ..common.plots import arrays, by_label, draw_runs
 
 
-@styled
+@styled(runs=by_label(arrays(3)))
 def plot_hard_and_soft(runs):
     """1 - cosine with the graph SVM, and the distance of the finite part from its target.
 
@@ -31,7 +30,6 @@ def plot_hard_and_soft(runs):
     >>> len(plot_hard_and_soft({"GD(0.5)": ([1, 10], [0.5, 0.1], [0.2, 0.1])}).axes)
     2
     """
-    require_dict("runs", runs, "(step, error, distance)")
     fig = new_figure((WIDTH, 3.6))
     left, right = fig.subplots(1, 2)
     draw_runs(left, runs)

@@ -11,7 +11,7 @@ from ..._validate import require_int, require_number
 from ...dynamics.trace import Trace
 from ...errors import SolverError
 from .data import NextTokenData
-from .geometry import PriorityRows, label_components, priority_rows
+from .geometry import PriorityRows, label_components, priority_rows, require_rows
 
 # Newton's decrement below which a step changes nothing but rounding.
 STILL = 1e-14
@@ -63,12 +63,13 @@ def soft_solution(data: NextTokenData, rows: PriorityRows | None = None) -> torc
     (1.098612, 1.098612)
     """
     rows = priority_rows(data) if rows is None else rows
+    require_rows("rows", rows, data)
     r = rows.basis.shape[1]
     if r == 0:
         return torch.zeros(data.d, data.d, dtype=torch.float64)
     log_counts, features = _components(data, rows)
     n = torch.arange(data.n)
-    x = rows.basis.new_zeros(r)
+    x, decrement = rows.basis.new_zeros(r), math.inf
     for _ in range(200):
         log_p = torch.log_softmax(log_counts + features @ x, dim=1)
         p = log_p.exp()
@@ -76,14 +77,16 @@ def soft_solution(data: NextTokenData, rows: PriorityRows | None = None) -> torc
         gradient = (mean - features[n, data.labels]).mean(dim=0)
         spread = features - mean[:, None, :]
         curvature = torch.einsum("nk,nkr,nks->rs", p, spread, spread) / data.n
-        step = torch.linalg.solve(curvature, gradient)
+        step, singular = torch.linalg.solve_ex(curvature, gradient)
+        if int(singular):
+            break
         decrement = float(gradient @ step)
         x = x - step / (1 + max(decrement, 0.0) ** 0.5 * 4 if decrement > 1e-4 else 1.0)
         if decrement < STILL**2:
             return (rows.basis @ x).reshape(data.d, data.d)
     raise SolverError(
         "soft_solution", expected="Newton's decrement below 1e-28",
-        got=f"{decrement:.1e} after 200 steps",
+        got=f"{decrement:.1e}, at most 200 steps",
         remedy="labels that are nearly always the same make the solution large: add sequences",
     )  # fmt: skip
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 
-from ..._validate import require_choice, require_number
+from ..._validate import require_choice, require_number, short
 from ...data import Dataset
 from ...dynamics.coordinates import LinearHead
 from ...dynamics.iteration import Gradient, Vector
@@ -15,8 +16,10 @@ from ...dynamics.problem import Problem
 from ...dynamics.request import initial_matrix, require_inputs
 from ...dynamics.softmax import log_loss_gap, log_mean_loss, log_mean_nonopt
 from ...dynamics.trace import Trace
+from ...errors import RangeError
 from ...losses import Loss, as_loss
 from ...rules import GD, Descent, Memory
+from ..common.arguments import listed
 from .geometry import NORMS
 
 _RANK = 1e-12  # singular values of a gradient below this share of the largest are rounding
@@ -72,7 +75,10 @@ class Adam(Decaying):
     def __init__(self, step_size: float, betas: tuple[float, float], decay: float = 0.0):
         super().__init__(step_size, decay)
         below_one = {"low": 0, "high": 1, "open_high": True}
-        self.betas = tuple(require_number("betas", value, **below_one) for value in betas)
+        self.betas = tuple(listed("betas", betas, partial(require_number, **below_one)))
+        if len(self.betas) != 2:
+            raise RangeError("betas", expected="two numbers in [0, 1)", got=short(betas),
+                             remedy="for example (0.9, 0.999)")  # fmt: skip
         self.name = f"Adam({self.step_size:g})"
 
     def memory(self, start: torch.Tensor) -> Memory:
@@ -203,5 +209,6 @@ def matrix_problem(data: Dataset, loss: str | Loss, W0) -> MatrixHead:
 
 def step_of(step_size: float, decay: float) -> tuple[float, float]:
     """eta and the power of 1 / (t + 1), as numbers in range."""
-    eta = require_number("step_size", step_size, low=0, high=1e100, open_low=True)
+    # the loop takes subnormal numbers as zero
+    eta = require_number("step_size", step_size, low=1e-300, high=1e100)
     return eta, require_number("decay", decay, low=0, high=1)

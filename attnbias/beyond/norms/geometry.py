@@ -10,6 +10,7 @@ from ...data import Dataset
 from ...geometry.certificate import NORMS, matrix_norm
 from ...geometry.svm import SVMSolution, solve
 from ...geometry.tokens import gap_rows
+from ..common.arguments import as_finite
 
 __all__ = ["NORMS", "matrix_norm", "norm_margin", "solve_norm_svm"]
 
@@ -40,8 +41,10 @@ def norm_margin(data: Dataset, W: torch.Tensor, norm: str, opt=None) -> float:
     >>> norm_margin(data, solve_w_svm(data).weights, "nuclear")
     1.0
     """
+    rows = gap_rows(data, opt)
+    W = as_finite("W", W, (data.d, data.d), "(d, d)")
     size = matrix_norm(W, norm)
-    return float(gap_rows(data, opt).gaps(W.double()).min()) / size if size > 0 else math.nan
+    return float(rows.gaps(W).min()) / size if size > 0 else math.nan
 
 
 def solve_norm_svm(data: Dataset, norm: str, opt=None) -> SVMSolution:

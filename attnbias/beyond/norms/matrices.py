@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import torch
 
+from ..._validate import require_int
 from ...data import Dataset
-from ...dynamics.request import initial_matrix, record_steps
+from ...dynamics.request import initial_matrix, require_inputs
 from ...dynamics.train import train
 from ...errors import RangeError
 from ...losses import Loss
 from ...rules import Rule
+from ..common.arguments import listed
 
 
 def train_matrices(
@@ -43,13 +45,14 @@ def train_matrices(
     >>> train_matrices(make_separation_pair(), NGD(0.5), [0, 10])[:, 0, 0].tolist()
     [0.0, 5.0]
     """
-    if rule.momentum or any(rule.decay):
+    require_inputs(data, rule, None, False)
+    if not isinstance(rule, Rule) or rule.momentum:
         raise RangeError(
-            "rule", expected="a rule without momentum and decay", got=rule.name,
+            "rule", expected="a Rule without momentum", got=rule.name,
             remedy="a run with memory cannot be taken up from W alone",
         )  # fmt: skip
     W, reached, kept = initial_matrix(W0, data), 0, []
-    for step in record_steps(list(steps), 2**31 - 2).tolist():
+    for step in sorted(set(listed("steps", steps, _step))):
         if step > reached:
             trace = train(data, rule, step - reached, loss=loss, W0=W, record=[0], svm=False)
             W = trace.W
@@ -60,3 +63,7 @@ def train_matrices(
         reached = step
         kept.append(W)
     return torch.stack(kept)
+
+
+def _step(name: str, value) -> int:
+    return require_int(name, value, low=0, high=2**31 - 2)

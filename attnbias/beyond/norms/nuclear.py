@@ -9,6 +9,7 @@ from ...errors import DtypeError
 from ...geometry.interior import certify_scaled, span_basis
 from ...geometry.solution import SVMSolution
 from ...geometry.tokens import GapRows
+from ..common.arguments import require_kind
 
 _STEPS = 8
 _SMALL = 1e-12  # a residual below it is left alone
@@ -45,6 +46,7 @@ def polish_nuclear(rows: GapRows, solution: SVMSolution) -> SVMSolution:
     >>> polish_nuclear(gap_rows(data), solve_norm_svm(data, "nuclear")).duality_gap < 1e-13
     True
     """
+    require_nuclear(solution, rows)
     for _ in range(2):  # a second guess from the first answer
         found = _polished(rows, solution)
         if found is None or not found.duality_gap < solution.duality_gap:
@@ -55,7 +57,8 @@ def polish_nuclear(rows: GapRows, solution: SVMSolution) -> SVMSolution:
 
 def require_nuclear(solution, rows: GapRows) -> None:
     """Refuse anything but the nuclear-norm W-SVM of these rows."""
-    nuclear = getattr(solution, "norm_name", None) == "nuclear"
+    require_kind("rows", rows, GapRows, "pass gap_rows(data)")
+    nuclear = isinstance(solution, SVMSolution) and solution.norm_name == "nuclear"
     if not nuclear or len(solution.dual) != len(rows.differences):
         raise DtypeError(
             "solution", expected="the nuclear-norm W-SVM of these data and tokens",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..._validate import require_int, require_number
-from ...dataset import Dataset
+from ...dataset import Dataset, require_dataset
 from ...errors import RangeError
 from ..common.arguments import seeded
 from ..local.data import correlated_tokens
@@ -96,6 +96,7 @@ def drop_signal_feature(data: Dataset) -> Dataset:
     >>> solve_w_svm(drop_signal_feature(make_weak_signal())).is_optimal()
     True
     """
+    require_dataset(data)
     if data.meta.get("maker") != "make_weak_signal":
         raise RangeError("data", expected="data from make_weak_signal", got=data.name or "others",
                          remedy="pass opt to solve_w_svm for data of your own")  # fmt: skip

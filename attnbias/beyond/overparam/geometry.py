@@ -10,7 +10,7 @@ from ..._validate import require_int
 from ...checks import CheckTable
 from ...data import Dataset
 from ...errors import InfeasibleError
-from ...geometry.solution import require_optimal
+from ...geometry.solution import require_svm
 from ...geometry.svm import SVMSolution, solve_w_svm
 from ...geometry.tokens import gap_rows
 from ...theorems.statements import Statement, refused
@@ -87,7 +87,10 @@ def wendel_share(rows: int, dimension: int) -> float:
     dimension = require_int("dimension", dimension, low=1)
     if rows <= dimension:
         return 1.0
-    total = sum(math.comb(rows - 1, k) for k in range(dimension))
+    term = total = 1
+    for k in range(1, dimension):  # binomials, each from the one before
+        term = term * (rows - k) // k
+        total += term
     return total / 2 ** (rows - 1)
 
 
@@ -125,12 +128,13 @@ def check_independent_rows(data: Dataset, opt=None, *, svm: SVMSolution | None =
     >>> check_independent_rows(make_separation_pair()).all_hold
     True
     """
-    K = gap_rows(data, opt).gram()
+    rows = gap_rows(data, opt)
+    K = rows.gram()
     values = torch.linalg.eigvalsh(K)
     if not float(values[0]) > _DEPENDENT * float(values[-1]):
         return refused([MARGIN], "the rows are linearly dependent, or nearly so")
     try:
-        margin = (solve_w_svm(data, opt) if svm is None else require_optimal("svm", svm)).margin
+        margin = (solve_w_svm(data, opt) if svm is None else require_svm(svm, rows)).margin
     except InfeasibleError:
         margin = 0.0
     bound = math.sqrt(float(values[0]) / len(K))

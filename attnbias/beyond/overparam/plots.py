@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import RangeError
-from ...plots.series import require_columns
 from ...plots.theme import COLOURS, WIDTH, new_figure, styled
+from ..common.plots import function, table
 
 _LOOKS = (("blue", "o", "-"), ("vermillion", "s", "--"), ("green", "^", "-."))
 
 
-@styled
+@styled(table=table("d", "rows", "share", "count"), law=function)
 def plot_feasible_share(table, law):
     """Share of feasible data sets over rows and unknowns, with the law as lines.
 
@@ -42,7 +42,6 @@ def plot_feasible_share(table, law):
     >>> len(plot_feasible_share(table, wendel_share).axes)
     1
     """
-    require_columns(table, "d", "rows", "share", "count")
     groups = list(table.groupby("d"))
     if len(groups) > len(_LOOKS):
         raise RangeError("d", expected=f"at most {len(_LOOKS)} values", got=str(len(groups)),

@@ -11,13 +11,14 @@ import torch
 from ...data import Dataset
 from ...geometry.solution import SVMSolution
 from ...geometry.tokens import GapRows, gap_rows
+from ..common.arguments import Typed
 from ..norms.nuclear import require_nuclear
 
 RANK = 1e-5  # of the largest: singular values, and dual weights, that an interior point calls 0
 
 
 @dataclass(frozen=True, eq=False)
-class FactorModes:
+class FactorModes(Typed):
     """Growth of small parts of (K, Q) about the factors of the nuclear-norm solution.
 
     With c the size of (K, Q), a mode of growth mu goes like c^mu, and its share like c^(mu - 1).

@@ -6,8 +6,9 @@ import dataclasses
 
 import torch
 
-from ..._validate import require_device
+from ..._validate import as_float_tensor, require_device
 from ...dataset import Dataset, require_dataset
+from ...errors import ShapeError
 from ..common.arguments import as_finite
 
 
@@ -92,6 +93,10 @@ def prompt_of(W: torch.Tensor) -> torch.Tensor:
     >>> prompt_of(torch.tensor([[1.0, 5.0], [2.0, 6.0]])).tolist()
     [1.0, 2.0]
     """
+    W = as_float_tensor("W", W)
+    if W.ndim < 2 or W.shape[-1] != W.shape[-2] or not W.shape[-1]:
+        raise ShapeError("W", expected="shape (..., d, d)", got=f"shape {tuple(W.shape)}",
+                         remedy="pass the W of a run on prompt_keys(data)")  # fmt: skip
     return W[..., 0]
 
 

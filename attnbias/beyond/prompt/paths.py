@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from ..._validate import require_type
 from ...data import Dataset
+from ...dataset import require_dataset
 from ...dynamics.request import initial_matrix
 from ...dynamics.trace import Trace
 from ...errors import ShapeError
@@ -83,6 +85,7 @@ def query_images(data: Dataset, trace: Trace, W0=None) -> np.ndarray:
     >>> bool(abs(query_images(data, trace, W0)[-1] - expected).max() < 1e-9)
     True
     """
+    require_dataset(data, cross=True)
     start, data = initial_matrix(W0, data).cpu(), data.to("cpu")
     rows = gap_rows(data)
     _require_gaps(trace, len(rows.sequence))
@@ -97,6 +100,7 @@ def query_images(data: Dataset, trace: Trace, W0=None) -> np.ndarray:
 
 
 def _require_gaps(trace: Trace, count: int) -> None:
+    require_type("trace", trace, Trace, "a Trace", "pass train(data, rule, steps)")
     if trace.gaps is None or trace.gaps.shape[1:] != (count,):
         raise ShapeError(
             "trace",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from tqdm import tqdm
 
+from ..._files import results_folder
 from ..._provenance import provenance
 from ..._validate import require_flag, require_int, short
 from ...data import Dataset
@@ -74,7 +75,8 @@ def run(
     require_flag("progress", progress)
     features = listed("d", d, _positive)
     settings = [(n, T, each) for n, T in listed("sizes", sizes, _size) for each in features]
-    work = None if out is None else Path(out) / "ranks"
+    out = None if out is None else results_folder(out)
+    work = out and out / "ranks"
     parts = []
     for n, T, each in tqdm(settings, disable=not progress, unit="setting"):
         file = work and work / f"{n}_{T}_{each}.parquet"
@@ -83,7 +85,7 @@ def run(
     chosen = {"seeds": seeds, "nuclear": first, "settings": [list(each) for each in settings]}
     result = RankResult(table, chosen, claims(table), [provenance()])
     if work is not None:
-        result.save(Path(out) / f"ranks{RankResult.SUFFIX}")
+        result.save(out / f"ranks{RankResult.SUFFIX}")
         shutil.rmtree(work)
     return result
 
@@ -108,7 +110,7 @@ def _part(setting, seeds: list[int], nuclear: list[int], file: Path | None) -> p
     if file is not None and file.exists():
         try:
             table, header = read_table(file, ("seeds", "nuclear"))
-            if header == {"seeds": seeds, "nuclear": nuclear}:
+            if (header["seeds"], header["nuclear"]) == (seeds, nuclear):
                 return table
         except FileFormatError:
             pass  # of another version, or damaged: made again below

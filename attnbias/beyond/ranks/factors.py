@@ -106,6 +106,7 @@ class Factors(Stack):
     name, coordinates, stops, least = "factors", "factors", True, "log_least_opt_score"
 
     def __init__(self, data: Dataset, loss: str | Loss, K0, Q0):
+        self.of_W = matrix_problem(data, loss, None)
         K = as_finite("K0", K0, (data.d, None), "(d, r)")
         Q = as_finite("Q0", Q0, tuple(K.shape), "(d, r), r as of K0")
         if not (K.any() or Q.any()):
@@ -113,7 +114,6 @@ class Factors(Stack):
                 "K0, Q0", expected="starts that are not both zero", got="zeros",
                 remedy="make_factors(d, rank): at zero both gradients vanish",
             )  # fmt: skip
-        self.of_W = matrix_problem(data, loss, None)
         self.loss, self.start = self.of_W.loss, torch.stack([K, Q])
         self.identity = (*self.of_W.identity, self.start)
 

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 import torch
 
+from ..._validate import require_number
 from ...data import Dataset
 from ...geometry.active_set import EPS
 from ...geometry.svm import SVMSolution, solve_w_svm
 from ...geometry.tokens import GapRows, gap_rows
+from ..common.arguments import Typed
 from ..norms.geometry import solve_norm_svm
 from ..norms.nuclear import guess, outer, polish_nuclear, require_nuclear
 
@@ -21,7 +23,7 @@ ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
-class RankBounds:
+class RankBounds(Typed):
     """What is proved about the rank of every solution of a W-SVM.
 
     Attributes
@@ -74,7 +76,7 @@ class RankBounds:
 
     def numerical_rank(self, tol: float) -> int:
         """Singular values above a tolerance: what is often called the rank."""
-        return int((self.values > tol).sum())
+        return int((self.values > require_number("tol", tol)).sum())
 
     def __repr__(self) -> str:
         rank = f"rank {self.rank}" if self.decided else f"rank {self.lower} to {self.upper}"
@@ -219,6 +221,7 @@ def nuclear_bounds(rows: GapRows, solution: SVMSolution) -> RankBounds:
     >>> found.lower, found.upper
     (1, 1)
     """
+    require_nuclear(solution, rows)
     rank, active = guess(rows, solution)
     parts = _parts(rows, solution, active)
     values = torch.linalg.svdvals(parts.weights)

@@ -52,8 +52,8 @@ class BatchedRuns:
         start, target and loss (exponential or logistic).
     rules : S sequences of R Rule
         Without decay and normalise="shared", which joint training has.
-    wanted : (steps + 1,) integers
-        Record row of each iteration, negative for none.
+    recorded : (count,) integers
+        The iterations to record, sorted.
     device : optional
         By default that of the problems.
     compile : bool, optional
@@ -78,13 +78,13 @@ class BatchedRuns:
     CUDA, iterations are replayed from graphs and the host waits once a call of `run`.
     """
 
-    def __init__(self, problems, rules, wanted, device=None, compile: bool | None = None):
+    def __init__(self, problems, rules, recorded, device=None, compile: bool | None = None):
         require_grid(problems, rules)
         start = problems[0][0].start
         self.device = as_device("device", start.device if device is None else device)
-        self.problems, self.wanted = problems, wanted
-        self.fixed = fixed_of(problems, rules, wanted, self.device)
-        self.state = state_of(self.fixed, int(wanted.max()) + 1)
+        self.problems, self.recorded = problems, recorded
+        self.fixed = fixed_of(problems, rules, len(recorded), self.device)
+        self.state = state_of(self.fixed, len(recorded))
         cuda = self.device.type == "cuda"
         self.iteration = _compiled() if (cuda if compile is None else compile) else iteration
         self.graphs = self._capture() if cuda else None
@@ -98,12 +98,13 @@ class BatchedRuns:
         if not (self.statuses == RUNNING).any():
             return
         self.state.steps.masked_fill_(self.state.status == RUNNING, step)
-        self.state.cursor.fill_(int((self.wanted[:step] >= 0).sum()))
-        for mark in np.flatnonzero(self.wanted[step:last] >= 0) + step:
+        first, end = np.searchsorted(self.recorded, [step, last])
+        self.state.cursor.fill_(int(first))
+        for mark in self.recorded[first:end]:
             self.advance(int(mark) - step, True)
             step = int(mark) + 1
         self.advance(last - step)
-        self.iteration(self.fixed, self.state, bool(self.wanted[last] >= 0), False)
+        self.iteration(self.fixed, self.state, last in self.recorded[end:], False)
         self._publish()
 
     def advance(self, plain: int, recorded: bool = False) -> None:
@@ -207,7 +208,7 @@ def _padded(problem: Problem, values: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def fixed_of(problems, rules, wanted: np.ndarray, device: torch.device) -> Fixed:
+def fixed_of(problems, rules, count: int, device: torch.device) -> Fixed:
     """The problems and rules on the device."""
     S, R, first = len(problems), len(problems[0]), [row[0] for row in problems]
     pairs = [pair for rows in zip(problems, rules, strict=True) for pair in zip(*rows, strict=True)]
@@ -236,9 +237,9 @@ def fixed_of(problems, rules, wanted: np.ndarray, device: torch.device) -> Fixed
         start=table([_padded(p, p.initial_gaps) for p, _ in pairs], S, R),
         target=spans[:, :, 0].contiguous(),
         margins=spans[:, :, 1].contiguous(),
-        scalars=table([p.start_scalars for p, _ in pairs], S, R).permute(2, 0, 1).contiguous(),
+        scalars=table([p.start_scalars for p, _ in pairs], S, R).permute(2, 3, 0, 1).contiguous(),
         law=table(laws, S, R).permute(2, 0, 1).contiguous(),
-        order=torch.from_numpy(wanted[wanted >= 0].astype(np.int64)).to(device),
+        order=torch.arange(count, device=device),
         loss=Mixed(logistic) if logistic.any() else EXPONENTIAL,
     )
 

@@ -26,7 +26,7 @@ class Fixed(namedtuple("Fixed", FIXED)):
     """What an iteration reads.
 
     gram (S, N, N); valid, delta (S, 1, n, m); top (S, 1, n); start, and unit W_mm by its
-    coefficients and its gaps (S, R, N); `Parameter.start_scalars` (3, S, R); the numbers of each
+    coefficients and its gaps (S, R, N); `Parameter.start_scalars` (2, 3, S, R); the numbers of each
     rule (6, S, R), in the order of `log_step` with the momentum last; rows of the records in turn.
     """
 
@@ -58,7 +58,7 @@ class Mixed:
 
     def gap(self, z, log_S):
         """log(l(z - S) - l(z))."""
-        return torch.where(self.logistic, LOGISTIC.gap(z, log_S), EXPONENTIAL.gap(z, log_S))
+        return torch.where(self.logistic, LOGISTIC.log_gap(z, log_S), EXPONENTIAL.log_gap(z, log_S))
 
 
 def evaluate(fixed: Fixed, state: State) -> Seen:
@@ -120,7 +120,7 @@ def _add(total, low, step, go) -> None:
 def record(fixed: Fixed, state: State, seen: Seen, gap, norm, step) -> None:
     """Fill the record row that is next in order, for the runs that go on."""
     columns = [softmax.log_mean_loss(seen.at), gap, norm, step, softmax.log_mean_nonopt(seen.at)]
-    target = (fixed.start, fixed.target, fixed.margins, fixed.scalars.unbind(0))
+    target = (fixed.start, fixed.target, fixed.margins, fixed.scalars)
     columns += [*measure_span((state.g, state.beta), *target)]
     columns += [state.path, state.longest, state.least]
     row = fixed.order.index_select(0, state.cursor)

@@ -241,14 +241,13 @@ def matrix_product(A, B, out):
     np.dot(A, B, out)
 
 
-@inline_sum
-def measure_flat(w, m):
-    """|w|^2, <w, m> and the squared norm of w - <w, m> m, for a unit m."""
+def measure_flat(w, m, f):
+    """|f w|^2, <f w, m> and the squared norm of f w - <f w, m> m, for a unit m."""
     norm2 = along = across2 = 0.0
     for j in range(w.shape[0]):
-        norm2 += w[j] * w[j]
-        along += w[j] * m[j]
+        norm2 += (f * w[j]) * (f * w[j])
+        along += (f * w[j]) * m[j]
     for j in range(w.shape[0]):
-        rest = w[j] - along * m[j]
+        rest = f * w[j] - along * m[j]
         across2 += rest * rest
     return norm2, along, across2

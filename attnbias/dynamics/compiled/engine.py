@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +44,7 @@ def span(part: Parameter, matrix: np.ndarray, weights: np.ndarray) -> Span:
     """W or u in span coordinates, at its start."""
     x = part.initial_gaps.numpy()
     held = (x.copy(), *(np.zeros_like(x) for _ in range(5)), x)
-    target = (*part.target_span, part.start_scalars)
+    target = (*part.target_span, part.start_scalars.flatten())
     return Span(matrix, weights, np.zeros_like(x), *held, *(t.contiguous().numpy() for t in target))
 
 
@@ -112,16 +114,16 @@ class CompiledEngine:
     problem : Problem or JointProblem
     rule : Rule
     coordinates : {"span", "factored", "dense"}
-    wanted, records : arrays
-        As in `loop.Log`.
+    recorded, records : arrays
+        The iterations to record, sorted, and a row for each.
     """
 
     name = "compiled"
 
-    def __init__(self, problem, rule: Rule, coordinates: str, wanted, records):
+    def __init__(self, problem, rule: Rule, coordinates: str, recorded, records):
         self.problem, self.coordinates, self.records = problem, coordinates, records
         nothing = (np.array(recording.NOTHING_SO_FAR) for _ in range(2))
-        self.log = Log(wanted, records, *nothing)
+        self.log = Log(np.append(recorded, [-1]), records, *nothing)
         self.law, self.softmax = law_of(problem, rule), Softmax.of(problem.N, problem.n)
         joint = isinstance(problem, JointProblem)
         self.u = self._decoder(problem.u) if joint else None
@@ -147,7 +149,8 @@ class CompiledEngine:
 
     def run(self, step: int, last: int) -> tuple[int, int]:
         """Iterate; returns (status, step reached)."""
-        moved = (self.W, self.u, self.log, (step, last))
+        row = int(np.searchsorted(self.log.recorded[:-1], step))
+        moved = (self.W, self.u, self.log, (step, last, row))
         return loop(self.law, self.scores, self.softmax, *moved)
 
     def state_arrays(self) -> dict:
@@ -163,22 +166,25 @@ class CompiledEngine:
         for name, array in self.state_arrays().items():
             array[...] = arrays[name]
 
-    def matrix(self) -> torch.Tensor:
-        """W."""
-        return _iterate(self.problem.matrix, self.W)
+    def matrix(self) -> torch.Tensor | Callable[[], torch.Tensor]:
+        """W, or in coordinates of its rows what makes it, since it may be larger than all else."""
+        part, form = self.problem.matrix, self.W
+        if isinstance(form, Dense):
+            return torch.from_numpy(form.W[: self.problem.d, : self.problem.d].copy())
+        beta = torch.from_numpy(form.beta.copy())
+        return functools.partial(moved_by, part.start, part.rows, beta)
 
     def decoder(self) -> torch.Tensor:
         """u."""
-        return _iterate(self.problem.u, self.u)
+        part, form = self.problem.u, self.u
+        if isinstance(form, Decoder):
+            return torch.from_numpy(form.u[: len(part.start)].copy())
+        return moved_by(part.start, part.rows, torch.from_numpy(form.beta.copy()))
 
 
-def _iterate(part: Parameter, form) -> torch.Tensor:
-    if isinstance(form, Dense):
-        d = len(part.start)
-        return torch.from_numpy(form.W[:d, :d].copy())
-    if isinstance(form, Decoder):
-        return torch.from_numpy(form.u[: len(part.start)].copy())
-    return part.start + part.rows.combine(torch.from_numpy(form.beta.copy()))
+def moved_by(start: torch.Tensor, rows, beta: torch.Tensor) -> torch.Tensor:
+    """The start and the sum of the rows, weighted."""
+    return start + rows.combine(beta)
 
 
 def law_of(problem: Problem | JointProblem, rule: Rule) -> Law:

@@ -6,7 +6,9 @@ Every form has a function for each of these, and numba takes the one of the form
     fill        the gaps x of the rows of some sequences, and the part of a step that lies in them
     combine     R_i = sum_k p_k (x_opt - x_k) of these sequences
     direction   the gradient, from its scaled weights; returns its squared norm
-    measure     the iterate's squared norm, its part along the target, the rest's squared norm
+    measure     the squared norm of f times the iterate, its part along the target, the rest's
+                squared norm; `measure_exactly` is the same without reassociation, under which the
+                square of a large f would be formed
 """
 
 from __future__ import annotations
@@ -17,9 +19,12 @@ from numba.extending import overload
 
 from .arithmetic import (
     INLINE_SUM,
+    OPTIONS,
     add_compensated,
     advance,
     dot,
+    inline,
+    inline_sum,
     matrix_product,
     measure_flat,
     rows_combine,
@@ -38,8 +43,8 @@ class Span(namedtuple("Span", SPAN, defaults=[1])):
 
     matrix : K; x_low, beta_low : what rounding left of x and of beta; weights : p, scaled;
     q : K p; alpha, margin : coefficients and gaps of the unit target; scalars : |W_0|^2,
-    <W_0, target> and the squared norm of the rest of W_0; blocks : of sequences, each of which
-    stays in cache while the loop passes over its rows twice.
+    <W_0, target> and the squared norm of the rest of W_0, then those of LIFT W_0; blocks : of
+    sequences, each of which stays in cache while the loop passes over its rows twice.
     """
 
 
@@ -145,28 +150,41 @@ def _direction_decoder(form, scale, backwards):
     return dot(form.gradient, form.gradient)
 
 
-def _measure_span(form):
+def _measure_span(form, f):
     # the sum for the rest has a zero derivative in `along`, so that its rounding enters squared
-    g, beta, g_0, m = form.x, form.beta, form.x_0, form.margin
-    norm2, along, along_0, across2 = form.scalars[0], 0.0, form.scalars[1], form.scalars[2]
+    g, beta, g_0, m, at = form.x, form.beta, form.x_0, form.margin, 0 if f == 1.0 else 3
+    along, scalars = 0.0, form.scalars
+    norm2, along_0, across2 = scalars[at], scalars[at + 1], scalars[at + 2]
     for k in range(g.shape[0]):
-        norm2 += beta[k] * (g[k] + g_0[k])
-        along += form.alpha[k] * g[k]
+        norm2 += (f * beta[k]) * (f * (g[k] + g_0[k]))
+        along += form.alpha[k] * (f * g[k])
     for k in range(g.shape[0]):
-        rest = (g[k] - along * m[k]) + (g_0[k] - along_0 * m[k])
-        across2 += (beta[k] - (along - along_0) * form.alpha[k]) * rest
+        rest = (f * g[k] - along * m[k]) + (f * g_0[k] - along_0 * m[k])
+        across2 += (f * beta[k] - (along - along_0) * form.alpha[k]) * rest
     return norm2, along, across2
 
 
-def _measure_dense(form):
-    return measure_flat(form.flat, form.target)
+_sum_flat, _exact_flat = inline_sum(measure_flat), inline(measure_flat)
 
 
-def _measure_decoder(form):
-    return measure_flat(form.u, form.target)
+def _measure_dense(form, f):
+    return _sum_flat(form.flat, form.target, f)
+
+
+def _measure_decoder(form, f):
+    return _sum_flat(form.u, form.target, f)
+
+
+def _measure_exactly_dense(form, f):
+    return _exact_flat(form.flat, form.target, f)
+
+
+def _measure_exactly_decoder(form, f):
+    return _exact_flat(form.u, form.target, f)
 
 
 _combine_factored, _measure_factored = _combine_dense, _measure_span
+_measure_exactly_span = _measure_exactly_factored = _measure_span
 
 # --- the generic ones ------------------------------------------------------------------------
 
@@ -175,16 +193,18 @@ def move(form, step): ...
 def fill(form, step, start, a, b): ...
 def combine(form, p, start, a, b): ...
 def direction(form, scale, backwards): ...
-def measure(form): ...
+def measure(form, f): ...
+def measure_exactly(form, f): ...
 
 
-def _by_type(task) -> None:
+def _by_type(task, options) -> None:
     """Let compiled calls of `task` be calls of the function of its first argument's type."""
 
-    @overload(task, jit_options=INLINE_SUM, strict=False)
+    @overload(task, jit_options=options, strict=False)
     def choose(form, *others):
         return globals()[f"_{task.__name__}_{form.instance_class.__name__.lower()}"]
 
 
 for _task in (move, fill, combine, direction, measure):
-    _by_type(_task)
+    _by_type(_task, INLINE_SUM)
+_by_type(measure_exactly, OPTIONS)

@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from .. import recording
+from .. import problem, recording
+from ..problem import LEAST_SQUARE, LIFT
 from .arithmetic import OPTIONS, Step, inline, inline_sum, log_add
-from .forms import combine, direction, fill, measure, move
+from .forms import combine, direction, fill, measure, measure_exactly, move
 from .softmax import decoder_weights, log_means, scale_weights, softmax
 
 take_length = inline(recording.take_length)
@@ -41,8 +42,8 @@ class Law(NamedTuple):
     W_decay: float
 
 
-class Log(namedtuple("Log", "wanted records progress u_progress")):
-    """What is kept of a run: records[wanted[t]] takes iteration t where wanted[t] >= 0."""
+class Log(namedtuple("Log", "recorded records progress u_progress")):
+    """What is kept of a run: records[row] takes iteration recorded[row], and -1 stands last."""
 
 
 @inline
@@ -75,8 +76,8 @@ def log_hypot(a, b):
 
 
 @inline
-def fixed_step(law, t, scores, s, scale, norm2, log):
-    """The factor of p in step t of W alone, and the record of the logs.
+def fixed_step(law, row, scores, s, scale, norm2, log):
+    """The factor of p in a step of W alone, and the record of the logs where row >= 0.
 
     scale = (Q, H) of `scale_weights`; norm2 is the squared norm of the scaled gradient.
     Returns (status, factor).
@@ -86,7 +87,7 @@ def fixed_step(law, t, scores, s, scale, norm2, log):
         return recording.DIVERGED, 0.0
     if norm2 <= 0.0:
         return recording.ZERO_GRADIENT, 0.0
-    row, records, norm = log.wanted[t], log.records, H + half_log(norm2)
+    records, norm = log.records, H + half_log(norm2)
     loss = gap = nonopt = 0.0
     if row >= 0 or law.gap_power != 0.0:
         loss, gap, nonopt = log_means(law.loss, scores, s, 0.0, Q)
@@ -122,9 +123,10 @@ def joint_sizes(law, t, gap, norms, Q, H):
 
 
 @inline
-def joint_step(law, t, scores, s, scales, norms2, log):
-    """Factors of both scaled gradients in step t, and the record of the logs.
+def joint_step(law, at, scores, s, scales, norms2, log):
+    """Factors of both scaled gradients in a step, and the record of the logs.
 
+    at = (t, row), the step and the row that takes it, -1 for none;
     scales = (Q, Q + H), the logs taken out of the gradients of u and of W; norms2 the squared
     norms of what is left of them. Returns (status, factor of w, factor of p).
     """
@@ -136,7 +138,7 @@ def joint_step(law, t, scores, s, scales, norms2, log):
     u, W = half_log(norms2[0]), half_log(norms2[1])
     if u == -np.inf and -np.inf == W:
         return recording.ZERO_GRADIENT, 0.0, 0.0
-    row = log.wanted[t]
+    t, row = at
     gap = nonopt = 0.0
     if row >= 0 or law.gap_power != 0.0:
         gap, _, nonopt = log_means(law.loss, scores, s, Q, 0.0)  # L* = 0: the gap is the loss
@@ -157,17 +159,26 @@ def joint_step(law, t, scores, s, scales, norms2, log):
 
 
 @inline
+def record_size(form, line, at):
+    """`measure` of an iterate, lifted where its squares would not be floats."""
+    line[at], line[at + 1], line[at + 2] = measure(form, 1.0)
+    line[at + 3] = 1.0
+    if line[at] < LEAST_SQUARE:
+        norm2, along, across2 = measure_exactly(form, LIFT)
+        if norm2 < np.inf:  # a start of ordinary size has no lifted scalars, and needs none
+            line[at], line[at + 1], line[at + 2], line[at + 3] = norm2, along, across2, LIFT
+
+
+@inline
 def record_forms(W, u, log, row):
     """Norms and alignment, what has accumulated, gaps and scores."""
     records, first = log.records, recording.RECORDS + W.x.shape[0]
-    at = recording.NORM2
-    records[row, at], records[row, at + 1], records[row, at + 2] = measure(W)
+    record_size(W, records[row], recording.NORM2)
     record_accumulated(log.progress, records, row)
     for k in range(W.x.shape[0]):
         records[row, recording.RECORDS + k] = W.x[k]
     if u is not None:
-        at = first + recording.U_NORM2
-        records[row, at], records[row, at + 1], records[row, at + 2] = measure(u)
+        record_size(u, records[row], first + recording.U_NORM2)
         records[row, first + recording.U_PATH] = log.u_progress[recording.PATH_SUM]
         for j in range(u.x.shape[0]):
             records[row, first + recording.U_RECORDS + j] = u.x[j]
@@ -188,11 +199,12 @@ def _make(sources: str):
     def loop(law, scores, s, W, u, log, stretch):
         """Run iterations stretch[0] to stretch[1]; u is None where the decoder is fixed.
 
+        stretch[2] is the row of the first record from stretch[0] on.
         At the last one the gradient is taken and recorded, but no step follows.
         Returns (status, step reached).
         """
         sources  # noqa: B018
-        t, last = stretch
+        t, last, due = stretch
         n, start = scores.top.shape[0], scores.start
         blocks = W.blocks
         step = Step(False, 0.0, 0.0, 0.0)
@@ -210,16 +222,18 @@ def _make(sources: str):
             Q, H = scale_weights(scores, s)
             norm2 = direction(W, s.weight, t % 2 == 1)
             update_least_softmax(log.progress, s, n)
+            row = due if log.recorded[due] == t else -1
             if u is None:
-                status, f = fixed_step(law, t, scores, s, (Q, H), norm2, log)
+                status, f = fixed_step(law, row, scores, s, (Q, H), norm2, log)
             else:
                 scales = (decoder_weights(scores, s, u.weights), Q + H)
                 norms2 = (direction(u, s.weight, t % 2 == 1), norm2)
-                status, f_u, f = joint_step(law, t, scores, s, scales, norms2, log)
+                status, f_u, f = joint_step(law, (t, row), scores, s, scales, norms2, log)
             if status != recording.RUNNING:
                 return status, t
-            if log.wanted[t] >= 0:
-                record_forms(W, u, log, log.wanted[t])
+            if row >= 0:
+                record_forms(W, u, log, row)
+                due += 1
             if t == last:
                 return recording.RUNNING, t
             length = f * math.sqrt(max(norm2, 0.0))
@@ -241,7 +255,8 @@ def _make(sources: str):
 
 
 def _sources() -> list[Path]:
-    return [*sorted(Path(__file__).parent.glob("*.py")), Path(recording.__file__)]
+    others = [Path(recording.__file__), Path(problem.__file__)]
+    return [*sorted(Path(__file__).parent.glob("*.py")), *others]
 
 
 def _digest() -> str:

@@ -6,12 +6,29 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..._validate import short
 from ...checks import Check, CheckTable
+from ...errors import DtypeError
+from ...nets.log import TrainingLog
 from ..claims import at_least, at_most, span
 
 FOUR = {"SGD", "SNGD", "SPS", "Adam"}
 FASTER = 1.05  # a smaller gap between training losses counts as none [d]
 SPEED = "geometric mean over the records of the ratio of training losses, worst seed"
+
+
+def require_logs(logs, labels) -> None:
+    """Logs by optimizer, each of the same seeds."""
+    plain = isinstance(logs, dict) and all(
+        isinstance(logs.get(label), list | tuple)
+        and all(isinstance(log, TrainingLog) for log in logs[label])
+        for label in labels
+    )
+    if not plain or len({len(logs[label]) for label in labels}) != 1 or not logs[min(labels)]:
+        raise DtypeError(
+            "logs", expected="a TrainingLog a seed for each of " + ", ".join(labels),
+            got=short(logs), remedy="pass the logs of a result of this figure",
+        )  # fmt: skip
 
 
 def leads(logs, ahead: str, behind: str) -> np.ndarray:

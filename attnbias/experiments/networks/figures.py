@@ -13,7 +13,7 @@ from ...nets.data.images import load_cifar10, load_mnist
 from ...nets.data.text import load_nli, load_toxic
 from ...nets.text import load_classifier, load_tokenizer
 from ...nets.vit import vit_small_cifar10, vit_small_mnist
-from .claims import check_faster, check_growth, check_much_faster, check_not_faster
+from .claims import check_faster, check_growth, check_much_faster, check_not_faster, require_logs
 from .result import NetworkResult
 from .runs import Recipe, train_all
 
@@ -123,7 +123,7 @@ class LanguageFigure(NetworkFigure):
         MissingFileError, ChecksumError, FileFormatError
         """
         if model is None:
-            model = source if source in MODELS else "tiny"
+            model = source if isinstance(source, str) and source in MODELS else "tiny"
         require_choice("model", model, MODELS)
         batch_size = require_int("batch_size", batch_size, low=1)
         sets = {split: self.load(split, source=source) for split in ("train", "test")}
@@ -146,6 +146,7 @@ class LanguageFigure(NetworkFigure):
         -------
         CheckTable
         """
+        require_logs(logs, self.GRIDS)
         words = {check_faster: "faster", check_much_faster: "significantly faster"}
         return CheckTable(
             check(f"{label} trains {words[check]} than SGD", logs, label, "SGD", self.TEXT)
@@ -244,6 +245,7 @@ class VisionFigure(NetworkFigure):
         -------
         CheckTable
         """
+        require_logs(logs, self.GRIDS)
         return CheckTable([
             check_faster("SPS trains faster than SGD", logs, "SPS", "SGD", self.TEXT),
             check_faster("SNGD trains slower than SGD", logs, "SGD", "SNGD", self.TEXT),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..._validate import require_choice
 from ...checks import CheckTable
 from ...nets.log import TrainingLog
 from ..result import JsonResult
@@ -62,7 +63,7 @@ class NetworkResult(JsonResult):
 
     def curves(self, label: str, name: str) -> np.ndarray:
         """(seeds, records) of one curve of one optimizer."""
-        return np.stack([log[name] for log in self.logs[label]])
+        return np.stack([log[name] for log in self.logs[require_choice("label", label, self.logs)]])
 
     def table(self):
         """Where each optimizer ends: medians over the seeds, and the spread of the loss.

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from ..._files import read_text, write_text
 from ..._provenance import provenance
-from ..._validate import require_choices, require_flag, require_int, require_number
+from ..._records import read_json, write_json
+from ..._validate import require_choices, require_flag, require_int, require_number, require_type
 from ...errors import DivergedError, FileFormatError, NonFiniteError, RangeError
 from ...nets.log import TrainingLog
 from ...nets.loop import fit
@@ -123,6 +123,9 @@ def train_all(
     asked = figure.GRIDS if optimizers is None else optimizers
     labels = require_choices("optimizers", asked, known)
     grids = {label: known[label] for label in labels}
+    example = "for example {'SGD': 0.1}"
+    step_sizes = {} if step_sizes is None else step_sizes
+    require_type("step_sizes", step_sizes, dict, "numbers by optimizer", example)
     given = require_choices("step_sizes", step_sizes, labels) if step_sizes else []
     fixed = {label: require_number(f"step size of {label}", step_sizes[label], low=0, open_low=True)
              for label in given}  # fmt: skip
@@ -207,10 +210,10 @@ class Desk:
         self.target = Path(out) / f"{name}.json"
         self.folder = Path(out) / f"{name}.part"
         self.folder.mkdir(parents=True, exist_ok=True)
-        noted, text = self.folder / "settings.json", json.dumps(settings, sort_keys=True)
+        noted, settings = self.folder / "settings.json", json.loads(json.dumps(settings))
         if not noted.exists():
-            write_text(noted, text)
-        elif read_text(noted) != text:
+            write_json(noted, "settings", {"settings": settings})
+        elif read_json(noted, "settings")["settings"] != settings:
             raise FileFormatError(
                 str(self.folder), expected="the unfinished work of these settings",
                 got="that of others", remedy="finish it with its own settings, or delete it",
@@ -223,10 +226,10 @@ class Desk:
         stem = hashlib.sha256(job.encode()).hexdigest()[:12]
         done, checkpoint = self.folder / f"{stem}.json", self.folder / f"{stem}.npz"
         if done.exists():
-            return TrainingLog.from_json(json.loads(read_text(done))["log"])
+            return TrainingLog.from_json(read_json(done, "training log")["log"])
         log = work(checkpoint)
         if _writes():
-            write_text(done, json.dumps({"job": job, "log": log.to_json()}))
+            write_json(done, "training log", {"job": job, "log": log.to_json()})
             checkpoint.unlink(missing_ok=True)
         return log
 

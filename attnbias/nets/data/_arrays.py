@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._validate import short
+from ..._validate import as_tensor, short
 from ...errors import DtypeError, LabelError, RangeError, ShapeError
 
 
@@ -20,6 +20,11 @@ def require_array(name: str, value, dtype: type) -> None:
 
 def require_labels(labels, classes: tuple[str, ...], *counts: int) -> None:
     """One label for each of so many examples, a position in `classes`."""
+    if not isinstance(classes, tuple | list) or not all(isinstance(c, str) for c in classes):
+        raise DtypeError(
+            "classes", expected="the names of the classes", got=short(classes),
+            remedy="pass a tuple of str",
+        )  # fmt: skip
     require_array("labels", labels, np.int64)
     if any(labels.shape != (count,) for count in counts) or not labels.size:
         raise ShapeError(
@@ -36,7 +41,7 @@ def require_labels(labels, classes: tuple[str, ...], *counts: int) -> None:
 
 def as_rows(name: str, value, count: int, least: int = 0) -> np.ndarray:
     """Row numbers, so many at least, each from 0 to count - 1."""
-    rows = np.asarray(value)
+    rows = as_tensor(name, value).detach().cpu().numpy()
     if rows.dtype.kind not in "iu" or rows.ndim != 1:
         raise DtypeError(
             name, expected="a vector of integers", got=short(value),

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from ..._validate import as_floats, require_int, require_type
+from ..._validate import as_floats, require_flag, require_int, require_type
 from ...errors import DtypeError, RangeError
 from ._arrays import as_rows
 from .images import ImageSet
@@ -125,7 +125,8 @@ class TextExamples:
 
     def __init__(self, texts, tokenizer, max_length: int = 128, *, progress: bool = False) -> None:
         require_type("texts", texts, TextSet, "a TextSet", LOADERS)
-        _require_tokenizer(tokenizer)
+        require_tokenizer(tokenizer)
+        require_flag("progress", progress)
         low = 3 if texts.second is None else 5  # room for a word piece of each text
         longest = min(int(tokenizer.model_max_length), 2**20)
         self.max_length = require_int("max_length", max_length, low=low, high=longest)
@@ -170,7 +171,8 @@ def _flat(rows: list, dtype) -> np.ndarray:
     return np.fromiter((x for row in rows for x in row), dtype)
 
 
-def _require_tokenizer(tokenizer) -> None:
+def require_tokenizer(tokenizer) -> None:
+    """A tokenizer that can pad."""
     if not callable(tokenizer) or getattr(tokenizer, "pad_token_id", None) is None:
         raise DtypeError(
             "tokenizer", expected="a tokenizer of transformers with a padding token",

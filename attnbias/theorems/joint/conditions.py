@@ -16,7 +16,7 @@ from ...geometry.assumptions import log_term
 from ...geometry.tokens import resolve_opt
 from ...rules import NGD
 from ..statements import Statement, at_least, made_by, refused
-from .constants import joint_constants, largest_step_size
+from .constants import joint_constants, largest_step_size, unit_of
 
 ALPHA = 3.4  # ii) of Condition 1
 COUPLING = 0.005  # iii) of Condition 2: n nu / b_-
@@ -93,7 +93,7 @@ def check_condition1(
     # 1.05 times for the largest squared norm of an optimal token
     limit = largest_step_size(1.05 * alpha**2 * sigma**2 * d, data.n, p)
     needed = dm_threshold(data.n, alpha, T=data.T, delta=delta)
-    reason = f"with probability {1 - delta:g}; sufficient, not necessary"
+    reason = f"with probability {1 - float(delta):g}; sufficient, not necessary"
     features = _FEATURES.once(d, needed, reason=reason)
     step = _STEP.once(step_size, limit, rounding=EXACT * limit)
     return CheckTable((zero, _LARGER.once(alpha, ALPHA), features, step))
@@ -151,14 +151,17 @@ def check_condition2(
     """
     require_dataset(data)
     p, q = NGD(step_size, decay=decay).decay
-    c = joint_constants(data)
+    unit = unit_of(data)
+    c = joint_constants(data, unit)
+    limit = largest_step_size(c.a, c.n, p, unit)
+    least = _over(c.a_least, c.a)
     reason = f"at most {COUPLING:g}; here cosines may reach {COUPLING / c.n:.2g}"
     items = (
-        ("ii) least over largest squared norm of optimal tokens", c.a_least / c.a, 0.9, ">=", ""),
+        ("ii) least over largest squared norm of optimal tokens", least, 0.9, ">=", ""),
         ("ii) the same of the others", _over(c.b_minus, c.b_plus), 0.9, ">=", ""),
         ("ii) optimal tokens are larger: a / b_+", _over(c.a, c.b_plus), 9.0, ">=", ""),
         ("iii) weak coupling: n nu / b_-", _over(c.n * c.nu, c.b_minus), COUPLING, "<=", reason),
-        ("iv) step size eta", float(step_size), c.largest_step_size(p), "<=", ""),
+        ("iv) step size eta", float(step_size), limit, "<=", ""),
         ("iv) decay q of W", float(q), 1.0, ">=", ""),
     )  # fmt: skip
     checks = (
@@ -221,7 +224,7 @@ def check_lemma9(
     if not made_by(data, "make_dm", "d", "alpha", "sigma"):
         reason = NOT_DRAWN
     elif data.meta["d"] < 1680 * logs and not assume:
-        reason = f"d = {data.meta['d']} is under 1680 l = {math.ceil(1680 * logs)}"
+        reason = f"d = {data.meta['d']} is under 1680 l = {np.ceil(1680 * logs):.0f}"
     if reason:
         return refused((_NORMS, _PRODUCTS), reason)
     alpha, d = data.meta["alpha"], data.meta["d"]
@@ -229,7 +232,7 @@ def check_lemma9(
     ratio = data.X.double().square().sum(dim=2).cpu().numpy() / scale
     ratio[np.arange(data.n), resolve_opt(data).cpu().numpy()] /= alpha**2
     products = 2 * alpha**2 * scale * math.sqrt(logs / d)
-    words = f"with probability at least {1 - delta:g}"
+    words = f"with probability at least {1 - float(delta):g}"
     words += "; conditions not checked" if assume else ""
     norms = _NORMS.once(np.abs(ratio - 1).max(), 0.05, reason=words)
     return CheckTable((norms, _PRODUCTS.once(joint_constants(data).nu, products, reason=words)))

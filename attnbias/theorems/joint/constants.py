@@ -64,22 +64,34 @@ class JointConstants:
         return largest_step_size(self.a, self.n, p)
 
 
-def largest_step_size(a: float, n: int, p: float) -> float:
-    """iv) of Condition 2: the largest eta for optimal tokens of squared norm a."""
+def largest_step_size(a: float, n: int, p: float, unit: float = 1.0) -> float:
+    """iv) of Condition 2: the largest eta for optimal tokens of squared norm a unit^2."""
+    if a == 0:
+        return math.inf  # all optimal tokens are zero
     root = math.sqrt(a)
-    return min(
+    limits = (
         0.04 / root,
-        0.0145 * (1 - p) / (a * math.sqrt(n)),
-        0.08 / (root * math.sqrt(n) * (2.1 + 1.3 * root)),
+        0.0145 * (1 - p) / (a * math.sqrt(n)) / unit,
+        0.08 / (root * math.sqrt(n) * (2.1 + 1.3 * root * unit)),
     )
+    return min(limits) / unit
 
 
-def joint_constants(data: Dataset) -> JointConstants:
+def unit_of(data: Dataset) -> float:
+    """1, or a power of two about the largest entry where squares of it underflow or overflow."""
+    largest = float(data.X.abs().max())
+    power = int(math.log2(largest)) if largest else 0
+    return 1.0 if abs(power) < 250 else 2.0**power
+
+
+def joint_constants(data: Dataset, unit: float = 1.0) -> JointConstants:
     """The constants of a data set with known optimal tokens.
 
     Parameters
     ----------
     data : Dataset
+    unit : float
+        What tokens are divided by.
 
     Returns
     -------
@@ -98,7 +110,7 @@ def joint_constants(data: Dataset) -> JointConstants:
     (9.0, 1.25, 1.5)
     """
     is_opt = optimal_mask(data, resolve_opt(data))
-    X = data.X.double()
+    X = data.X.double() / unit
     squares = X.square().sum(dim=2)
     chosen, others = squares[is_opt], squares[data.mask & ~is_opt]
     tokens = X[data.mask]

@@ -215,7 +215,7 @@ def check_ngd_separation(run: TraceView) -> Checks:
     error, ahead = run.trace.W_alignment_error, (line > 0) & (run.W_norm > 0)
     above = (rest / line) ** 2 / 2
     # w_t is known to 1e-9 of itself, its square to twice that
-    rounding = FLOOR + 2 * MEASURED * above + _doubt(run, rest) / (2 * line**2)
+    rounding = FLOOR + 2 * MEASURED * above + _doubt(run, rest, line)
     limit = f"c^2 / (2 eta^2) = {(rest / run.step_size) ** 2 / 2:.6g}"
     measured = f"{limit}; t^2 (1 - cosine) at the end {error[-1] * float(run.step[-1]) ** 2:.6g}"
     settings = {"empty": "w is still negative", "rounding": rounding}
@@ -229,23 +229,23 @@ def check_ngd_separation(run: TraceView) -> Checks:
 
 def _rest(run: TraceView) -> float:
     """c, the norm of all of W_0 but its component along the one row; 0 if that is rounding."""
-    total = float(run.W_norm[0]) ** 2
-    square = total - float(run.gaps[0, 0]) ** 2
-    return math.sqrt(square) if square > OUTSIDE * total else 0.0
+    total = float(run.W_norm[0])
+    share = 1 - (float(run.gaps[0, 0]) / total) ** 2 if total else 0.0
+    return total * math.sqrt(share) if share > OUTSIDE else 0.0
 
 
-def _doubt(run: TraceView, rest: float) -> float:
-    """How far c^2, a difference of two squares, may be off."""
-    return (EXACT_SQUARE if rest else OUTSIDE) * float(run.W_norm[0]) ** 2
+def _doubt(run: TraceView, rest: float, norm: np.ndarray) -> np.ndarray:
+    """How far c^2 / (2 norm^2) may be off, c^2 being a difference of two squares."""
+    return (EXACT_SQUARE if rest else OUTSIDE) * (run.W_norm[0] / norm) ** 2 / 2
 
 
 def _closed_form(run: TraceView):
     """Eq. 3 without cancellation: 1 - w / r = c^2 / (r (r + w)) with r^2 = w^2 + c^2."""
     w, rest = run.gaps[:, 0], _rest(run)
     norm = np.hypot(w, rest)
-    error = np.where(w > 0, rest**2 / (norm * (norm + w)), 1 - w / norm)
+    error = np.where(w > 0, (rest / norm) * (rest / (norm + w)), 1 - w / norm)
     # the slope of 1 - w / r in c^2 is at most 1 / (2 r^2)
-    allowed = FLOOR + MEASURED * error + _doubt(run, rest) / (2 * norm**2)
+    allowed = FLOOR + MEASURED * error + _doubt(run, rest, norm)
     away = np.abs(run.trace.W_alignment_error - error)
     return CLOSED.along(run, away, allowed, run.W_norm > 0, empty="W stays zero")
 
@@ -253,9 +253,9 @@ def _closed_form(run: TraceView):
 def _no_faster(run: TraceView, statement: Statement, height, keep, **settings):
     """1 - cosine falls as w grows, and is at least c^2 / (2 (w^2 + c^2))."""
     rest = _rest(run)
-    square = np.square(height) + rest**2
-    bounds = np.where(rest > 0, rest**2 / (2 * square), 0.0)
-    rounding = MEASURED * bounds + _doubt(run, rest) / (2 * square)
+    norm = np.hypot(height, rest)
+    bounds = (rest / norm) ** 2 / 2
+    rounding = MEASURED * bounds + _doubt(run, rest, norm)
     defaults = {"empty": NO_STEP, "rounding": rounding, "vacuous": rest == 0}
     if rest == 0:
         defaults["reason"] = "W_0 has nothing outside the one row, and the bound is 0"

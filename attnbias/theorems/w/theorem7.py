@@ -18,6 +18,9 @@ LARGEST_GAP = 1e6
 # A step size goes through its logarithm and back: a few roundings.
 EXACT = 1e-12
 
+# A bound on a step's length under this one is not held to 1e-9 in float64.
+SHORTEST_STEP = 1e-290
+
 LOWER = at_least(
     "log(|grad L| / (L - L*)), against log(Xi min softmax of an optimal token)",
     "Theorem 7, proof, lower side",
@@ -169,10 +172,17 @@ def _before(run: TraceView, capped: np.ndarray):
     known, rounding = resolved(run)
     length = np.exp(run.trace.log_step_size + run.trace.log_grad_norm)
     shortest, constants = math.exp(-log_steepest(run)) / 2, rate.constants_along(run)
+    lost = ""
+    if shortest < SHORTEST_STEP:
+        lost = f"1 / (4 B^2 e^Delta) = exp({-log_steepest(run) - math.log(2):.4g}) underflows"
     longest = 1 / (2 * constants.Xi * constants.phi_low)
     settings = {"empty": ALWAYS_CAPPED, "rounding": length * rounding, "reason": end}
-    yield SHORTEST.along(run, length, shortest, free & known, **settings)
+    at_least_that = SHORTEST.along(run, length, shortest, free & known, **settings)
+    yield SHORTEST.refused(lost) if lost else at_least_that
     yield LONGEST.along(run, length, longest, free & known, **settings)
+    if lost:
+        yield from (FLOOR.refused(lost), RATE.refused(lost))
+        return
     floor = shortest * run.step
     yield FLOOR.along(
         run, run.trace.path_length, floor, free & (run.step > 0), empty=end or ALWAYS_CAPPED,

@@ -1,5 +1,6 @@
 """The command line from file to exit status."""
 
+import hashlib
 import json
 import os
 import pickle
@@ -12,6 +13,7 @@ import pytest
 import torch
 
 from attnbias import experiments, make_example1, make_separation_pair
+from attnbias._provenance import provenance
 from attnbias.cli import COMMANDS, build_parser, main
 from attnbias.cli.base import as_json
 from attnbias.cli.run import _setting_words
@@ -252,6 +254,45 @@ class TestStumbles:
         monkeypatch.setattr("attnbias.experiments.run", lambda *_, **__: pytest.fail("it ran"))
         status, _, err = run(capsys, "run", "fig2", "--out", tmp_path)
         assert status == 2 and "FileAccessError" in err and "no rights" in err
+
+    @pytest.mark.parametrize(("words", "name"), [
+        ("--step-sizes 0.1", "step_sizes"), ("--step-sizes [1]", "step_sizes"),
+        ("--optimizers 1", "optimizers"), ("--optimizers [[1]]", "optimizers"),
+        ("--seeds " + "[" * 5000, "seeds"),
+    ], ids=range(5))  # fmt: skip
+    def test_settings_of_a_wrong_kind_are_named(self, capsys, tmp_path, words, name):
+        chosen = ("--source", "bundled", "--size", "small", "--out", tmp_path, "--steps", 1)
+        status, _, err = run(capsys, "run", "fig6", *chosen, *words.split())
+        assert status == 2 and f"Error: {name}" in err and "Traceback" not in err
+
+    def test_a_cut_file_of_an_unfinished_run_is_named(self, capsys, tmp_path):
+        settings = ("--source", "bundled", "--size", "small", "--steps", 1, "--seeds", 1,
+                    "--optimizers", '["SGD"]', "--step-sizes", '{"SGD": 0.1}', "--out", tmp_path,
+                    "--eval-examples", 4, "--batch-size", 2)  # fmt: skip
+        job = hashlib.sha256(b"SGD-0.1-0-1").hexdigest()[:12]
+        (tmp_path / "fig6.part").mkdir()
+        (tmp_path / "fig6.part" / f"{job}.json").write_text('{"kind": "training')
+        status, _, err = run(capsys, "run", "fig6", *settings)
+        assert status == 2 and "FileFormatError" in err and f"{job}.json" in err
+
+    def test_sizes_that_nothing_separates_have_a_result(self, capsys, tmp_path):
+        pytest.importorskip("pyarrow")
+        words = ("--sizes", "[[15,5]]", "--d", "[1]", "--seeds", 2, "--out", tmp_path)
+        status, out, err = run(capsys, "run", "ranks", *words)
+        assert (status, err) == (0, "") and "0 and 0 of 2 solved" in out
+
+    @pytest.mark.parametrize(("words", "kept"), [
+        ("run fig4 --token hf_x --steps 5", "attnbias run fig4 --token '***' --steps 5"),
+        ("--hf-token=a --seeds 2", "attnbias '--hf-token=***' --seeds 2"),
+        ("HF_TOKEN=a hub.password=b", "attnbias 'HF_TOKEN=***' 'hub.password=***'"),
+        ("--api-key -a --apikey b --key c", "attnbias --api-key '***' --apikey '***' --key '***'"),
+        ("--dask tcp://me:pw@host:1", "attnbias --dask 'tcp://***@host:1'"),
+        ("hf_abcdefghijklmnopqrstuv", "attnbias '***'"), ("--token --seeds 3", None),
+        ("--tokens 5 --tokenizer bert --author me --out=keys/key.npz", None),
+    ], ids=range(8))  # fmt: skip
+    def test_secrets_of_a_command_line_are_not_kept(self, monkeypatch, words, kept):
+        monkeypatch.setattr("sys.argv", ["/usr/bin/attnbias", *words.split()])
+        assert provenance()["command"] == (kept or f"attnbias {words}")
 
     def test_the_grid_in_the_help_of_sweep_can_be_run(self, capsys, tmp_path):
         path = tmp_path / "grid.toml"

@@ -242,6 +242,15 @@ def test_each_missing_or_damaged_file_is_named(tmp_path, files, name):
         load_binary_mnist(source=folder, verify=False)
 
 
+def test_an_archive_that_unpacks_to_far_more_is_refused(tmp_path, files, monkeypatch):
+    monkeypatch.setattr("attnbias._records._LEAST_LIMIT", 1000)
+    files = {f"{name}.gz": gzip.compress(blob) for name, blob in files.items()}
+    folder = write_folder(tmp_path / "mnist", files)
+    (folder / f"{FILES[0]}.gz").write_bytes(gzip.compress(bytes(10**6)))
+    with pytest.raises(FileFormatError, match="when unpacked"):
+        load_binary_mnist(source=folder, verify=False)
+
+
 def test_idx_files_that_contradict_their_header():
     head = b"\0\0\x08\x01\0\0"  # two bytes more say how many bytes follow
     blobs = [b"", head, head + b"\0\x02a", head + b"\0\x02abc", b"\0\0\x0d\x01\0\0\0\x01a"]

@@ -26,7 +26,7 @@ from attnbias.dynamics import recording
 from attnbias.dynamics.batched import step as module
 from attnbias.dynamics.batched.runs import CHUNK, BatchedRuns, batched_bytes
 from attnbias.dynamics.problem import Problem
-from attnbias.dynamics.request import record_rows, record_steps
+from attnbias.dynamics.request import record_steps
 from attnbias.errors import RangeError
 from attnbias.losses import as_loss
 
@@ -54,9 +54,7 @@ def problems_of(data, rules=RULES) -> list[Problem]:
 def batch(problems, rules, steps, record=12, **options) -> BatchedRuns:
     """Not yet run, with the iterations to record in `recorded`."""
     recorded = record_steps(record, steps)
-    runs = BatchedRuns(problems, rules, record_rows(recorded, steps), **options)
-    runs.recorded = recorded
-    return runs
+    return BatchedRuns(problems, rules, recorded, **options)
 
 
 def run_of(runs: BatchedRuns, s: int, r: int, rule) -> SimpleNamespace:
@@ -342,7 +340,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_arguments_are_refused(name):
     good = {"problems": [[problem] for problem in PAIR], "rules": [[NGD(0.1)]] * 2}
-    good["wanted"] = np.arange(3)
+    good["recorded"] = np.arange(3)
     BatchedRuns(**good)
     with pytest.raises(RangeError, match="expected .*; got "):
         BatchedRuns(**good | BAD[name])

@@ -1,14 +1,18 @@
 """The compiled loop: what numba keeps on disk, and where there is no place for it."""
 
+import ctypes
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import attnbias
-from attnbias.dynamics import recording
+from attnbias.dynamics import problem, recording
 from attnbias.dynamics.compiled import loop as module
 from attnbias.dynamics.compiled.engine import in_one_block
 from attnbias.dynamics.compiled.forms import Decoder
@@ -21,12 +25,25 @@ from attnbias.dynamics.compiled.loop import loop
 print(type(loop._cache).__name__)
 """
 
+HOMELESS = """
+import attnbias, attnbias.cli
+from attnbias.dynamics.compiled.loop import loop
+print(attnbias.__file__, type(loop._cache).__name__)
+"""
+
+
+def bound_by_permissions():
+    """Take from root, in a process about to start another, what lets it write anywhere."""
+    if os.getuid() == 0:
+        drop_bound, override = 24, 1  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
+        assert ctypes.CDLL(None).prctl(drop_bound, override, 0, 0, 0) == 0
+
 
 def test_the_loop_is_kept_under_the_digest_of_all_that_it_is_compiled_from():
     """numba looks at the loop's own file alone; what a closure holds is part of the key."""
     assert [cell.cell_contents for cell in module.loop.py_func.__closure__] == [module._digest()]
     folder = Path(module.__file__).parent
-    needed = {Path(recording.__file__)} | set(folder.glob("*.py"))
+    needed = {Path(recording.__file__), Path(problem.__file__)} | set(folder.glob("*.py"))
     assert set(module._sources()) == needed
     used = [name for name in sys.modules if name.startswith("attnbias.dynamics.compiled.")]
     assert {Path(sys.modules[name].__file__) for name in used} <= needed
@@ -50,6 +67,38 @@ def test_the_loop_is_compiled_afresh_where_there_is_no_place_to_keep_it():
         [sys.executable, "-c", NO_PLACE], capture_output=True, text=True, cwd=package, check=True
     )
     assert made.stdout.strip() == "NullCache"
+
+
+@pytest.mark.slow
+def test_another_user_imports_a_read_only_package_without_a_home_and_no_file_goes():
+    """Beside what numba of another user has kept of another version."""
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own is shut to other users
+        package = Path(folder) / "attnbias"
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(Path(attnbias.__file__).parent, package, ignore=ignored)
+        stale = package / "dynamics" / "compiled" / "__pycache__"
+        stale.mkdir()
+        kept = stale / f"{module.loop._cache._impl.filename_base}.nbi"
+        kept.write_bytes(b"of another version")
+        everything = [Path(folder), *sorted(Path(folder).rglob("*"))]
+        for path in everything:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+            if os.getuid() == 0:
+                os.chown(path, 65534, 65534)
+        try:
+            made = subprocess.run(
+                [sys.executable, "-c", HOMELESS], capture_output=True, text=True, cwd="/",
+                env={"PATH": os.environ["PATH"], "HOME": "/proc/nohome", "PYTHONPATH": folder},
+                preexec_fn=bound_by_permissions,
+            )  # fmt: skip
+            assert made.returncode == 0, made.stderr
+            assert made.stdout.split() == [str(package / "__init__.py"), "NullCache"]
+            assert [Path(folder), *sorted(Path(folder).rglob("*"))] == everything
+            assert kept.read_bytes() == b"of another version"
+        finally:
+            for path in everything:
+                if path.is_dir():
+                    path.chmod(0o755)
 
 
 def test_the_arrays_of_a_run_lie_alike_wherever_its_data_lie():

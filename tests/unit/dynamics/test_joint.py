@@ -171,7 +171,7 @@ def test_infeasible_labels_need_svm_false():
 
 
 def test_records_beyond_memory_are_refused(monkeypatch):
-    monkeypatch.setattr(request, "LARGEST_RECORDS", 8 * 21 * (16 + 2 + 2 * 2))
+    monkeypatch.setattr(request, "LARGEST_RECORDS", 8 * 21 * (18 + 2 + 2 * 2))
     assert joint(orthogonal(), NGD(0.1), 20, record=range(21)).status == "completed"
     with pytest.raises(RangeError, match="record"):
         joint(orthogonal(), NGD(0.1), 21, record=range(22))

@@ -19,9 +19,10 @@ from tolerances import CLOSED_FORM
 
 import attnbias
 from attnbias import GD, NGD, Dataset, Polyak, Trace, train
+from attnbias._records import read_npz, write_npz
 from attnbias.dynamics import loop as loop_module
 from attnbias.dynamics.trace import SERIES
-from attnbias.errors import AttnBiasError, FileFormatError
+from attnbias.errors import AttnBiasError, FileFormatError, MemoryLimitError
 
 FORMS = [("compiled", form) for form in ("span", "factored", "dense")]
 FORMS += [("torch", form) for form in ("span", "dense")]
@@ -284,3 +285,73 @@ def test_progress_goes_to_standard_error_and_nothing_to_disk_unasked(capsys, tmp
     assert out == "" and "100" in err
     some_run()
     assert capsys.readouterr() == ("", "") and list(tmp_path.iterdir()) == []
+
+
+# ---- sealed files of other makers, junk, memory ----------------------------------------------
+
+
+@pytest.mark.parametrize("step", [None, "1", 1.5, -1, 10**30], ids=str)
+def test_a_checkpoint_without_a_step_of_the_run_is_refused(tmp_path, step):
+    options = {"form": ("torch", "span"), "steps": 5, "checkpoint": tmp_path / "run.npz"}
+    some_run(**options)
+    arrays, header = read_npz(options["checkpoint"], kind="checkpoint")
+    write_npz(options["checkpoint"], arrays, header | {"step": step})
+    with pytest.raises(FileFormatError, match="step 5 or earlier"):
+        some_run(**options)
+    write_npz(options["checkpoint"], arrays, {k: header[k] for k in ("kind", "key")})
+    with pytest.raises(FileFormatError, match="one of step None"):
+        some_run(**options)
+    words = {name: array.astype(str) for name, array in arrays.items()}
+    write_npz(options["checkpoint"], words, header)
+    with pytest.raises(FileFormatError, match="expected records, float64"):
+        some_run(**options)
+
+
+OTHERS = {"arrays": [5, "W", [["W"]], {"W": 1}], "status": [1, None], "meta": [[], "x", None]}
+
+
+@pytest.mark.parametrize("key, value", [(k, v) for k, vs in OTHERS.items() for v in vs], ids=str)
+def test_a_trace_with_another_header_is_refused(tmp_path, key, value):
+    path = some_run(5, ("torch", "span")).save(tmp_path / "run.npz")
+    arrays, header = read_npz(path, kind="trace")
+    for other in (header | {key: value}, {k: v for k, v in header.items() if k != "status"}):
+        write_npz(path, arrays, other)
+        with pytest.raises(FileFormatError, match="every series of a trace"):
+            Trace.load(path)
+    for dtype in (">f8", np.longdouble):  # which torch does not have
+        write_npz(path, arrays | {"W": arrays["W"].astype(dtype)}, header)
+        with pytest.raises(FileFormatError, match="another shape or type of W"):
+            Trace.load(path)
+
+
+def test_junk_is_refused_by_name():
+    trace = some_run(5, ("torch", "span"))
+    many = Trace(trace.step, torch.ones(2, 3, 2, 2))
+    calls = [
+        lambda: Trace(trace.step, trace.W, series=5),
+        lambda: Trace(trace.step, trace.W, meta="x"),
+        lambda: trace.alignment_error(trace.W),
+        lambda: many.alignment_error(torch.eye(2)),
+        lambda: many.alignment_error(torch.eye(2), 3),
+        lambda: many.alignment_error(torch.eye(2), "x"),
+        lambda: many.alignment_error(torch.zeros(2, 2), 0),
+        lambda: many.alignment_error([[1.0, math.nan]] * 2, 0),
+        lambda: many.alignment_error(torch.eye(3), 0),
+        lambda: some_run(5, record=np.timedelta64(1, "s")),
+        lambda: some_run(5, record=torch.ones(2, device="meta")),
+        lambda: some_run(5, record=np.array([1], "m8[s]")),
+    ]
+    for call in calls:
+        with pytest.raises(AttnBiasError):
+            call()
+    assert many.alignment_error([[1, 0], [0, 1]], 2).max() == many.alignment_error(np.eye(2), 0)[0]
+
+
+@pytest.mark.parametrize("said", ["can't allocate memory: you tried to allocate 32000 bytes", "no"])
+def test_memory_that_runs_out_is_named_with_its_number(monkeypatch, said):
+    def full(*_):
+        raise RuntimeError(said)
+
+    monkeypatch.setattr("attnbias.dynamics.train.Problem.of", full)
+    with pytest.raises(RuntimeError if said == "no" else MemoryLimitError, match=said):
+        some_run(5)

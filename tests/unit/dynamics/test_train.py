@@ -1,6 +1,13 @@
 """One training loop in five forms: closed forms, plain autograd, named ends."""
 
+import dataclasses
 import math
+import pickle
+import subprocess
+import sys
+import tracemalloc
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -259,3 +266,70 @@ def test_gpu_run_agrees_with_the_cpu(coordinates, joint):
     two = train(data.to(device="cuda"), rule, 300, **options)
     assert two.meta["engine"] == "torch"
     assert_same_run(one, two, FORMS, SERIES + (("u_norm", "u_path_length") if joint else ()))
+
+
+@pytest.mark.parametrize("engine", ["compiled", "torch"])
+@pytest.mark.parametrize("record", [200, [0, 2 * 10**9]], ids=["200", "two"])
+def test_memory_does_not_grow_with_the_steps(engine, record):
+    """A step that no float holds ends the run, after what is set up for all of them."""
+    tracemalloc.start()
+    try:
+        trace = train(
+            make_separation_pair(), GD(1e200), 2 * 10**9, record=record, engine=engine, svm=False
+        )
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert trace.status == "diverged" and trace.step.tolist() == [0]
+    assert most < 2**26
+
+
+LARGE = """
+import sys, torch
+from pathlib import Path
+from attnbias import NGD, Dataset, train
+
+generator = torch.Generator().manual_seed(0)
+tokens = torch.randn(5, 4, int(sys.argv[1]), generator=generator, dtype=torch.float64)
+data = Dataset(tokens, [1, -1, 1, -1, 1], u=torch.randn(int(sys.argv[1]), generator=generator))
+trace = train(data, NGD(0.1), 1000)
+assert trace.meta["coordinates"] == "span"
+status = Path("/proc/self/status").read_text().splitlines()
+print(next(line for line in status if line.startswith("VmHWM")).split()[1], trace.W_norm[-1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
+def test_a_run_in_the_span_needs_no_matrix_of_the_features():
+    """At d = 20,000 one such matrix has 3.2 GB."""
+    peak = {}
+    for d in (200, 20_000):
+        command = [sys.executable, "-c", LARGE, str(d)]
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+        peak[d] = 1024 * int(found.stdout.split()[0])
+    assert peak[20_000] < 10**9 + peak[200]
+
+
+def test_the_last_iterate_is_made_once_and_survives_pickling():
+    data = random_data(4, 3, 40, seed=0)
+    trace, dense = (train(data, NGD(0.1), 50, coordinates=c) for c in ("span", "dense"))
+    again = pickle.loads(pickle.dumps(trace))
+    assert trace.W is trace.W and torch.equal(again.W, trace.W)
+    torch.testing.assert_close(trace.W, dense.W, rtol=1e-9, atol=1e-12)  # another order of sums
+    other = dataclasses.replace(trace, W=-trace.W)
+    assert torch.equal(other.W, -trace.W)
+
+
+@pytest.mark.parametrize("size", [1e-120, 1e-160, 1e-300])
+@pytest.mark.parametrize("engine", ["compiled", "torch"])
+@pytest.mark.parametrize("coordinates", ["span", "dense"])
+@pytest.mark.parametrize("start", [0.0, 1.0], ids=["zero", "tiny start"])
+def test_a_matrix_of_any_size_is_measured(engine, coordinates, size, start):
+    """Where W is tiny all steps are the same, so that a run is another times its size."""
+    data = random_data(2, 3, 6, seed=0)
+    W0 = random_start(data, 1.0, 0) * start
+    run = partial(train, data, steps=5, record=[0, 1, 3, 5], engine=engine, coordinates=coordinates)
+    tiny, like = run(GD(size), W0=size * W0), run(GD(1e-20), W0=1e-20 * W0)
+    np.testing.assert_allclose(tiny.W_norm / size, like.W_norm / 1e-20, rtol=1e-12)
+    np.testing.assert_allclose(tiny.W_alignment_error, like.W_alignment_error, rtol=1e-9)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from attnbias import experiments
-from attnbias.errors import FileFormatError, MissingFileError, RangeError
+from attnbias.errors import DtypeError, FileFormatError, MissingFileError, RangeError
 from attnbias.experiments.cosines import BINS
 from tools.files import ROOT
 
@@ -46,6 +46,16 @@ def test_damaged_files_are_refused(name, keys, value, tmp_path):
     (tmp_path / f"{name}.json").write_text(json.dumps(stored))
     with pytest.raises(FileFormatError, match=name):
         experiments.load(name, tmp_path)
+
+
+@pytest.mark.parametrize(("error", "call"), [
+    (DtypeError, lambda: experiments.load("fig4", 3)),
+    (RangeError, lambda: experiments.load("fig4", RESULTS).curves("x", "train_loss")),
+    (RangeError, lambda: experiments.load("fig10", RESULTS).table([])),
+])  # fmt: skip
+def test_what_a_result_lacks_is_refused_by_name(error, call):
+    with pytest.raises(error):
+        call()
 
 
 def test_no_file_and_no_experiment(tmp_path):

@@ -55,6 +55,13 @@ def applying(report) -> set:
 
 
 class TestVerdicts:
+    def test_an_optimal_token_of_zeros_is_a_finding(self):
+        X = [[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]]]
+        report = diagnose(Dataset(X, [1, -1], u=[1.0, 0.0]))
+        assert report.constants.b_o == 0 and report.separation["feasible"] is False
+        assert [check.value for check in report.assumption1] == [math.inf] * 2
+        assert "inf" in str(report) and json.dumps(report.to_dict())
+
     def test_everything_is_promised_on_orthonormal_tokens(self):
         report = diagnose(orthonormal(), step_size=0.5, target=0.0258)
         assert "falls under 0.25" in " ".join(str(report).split()) and "?" not in str(report)

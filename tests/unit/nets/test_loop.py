@@ -16,15 +16,18 @@ from refusals import refuses
 from tolerances import FLOAT32_RUN
 from torch.nn.functional import cross_entropy
 
+from attnbias._records import read_npz, write_npz
 from attnbias.errors import (
     DivergedError,
     DtypeError,
+    FileAccessError,
     FileFormatError,
     MemoryLimitError,
     MissingExtraError,
+    MissingFileError,
     RangeError,
 )
-from attnbias.nets import TrainingLog, fit
+from attnbias.nets import SPS, TrainingLog, fit
 
 
 class TestAgainstAPlainLoop:
@@ -91,7 +94,7 @@ class TestResume:
         state, calls, batch = tmp_path / "state.npz", itertools.count(), Points.batch
 
         def interrupted(points, rows):
-            if next(calls) == 33:  # in iteration 23
+            if next(calls) == 37:  # in iteration 23; four told the checkpoint the data
                 raise KeyboardInterrupt
             return batch(points, rows)
 
@@ -110,9 +113,65 @@ class TestResume:
         with pytest.raises(FileFormatError, match="steps = 60"):
             training("SGD", checkpoint=state, steps=60)
         wider = torch.nn.Sequential(torch.nn.Linear(2, 2))
-        with pytest.raises(FileFormatError, match="of this model"):
+        with pytest.raises(FileFormatError, match="with model = Sequential"):
             fit(wider, Points(), Points(16, seed=1), OPTIMIZERS["SGD"], steps=40, batch_size=8,
                 record_every=5, checkpoint=state)  # fmt: skip
+
+    OTHERS = [
+        ("lr of group 0 = 0.5; .* lr of group 0 = 0.1",
+         {"make": lambda p: torch.optim.SGD(p, lr=0.5, momentum=0.9)}),
+        ("momentum of group 0 = 0.8, nesterov of group 0 = True; got .* = 0.9, .* = False",
+         {"make": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.8, nesterov=True)}),
+        ("betas of group 0 = .* optimizer = torch.optim.adam.Adam", {"make": OPTIMIZERS["Adam"]}),
+        ("with start weights = sha256", {"shift": 1e-6}),
+        ("with model = Sequential", {"dropout": 0.3}),
+        ("with train data = 32 examples", {"train": Points(seed=2)}),
+        ("with test data = 15 examples.* 16 examples", {"test": Points(15, seed=1)}),
+        ("seed = 1; got one with seed = 0", {"seed": 1}),
+        ("eval_examples = 9", {"eval_examples": 9}),
+    ]  # fmt: skip
+
+    @staticmethod
+    def short(state, make=OPTIMIZERS["SGD"], train=None, test=None, dropout=0.2, shift=0.0, **more):
+        model, settings = network(dropout), {"steps": 2, "batch_size": 8, "record_every": 1}
+        with torch.no_grad():
+            model[0].bias += shift
+        test, train = test or Points(16, seed=1), train or Points()
+        return fit(model, train, test, make, checkpoint=state, **settings | more)
+
+    def test_another_run_is_not_taken_for_this_one(self, tmp_path):
+        state = tmp_path / "state.npz"
+        first, content = self.short(state), state.read_bytes()
+        for words, change in self.OTHERS:
+            with pytest.raises(FileFormatError, match=words):
+                self.short(state, **change)
+            assert state.read_bytes() == content
+        assert same_curves(self.short(state), first)
+
+    def test_arguments_of_our_own_rules_count(self, tmp_path):
+        state = tmp_path / "state.npz"
+        rules = [lambda p, c=c: SPS(p, max_step=1.0, c=c) for c in (2.0, 0.5)]
+        self.short(state, rules[0])
+        with pytest.raises(FileFormatError, match="with optimizer.rule = "):
+            self.short(state, rules[1])
+
+    def test_data_drawn_anew_at_each_call_are_known_by_their_number(self, tmp_path):
+        class Noisy(Points):
+            def batch(self, rows):
+                inputs, labels = super().batch(rows)
+                return {"input": inputs["input"] + float(np.random.default_rng().normal())}, labels
+
+        for _ in range(2):
+            self.short(tmp_path / "state.npz", train=Noisy())
+
+    def test_a_checkpoint_of_an_earlier_version_is_refused(self, tmp_path):
+        state = tmp_path / "state.npz"
+        self.short(state)
+        arrays, header = read_npz(state, "checkpoint")
+        header["settings"] = {key: header["settings"][key] for key in ("steps", "seed")}
+        write_npz(state, arrays, header)
+        with pytest.raises(FileFormatError, match="earlier version"):
+            self.short(state)
 
     def test_a_damaged_checkpoint_is_refused_and_left(self, tmp_path):
         state = tmp_path / "state.npz"
@@ -205,6 +264,17 @@ class TestFailures:
                          {"eval_examples": 0}, {"precision": "fp16"}, {"device": "tpu"}],
             DtypeError: [{"steps": 2.5}, {"progress": "yes"}],
         })  # fmt: skip
+        right = dict(model=network(), train=Points(), test=Points(), steps=1, batch_size=8,
+                     make_optimizer=OPTIMIZERS["SGD"], record_every=1)  # fmt: skip
+        refuses(fit, right, {
+            RangeError: [{"test": Points(0)}, {"train": Points(0)}],
+            DtypeError: [{"test": []}, {"train": "x"}, {"model": None}, {"make_optimizer": 0.1},
+                         {"make_optimizer": lambda p: None}, {"label": 3}, {"checkpoint": 3}],
+        }, "expected")  # fmt: skip
+        refuses(fit, right, {
+            MissingFileError: [{"checkpoint": tmp_path / "none" / "state.npz"}],
+            FileAccessError: [{"checkpoint": tmp_path}],
+        }, "expected")  # fmt: skip
         assert not list(tmp_path.iterdir())
 
     def test_cuda_without_a_gpu(self):

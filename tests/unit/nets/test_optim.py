@@ -9,7 +9,7 @@ import pytest
 import torch
 from refusals import refuses
 
-from attnbias import GD, NGD, Polyak, make_example1, train
+from attnbias import GD, NGD, Polyak, SelfAttention, make_example1, train
 from attnbias.errors import DtypeError, FileFormatError, NonFiniteError, RangeError, ShapeError
 from attnbias.model import empirical_risk
 from attnbias.nets._steps import grad_norm
@@ -411,6 +411,57 @@ def test_a_step_size_beyond_floats_is_a_fault():
     with pytest.raises(NonFiniteError, match="step size: expected a finite number; got inf"):
         SPS([w]).step(loss=1.0)
     assert w.item() == 1
+
+
+BEYOND = {  # the gradient, of 1.7 times that size, and what makes its step too large for float32
+    "size": (1e-20, {"lr": 1e20}), "length": (1e10, {"lr": 1e39}),
+    "decay": (1.0, {"lr": 1e20, "weight_decay": 1e20, "max_step": 1.0}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("nonfinite", ["raise", "skip"])
+@pytest.mark.parametrize("case", BEYOND)
+def test_a_step_beyond_float32_moves_nothing(case, nonfinite):
+    """No decay and no earlier group either; float64 holds the same step."""
+    gradient, options = BEYOND[case]
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        params = [torch.nn.Parameter(torch.ones(3, dtype=dtype)) for _ in range(2)]
+        params[0].grad, params[1].grad = (torch.full_like(p, k * gradient)
+                                          for k, p in enumerate(params))  # fmt: skip
+        groups = [{"params": params[:1], "weight_decay": 0.1}, {"params": params[1:], **options}]
+        cap = options.get("max_step", math.inf)
+        groups[1].pop("max_step", None)
+        optimizer = SNGD(groups, lr=1.0, momentum=0.5, max_step=cap, nonfinite=nonfinite)
+        if dtype == torch.float64:
+            optimizer.step()
+            assert not (flat(params) == 1).any() and flat(params).isfinite().all()
+            continue
+        if nonfinite == "skip":
+            optimizer.step()
+            assert optimizer.skipped == 1
+        else:
+            with pytest.raises(NonFiniteError, match="step size"):
+                optimizer.step()
+        assert (flat(params) == 1).all() and not optimizer.state
+
+
+def test_uncapped_polyak_steps_in_float32_end_by_name():
+    """The loss stays above 0 where its gradient vanishes, so that sizes pass any bound."""
+    ends = []
+    for seed in range(40):
+        data = make_example1(n=4, T=3, d=20, seed=seed).to(dtype=torch.float32)
+        model = SelfAttention(20, u=data.u, dtype=torch.float32)
+        optimizer = SPS(model.parameters(), nonfinite="skip")
+        for _ in range(200):
+            optimizer.zero_grad()
+            loss = (-data.y * model(data.X)).exp().mean()
+            loss.backward()
+            optimizer.step(loss=loss)
+            if optimizer.skipped:  # so will all later ones be: nothing has moved
+                break
+        ends.append(optimizer.skipped)
+        assert model.W.isfinite().all()
+    assert 0 < sum(ends) < 40
 
 
 @makers

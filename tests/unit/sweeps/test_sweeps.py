@@ -29,6 +29,7 @@ from attnbias.dynamics.trace import SERIES
 from attnbias.sweeps.planning import size
 from attnbias.sweeps.store import Store
 from attnbias.sweeps.task import require_batched, run_batch, run_point
+from benchmarks.sweeps import added_bytes
 
 GRID = {
     "data": {"model": "example1", "n": 4, "T": 3, "d": [20, 30], "seed": "0:4"},
@@ -159,6 +160,32 @@ def now(folder: Path) -> dict:
     return {path: path.stat().st_mtime_ns for path in (folder / "parts").iterdir()}
 
 
+POOLS = """
+import multiprocessing, sys
+import attnbias
+from attnbias import NGD, make_example1, train
+
+if __name__ == "__main__":
+    data = make_example1(4, 3, 40)
+    alone = train(data, NGD(0.1), 100)  # torch's threads have run before there is a worker
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        traces = pool.starmap(train, [(data, NGD(0.1), 100)] * 2)
+    assert all((trace.W == alone.W).all() for trace in traces)
+    grid = {"data": {"model": "example1", "n": 3, "T": 3, "d": 10, "seed": range(2)},
+            "rule": "NGD(0.1)", "steps": 10}
+    assert attnbias.sweep(grid, workers=2).equals(attnbias.sweep(grid))
+"""
+
+
+@pytest.mark.slow
+def test_workers_of_a_process_that_has_used_torch_end(tmp_path):
+    """A forked pool would wait for ever here; spawned ones give the same bits."""
+    script = tmp_path / "pools.py"
+    script.write_text(POOLS)
+    two = os.environ | {"OMP_NUM_THREADS": "2", "PYTHONPATH": os.getcwd()}
+    subprocess.run([sys.executable, str(script)], check=True, timeout=200, env=two)
+
+
 SCRIPT = """
 import json, sys
 import attnbias
@@ -234,7 +261,9 @@ def test_ways_to_write_one_grid():
         ([{"model": make_example1, "seed": np.array([2, 4])}], NGD(0.1, momentum=0.9)),
         ({"model": "attnbias:make_example1", "seed": (2, 4)}, "NGD(0.1, momentum=0.9)"),
     )  # fmt: skip
-    one, two, three = (sweeps.read_grid({"data": a, "rule": b, "steps": 5}) for a, b in ways)
+    one, two, three = (
+        sweeps.read_grid({"data": a, "rule": b, "steps": 5}, "attnbias") for a, b in ways
+    )
     assert one.key == two.key
     assert three.points[0].make().X.equal(one.points[0].make().X)
     rule = {"name": "NGD", "step_size": 0.1, "decay": [0.5, 1.0]}
@@ -290,9 +319,15 @@ BAD = {
     "flag as a word": (changed(train={"train_u": "yes"}), "DtypeError", "True or False"),
     "negative steps": (changed(steps=-1), "RangeError", "steps"),
     "record beyond the end": (changed(record=[61]), "RangeError", "record"),
+    "endless range": (changed(data={"model": "example1", "seed": range(10**30)}), "RangeError",
+                      "seed"),
+    "endless number": (changed(data={"model": "dm", "n": 10**5000}), "DtypeError", "written out"),
+    "deep list": (changed(data={"model": "dm", "n": [[[[]]]]}), "DtypeError", "n"),
+    "huge sizes": (changed(data={"model": "dm", "n": 10**300, "d": 10**300}), "MemoryLimitError",
+                   "GB"),
+    "huge text": (changed(data={"model": "dm", "seed": "0:" + "9" * 5000}), "DtypeError", "seed"),
     "no data set": (changed(data={"model": sweep_models.no_dataset}), "DtypeError", "Dataset"),
-    "nowhere to import from": (changed(data="nowhere:make"), "RangeError", "importable"),
-    "no function": (changed(data="attnbias:errors"), "RangeError", "importable"),
+    "code": (changed(data="subprocess:getoutput"), "RangeError", "--allow-code subprocess"),
     "no such file": (changed(data="none.npz"), "MissingFileError", "none.npz"),
 }  # fmt: skip
 
@@ -304,6 +339,43 @@ def test_bad_grids_are_refused_before_any_work(case, tmp_path, monkeypatch):
     with pytest.raises(getattr(errors, error), match=words):
         attnbias.sweep(grid, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+MODULE = """
+import os, pathlib
+from attnbias import make_example1
+pathlib.Path("ran").touch()
+def mine(n=4, T=3, d=20, seed=0):
+    return make_example1(n, T, d, seed=seed)
+"""
+
+
+def test_a_grid_is_data_and_runs_code_only_where_that_is_said(tmp_path, monkeypatch, capsys):
+    """Nothing is imported without the flag, nor by --plan with it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("own_tokens.py").write_text(MODULE)
+    data = '{model = "own_tokens:mine", n = 3, seed = "0:2"}'
+    Path("g.toml").write_text(f'steps = 5\nrule = "NGD(0.1)"\ndata = {data}\n')
+    for words in ((), ("--plan",), ("--allow-code", "own"), ("--plan", "--allow-code", "own")):
+        assert main(["sweep", "g.toml", *words]) == 2
+        assert "--allow-code own_tokens" in capsys.readouterr().err
+    with pytest.raises(errors.RangeError, match="allow_code"):
+        attnbias.sweep(sweeps.read_config("g.toml"))
+    allowed = ("--allow-code", "json", "--allow-code", "own_tokens")
+    assert main(["sweep", "g.toml", "--plan", *allowed]) == 0
+    assert "2 runs on 2 data sets" in capsys.readouterr().out
+    assert not Path("ran").exists() and not Path("g").exists()
+    assert main(["sweep", "g.toml", *allowed]) == 0 and Path("ran").exists()
+    same(sweeps.load("g"), attnbias.sweep(sweeps.read_config("g.toml"), allow_code="own_tokens"))
+    for name in ("own_tokens:os.system", "own_tokens:none", "nowhere:make"):
+        with pytest.raises(errors.RangeError, match="importable"):
+            sweeps.read_grid(changed(data=name), ["own_tokens", "nowhere"])
+    for bad in (3, None, [3]):
+        with pytest.raises(errors.DtypeError, match="allow_code"):
+            attnbias.sweep(GRID, allow_code=bad)
+    assert main(["sweep", "--help"]) == 0
+    assert "this runs its code" in " ".join(capsys.readouterr().out.split())
 
 
 def test_workers_and_devices_that_cannot_do_it_are_refused(tmp_path):
@@ -333,6 +405,29 @@ def test_a_size_beyond_memory_is_said_with_the_number(tmp_path):
         sweeps.read_grid(changed(data={"model": "example1", "seed": "0:2000000000"}))
 
 
+@pytest.mark.slow
+def test_the_plan_says_what_is_taken():
+    """Within a factor 1.5, where the matrices W are most of it."""
+    data = {"model": "example1", "n": 10, "T": 6, "d": 1500}
+    grid = {"data": data, "rule": {"name": "NGD", "step_size": [0.1, 0.5]}, "steps": 20}
+    made = sweeps.plan(sweeps.read_grid(grid))
+    taken = added_bytes(grid)
+    assert taken / 1.5 < made.total_bytes - made.process_bytes < 1.5 * taken
+
+
+def test_a_plan_counts_no_steps_and_names_the_process():
+    data = {"model": "example1", "n": 3, "T": 3, "d": 10}
+    grid = {"data": data, "rule": "GD(1e200)", "steps": 5, "record": 5}
+    made = sweeps.plan(sweeps.read_grid(grid))
+    assert sweeps.plan(sweeps.read_grid(grid | {"steps": 10**9})).worker_bytes == made.worker_bytes
+    assert made.process_bytes > 2**26 and "a process" in str(made)
+    for junk in (None, 3):
+        with pytest.raises(errors.DtypeError, match="Grid"):
+            sweeps.plan(junk)
+    with pytest.raises(errors.AttnBiasError, match="workers"):
+        sweeps.plan(sweeps.read_grid(GRID), 0)
+
+
 def test_a_folder_of_another_grid_is_left_alone(tmp_path):
     small = changed(train={}, data={"model": "example1", "seed": [0]})
     attnbias.sweep(small, out=tmp_path)
@@ -342,6 +437,53 @@ def test_a_folder_of_another_grid_is_left_alone(tmp_path):
         with pytest.raises(errors.FileFormatError, match=words):
             attnbias.sweep(small | other, out=tmp_path)
     assert before == {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+SMALL = changed(train={}, data={"model": "example1", "n": 3, "T": 3, "d": 12, "seed": [0, 1]})
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_one_process_at_a_time_works_in_a_folder(tmp_path):
+    with Store.alone(tmp_path, sweeps.read_grid(SMALL)):
+        with pytest.raises(errors.FileAccessError, match="another process works in"):
+            attnbias.sweep(SMALL, out=tmp_path)
+        assert ".attnbias.lock" in names(tmp_path)
+    assert names(tmp_path) == {"grid.json"}
+    table = attnbias.sweep(SMALL, out=tmp_path)
+    with Store.alone(tmp_path, sweeps.read_grid(SMALL)):  # what is done is open to all
+        same(attnbias.sweep(SMALL, out=tmp_path), table)
+
+
+LEFT = ".attnbias-0123456789ab.1.0.part"
+
+
+@pytest.mark.parametrize("left", [".attnbias.lock", LEFT, "grid.json.1.part", f"parts/{LEFT}"])
+def test_what_a_killed_process_leaves_stands_in_nobodys_way(tmp_path, left):
+    if "parts" in left:
+        Store(tmp_path, sweeps.read_grid(SMALL))
+        (tmp_path / "parts").mkdir()
+    (tmp_path / left).touch()
+    attnbias.sweep(SMALL, out=tmp_path)
+    (tmp_path / ".attnbias.lock").touch()  # killed when the table was there
+    attnbias.sweep(SMALL, out=tmp_path)
+    assert {"grid.json", "table.parquet"} == {
+        name for name in names(tmp_path) if not name.endswith(".part")
+    }
+
+
+@pytest.mark.parametrize("name", ["0x", "notes", "000009", "0000000"])
+def test_a_foreign_file_among_the_parts_is_named_and_kept(tmp_path, name):
+    Store(tmp_path, sweeps.read_grid(SMALL))
+    (tmp_path / "parts").mkdir()
+    file = tmp_path / "parts" / f"{name}.parquet"
+    file.touch()
+    for call in (lambda: attnbias.sweep(SMALL, out=tmp_path), lambda: sweeps.load(tmp_path)):
+        with pytest.raises(errors.FileFormatError, match=rf"{name}.parquet"):
+            call()
+    assert file.exists()
 
 
 def test_strange_folders_and_files_are_refused(tmp_path):
@@ -371,7 +513,7 @@ def test_a_damaged_part_is_named(tmp_path):
     with pytest.raises(errors.FileFormatError, match=r"000000.parquet.*Delete it"):
         attnbias.sweep(GRID, out=tmp_path)
     pandas.DataFrame({"run": [0]}).to_parquet(part)
-    with pytest.raises(errors.FileFormatError, match=r"000000.parquet.*other columns"):
+    with pytest.raises(errors.FileFormatError, match=r"000000.parquet.*without the header"):
         attnbias.sweep(GRID, out=tmp_path)
 
 

@@ -85,6 +85,17 @@ class TestCondition2:
         assert failing(check_condition2(data, 1e-4)) == ["ii)", "iii)"]
         assert joint_constants(make_separation_pair()).a == 1.0  # its decoder decides opt
 
+    def test_zero_optimal_tokens_fail_it_and_tokens_of_any_size_have_the_same_ratios(self):
+        """Squares of tokens under 1e-154 underflow, and those above 1e154 overflow."""
+        data = Dataset([[[0.0, 0.0], [-1.0, 0.0]]], [1], u=[1.0, 0.0])
+        assert failing(check_condition2(data, 0.1)) == ["ii)", "ii)"]
+        X = torch.tensor([[[4.0, 0.5], [0.0, 1.0]], [[0.5, 4.0], [1.0, 0.0]]]).double()
+        known = check_condition2(Dataset(X, [1, 1], opt=[0, 0]), 1e-3)
+        for unit in (2.0**-600, 2.0**520):
+            table = check_condition2(Dataset(X * unit, [1, 1], opt=[0, 0]), 1e-3)
+            assert [each.value for each in table[1:5]] == [each.value for each in known[1:5]]
+            assert table[5].holds == (unit < 1)
+
 
 class TestCondition1:
     def test_figure_3_misses_alpha_and_d(self):

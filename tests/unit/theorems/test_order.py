@@ -10,7 +10,7 @@ from lemma_instances import tampered
 from orthonormal import orthonormal_pair, orthonormal_start
 
 from attnbias import GD, NGD, check_order, train
-from attnbias.errors import NonFiniteError, RangeError, ShapeError
+from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 
 STEP = np.unique(np.geomspace(1, 10**6, 200).round()).astype(int)
 
@@ -121,3 +121,17 @@ BAD = [
 def test_what_is_no_series_is_refused(error, words, given, options):
     with pytest.raises(error, match=words):
         check_order(*given, **options)
+
+
+@pytest.mark.parametrize("name", ["step", "values", "rate", "rounding"])
+@pytest.mark.parametrize("junk", [None, "word", 10**400, {1}, [[1], [1, 2]], np.array([1j]), int])
+def test_junk_in_the_place_of_a_series_is_refused(name, junk):
+    given = {"step": STEP, "values": 1 / STEP, "rate": 1 / STEP} | {name: junk}
+    with pytest.raises(DtypeError, match=f"{name}: expected"):
+        check_order(**given)
+
+
+def test_a_rate_that_changes_by_more_than_float64_holds():
+    rate = np.where(STEP > 10**5, 1e-300, 1e300)
+    assert not check_order(STEP, np.full(len(STEP), 1.0), rate, tolerance=0.0).holds
+    assert check_order(STEP, rate, rate, tolerance=0.9).holds

@@ -8,8 +8,19 @@ import numpy as np
 import pytest
 import torch
 from instances import random_data
+from lemma_instances import tampered
 
-from attnbias import GD, NGD, Dataset, Polyak, make_example1, solve_w_svm, theorems, train
+from attnbias import (
+    GD,
+    NGD,
+    Dataset,
+    Polyak,
+    make_example1,
+    make_separation_pair,
+    solve_w_svm,
+    theorems,
+    train,
+)
 from attnbias.beyond.local import geometry as local
 from attnbias.beyond.next_token.checks import check_retrieval
 from attnbias.beyond.next_token.data import make_priorities
@@ -245,6 +256,58 @@ BOUNDED = (theorems.check_lemma7, theorems.check_rate, theorems.check_theorem1)
 JOINT = [
     check for check in CHECKS.values() if "assume_conditions" in inspect.signature(check).parameters
 ]
+
+
+def run_checks():
+    wanted = {"data", "trace"}
+    found = {getattr(theorems, name) for name in theorems.__all__ if name.startswith("check_")}
+    return sorted(
+        (check for check in found if wanted <= inspect.signature(check).parameters.keys()),
+        key=lambda check: check.__name__,
+    )
+
+
+@pytest.mark.parametrize("rule", [GD(1e-160), GD(1e-170), NGD(1e-160), NGD(1e-320)])
+def test_no_proved_statement_fails_where_the_norm_of_w_underflows(rule):
+    data = make_separation_pair()
+    trace = train(data, rule, 100)
+    for check in run_checks():
+        assert "fails" not in [each.verdict for each in check(data, trace)]
+
+
+@pytest.mark.parametrize("factor", [0.0, np.inf])
+def test_a_recorded_norm_that_is_not_known_leaves_every_statement_undecided(factor):
+    data = make_separation_pair()
+    trace = train(data, NGD(0.5), 10)
+    trace = tampered(trace, W_norm=np.where(trace.W_norm > 0, factor, 0.0))
+    for check in (theorems.check_rate, theorems.check_theorem1, theorems.check_lemma5):
+        assert all("such a norm is not known" in each.reason for each in check(data, trace))
+
+
+@pytest.mark.parametrize("gap", [660.0, 700.0, 800.0, 2000.0])
+def test_theorem_7_at_score_gaps_whose_exponential_underflows(gap):
+    data = Dataset([[[1.0, 0.0], [0.0, 1.0]]], [1], u=[gap, 0.0])
+    for rule in (Polyak(), Polyak(max_step=10.0)):
+        table = theorems.check_theorem7(data, train(data, rule, 100))
+        assert "fails" not in [each.verdict for each in table]
+        assert ("underflows" in table[0].reason) == (gap >= 700)
+
+
+def test_arguments_of_a_view_and_of_its_methods_are_checked():
+    data = CASES["Assumption 2"]
+    trace = train(data, NGD(0.1), 10)
+    run = theorems.TraceView(data, trace)
+    with pytest.raises(DtypeError, match="cross"):
+        theorems.TraceView(data, trace, cross="yes")
+    with pytest.raises(RangeError, match="phi"):
+        run.constants(-1.0)
+    for method in (run.per_sequence, run.toward):
+        with pytest.raises(ShapeError):
+            method([1.0, 2.0])
+        with pytest.raises(DtypeError):
+            method("words")
+
+
 BAD_VALUES = [
     (CONDITIONS, RangeError, {"step_size": [0.0, -1.0], "decay": [(1.5, 1), (-0.1, 1), (0.5, 2)]}),
     (CONDITIONS, DtypeError, {"step_size": ["0.1"], "decay": [0.5]}),

@@ -1,0 +1,175 @@
+"""Records: json, with arrays beside it or alone, sealed by a checksum, never unpickled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import warnings
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from ._files import as_path, read_text, reading, write_text, writing
+from .errors import ChecksumError, DtypeError, FileFormatError
+
+FORMAT = 2  # 1 had no checksum; raise it when the meaning of something stored changes
+_HEADER, _SEAL = "attnbias_json", "sha256"
+# A file of ours is not compressed; one of a user's may be, within reason.
+_LEAST_LIMIT, _LARGEST_RATIO = 2**26, 20
+_END = struct.Struct("<4s4H2LH")  # a zip file's end: its fifth field counts the members
+
+
+def seal(header: dict, content: Iterable[bytes] = ()) -> dict:
+    """The header with its format and the checksum of itself and of the content."""
+    try:
+        plain = json.loads(json.dumps({**header, "format": FORMAT}))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DtypeError(
+            "meta", expected="numbers, strings, lists and dicts, which json can hold",
+            got=str(error), remedy="convert or drop the other values before saving",
+        ) from None  # fmt: skip
+    return plain | {_SEAL: _digest(plain, content)}
+
+
+def require_seal(path, header, kind: str, content: Iterable[bytes] = ()) -> dict:
+    """The header of a file of that kind, without its seal, if nothing has changed since `seal`.
+
+    Raises
+    ------
+    FileFormatError, ChecksumError
+    """
+    found = header.get("kind") if isinstance(header, dict) else None
+    if found != kind:
+        raise FileFormatError(
+            str(path),
+            expected=f"a {kind} file",
+            got=f"a file of kind {found!r}" if found else "a file with no attnbias header",
+            remedy=f"give a file that a {kind} was saved to",
+        )
+    if header.get("format") not in (1, FORMAT):
+        raise FileFormatError(
+            str(path), expected=f"format {FORMAT}", got=f"format {header.get('format')}",
+            remedy="read it with the version of attnbias that wrote it, or make it again",
+        )  # fmt: skip
+    plain = {key: value for key, value in header.items() if key != _SEAL}
+    if header["format"] == 1:
+        warnings.warn(f"{path}: written before files had a checksum, and read unchecked; "
+                      "save it again to have one", stacklevel=3)  # fmt: skip
+    elif header.get(_SEAL) != _digest(plain, content):
+        raise ChecksumError(
+            str(path), expected="the content that its checksum was taken of", got="another",
+            remedy="the file is damaged, or was edited: take another copy, or make it again",
+        )  # fmt: skip
+    return plain
+
+
+def _digest(header: dict, content: Iterable[bytes]) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for part in content:
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def plain_json(data):
+    """The same data as json holds them; NaN and infinite numbers become None."""
+    text = json.dumps(data, default=lambda number: number.item())
+    return json.loads(text, parse_constant=lambda _: None)
+
+
+def write_json(path, kind: str, record: dict) -> Path:
+    """Write a record to `path`."""
+    return write_text(path, json.dumps(seal({"kind": kind, **record})) + "\n")
+
+
+def read_json(path, kind: str) -> dict:
+    """The record of a file written by `write_json`.
+
+    Raises
+    ------
+    MissingFileError, FileAccessError, FileFormatError
+    """
+    try:
+        record = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(
+            str(path), expected=f"a {kind} in json", got=str(error)[:100],
+            remedy="the file is damaged or another's: give another, or make it again",
+        ) from None  # fmt: skip
+    return require_seal(path, record, kind)
+
+
+def write_npz(path, arrays: dict, header: dict) -> Path:
+    """Write arrays and header to `path`."""
+    arrays = {key: np.asarray(array) for key, array in arrays.items()}
+    text = json.dumps(seal(header, _parts(arrays)), sort_keys=True)
+    with writing(path) as stream:
+        np.savez(stream, **arrays, **{_HEADER: np.frombuffer(text.encode(), dtype=np.uint8)})
+    return as_path(path)
+
+
+def _parts(arrays: dict) -> Iterable[bytes]:
+    for key, array in sorted(arrays.items()):
+        yield f"{key} {array.dtype.str} {array.shape}".encode()
+        yield array.tobytes()
+
+
+def read_npz(path, kind: str, header_required: bool = True) -> tuple[dict, dict]:
+    """The arrays and the header of a file written by `write_npz`."""
+    path = as_path(path)
+    with reading(path) as stream:
+        try:
+            _require_arrays(stream)
+            with np.load(stream, allow_pickle=False) as stored:
+                arrays = {key: stored[key] for key in stored.files}
+            header = json.loads(arrays.pop(_HEADER).tobytes()) if _HEADER in arrays else None
+        except Exception as error:  # numpy, zipfile and json raise many kinds on foreign bytes
+            raise FileFormatError(
+                str(path),
+                expected="an npz file of plain arrays",
+                got=str(error).rstrip(".") or type(error).__name__,
+                remedy="write it again with numpy.savez, or with the save method of what it holds; "
+                "half-written and pickled files are not read",
+            ) from None
+    if header is None and not header_required:
+        return arrays, {}
+    return arrays, require_seal(path, header, kind, _parts(arrays))
+
+
+def unpacked_limit(size: int) -> int:
+    """The most bytes that a file of that size may unpack to."""
+    return max(_LEAST_LIMIT, _LARGEST_RATIO * size)
+
+
+def _require_arrays(stream: BinaryIO) -> None:
+    """Say of a file that is no npz what it is instead."""
+    start = stream.read(6)
+    if not start:
+        raise ValueError("an empty file")
+    if start == b"\x93NUMPY":
+        raise ValueError("an npy file, which holds one array without a name")
+    if not start.startswith(b"PK"):
+        raise ValueError("a file of another kind")
+    if not zipfile.is_zipfile(stream):
+        raise ValueError("a zip file without its end, so cut short")
+    size = stream.seek(0, 2)
+    with zipfile.ZipFile(stream) as archive:
+        members = archive.infolist()
+        stream.seek(archive.start_dir)
+        directory = stream.read()
+    if any(member.filename.endswith("data.pkl") for member in members):
+        raise ValueError("a file that torch.save has pickled")
+    # zipfile believes the directory's lengths, so that a flipped bit can hide the members behind
+    end = directory.rfind(b"PK\5\6")
+    if _END.unpack_from(directory, end)[4] not in (len(members), 0xFFFF):
+        raise ValueError("a zip file whose directory does not list all that it holds")
+    unpacked = sum(member.file_size for member in members)
+    if unpacked > unpacked_limit(size):
+        raise ValueError(f"{size} bytes that unpack to {unpacked}, over {_LARGEST_RATIO} times "
+                         "as many; write them uncompressed")  # fmt: skip
+    stream.seek(0)

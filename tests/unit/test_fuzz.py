@@ -1,0 +1,40 @@
+"""A seeded part of the attack of tests/fuzz; `make fuzz` runs the whole."""
+
+import random
+
+import pytest
+from fuzz.arguments import attack
+from fuzz.calls import documented, record
+from fuzz.flips import FORMATS, flip
+from fuzz.kills import WRITERS, kill
+
+KINDS = 2  # of junk for each argument of each documented name
+
+
+@pytest.fixture(scope="module")
+def calls():
+    return record(documented())
+
+
+@pytest.mark.slow
+def test_junk_is_refused_by_name_or_taken(calls):
+    assert len(calls) > 0.9 * len(documented())
+    generator, bad = random.Random(1), []
+    for call in calls.values():
+        bad += attack(call, generator, KINDS)[1]
+    assert not bad, "\n".join(bad)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMATS, ids=[form.name for form in FORMATS])
+def test_a_flipped_bit_is_refused_or_changes_nothing(form):
+    counts, bad = flip(form, 20, random.Random(1))
+    assert not bad, "\n".join(bad)
+    assert counts["refused"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("writer", sorted(WRITERS.keys() - {"run_sweep_on_two"}))
+def test_a_killed_writer_loses_nothing(writer):
+    bad = kill(writer, 2, random.Random(1))[1]
+    assert not bad, "\n".join(bad)
