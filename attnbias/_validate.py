@@ -145,8 +145,8 @@ def require_vectors(**tensors) -> None:
                              got=short(value), remedy="pass torch.as_tensor of floats")  # fmt: skip
         _require_dense(name, value)
     try:
-        torch.broadcast_shapes(*(value.shape for value in tensors.values()))
-    except RuntimeError:
+        np.broadcast_shapes(*(tuple(value.shape) for value in tensors.values()))
+    except ValueError:  # torch's own function would import sympy
         got = " and ".join(str(tuple(value.shape)) for value in tensors.values())
         raise ShapeError(", ".join(tensors), expected="shapes that broadcast", got=got,
                          remedy="pass one number for each value beside it") from None  # fmt: skip

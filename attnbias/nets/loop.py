@@ -6,7 +6,6 @@ alone, so a run that is killed and resumed from its checkpoint gives the same cu
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import time
 
@@ -17,14 +16,13 @@ from tqdm import tqdm
 
 from .._extras import need
 from .._files import target_path
-from .._validate import require_choice, require_flag, require_int, require_type
-from ..errors import DivergedError, DtypeError, MemoryLimitError, RangeError
-from .checkpoint import digest, identity, load_checkpoint, save_checkpoint
+from .._validate import memory_named, require_choice, require_flag, require_int, require_type
+from ..errors import DivergedError, DtypeError, RangeError
+from ._examples import EVAL_BATCH, known_by, require_examples, sample
+from .checkpoint import identity, load_checkpoint, save_checkpoint
 from .log import CURVES, TrainingLog
 
 PRECISIONS = ("no", "bf16")
-EVAL_BATCH = 128
-HASHED = 1000  # examples of each set that a checkpoint knows it by
 
 
 def fit(
@@ -118,7 +116,7 @@ def fit(
     """
     require_type("model", model, torch.nn.Module, "a torch.nn.Module", "pass the model itself")
     for name, examples in (("train", train), ("test", test)):
-        _require_examples(name, examples)
+        require_examples(name, examples)
     if not callable(make_optimizer):
         raise _no_optimizer(make_optimizer)
     require_type("label", label, str, "a word", "pass a str")
@@ -134,7 +132,9 @@ def fit(
     require_flag("progress", progress)
     run = _Run(model, train, test, make_optimizer, settings, device, label)
     devices = [run.accelerator.device] if run.accelerator.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices), _memory_named(settings):
+    remedy = "take a smaller batch_size or precision='bf16', or another device"
+    named = memory_named("training", f"memory for batches of {settings['batch_size']}", remedy)
+    with torch.random.fork_rng(devices=devices), named:
         run.start(checkpoint)
         with tqdm(
             total=steps, initial=run.step, desc=label, disable=not progress, dynamic_ncols=True
@@ -147,17 +147,6 @@ def fit(
                     if checkpoint is not None:
                         run.save(checkpoint)
     return run.log()
-
-
-def _require_examples(name: str, examples) -> None:
-    if not callable(getattr(examples, "batch", None)) or not hasattr(examples, "__len__"):
-        raise DtypeError(
-            name, expected="examples, with a length and .batch(indices)",
-            got=type(examples).__name__, remedy="ImageExamples and TextExamples are such",
-        )  # fmt: skip
-    if not len(examples):
-        remedy = "give the set that the curves are measured on, if need be the training set"
-        raise RangeError(name, expected="at least one example", got="none", remedy=remedy)
 
 
 def _no_optimizer(found) -> DtypeError:
@@ -208,7 +197,7 @@ class _Run:
         self._since: list[torch.Tensor] = []  # of each iteration since the last record
         self._clock = time.perf_counter()
         self.seen = {
-            name: _sample(len(examples), settings["eval_examples"])
+            name: sample(len(examples), settings["eval_examples"])
             for name, examples in (("train", train), ("test", test))
         }
 
@@ -227,7 +216,7 @@ class _Run:
         return {
             **self.settings, **identity(self.bare, self.optimizer.optimizer),
             "device": self.accelerator.device.type, "processes": self.processes,
-            "train data": _known_by(self.train), "test data": _known_by(self.test),
+            "train data": known_by(self.train), "test data": known_by(self.test),
         }  # fmt: skip
 
     def iterate(self) -> None:
@@ -335,26 +324,6 @@ def _order(seed: int, epoch: int, count: int) -> np.ndarray:
     return np.random.default_rng([seed, epoch]).permutation(count)
 
 
-def _sample(total: int, wanted: int) -> np.ndarray:
-    """The examples that are evaluated: the same ones for every seed and optimizer."""
-    if wanted >= total:
-        return np.arange(total)
-    return np.sort(np.random.default_rng(0).choice(total, wanted, replace=False))
-
-
-def _known_by(examples) -> str:
-    """The length of a set and a checksum of some of it, if the same rows give the same examples."""
-    rows = _sample(len(examples), HASHED)
-    parts = [rows[first : first + EVAL_BATCH] for first in range(0, len(rows), EVAL_BATCH)]
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)
-        again = digest(examples.batch(parts[0]))
-        torch.default_generator.manual_seed(0)
-        found = [digest(examples.batch(part)) for part in parts]
-    words = digest(found) if again == found[0] else "drawn anew at each call"
-    return f"{len(examples)} examples, {words}"
-
-
 def _seed_iteration(seed: int, step: int, accelerator) -> None:
     """Dropout draws from torch's default generator: make it a function of the iteration."""
     words = np.random.SeedSequence([seed, step, accelerator.process_index]).generate_state(2)
@@ -362,18 +331,3 @@ def _seed_iteration(seed: int, step: int, accelerator) -> None:
     torch.default_generator.manual_seed(value)
     if accelerator.device.type == "cuda":
         torch.cuda.default_generators[accelerator.device.index or 0].manual_seed(value)
-
-
-@contextlib.contextmanager
-def _memory_named(settings: dict):
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        full = isinstance(error, MemoryError | torch.OutOfMemoryError)
-        if not full and "allocate memory" not in str(error):
-            raise
-        raise MemoryLimitError(
-            "training", expected=f"memory for batches of {settings['batch_size']}",
-            got=str(error)[:160] or "an allocation that failed",
-            remedy="take a smaller batch_size or precision='bf16', or another device",
-        ) from error  # fmt: skip

@@ -7,16 +7,12 @@ settings of the training, and runs all of the one with all of the others.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
-import itertools
 import json
 import math
-import re
 import tomllib
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,14 +20,13 @@ import numpy as np
 from .._files import read_text
 from .._validate import require_choice, require_flag, require_int, require_number, require_type
 from ..dynamics.request import record_steps, require_inputs
-from ..errors import DtypeError, FileFormatError, RangeError
+from ..errors import FileFormatError, RangeError
 from ..rules import Rule
+from .axes import MOST_RUNS, axes_of, combinations, distinct, plain_list, writable
 from .models import Point, as_modules, as_rule, bound, resolve_model
 
 FORMAT = 1  # of a results folder; raise it when the meaning of a column changes
-MOST_RUNS = 10**6
 KEYS = ("data", "rule", "train", "steps", "record")
-_RANGE = re.compile(r"-?\d{1,18}:-?\d{1,18}(:-?[1-9]\d{0,17})?")  # first:end or first:end:stride
 
 
 @dataclass(frozen=True)
@@ -132,25 +127,13 @@ class Grid:
     @property
     def text(self) -> str:
         """`spec` in json."""
-        with _writable("data"):
+        with writable("data"):
             return json.dumps(self.spec, sort_keys=True, default=repr)
 
     @property
     def key(self) -> str:
         """sha256 of `text`."""
         return hashlib.sha256(self.text.encode()).hexdigest()
-
-
-@contextlib.contextmanager
-def _writable(name: str) -> Iterator[None]:
-    """Refuse values that can't be written out, by which runs are told apart."""
-    try:
-        yield
-    except (TypeError, ValueError, RecursionError) as error:
-        raise DtypeError(
-            name, expected="values that can be written out", got=str(error)[:100],
-            remedy="give numbers, words, and lists of them",
-        ) from None  # fmt: skip
 
 
 def read_config(path) -> dict:
@@ -240,14 +223,14 @@ def multiplied(grid, allow_code=(), imports: bool = True) -> Grid:
         return grid
     given = _require_keys(grid)
     steps = require_int("steps", given["steps"], low=0, high=2**31 - 2)
-    record = record_steps(_plain_list(given.get("record", 100)), steps)
-    axes = [_axes(name, given.get(name, {})) for name in ("data", "rule", "train")]
+    record = record_steps(plain_list(given.get("record", 100)), steps)
+    axes = [axes_of(name, given.get(name, {})) for name in ("data", "rule", "train")]
     counts = (sum(math.prod(map(len, block.values())) for block in blocks) for blocks in axes)
     require_int("number of runs", math.prod(counts), low=1, high=MOST_RUNS)
-    data, rule, train = map(_combinations, axes)
-    points = _distinct("data", (_point(block, allowed, imports) for block in data))
+    data, rule, train = map(combinations, axes)
+    points = distinct("data", (_point(block, allowed, imports) for block in data))
     rules, trains = [as_rule(block) for block in rule], [_train(block) for block in train]
-    settings = _distinct("rule and train", [Setting(r, **t) for t in trains for r in rules])
+    settings = distinct("rule and train", [Setting(r, **t) for t in trains for r in rules])
     return Grid(points, Training(settings, steps, record))
 
 
@@ -281,52 +264,6 @@ def _require_keys(grid) -> dict:
     return dict(grid)
 
 
-def _axes(name: str, blocks) -> list[dict]:
-    """The axes of one block or of a list of them; what is no block, such as a rule, is one axis."""
-    listed = blocks if isinstance(blocks, list | tuple) else [blocks]
-    return [
-        {key: _axis(f"{name}.{key}", value) for key, value in block.items()}
-        if isinstance(block, Mapping)
-        else {None: [block]}
-        for block in _filled(name, listed)
-    ]
-
-
-def _combinations(blocks: list[dict]) -> Iterator:
-    for axes in blocks:
-        for values in itertools.product(*axes.values()):
-            yield values[0] if None in axes else dict(zip(axes, values, strict=True))
-
-
-def _filled(name: str, values):
-    if isinstance(values, range) and values and abs(values[-1] - values[0]) > 10**18:
-        raise RangeError(name, expected=f"at most {MOST_RUNS} values", got="a longer range",
-                         remedy="take a shorter range")  # fmt: skip
-    if not values:
-        raise RangeError(name, expected="at least one value or block", got="an empty list",
-                         remedy="fill it, or leave it out for the default")  # fmt: skip
-    return values
-
-
-def _axis(name: str, value) -> list | range:
-    """The values of one key of a block: a list's entries, or the value alone."""
-    if isinstance(value, str) and _RANGE.fullmatch(value):
-        value = range(*(int(part) for part in value.split(":")))
-    value = value if isinstance(value, range) else _plain_list(value)
-    if not isinstance(value, list | range):
-        return [value]
-    if name == "rule.decay" and all(isinstance(part, int | float) for part in value):
-        return [tuple(value)]  # one pair (p, q), not an axis
-    return _filled(name, value)
-
-
-def _plain_list(value):
-    """A list from a list, a tuple or an array; anything else as it is."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    return list(value) if isinstance(value, list | tuple) else value
-
-
 def _point(block, allowed: tuple[str, ...], imports: bool) -> Point:
     given = dict(block) if isinstance(block, Mapping) else {"model": block}
     name, function = resolve_model(given.pop("model", ""), allowed, imports)
@@ -344,16 +281,3 @@ def _train(block) -> dict:
     require_choice("train.start", chosen["start"], ("random", "against"))
     norm = require_number("train.W0_norm", chosen["W0_norm"], low=0, high=1e100)
     return chosen | {"W0_norm": norm, "train_u": require_flag("train.train_u", chosen["train_u"])}
-
-
-def _distinct(name: str, items) -> tuple:
-    """The items, none of them twice."""
-    items = tuple(items)
-    with _writable(name):
-        ((mark, count),) = Counter(map(repr, items)).most_common(1)
-    if count > 1:
-        raise RangeError(
-            name, expected="every run once", got=f"one twice: {mark[:60]}",
-            remedy="take a value out of an axis, or a block out of the union",
-        )  # fmt: skip
-    return items

@@ -82,10 +82,9 @@ class Hypotheses:
     def needs_norms(self) -> str:
         """Every recorded |W| is finite, and zero only where no step has moved W away from zero."""
         path, norm, gaps = self.trace.path_length, self.W_norm, np.abs(self.gaps)
-        # gaps over the rounding of steps that cancel
-        lost = (norm == 0) & (gaps > NO_OFFSET * gaps.max(initial=0.0)).any(axis=1)
-        # a path so short that the gaps underflow with the norm
-        lost |= (norm == 0) & (path > 0) & (path < SHORTEST_PATH)
+        # gaps over the rounding of steps that cancel, or a path so short that they underflow too
+        lost = (gaps > NO_OFFSET * gaps.max(initial=0.0)).any(axis=1) | (path < SHORTEST_PATH)
+        lost &= (norm == 0) & (path > 0)
         lost |= ~np.isfinite(norm) & np.isfinite(path)
         if not lost.any():
             return ""

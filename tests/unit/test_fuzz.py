@@ -26,15 +26,17 @@ def test_junk_is_refused_by_name_or_taken(calls):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", FORMATS, ids=[form.name for form in FORMATS])
-def test_a_flipped_bit_is_refused_or_changes_nothing(form):
-    counts, bad = flip(form, 20, random.Random(1))
+def test_a_flipped_bit_is_refused_or_changes_nothing():
+    generator, bad = random.Random(1), []
+    for form in FORMATS:
+        counts, notes = flip(form, 20, generator)
+        bad += notes if counts["refused"] else [f"{form.name}: nothing is refused"]
     assert not bad, "\n".join(bad)
-    assert counts["refused"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("writer", sorted(WRITERS.keys() - {"run_sweep_on_two"}))
-def test_a_killed_writer_loses_nothing(writer):
-    bad = kill(writer, 2, random.Random(1))[1]
+def test_a_killed_writer_loses_nothing():
+    generator, bad = random.Random(1), []
+    for writer in sorted(WRITERS.keys() - {"run_sweep_on_two"}):
+        bad += kill(writer, 1, generator)[1]
     assert not bad, "\n".join(bad)

@@ -224,7 +224,7 @@ ROWS = [
     ("Range", "slope", lambda f: make_degenerate(11)),
     ("Shape", "equalities", lambda f: svm_module.solve(X[0], equalities=0.5)),
     ("Range", "phi", lambda f: example1_threshold(3, 2, phi=5e-324)),
-    ("Range", "delta", lambda f: example1_threshold(3, 2, delta=5e-324)),
+    ("Range", "delta", lambda f: example1_threshold(3, 2, delta=0.0)),
     ("Dtype", "real number", lambda f: GD(np.timedelta64(1, "s"))),
     ("Dtype", "an integer", lambda f: example(seed=np.timedelta64(1, "s"))),
     ("Dtype", "target", lambda f: token_constants(DATA).log_m1_iterations(0.1, "x")),

@@ -411,7 +411,7 @@ def test_the_plan_says_what_is_taken():
     data = {"model": "example1", "n": 10, "T": 6, "d": 1500}
     grid = {"data": data, "rule": {"name": "NGD", "step_size": [0.1, 0.5]}, "steps": 20}
     made = sweeps.plan(sweeps.read_grid(grid))
-    taken = added_bytes(grid)
+    taken = max(added_bytes(grid) for _ in range(2))  # a peak may be missed, and none is too high
     assert taken / 1.5 < made.total_bytes - made.process_bytes < 1.5 * taken
 
 

@@ -1,0 +1,44 @@
+"""Sets of examples: which of them are measured, and what a checkpoint knows a set by."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from ..errors import DtypeError, RangeError
+from .checkpoint import digest
+
+EVAL_BATCH = 128
+HASHED = 1000  # examples of each set that a checkpoint knows it by
+
+
+def require_examples(name: str, examples) -> None:
+    """Refuse what is no set of examples, or an empty one."""
+    if not callable(getattr(examples, "batch", None)) or not hasattr(examples, "__len__"):
+        raise DtypeError(
+            name, expected="examples, with a length and .batch(indices)",
+            got=type(examples).__name__, remedy="ImageExamples and TextExamples are such",
+        )  # fmt: skip
+    if not len(examples):
+        remedy = "give the set that the curves are measured on, if need be the training set"
+        raise RangeError(name, expected="at least one example", got="none", remedy=remedy)
+
+
+def sample(total: int, wanted: int) -> np.ndarray:
+    """The examples that are evaluated: the same ones for every seed and optimizer."""
+    if wanted >= total:
+        return np.arange(total)
+    return np.sort(np.random.default_rng(0).choice(total, wanted, replace=False))
+
+
+def known_by(examples) -> str:
+    """The length of a set and a checksum of some of it, if the same rows give the same examples."""
+    rows = sample(len(examples), HASHED)
+    parts = [rows[first : first + EVAL_BATCH] for first in range(0, len(rows), EVAL_BATCH)]
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        again = digest(examples.batch(parts[0]))
+        torch.default_generator.manual_seed(0)
+        found = [digest(examples.batch(part)) for part in parts]
+    words = digest(found) if again == found[0] else "drawn anew at each call"
+    return f"{len(examples)} examples, {words}"

@@ -1,0 +1,87 @@
+"""Blocks of lists, multiplied out: a list in a block is an axis, a list of blocks their union."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from ..errors import DtypeError, RangeError
+
+MOST_RUNS = 10**6
+_RANGE = re.compile(r"-?\d{1,18}:-?\d{1,18}(:-?[1-9]\d{0,17})?")  # first:end or first:end:stride
+
+
+@contextlib.contextmanager
+def writable(name: str) -> Iterator[None]:
+    """Refuse values that can't be written out, by which runs are told apart."""
+    try:
+        yield
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DtypeError(
+            name, expected="values that can be written out", got=str(error)[:100],
+            remedy="give numbers, words, and lists of them",
+        ) from None  # fmt: skip
+
+
+def axes_of(name: str, blocks) -> list[dict]:
+    """The axes of one block or of a list of them; what is no block, such as a rule, is one axis."""
+    listed = blocks if isinstance(blocks, list | tuple) else [blocks]
+    return [
+        {key: _axis(f"{name}.{key}", value) for key, value in block.items()}
+        if isinstance(block, Mapping)
+        else {None: [block]}
+        for block in _filled(name, listed)
+    ]
+
+
+def combinations(blocks: list[dict]) -> Iterator:
+    for axes in blocks:
+        for values in itertools.product(*axes.values()):
+            yield values[0] if None in axes else dict(zip(axes, values, strict=True))
+
+
+def _filled(name: str, values):
+    if isinstance(values, range) and values and abs(values[-1] - values[0]) > 10**18:
+        raise RangeError(name, expected=f"at most {MOST_RUNS} values", got="a longer range",
+                         remedy="take a shorter range")  # fmt: skip
+    if not values:
+        raise RangeError(name, expected="at least one value or block", got="an empty list",
+                         remedy="fill it, or leave it out for the default")  # fmt: skip
+    return values
+
+
+def _axis(name: str, value) -> list | range:
+    """The values of one key of a block: a list's entries, or the value alone."""
+    if isinstance(value, str) and _RANGE.fullmatch(value):
+        value = range(*(int(part) for part in value.split(":")))
+    value = value if isinstance(value, range) else plain_list(value)
+    if not isinstance(value, list | range):
+        return [value]
+    if name == "rule.decay" and all(isinstance(part, int | float) for part in value):
+        return [tuple(value)]  # one pair (p, q), not an axis
+    return _filled(name, value)
+
+
+def plain_list(value):
+    """A list from a list, a tuple or an array; anything else as it is."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return list(value) if isinstance(value, list | tuple) else value
+
+
+def distinct(name: str, items) -> tuple:
+    """The items, none of them twice."""
+    items = tuple(items)
+    with writable(name):
+        ((mark, count),) = Counter(map(repr, items)).most_common(1)
+    if count > 1:
+        raise RangeError(
+            name, expected="every run once", got=f"one twice: {mark[:60]}",
+            remedy="take a value out of an axis, or a block out of the union",
+        )  # fmt: skip
+    return items
