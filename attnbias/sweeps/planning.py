@@ -148,7 +148,7 @@ def _work(training: Training, point: Point) -> int:
     N, R = n * max(T - 1, 1), len(training.settings)
     gram = 8 * N * N
     starts = {(s.loss, s.W0_norm, s.start) for s in training.settings}
-    matrices = 8 * d * d * (5 + 2 * len(starts))  # as measured; a start and its target each
+    matrices = 8 * d * d * (4 + 2 * len(starts))  # as measured; a start and its target each
     states = 8 * R * (12 * N + RECORDS * len(training.record))
     grams = 6 * gram if gram <= GRAM_LIMIT else 2 * gram
     return _SMALL + 4 * 8 * n * T * d + matrices + grams + states
