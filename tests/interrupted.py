@@ -24,6 +24,7 @@ FORMS = {
     "torch-span": ("torch", "span", 800),
     "torch-dense": ("torch", "dense", 800),
 }
+PATIENCE = 30  # seconds; a run takes less than one
 # a chunk this short is over as soon as a checkpoint is written, so kills hit writes too
 module._CHUNK_SECONDS = 0.01
 
@@ -48,13 +49,26 @@ def killed_runs(form: str, checkpoint: Path, generator, least: int) -> int:
         if kills < least:
             time.sleep(generator.uniform(0.02, 0.06))
             os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
+        status = ended(child)
         if os.WIFSIGNALED(status):
             kills += 1
         elif os.WEXITSTATUS(status):
             raise RuntimeError(f"{form}: a run ended with status {status}")
         else:
             return kills
+
+
+def ended(child: int) -> int:
+    """The status of a child, which is killed if it waits for a lock that its fork has inherited."""
+    last = time.monotonic() + PATIENCE
+    while True:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return status
+        if time.monotonic() > last:
+            os.kill(child, signal.SIGKILL)
+            return os.waitpid(child, 0)[1]
+        time.sleep(0.01)
 
 
 def main(folder: Path) -> None:

@@ -59,14 +59,14 @@ class Plan:
 
     @property
     def total_bytes(self) -> int:
-        """Most memory at a time: this process, the workers and the table."""
+        """Most memory at a time, within a factor 1.5: this process, the workers and the table."""
         own = self.process_bytes if self.workers > 1 else 0
         return self.process_bytes + self.workers * (self.worker_bytes + own) + self.table_bytes
 
     def __str__(self) -> str:
         return (
             f"{self.runs:,} runs on {self.data_sets:,} data sets, {self.iterations:,} iterations, "
-            f"{self.rows:,} rows; at most {size(self.total_bytes)} of memory "
+            f"{self.rows:,} rows; about {size(self.total_bytes)} of memory "
             f"({self.workers} x {size(self.worker_bytes)} at work, "
             f"table {size(self.table_bytes)}, {size(self.process_bytes)} a process), "
             f"{size(self.available_bytes)} free"
@@ -148,7 +148,7 @@ def _work(training: Training, point: Point) -> int:
     N, R = n * max(T - 1, 1), len(training.settings)
     gram = 8 * N * N
     starts = {(s.loss, s.W0_norm, s.start) for s in training.settings}
-    matrices = 8 * d * d * (5 + 2 * len(starts))  # as measured; a start and its target each
+    matrices = 8 * d * d * (4 + 2 * len(starts))  # as measured; a start and its target each
     states = 8 * R * (12 * N + RECORDS * len(training.record))
     grams = 6 * gram if gram <= GRAM_LIMIT else 2 * gram
     return _SMALL + 4 * 8 * n * T * d + matrices + grams + states

@@ -3,10 +3,12 @@
 import random
 
 import pytest
-from fuzz.arguments import attack
-from fuzz.calls import documented, record
+from fuzz.arguments import attack, attempt
+from fuzz.calls import Call, documented, record
 from fuzz.flips import FORMATS, flip
 from fuzz.kills import WRITERS, kill
+
+from attnbias import GD
 
 KINDS = 2  # of junk for each argument of each documented name
 
@@ -14,6 +16,12 @@ KINDS = 2  # of junk for each argument of each documented name
 @pytest.fixture(scope="module")
 def calls():
     return record(documented())
+
+
+def test_the_attack_tells_a_raw_error_from_a_named_one_and_from_what_is_taken():
+    for function, wanted in ((abs, "raw"), (GD, "refused"), (repr, "taken")):
+        call = Call("one", lambda x, function=function: function(x), {"x": 1.0})
+        assert attempt(call, "x", "word")[0] == wanted
 
 
 @pytest.mark.slow
