@@ -24,7 +24,7 @@ FORMS = {
     "torch-span": ("torch", "span", 800),
     "torch-dense": ("torch", "dense", 800),
 }
-PATIENCE = 30  # seconds; a run takes less than one
+PATIENCE, HUNG = 30, []  # seconds, where a run takes less than one; attempts that took longer
 # a chunk this short is over as soon as a checkpoint is written, so kills hit writes too
 module._CHUNK_SECONDS = 0.01
 
@@ -67,6 +67,9 @@ def ended(child: int) -> int:
             return status
         if time.monotonic() > last:
             os.kill(child, signal.SIGKILL)
+            HUNG.append(child)
+            if len(HUNG) > 2:
+                raise RuntimeError(f"{len(HUNG)} attempts did not end within {PATIENCE} s")
             return os.waitpid(child, 0)[1]
         time.sleep(0.01)
 

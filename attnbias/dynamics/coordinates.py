@@ -11,7 +11,7 @@ import torch
 
 from ..rules import Descent
 from .iteration import Gradient, Iteration, Vector
-from .problem import LEAST_SQUARE, LIFT, JointProblem, Parameter, Problem
+from .problem import LEAST_SQUARE, LIFT, JointProblem, Parameter, Problem, moved_by
 from .recording import LOG_U_STEP, PATH, PATH_SUM, RECORDS, U_PATH, U_RECORDS
 from .softmax import Scores, log_loss_gap, log_mean_loss, log_mean_nonopt, relative, softmax_state
 
@@ -75,7 +75,7 @@ class Span:
 
     def matrix(self, x: torch.Tensor) -> torch.Tensor:
         """W or u."""
-        return self.parameter.start + self.parameter.rows.combine(x[1])
+        return moved_by(self.parameter.start, self.parameter.rows, x[1])
 
 
 def measure_span(x, g_0, alpha, margins, scalars) -> tuple[torch.Tensor, ...]:

@@ -21,6 +21,11 @@ from .softmax import Scores
 LEAST_SQUARE, LIFT = 1e-200, 2.0**600
 
 
+def moved_by(start: torch.Tensor, rows, beta: torch.Tensor) -> torch.Tensor:
+    """An iterate from its coordinates: the start, and the rows' sum with weights beta."""
+    return start + rows.combine(beta)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Parameter:
     """A trained array whose products with fixed rows are all that the loss sees of it.

@@ -21,10 +21,11 @@ _LISTED = re.compile(r"^\.\. names:: (\S+)\n\n((?: {3}.*\n?)+)", re.MULTILINE)
 
 
 # What a loop alone calls, with what it made: users override these and call none of them.
-OVERRIDDEN = (
-    ("attnbias.Rule.", "attnbias.rules.Descent."),
-    ("length", "direction", "carry", "memory"),
-)
+OVERRIDDEN = {
+    f"{owner}.{method}"
+    for owner in ("attnbias.Rule", "attnbias.rules.Descent")
+    for method in ("length", "direction", "carry", "memory")
+}
 
 
 @dataclass
@@ -39,12 +40,12 @@ class Call:
         """Its arguments; of those that take any number, each that is given."""
         parameters, found = inspect.signature(self.function).parameters, []
         for name, given in self.arguments.items():
-            several = parameters[name].kind in (
-                inspect.Parameter.VAR_KEYWORD,
-                inspect.Parameter.VAR_POSITIONAL,
-            )
-            keys = given if isinstance(given, dict) else range(len(given)) if several else ()
-            found += [f"{name}.{key}" for key in keys] if several else [name]
+            if parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+                found += [f"{name}.{key}" for key in given]
+            elif parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+                found += [f"{name}.{place}" for place in range(len(given))]
+            else:
+                found.append(name)
         return found
 
     def with_value(self, place: str, value):
@@ -136,9 +137,7 @@ def record(names: dict[str, object]) -> dict[str, Call]:
                     runner.run(example, out=lambda _: None, clear_globs=False)
                 finally:
                     sys.setprofile(None)
-    owners, methods = OVERRIDDEN
-    overridden = {owner + method for owner in owners for method in methods}
-    return {name: call for name, call in calls.items() if call and name not in overridden}
+    return {name: call for name, call in calls.items() if call and name not in OVERRIDDEN}
 
 
 def _seen(name: str, function, bound: bool, arguments: dict) -> Call | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import numbers
 from collections.abc import Callable
 from dataclasses import fields
@@ -12,8 +11,6 @@ import torch
 
 from ..._validate import (
     as_float_tensor,
-    as_tensor,
-    dtype_name,
     require_finite,
     require_int,
     require_shape,
@@ -43,18 +40,6 @@ def as_finite(name: str, value, shape: tuple, letters: str) -> torch.Tensor:
     require_shape(name, value, shape, letters)
     require_finite(name, value)
     return value
-
-
-def as_array(name: str, value) -> np.ndarray:
-    """Real numbers of any shape as an array of float64; NaN and infinity are taken."""
-    # an int beyond float64, and numpy's time differences, are refused below
-    with contextlib.suppress(OverflowError, TypeError):
-        value = float(value) if isinstance(value, numbers.Real) else value
-    tensor = as_tensor(name, value).detach()
-    if tensor.is_complex():
-        raise DtypeError(name, expected="real numbers", got=dtype_name(tensor),
-                         remedy="pass the real or the imaginary part")  # fmt: skip
-    return tensor.cpu().double().numpy()
 
 
 def as_start(W0, shape: tuple[int, ...], letters: str) -> torch.Tensor:

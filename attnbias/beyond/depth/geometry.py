@@ -7,11 +7,11 @@ import math
 import numpy as np
 import torch
 
-from ..._validate import as_float_tensor, require_int, require_number
+from ..._validate import as_float_tensor, as_numbers, require_int, require_number
 from ...data import Dataset
 from ...errors import RangeError
 from ...geometry.tokens import token_scores
-from ..common.arguments import as_array, as_finite
+from ..common.arguments import as_finite
 
 ORTHOGONAL = 1e-12  # of the product of two lengths: rounding
 
@@ -41,7 +41,11 @@ def layer_potential(w, first: float, second: float):
     >>> layer_potential(0.0, 1.0, 4.0)
     5.0
     """
-    w, first, second = as_array("w", w), as_array("first", first), as_array("second", second)
+    w, first, second = (
+        as_numbers("w", w, dtype=float),
+        as_numbers("first", first, dtype=float),
+        as_numbers("second", second, dtype=float),
+    )
     with np.errstate(over="ignore"):
         value = first * (w + np.exp(w)) - second * (w - np.exp(-w))
     return float(value) if value.ndim == 0 else value
@@ -84,7 +88,7 @@ def separatrix(w, first: float, second: float, query: float = 1.0):
             "first, second", expected="A + B = |x_1 - x_2|^2 > 0", got=f"{first + second:g}",
             remedy="two different tokens",
         )  # fmt: skip
-    w = as_array("w", w)
+    w = as_numbers("w", w, dtype=float)
     if min(first, second) <= 0:
         value = np.full(w.shape, math.inf if first <= 0 else -math.inf)
     else:
@@ -173,7 +177,7 @@ def expected_gap(data: Dataset, token: int, norm):
             "data, token", expected="one sequence, and a token longer than the other's part in it",
             got=f"{data.n} sequences, {products[token].min():g}", remedy="the other token",
         )  # fmt: skip
-    norm = as_array("norm", norm)
+    norm = as_numbers("norm", norm, dtype=float)
     if not (norm > 0).all():
         raise RangeError("norm", expected="numbers above 0", got=f"{norm.min():g}",
                          remedy="start after layer two has moved")  # fmt: skip

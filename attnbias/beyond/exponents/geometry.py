@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..._validate import require_number
+from ..._validate import as_numbers, require_number
 from ...data import Dataset
 from ...geometry.offset import saturated_weights
 from ...geometry.solution import ZERO, SVMSolution
-from ..common.arguments import Typed, as_array
+from ..common.arguments import Typed
 from .slack import least_slack, solution_of
 
 # Squared length of a row outside the span of the others that is only rounding, relative.
@@ -82,7 +82,7 @@ class SlackLaw(Typed):
 
     def exponent(self, height) -> np.ndarray:
         """-2 + 2 d log |P| / d log height, that of 1 - cosine, at heights above 0."""
-        height = as_array("height", height)
+        height = as_numbers("height", height, dtype=float)
         growth = self._log_growth(height)
         rise = math.log(self.spread) + self.log_push + np.log(height) - self.slack * height
         rise = np.exp(rise - growth)
@@ -118,7 +118,7 @@ class SlackLaw(Typed):
 
     def _log_growth(self, height) -> np.ndarray:
         """The exponent a v, how far the idle row has moved W along z."""
-        height = as_array("height", height)
+        height = as_numbers("height", height, dtype=float)
         time = -np.expm1(-self.slack * height) / self.slack if self.slack else height
         with np.errstate(divide="ignore"):  # height 0
             return np.logaddexp(0.0, math.log(self.spread) + self.log_push + np.log(time))

@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 import torch
 
-from ..._validate import require_choice, require_number
+from ..._validate import as_numbers, require_choice, require_number
 from ...data import Dataset
 from ...errors import RangeError, ShapeError
 from ...geometry.svm import SVMSolution
-from ..common.arguments import as_array
 from .slack import least_slack, require_w_svm, solution_of
 
 METHODS = ("NGD", "heavy ball", "dual acceleration")
@@ -218,7 +217,7 @@ def offset_parts(svm: SVMSolution, gaps) -> OffsetParts:
     (1.0849, 0.5071)
     """
     require_w_svm("svm", svm)
-    gaps = torch.from_numpy(as_array("gaps", gaps))
+    gaps = torch.from_numpy(as_numbers("gaps", gaps, dtype=float))
     if gaps.ndim != 2 or gaps.shape[1] != len(svm.dual):
         raise ShapeError(
             "gaps", expected=f"shape (R, {len(svm.dual)}), one gap a row of the W-SVM",

@@ -8,14 +8,13 @@ import numpy as np
 import torch
 from scipy.optimize import brentq
 
-from ..._validate import require_number
+from ..._validate import as_numbers, require_number
 from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
 from ...geometry.svm import solve_w_svm
 from ...geometry.tokens import optimal_tokens, token_scores
 from ...theorems.statements import Statement
-from ..common.arguments import as_array
 from ..common.checks import rate_check, require_trace_of
 from .dynamics import as_decoders
 
@@ -114,7 +113,7 @@ def gap_invariant(gap):
     >>> gap_invariant(0.0)
     0.0
     """
-    gap = as_array("gap", gap)
+    gap = as_numbers("gap", gap, dtype=float)
     with np.errstate(over="ignore"):  # infinite from a gap of 711 on
         value = 2 * gap + 2 * np.sinh(gap)
     return float(value) if value.ndim == 0 else value

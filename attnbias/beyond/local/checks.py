@@ -6,12 +6,11 @@ import math
 
 import numpy as np
 
-from ..._validate import require_number
+from ..._validate import as_numbers, require_number
 from ...checks import CheckTable
 from ...theorems.hypotheses import MEASURED
 from ...theorems.run import TraceView
 from ...theorems.statements import Statement, made_by, refused
-from ..common.arguments import as_array
 
 INSIDE = {"low": 0, "high": 1, "open_low": True, "open_high": True}
 _SOURCE = "the score trap, ours"
@@ -114,7 +113,7 @@ def trap_level(score: float, gap2, gap3):
     (True, False)
     """
     score = require_number("score", score, **INSIDE)
-    r, rc = as_array("gap2", gap2), as_array("gap3", gap3)
+    r, rc = as_numbers("gap2", gap2, dtype=float), as_numbers("gap3", gap3, dtype=float)
     weight = np.logaddexp(math.log(3 - score) + r, math.log(2 / (1 - score)) + rc)
     return math.log(score) - weight
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from ..._validate import as_float_tensor, require_int, require_number
+from ..._validate import as_float_tensor, as_numbers, require_int, require_number
 from ...dataset import Dataset
 from ...errors import DtypeError, ShapeError
-from ..common.arguments import as_array, as_finite, seeded
+from ..common.arguments import as_finite, seeded
 from ..ranks.data import unit
 
 
@@ -123,7 +123,7 @@ class Readout:
     def points(self, o) -> np.ndarray:
         """o in float64, whose last axis is as long as the parameters of the head ask for."""
         if type(o) is not np.ndarray or o.dtype != np.float64:
-            o = as_array("o", o)
+            o = as_numbers("o", o, dtype=float)
         if o.ndim < 1 or not o.shape[-1] or self.width not in (None, o.shape[-1]):
             raise ShapeError(
                 "o", expected=f"shape (..., n, d), d = {self.width or 'any'}",

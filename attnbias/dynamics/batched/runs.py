@@ -10,7 +10,7 @@ import torch
 from ..._validate import as_device
 from ...errors import RangeError
 from ...losses import EXPONENTIAL, LOGISTIC
-from ..problem import Problem
+from ..problem import Problem, moved_by
 from ..recording import NOTHING_SO_FAR, RECORDS, RUNNING
 from ..request import require_floor
 from .step import Fixed, Mixed, State, iteration
@@ -157,7 +157,7 @@ class BatchedRuns:
         """(d, d) iterate of one run, on the device of its problem."""
         problem = self.problems[s][r]
         beta = self.state.beta[s, r].to(problem.start.device)
-        return problem.start + problem.rows.combine(beta[places(problem)])
+        return moved_by(problem.start, problem.rows, beta[places(problem)])
 
 
 def _compiled():

@@ -11,7 +11,7 @@ import torch
 
 from ...rules import Rule
 from .. import recording
-from ..problem import JointProblem, Parameter, Problem
+from ..problem import JointProblem, Parameter, Problem, moved_by
 from .forms import STATE, Decoder, Dense, Factored, Span
 from .loop import Law, Log, loop
 from .softmax import Scores, Softmax
@@ -180,11 +180,6 @@ class CompiledEngine:
         if isinstance(form, Decoder):
             return torch.from_numpy(form.u[: len(part.start)].copy())
         return moved_by(part.start, part.rows, torch.from_numpy(form.beta.copy()))
-
-
-def moved_by(start: torch.Tensor, rows, beta: torch.Tensor) -> torch.Tensor:
-    """The start and the sum of the rows, weighted."""
-    return start + rows.combine(beta)
 
 
 def law_of(problem: Problem | JointProblem, rule: Rule) -> Law:

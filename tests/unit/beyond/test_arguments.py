@@ -16,7 +16,8 @@ from attnbias import (
     solve_u_svm,
     solve_w_svm,
 )
-from attnbias.beyond.common.arguments import as_array, listed
+from attnbias._validate import as_numbers
+from attnbias.beyond.common.arguments import listed
 from attnbias.beyond.depth.checks import check_longest_leads, check_two_layers
 from attnbias.beyond.depth.data import make_token_pairs
 from attnbias.beyond.depth.dynamics import train_two_layers
@@ -103,7 +104,7 @@ def test_numbers_of_any_shape_are_numbers(function, junk):
 def test_numbers_of_every_kind_are_taken():
     assert gap_invariant(1) == gap_invariant(np.float32(1)) == gap_invariant(torch.tensor(1.0))
     assert gap_invariant([0, 0]).tolist() == [0.0, 0.0] and math.isnan(gap_invariant(math.nan))
-    assert as_array("x", np.ones(2, dtype=">f4")).tolist() == [1.0, 1.0]
+    assert as_numbers("x", np.ones(2, dtype=">f4"), dtype=float).tolist() == [1.0, 1.0]
     assert listed("x", np.array([1, 2]), lambda name, value: value) == [1, 2]
     assert listed("x", 3, lambda name, value: value) == [3]
     assert wendel_share(9, 4) == sum(math.comb(8, k) for k in range(4)) / 2**8

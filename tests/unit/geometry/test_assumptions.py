@@ -11,7 +11,12 @@ from orthonormal import orthonormal_pair as orthonormal
 
 from attnbias import Dataset
 from attnbias.data import make_two_sample_trap
-from attnbias.geometry.assumptions import check_assumption1, check_assumption2, example1_threshold
+from attnbias.geometry.assumptions import (
+    check_assumption1,
+    check_assumption2,
+    example1_threshold,
+    log_term,
+)
 
 
 def tilted(overlap: float, u2: float = 0.0) -> Dataset:
@@ -93,3 +98,6 @@ class TestExample1Threshold:
     def test_formula(self):
         exact = math.log(6 * 36 / 0.1) * (4.7 * 3 * math.e / 0.25) ** 2
         assert example1_threshold(3, 2) == math.ceil(exact)
+        # where 6 (n T)^2 / delta is beyond float64, its logarithm is not
+        least = math.log(216) + 1074 * math.log(2)
+        assert log_term(3, 2, 5e-324) == pytest.approx(least, rel=1e-15)
