@@ -55,6 +55,13 @@ def over_autograd(autograd: Callable[[int], object], forms, run, choice: str) ->
 
 
 def steps_for(call: Callable[[int], None], budget: float = 0.15) -> int:
-    """Iterations that take about `budget` seconds, from a trial of three."""
+    """Iterations that take about `budget` seconds, from trials of more and more.
+
+    Three alone would time what a call sets up; a run of that few starts in a cold cache.
+    """
     call(3)
-    return max(3, int(budget / max(seconds(lambda: call(3)) / 3, 1e-7)))
+    steps, took = 3, seconds(lambda: call(3))
+    while took < budget / 2 and steps < 10**8:
+        steps *= 4
+        took = seconds(lambda: call(steps))
+    return max(3, int(steps * budget / took))
