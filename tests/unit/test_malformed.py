@@ -162,7 +162,7 @@ ROWS = [
     ("NonFinite", "1 NaN", lambda f: data_with(X=with_entry(X, NAN))),
     ("Dtype", "int64", lambda f: data_with(X=X.long())),
     ("Dtype", "str", lambda f: data_with(X="tokens")),
-    ("Dtype", "lengths", lambda f: Dataset([[[1.0], [2.0]], [[1.0]]], [1, 1])),
+    ("Dtype", "from_sequences", lambda f: Dataset([[[1.0], [2.0]], [[1.0]]], [1, 1])),
     ("Dtype", "dense", lambda f: data_with(X=X.to_sparse())),
     ("Dtype", "nested", lambda f: data_with(X=NESTED)),
     ("Dtype", "mask", lambda f: data_with(X=np.ma.masked_less(X.numpy(), 0))),
