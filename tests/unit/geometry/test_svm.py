@@ -141,7 +141,7 @@ def test_orders_and_rotations(n, T, d, seed):
 @given(**sizes, seed=seeds)
 def test_duplicated_sequences_leave_the_weights(n, T, d, seed):
     data, opt = normal_data(n, T, d, seed)
-    double = Dataset(torch.cat([data.X, data.X]), torch.cat([data.y, data.y]))
+    double = Dataset.concat([data, data])
     for find in (solve_w_svm, solve_u_svm):
         once, twice = find(data, opt), find(double, torch.cat([opt, opt]))
         close(twice.weights, once.weights, tolerances.SVM_EQUIVALENT)
