@@ -34,15 +34,7 @@ from .errors import (
 
 def padded(sequences) -> tuple[torch.Tensor, torch.Tensor]:
     """(n, T, d) and (n,): sequences of (T_i, d) each, padded with zeros, and their lengths."""
-    try:
-        given = [*sequences]
-    except (TypeError, RuntimeError):  # the latter of torch's nested tensors
-        given = []
-    if not given or isinstance(sequences, str | bytes | Mapping):
-        raise DtypeError(
-            "sequences", expected="a list of (T_i, d) arrays, tensors or data frames, at least one",
-            got=short(sequences), remedy="for example [first, second], each with one token a row",
-        )  # fmt: skip
+    given = listed("sequences", sequences, "(T_i, d) arrays, tensors or data frames")
     tensors = [_sequence(f"sequences[{i}]", value) for i, value in enumerate(given)]
     d, device = tensors[0].shape[1], tensors[0].device
     for i, tensor in enumerate(tensors):
@@ -53,6 +45,18 @@ def padded(sequences) -> tuple[torch.Tensor, torch.Tensor]:
     tensors = [tensor.double() if wide else tensor for tensor in tensors]
     lengths = torch.tensor([len(tensor) for tensor in tensors], device=device)
     return stacked([tensor[None] for tensor in tensors]), lengths
+
+
+def listed(name: str, given, what: str) -> list:
+    """At least one of something, as a list."""
+    try:
+        found = [*given]
+    except (TypeError, RuntimeError):  # torch refuses to go through some tensors
+        found = []
+    if not found or isinstance(given, str | bytes | Mapping):
+        raise DtypeError(name, expected=f"a list of {what}, at least one", got=short(given),
+                         remedy="for example [first, second]")  # fmt: skip
+    return found
 
 
 def _sequence(name: str, value) -> torch.Tensor:

@@ -166,7 +166,7 @@ def as_device(name: str, device) -> torch.device:
         raise DeviceError(
             name,
             expected="a device that torch has here, such as 'cpu'",
-            got=f"{short(device)} ({str(error).splitlines()[0]})",
+            got=f"{short(device)} ({str(error).splitlines()[0][:120]})",
             remedy="ask torch.cuda.is_available() whether torch sees a GPU",
         ) from None
 
@@ -239,7 +239,7 @@ def short(value) -> str:
         text = f"{kind} of shape {tuple(shape)}" if isinstance(shape, tuple) else repr(value)
     except (ValueError, RuntimeError):  # an int of more digits than Python prints, a nested tensor
         text = kind.replace("a int", "a huge int")
-    text = f"{kind} of arrays" if "tensor(" in text or "array(" in text else text
+    text = kind if any(mark in text for mark in ("tensor(", "array(", "\n")) else text
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -184,9 +184,8 @@ class Dataset:
         >>> Dataset.concat([pair, pair])
         Dataset('separation pair': n=2 sequences, T=2 tokens, d=2 features, decoder given)
         """
-        words, remedy = "data sets, at least one", "for example [data, other]"
-        given = [*require_type("parts", parts, Iterable, words, remedy)]
-        for i, part in enumerate(given or [None]):
+        given: list[Dataset] = _sequences.listed("parts", parts, "data sets")
+        for i, part in enumerate(given):
             require_type(f"parts[{i}]", part, Dataset, "a Dataset", WRAP)
         _sequences.require_alike(given)
         joined, metas = {}, [_sequences.plain(_sequences.part_meta(part.meta)) for part in given]
