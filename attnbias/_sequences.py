@@ -86,24 +86,24 @@ def real_tokens(lengths, mask, X: torch.Tensor) -> torch.Tensor:
                              remedy="leave one out; the lengths are mask.sum(dim=1)")  # fmt: skip
         lengths = _lengths_of(mask, X)
     elif lengths is None:
-        ends = _zero_rows(X)
-        if int(ends.max()) > 1 or int(ends.min()) < int(ends.max()):
-            warnings.warn(
-                f"X: {int(ends.sum())} rows at the ends of {int((ends > 0).sum())} of {len(X)} "
-                "sequences are all zero, and are taken for tokens: padding? Then pass lengths= or "
-                f"mask=, or use Dataset.from_sequences; lengths=[{X.shape[1]}] * {len(X)} says "
-                "that they are tokens.", PaddingWarning, stacklevel=3,
-            )  # fmt: skip
+        if words := _padding(X):
+            warnings.warn(words, PaddingWarning, stacklevel=3)
         lengths = torch.full((len(X),), X.shape[1], device=X.device)
     return as_lengths(lengths, X, low=2)
 
 
-def _zero_rows(X: torch.Tensor) -> torch.Tensor:
-    """(n,) how many rows are zero at the end of each sequence, behind its first two tokens."""
-    last = (X[:, 2:][:, -1:] == 0).all(dim=2).long().sum(dim=1)
-    if not bool(last.any()):  # nearly always, and cheap
-        return last
-    return (X[:, 2:] == 0).all(dim=2).flip(1).long().cumprod(dim=1).sum(dim=1)
+def _padding(X: torch.Tensor) -> str:
+    """What looks like padding: zero rows at the ends, other than one in each; empty if nothing."""
+    if X.shape[1] == 2 or bool(X[:, -1].any(dim=1).all()):  # nearly always, and cheap
+        return ""
+    ends = (X[:, 2:] == 0).all(dim=2).flip(1).long().cumprod(dim=1).sum(dim=1)
+    if int(ends.max()) == 1 == int(ends.min()):
+        return ""
+    return (
+        f"X: {int(ends.sum())} rows at the ends of {int((ends > 0).sum())} of {len(X)} sequences "
+        "are all zero, and are taken for tokens: padding? Then pass lengths= or mask=, or use "
+        f"Dataset.from_sequences; lengths=[{X.shape[1]}] * {len(X)} says that they are tokens."
+    )
 
 
 def _lengths_of(mask, X: torch.Tensor) -> torch.Tensor:

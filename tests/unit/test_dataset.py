@@ -16,12 +16,16 @@ import torch
 from torch.utils.data import DataLoader
 
 from attnbias import (
+    NGD,
     Dataset,
+    SVMSolution,
     make_bad_start,
     make_dm,
     make_example1,
     make_separation_pair,
     optimal_tokens,
+    solve_w_svm,
+    train,
 )
 from attnbias.errors import (
     DtypeError,
@@ -167,10 +171,14 @@ def test_a_plain_numpy_file_is_read(tmp_path):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_devices():
+def test_devices(tmp_path):
     data = make_example1(n=4, T=3, d=20, seed=1).to(device="cuda")
     assert data.X.is_cuda and data.mask.is_cuda and data.u.is_cuda
     assert same(data.to(device="cpu"), make_example1(n=4, T=3, d=20, seed=1))
+    assert same(Dataset.concat(data[::-1])[[3, 2, 1, 0]], data)
+    assert same(Dataset.from_sequences([*data.X], data.y, data.u), data)
+    svm = SVMSolution.load(solve_w_svm(data).save(tmp_path / "svm.npz"))  # onto the CPU
+    assert np.isfinite(train(data, NGD(0.1), 3, svm=svm).W_alignment_error[-1])
 
 
 def test_given_optimal_tokens_stand_in_for_a_decoder_until_there_is_one(tmp_path):
