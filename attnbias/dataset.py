@@ -71,11 +71,11 @@ class Dataset:
     tensor does not reach the data set. float32 input stays float32; the exact dynamics
     and the SVM lift it to float64.
 
-    len(data) counts the sequences. data[:5], data[[3, 1]], data[mask] and data[2] are data sets
-    of these sequences, the last of one, with X and all that is one a sequence indexed alike;
-    so is each that a loop over the data gives, and torch's DataLoader makes batches with
-    collate_fn=Dataset.concat. In the meta of a part the "maker" is called "part_of", because
-    a part need not have what the maker promises.
+    len(data) counts the sequences. data[:5], data[[3, 1]] and data[mask] are data sets of these
+    sequences, data[2] is one of a single sequence, and a loop over the data gives such ones;
+    torch's DataLoader makes batches with collate_fn=Dataset.concat. A part keeps T, the decoder
+    and the name. In its meta "maker" becomes "part_of", because what a maker promises of the
+    whole need not hold of a part.
 
     Examples
     --------
@@ -296,7 +296,7 @@ class Dataset:
 
     @classmethod
     def load(cls, path: PathLike) -> Dataset:
-        """Read a data set from an npz file with X and y, and optionally the others of its tensors.
+        """Read a data set from an npz file with X and y, and optionally other tensors or a mask.
 
         A plain `numpy.savez(path, X=..., y=..., u=...)` is read as well.
 
@@ -314,7 +314,7 @@ class Dataset:
                 got="only " + (", ".join(sorted(arrays)) or "nothing"),
                 remedy="save with numpy.savez(path, X=X, y=y, u=u)",
             )
-        known = {key: arrays[key] for key in TENSORS if key in arrays}
+        known = {key: arrays[key] for key in (*TENSORS, "mask") if key in arrays}
         return cls(**known, name=header.get("name", Path(path).stem), meta=header.get("meta"))
 
     def __repr__(self) -> str:

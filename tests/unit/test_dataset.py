@@ -166,6 +166,8 @@ def test_a_plain_numpy_file_is_read(tmp_path):
     data = Dataset.load(path)
     assert same(data, Dataset(X, Y, u=torch.ones(4).double(), lengths=[3, 2]))
     assert data.name == "mine"
+    np.savez(path, X=X.numpy(), y=np.array(Y), mask=data.mask.numpy())
+    assert Dataset.load(path).lengths.tolist() == [3, 2]
     np.savez(path, X=X.numpy(), y=np.array(Y))
     assert Dataset.load(path).u is None
 
