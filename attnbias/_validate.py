@@ -41,7 +41,7 @@ def as_tensor(name: str, value) -> torch.Tensor:
             name,
             expected="a tensor, a numpy array or nested lists of numbers",
             got=f"{type(value).__name__} ({error})",
-            remedy="pass a tensor; for ragged sequences pad and give lengths",
+            remedy="pass a tensor; for ragged sequences there is Dataset.from_sequences",
         ) from None
 
 
@@ -57,7 +57,7 @@ def _require_dense(name: str, tensor: torch.Tensor) -> None:
             name,
             expected="a dense tensor",
             got=f"a {next(kind for kind, true in kinds.items() if true)} one",
-            remedy="use to_dense() or dequantize(); for ragged sequences pad and give lengths",
+            remedy="use to_dense() or dequantize(); of a nested one, Dataset.from_sequences",
         )
 
 
@@ -120,12 +120,9 @@ def require_shape(name: str, tensor, shape: tuple, meaning: str, remedy: str = A
         for size, want in zip(tensor.shape, shape, strict=True)
     )
     if not right:
-        raise ShapeError(
-            name,
-            expected=f"shape {meaning}" + ("" if None in shape else f" = {tuple(shape)}"),
-            got=f"shape {tuple(tensor.shape)}",
-            remedy=remedy,
-        )
+        expected = f"shape {meaning}" + ("" if None in shape else f" = {tuple(shape)}")
+        got = f"shape {tuple(tensor.shape)}"
+        raise ShapeError(name, expected=expected, got=got, remedy=remedy)
 
 
 def as_floats(name: str, value, shape: tuple, meaning: str, device=None) -> torch.Tensor:
@@ -169,7 +166,7 @@ def as_device(name: str, device) -> torch.device:
         raise DeviceError(
             name,
             expected="a device that torch has here, such as 'cpu'",
-            got=f"{short(device)} ({str(error).splitlines()[0]})",
+            got=f"{short(device)} ({str(error).splitlines()[0][:120]})",
             remedy="ask torch.cuda.is_available() whether torch sees a GPU",
         ) from None
 
@@ -191,12 +188,9 @@ def as_lengths(lengths, X: torch.Tensor, *, low: int) -> torch.Tensor:
     require_device("lengths", lengths, X.device)
     lengths = lengths.to(torch.long, copy=True)
     if int(lengths.min()) < low or int(lengths.max()) > T:
-        raise ShapeError(
-            "lengths",
-            expected=f"each from {low} to T = {T}",
-            got=f"{int(lengths.min())} to {int(lengths.max())}",
-            remedy="drop shorter sequences and check the padding",
-        )
+        got = f"{int(lengths.min())} to {int(lengths.max())}"
+        raise ShapeError("lengths", expected=f"each from {low} to T = {T}", got=got,
+                         remedy="drop shorter sequences and check the padding")  # fmt: skip
     return lengths
 
 
@@ -217,10 +211,11 @@ def as_token_indices(name: str, value, lengths: torch.Tensor) -> torch.Tensor:
 def _integers(name: str, value, n: int) -> torch.Tensor:
     """(n,) of an integer dtype."""
     value = as_tensor(name, value)
+    remedy = "of a mask give lengths=mask.sum(dim=1), and to Dataset mask= in their place"
     if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
-        got, remedy = dtype_name(value), f"convert with {name}.long()"
-        raise DtypeError(name, expected="integers", got=got, remedy=remedy)
-    require_shape(name, value, (n,), "(n,)")
+        remedy = f"convert with {name}.long()" if value.dtype != torch.bool else remedy
+        raise DtypeError(name, expected="integers", got=dtype_name(value), remedy=remedy)
+    require_shape(name, value, (n,), "(n,)", remedy if value.ndim == 2 else AXES)
     return value
 
 
@@ -237,11 +232,14 @@ def require_type(name: str, value, kinds, expected: str, remedy: str):
 
 
 def short(value) -> str:
-    """What a message shows of a value: at most 60 characters of its repr."""
+    """What a message shows of a value: at most 60 characters of its repr, of arrays the shape."""
+    kind = f"a {type(value).__name__}"
     try:
-        text = repr(value)
-    except ValueError:  # an int of more digits than Python prints
-        text = f"a huge {type(value).__name__}"
+        shape = None if isinstance(value, np.generic) else getattr(value, "shape", None)
+        text = f"{kind} of shape {tuple(shape)}" if isinstance(shape, tuple) else repr(value)
+    except (ValueError, RuntimeError):  # an int of more digits than Python prints, a nested tensor
+        text = kind.replace("a int", "a huge int")
+    text = kind if any(mark in text for mark in ("tensor(", "array(", "\n")) else text
     return text if len(text) <= 60 else text[:57] + "..."
 
 

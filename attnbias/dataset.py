@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import torch
 
+from . import _sequences
 from ._records import read_npz, write_npz
 from ._types import DeviceLike, PathLike, TensorLike
 from ._validate import (
     as_device,
     as_float_tensor,
-    as_floats,
-    as_lengths,
     as_name,
-    as_tensor,
-    as_token_indices,
-    dtype_name,
-    require_device,
-    require_finite,
     require_float_dtype,
     require_shape,
     require_type,
 )
-from .errors import DtypeError, FileFormatError, LabelError, QueryError, RangeError, ShapeError
+from .errors import FileFormatError, QueryError, ShapeError
 
 TENSORS = ("X", "y", "u", "lengths", "opt", "query", "key")  # what a file holds, if not None
+WRAP = "wrap the tensors: Dataset(X, y, u)"
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -48,7 +42,8 @@ class Dataset:
     u : (d,), optional
         The fixed decoder. Scores and optimal tokens need it.
     lengths : (n,) integers, optional
-        Tokens in each sequence, from 2 to T. None means that all have T.
+        Tokens in each sequence, from 2 to T. None means that all have T; a PaddingWarning is
+        given where zero rows at their ends look like padding.
     name : str
         A word for tables and captions; control characters are escaped.
     meta : mapping, optional
@@ -62,6 +57,8 @@ class Dataset:
     key : (n, T, d), optional
         What W sees of the tokens in place of X, which stays what is averaged: the layer is
         u' X' softmax(key W query). See `attnbias.beyond.prompt.data`.
+    mask : (n, T) bool, optional
+        In place of lengths: True at real tokens, which come first, False at padding.
 
     Raises
     ------
@@ -74,12 +71,20 @@ class Dataset:
     tensor does not reach the data set. float32 input stays float32; the exact dynamics
     and the SVM lift it to float64.
 
+    len(data) counts the sequences. data[:5], data[[3, 1]] and data[mask] are data sets of these
+    sequences, data[2] is one of a single sequence, and a loop over the data gives such ones;
+    torch's DataLoader makes batches with collate_fn=Dataset.concat. A part keeps T, the decoder
+    and the name. In its meta "maker" becomes "part_of", because what a maker promises of the
+    whole need not hold of a part.
+
     Examples
     --------
     >>> from attnbias import Dataset
     >>> data = Dataset([[[1.0, 0.0], [0.0, 0.0]]], [1], u=[1.0, 0.0], name="separation pair")
     >>> data
     Dataset('separation pair': n=1 sequences, T=2 tokens, d=2 features, decoder given)
+    >>> len(Dataset.concat([data, data])[:1])
+    1
     """
 
     X: torch.Tensor
@@ -103,6 +108,7 @@ class Dataset:
         opt: TensorLike | None = None,
         query: TensorLike | None = None,
         key: TensorLike | None = None,
+        mask: TensorLike | None = None,
     ) -> None:
         X = as_float_tensor("X", X)
         require_shape("X", X, (None, None, None), "(n, T, d), none of them zero")
@@ -111,30 +117,112 @@ class Dataset:
                 "X", expected="at least 2 tokens a sequence", got="T = 1",
                 remedy="attention over one token selects nothing; add tokens",
             )  # fmt: skip
-        y = _labels(y, X)
-        full = torch.full_like(y, X.shape[1], dtype=torch.long)
-        lengths = as_lengths(full if lengths is None else lengths, X, low=2)
-        mask = torch.arange(X.shape[1], device=X.device) < lengths[:, None]
-        X = _padded("X", X, mask)
-        key = _beside("key", key, X, "(n, T, d), as X")
+        y = _sequences.as_labels(y, X)
+        lengths = _sequences.real_tokens(lengths, mask, X)
+        real = torch.arange(X.shape[1], device=X.device) < lengths[:, None]
+        X, beside = _sequences.zero_padded("X", X, real), _sequences.beside
+        key = beside("key", key, X, "(n, T, d), as X")
         values = {
             "X": X,
             "y": y,
-            "u": _beside("u", u, X[0, 0], "(d,)"),
+            "u": beside("u", u, X[0, 0], "(d,)"),
             "lengths": lengths,
             "name": as_name(name),
-            "meta": _meta(meta),
-            "opt": _opt(opt, u, lengths),
-            "query": _beside("query", query, X[:, 0], "(n, d), as the first tokens"),
-            "key": None if key is None else _padded("key", key, mask),
+            "meta": _sequences.as_meta(meta),
+            "opt": _sequences.as_opt(opt, u, lengths),
+            "query": beside("query", query, X[:, 0], "(n, d), as the first tokens"),
+            "key": None if key is None else _sequences.zero_padded("key", key, real),
         }
         vars(self).update(values)  # past the guard of what is frozen
+
+    @classmethod
+    def from_sequences(
+        cls, sequences: Iterable[Any], y: TensorLike, u: TensorLike | None = None, name: str = "",
+        meta: Mapping[str, Any] | None = None, opt: TensorLike | None = None,
+        query: TensorLike | None = None,
+    ) -> Dataset:  # fmt: skip
+        """A data set of sequences of any lengths, which are padded here.
+
+        Parameters
+        ----------
+        sequences : list of (T_i, d)
+            Tensors, arrays, pandas data frames or nested lists, one token a row; each at least 2.
+        y, u, name, meta, opt, query
+            As on construction.
+
+        Raises
+        ------
+        ShapeError, DtypeError, NonFiniteError, DeviceError
+            Which name the sequence by its place, besides the errors of construction.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> data = Dataset.from_sequences([np.eye(3), [[1.0, 0, 0], [0, 0, 0]]], [1, -1])
+        >>> data.lengths.tolist()
+        [3, 2]
+        """
+        X, lengths = _sequences.padded(sequences)
+        return cls(X, y, u, lengths, name, meta, opt, query)
+
+    @classmethod
+    def concat(cls, parts: Iterable[Dataset]) -> Dataset:
+        """The sequences of several data sets in one, the shorter ones padded.
+
+        Their d, dtype, device and decoder are the same, and all or none have optimal tokens. A
+        part without queries or keys of its own, beside one with, has those of its tokens.
+
+        Raises
+        ------
+        ShapeError, DtypeError, DeviceError, RangeError
+            Which name the part by its place.
+
+        Examples
+        --------
+        >>> from attnbias import make_separation_pair
+        >>> pair = make_separation_pair()
+        >>> Dataset.concat([pair, pair])
+        Dataset('separation pair': n=2 sequences, T=2 tokens, d=2 features, decoder given)
+        """
+        given: list[Dataset] = _sequences.listed("parts", parts, "data sets")
+        for i, part in enumerate(given):
+            require_type(f"parts[{i}]", part, Dataset, "a Dataset", WRAP)
+        _sequences.require_alike(given)
+        joined, metas = {}, [_sequences.plain(_sequences.part_meta(part.meta)) for part in given]
+        for each in ("y", "lengths", "opt"):
+            if getattr(given[0], each) is not None:
+                joined[each] = torch.cat([getattr(part, each) for part in given])
+        if any(part.query is not None for part in given):
+            joined["query"] = torch.cat([part.queries for part in given])
+        if any(part.key is not None for part in given):
+            joined["key"] = _sequences.stacked([part.keys for part in given])
+        return cls(
+            _sequences.stacked([part.X for part in given]), u=given[0].u, **joined,
+            name=" + ".join(dict.fromkeys(part.name for part in given if part.name)),
+            meta=metas[0] if all(meta == metas[0] for meta in metas) else {"parts": metas},
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, index: Any) -> Dataset:
+        rows = torch.from_numpy(_sequences.chosen(index, self.n)).to(self.X.device)
+        part: dict[str, Any] = {k: v if k == "u" else v[rows] for k, v in self._tensors().items()}
+        return dataclasses.replace(self, **part, meta=_sequences.part_meta(self.meta))
+
+    def __iter__(self) -> Iterator[Dataset]:
+        return (self[i] for i in range(self.n))
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        held = np.empty((), dtype=object)  # numpy would take parts of a part for ever
+        held[()] = self
+        return held
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"meta": dict(self.meta)}  # for pickle and copy, which take no proxy
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, meta=_meta(state["meta"]))
+        vars(self).update(state, meta=_sequences.as_meta(state["meta"]))
 
     @property
     def n(self) -> int:
@@ -203,12 +291,12 @@ class Dataset:
             The last for a meta that json can't hold.
         """
         arrays = {key: value.cpu().numpy() for key, value in self._tensors().items()}
-        header = {"kind": "dataset", "name": self.name, "meta": _plain(self.meta)}
+        header = {"kind": "dataset", "name": self.name, "meta": _sequences.plain(self.meta)}
         return write_npz(path, arrays, header)
 
     @classmethod
     def load(cls, path: PathLike) -> Dataset:
-        """Read a data set from an npz file with X and y, and optionally the others of its tensors.
+        """Read a data set from an npz file with X and y, and optionally other tensors or a mask.
 
         A plain `numpy.savez(path, X=..., y=..., u=...)` is read as well.
 
@@ -226,7 +314,7 @@ class Dataset:
                 got="only " + (", ".join(sorted(arrays)) or "nothing"),
                 remedy="save with numpy.savez(path, X=X, y=y, u=u)",
             )
-        known = {key: arrays[key] for key in TENSORS if key in arrays}
+        known = {key: arrays[key] for key in (*TENSORS, "mask") if key in arrays}
         return cls(**known, name=header.get("name", Path(path).stem), meta=header.get("meta"))
 
     def __repr__(self) -> str:
@@ -242,7 +330,7 @@ class Dataset:
 
 def require_dataset(data, *, cross: bool = False) -> None:
     """Refuse anything but a Dataset, and with `cross` unset one with queries or keys of its own."""
-    require_type("data", data, Dataset, "a Dataset", "wrap the tensors: Dataset(X, y, u)")
+    require_type("data", data, Dataset, "a Dataset", WRAP)
     if data.cross and not cross:
         raise QueryError(
             "data",
@@ -250,65 +338,3 @@ def require_dataset(data, *, cross: bool = False) -> None:
             got=repr(data),
             remedy="this statement is for self-attention; train and solve_w_svm take such data",
         )
-
-
-def _padded(name: str, values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    values = torch.where(mask[..., None], values.detach(), values.new_zeros(()))
-    require_finite(name, values)
-    return values
-
-
-def _beside(name: str, values, like: torch.Tensor, words: str) -> torch.Tensor | None:
-    """A tensor of the shape, device and dtype of another, or None."""
-    if values is None:
-        return None
-    values = as_floats(name, values, tuple(like.shape), words, like.device)
-    return values.to(like.dtype, copy=True)
-
-
-def _labels(y, X: torch.Tensor) -> torch.Tensor:
-    y = as_tensor("y", y).detach()
-    if y.dtype == torch.bool or y.is_complex():
-        raise DtypeError(
-            "y", expected="numbers -1 and +1", got=dtype_name(y),
-            remedy="map False to -1 and True to +1, for example 2 * y - 1",
-        )  # fmt: skip
-    require_shape("y", y, (X.shape[0],), "(n,)")
-    require_device("y", y, X.device)
-    bad = y[(y != 1) & (y != -1)]
-    if bad.numel():
-        raise LabelError(
-            "y",
-            expected="labels in {-1, +1}",
-            got=f"{bad.numel()} others, first {bad[0].item():g}",
-            remedy="map your two classes to -1 and +1",
-        )
-    return y.to(X.dtype, copy=True)
-
-
-def _opt(opt, u, lengths: torch.Tensor) -> torch.Tensor | None:
-    if opt is None:
-        return None
-    if u is not None:
-        raise RangeError(
-            "opt", expected="optimal tokens or a decoder u, not both", got="both",
-            remedy="leave opt out: the decoder's scores decide it (Definition 1)",
-        )  # fmt: skip
-    return as_token_indices("opt", opt, lengths)
-
-
-def _meta(meta) -> MappingProxyType:
-    expected, remedy = "a mapping of names to values", "pass a dict, or leave it out"
-    meta = {} if meta is None else meta
-    return MappingProxyType(dict(require_type("meta", meta, Mapping, expected, remedy)))
-
-
-def _plain(value):
-    """Tensors and arrays in `meta` as lists, so that json can hold them."""
-    if isinstance(value, dict | MappingProxyType):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value

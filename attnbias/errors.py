@@ -114,6 +114,23 @@ class RangeError(AttnBiasError, ValueError):
     """
 
 
+class PaddingWarning(UserWarning):
+    """Sequences end in zero rows that look like padding, and no lengths were given.
+
+    One zero row at the end of every sequence is a token like others, since it would pad them to
+    nothing, and so are the first two rows, since attention over one token selects nothing.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from attnbias import Dataset
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     data = Dataset([[[1.0], [2.0], [3.0]], [[1.0], [2.0], [0.0]]], [1, -1])
+    >>> caught[0].category.__name__
+    'PaddingWarning'
+    """
+
+
 class LabelError(AttnBiasError, ValueError):
     """A label is neither -1 nor +1.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ._validate import require_type, require_vectors
+from ._validate import require_type, require_vectors, short
 from .errors import DtypeError, RangeError
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)  # exact to rounding for S up to about 20
@@ -130,5 +130,6 @@ def as_loss(loss: str | Loss) -> Loss:
     own = "for a loss of your own build Loss(name, log_value, log_slope)"
     if require_type("loss", loss, str, "a name or a Loss", own) not in LOSSES:
         known = ", ".join(map(repr, LOSSES))
-        raise RangeError("loss", expected=f"one of {known}, or a Loss", got=repr(loss), remedy=own)
+        raise RangeError("loss", expected=f"one of {known}, or a Loss", got=short(loss),
+                         remedy=own)  # fmt: skip
     return LOSSES[loss]

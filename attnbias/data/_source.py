@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from .._extras import need
-from .._validate import require_type
+from .._validate import require_type, short
 from ..errors import (
     ChecksumError,
     FileFormatError,
@@ -80,7 +80,7 @@ def as_source(source, name: str, sample: str = "bundled") -> str | Path:
         raise RangeError(  # a bare word is taken for a misspelt choice
             "source",
             expected=f"one of {choices}, or an existing folder",
-            got=repr(source),
+            got=short(source),
             remedy="pick one of these, or check the path",
         )
     raise MissingFileError(
@@ -168,6 +168,7 @@ def hub_images(repository: str, column: str, split: str) -> tuple[np.ndarray, np
     MissingExtraError, MissingFileError, FileFormatError
     """
     table = huggingface(repository, split)
+    need("PIL")  # with which the package datasets decodes them
     with reading(repository, f"images in {column!r} and integers in 'label'"):
         images = np.stack([np.asarray(picture, np.uint8) for picture in table[column]])
         return images, np.asarray(table["label"], np.int64)

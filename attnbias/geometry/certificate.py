@@ -11,7 +11,13 @@ from torch.linalg import vector_norm
 
 from .._validate import require_choice
 from ..errors import InfeasibleError, SolverError
+from .active_set import solve_dual
 
+# Weights below this share of the largest count as zero, slacks below it as none: weights
+# are right to EPS times the condition number of the active rows, which is far below 1e7.
+ZERO = 1e-9
+# How far below 0 a margin of right side 0 may be, relative to |z_k| |W|: rounding.
+BELOW = 1e-12
 # Relative norm of a vanishing sum of rows: the rounding of the sum, with room for 1e5 rows. It is
 # a bound on the margin that rows of unit norm can have, so margins below it count as none.
 VANISHING = 1e-10
@@ -136,3 +142,34 @@ def undecided(problem: str, got: str) -> SolverError:
         got=got,
         remedy="center or rescale the features, or drop nearly repeated tokens",
     )
+
+
+def least_share(rows, right: torch.Tensor, margins: torch.Tensor, size: float) -> float:
+    """The least margin over its right side; -inf where one of right side 0 is negative."""
+    asked = right > 0
+    slack = margins + BELOW * rows.norms() * size
+    if bool((slack[~asked] < 0).any()):
+        return -math.inf
+    return float((margins[asked] / right[asked]).min())
+
+
+def can_all_be_positive(rows, positive: torch.Tensor, zero: torch.Tensor) -> bool:
+    """Whether weights can move, their sum of rows fixed, until those at `zero` are positive.
+
+    `positive` and `zero` say where the dual weights are positive, and where they are zero at an
+    active constraint. With S the Gram matrix of the rows at `zero`, less their projections on
+    the supporting rows, that asks for c > 0 with Sc = 0. By Stiemke's lemma it is one more hard
+    margin: the rows of a basis of S's null space, with a vector that has a positive product with
+    all.
+    """
+    H, norms = rows.gram(), rows.norms()
+    H = H / norms / norms[:, None]
+    L, info = torch.linalg.cholesky_ex(H[positive][:, positive])
+    if int(info):
+        return False
+    cross = H[positive][:, zero]
+    S = H[zero][:, zero] - cross.T @ torch.cholesky_solve(cross, L)
+    values, vectors = torch.linalg.eigh(S)
+    basis = vectors[:, values < ZERO].cpu()  # lengths below ZERO count as 0
+    movable = basis.shape[1] > 0 and float(basis.norm(dim=1).min()) > ZERO
+    return movable and solve_dual((basis @ basis.T).numpy()).status == "optimal"

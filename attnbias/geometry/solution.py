@@ -5,24 +5,30 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import torch
 from torch.linalg import vector_norm
 
+from .._records import read_npz, write_npz
+from .._types import PathLike
 from .._validate import require_number, short
-from ..errors import DtypeError, RangeError
-from .active_set import solve_dual
-from .certificate import Bounds, bounds, dual_norm, matrix_norm
+from ..errors import DtypeError, FileFormatError, RangeError
+from .certificate import (
+    ZERO,
+    Bounds,
+    bounds,
+    can_all_be_positive,
+    dual_norm,
+    least_share,
+    matrix_norm,
+)
+from .stored import flat, moved, parts
 from .tokens import GapRows, VectorRows
 
-# Weights below this share of the largest count as zero, slacks below it as none: weights
-# are right to EPS times the condition number of the active rows, which is far below 1e7.
-ZERO = 1e-9
 # The largest residual and relative duality gap of a solution. Only margins below about 1e-8 of
 # the row norms, or rows whose norms differ by 1e8, come near it.
 LOOSE = 1e-6
-# How far below 0 a margin of right side 0 may be, relative to |z_k| |W|: rounding.
-BELOW = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -150,7 +156,7 @@ class SVMSolution:
     def strictly_complementary(self) -> bool:
         """Whether some dual solution is positive on every active constraint."""
         zero = self._active & ~self.supports
-        return not bool(zero.any()) or _can_all_be_positive(self.rows, self.supports, zero)
+        return not bool(zero.any()) or can_all_be_positive(self.rows, self.supports, zero)
 
     def is_optimal(self, tol: float = 1e-9) -> bool:
         """Whether both residuals and the relative duality gap are at most `tol`.
@@ -162,6 +168,44 @@ class SVMSolution:
         """
         tol = require_number("tol", tol, low=0)
         return max(self.primal_residual, self.dual_residual) <= tol and self.duality_gap <= tol
+
+    def save(self, path: PathLike) -> Path:
+        """Write to an npz file: arrays and a json header, no pickle, atomically.
+
+        Raises
+        ------
+        MissingFileError, FileAccessError
+        """
+        (arrays, header), (inner, rows) = flat(self), flat(self.rows)
+        arrays |= {f"rows.{name}": array for name, array in inner.items()}
+        rows |= {"class": type(self.rows).__name__}
+        return write_npz(path, arrays, header | {"kind": "solution", "rows": rows})
+
+    @classmethod
+    def load(cls, path: PathLike) -> SVMSolution:
+        """Read a file written by `save`, every number as it was, onto the CPU.
+
+        Raises
+        ------
+        MissingFileError, FileAccessError, FileFormatError
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from attnbias import SVMSolution, make_separation_pair, solve_w_svm
+        >>> solution = solve_w_svm(make_separation_pair())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     SVMSolution.load(solution.save(f"{folder}/svm.npz")).weights.tolist()
+        [[1.0, 0.0], [0.0, 0.0]]
+        """
+        arrays, header = read_npz(path, kind="solution")
+        try:
+            return cls(**parts(arrays, header))
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise FileFormatError(
+                str(path), expected="a solution with the rows that it is for",
+                got=f"{type(error).__name__}: {error}"[:100], remedy="solve again, and save",
+            ) from None  # fmt: skip
 
     @cached_property
     def _shares(self) -> torch.Tensor:
@@ -228,7 +272,7 @@ def proved(rows, right, dual, total, point, margins, basis, *, norm="frobenius",
         right = torch.ones_like(margins)
         least, lower = float(margins.min()), float(dual.sum())
     else:
-        least, lower = _least_share(rows, right, margins, size), float(right @ dual)
+        least, lower = least_share(rows, right, margins, size), float(right @ dual)
     # A margin above 1 earns no lower norm, because these weights are judged, not their best
     # multiple.
     both = bounds(size, min(least, 1.0), lower if float(dual.min()) >= 0 else 0.0, dual_size)
@@ -254,49 +298,6 @@ def proved(rows, right, dual, total, point, margins, basis, *, norm="frobenius",
     )
 
 
-def _least_share(rows, right: torch.Tensor, margins: torch.Tensor, size: float) -> float:
-    """The least margin over its right side; -inf where one of right side 0 is negative."""
-    asked = right > 0
-    slack = margins + BELOW * rows.norms() * size
-    if bool((slack[~asked] < 0).any()):
-        return -math.inf
-    return float((margins[asked] / right[asked]).min())
-
-
-def _can_all_be_positive(rows, positive: torch.Tensor, zero: torch.Tensor) -> bool:
-    """Whether weights can move, their sum of rows fixed, until those at `zero` are positive.
-
-    `positive` and `zero` say where the dual weights are positive, and where they are zero at an
-    active constraint. With S the Gram matrix of the rows at `zero`, less their projections on
-    the supporting rows, that asks for c > 0 with Sc = 0. By Stiemke's lemma it is one more hard
-    margin: the rows of a basis of S's null space, with a vector that has a positive product with
-    all.
-    """
-    H, norms = rows.gram(), rows.norms()
-    H = H / norms / norms[:, None]
-    L, info = torch.linalg.cholesky_ex(H[positive][:, positive])
-    if int(info):
-        return False
-    cross = H[positive][:, zero]
-    S = H[zero][:, zero] - cross.T @ torch.cholesky_solve(cross, L)
-    values, vectors = torch.linalg.eigh(S)
-    basis = vectors[:, values < ZERO].cpu()  # lengths below ZERO count as 0
-    movable = basis.shape[1] > 0 and float(basis.norm(dim=1).min()) > ZERO
-    return movable and solve_dual((basis @ basis.T).numpy()).status == "optimal"
-
-
-def moved(holder, device):
-    """A frozen dataclass with its tensors, and those of the rows in it, on another device."""
-    there = {}
-    for name in holder.__dataclass_fields__:
-        value = getattr(holder, name)
-        if torch.is_tensor(value):
-            there[name] = value.to(device)
-        elif isinstance(value, GapRows | VectorRows):
-            there[name] = moved(value, device)
-    return replace(holder, **there)
-
-
 def require_svm(svm, rows: GapRows) -> SVMSolution:
     """An optimal solution of the W-SVM with these rows; that of other data is refused."""
     count, d = rows.differences.shape
@@ -306,11 +307,13 @@ def require_svm(svm, rows: GapRows) -> SVMSolution:
             "svm", expected=f"the SVMSolution of these data, with {count} dual weights",
             got=short(svm), remedy=remedy,
         )  # fmt: skip
+    if svm.dual.device != rows.differences.device:  # as loaded, or solved before the data moved
+        svm = moved(svm, rows.differences.device)
     basis, shape = svm.basis, tuple(svm.point.shape)
     if shape == (d, d) or (basis is not None and (len(svm.point), basis.shape[1]) == (d, d)):
         here = rows if basis is None else replace(rows, queries=rows.queries @ basis.T)
-        margins = here.gaps(svm.point)
-        if (margins - svm.margins).abs().max() <= 1e-6 * svm.margins.abs().max():  # up to rounding
+        apart = (here.gaps(svm.point) - svm.margins).abs().max()
+        if apart <= 1e-6 * svm.margins.abs().max():  # up to rounding
             return require_optimal("svm", svm)
     raise RangeError(
         "svm", expected="the (W-SVM) solution of these data",

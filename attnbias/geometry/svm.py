@@ -14,7 +14,8 @@ from .active_set import EPS, DualSolution, solve_dual
 from .certificate import NORMS, refuse_infeasible, undecided
 from .edge import LARGEST, decide
 from .interior import least_norm
-from .solution import LOOSE, SVMSolution, certify, moved, proved
+from .solution import LOOSE, SVMSolution, certify, proved
+from .stored import moved
 from .tokens import GapRows, VectorRows, gap_rows, resolve_opt
 
 # A row whose part outside the span of the equalities is smaller than this share: only rounding.

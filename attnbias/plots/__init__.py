@@ -7,11 +7,15 @@ command draws, and what suits any run; a room of `attnbias.beyond` has its own i
 
 from __future__ import annotations
 
-from .checks import plot_check
-from .cosines import plot_cosines
-from .networks import plot_training
-from .runs import plot_alignment_rates, plot_escape_steps, plot_runs
-from .theme import rule_style, style
+from .._extras import need
+
+need("matplotlib", "plots")  # before the imports that take it, here and in each room's plots
+
+from .checks import plot_check  # noqa: E402
+from .cosines import plot_cosines  # noqa: E402
+from .networks import plot_training  # noqa: E402
+from .runs import plot_alignment_rates, plot_escape_steps, plot_runs  # noqa: E402
+from .theme import rule_style, style  # noqa: E402
 
 __all__ = [
     "plot_alignment_rates", "plot_check", "plot_cosines", "plot_escape_steps", "plot_runs",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._validate import as_tensor, require_finite, require_shape, require_type, short
+from .._validate import as_name, as_tensor, require_finite, require_shape, require_type, short
 from ..dynamics.trace import Trace
 from ..errors import DtypeError, RangeError
 from ..experiments.claims import log10_of
@@ -76,8 +76,8 @@ def require_columns(table, *names: str) -> None:
     for name in names:
         if name not in table:
             raise RangeError(
-                name, expected="a column of the table", got="none of that name",
-                remedy="add it; there are " + ", ".join(map(str, table.columns)),
+                as_name(name), expected="a column of the table", got="none of that name",
+                remedy="add it; there are " + ", ".join(map(as_name, table.columns)),
             )  # fmt: skip
 
 

@@ -137,9 +137,10 @@ def styled(plot=None, /, **kinds):
             raise
         except Exception as error:
             shown = ", ".join(f"{key}={short(value)}" for key, value in given.arguments.items())
+            why = str(error).partition("tensor(")[0][:200]
             raise DtypeError(
                 plot.__name__, expected="what its documentation says of each argument",
-                got=f"{shown}, on which {type(error).__name__}: {str(error)[:200]}",
+                got=f"{shown}, on which {type(error).__name__}: {why}",
                 remedy="compare with its example; if all is as there, the cause is a bug of ours",
             ) from error  # fmt: skip
 

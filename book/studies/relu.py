@@ -172,8 +172,7 @@ def _without_flat(data: Dataset, sets, active, run: Trace) -> float:
     """1 - cosine with the SVM of the active sequences alone; NaN where that has no rows."""
     if not bool(active.any()) or bool(sets[active].all()):
         return math.nan
-    rest = Dataset(data.X[active], data.y[active], query=data.query[active])
-    hard = solve_several_svm(rest, sets[active]).weights
+    hard = solve_several_svm(data[active], sets[active]).weights
     return float(alignment_error(run.W[-1:], hard)[0])
 
 

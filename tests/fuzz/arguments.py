@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import random
+import re
 import signal
 import tempfile
 import traceback
@@ -18,6 +19,7 @@ from .calls import Call
 from .junk import HOSTILE, KINDS
 
 SECONDS = 30  # a call that takes longer hangs, for all that its caller can see
+LONGEST = 1000  # characters of a message: a few lines, and twice a path
 
 
 class Hang(BaseException):
@@ -55,8 +57,10 @@ def attempt(call: Call, parameter: str, kind: str) -> tuple[str, str]:
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         try:
             call.with_value(parameter, value)
-        except AttnBiasError:
-            return "refused", ""
+        except AttnBiasError as error:
+            text = str(error)  # long, or with an array in it, it hides what it says
+            shown = len(text) > LONGEST or re.search(r"(tensor|array)\(\[", text)
+            return ("raw", f"prints its input: {ascii(text)[:80]}") if shown else ("refused", "")
         except Hang:
             return "hang", f"over {SECONDS} s"
         except BaseException as error:  # SystemExit and KeyboardInterrupt are raw as well

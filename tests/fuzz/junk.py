@@ -80,6 +80,7 @@ KINDS = {
     "masked": lambda: np.ma.masked_array([1.0], [True]), "datetime": lambda: np.datetime64("NaT"),
     "timedelta": lambda: np.timedelta64(1, "s"), "tensor": lambda: torch.tensor(1.0),
     "tensor 3d": lambda: torch.ones(2, 2, 2), "empty tensor": lambda: torch.zeros(0),
+    "tensors": lambda: [torch.arange(99.0)] * 9,
     "int tensor": lambda: torch.tensor([1, 2]), "bool tensor": lambda: torch.tensor([True]),
     "nan tensor": lambda: torch.full((2, 2), torch.nan).double(),
     "half tensor": lambda: torch.ones(2).half(),

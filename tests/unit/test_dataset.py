@@ -4,14 +4,38 @@ import copy
 import dataclasses
 import io
 import math
+import multiprocessing
 import pickle
+import warnings
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
-from attnbias import Dataset, make_example1
+from attnbias import (
+    NGD,
+    Dataset,
+    SVMSolution,
+    make_bad_start,
+    make_dm,
+    make_example1,
+    make_separation_pair,
+    optimal_tokens,
+    solve_w_svm,
+    train,
+)
+from attnbias.errors import (
+    DtypeError,
+    NonFiniteError,
+    PaddingWarning,
+    RangeError,
+    ShapeError,
+)
 from attnbias.geometry.tokens import gap_rows
+from attnbias.model import attention_map
 
 X = torch.arange(24, dtype=torch.float64).reshape(2, 3, 4)
 Y = [1, -1]
@@ -89,10 +113,10 @@ def test_with_decoder_keeps_the_rest():
 
 
 def same(one: Dataset, two: Dataset) -> bool:
-    pairs = [(one.X, two.X), (one.y, two.y), (one.lengths, two.lengths)]
-    if one.u is not None:
-        pairs.append((one.u, two.u))
-    return all(torch.equal(a, b) and a.dtype == b.dtype for a, b in pairs)
+    one, two = one._tensors(), two._tensors()
+    return one.keys() == two.keys() and all(
+        torch.equal(a, two[key]) and a.dtype == two[key].dtype for key, a in one.items()
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,15 +166,21 @@ def test_a_plain_numpy_file_is_read(tmp_path):
     data = Dataset.load(path)
     assert same(data, Dataset(X, Y, u=torch.ones(4).double(), lengths=[3, 2]))
     assert data.name == "mine"
+    np.savez(path, X=X.numpy(), y=np.array(Y), mask=data.mask.numpy())
+    assert Dataset.load(path).lengths.tolist() == [3, 2]
     np.savez(path, X=X.numpy(), y=np.array(Y))
     assert Dataset.load(path).u is None
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_devices():
+def test_devices(tmp_path):
     data = make_example1(n=4, T=3, d=20, seed=1).to(device="cuda")
     assert data.X.is_cuda and data.mask.is_cuda and data.u.is_cuda
     assert same(data.to(device="cpu"), make_example1(n=4, T=3, d=20, seed=1))
+    assert same(Dataset.concat(data[::-1])[[3, 2, 1, 0]], data)
+    assert same(Dataset.from_sequences([*data.X], data.y, data.u), data)
+    svm = SVMSolution.load(solve_w_svm(data).save(tmp_path / "svm.npz"))  # onto the CPU
+    assert np.isfinite(train(data, NGD(0.1), 3, svm=svm).W_alignment_error[-1])
 
 
 def test_given_optimal_tokens_stand_in_for_a_decoder_until_there_is_one(tmp_path):
@@ -163,3 +193,189 @@ def test_given_optimal_tokens_stand_in_for_a_decoder_until_there_is_one(tmp_path
     data = Dataset(X, Y, opt=[1, 1]).with_decoder(torch.ones(4))
     assert data.opt is None
     assert gap_rows(data).opt.tolist() == [2, 0]
+
+
+@pytest.mark.slow
+def test_it_goes_to_processes_that_share_nothing():
+    made = [make_example1(n=4, T=3, d=20, seed=seed) for seed in (1, 2)]
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        found = [*pool.map(optimal_tokens, made)]
+    assert all(map(torch.equal, found, map(optimal_tokens, made)))
+
+
+def rows(count: int, start: int = 0) -> torch.Tensor:
+    return X.reshape(-1, 4)[start : start + count] + 1
+
+
+LISTED = [rows(5).numpy(), rows(3, 1), pd.DataFrame(rows(2, 2).numpy()), rows(4).tolist()]
+
+
+def test_sequences_of_any_lengths_and_kinds_are_padded():
+    made = Dataset.from_sequences(LISTED, pd.Series([1, -1, 1, -1]), np.ones(4), name="mixed")
+    padded = torch.full((4, 5, 4), 9.0).double()
+    for i, (count, start) in enumerate([(5, 0), (3, 1), (2, 2), (4, 0)]):
+        padded[i, :count] = rows(count, start)
+    by_hand = Dataset(padded, [1, -1, 1, -1], torch.ones(4), [5, 3, 2, 4])
+    assert same(made, by_hand) and made.name == "mixed"
+    given = {"query": torch.ones(4, 4), "opt": [4, 2, 1, 0]}
+    made = Dataset.from_sequences(iter(LISTED), [1] * 4, **given)
+    assert made.query.dtype == torch.float64 and made.opt.tolist() == given["opt"]
+    single = [rows(2).float(), rows(3).float().numpy()]
+    assert Dataset.from_sequences(single, [1, 1]).X.dtype == torch.float32
+    assert Dataset.from_sequences([*single, rows(2)], [1] * 3).X.dtype == torch.float64
+    assert same(Dataset.from_sequences(X, Y), Dataset(X, Y))
+
+
+@pytest.mark.parametrize(("error", "words", "wrong"), [
+    (ShapeError, r"\(T_i, d\).* = \(2, 4\); got shape \(2, 3\)", [[1.0, 2, 3]] * 2),
+    (ShapeError, r"\(T_i, d\); got shape \(4,\)", np.ones(4)),
+    (ShapeError, "at least 2 tokens; got 1.*drop", rows(1)),
+    (DtypeError, r"int64.*sequences\[4\]\.astype\(float\)", np.ones((2, 4), int)),
+    (DtypeError, "DataFrame.*dtype object", pd.DataFrame({"a": ["x", "y"]})),
+    (NonFiniteError, "1 NaN", torch.where(rows(2) == 1, torch.nan, rows(2))),
+])  # fmt: skip
+def test_a_wrong_sequence_is_named_by_its_place(error, words, wrong):
+    with pytest.raises(error, match=rf"^sequences\[4\]: .*{words}"):
+        Dataset.from_sequences([*LISTED, wrong], [1] * 5)
+
+
+@pytest.mark.parametrize("junk", [[], 3, "ab", {"a": X[0]}, None], ids=repr)
+def test_no_list_of_sequences_is_refused(junk):
+    with pytest.raises(DtypeError, match="^sequences: .*at least one"):
+        Dataset.from_sequences(junk, [1])
+
+
+def test_a_mask_stands_for_lengths_and_one_with_holes_says_what_closes_them():
+    mask = torch.tensor([[1, 1, 1], [1, 1, 0]])
+    for kind in (mask, mask.bool(), mask.bool().numpy(), mask.tolist()):
+        assert same(Dataset(X, Y, mask=kind), Dataset(X, Y, lengths=[3, 2]))
+    holes = torch.tensor([[0, 1, 1], [1, 1, 1]]).bool()
+    with pytest.raises(RangeError, match=r"^mask: .*in 1, first in 0.*from_sequences\(\[x\[m\]"):
+        Dataset(X, Y, mask=holes)
+    closed = Dataset.from_sequences([x[m] for x, m in zip(X, holes, strict=True)], Y)
+    assert torch.equal(closed.X[0, :2], X[0, 1:]) and closed.lengths.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(("error", "words", "given"), [
+    (RangeError, "mask: .*not both", {"mask": [[True] * 3] * 2, "lengths": [3, 3]}),
+    (DtypeError, "mask: .*float64", {"mask": torch.ones(2, 3).double()}),
+    (DtypeError, "mask: .*0 and 1; got int64", {"mask": [[2] * 3] * 2}),
+    (ShapeError, "mask: .*as the tokens", {"mask": [True, True]}),
+    (ShapeError, "lengths: .*from 2 to", {"mask": [[True] * 3, [True, False, False]]}),
+    (DtypeError, r"lengths: .*got bool.*mask=", {"lengths": [[True] * 3] * 2}),
+    (ShapeError, r"lengths: .*mask\.sum\(dim=1\).*mask=", {"lengths": [[1] * 3] * 2}),
+])  # fmt: skip
+def test_masks_and_lengths_that_are_refused(error, words, given):
+    with pytest.raises(error, match=words):
+        Dataset(X, Y, **given)
+    with pytest.raises(DtypeError, match="mask.sum"):  # where there is no mask=
+        attention_map(X, torch.eye(4).double(), torch.ones(2, 3).bool())
+
+
+FULL = Dataset(
+    torch.arange(60).reshape(5, 3, 4).double(), [1, -1, 1, 1, -1], lengths=[3, 2, 3, 2, 3],
+    opt=[2, 1, 0, 1, 0], query=-torch.arange(20).reshape(5, 4).double(), name="full",
+    key=torch.arange(60, 120).reshape(5, 3, 4).double(), meta={"maker": "make_dm", "d": 4},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("index", [
+    slice(2), slice(None, None, -2), [3, 1], [-1, -1], (FULL.y > 0), (FULL.y > 0).numpy(),
+    pd.Series([4, 0]), range(1, 3), torch.tensor([2]), slice(1, 2), ...,
+], ids=repr)  # fmt: skip
+def test_a_part_is_indexed_as_its_tensors_are(index):
+    own = np.arange(5)[index.numpy() if isinstance(index, torch.Tensor) else index]
+    part, tensors = FULL[index], FULL._tensors()
+    assert {*part._tensors()} == {*tensors}
+    for key, whole in tensors.items():
+        assert np.array_equal(getattr(part, key).numpy(), whole.numpy()[own])
+    assert part.name == "full" and dict(part.meta) == {"part_of": "make_dm", "d": 4}
+    assert len(part) == part.n and FULL.meta["maker"] == "make_dm"
+
+
+def test_one_place_is_a_data_set_of_one_sequence_and_a_loop_gives_them_all():
+    assert same(FULL[3], FULL[3:4]) and same(FULL[np.int64(-2)], FULL[3])
+    assert [each.n for each in FULL] == [1] * 5 == [len(each) for each in list(FULL)]
+    assert same(Dataset.concat(FULL), FULL) and bool(FULL)
+    assert np.asarray(FULL).dtype == object and np.asarray(FULL)[()] is FULL
+    batches = [*DataLoader(FULL, batch_size=2, collate_fn=Dataset.concat)]
+    assert [len(batch) for batch in batches] == [2, 2, 1] and same(Dataset.concat(batches), FULL)
+
+
+@pytest.mark.parametrize("index", [
+    9, -6, [0, 5], None, (1, 2), "a", 0.5, [], slice(9, None), [False] * 5, [True], True, {1}, FULL,
+    np.ones(2),
+], ids=str)  # fmt: skip
+def test_an_index_that_means_no_sequence_is_refused(index):
+    with pytest.raises(RangeError, match="^index: expected .*sequence"):
+        FULL[index]
+
+
+def test_data_sets_are_joined_and_the_shorter_sequences_padded():
+    data, pair = Dataset(X, Y, torch.ones(4), meta={"seed": 1}), rows(4).reshape(2, 2, 4)
+    short = Dataset(pair, [1, 1], torch.ones(4), name="short", lengths=[2, 2])
+    both = Dataset.concat([short, data, short])
+    listed = [*pair, *X, *pair]
+    assert same(both, Dataset.from_sequences(listed, [1, 1, 1, -1, 1, 1], torch.ones(4)))
+    assert both.name == "short" and both.meta["parts"] == [{}, {"seed": 1}, {}]
+    asked = dataclasses.replace(data, query=-torch.ones(2, 4), key=X + 1)
+    both = Dataset.concat([asked, short])
+    assert torch.equal(both.queries, torch.cat([asked.queries, short.queries]))
+    assert torch.equal(both.keys[2:, :2], short.keys) and torch.equal(both.keys[:2], X + 1)
+
+
+@pytest.mark.parametrize(("error", "words", "other"), [
+    (ShapeError, "d as in", Dataset(X[..., :3], Y)),
+    (DtypeError, "dtype as in .*float64; got float32", Dataset(X.float(), Y)),
+    (RangeError, "u as in .*none; got given", Dataset(X, Y, torch.ones(4))),
+    (RangeError, "opt as in .*none; got given", Dataset(X, Y, opt=[0, 0])),
+    (DtypeError, "a Dataset; got Tensor", X),
+])  # fmt: skip
+def test_data_sets_that_differ_are_not_joined(error, words, other):
+    with pytest.raises(error, match=rf"^parts\[1\]: .*{words}"):
+        Dataset.concat([Dataset(X, Y), other])
+    with pytest.raises(RangeError, match="the decoder u of"):
+        Dataset.concat([Dataset(X, Y, torch.ones(4)), Dataset(X, Y, torch.zeros(4))])
+    for junk in ([], 3, [None]):
+        with pytest.raises(DtypeError, match="parts"):
+            Dataset.concat(junk)
+
+
+@pytest.mark.parametrize(("ends", "words"), [
+    ([0, 0], None), ([1, 1], None), ([0, 1], "1 rows at the ends of 1 of 2"),
+    ([2, 2], "4 rows at the ends of 2"), ([1, 6], "5 rows at the ends of 2"),
+])  # fmt: skip
+def test_zero_rows_that_look_like_padding_are_told(ends, words, tmp_path):
+    """One in each may be a token, and the first two are: others pad to a common length."""
+    tokens = X.reshape(2, 6, 2) + 1
+    for x, count in zip(tokens, ends, strict=True):
+        x[6 - count :] = 0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Dataset(tokens, Y)
+    assert [each.filename for each in caught] == [__file__] * bool(words)
+    assert not words or words in str(caught[0].message)
+    assert all(each.category is PaddingWarning for each in caught)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Dataset(tokens[:, -2:], Y).T == 2
+        data = Dataset(tokens, Y, torch.ones(2), lengths=[6, 6], name="meant")
+        for other in (
+            data[:1],
+            data.to(dtype=torch.float32),
+            data.with_decoder(None),
+            dataclasses.replace(data, name="b"),
+            Dataset.concat([data, data]),
+            Dataset.load(data.save(tmp_path / "a.npz")),
+            copy.deepcopy(data),
+        ):
+            assert other.T == 6
+
+
+def test_makers_and_masks_do_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = [make_separation_pair(), make_bad_start()[0], make_dm(n=3, d=60)]
+        assert all(len(data) for data in made)
+        tokens = torch.stack([rows(3), torch.cat([rows(2), torch.zeros(1, 4)])])
+        assert Dataset(tokens, Y, mask=tokens.any(dim=2)).lengths.tolist() == [3, 2]

@@ -1,5 +1,6 @@
 """Bad input to every public name: refused by a named error, before any work, files untouched."""
 
+import inspect
 import json
 import math
 import pickle
@@ -7,6 +8,7 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -162,7 +164,7 @@ ROWS = [
     ("NonFinite", "1 NaN", lambda f: data_with(X=with_entry(X, NAN))),
     ("Dtype", "int64", lambda f: data_with(X=X.long())),
     ("Dtype", "str", lambda f: data_with(X="tokens")),
-    ("Dtype", "lengths", lambda f: Dataset([[[1.0], [2.0]], [[1.0]]], [1, 1])),
+    ("Dtype", "from_sequences", lambda f: Dataset([[[1.0], [2.0]], [[1.0]]], [1, 1])),
     ("Dtype", "dense", lambda f: data_with(X=X.to_sparse())),
     ("Dtype", "nested", lambda f: data_with(X=NESTED)),
     ("Dtype", "mask", lambda f: data_with(X=np.ma.masked_less(X.numpy(), 0))),
@@ -629,3 +631,34 @@ def test_mutated_files_are_read_or_refused(stored, scratch, name, changes, near_
         read(name, scratch)
     except AttnBiasError as error:
         assert isinstance(error, FileFormatError)
+
+
+JOB = {"data": DATA, "rule": GD(1.0), "steps": 2}
+PUBLIC = [
+    (train, JOB), (diagnose, {"data": DATA}), (fit_rate, {"step": STEP, "value": STEP}),
+    (solve_w_svm, {"data": DATA}), (solve_u_svm, {"data": DATA}), (token_scores, {"data": DATA}),
+    (optimal_tokens, {"data": DATA}), (check_assumption1, {"data": DATA}), (GD, {"step_size": 1.0}),
+    (NGD, {"step_size": 1.0}), (Polyak, {}), (Dataset, {"X": X, "y": Y}), (Dataset.load, {}),
+    (Dataset.from_sequences, {"sequences": X, "y": Y}), (Dataset.concat, {"parts": [DATA]}),
+    (DATA.__getitem__, {"index": 0}), (DATA.to, {}), (SelfAttention, {"d": 20}),
+    (RUN.alignment_error, {"direction": SVM.weights}), (make_example1, {}), (make_dm, {}),
+    (make_bad_start, {}), (load_binary_mnist, {}), (svm_module.solve, {"rows": [[1.0]]}),
+    (theorems.check_theorem1, {"data": DATA, "trace": RUN}),
+    (limit_offset, {"data": DATA, "svm": SVM}), (experiments.run, {"name": "fig2", "steps": 1}),
+    (experiments.load, {"name": "fig2"}),
+]  # fmt: skip
+MANY = torch.arange(2000.0).reshape(2, 1000)
+SHAPES = {"tensor": MANY, "array": MANY.numpy(), "frame": pd.DataFrame(MANY.numpy()),
+          "list of tensors": [MANY] * 9, "dict": {"a": MANY}, "scalar": MANY.sum()}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize(("call", "given"), PUBLIC, ids=[c.__qualname__ for c, _ in PUBLIC])
+def test_no_message_prints_a_tensor(call, given, kind):
+    """A few lines at most: what came is a type, a shape or a short word."""
+    for name in inspect.signature(call).parameters:
+        try:
+            call(**given | {name: SHAPES[kind]})
+        except AttnBiasError as error:
+            text = str(error)
+            assert len(text) < 500 and not re.search(r"tensor\(|array\(\[|\n", text), text

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from ...errors import RangeError
-from ...plots.axes import power_of_ten
+from ...plots.axes import FuncFormatter, MaxNLocator, power_of_ten
 from ...plots.series import gather, numbers
 from ...plots.theme import HALO, INK, WIDTH, label_styles, new_figure, styled
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._validate import as_float_tensor
+from ..._validate import as_float_tensor, short
 from ...dataset import Dataset
 from ...errors import DtypeError, RangeError
 from ...plots.theme import COLOURS, FAINT, HALO, INK, WIDTH, new_figure, styled
@@ -74,12 +74,12 @@ def _require(data, paths, directions) -> None:
     if not isinstance(data, Dataset) or data.d != 2 or data.n > 4:
         raise RangeError(
             "data", expected="a Dataset in the plane, d = 2, with at most four sequences",
-            got=str(data)[:60], remedy="make_plane_pair() gives such data",
+            got=short(data), remedy="make_plane_pair() gives such data",
         )  # fmt: skip
     for name, given in (("paths", paths), ("directions", directions)):
         if not isinstance(given, dict) or not 0 < len(given) <= len(_LOOKS):
             raise DtypeError(
-                name, expected=f"a dict of one to {len(_LOOKS)} entries", got=str(given)[:40],
+                name, expected=f"a dict of one to {len(_LOOKS)} entries", got=short(given),
                 remedy='for example {"W": matrices}',
             )  # fmt: skip
 

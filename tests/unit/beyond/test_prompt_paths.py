@@ -9,7 +9,7 @@ import pytest
 import torch
 from tolerances import CLOSED_FORM, FORMS
 
-from attnbias import GD, NGD, make_bad_start, make_example1, train
+from attnbias import GD, NGD, Dataset, make_bad_start, make_example1, train
 from attnbias.beyond.prompt.paths import query_images, sequence_scores
 from attnbias.errors import ShapeError
 from attnbias.model import attention_map
@@ -39,7 +39,7 @@ def test_images_of_the_queries_are_those_of_the_last_iterate(rule):
 def test_dependent_rows_leave_the_images_defined():
     """Two equal sequences: a singular Gram matrix, one motion."""
     data, W0 = make_bad_start(2.0)
-    twice = type(data)(torch.cat([data.X, data.X]), torch.cat([data.y, data.y]), data.u)
+    twice = Dataset.concat([data, data])
     trace = train(twice, NGD(0.1), 50, W0=W0, record=[0, 50])
     expected = (twice.X[:, 0] @ trace.W.T).numpy()
     assert np.allclose(query_images(twice, trace, W0)[-1], expected, rtol=0, atol=1e-9)

@@ -23,8 +23,7 @@ def compare(data, start, other, other_start, rule, loss, names=SERIES, other_rul
 
 
 def reordered(data, generator, seed):
-    order = torch.randperm(data.n, generator=generator)
-    return Dataset(data.X[order], data.y[order], data.u, data.lengths[order])
+    return data[torch.randperm(data.n, generator=generator)]
 
 
 def other_order_of_tokens(data, generator, seed):

@@ -124,7 +124,7 @@ class TestDefinitions:
     def test_orders_and_rotations_are_irrelevant(self, data):
         generator = torch.Generator().manual_seed(data.n)
         order = torch.randperm(data.n, generator=generator)
-        other = Dataset(data.X[order], data.y[order], data.u, data.lengths[order])
+        other = data[order]
         if bool((data.lengths == data.T).all()):  # padding stays at the end
             Q = torch.linalg.qr(torch.randn(data.d, data.d, generator=generator).double())[0]
             tokens = [0, *(1 + torch.randperm(data.T - 1, generator=generator)).tolist()]

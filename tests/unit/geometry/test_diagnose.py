@@ -153,7 +153,7 @@ def test_order_of_sequences_and_scale_of_the_decoder(seed, scale):
     a, b = diagnose(data), diagnose(data.with_decoder(scale * data.u))
     assert a.optimal["positions"] == b.optimal["positions"]
     assert a.separation == b.separation and a.assumption1[0] == b.assumption1[0]
-    c = diagnose(Dataset(data.X[order], data.y[order], data.u))
+    c = diagnose(data[order])
     assert applying(a) == applying(c) and a.optimal["positions"] == c.optimal["positions"]
     assert c.separation["margin"] == pytest.approx(a.separation["margin"], rel=1e-10)
 

@@ -1,7 +1,7 @@
 """W-SVM and u-SVM on data sets: closed forms, second solvers, invariances, refusals."""
 
 import math
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 
 import cvxpy as cp
@@ -14,12 +14,22 @@ from hypothesis import strategies as st
 from instances import FEW, seeds
 from orthonormal import orthonormal_pair
 
-from attnbias import Dataset, diagnose, make_separation_pair, solve_u_svm, solve_w_svm
+from attnbias import (
+    NGD,
+    Dataset,
+    SVMSolution,
+    diagnose,
+    make_separation_pair,
+    solve_u_svm,
+    solve_w_svm,
+    train,
+)
+from attnbias._records import read_npz, write_npz
 from attnbias.data import make_degenerate, make_example1, make_two_sample_trap
-from attnbias.errors import AttnBiasError, InfeasibleError, SolverError
+from attnbias.errors import AttnBiasError, FileFormatError, InfeasibleError, SolverError
 from attnbias.geometry import svm, tokens
 from attnbias.geometry.svm import LOOSE, certify, solve
-from attnbias.geometry.tokens import gap_rows
+from attnbias.geometry.tokens import WIDE, gap_rows
 from tests import tolerances
 
 
@@ -141,7 +151,7 @@ def test_orders_and_rotations(n, T, d, seed):
 @given(**sizes, seed=seeds)
 def test_duplicated_sequences_leave_the_weights(n, T, d, seed):
     data, opt = normal_data(n, T, d, seed)
-    double = Dataset(torch.cat([data.X, data.X]), torch.cat([data.y, data.y]))
+    double = Dataset.concat([data, data])
     for find in (solve_w_svm, solve_u_svm):
         once, twice = find(data, opt), find(double, torch.cat([opt, opt]))
         close(twice.weights, once.weights, tolerances.SVM_EQUIVALENT)
@@ -441,3 +451,64 @@ def test_two_decisions_of_50_digits_are_asked_for_in_turn(monkeypatch):
     monkeypatch.setattr(svm, "decide", lambda *_: next(answers))
     with pytest.raises(SolverError, match="float64 does not hold"):
         solve([[1.0, 1e-9], [-1.0, 1e-9]])
+
+
+def same(a, b) -> bool:
+    """The same type and, through all fields, the same bits."""
+    if isinstance(a, torch.Tensor):
+        return a.dtype == b.dtype and torch.equal(a, b)
+    if is_dataclass(a):
+        return type(a) is type(b) and all(
+            same(getattr(a, field.name), getattr(b, field.name)) for field in fields(a)
+        )
+    return type(a) is type(b) and a == b
+
+
+@pytest.mark.parametrize("find", [
+    lambda: solve_w_svm(make_example1(n=4, T=3, d=20)),
+    lambda: solve_u_svm(make_example1(n=4, T=3, d=20)),
+    lambda: solve_w_svm(make_example1(n=2, T=2, d=WIDE + 1)),  # weights in a basis
+    lambda: solve([[1.0, 1.0], [1.0, -1.0], [0.5, 1.5]], [1.0, 1.0, 0.0]),
+    lambda: solve([[1.0, 1.0]], equalities=[[0.0, 1.0]]),
+    lambda: certify(gap_rows(make_separation_pair()), torch.zeros(1).double()),  # infinite bounds
+])  # fmt: skip
+def test_a_saved_solution_comes_back_to_the_last_bit(find, tmp_path):
+    solution = find()
+    again = SVMSolution.load(solution.save(tmp_path / "svm.npz"))
+    assert same(again, solution) and repr(again) == repr(solution)
+    assert torch.equal(again.weights, solution.weights)
+
+
+def test_training_takes_a_loaded_solution_and_refuses_that_of_other_data(tmp_path):
+    data = make_example1(n=4, T=3, d=20)
+    again = SVMSolution.load(solve_w_svm(data).save(tmp_path / "svm.npz"))
+    one, two = train(data, NGD(0.1), 50, svm=again), train(data, NGD(0.1), 50)
+    assert np.array_equal(one.W_alignment_error, two.W_alignment_error, equal_nan=True)
+    with pytest.raises(AttnBiasError, match="^svm"):
+        train(make_example1(n=4, T=3, d=20, seed=1), NGD(0.1), 50, svm=again)
+
+
+@pytest.mark.parametrize("change", [
+    lambda arrays, header: arrays.pop("dual"),
+    lambda arrays, header: arrays.pop("rows.queries"),
+    lambda arrays, header: arrays.update(other=np.ones(2)),
+    lambda arrays, header: arrays.update(margins=np.ones(3)),
+    lambda arrays, header: arrays.update({"rows.token": np.zeros(3, int)}),
+    lambda arrays, header: arrays.update(point=np.ones((3, 3))),
+    lambda arrays, header: arrays.update(point=np.array("a")),
+    lambda arrays, header: header.pop("rows"),
+    lambda arrays, header: header["rows"].update({"class": "list"}),
+    lambda arrays, header: header["rows"].update({"class": []}),
+    lambda arrays, header: header.update(bounds=[1.0]),
+    lambda arrays, header: header.update(norm="1"),
+    lambda arrays, header: header.update(norm_name="other"),
+    lambda arrays, header: header.update(kind="trace"),
+])  # fmt: skip
+def test_a_file_of_something_else_is_no_solution(change, tmp_path):
+    path = solve_w_svm(make_separation_pair()).save(tmp_path / "svm.npz")
+    arrays, header = read_npz(path, kind="solution")
+    assert SVMSolution.load(write_npz(path, arrays, header))
+    change(arrays, header)
+    write_npz(path, arrays, header)
+    with pytest.raises(FileFormatError, match="svm.npz: expected a solution"):
+        SVMSolution.load(path)

@@ -1,0 +1,238 @@
+"""Sequences of any shape as one padded tensor: lists, masks, parts and their union."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+import torch
+
+from ._validate import (
+    as_float_tensor,
+    as_floats,
+    as_lengths,
+    as_tensor,
+    as_token_indices,
+    dtype_name,
+    require_device,
+    require_finite,
+    require_shape,
+    require_type,
+    short,
+)
+from .errors import (
+    DeviceError,
+    DtypeError,
+    LabelError,
+    PaddingWarning,
+    RangeError,
+    ShapeError,
+)
+
+
+def padded(sequences) -> tuple[torch.Tensor, torch.Tensor]:
+    """(n, T, d) and (n,): sequences of (T_i, d) each, padded with zeros, and their lengths."""
+    given = listed("sequences", sequences, "(T_i, d) arrays, tensors or data frames")
+    tensors = [_sequence(f"sequences[{i}]", value) for i, value in enumerate(given)]
+    d, device = tensors[0].shape[1], tensors[0].device
+    for i, tensor in enumerate(tensors):
+        meaning, remedy = "(T_i, d), d as in sequences[0]", "take the same features in each"
+        require_shape(f"sequences[{i}]", tensor, (len(tensor), d), meaning, remedy)
+        require_device(f"sequences[{i}]", tensor, device)
+    wide = any(tensor.dtype == torch.float64 for tensor in tensors)
+    tensors = [tensor.double() if wide else tensor for tensor in tensors]
+    lengths = torch.tensor([len(tensor) for tensor in tensors], device=device)
+    return stacked([tensor[None] for tensor in tensors]), lengths
+
+
+def listed(name: str, given, what: str) -> list:
+    """At least one of something, as a list."""
+    try:
+        found = [*given]
+    except (TypeError, RuntimeError):  # torch refuses to go through some tensors
+        found = []
+    if not found or isinstance(given, str | bytes | Mapping):
+        raise DtypeError(name, expected=f"a list of {what}, at least one", got=short(given),
+                         remedy="for example [first, second]")  # fmt: skip
+    return found
+
+
+def _sequence(name: str, value) -> torch.Tensor:
+    tensor = as_float_tensor(name, value).detach()
+    require_shape(name, tensor, (None, None), "(T_i, d)", "one token a row, one feature a column")
+    if len(tensor) < 2:
+        raise ShapeError(
+            name, expected="at least 2 tokens", got="1",
+            remedy="attention over one token selects nothing; drop the sequence or add tokens",
+        )  # fmt: skip
+    require_finite(name, tensor)
+    return tensor
+
+
+def stacked(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Tensors (n_i, T_i, d) below each other, padded with zeros to the largest T_i."""
+    T = max(part.shape[1] for part in parts)
+    pad = torch.nn.functional.pad
+    return torch.cat([pad(part, (0, 0, 0, T - part.shape[1])) for part in parts])
+
+
+def real_tokens(lengths, mask, X: torch.Tensor) -> torch.Tensor:
+    """(n,) long: the length of each sequence by its `lengths`, or its `mask`, or T."""
+    if mask is not None:
+        if lengths is not None:
+            raise RangeError("mask", expected="lengths or a mask, not both", got="both",
+                             remedy="leave one out; the lengths are mask.sum(dim=1)")  # fmt: skip
+        lengths = _lengths_of(mask, X)
+    elif lengths is None:
+        if words := _padding(X):
+            warnings.warn(words, PaddingWarning, stacklevel=3)
+        lengths = torch.full((len(X),), X.shape[1], device=X.device)
+    return as_lengths(lengths, X, low=2)
+
+
+def _padding(X: torch.Tensor) -> str:
+    """What looks like padding: zero rows at the ends, other than one in each; empty if nothing."""
+    if X.shape[1] == 2 or bool(X[:, -1].any(dim=1).all()):  # nearly always, and cheap
+        return ""
+    ends = (X[:, 2:] == 0).all(dim=2).flip(1).long().cumprod(dim=1).sum(dim=1)
+    if int(ends.max()) == 1 == int(ends.min()):
+        return ""
+    return (
+        f"X: {int(ends.sum())} rows at the ends of {int((ends > 0).sum())} of {len(X)} sequences "
+        "are all zero, and are taken for tokens: padding? Then pass lengths= or mask=, or use "
+        f"Dataset.from_sequences; lengths=[{X.shape[1]}] * {len(X)} says that they are tokens."
+    )
+
+
+def _lengths_of(mask, X: torch.Tensor) -> torch.Tensor:
+    mask = as_tensor("mask", mask).detach()
+    if mask.dtype != torch.bool:  # tokenizers write 0 and 1
+        if mask.is_floating_point() or mask.is_complex() or bool(((mask != 0) & (mask != 1)).any()):
+            raise DtypeError("mask", expected="booleans, or integers 0 and 1", got=dtype_name(mask),
+                             remedy="True at real tokens, False at padding")  # fmt: skip
+        mask = mask.bool()
+    require_shape("mask", mask, tuple(X.shape[:2]), "(n, T), as the tokens")
+    require_device("mask", mask, X.device)
+    lengths = mask.sum(dim=1)
+    holes = (mask != (torch.arange(X.shape[1], device=X.device) < lengths[:, None])).any(dim=1)
+    if bool(holes.any()):
+        raise RangeError(
+            "mask", expected="real tokens first and padding after them, in each sequence",
+            got=f"padding before one in {int(holes.sum())}, first in {int(holes.int().argmax())}",
+            remedy="Dataset.from_sequences([x[m] for x, m in zip(X, mask)], y, u) closes the gaps",
+        )  # fmt: skip
+    return lengths
+
+
+def chosen(index, n: int) -> np.ndarray:
+    """(m,) which of n sequences an integer, a slice, a list or a mask means, as in numpy."""
+    try:
+        own = index.detach().cpu().numpy() if isinstance(index, torch.Tensor) else index
+        rows = np.atleast_1d(np.arange(n)[own])
+        if rows.ndim != 1:
+            raise IndexError("an index of more than one axis")
+    except (IndexError, TypeError, ValueError, OverflowError, RuntimeError) as error:
+        why = f" ({error})" if len(str(error)) < 90 else ""  # out of which bounds, by how many
+        raise RangeError(
+            "index", got=short(index) + why, remedy="for example data[:5] or data[[3, 1]]",
+            expected=f"an integer, a slice, a list of integers or a mask, of {n} sequences",
+        ) from None  # fmt: skip
+    if not len(rows):
+        raise RangeError("index", expected="at least one sequence", got=f"{short(index)}, none",
+                         remedy="a data set is never empty; widen the choice")  # fmt: skip
+    return rows.copy()  # torch takes no view that runs backwards
+
+
+def require_alike(parts: Sequence) -> None:
+    """Data sets that can stand in one: of one d, dtype, device and decoder."""
+    facts = {
+        "d": (ShapeError, lambda part: part.d, "take the same features in each"),
+        "dtype": (DtypeError, lambda part: dtype_name(part.X), "use part.to(dtype=...)"),
+        "device": (DeviceError, lambda part: str(part.X.device), "use part.to(device)"),
+        "opt": (RangeError, lambda part: "none" if part.opt is None else "given",
+                "give all of them optimal tokens, or none"),
+        "u": (RangeError, lambda part: "none" if part.u is None else "given",
+              "use part.with_decoder(u) to give each the same"),
+    }  # fmt: skip
+    first = parts[0]
+    for i, part in enumerate(parts):
+        for name, (error, fact, remedy) in facts.items():
+            if fact(part) != fact(first):
+                raise error(f"parts[{i}]", expected=f"{name} as in parts[0], {fact(first)}",
+                            got=str(fact(part)), remedy=remedy)  # fmt: skip
+        if part.u is not None and not torch.equal(part.u, first.u):
+            raise RangeError(f"parts[{i}]", expected="the decoder u of parts[0]", got="another",
+                             remedy="use part.with_decoder(u) to give each the same")  # fmt: skip
+
+
+def zero_padded(name: str, values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Finite values, with zeros where the mask is False."""
+    values = torch.where(mask[..., None], values.detach(), values.new_zeros(()))
+    require_finite(name, values)
+    return values
+
+
+def beside(name: str, values, like: torch.Tensor, words: str) -> torch.Tensor | None:
+    """A tensor of the shape, device and dtype of another, or None."""
+    if values is None:
+        return None
+    values = as_floats(name, values, tuple(like.shape), words, like.device)
+    return values.to(like.dtype, copy=True)
+
+
+def as_labels(y, X: torch.Tensor) -> torch.Tensor:
+    """(n,) labels -1 and +1 in the dtype of X."""
+    y = as_tensor("y", y).detach()
+    if y.dtype == torch.bool or y.is_complex():
+        raise DtypeError(
+            "y", expected="numbers -1 and +1", got=dtype_name(y),
+            remedy="map False to -1 and True to +1, for example 2 * y - 1",
+        )  # fmt: skip
+    require_shape("y", y, (X.shape[0],), "(n,)")
+    require_device("y", y, X.device)
+    bad = y[(y != 1) & (y != -1)]
+    if bad.numel():
+        raise LabelError(
+            "y",
+            expected="labels in {-1, +1}",
+            got=f"{bad.numel()} others, first {bad[0].item():g}",
+            remedy="map your two classes to -1 and +1",
+        )
+    return y.to(X.dtype, copy=True)
+
+
+def as_opt(opt, u, lengths: torch.Tensor) -> torch.Tensor | None:
+    """(n,) long, or None; refused beside a decoder, which decides them."""
+    if opt is None:
+        return None
+    if u is not None:
+        raise RangeError(
+            "opt", expected="optimal tokens or a decoder u, not both", got="both",
+            remedy="leave opt out: the decoder's scores decide it (Definition 1)",
+        )  # fmt: skip
+    return as_token_indices("opt", opt, lengths)
+
+
+def as_meta(meta) -> MappingProxyType:
+    """A read-only copy of a mapping; None is an empty one."""
+    expected, remedy = "a mapping of names to values", "pass a dict, or leave it out"
+    meta = {} if meta is None else meta
+    return MappingProxyType(dict(require_type("meta", meta, Mapping, expected, remedy)))
+
+
+def part_meta(meta: Mapping) -> dict:
+    """The meta of some sequences: what holds of the maker's data need not hold of a part."""
+    return {"part_of" if key == "maker" else key: value for key, value in meta.items()}
+
+
+def plain(value):
+    """Tensors and arrays in `meta` as lists, so that json can hold them."""
+    if isinstance(value, dict | MappingProxyType):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
