@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 
 def seconds(run: Callable[[], None]) -> float:
@@ -60,8 +61,8 @@ def steps_for(call: Callable[[int], None], budget: float = 0.15) -> int:
     Three alone would time what a call sets up; a run of that few starts in a cold cache.
     """
     call(3)
-    steps, took = 3, seconds(lambda: call(3))
+    steps, took = 3, seconds(partial(call, 3))
     while took < budget / 2 and steps < 10**8:
         steps *= 4
-        took = seconds(lambda: call(steps))
+        took = seconds(partial(call, steps))
     return max(3, int(steps * budget / took))
