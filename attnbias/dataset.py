@@ -23,6 +23,7 @@ from ._validate import (
     as_tensor,
     as_token_indices,
     dtype_name,
+    readable,
     require_device,
     require_finite,
     require_float_dtype,
@@ -111,7 +112,7 @@ class Dataset:
                 "X", expected="at least 2 tokens a sequence", got="T = 1",
                 remedy="attention over one token selects nothing; add tokens",
             )  # fmt: skip
-        y = _labels(y, X)
+        y = as_labels(y, X)
         full = torch.full_like(y, X.shape[1], dtype=torch.long)
         lengths = as_lengths(full if lengths is None else lengths, X, low=2)
         mask = torch.arange(X.shape[1], device=X.device) < lengths[:, None]
@@ -266,7 +267,8 @@ def _beside(name: str, values, like: torch.Tensor, words: str) -> torch.Tensor |
     return values.to(like.dtype, copy=True)
 
 
-def _labels(y, X: torch.Tensor) -> torch.Tensor:
+def as_labels(y, X: torch.Tensor) -> torch.Tensor:
+    """(n,) labels -1 and +1 in the dtype of X (n, T, d), copied."""
     y = as_tensor("y", y).detach()
     if y.dtype == torch.bool or y.is_complex():
         raise DtypeError(
@@ -275,8 +277,8 @@ def _labels(y, X: torch.Tensor) -> torch.Tensor:
         )  # fmt: skip
     require_shape("y", y, (X.shape[0],), "(n,)")
     require_device("y", y, X.device)
-    bad = y[(y != 1) & (y != -1)]
-    if bad.numel():
+    if readable(y) and bool((y.abs() != 1).any()):
+        bad = y[y.abs() != 1]
         raise LabelError(
             "y",
             expected="labels in {-1, +1}",

@@ -96,3 +96,8 @@ MODES = 1e-3
 # t^2 (1 - cosine) of a split run against its limit after about 1000 steps: the next terms are the
 # norm's own offset over t, a few thousandths.
 SETTLED_LAW = 2e-2
+# Gradients of `attention_loss`, of norms down to exp(-700), against multiprecision: the aim. A gap
+# of 700 is rounded by 1e-13, and the products that make it a few times that.
+MULTIPRECISION_GRADIENT = 1e-12
+# The same beyond, over the gap: each is rounded by 2e-16 of itself a few times.
+FAR_GAPS = 5e-15
