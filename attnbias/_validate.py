@@ -153,9 +153,12 @@ def require_vectors(**tensors) -> None:
 
 
 def readable(*tensors: torch.Tensor) -> bool:
-    """Whether values can be looked at: not under torch.compile or a transform of torch.func."""
-    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-    return not torch.compiler.is_compiling() and not any(map(wrapped, tensors))
+    """Whether values can be looked at: not under torch.compile or in a transform of torch.func."""
+    if torch.compiler.is_compiling():
+        return False
+    inside = torch._C._functorch
+    wrapped = (inside.is_functorch_wrapped_tensor, inside.is_legacy_batchedtensor)
+    return not any(is_wrapped(each) for is_wrapped in wrapped for each in tensors)
 
 
 def require_device(name: str, tensor: torch.Tensor, device: torch.device) -> None:

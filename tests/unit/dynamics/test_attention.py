@@ -7,7 +7,7 @@ import torch
 from instances import random_data, random_start
 from mpmath import mp, mpf
 from refusals import refuses
-from tolerances import AUTOGRAD, FAR_GAPS, MULTIPRECISION_GRADIENT
+from tolerances import AUTOGRAD, LOGIT_ROUNDING, MULTIPRECISION_GRADIENT
 
 from attnbias import (
     NGD,
@@ -76,11 +76,22 @@ def second_gap(data, W) -> float:
 
 
 def with_gap(data, size: float, seed: int) -> torch.Tensor:
-    W = random_start(data, 1.0, seed)
+    """W as training makes it, towards tokens drawn at random: logits are as large as gaps."""
+    generator = torch.Generator().manual_seed(seed)
+    chosen = torch.randint(data.T, (data.n,), generator=generator) % data.lengths
+    keys = data.X[torch.arange(data.n), chosen] - data.X.mean(dim=1)
+    W = keys.T @ data.X[:, 0] + random_start(data, 0.1, seed)
     return W * (size / second_gap(data, W))
 
 
-CASES = [(1, 2, 2, None), (2, 3, 4, [3, 2]), (3, 4, 3, [4, 1, 3]), (2, 5, 6, None)]
+def terms(data, W) -> float:
+    """The largest sum of |x_a W_ab x_b| in a logit, whose rounding a gradient cannot escape."""
+    images = data.X[:, 0].abs() @ W.abs().T
+    return float((data.X.abs() @ images[..., None]).max())
+
+
+# n, T, d and lengths; many features leave room for a large gap in each sequence
+CASES = [(1, 2, 5, None), (2, 3, 12, [3, 2]), (3, 4, 16, [4, 1, 3]), (2, 5, 12, None)]
 
 
 def ragged(n, T, d, lengths, seed) -> Dataset:
@@ -110,6 +121,20 @@ def test_gradients_to_twelve_digits_as_long_as_they_are_normal_numbers(loss, siz
         assert off(in_u, 0, right_u) < MULTIPRECISION_GRADIENT
 
 
+@pytest.mark.parametrize("size", [1.0, 50.0, 500.0])
+def test_any_other_matrix_costs_no_more_than_the_rounding_of_its_logits(size):
+    for seed in range(12):
+        data = random_data(2, 4, 3, seed=seed, scale=2.0)
+        W = random_start(data, size, seed).requires_grad_()
+        scaled = attention_gradient(data.X, data.y, data.u, W)
+        right = exact(data, data.u, W, "exponential")[1]
+        tolerance = LOGIT_ROUNDING * (1 + terms(data, W.detach()))
+        assert off(scaled.W, scaled.log_W_norm, right) < tolerance
+        if scaled.log_W_norm > -700:
+            (found,) = torch.autograd.grad(attention_loss(data.X, data.y, data.u, W), W)
+            assert off(found, 0, right) < tolerance
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("size", [0.0, 40.0, 700.0, 1e4, 1e6])
 def test_the_scaled_form_at_any_gap(loss, size):
@@ -119,8 +144,7 @@ def test_the_scaled_form_at_any_gap(loss, size):
         W = with_gap(data, size, seed)
         found = attention_gradient(data.X, data.y, data.u, W, loss, data.lengths)
         risk, right_W, right_u = exact(data, data.u, W, loss)
-        # exp(log_norm) keeps what the logarithm of about `size` keeps
-        tolerance = MULTIPRECISION_GRADIENT + FAR_GAPS * size
+        tolerance = MULTIPRECISION_GRADIENT + LOGIT_ROUNDING * terms(data, W)
         assert abs(float(found.log_loss) - float(mp.log(risk))) < MULTIPRECISION_GRADIENT
         assert off(found.W, found.log_W_norm, right_W) < tolerance
         assert off(found.u, found.log_u_norm, right_u) < MULTIPRECISION_GRADIENT
@@ -267,6 +291,12 @@ def test_transforms_of_torch():
     scaled = vmap(lambda W: attention_gradient(data.X, data.y, data.u, W).W)(W)
     norms = right.norm(dim=(1, 2), keepdim=True)
     assert torch.allclose(scaled * norms, right, rtol=0, atol=AUTOGRAD)
+
+    def models_at(W):
+        return attention_loss(*tokens, data.u, torch.stack([W, 2 * W]))
+
+    jacobians = [functional.jacobian(models_at, W[0], vectorize=each) for each in (False, True)]
+    assert torch.allclose(*jacobians, rtol=0, atol=AUTOGRAD)
     curved = torch.func.hessian(risk)(W[0], *tokens)
     flat = functional.hessian(lambda W: plain(W, *tokens), W[0])
     assert torch.allclose(curved, flat, rtol=0, atol=AUTOGRAD)
