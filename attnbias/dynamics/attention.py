@@ -107,6 +107,8 @@ def attention_loss(
     -----
     A logit is a sum of d^2 products. Its rounding, about 5e-16 times the sum of their sizes, is the
     relative error of the gradients: below 1e-12 for a trained W until float64 ends, at gaps of 700.
+    Of a gradient below 1e-154 torch's own `norm` is wrong and then 0, as it squares:
+    `attention_gradient` has its own.
     Second derivatives come from autograd and are not watched for underflow. In transforms of
     `torch.func` and under `torch.compile` no value is looked at: labels are not checked, and what
     is too small for float64 comes out as zero. Source: Eqs. 1 and 2; the form is ours [c].
@@ -277,7 +279,7 @@ def _held(along_u, along_W, above, arguments) -> list:
             raise UnderflowError(
                 f"the gradient in {part}", expected="one that float64's normal numbers hold",
                 got=f"a norm of exp({float(log_size[lost].min()):.6g})",
-                remedy="attnbias.attention_gradient gives its direction and the log of its norm",
+                remedy="take attention_gradient, which gives its direction and the log of its norm",
             )  # fmt: skip
         size = log_size.exp() * above.sign()
         parts[part] = direction * size.reshape(*size.shape, *[1] * len(_AXES[part]))
