@@ -4,8 +4,9 @@ from ._provenance import VERSION
 from .checks import Check, CheckTable
 from .data import load_binary_mnist, make_bad_start, make_dm, make_example1, make_separation_pair
 from .dataset import Dataset
-from .dynamics.attention import AttentionGradient, attention_gradient, attention_loss
+from .dynamics.attention import attention_gradient, attention_loss
 from .dynamics.rates import RateFit, fit_rate
+from .dynamics.risk import AttentionGradient
 from .dynamics.trace import Trace
 from .dynamics.train import train
 from .errors import AttnBiasError, InfeasibleError

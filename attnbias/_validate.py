@@ -152,15 +152,6 @@ def require_vectors(**tensors) -> None:
                          remedy="pass one number for each value beside it") from None  # fmt: skip
 
 
-def readable(*tensors: torch.Tensor) -> bool:
-    """Whether values can be looked at: not under torch.compile or in a transform of torch.func."""
-    if torch.compiler.is_compiling():
-        return False
-    inside = torch._C._functorch
-    wrapped = (inside.is_functorch_wrapped_tensor, inside.is_legacy_batchedtensor)
-    return not any(is_wrapped(each) for is_wrapped in wrapped for each in tensors)
-
-
 def require_device(name: str, tensor: torch.Tensor, device: torch.device) -> None:
     """Refuse a tensor that lies on another device than the data."""
     if tensor.device != device:
@@ -199,7 +190,7 @@ def as_lengths(lengths, X: torch.Tensor, *, low: int) -> torch.Tensor:
     lengths = _integers("lengths", lengths, n)
     require_device("lengths", lengths, X.device)
     lengths = lengths.to(torch.long, copy=True)
-    if readable(lengths) and (int(lengths.min()) < low or int(lengths.max()) > T):
+    if int(lengths.min()) < low or int(lengths.max()) > T:
         raise ShapeError(
             "lengths",
             expected=f"each from {low} to T = {T}",

@@ -23,7 +23,6 @@ from ._validate import (
     as_tensor,
     as_token_indices,
     dtype_name,
-    readable,
     require_device,
     require_finite,
     require_float_dtype,
@@ -277,7 +276,7 @@ def as_labels(y, X: torch.Tensor) -> torch.Tensor:
         )  # fmt: skip
     require_shape("y", y, (X.shape[0],), "(n,)")
     require_device("y", y, X.device)
-    if readable(y) and bool((y.abs() != 1).any()):
+    if bool((y.abs() != 1).any()):
         bad = y[y.abs() != 1]
         raise LabelError(
             "y",

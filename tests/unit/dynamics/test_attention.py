@@ -4,10 +4,10 @@ import math
 
 import pytest
 import torch
-from instances import random_data, random_start
+from instances import random_data, random_start, start_decoder
 from mpmath import mp, mpf
 from refusals import refuses
-from tolerances import AUTOGRAD, LOGIT_ROUNDING, MULTIPRECISION_GRADIENT
+from tolerances import AUTOGRAD, FORMS, LOGIT_ROUNDING, MULTIPRECISION_GRADIENT
 
 from attnbias import (
     NGD,
@@ -324,6 +324,22 @@ def test_a_loop_of_ones_own_is_the_run_of_train():
     right = train(data, NGD(0.2), 600).W
     for found in (W.detach(), V):
         assert float((found - right).norm() / right.norm()) < AUTOGRAD
+
+
+def test_a_joint_loop_is_the_joint_run_of_train():
+    """u is trained too, so that no token stays optimal by construction."""
+    data = make_example1(n=4, T=3, d=20, seed=1)
+    start = start_decoder(data, 0.1)
+    W, u = torch.zeros(20, 20, dtype=DOUBLE, requires_grad=True), start.clone().requires_grad_()
+    for _ in range(150):
+        risk = attention_loss(data.X, data.y, u, W, "logistic")
+        gradients = torch.autograd.grad(risk, (W, u))
+        with torch.no_grad():
+            for part, gradient in zip((W, u), gradients, strict=True):
+                part -= 0.2 * gradient / gradient.norm()
+    run = train(data, NGD(0.2), 150, loss="logistic", u0=start, train_u=True)
+    for found, right in ((W, run.W), (u, run.u)):
+        assert float((found.detach() - right).norm() / right.norm()) < FORMS
 
 
 def test_single_precision_tokens_are_lifted_and_parameters_are_not():
