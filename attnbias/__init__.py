@@ -4,7 +4,9 @@ from ._provenance import VERSION
 from .checks import Check, CheckTable
 from .data import load_binary_mnist, make_bad_start, make_dm, make_example1, make_separation_pair
 from .dataset import Dataset
+from .dynamics.attention import attention_gradient, attention_loss
 from .dynamics.rates import RateFit, fit_rate
+from .dynamics.risk import AttentionGradient
 from .dynamics.trace import Trace
 from .dynamics.train import train
 from .errors import AttnBiasError, InfeasibleError
@@ -27,6 +29,7 @@ __all__ = [
     "SVMSolution", "diagnose", "Diagnosis", "optimal_tokens", "solve_u_svm", "solve_w_svm",
     "token_scores",
     "GD", "NGD", "Polyak", "Rule", "Loss", "SelfAttention",
+    "AttentionGradient", "attention_gradient", "attention_loss",
     "RateFit", "Trace", "fit_rate", "sweep", "train",
     "AttnBiasError", "InfeasibleError",
     "Check", "CheckTable", "check_assumption1", "check_assumption2",

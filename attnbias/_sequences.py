@@ -183,7 +183,7 @@ def beside(name: str, values, like: torch.Tensor, words: str) -> torch.Tensor | 
 
 
 def as_labels(y, X: torch.Tensor) -> torch.Tensor:
-    """(n,) labels -1 and +1 in the dtype of X."""
+    """(n,) labels -1 and +1 in the dtype of X (n, T, d), copied."""
     y = as_tensor("y", y).detach()
     if y.dtype == torch.bool or y.is_complex():
         raise DtypeError(
@@ -192,8 +192,8 @@ def as_labels(y, X: torch.Tensor) -> torch.Tensor:
         )  # fmt: skip
     require_shape("y", y, (X.shape[0],), "(n,)")
     require_device("y", y, X.device)
-    bad = y[(y != 1) & (y != -1)]
-    if bad.numel():
+    if bool((y.abs() != 1).any()):
+        bad = y[y.abs() != 1]
         raise LabelError(
             "y",
             expected="labels in {-1, +1}",

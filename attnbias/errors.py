@@ -307,6 +307,23 @@ class DivergedError(AttnBiasError, ArithmeticError):
     """
 
 
+class UnderflowError(AttnBiasError, ArithmeticError):
+    """A gradient is too small for float64, and not zero.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias import attention_loss, make_separation_pair
+    >>> data = make_separation_pair()
+    >>> W = (1e6 * torch.eye(2).double()).requires_grad_()
+    >>> try:
+    ...     attention_loss(data.X, data.y, data.u, W).backward()
+    ... except UnderflowError as error:
+    ...     print(error.got)
+    a norm of exp(-1e+06)
+    """
+
+
 class MemoryLimitError(AttnBiasError, MemoryError):
     """A device has no memory left for what was asked.
 

@@ -96,3 +96,9 @@ MODES = 1e-3
 # t^2 (1 - cosine) of a split run against its limit after about 1000 steps: the next terms are the
 # norm's own offset over t, a few thousandths.
 SETTLED_LAW = 2e-2
+# Gradients of `attention_loss` down to exp(-695) against multiprecision, for W as training makes
+# it: the aim. Measured 7e-13 at worst: a gap of 700 is rounded by 1e-13 a few times.
+MULTIPRECISION_GRADIENT = 1e-12
+# The same for any W, over the largest sum of sizes in a logit: its rounding, 2e-16 a few times
+# (measured 4.5e-16), is the relative error of an exponential.
+LOGIT_ROUNDING = 2e-15

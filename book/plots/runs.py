@@ -158,8 +158,11 @@ def _what(series: str, width: float) -> str:
 
 
 @styled
-def plot_wall(step, exact, float64, wall=None, reference=None):
-    """1 - cosine along one run: exact in the log domain, and by a plain float64 loop.
+def plot_wall(
+    step, exact, float64, wall=None, reference=None,
+    names=("plain float64", "log domain", "multiprecision"),
+):  # fmt: skip
+    """1 - cosine along one run: exact, and by a plain float64 loop, with names at the curves.
 
     Parameters
     ----------
@@ -169,7 +172,9 @@ def plot_wall(step, exact, float64, wall=None, reference=None):
     wall : int, optional
         The step from which the plain loop is wrong, to be marked.
     reference : (steps, values), optional
-        A few values in high precision, drawn as circles.
+        A few values found in another way, drawn as circles.
+    names : (str, str, str)
+        Of the plain loop, the exact one and the reference.
 
     Returns
     -------
@@ -184,32 +189,31 @@ def plot_wall(step, exact, float64, wall=None, reference=None):
     """
     fig = new_figure((WIDTH, 4.0))
     axis = fig.subplots()
-    looks = (
-        ("plain float64", float64, COLOURS["vermillion"], "--"),
-        ("log domain", exact, COLOURS["blue"], "-"),
-    )
-    for label, values, colour, line in looks:
-        values = np.asarray(values, dtype=np.float64)
-        values = np.where(values > 0, values, np.nan)
-        axis.plot(step, values, line, color=colour, label=label)
-    if reference is not None:
-        circle = {"markerfacecolor": "none", "markeredgecolor": INK, "markersize": 8}
-        axis.plot(*reference, "o", label="multiprecision", **circle)
     axis.set_xscale("log")
     axis.set_yscale("log")
+    colours = (COLOURS["vermillion"], COLOURS["blue"], INK)
+    for values, colour, line in zip((float64, exact), colours, ("--", "-"), strict=False):
+        values = np.asarray(values, dtype=np.float64)
+        axis.plot(step, np.where(values > 0, values, np.nan), line, color=colour)
+    if reference is not None:
+        axis.plot(*reference, "o", markerfacecolor="none", markeredgecolor=INK, markersize=8)
+    ends = [line.get_xydata()[np.isfinite(line.get_ydata())] for line in axis.lines]
+    # above the end of the plain curve, below that of the exact one, beside the first circle
+    places = (ends[0][-1], (0, 8), "right"), (ends[1][-1], (0, -20), "right")
+    places += ((ends[2][0], (9, 5), "left"),) if reference is not None else ()
+    for name, colour, (place, shift, side) in zip(names, colours, places, strict=False):
+        axis.annotate(name, place, xytext=shift, textcoords="offset points", ha=side,
+                      color=colour, path_effects=HALO)  # fmt: skip
     if wall is not None:
         axis.axvline(wall, color=FAINT, linewidth=1.2, linestyle=":")
         axis.annotate(
-            f"step {wall}",
-            (wall, 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(-4, -12),
-            textcoords="offset points",
-            ha="right",
-        )
+            f"from step {wall} on the\nsoftmax is stored as 1", (wall, 1.0),
+            xycoords=("data", "axes fraction"), xytext=(-5, -4), textcoords="offset points",
+            ha="right", va="top",
+        )  # fmt: skip
+    axis.margins(y=0.15)
     axis.set_xlabel("step t")
     axis.set_ylabel("1 - cosine with $W_{mm}$")
-    fig.legend(loc="outside upper center", ncols=3)
     return fig
 
 
