@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from .._sequences import as_labels
 from .._types import TensorLike
 from .._validate import (
     as_float_tensor,
@@ -14,7 +15,6 @@ from .._validate import (
     require_finite,
     require_shape,
 )
-from .._sequences import as_labels
 from ..errors import DtypeError, RangeError, ShapeError
 from ..losses import Loss, as_loss
 from .risk import AttentionGradient, Risk, readable, risk, scaled
