@@ -10,9 +10,9 @@ from .._extras import need
 from .._files import write_text
 from .._provenance import VERSION
 from ..data import Dataset
+from ..diagnosis.diagnose import diagnose
+from ..diagnosis.render import html_page
 from ..errors import AttnBiasError, MissingDecoderError
-from ..geometry.diagnose import diagnose
-from ..geometry.render import html_page
 from .base import Command, Parser, add_json, as_json
 from .run import figure_arguments, run_arguments, run_experiment, run_figure, run_list
 from .sweep import GRID, run_sweep, sweep_arguments

@@ -18,7 +18,7 @@ from attnbias.cli import COMMANDS, build_parser, main
 from attnbias.cli.base import as_json
 from attnbias.cli.run import _setting_words
 from attnbias.cli.sweep import GRID
-from attnbias.geometry.diagnose import diagnose
+from attnbias.diagnosis.diagnose import diagnose
 from tools.files import ROOT
 
 BOOK = ROOT / "book" / "results"

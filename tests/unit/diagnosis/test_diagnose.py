@@ -15,10 +15,10 @@ from tolerances import CLOSED_FORM
 
 from attnbias import Dataset, make_example1
 from attnbias.data import make_degenerate
+from attnbias.diagnosis import diagnose as module
+from attnbias.diagnosis.diagnose import diagnose
+from attnbias.diagnosis.guarantees import GUARANTEES, HYPOTHESES, Guarantee, evaluate, hypotheses
 from attnbias.errors import RangeError, SolverError
-from attnbias.geometry import diagnose as module
-from attnbias.geometry.diagnose import diagnose
-from attnbias.geometry.guarantees import GUARANTEES, HYPOTHESES, Guarantee, evaluate, hypotheses
 from attnbias.geometry.tokens import gap_rows
 
 SQUARED = {"m2", "theorem6-strict"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .._validate import require_choice
-from .constants import Constants
+from ..geometry.constants import Constants
 
 
 @dataclass(frozen=True)

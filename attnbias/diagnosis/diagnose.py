@@ -13,12 +13,12 @@ from ..checks import CheckTable
 from ..data import Dataset
 from ..dataset import require_dataset
 from ..errors import InfeasibleError, SolverError
-from .assumptions import assumption1_table, check_assumption2
-from .constants import Constants, limit_offset, token_constants
+from ..geometry.assumptions import assumption1_table, check_assumption2
+from ..geometry.constants import Constants, limit_offset, token_constants
+from ..geometry.svm import SVMSolution, solve_w_svm
+from ..geometry.tokens import gap_rows, optimal_tokens, score_levels
 from .guarantees import GUARANTEES, Guarantee, evaluate, headline, hypotheses, limits
 from .render import Section, as_html, as_text, sections
-from .svm import SVMSolution, solve_w_svm
-from .tokens import gap_rows, optimal_tokens, score_levels
 
 _UNSOLVED = {"feasible": None, "message": "not solved, as the optimal tokens are not defined"}
 # What `Diagnosis.to_dict` says of a check, of a guarantee and of the constants.
