@@ -7,7 +7,7 @@ import torch
 from ..data import Dataset
 from ..losses import as_loss
 from .solution import ZERO
-from .tokens import GapRows, gap_rows, optimal_tokens, token_scores
+from .tokens import GapRows, first_equal, gap_rows, optimal_tokens, token_scores
 
 DEPENDENT = 1e-7  # rows whose Cholesky pivot, a root of rounding error, says nothing
 
@@ -44,17 +44,23 @@ def settled_offset(rows: GapRows, log_weight: torch.Tensor, svm) -> float | None
     Notes
     -----
     Source: [c]. Weight times exp(-gap) is proportional to the dual variables where
-    gap = height + log weight - log dual, and the height takes what lies along W_mm.
+    gap = height + log weight - log dual, and the height takes what lies along W_mm. Equal rows
+    are one, with the sum of their weights: a token said m times adds log m to its gap.
     """
     support = svm.supports
     idle = (svm.margins <= 1 + ZERO) & ~support  # another dual solution has them positive
     log_weight = log_weight[support]
     if bool(idle.any()) or not bool(torch.isfinite(log_weight).all()):
         return None
-    alpha = svm.dual[support]
-    gaps = log_weight - alpha.log()
+    kept, group = first_equal(rows, support).unique(return_inverse=True)
+    alpha = log_weight.new_zeros(len(kept)).index_add(0, group, svm.dual[support])
+    largest = log_weight.new_full((len(kept),), -torch.inf)
+    largest = largest.scatter_reduce(0, group, log_weight, "amax")
+    total = torch.zeros_like(alpha).index_add(0, group, (log_weight - largest[group]).exp())
+    gaps = largest + total.log() - alpha.log()
     gaps = gaps - (alpha @ gaps) / alpha.sum()  # orthogonal to W_mm
-    K = rows.gram()[support][:, support]
+    places = support.nonzero().flatten()[kept]
+    K = rows.gram()[places][:, places]
     factor, info = torch.linalg.cholesky_ex(K)
     pivots = factor.diagonal()
     if int(info) != 0 or bool(pivots.min() < DEPENDENT * pivots.max()):

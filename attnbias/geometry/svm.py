@@ -14,7 +14,7 @@ from .active_set import EPS, DualSolution, solve_dual
 from .certificate import NORMS, refuse_infeasible, undecided
 from .edge import LARGEST, decide
 from .interior import least_norm
-from .solution import LOOSE, SVMSolution, certify, moved, proved
+from .solution import LOOSE, SVMSolution, certify, moved, proved, shared
 from .tokens import GapRows, VectorRows, gap_rows, resolve_opt
 
 # A row whose part outside the span of the equalities is smaller than this share: only rounding.
@@ -263,7 +263,9 @@ def _solve(rows, right: torch.Tensor | None, problem: str) -> SVMSolution:
         start = torch.from_numpy(core.dual)
         refuse_infeasible(start, thin, right, problem, core.correct)
     else:
-        start, total, point, margins = _polish(core, thin, 1.0 if right is None else right)
+        level = 1.0 if right is None else right
+        start, total, point, margins = _polish(core, thin, level)
+        start = shared(rows, start, margins, level)
         names = {"solver": core.method, "problem": problem}
         found = proved(rows, right, start, total, point, margins, basis, **names)
         if found.is_optimal(LOOSE):

@@ -12,7 +12,7 @@ from orthonormal import orthonormal_pair as orthonormal
 from scipy.special import lambertw
 from tolerances import CLOSED_FORM, PRINTED_EIGHT, RESCALED_LOG
 
-from attnbias import Dataset, make_example1, make_separation_pair
+from attnbias import NGD, Dataset, make_example1, make_separation_pair, train
 from attnbias.data import make_degenerate
 from attnbias.geometry import constants as module
 from attnbias.geometry.constants import limit_offset, token_constants
@@ -156,11 +156,24 @@ class TestLimitOffset:
         close(limit_offset(data, svm), 0.0)
 
     def test_none_without_one_balance_of_the_support_rows(self):
-        """Without strict complementarity, or with the same wrong token twice."""
-        twice = Dataset([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]], [1], u=[1.0, 0.0])
-        for data in (make_degenerate(), twice):
+        """Without strict complementarity, or with a wrong token half way between two others."""
+        half = Dataset([[[1.0, 0], [0, 1], [0, -1], [0, 0]]], [1], u=[1.0, 0])
+        for data in (make_degenerate(), half):
             assert limit_offset(data, solve_w_svm(data)) is None
         close(limit_offset(orthonormal(), solve_w_svm(orthonormal())), 0.0)
+
+    def test_a_token_said_m_times_adds_log_m(self):
+        """Of two orthonormal pairs: rho = |q_1 - q_2|/2, q_k = log(gap weight / dual weight)."""
+        X = torch.zeros(2, 4, 4, dtype=torch.float64)
+        X[0, 0, 0] = X[0, 1, 1] = X[1, 0, 2] = X[1, 1:, 3] = 1
+        data = Dataset(X, [1, 1], u=[1.0, 0, 1.0, 0], lengths=[2, 4])
+        svm = solve_w_svm(data)
+        assert svm.dual.tolist()[1:] == pytest.approx([1 / 6] * 3) and svm.supports.all()
+        close(limit_offset(data, svm), math.log(3) / 2)
+        trace = train(data, NGD(0.1), 3000, svm=svm, record=[3000])
+        measured = float(trace.W_norm[-1] * (2 * trace.W_alignment_error[-1]) ** 0.5)
+        # what saturation leaves at height h is of order exp(-h), and h is 300 here
+        assert measured == pytest.approx(math.log(3) / 2, rel=1e-6)
 
     def test_normalised_descent_ends_there(self):
         """Plain NGD on the closed-form gradient, n = 1, before float64 saturates."""
