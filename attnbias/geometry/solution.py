@@ -13,7 +13,7 @@ from .._validate import require_number, short
 from ..errors import DtypeError, RangeError
 from .active_set import solve_dual
 from .certificate import Bounds, bounds, dual_norm, matrix_norm
-from .tokens import GapRows, VectorRows, first_equal
+from .tokens import GapRows, VectorRows
 
 # Weights below this share of the largest count as zero, slacks below it as none: weights
 # are right to EPS times the condition number of the active rows, which is far below 1e7.
@@ -219,23 +219,6 @@ def certify(
     point = total if weights is None else weights
     margins, names = thin.gaps(point), {"norm": norm, "solver": solver, "problem": problem}
     return proved(rows, right, dual, total, point, margins, basis, **names)
-
-
-def shared(rows, dual: torch.Tensor, margins: torch.Tensor, right) -> torch.Tensor:
-    """The dual weights with those of equal rows made equal, which leaves their sum of rows.
-
-    A solver that asks for independent rows puts the whole weight on one of them, so that the
-    other looks like an active constraint that supports nothing.
-    """
-    active = margins <= right + ZERO
-    if not bool((dual[active] == 0).any()):
-        return dual
-    group = first_equal(rows, active)
-    sums, counts = (torch.zeros_like(dual).index_add(0, group, part)
-                    for part in (dual[active], torch.ones_like(dual[active])))  # fmt: skip
-    dual = dual.clone()
-    dual[active] = (sums / counts)[group]
-    return dual
 
 
 def proved(rows, right, dual, total, point, margins, basis, *, norm="frobenius", solver, problem):

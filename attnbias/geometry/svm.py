@@ -13,8 +13,9 @@ from ..errors import DtypeError, InfeasibleError, RangeError
 from .active_set import EPS, DualSolution, solve_dual
 from .certificate import NORMS, refuse_infeasible, undecided
 from .edge import LARGEST, decide
+from .equal import shared
 from .interior import least_norm
-from .solution import LOOSE, SVMSolution, certify, moved, proved, shared
+from .solution import LOOSE, SVMSolution, certify, moved, proved
 from .tokens import GapRows, VectorRows, gap_rows, resolve_opt
 
 # A row whose part outside the span of the equalities is smaller than this share: only rounding.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -301,30 +300,3 @@ class VectorRows:
     def thin(self) -> tuple[VectorRows, None]:
         """The rows themselves, which have no factors, and no basis."""
         return self, None
-
-
-def first_equal(rows: GapRows | VectorRows, chosen: torch.Tensor) -> torch.Tensor:
-    """For each of the chosen rows the place among them of the first that is the same row.
-
-    A token said twice, or a whole sequence, gives equal rows; they are compared bit by bit.
-
-    Parameters
-    ----------
-    rows : GapRows or VectorRows
-    chosen : (N',) bool
-
-    Returns
-    -------
-    (m,) long
-
-    Examples
-    --------
-    >>> rows = VectorRows(torch.tensor([[1.0], [2.0], [1.0]]), *torch.zeros(2, 3).long(), (1,))
-    >>> first_equal(rows, torch.tensor([True, True, True])).tolist()
-    [0, 1, 0]
-    """
-    parts = [(part[chosen] + 0.0).cpu().numpy() for part in rows.factors]  # -0.0 becomes 0.0
-    pairs = zip(*parts, strict=True)
-    keys = (tuple(hashlib.blake2b(row).digest() for row in pair) for pair in pairs)
-    first: dict = {}
-    return torch.tensor([first.setdefault(key, k) for k, key in enumerate(keys)], dtype=torch.long)
