@@ -11,6 +11,15 @@ from .words import about, count, number, some
 Lines = Iterator[tuple[str, str]]
 
 
+def short_lines(report) -> Lines:
+    """Where the run from zero is in the end."""
+    for run in report.forecast["runs"][:1]:
+        if run["off"] is not None:
+            off = f"other tokens in {len(run['off'])} of {report.summary['sequences']} sequences"
+            where = off if run["off"] else "the optimal token of every sequence"
+            yield "", f"A run of {run['steps']:,} iterations from W_0 = 0 ends on {where}."
+
+
 def training_lines(report) -> Lines:
     """What the runs show, the forecast, and the bounds."""
     f = report.forecast
@@ -76,6 +85,7 @@ def _forecast_words(f: dict) -> str:
         return (
             f"of the order of {about(max(f['iterations'], 2))} iterations from W_0 = 0, if W turns "
             "towards W_mm: an estimate from the dual variables, as no run was made"
+            + ("" if f["offset_complete"] else "; constraints outside the support add to it")
         )
     return "none from W_0 = 0: " + (
         "the run has not arrived" if f["runs"] else "no run was made, and the dual variables of "

@@ -9,7 +9,7 @@ from html import escape
 
 from ..checks import Check, CheckTable
 from .guarantees import HYPOTHESES, headline, legend
-from .outlook import Lines, next_lines, training_lines
+from .outlook import Lines, next_lines, short_lines, training_lines
 from .words import number, rounding, some
 
 _WIDTH, _LABEL = 80, 20
@@ -40,7 +40,7 @@ def sections(report) -> tuple[Section, ...]:
     """The sections of a `Diagnosis`; those without a line are left out."""
     verdicts = {key: hypothesis.verdict for key, hypothesis in report.hypotheses.items()}
     parts = (
-        ("In short", "", [("", headline(report.hypotheses))]),
+        ("In short", "", [("", headline(report.hypotheses)), *short_lines(report)]),
         ("Data", "", _data_lines(report.summary)),
         ("Optimal tokens", verdicts["optimal"], _optimal_lines(report.optimal)),
         ("Assumption 1", verdicts["assumption1"], _check_lines(report.assumption1)),

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 
 from attnbias import NGD, Dataset, diagnose, load_binary_mnist, make_dm, make_example1, train
+from attnbias._records import read_json
 from attnbias.diagnosis.runs import random_start
 from attnbias.errors import InfeasibleError, SolverError, TiedTokensError
 
 TARGETS = (1e-2, 1e-4, 1e-5)
 STEP_SIZE, LONGEST, FACTOR = 0.1, 100_000, 3.0
+RECORD = Path(__file__).parents[1] / "results/forecast.json"  # of `python -m scripts.forecast`
 UNSEEN, LATER = 1_000_000, 10_000  # seed of a start that no report has seen, and its iterations
 
 
@@ -179,6 +182,11 @@ def judge_one(kind: str, seed: int, data: Dataset, longest: int = LONGEST) -> di
     }  # fmt: skip
 
 
+def recorded() -> list[dict]:
+    """The thousand data sets of the record, each as `judge_one` has it."""
+    return read_json(RECORD, "forecast")["sets"]
+
+
 def right(forecast, taken, longest: int = LONGEST) -> np.ndarray:
     """1 where a forecast is within the factor, 0 where not, NaN where there is nothing to judge.
 
@@ -191,7 +199,7 @@ def right(forecast, taken, longest: int = LONGEST) -> np.ndarray:
     return np.where(unknown, np.nan, within.astype(float))
 
 
-def table(sets: list[dict], target: float, longest: int = LONGEST) -> pd.DataFrame:
+def forecast_table(sets: list[dict], target: float, longest: int = LONGEST) -> pd.DataFrame:
     """Counts a kind and in all: sets that arrive, have a forecast, and have one that is right."""
     at = TARGETS.index(target)
     taken = np.array([one["measured"][at] or np.nan for one in sets], dtype=float)

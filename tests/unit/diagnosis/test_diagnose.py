@@ -178,7 +178,9 @@ class TestWords:
     def test_why_something_is_not_promised(self):
         text = " ".join(str(diagnose(unequal())).split())
         assert "Not promised, because Assumption 2 fails: Lemma 3" in text
-        assert "because Definition 1 fails" in " ".join(str(diagnose(tied())).split())
+        assert "because Definition 1 (unique optimal tokens) fails" in " ".join(
+            str(diagnose(tied())).split()
+        )
         strict = " ".join(str(diagnose(make_degenerate())).split())
         assert "because strict complementarity fails" in strict
 
