@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from .words import about, count, number, some
+from .words import about, count, iterations, number, some
 
 # A label, "" for a bullet point, and a text.
 Lines = Iterator[tuple[str, str]]
@@ -17,7 +17,7 @@ def short_lines(report) -> Lines:
         if run["off"] is not None:
             off = f"other tokens in {len(run['off'])} of {report.summary['sequences']} sequences"
             where = off if run["off"] else "the optimal token of every sequence"
-            yield "", f"A run of {run['steps']:,} iterations from W_0 = 0 ends on {where}."
+            yield "", f"A run of {iterations(run['steps'])} from W_0 = 0 ends on {where}."
 
 
 def training_lines(report) -> Lines:
@@ -46,15 +46,16 @@ def training_lines(report) -> Lines:
 
 def _run_words(run: dict, sequences: int) -> str:
     if not run["steps"]:
-        return "the gradient vanishes there, so that NGD has no direction"
+        return f"the run ends there: {run['status']}"
     off = run["off"]
     where = f"all {sequences} sequences are"
     if off:
         one = "are" if sequences - len(off) != 1 else "is"
         where = f"{sequences - len(off)} of {sequences} sequences {one}"
-    words = f"after {run['steps']:,} iterations {where} on their optimal token"
+    words = f"after {iterations(run['steps'])} {where} on their optimal token"
     words += f" (not: {some([str(i) for i in off])})" if off else ""
-    words += f"; 1 - cosine with W_mm is {run['error']:.2g}"
+    if not math.isnan(run["error"]):
+        words += f"; 1 - cosine with W_mm is {run['error']:.2g}"
     if run["selected_error"] is not None:
         words += f", with the W-SVM of the selected tokens {run['selected_error']:.2g}"
     if off:
@@ -68,14 +69,12 @@ def _starts_words(runs: list[dict]) -> str:
     if there:
         least, most = about(min(there)), about(max(there))
         words += f", after about {least}" + (f" to {most}" if most != least else "") + " iterations"
-    ran = f"{runs[0]['steps']:,} iterations of each were run"
-    return f"{words}; {ran}, from Gaussian W_0 with logit gaps of size 1"
+    return f"{words}; each ran {iterations(runs[0]['steps'])} from W_0 with logit gaps of size 1"
 
 
 def _forecast_words(f: dict) -> str:
     if f["how"] == "counted":
-        several = "s" * (f["iterations"] > 1)
-        return f"{f['iterations']:,.0f} iteration{several} from W_0 = 0, counted in that run"
+        return f"{iterations(f['iterations'])} from W_0 = 0, counted in that run"
     if f["how"] == "extrapolated":
         return (
             f"about {about(f['iterations'])} iterations from W_0 = 0, extrapolated from that run "
@@ -117,6 +116,8 @@ def _next_of_runs(f: dict, verdicts: dict) -> Iterator[str]:
     call = f"NGD({f['step_size']:g})"
     if not arrived:
         yield "Let it run: diagnose(data, steps=2000) says where training goes."
+    elif arrived[0] and f["iterations"] > 1e9:
+        yield "Take a coarser target, which a run can reach."
     elif arrived[0]:
         plain = int(float(f"{2 * f['iterations'] + 1:.1e}"))
         yield f"Train: train(data, {call}, {plain}) should reach the goal."
@@ -125,6 +126,8 @@ def _next_of_runs(f: dict, verdicts: dict) -> Iterator[str]:
             "From W_0 = 0 training ends on other tokens: solve_w_svm(data, trace.selected) has its "
             "direction. To end on the optimal ones change u, or add features."
         )
+    elif not f["runs"][0]["steps"]:
+        yield "Take another step size, with which a run can begin."
     else:
         yield f"Run longer: diagnose(data, steps={10 * max(f['runs'][0]['steps'], 100)})."
     if arrived and not arrived[0] and any(arrived):

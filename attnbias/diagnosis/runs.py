@@ -103,17 +103,19 @@ def outcome(data: Dataset, svm: SVMSolution, seed, *, steps, step_size, target, 
     Returns
     -------
     dict
-        steps : made. error : 1 - cosine with W_mm after them. off : the sequences that are not on
-        their optimal token. selected_error, ended : 1 - cosine with the W-SVM of the tokens that
-        are selected, and whether training stays on them; None unless computed.
-        iterations : until 1 - cosine <= target, NaN where the run does not arrive. measured :
-        whether the run has made them; else they go on from its end by the law offset / path.
+        steps, status : made, and how the run ended. error : 1 - cosine with W_mm after them.
+        off : the sequences that are not on their optimal token. selected_error, ended : 1 - cosine
+        with the W-SVM of the tokens that are selected, and whether training stays on them; None
+        unless computed. iterations : until 1 - cosine <= target, NaN where the run does not
+        arrive. measured : whether the run has made them; else they go on from its end by the law
+        offset / path.
     """
     start = None if seed is None else random_start(data, svm.rows, seed)
     trace = train(data, NGD(step_size), steps, svm=svm, W0=start, record=100)
-    if not len(trace.step) or not trace.step[-1]:  # the gradient vanishes at the start
-        return {"steps": 0, "error": math.nan, "off": None, "selected_error": None,
-                "ended": None, "iterations": math.nan, "measured": False}  # fmt: skip
+    found = {"steps": int(trace.step[-1]) if len(trace.step) else 0, "status": trace.status}
+    if not found["steps"]:  # the gradient vanishes at the start, or one step is too long for floats
+        return found | {"error": math.nan, "off": None, "selected_error": None, "ended": None,
+                        "iterations": math.nan, "measured": False}  # fmt: skip
     gaps = torch.as_tensor(trace.gaps[-1], device=svm.dual.device)
     off = svm.rows.sequence[gaps <= 0].unique().tolist()
     there = np.flatnonzero(trace.W_alignment_error <= target)
@@ -122,10 +124,11 @@ def outcome(data: Dataset, svm: SVMSolution, seed, *, steps, step_size, target, 
         iterations = float(trace.step[there[0]])
     elif not off:
         iterations = _go_on(trace, target, step_size, _last_offset(trace, svm, gaps, basis, offset))
-    if off and seed is None and len(gaps) <= LARGEST:
-        elsewhere = _elsewhere(data, svm.rows, gaps, float(trace.W_norm[-1]))
-    return {
-        "steps": int(trace.step[-1]), "error": float(trace.W_alignment_error[-1]), "off": off,
+    size = float(trace.W_norm[-1])  # 0 after steps too small for floats
+    if off and size and seed is None and len(gaps) <= LARGEST:
+        elsewhere = _elsewhere(data, svm.rows, gaps, size)
+    return found | {
+        "error": float(trace.W_alignment_error[-1]), "off": off,
         "selected_error": elsewhere[0], "ended": elsewhere[1],
         "iterations": iterations, "measured": len(there) > 0,
     }  # fmt: skip

@@ -33,6 +33,11 @@ def about(count: float) -> str:
     return f"{float(f'{count:.1e}'):,.0f}"
 
 
+def iterations(count: float) -> str:
+    """A whole number of them."""
+    return f"{count:,.0f} iteration" + "s" * (count != 1)
+
+
 def some(items: list[str]) -> str:
     """The first items, and how many more there are."""
     more = len(items) - _SHOWN

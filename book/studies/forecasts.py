@@ -172,7 +172,8 @@ def judge_one(kind: str, seed: int, data: Dataset, longest: int = LONGEST) -> di
     forecasts, svm = [report.forecast for report in reports], reports[0].svm
     said = [not math.isnan(run["iterations"]) for run in forecasts[0]["runs"][1:]]
     start = random_start(data, svm.rows, UNSEEN + seed)
-    later = train(data, NGD(STEP_SIZE), min(LATER, longest), svm=svm, W0=start, record=[LATER])
+    last = min(LATER, longest)
+    later = train(data, NGD(STEP_SIZE), last, svm=svm, W0=start, record=[last])
     return {
         "kind": kind, "seed": seed,
         "forecast": [f["iterations"] for f in forecasts], "how": [f["how"] for f in forecasts],
@@ -202,9 +203,8 @@ def right(forecast, taken, longest: int = LONGEST) -> np.ndarray:
 def forecast_table(sets: list[dict], target: float, longest: int = LONGEST) -> pd.DataFrame:
     """Counts a kind and in all: sets that arrive, have a forecast, and have one that is right."""
     at = TARGETS.index(target)
-    taken = np.array([one["measured"][at] or np.nan for one in sets], dtype=float)
-    forecast = np.array([one["forecast"][at] or np.nan for one in sets], dtype=float)
-    dual = np.array([one["dual"][at] or np.nan for one in sets], dtype=float)
+    taken, forecast, dual = (np.array([one[name][at] for one in sets], dtype=float)  # None is NaN
+                             for name in ("measured", "forecast", "dual"))  # fmt: skip
     counted = np.array([one["how"][at] == "counted" for one in sets])
     arrive, ok, of_dual = taken > 0, right(forecast, taken, longest), right(dual, taken, longest)
     columns = {

@@ -193,6 +193,7 @@ class TestWords:
             (orthonormal, {"steps": 0}, "diagnose(data, steps=2000)"),
             (make_two_sample_trap, {}, "solve_w_svm(data, trace.selected)"),
             (make_two_sample_trap, {"steps": 1}, "Run longer: diagnose(data, steps=1000)"),
+            (make_example1, {"target": 1e-300}, "Take a coarser target"),
             (two_close, {"step_size": 1000.0}, "Take a step size of at most"),
         ],
     )

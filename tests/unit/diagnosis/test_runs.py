@@ -103,4 +103,5 @@ def test_a_start_without_a_direction(monkeypatch):
     empty = Trace(np.array([], dtype=int), torch.zeros(4, 4), status="zero gradient")
     monkeypatch.setattr(module, "train", lambda *_, **__: empty)
     report = diagnose(two_pairs())
-    assert report.forecast["how"] == "none" and "gradient vanishes" in str(report)
+    assert "another step size" in report.next[0]
+    assert report.forecast["how"] == "none" and "the run ends there: zero gradient" in str(report)
