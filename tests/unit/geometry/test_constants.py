@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -12,7 +13,7 @@ from orthonormal import orthonormal_pair as orthonormal
 from scipy.special import lambertw
 from tolerances import CLOSED_FORM, PRINTED_EIGHT, RESCALED_LOG
 
-from attnbias import NGD, Dataset, make_example1, make_separation_pair, train
+from attnbias import NGD, Dataset, fit_rate, make_example1, make_separation_pair, train
 from attnbias.data import make_degenerate
 from attnbias.geometry import constants as module
 from attnbias.geometry.constants import limit_offset, token_constants
@@ -174,6 +175,24 @@ class TestLimitOffset:
         measured = float(trace.W_norm[-1] * (2 * trace.W_alignment_error[-1]) ** 0.5)
         # what saturation leaves at height h is of order exp(-h), and h is 300 here
         assert measured == pytest.approx(math.log(3) / 2, rel=1e-6)
+
+    @FEW
+    @given(seed=st.integers(0, 1000), said=st.integers(1, 3))
+    def test_repeating_a_token_moves_the_offset_as_computed_and_no_exponent(self, seed, said):
+        data = make_example1(n=3, T=3, d=20, sigma=20**-0.5, seed=seed)
+        t = (int(optimal_tokens(data)[0]) + 1) % 3
+        X = torch.cat([data.X, data.X[:, [t] * said]], dim=1)
+        data = Dataset(X, data.y, data.u, lengths=[3 + said, 3, 3])
+        svm = solve_w_svm(data)
+        trace = train(data, NGD(0.1), 20_000, svm=svm)
+        window = trace.step >= 2000
+        offset = (trace.W_norm * np.sqrt(2 * trace.W_alignment_error))[window]
+        # rows outside the support add to it, and settle with their slack
+        assert limit_offset(data, svm) <= offset[-1] * 1.01
+        if bool(svm.supports.all()):
+            assert offset[-1] == pytest.approx(limit_offset(data, svm), rel=1e-2)
+            fit = fit_rate(trace.step[window], trace.W_alignment_error[window])
+            assert fit.exponent == pytest.approx(-2, abs=0.02)  # what still moves at step 2000
 
     def test_normalised_descent_ends_there(self):
         """Plain NGD on the closed-form gradient, n = 1, before float64 saturates."""
