@@ -4,6 +4,7 @@ from ._provenance import VERSION
 from .checks import Check, CheckTable
 from .data import load_binary_mnist, make_bad_start, make_dm, make_example1, make_separation_pair
 from .dataset import Dataset
+from .diagnosis.diagnose import Diagnosis, diagnose
 from .dynamics.attention import attention_gradient, attention_loss
 from .dynamics.rates import RateFit, fit_rate
 from .dynamics.risk import AttentionGradient
@@ -11,7 +12,6 @@ from .dynamics.trace import Trace
 from .dynamics.train import train
 from .errors import AttnBiasError, InfeasibleError
 from .geometry.assumptions import check_assumption1, check_assumption2
-from .geometry.diagnose import Diagnosis, diagnose
 from .geometry.svm import SVMSolution, solve_u_svm, solve_w_svm
 from .geometry.tokens import optimal_tokens, token_scores
 from .losses import Loss

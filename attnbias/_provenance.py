@@ -53,7 +53,7 @@ def _command(words: list[str]) -> str:
 
 
 def _versions() -> dict:
-    used = {name: sys.modules[name].__version__ for name in _PACKAGES if name in sys.modules}
+    used = {name: sys.modules[name].__version__ for name in _PACKAGES if sys.modules.get(name)}
     return {"attnbias": VERSION, "python": platform.python_version(), **used}
 
 

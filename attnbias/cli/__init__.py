@@ -10,9 +10,9 @@ from .._extras import need
 from .._files import write_text
 from .._provenance import VERSION
 from ..data import Dataset
+from ..diagnosis.diagnose import diagnose
+from ..diagnosis.render import html_page
 from ..errors import AttnBiasError, MissingDecoderError
-from ..geometry.diagnose import diagnose
-from ..geometry.render import html_page
 from .base import Command, Parser, add_json, as_json
 from .run import figure_arguments, run_arguments, run_experiment, run_figure, run_list
 from .sweep import GRID, run_sweep, sweep_arguments
@@ -40,6 +40,10 @@ def _diagnose_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step-size", type=float, default=0.1, help=words)
     words = "1 - cosine with W_mm that the forecast is for (default: 0.01)"
     parser.add_argument("--target", type=float, default=0.01, help=words)
+    words = "iterations of the runs that the forecast rests on; 0 runs nothing (default: 2000)"
+    parser.add_argument("--steps", type=int, default=2000, help=words)
+    words = "random starts to run from, beside zero (default: 4)"
+    parser.add_argument("--starts", type=int, default=4, help=words)
 
 
 def _run_diagnose(arguments: argparse.Namespace) -> tuple[dict, object]:
@@ -49,7 +53,8 @@ def _run_diagnose(arguments: argparse.Namespace) -> tuple[dict, object]:
             arguments.path, expected="a decoder u beside X and y, which scores the tokens",
             got="no u", remedy="save it too: numpy.savez(path, X=X, y=y, u=u)",
         )  # fmt: skip
-    report = diagnose(data, step_size=arguments.step_size, target=arguments.target)
+    asked = {name: getattr(arguments, name) for name in ("step_size", "target", "steps", "starts")}
+    report = diagnose(data, **asked)
     if arguments.html is not None:
         write_text(arguments.html, html_page(report.title, report._repr_html_()))
     return report.to_dict(), report
@@ -64,10 +69,10 @@ def _run_completion(arguments: argparse.Namespace) -> tuple[dict, str]:
 
 
 COMMANDS = (
-    Command("diagnose", "say what the theory says about a file of tokens",
+    Command("diagnose", "say what the theory says about a file of tokens, and where training goes",
             _diagnose_arguments, _run_diagnose,
             ("diagnose tokens.npz", "diagnose tokens.npz --json",
-             "diagnose tokens.npz --html out.html"), TOKENS),
+             "diagnose tokens.npz --html out.html", "diagnose tokens.npz --steps 0"), TOKENS),
     Command("list", "name the experiments", add_json, run_list,
             ("list", "list --json")),
     Command("run", "run an experiment of the paper, or go on with it",

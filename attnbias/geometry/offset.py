@@ -6,6 +6,7 @@ import torch
 
 from ..data import Dataset
 from ..losses import as_loss
+from .equal import first_equal
 from .solution import ZERO
 from .tokens import GapRows, gap_rows, optimal_tokens, token_scores
 
@@ -24,7 +25,28 @@ def saturated_weights(data: Dataset, u=None, loss="exponential") -> tuple[GapRow
     return rows, loss.log_slope(best) + (best - scores[rows.sequence, rows.token]).log()
 
 
-def settled_offset(rows: GapRows, log_weight: torch.Tensor, svm) -> float | None:
+def support_basis(rows: GapRows, svm) -> tuple[torch.Tensor, ...] | None:
+    """Which support rows are equal, and a Cholesky factor of the Gram matrix of one of each.
+
+    Returns
+    -------
+    (places, group, factor) or None
+        Indices of the rows kept, for each support row which of them it equals, and the factor.
+        None without strict complementarity of these dual weights, or with dependent rows.
+    """
+    idle = (svm.margins <= 1 + ZERO) & ~svm.supports  # another dual solution has them positive
+    if bool(idle.any()):
+        return None
+    kept, group = first_equal(rows, svm.supports).unique(return_inverse=True)
+    places = svm.support[kept.to(svm.support.device)]
+    factor, info = torch.linalg.cholesky_ex(rows.gram()[places][:, places])
+    pivots = factor.diagonal()
+    if int(info) != 0 or bool(pivots.min() < DEPENDENT * pivots.max()):
+        return None
+    return places, group.to(places.device), factor
+
+
+def settled_offset(rows: GapRows, log_weight: torch.Tensor, svm, basis=None) -> float | None:
     """Norm of the offset at which given weights of the rows balance.
 
     Parameters
@@ -35,6 +57,8 @@ def settled_offset(rows: GapRows, log_weight: torch.Tensor, svm) -> float | None
         summand changes nothing.
     svm : SVMSolution
         Solution of the W-SVM on these rows.
+    basis : optional
+        Its `support_basis`, where that is at hand.
 
     Returns
     -------
@@ -44,20 +68,35 @@ def settled_offset(rows: GapRows, log_weight: torch.Tensor, svm) -> float | None
     Notes
     -----
     Source: [c]. Weight times exp(-gap) is proportional to the dual variables where
-    gap = height + log weight - log dual, and the height takes what lies along W_mm.
+    gap = height + log weight - log dual, and the height takes what lies along W_mm. Equal rows
+    are one, with the sum of their weights: a token said m times adds log m to its gap.
     """
-    support = svm.supports
-    idle = (svm.margins <= 1 + ZERO) & ~support  # another dual solution has them positive
-    log_weight = log_weight[support]
-    if bool(idle.any()) or not bool(torch.isfinite(log_weight).all()):
+    basis, log_weight = basis or support_basis(rows, svm), log_weight[svm.supports]
+    if basis is None or not bool(torch.isfinite(log_weight).all()):
         return None
-    alpha = svm.dual[support]
-    gaps = log_weight - alpha.log()
-    gaps = gaps - (alpha @ gaps) / alpha.sum()  # orthogonal to W_mm
-    K = rows.gram()[support][:, support]
-    factor, info = torch.linalg.cholesky_ex(K)
-    pivots = factor.diagonal()
-    if int(info) != 0 or bool(pivots.min() < DEPENDENT * pivots.max()):
-        return None
-    # |offset|^2 = gaps' K^{-1} gaps
+    places, group, factor = basis
+    alpha = log_weight.new_zeros(len(places)).index_add(0, group, svm.dual[svm.supports])
+    largest = torch.full_like(alpha, -torch.inf).scatter_reduce(0, group, log_weight, "amax")
+    total = torch.zeros_like(alpha).index_add(0, group, (log_weight - largest[group]).exp())
+    gaps = largest + total.log() - alpha.log()
+    return _length(factor, gaps - (alpha @ gaps) / alpha.sum())  # orthogonal to W_mm
+
+
+def offset_within(svm, basis, gaps: torch.Tensor) -> float:
+    """Norm of the part of W that is in the span of the support rows and orthogonal to W_mm.
+
+    Parameters
+    ----------
+    svm : SVMSolution
+    basis : its `support_basis`
+    gaps : (N',) tensor
+        Logit gaps of W.
+    """
+    places, _, factor = basis
+    along = (svm.dual @ gaps) / svm.norm**2
+    return _length(factor, (gaps - along * svm.margins)[places])
+
+
+def _length(factor: torch.Tensor, gaps: torch.Tensor) -> float:
+    """Norm of the matrix in the span with these products with the rows: gaps' K^{-1} gaps."""
     return float(torch.linalg.solve_triangular(factor, gaps[:, None], upper=False).norm())

@@ -13,6 +13,7 @@ from ..errors import DtypeError, InfeasibleError, RangeError
 from .active_set import EPS, DualSolution, solve_dual
 from .certificate import NORMS, refuse_infeasible, undecided
 from .edge import LARGEST, decide
+from .equal import shared
 from .interior import least_norm
 from .solution import LOOSE, SVMSolution, certify, proved
 from .stored import moved
@@ -264,7 +265,9 @@ def _solve(rows, right: torch.Tensor | None, problem: str) -> SVMSolution:
         start = torch.from_numpy(core.dual)
         refuse_infeasible(start, thin, right, problem, core.correct)
     else:
-        start, total, point, margins = _polish(core, thin, 1.0 if right is None else right)
+        level = 1.0 if right is None else right
+        start, total, point, margins = _polish(core, thin, level)
+        start = shared(rows, start, margins, level)
         names = {"solver": core.method, "problem": problem}
         found = proved(rows, right, start, total, point, margins, basis, **names)
         if found.is_optimal(LOOSE):

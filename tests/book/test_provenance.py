@@ -13,7 +13,7 @@ from attnbias_provenance import KEY, SourceError, Words, claim_keys, read_badge,
 from docutils import nodes
 from sphinx.errors import ExtensionError
 
-from attnbias.geometry.guarantees import GUARANTEES
+from attnbias.diagnosis.guarantees import GUARANTEES
 from tools.chapters import notebook_sources
 from tools.files import ROOT
 

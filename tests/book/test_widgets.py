@@ -22,8 +22,8 @@ from attnbias import (
     train,
 )
 from attnbias.data import make_bad_start, make_dm, make_example1
+from attnbias.diagnosis.render import html_page
 from attnbias.errors import DtypeError, RangeError, ShapeError
-from attnbias.geometry.render import html_page
 from book import widgets
 from book.studies.snapshots import attention_snapshots
 from book.widgets.frames import slider_attention, slider_html

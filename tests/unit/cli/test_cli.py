@@ -18,7 +18,7 @@ from attnbias.cli import COMMANDS, build_parser, main
 from attnbias.cli.base import as_json
 from attnbias.cli.run import _setting_words
 from attnbias.cli.sweep import GRID
-from attnbias.geometry.diagnose import diagnose
+from attnbias.diagnosis.diagnose import diagnose
 from tools.files import ROOT
 
 BOOK = ROOT / "book" / "results"
@@ -53,11 +53,14 @@ class TestDiagnose:
         assert "Attention SVM" in text and "http" not in text and "src=" not in text
         assert sorted(os.listdir(tmp_path)) == ["out.html", "tokens.npz"]
 
-    def test_step_size_and_target(self, tokens, capsys):
+    def test_step_size_target_and_runs(self, tokens, capsys):
         arguments = ("--json", "--step-size", "0.25", "--target", "1e-4")
-        _, out, _ = run(capsys, "diagnose", tokens, *arguments)
+        _, out, _ = run(capsys, "diagnose", tokens, *arguments, "--steps", "50", "--starts", "1")
         forecast = json.loads(out)["ngd_forecast"]
         assert (forecast["step_size"], forecast["target"]) == (0.25, 1e-4)
+        assert [made["steps"] for made in forecast["runs"]] == [50, 50]
+        _, out, _ = run(capsys, "diagnose", tokens, "--json", "--steps", "0")
+        assert json.loads(out)["ngd_forecast"]["runs"] == []
 
     def test_a_theory_that_does_not_apply_is_no_error(self, tmp_path, capsys):
         path = tmp_path / "tied.npz"

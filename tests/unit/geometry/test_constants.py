@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -12,7 +13,7 @@ from orthonormal import orthonormal_pair as orthonormal
 from scipy.special import lambertw
 from tolerances import CLOSED_FORM, PRINTED_EIGHT, RESCALED_LOG
 
-from attnbias import Dataset, make_example1, make_separation_pair
+from attnbias import NGD, Dataset, fit_rate, make_example1, make_separation_pair, train
 from attnbias.data import make_degenerate
 from attnbias.geometry import constants as module
 from attnbias.geometry.constants import limit_offset, token_constants
@@ -156,11 +157,42 @@ class TestLimitOffset:
         close(limit_offset(data, svm), 0.0)
 
     def test_none_without_one_balance_of_the_support_rows(self):
-        """Without strict complementarity, or with the same wrong token twice."""
-        twice = Dataset([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]], [1], u=[1.0, 0.0])
-        for data in (make_degenerate(), twice):
+        """Without strict complementarity, or with a wrong token half way between two others."""
+        half = Dataset([[[1.0, 0], [0, 1], [0, -1], [0, 0]]], [1], u=[1.0, 0])
+        for data in (make_degenerate(), half):
             assert limit_offset(data, solve_w_svm(data)) is None
         close(limit_offset(orthonormal(), solve_w_svm(orthonormal())), 0.0)
+
+    def test_a_token_said_m_times_adds_log_m(self):
+        """Of two orthonormal pairs: rho = |q_1 - q_2|/2, q_k = log(gap weight / dual weight)."""
+        X = torch.zeros(2, 4, 4, dtype=torch.float64)
+        X[0, 0, 0] = X[0, 1, 1] = X[1, 0, 2] = X[1, 1:, 3] = 1
+        data = Dataset(X, [1, 1], u=[1.0, 0, 1.0, 0], lengths=[2, 4])
+        svm = solve_w_svm(data)
+        assert svm.dual.tolist()[1:] == pytest.approx([1 / 6] * 3) and svm.supports.all()
+        close(limit_offset(data, svm), math.log(3) / 2)
+        trace = train(data, NGD(0.1), 3000, svm=svm, record=[3000])
+        measured = float(trace.W_norm[-1] * (2 * trace.W_alignment_error[-1]) ** 0.5)
+        # what saturation leaves at height h is of order exp(-h), and h is 300 here
+        assert measured == pytest.approx(math.log(3) / 2, rel=1e-6)
+
+    @FEW
+    @given(seed=st.integers(0, 1000), said=st.integers(1, 3))
+    def test_repeating_a_token_moves_the_offset_as_computed_and_no_exponent(self, seed, said):
+        data = make_example1(n=3, T=3, d=20, sigma=20**-0.5, seed=seed)
+        t = (int(optimal_tokens(data)[0]) + 1) % 3
+        X = torch.cat([data.X, data.X[:, [t] * said]], dim=1)
+        data = Dataset(X, data.y, data.u, lengths=[3 + said, 3, 3])
+        svm = solve_w_svm(data)
+        trace = train(data, NGD(0.1), 20_000, svm=svm)
+        window = trace.step >= 2000
+        offset = (trace.W_norm * np.sqrt(2 * trace.W_alignment_error))[window]
+        # rows outside the support add to it, and settle with their slack
+        assert limit_offset(data, svm) <= offset[-1] * 1.01
+        if bool(svm.supports.all()):
+            assert offset[-1] == pytest.approx(limit_offset(data, svm), rel=1e-2)
+            fit = fit_rate(trace.step[window], trace.W_alignment_error[window])
+            assert fit.exponent == pytest.approx(-2, abs=0.02)  # what still moves at step 2000
 
     def test_normalised_descent_ends_there(self):
         """Plain NGD on the closed-form gradient, n = 1, before float64 saturates."""

@@ -160,6 +160,29 @@ def test_duplicated_sequences_leave_the_weights(n, T, d, seed):
         assert twice.strictly_complementary == once.strictly_complementary
 
 
+@FEW
+@given(**sizes, seed=seeds, place=st.integers(0, 10**6), slope=st.sampled_from([-0.2, 0.0, 0.2]))
+def test_repeating_tokens_changes_neither_the_weights_nor_what_supports_them(
+    n, T, d, seed, place, slope
+):
+    """Of random tokens, and of make_degenerate's, strictly complementary unless the slope is 0."""
+    degenerate = make_degenerate(slope)
+    for data, opt in (normal_data(n, T, d, seed), (degenerate, torch.tensor([0]))):
+        once, i = solve_w_svm(data, opt), place % data.n
+        t = (int(opt[i]) + 1 + place % (data.T - 1)) % data.T  # any but the optimal one
+        again = torch.cat([data.X, data.X[:, t : t + 1]], dim=1)
+        lengths = torch.full((data.n,), data.T).index_fill(0, torch.tensor([i]), data.T + 1)
+        twice = solve_w_svm(Dataset(again, data.y, lengths=lengths), opt)
+        close(twice.weights, once.weights, tolerances.SVM_EQUIVALENT)
+        assert twice.is_optimal(tolerances.SVM_GAP)
+        assert twice.strictly_complementary == once.strictly_complementary
+        said = [twice.constraints.tolist().index([i, k]) for k in (t, data.T)]
+        assert twice.dual[said[0]] == twice.dual[said[1]]
+        before = {tuple(place) for place in once.constraints[once.support].tolist()}
+        after = {tuple(place) for place in twice.constraints[twice.support].tolist()}
+        assert after - {(i, data.T)} == before
+
+
 def test_tie_at_the_margin_has_no_strict_complementarity():
     solution = solve_w_svm(make_degenerate(0.0))
     assert not solution.strictly_complementary

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 from xml.etree import ElementTree
 
 import pytest
@@ -13,12 +14,12 @@ from orthonormal import orthonormal_pair as orthonormal
 from scipy.special import lambertw
 from tolerances import CLOSED_FORM
 
-from attnbias import Dataset, make_example1
-from attnbias.data import make_degenerate
+from attnbias import NGD, Dataset, fit_rate, make_example1, train
+from attnbias.data import make_degenerate, make_two_sample_trap
+from attnbias.diagnosis import diagnose as module
+from attnbias.diagnosis.diagnose import diagnose
+from attnbias.diagnosis.guarantees import GUARANTEES, HYPOTHESES, Guarantee, evaluate, hypotheses
 from attnbias.errors import RangeError, SolverError
-from attnbias.geometry import diagnose as module
-from attnbias.geometry.diagnose import diagnose
-from attnbias.geometry.guarantees import GUARANTEES, HYPOTHESES, Guarantee, evaluate, hypotheses
 from attnbias.geometry.tokens import gap_rows
 
 SQUARED = {"m2", "theorem6-strict"}
@@ -45,6 +46,11 @@ def unequal() -> Dataset:
 def ragged() -> Dataset:
     X = torch.eye(6, dtype=torch.float64).reshape(2, 3, 6)
     return Dataset(X, [1, 1], u=[1.0, 0, 0, 1.0, 0, 0], lengths=[3, 2], name="ragged")
+
+
+def two_close() -> Dataset:
+    """All hypotheses hold, and a query that is nearly the other token limits the step."""
+    return Dataset([[[1.0, 0.0], [0.02, 1.0]]], [1], u=[1.0, 0.0])
 
 
 KINDS = (orthonormal, make_degenerate, infeasible, tied, unequal, ragged)
@@ -156,6 +162,70 @@ def test_order_of_sequences_and_scale_of_the_decoder(seed, scale):
     c = diagnose(data[order])
     assert applying(a) == applying(c) and a.optimal["positions"] == c.optimal["positions"]
     assert c.separation["margin"] == pytest.approx(a.separation["margin"], rel=1e-10)
+
+
+class TestWords:
+    def test_signs_are_explained_where_they_occur_and_only_there(self):
+        for make in KINDS:
+            *body, signs = diagnose(make()).sections()
+            said = " ".join(" ".join(line) for section in body for line in section.lines)
+            explained = " ".join(text for _, text in signs.lines)
+            assert signs.title == "Signs" and len(signs.lines) <= 3
+            for sign in ("M1", "M2", "M3", "[b]", "[c]", "phi_low", "mu", "Xi"):
+                occurs = re.search(rf"(?<!\w){re.escape(sign)}(?!\w)", said) is not None
+                assert (f"{sign}: " in explained) == occurs, sign
+
+    def test_why_something_is_not_promised(self):
+        text = " ".join(str(diagnose(unequal())).split())
+        assert "Not promised, because Assumption 2 fails: Lemma 3" in text
+        assert "because Definition 1 (unique optimal tokens) fails" in " ".join(
+            str(diagnose(tied())).split()
+        )
+        strict = " ".join(str(diagnose(make_degenerate())).split())
+        assert "because strict complementarity fails" in strict
+
+    @pytest.mark.parametrize(
+        ("make", "options", "words"),
+        [
+            (tied, {}, "Drop the repeated tokens"),
+            (infeasible, {}, "1 of 0, 0 of 1"),
+            (orthonormal, {}, "Train: train(data, NGD(0.1),"),
+            (orthonormal, {"steps": 0}, "diagnose(data, steps=2000)"),
+            (make_two_sample_trap, {}, "solve_w_svm(data, trace.selected)"),
+            (make_two_sample_trap, {"steps": 1}, "Run longer: diagnose(data, steps=1000)"),
+            (make_example1, {"target": 1e-300}, "Take a coarser target"),
+            (two_close, {"step_size": 1000.0}, "Take a step size of at most"),
+        ],
+    )
+    def test_what_to_do_next(self, make, options, words):
+        report = diagnose(make(), **options)
+        assert words in " ".join(report.next)
+        assert [section.title for section in report.sections()][-2] == "What to do next"
+
+    def test_the_advice_to_train_is_good(self):
+        data = make_example1(n=6, T=4, d=60, sigma=60**-0.5)
+        said = re.match(r"Train: train\(data, NGD\((\S+)\), (\d+)\)", diagnose(data).next[0])
+        trace = train(data, NGD(float(said[1])), int(said[2]))
+        assert trace.W_alignment_error[-1] <= 0.01
+
+    def test_gd_s_step_size_stands_where_gd_is_spoken_of(self):
+        report = diagnose(make_example1(n=5, T=3, d=50))
+        assert f"at most {report.constants.largest_gd_step_size:.4g} keeps" in str(report)
+
+    def test_a_repeated_token_contradicts_nothing(self):
+        """The dual weight is on one of two equal rows; the other is no idle constraint."""
+        X = torch.eye(4, dtype=torch.float64)[None].repeat(1, 2, 1)[:, [0, 1, 2, 5]]
+        data = Dataset(X, [1], u=[1.0, 0.2, 0, 0])
+        report = diagnose(data, target=1e-4)
+        part = report.separation
+        assert part["strictly_complementary"] and part["support"] == part["rows"] == 3
+        assert part["smallest_excess"] == math.inf and math.isfinite(report.forecast["estimate"])
+        trace = train(data, NGD(0.1), 30_000)
+        assert abs(fit_rate(trace.step, trace.W_alignment_error, (1e3, 3e4)).exponent + 2) < 5e-3
+
+    def test_the_median_of_an_even_number(self):
+        X = torch.eye(4, dtype=torch.float64).reshape(2, 2, 4)
+        assert diagnose(Dataset(X, [1, 1], u=[1.0, 0, 4, 0])).optimal["median_gap"] == 2.5
 
 
 class TestForms:

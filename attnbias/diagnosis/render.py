@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
 from ..checks import Check, CheckTable
-from .guarantees import HYPOTHESES, headline
+from .guarantees import HYPOTHESES, headline, legend
+from .outlook import Lines, next_lines, short_lines, training_lines
+from .words import number, rounding, some
 
 _WIDTH, _LABEL = 80, 20
-_SHOWN = 6  # items of a list that the report spells out
-
-# A label, "" for a bullet point, and a text.
-Lines = Iterator[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -43,18 +40,21 @@ def sections(report) -> tuple[Section, ...]:
     """The sections of a `Diagnosis`; those without a line are left out."""
     verdicts = {key: hypothesis.verdict for key, hypothesis in report.hypotheses.items()}
     parts = (
-        ("In short", "", [("", headline(report.hypotheses))]),
+        ("In short", "", [("", headline(report.hypotheses)), *short_lines(report)]),
         ("Data", "", _data_lines(report.summary)),
         ("Optimal tokens", verdicts["optimal"], _optimal_lines(report.optimal)),
         ("Assumption 1", verdicts["assumption1"], _check_lines(report.assumption1)),
         ("Assumption 2", verdicts["assumption2"], _check_lines(report.assumption2)),
         ("Attention SVM", verdicts["feasible"], _svm_lines(report.separation)),
         ("What the theory promises here", "", _guarantee_lines(report.guarantees)),
-        ("Where it is silent", "", _silent_lines(report.guarantees)),
-        ("NGD from W_0 = 0", "", _forecast_lines(report.forecast)),
+        ("Where it is silent", "", _silent_lines(report)),
+        ("Where NGD goes", "", training_lines(report)),
         ("What it does not promise", "", [("", limit) for limit in report.limits]),
+        ("What to do next", "", [("", line) for line in next_lines(report)]),
     )
-    found = (Section(title, verdict, tuple(lines)) for title, verdict, lines in parts)
+    found = [Section(title, verdict, tuple(lines)) for title, verdict, lines in parts]
+    said = " ".join(" ".join(line) for section in found for line in section.lines)
+    found.append(Section("Signs", "", tuple(legend(said))))
     return tuple(section for section in found if section.lines)
 
 
@@ -106,25 +106,6 @@ def html_page(title: str, fragment: str) -> str:
     )
 
 
-def number(x: float) -> str:
-    """Four significant digits; 'none' for NaN."""
-    return "none" if math.isnan(x) else f"{x:.4g}"
-
-
-def rounding(x: float, level: float = 1e-12) -> str:
-    """A number whose digits below `level` are rounding and differ between machines."""
-    return f"under {level:g}" if x <= level else number(x)
-
-
-def count(log_value: float) -> str:
-    """A count known by its natural logarithm: exact to 10^6, then an order of magnitude."""
-    if log_value < math.log(1e6):
-        return f"{math.ceil(math.exp(log_value)):,}"
-    if not math.isfinite(log_value):
-        return "no finite number of"
-    return f"about 10^{log_value / math.log(10):.0f}"
-
-
 def _data_lines(s: dict) -> Lines:
     tokens = " to ".join(str(t) for t in sorted({s["shortest"], s["longest"]}))
     yield "sequences", f"{s['sequences']}, of {tokens} tokens with {s['features']} features"
@@ -134,11 +115,11 @@ def _data_lines(s: dict) -> Lines:
 
 def _optimal_lines(part: dict) -> Lines:
     if tied := part["tied_sequences"]:
-        names = _some([f"sequence {i}" for i in tied])
+        names = some([f"sequence {i}" for i in tied])
         yield "tied", f"{len(tied)} of {part['sequences']}: {names}"
         return
     ranked = sorted(part["positions"].items(), key=lambda item: (-item[1], item[0]))
-    yield "positions", _some([f"token {t}{' (query)' if t == 0 else ''}: {c}" for t, c in ranked])
+    yield "positions", some([f"token {t}{' (query)' if t == 0 else ''}: {c}" for t, c in ranked])
     gaps = (f"{size} {number(part[f'{size}_gap'])}" for size in ("smallest", "median", "largest"))
     yield "score gap", ", ".join(gaps)
 
@@ -169,7 +150,7 @@ def _svm_lines(part: dict) -> Lines:
             f"token {b['token']} of sequence {b['sequence']} ({b['weight']:.3g})"
             for b in part["blocking"]
         ]
-        yield "in the way", f"{len(tokens)} of {part['rows']} constraints: {_some(tokens)}"
+        yield "in the way", f"{len(tokens)} of {part['rows']} constraints: {some(tokens)}"
         words = "with the weights in brackets these constraint rows add up to"
         yield "certificate", f"{words} {rounding(part['residual'])} of the sum of their norms"
 
@@ -197,38 +178,17 @@ def _guarantee_lines(guarantees) -> Lines:
             yield "", f"{g.title}: {g.statement}{given} [{g.provenance}]"
 
 
-def _silent_lines(guarantees) -> Lines:
+def _silent_lines(report) -> Lines:
     """The guarantees that don't apply, gathered by the hypotheses they miss."""
-    for missing in dict.fromkeys(g.missing for g in guarantees if not g.applies):
-        names = ", ".join(HYPOTHESES[key]["name"] for key in missing)
-        titles = ", ".join(g.title for g in guarantees if g.missing == missing)
-        yield "", f"For want of {names}: {titles}."
+    silent = [guarantee for guarantee in report.guarantees if not guarantee.applies]
+    for missing in dict.fromkeys(guarantee.missing for guarantee in silent):
+        names, many = [HYPOTHESES[key]["name"] for key in missing], len(missing) > 1
+        verb = "fail" if many else "fails"
+        if report.hypotheses[missing[0]].holds is None:
+            verb = "are undecided" if many else "is undecided"
+        titles = ", ".join(each.title for each in silent if each.missing == missing)
+        yield "", f"Not promised, because {_and(names)} {verb}: {titles}."
 
 
-def _forecast_lines(f: dict) -> Lines:
-    yield "goal", f"1 - cosine <= {f['target']:g} at step size {f['step_size']:g}"
-    if "bound_log" not in f:
-        yield "forecast", "none without W_mm"
-        return
-    bound = f"at most {count(f['bound_log'])} iterations"
-    if f["bound"] == "conditional":
-        bound = f"not proved here; {bound} if every optimal softmax score stays above phi_low"
-    yield "bound (M1)", bound if f["bound"] != "none" else "none, as M1 needs Assumption 2"
-    if math.isnan(f["estimate"]):
-        yield "estimate", "none without strict complementarity and independent support rows"
-        return
-    few = f["estimate"] < 1
-    yield (
-        "estimate",
-        (
-            ("a few" if few else f"of the order of {count(math.log(f['estimate']))}")
-            + " iterations, from the part of W orthogonal to W_mm that the dual variables fix "
-            f"(norm {number(f['offset'])}); an estimate if W turns towards W_mm, not a bound"
-            + ("" if f["offset_complete"] else "; constraints outside the support add to it")
-        ),
-    )
-
-
-def _some(items: list[str]) -> str:
-    more = len(items) - _SHOWN
-    return ", ".join(items[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+def _and(names: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import tomllib
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 from .._validate import require_choice
-from .constants import Constants
+from ..geometry.constants import Constants
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,15 @@ def limits(hypotheses: dict) -> tuple[str, ...]:
     root = [key for key in ("optimal", "feasible") if key in failing]
     said = [None, *(root[:1] or failing)]
     return tuple(limit["says"] for limit in _TEXTS["limit"] if limit.get("fails") in said)
+
+
+def legend(said: str) -> list[tuple[str, str]]:
+    """What the signs in a report mean, those alone that it says: (kind, text) a kind of sign."""
+    kinds: dict[str, list[str]] = {}
+    for sign in _TEXTS["sign"]:
+        if re.search(rf"(?<!\w){re.escape(sign['sign'])}(?!\w)", said):
+            kinds.setdefault(sign["kind"], []).append(f"{sign['sign']}: {sign['says']}")
+    return [(kind, "; ".join(texts) + ".") for kind, texts in kinds.items()]
 
 
 def _missing(guarantee: Guarantee, hypotheses: dict) -> tuple[str, ...]:

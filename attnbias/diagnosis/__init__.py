@@ -1,0 +1,1 @@
+"""One call that says what the theory promises about tokens, and where training goes."""
