@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from .._validate import require_number, short
 from ..errors import DtypeError, NonFiniteError, RangeError, ShapeError
 
+LEVEL = 0.05  # a slope that is called level
+
 
 class RateFit(NamedTuple):
     """A fitted power law value ~ step ** exponent.
@@ -26,12 +28,30 @@ class RateFit(NamedTuple):
     --------
     >>> step = np.arange(1, 1001)
     >>> fit = fit_rate(step, 3.0 / step**2)
-    >>> round(fit.exponent, 6)
-    -2.0
+    >>> round(fit.exponent, 6), fit.flat
+    (-2.0, False)
+    >>> fit_rate(step, 0.03 + 1e-3 / step, window=(10, 1000)).flat
+    True
     """
 
     exponent: float
     interval: tuple[float, float]
+
+    @property
+    def flat(self) -> bool:
+        """Whether the curve goes level inside the window: it has a limit, and no exponent.
+
+        The least steep slope says so if it is at most 1/20, by which a value would fall by a
+        factor of 10 in 20 decades of steps, and at most half of the exponent: a power law,
+        however slow, has one slope all along.
+        """
+        low, high = self.interval
+        least = max(low, -high, 0.0)  # 0 where slopes have both signs
+        return least <= min(LEVEL, abs(self.exponent) / 2)
+
+    def __repr__(self) -> str:
+        words = ", flat: the curve goes level, so that no power law fits" if self.flat else ""
+        return f"RateFit(exponent={self.exponent}, interval={self.interval}{words})"
 
 
 def fit_rate(
@@ -51,7 +71,8 @@ def fit_rate(
     Returns
     -------
     RateFit
-        A pair (exponent, interval).
+        A pair (exponent, interval), whose `flat` says where the curve has no exponent because
+        it goes level: a run may end on other tokens than the optimal ones, see `Trace.ending`.
 
     Raises
     ------
