@@ -10,11 +10,16 @@ from numpy.typing import ArrayLike
 from .._validate import require_number, short
 from ..errors import DtypeError, NonFiniteError, RangeError, ShapeError
 
-LEVEL = 0.05  # a slope that is called level
+LEVEL = 0.05  # a slope by which a value falls by a factor of 10 in 20 decades of steps
 
 
-class RateFit(NamedTuple):
-    """A fitted power law value ~ step ** exponent.
+class _Fit(NamedTuple):
+    exponent: float
+    interval: tuple[float, float]
+
+
+class RateFit(_Fit):
+    """A fitted power law value ~ step ** exponent: a pair, which unpacks as one.
 
     Attributes
     ----------
@@ -23,6 +28,10 @@ class RateFit(NamedTuple):
     interval : (float, float)
         Smallest and largest slope over sub-windows of half the length (in log step). A run
         has no noise, so what makes an exponent uncertain is curvature, and this shows it.
+    flat : bool
+        Whether the curve goes level, so that it has a limit and no exponent: its slope over the
+        second half of the window is at most 1/20, and some slope inside is less than half of the
+        exponent, while a power law, however slow, has one slope all along.
 
     Examples
     --------
@@ -34,20 +43,12 @@ class RateFit(NamedTuple):
     True
     """
 
-    exponent: float
-    interval: tuple[float, float]
+    flat: bool
 
-    @property
-    def flat(self) -> bool:
-        """Whether the curve goes level inside the window: it has a limit, and no exponent.
-
-        The least steep slope says so if it is at most 1/20, by which a value would fall by a
-        factor of 10 in 20 decades of steps, and at most half of the exponent: a power law,
-        however slow, has one slope all along.
-        """
-        low, high = self.interval
-        least = max(low, -high, 0.0)  # 0 where slopes have both signs
-        return least <= min(LEVEL, abs(self.exponent) / 2)
+    def __new__(cls, exponent: float, interval: tuple[float, float], flat: bool = False):
+        fit = super().__new__(cls, exponent, interval)
+        fit.flat = flat
+        return fit
 
     def __repr__(self) -> str:
         words = ", flat: the curve goes level, so that no power law fits" if self.flat else ""
@@ -101,7 +102,10 @@ def fit_rate(
     exponent = _slope(x, y, weight, x[0], x[-1])
     assert exponent is not None  # _log_points has found at least 8 records
     slopes = [exponent, *(slope for slope in tried if slope is not None)]
-    return RateFit(exponent, (min(slopes), max(slopes)))
+    low, high, last = min(slopes), max(slopes), slopes[-1]
+    least = max(low, -high, 0.0)  # the slope nearest 0, which lies between slopes of both signs
+    flat = abs(last) <= LEVEL and least <= max(abs(exponent) / 2, 1e-9)  # or all is rounding
+    return RateFit(exponent, (low, high), flat)
 
 
 def _slope(x, y, weight, low, high) -> float | None:

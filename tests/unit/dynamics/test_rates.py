@@ -1,6 +1,7 @@
 """Fitted exponents: exact powers, windows, and what the interval says."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import EXACT_POWER, FITTED_EXPONENT
 
-from attnbias import NGD, fit_rate, make_example1, solve_w_svm, train
+from attnbias import NGD, RateFit, fit_rate, make_example1, solve_w_svm, train
 from attnbias.beyond.local.data import make_score_trap
 from attnbias.errors import DtypeError, RangeError
 
@@ -104,6 +105,15 @@ def test_a_slow_power_law_is_not_called_flat(power):
         assert not fit.flat and "flat" not in repr(fit)
         assert fit.exponent == pytest.approx(power, abs=1e-4)
     assert not fit_rate(STEP, 1 / np.log(STEP + 1)).flat
+    assert not fit_rate(STEP, 1 / (STEP + 100)).flat  # level at the start alone
+
+
+def test_a_flat_fit_is_still_a_pair():
+    fit = fit_rate(STEP, np.full(len(STEP), 0.03))
+    exponent, interval = fit
+    assert abs(exponent) < EXACT_POWER and fit.flat and fit == (exponent, interval)
+    again = pickle.loads(pickle.dumps(fit))
+    assert again == fit and again.flat and not RateFit(-2.0, (-2.0, -2.0)).flat
 
 
 def test_a_run_that_stays_away_from_W_mm_is_flat():
