@@ -19,6 +19,7 @@ from ..dataset import Dataset
 from ..errors import FileFormatError, RangeError, ShapeError
 from ..geometry.solution import SVMSolution
 from .ending import LAST, alignment_error, away_from, in_words
+from .recording import OF_OPTIMAL
 
 if TYPE_CHECKING:
     import pandas
@@ -146,6 +147,8 @@ class Trace:
             with np.errstate(over="ignore", under="ignore"):  # inf and 0 are the documented values
                 return np.exp(series[f"log_{name}"])
         words = f"this Trace has no series {name!r}; it has {', '.join(series)}"
+        if name in OF_OPTIMAL:
+            words += "; where no optimal tokens are given, go on with `selected`"
         if name == "selected":
             words = "this Trace has no last logits; selected_tokens(data, W) of "
             words += "attnbias.geometry.selection finds the tokens that any W selects"
