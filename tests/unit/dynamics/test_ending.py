@@ -280,3 +280,8 @@ def test_uncapped_polyak_on_a_lock_names_the_cap_and_a_cap_cures_it(engine):
 def test_other_long_steps_ask_for_a_smaller_one():
     trace = train(make_separation_pair(), GD(1e200), 50)
     assert trace.status == "diverged" and "smaller step size" in repr(trace)
+
+
+def test_a_tie_with_the_optimal_token_is_no_end_on_it():
+    logits = torch.tensor([[0.0, 0.0, -1.0], [0.0, -1.0, -torch.inf], [0.0, 2.0, 1.0]])
+    assert ending.missed(logits, torch.tensor([0, 0, 0])).tolist() == [0, 2]
