@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -132,17 +133,20 @@ def _start(name: str, value, shape: tuple[int, ...], letters: str, data: Dataset
     return value.contiguous()
 
 
-def with_first_tokens(data: Dataset, svm) -> Dataset:
-    """Data without optimal tokens, with the first tokens in their place.
+def with_opt(data: Dataset, svm) -> tuple[Dataset, Any, bool]:
+    """Data with a token to take rows from, what alignment is measured with, and if it is optimal.
 
-    Differences from any one token span the same space, so training takes the same steps.
+    Where none is known to be, the first one serves: differences from any one token span the same
+    space, so training takes the same steps.
     """
+    if data.u is not None or data.opt is not None:
+        return data, svm, True
     if svm is not None and svm is not False:
         raise MissingDecoderError(
             "svm", expected="no SVM where no optimal tokens are given", got=type(svm).__name__,
             remedy="leave it out and see `trace.selected`, or give the data opt or a decoder u",
         )  # fmt: skip
-    return dataclasses.replace(data, opt=torch.zeros_like(data.lengths))
+    return dataclasses.replace(data, opt=torch.zeros_like(data.lengths)), False, False
 
 
 def resolve_svm(svm, data: Dataset, problem: Parameter) -> SVMSolution | None:

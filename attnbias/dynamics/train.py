@@ -134,9 +134,7 @@ def train(
     start = request.initial_matrix(W0, data)
     loops = request.choose_engine(engine, data, loss, rule)
     coordinates = request.require_coordinates(coordinates, loops, joint)
-    known = data.u is not None or data.opt is not None
-    if not known:
-        data, svm = request.with_first_tokens(data, svm), False
+    data, svm, known = request.with_opt(data, svm)
     with request.unless_unmeasured():
         problem = _problem_of(data, loss, start, u0, rule, svm, joint)
     columns = recording.columns(problem)
