@@ -185,6 +185,11 @@ class TorchEngine(Iteration):
             line[first + LOG_U_STEP] = float(log_size[0])
             line[first + U_RECORDS :] = form.gaps(u).cpu().numpy()
 
+    def gaps(self) -> torch.Tensor:
+        """(N',) logit gaps of W."""
+        head = self.problem
+        return head.forms[-1].gaps(head.parts(self.x)[-1]).cpu()
+
     def matrix(self) -> torch.Tensor:
         """W."""
         return self.problem.forms[-1].matrix(self.problem.parts(self.x)[-1])

@@ -18,8 +18,9 @@ from .._validate import memory_named, require_flag, require_int, require_number,
 from ..errors import DtypeError
 from ..rules import Descent
 from .checkpoint import Checkpoint
+from .ending import why_diverged
 from .iteration import Iteration
-from .recording import RUNNING, STATUS, finished
+from .recording import DIVERGED, RUNNING, STATUS, finished
 from .request import SMALLER, record_steps
 from .trace import Trace
 
@@ -87,7 +88,8 @@ def iterate(
     done = finished(course.recorded, step, run.records["log_grad_norm"])
     series = {name: values[done] for name, values in run.records.items()}
     W = series.pop("W")
-    meta = {"problem": problem.name} | course.meta(run, problem, rule, problem.start.device)
+    meta = {"problem": problem.name}
+    meta |= course.meta(run, problem, rule, problem.start.device, status)
     series["W_norm"] = np.linalg.norm(W, axis=(-2, -1))
     return Trace(course.recorded[done], torch.from_numpy(W), None, STATUS[status], meta, series)
 
@@ -102,9 +104,10 @@ class Course:
         self.seconds = require_number("checkpoint_seconds", seconds, low=0)
         self.checkpoint = None if checkpoint is None else target_path(checkpoint)
 
-    def meta(self, run, problem, rule: Descent, device) -> dict:
+    def meta(self, run, problem, rule: Descent, device, status: int) -> dict:
         """What every Trace says of its run."""
         said = {"rule": rule.name, "rule_parameters": rule.parameters(), "steps": self.steps}
+        said |= {"diverged": why_diverged(rule)} if status == DIVERGED else {}
         said |= {"loss": getattr(problem.loss, "name", problem.loss), "engine": run.name}
         return said | {"coordinates": run.coordinates, "provenance": provenance(device)}
 

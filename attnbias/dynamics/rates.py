@@ -10,9 +10,16 @@ from numpy.typing import ArrayLike
 from .._validate import require_number, short
 from ..errors import DtypeError, NonFiniteError, RangeError, ShapeError
 
+LEVEL = 0.05  # a slope by which a value falls by a factor of 10 in 20 decades of steps
 
-class RateFit(NamedTuple):
-    """A fitted power law value ~ step ** exponent.
+
+class _Fit(NamedTuple):
+    exponent: float
+    interval: tuple[float, float]
+
+
+class RateFit(_Fit):
+    """A fitted power law value ~ step ** exponent: a pair, which unpacks as one.
 
     Attributes
     ----------
@@ -21,17 +28,31 @@ class RateFit(NamedTuple):
     interval : (float, float)
         Smallest and largest slope over sub-windows of half the length (in log step). A run
         has no noise, so what makes an exponent uncertain is curvature, and this shows it.
+    flat : bool
+        Whether the curve goes level, so that it has a limit and no exponent: its slope over the
+        second half of the window is at most 1/20, and some slope inside is less than half of the
+        exponent, while a power law, however slow, has one slope all along.
 
     Examples
     --------
     >>> step = np.arange(1, 1001)
     >>> fit = fit_rate(step, 3.0 / step**2)
-    >>> round(fit.exponent, 6)
-    -2.0
+    >>> round(fit.exponent, 6), fit.flat
+    (-2.0, False)
+    >>> fit_rate(step, 0.03 + 1e-3 / step, window=(10, 1000)).flat
+    True
     """
 
-    exponent: float
-    interval: tuple[float, float]
+    flat: bool
+
+    def __new__(cls, exponent: float, interval: tuple[float, float], flat: bool = False):
+        fit = super().__new__(cls, exponent, interval)
+        fit.flat = flat
+        return fit
+
+    def __repr__(self) -> str:
+        words = ", flat: the curve goes level, so that no power law fits" if self.flat else ""
+        return f"RateFit(exponent={self.exponent}, interval={self.interval}{words})"
 
 
 def fit_rate(
@@ -51,7 +72,8 @@ def fit_rate(
     Returns
     -------
     RateFit
-        A pair (exponent, interval).
+        A pair (exponent, interval), whose `flat` says where the curve has no exponent because
+        it goes level: a run may end on other tokens than the optimal ones, see `Trace.ending`.
 
     Raises
     ------
@@ -80,7 +102,10 @@ def fit_rate(
     exponent = _slope(x, y, weight, x[0], x[-1])
     assert exponent is not None  # _log_points has found at least 8 records
     slopes = [exponent, *(slope for slope in tried if slope is not None)]
-    return RateFit(exponent, (min(slopes), max(slopes)))
+    low, high, last = min(slopes), max(slopes), slopes[-1]
+    least = max(low, -high, 0.0)  # the slope nearest 0, which lies between slopes of both signs
+    flat = abs(last) <= LEVEL and least <= max(abs(exponent) / 2, 1e-9)  # or all is rounding
+    return RateFit(exponent, (low, high), flat)
 
 
 def _slope(x, y, weight, low, high) -> float | None:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
 
-from .._validate import as_floats, require_choice, require_flag, require_int, short
+from .._validate import (
+    as_floats,
+    require_choice,
+    require_flag,
+    require_int,
+    require_type,
+    short,
+)
 from ..data import Dataset
 from ..dataset import require_dataset
-from ..errors import DtypeError, MissingDecoderError, RangeError
+from ..errors import DtypeError, InfeasibleError, MissingDecoderError, RangeError, SolverError
 from ..geometry.solution import require_svm
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss
@@ -52,7 +63,7 @@ def record_steps(record, steps: int) -> np.ndarray:
 
 
 def require_inputs(data, rule: Descent, u0, train_u) -> bool:
-    """A data set with optimal tokens and a rule that fit together; whether u is trained."""
+    """A data set and a rule that fit together; whether u is trained."""
     require_dataset(data, cross=True)
     if not isinstance(rule, Descent) or type(rule).length is Descent.length:
         raise DtypeError(
@@ -62,18 +73,13 @@ def require_inputs(data, rule: Descent, u0, train_u) -> bool:
             remedy="torch optimizers don't fit the exact dynamics; use a Rule",
         )
     if require_flag("train_u", train_u):
-        _require_joint(data, rule)
+        _require_joint(rule)
     else:
         _require_fixed(data, rule, u0)
     return train_u
 
 
-def _require_joint(data: Dataset, rule: Descent) -> None:
-    if data.u is None and data.opt is None:
-        raise MissingDecoderError(
-            "data", expected="optimal tokens opt, or a decoder u that decides them",
-            got="neither", remedy="Dataset(X, y, opt=opt), or data.with_decoder(u)",
-        )  # fmt: skip
+def _require_joint(rule: Descent) -> None:
     if rule.momentum:
         raise RangeError(
             "rule", expected="a rule without momentum in joint training", got=rule.name,
@@ -127,13 +133,42 @@ def _start(name: str, value, shape: tuple[int, ...], letters: str, data: Dataset
     return value.contiguous()
 
 
+def with_opt(data: Dataset, svm) -> tuple[Dataset, Any, bool]:
+    """Data with a token to take rows from, what alignment is measured with, and if it is optimal.
+
+    Where none is known to be, the first one serves: differences from any one token span the same
+    space, so training takes the same steps.
+    """
+    if data.u is not None or data.opt is not None:
+        return data, svm, True
+    if svm is not None and svm is not False:
+        raise MissingDecoderError(
+            "svm", expected="no SVM where no optimal tokens are given", got=type(svm).__name__,
+            remedy="leave it out and see `trace.selected`, or give the data opt or a decoder u",
+        )  # fmt: skip
+    return dataclasses.replace(data, opt=torch.zeros_like(data.lengths)), False, False
+
+
 def resolve_svm(svm, data: Dataset, problem: Parameter) -> SVMSolution | None:
     """W_mm of these data: solved here, given and checked against their rows, or none."""
     if svm is False:
         return None
     if svm is None or svm is True:
         return solve_w_svm(data)
+    require_type("svm", svm, SVMSolution, "an SVMSolution, or False", "pass solve_w_svm(data)")
     return require_svm(svm, problem.rows)
+
+
+@contextlib.contextmanager
+def unless_unmeasured() -> Iterator[None]:
+    """A hard-margin problem that isn't solved names the way to train all the same."""
+    try:
+        yield
+    except (InfeasibleError, SolverError) as error:
+        words = {"expected": error.expected, "got": error.got}
+        remedy = f"{error.remedy}; or train with svm=False, which measures no alignment"
+        error.__init__(error.what, **words, remedy=remedy)  # keeps the certificate
+        raise
 
 
 def choose_engine(engine: str, data: Dataset, loss: Loss, rule: Descent):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,11 @@ import torch
 from .._records import read_npz, write_npz
 from .._types import PathLike, TensorLike
 from .._validate import as_floats, as_tensor, require_int, require_mapping, short
+from ..dataset import Dataset
 from ..errors import FileFormatError, RangeError, ShapeError
+from ..geometry.solution import SVMSolution
+from .ending import LAST, alignment_error, away_from, in_words
+from .recording import OF_OPTIMAL
 
 if TYPE_CHECKING:
     import pandas
@@ -23,6 +29,7 @@ SERIES = (
     "W_norm", "W_alignment_error", "u_norm", "u_alignment_error",
     "path_length", "longest_step", "least_opt_score", "u_path_length", "log_u_step_size",
 )  # fmt: skip
+BESIDE = ("u", "opt", "last_logits")  # tensors that some traces have, beside W
 TABLES = {"gaps": 2, "scores": 3}  # one array a record, and its dimensions with the records'
 
 
@@ -63,13 +70,25 @@ class Trace:
         (R, d, d) or (R, P, d, d), all that were recorded, where a run keeps them.
     u : (d,) tensor
         Last decoder; None where there is none.
+    opt, last_logits : (n,) long and (n, T) tensors
+        The optimal tokens, and logits of the last iterate less those of these tokens, -inf at
+        padding. In joint training without optimal tokens opt is None and the first tokens stand
+        in. Both are None for runs that `train` did not make, or files from before.
+    selected : (n,) long tensor
+        The token that each sequence ends on: the largest logit of the last iterate, the first of
+        those that tie; of runs that record softmaxes, the largest softmax.
+    ending : str
+        In words, whether these are the optimal ones, and where not 1 - cosine of the last
+        recorded W with the SVM of the selected tokens, which is solved for when first asked.
     status : str
         "completed"; "zero gradient" when the gradient vanished, so that no rule defines a
-        step; "diverged" when a step is too long for floats. Records end where the run did.
+        step; "diverged" when a step is too long for floats, and meta["diverged"] says why.
+        Records end where the run did.
     meta : dict
         Provenance: data, rule and its parameters, loss, coordinates, versions, device, date.
     gaps : (R, N') float
-        Logit gaps <z_k, W_t>, in the order of `gap_rows`; None where they were not kept.
+        Logit gaps <z_k, W_t>, in the order of `gap_rows`, against the first token where no
+        optimal one is given; None where they were not kept.
     scores : (R, n, T) float
         Scores y_i u_t' x_{i,t} in joint training, -inf at padding; None with u fixed.
     series : dict
@@ -89,6 +108,8 @@ class Trace:
     step: np.ndarray
     W: torch.Tensor
     u: torch.Tensor | None
+    opt: torch.Tensor | None
+    last_logits: torch.Tensor | None
     status: str
     meta: dict = field(default_factory=dict)
     series: dict[str, np.ndarray] = field(default_factory=dict)
@@ -101,17 +122,22 @@ class Trace:
         status: str = "completed",
         meta: dict[str, Any] | None = None,
         series: dict[str, Any] | None = None,
+        opt: torch.Tensor | None = None,
+        last_logits: torch.Tensor | Callable[[], torch.Tensor] | None = None,
+        data: Dataset | None = None,
         **named: Any,
     ):
         meta, series = require_mapping("meta", meta), require_mapping("series", series)
         held = {k: value for k, value in {**series, **named}.items() if value is not None}
-        held_W = {"_make_W": W} if callable(W) else {"W": W}
-        vars(self).update(step=step, u=u, status=status, meta=meta, series=held, **held_W)
+        vars(self).update(step=step, u=u, status=status, meta=meta, series=held, opt=opt)
+        made = {"W": W, "last_logits": last_logits}
+        vars(self).update({f"_make_{k}" if callable(v) else k: v for k, v in made.items()})
+        vars(self)["_data"] = data
 
     def __getattr__(self, name: str) -> Any:
-        if name == "W" and "_make_W" in self.__dict__:  # d x d numbers, made when asked for
-            vars(self)["W"] = vars(self).pop("_make_W")()
-            return self.W
+        if f"_make_{name}" in self.__dict__:  # d x d numbers of W say, made when asked for
+            vars(self)[name] = vars(self).pop(f"_make_{name}")()
+            return vars(self)[name]
         series = self.__dict__.get("series", {})
         if name in series:
             return series[name]
@@ -120,7 +146,13 @@ class Trace:
         if f"log_{name}" in series:
             with np.errstate(over="ignore", under="ignore"):  # inf and 0 are the documented values
                 return np.exp(series[f"log_{name}"])
-        raise AttributeError(f"this Trace has no series {name!r}; it has {', '.join(series)}")
+        words = f"this Trace has no series {name!r}; it has {', '.join(series)}"
+        if name in OF_OPTIMAL:
+            words += "; where no optimal tokens are given, go on with `selected`"
+        if name == "selected":
+            words = "this Trace has no last logits; selected_tokens(data, W) of "
+            words += "attnbias.geometry.selection finds the tokens that any W selects"
+        raise AttributeError(words)
 
     def __dir__(self):
         return [*super().__dir__(), *self.series]
@@ -131,30 +163,53 @@ class Trace:
 
     @property
     def selected(self) -> torch.Tensor:
-        """(n,) the token with the largest softmax at the end, of a run that records softmaxes."""
-        return torch.from_numpy(self.log_attention[-1].argmax(axis=-1))
+        if self.last_logits is None:
+            return torch.from_numpy(self.log_attention[-1].argmax(axis=-1))
+        return self.last_logits.argmax(dim=1)
 
-    def alignment_error(self, direction: TensorLike, part: int | None = None) -> np.ndarray:
-        """(R,) 1 - cosine of recorded W with a (d, d) direction; 1 at W = 0.
+    @functools.cached_property
+    def ending(self) -> str:
+        return in_words(self, vars(self).pop("_data", None))
+
+    def alignment_with(
+        self, direction: SVMSolution | TensorLike, part: int | None = None
+    ) -> np.ndarray:
+        """(R,) 1 - cosine of every recorded W with a direction; 1 at W = 0.
 
         Parameters
         ----------
-        direction : (d, d)
+        direction : SVMSolution or (d, d)
+            The solution of the W-SVM of any selection of the tokens, such as
+            `solve_w_svm(data, trace.selected)`, in any run of `train`: gaps and rows tell
+            the rest. A matrix, where every W was recorded.
         part : int, optional
             Which matrix, counted from 0, where an iterate has several: a head, or a layer.
 
         Raises
         ------
         ShapeError, DtypeError, NonFiniteError, RangeError
+
+        Examples
+        --------
+        >>> from attnbias import NGD, make_separation_pair, solve_w_svm, train
+        >>> data = make_separation_pair()
+        >>> trace = train(data, NGD(0.5), 100, record=[0, 10, 100])
+        >>> trace.alignment_with(solve_w_svm(data, trace.selected)).tolist()
+        [1.0, 0.0, 0.0]
         """
-        W = np.asarray(self.W)
-        if W.ndim != (3 if part is None else 4):
+        last = "_make_W" in vars(self) or self.W.ndim == 2
+        if last and part is None and isinstance(direction, SVMSolution):
+            return away_from(self, direction)
+        if last or self.W.ndim != (3 if part is None else 4):
             raise ShapeError(
                 "W", expected="every recorded matrix, one or (with `part`) several a record",
-                got=f"shape {W.shape}", remedy="W_alignment_error is that of W_mm in any run; "
+                got="the last one alone" if last else f"shape {tuple(self.W.shape)}",
+                remedy="pass an SVMSolution, which any run of train takes; " + LAST if last else
                 "give `part` where an iterate has several matrices, and else leave it out",
             )  # fmt: skip
-        direction = as_tensor("direction", direction)
+        if isinstance(direction, SVMSolution):
+            direction = direction.weights
+        W, direction = np.asarray(self.W), as_tensor("direction", direction)
         if not direction.is_complex():
             direction = direction.double()
         direction = as_floats("direction", direction, W.shape[-2:], "(d, d)").cpu()
@@ -184,9 +239,10 @@ class Trace:
         ------
         MissingFileError, FileAccessError
         """
-        arrays = {"step": self.step, **self.series, "W": self.W.cpu().numpy()}
-        arrays |= {} if self.u is None else {"u": self.u.cpu().numpy()}
-        header = {"kind": "trace", "status": self.status, "meta": self.meta}
+        tensors = {name: getattr(self, name) for name in ("W", *BESIDE)}
+        held = {name: value.cpu().numpy() for name, value in tensors.items() if value is not None}
+        arrays = {"step": self.step, **self.series, **held}
+        header = {"kind": "trace", "status": self.status, "meta": self.meta, "ending": self.ending}
         return write_npz(path, arrays, header | {"arrays": sorted(arrays)})
 
     @classmethod
@@ -204,42 +260,45 @@ class Trace:
                 str(path), expected="every series of a trace, all of one length", got=fault,
                 remedy="run the training again and save",
             )  # fmt: skip
-        step, W, u = (arrays.pop(name, None) for name in ("step", "W", "u"))
-        u = None if u is None else torch.from_numpy(u)
-        return cls(step, torch.from_numpy(W), u, header["status"], header["meta"], arrays)
+        step, held = arrays.pop("step"), [name for name in ("W", *BESIDE) if name in arrays]
+        tensors: dict[str, Any] = {name: torch.from_numpy(arrays.pop(name)) for name in held}
+        trace = cls(step, **tensors, series=arrays, status=header["status"], meta=header["meta"])
+        if "ending" in header:
+            vars(trace)["ending"] = header["ending"]
+        return trace
 
     def __repr__(self) -> str:
-        last = self.step[-1] if len(self.step) else 0
-        rule = self.meta.get("rule", "?")
-        line = f"Trace({rule}, {len(self.step)} records to step {last}, {self.status}"
-        if len(self.step) and "W_norm" in self.series:
-            norms = ", ".join(f"{norm:.4g}" for norm in np.atleast_1d(self.W_norm[-1]))
-            line += f", |W| = {norms}"
-        if len(self.step) and "W_alignment_error" in self.series:
-            line += f", 1 - cosine = {self.W_alignment_error[-1]:.3g}"
-        return line + ")"
+        return f"Trace({', '.join(self._said())})"
 
+    def _repr_html_(self) -> str:
+        items = "".join(f"<li>{escape(part)}</li>" for part in self._said())
+        return f"<div><strong>Trace</strong><ul>{items}</ul></div>"
 
-def alignment_error(W, direction) -> np.ndarray:
-    """(R,) 1 - cosine of (R, d, d) matrices with a (d, d) direction, by the part across it.
-
-    1 where W = 0.
-    """
-    W, unit = np.asarray(W), np.asarray(direction, dtype=float)
-    largest = np.abs(W).max(axis=(1, 2), initial=0.0)
-    W = W * np.where(largest < 1e-100, 2.0**600, 1.0)[:, None, None]  # so that squares are floats
-    unit = unit / np.linalg.norm(unit)
-    along = np.tensordot(W, unit, 2)
-    across = np.linalg.norm(W - along[:, None, None] * unit, axis=(1, 2))
-    size = np.fmax(np.hypot(along, across), 1e-300)  # along is 0 where this matters
-    # across^2 / (size (size + along)) is 1 - along / size without cancellation
-    ahead = across**2 / np.fmax(size * (size + along), 1e-300)
-    return np.where(along > 0, ahead, 1 - along / size)
+    def _said(self) -> list[str]:
+        """What one reads of a run first."""
+        last, why = self.step[-1] if len(self.step) else 0, self.meta.get("diverged")
+        parts = [str(self.meta.get("rule", "?")), f"{len(self.step)} records to step {last}"]
+        parts.append(f"{self.status} ({why})" if why else self.status)
+        if not len(self.step):
+            return parts
+        if "W_norm" in self.series:
+            parts.append("|W| = " + ", ".join(f"{x:.4g}" for x in np.atleast_1d(self.W_norm[-1])))
+        if np.isfinite(self.series.get("W_alignment_error", [np.nan])[-1]):
+            parts.append(f"1 - cosine = {self.W_alignment_error[-1]:.3g}")
+        return [*parts, self.ending] if self.ending else parts
 
 
 def _plain(dtype: np.dtype) -> bool:
     """Whether torch has it as well."""
     return dtype.kind in "iuf" and dtype.itemsize <= 8 and dtype.isnative
+
+
+def _inside(opt: np.ndarray, arrays: dict) -> bool:
+    """Whether these are tokens of the last logits."""
+    logits = arrays.get("last_logits")
+    if logits is None or logits.ndim != 2 or opt.dtype != np.int64:
+        return False
+    return opt.shape == logits.shape[:1] and bool(((opt >= 0) & (opt < logits.shape[1])).all())
 
 
 def _fault(arrays: dict, header: dict) -> str:
@@ -251,13 +310,14 @@ def _fault(arrays: dict, header: dict) -> str:
     if missing:
         return "a file without " + ", ".join(sorted(missing))
     length = arrays["step"].size
-    series = arrays.keys() - {"step", "W", "u"}
+    series = arrays.keys() - {"step", "W", *BESIDE}
     wrong = [name for name in series if arrays[name].shape[:1] != (length,)]
+    wrong += ["opt"] if "opt" in arrays and not _inside(arrays["opt"], arrays) else []
     room = isinstance(header["meta"], dict) and "problem" in header["meta"]
     ranks = {} if room else dict.fromkeys(SERIES, 1) | TABLES
-    ranks |= {"step": 1, "u": 1, "W": max(arrays["W"].ndim, 2)}
+    ranks |= {"step": 1, "u": 1, "last_logits": 2, "W": max(arrays["W"].ndim, 2)}
     wrong += [name for name in arrays.keys() & ranks.keys() if arrays[name].ndim != ranks[name]]
     wrong += [name for name, array in arrays.items() if not _plain(array.dtype)]
-    kinds = {"status": str, "meta": dict}
-    wrong += [name for name, kind in kinds.items() if not isinstance(header[name], kind)]
+    kinds = {"status": str, "meta": dict, "ending": str}
+    wrong += [name for name, kind in kinds.items() if not isinstance(header.get(name, ""), kind)]
     return "another shape or type of " + ", ".join(sorted(wrong)) if wrong else ""

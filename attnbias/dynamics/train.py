@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
 from .._threads import spare_threads
 from .._types import PathLike, TensorLike
 from .._validate import memory_named
 from ..data import Dataset
+from ..geometry.selection import logits_of
 from ..geometry.svm import SVMSolution, solve_u_svm
 from ..losses import Loss, as_loss
 from ..rules import Descent, Rule
@@ -46,8 +49,9 @@ def train(
     Parameters
     ----------
     data : Dataset
-        With a decoder u, which stays fixed; for joint training with a decoder or optimal
-        tokens opt, which say where alignment and `opt_score` are measured.
+        With a decoder u, which stays fixed. In joint training a decoder or optimal tokens opt
+        say where alignment and `opt_score` are measured; without, these are left out, and
+        `selected` of the trace has the tokens that it ends on.
     rule : Rule
         From `GD`, `NGD` or `Polyak`; or a `Descent` of your own, a direction and a step length in
         torch, which runs there. In "span" coordinates a direction must stay in the rows' span.
@@ -113,13 +117,26 @@ def train(
     >>> trace = train(make_example1(seed=0), NGD(0.1), 1000, record=[0, 100, 1000])
     >>> trace.status, bool(trace.W_alignment_error[-1] < 1e-3)
     ('completed', True)
+
+    Joint training needs no optimal tokens; its own selection can then take their place:
+
+    >>> import dataclasses
+    >>> from attnbias import Dataset, solve_w_svm
+    >>> data = make_example1(seed=0)
+    >>> bare = Dataset(data.X, data.y)
+    >>> trace = train(bare, NGD(0.1), 1000, train_u=True)
+    >>> known = dataclasses.replace(bare, opt=trace.selected)
+    >>> bool(trace.alignment_with(solve_w_svm(known))[-1] < 1e-2)
+    True
     """
     course = Course(steps, record, progress, checkpoint, checkpoint_seconds)
     loss, joint = as_loss(loss), request.require_inputs(data, rule, u0, train_u)
     start = request.initial_matrix(W0, data)
     loops = request.choose_engine(engine, data, loss, rule)
     coordinates = request.require_coordinates(coordinates, loops, joint)
-    problem = _problem_of(data, loss, start, u0, rule, svm, joint)
+    data, svm, known = request.with_opt(data, svm)
+    with request.unless_unmeasured():
+        problem = _problem_of(data, loss, start, u0, rule, svm, joint)
     columns = recording.columns(problem)
     request.require_room(len(course.recorded), columns)
     if coordinates == "auto" and not isinstance(rule, Rule):
@@ -131,20 +148,35 @@ def train(
     run = loops(problem, rule, coordinates, course.recorded, records)
     status, step = course.run(run, problem, rule)
     done = recording.finished(course.recorded, step, records[:, recording.LOG_NORM])
-    plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}
-    meta = {"data": data.name, "data_meta": plain, "train_u": joint}
-    series = recording.matrix_series(problem, records[done], rule.momentum)
-    if joint:
-        series |= recording.joint_series(problem, data, records[done]) | {"u": run.decoder()}
-    else:
-        series |= recording.fixed_series(data, len(records[done]))
     return Trace(
-        **series,
+        **_series_of(data, problem, run, records[done], rule.momentum, known),
         step=course.recorded[done],
         W=run.matrix(),
         status=recording.STATUS[status],
-        meta=meta | course.meta(run, problem, rule, data.X.device),
+        meta=_meta_of(data, joint) | course.meta(run, problem, rule, data.X.device, status),
+        opt=problem.matrix.rows.opt.cpu() if known else None,
+        last_logits=functools.partial(_last_logits, run.gaps(), problem.matrix.rows.opt, data),
+        data=data,
     )
+
+
+def _series_of(data, problem, run, records: np.ndarray, momentum: float, known: bool) -> dict:
+    """What was recorded, and u; without optimal tokens nothing that needs them."""
+    series = recording.matrix_series(problem, records, momentum)
+    if isinstance(problem, JointProblem):
+        series |= recording.joint_series(problem, data, records) | {"u": run.decoder()}
+    else:
+        series |= recording.fixed_series(data, len(records))
+    return series if known else {k: v for k, v in series.items() if k not in recording.OF_OPTIMAL}
+
+
+def _meta_of(data: Dataset, joint: bool) -> dict:
+    plain = {k: value for k, value in data.meta.items() if isinstance(value, str | int | float)}
+    return {"data": data.name, "data_meta": plain, "train_u": joint}
+
+
+def _last_logits(gaps: torch.Tensor, opt: torch.Tensor, data: Dataset) -> torch.Tensor:
+    return logits_of(gaps, opt.cpu(), data.mask.cpu())
 
 
 def _problem_of(data, loss, W0, u0, rule, svm, joint: bool) -> Any:

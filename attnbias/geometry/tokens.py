@@ -223,6 +223,11 @@ class GapRows:
         return folded.T @ self.queries
 
 
+def places(mask: torch.Tensor, opt: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Sequence and token of each row of (W-SVM), in order: all tokens but the optimal ones."""
+    return mask.scatter(1, opt[:, None], False).nonzero(as_tuple=True)
+
+
 def gap_rows(data: Dataset, opt=None) -> GapRows:
     """The constraint rows of (W-SVM) for given (default: the data's) optimal tokens.
 
@@ -237,7 +242,7 @@ def gap_rows(data: Dataset, opt=None) -> GapRows:
     ([0], [1])
     """
     opt = resolve_opt(data, opt)
-    sequence, token = data.mask.scatter(1, opt[:, None], False).nonzero(as_tuple=True)
+    sequence, token = places(data.mask, opt)
     keys, queries = data.keys.detach().double(), data.queries.double().contiguous()
     differences = keys[sequence, opt[sequence]] - keys[sequence, token]
     return GapRows(differences, queries, sequence, token, opt)

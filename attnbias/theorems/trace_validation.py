@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from ..data import Dataset
 from ..dynamics.trace import Trace
@@ -38,6 +39,12 @@ def require_same_shapes(data: Dataset, trace: Trace, rows: int) -> None:
             got="no gaps" if gaps is None else f"gaps of shape {gaps.shape}",
             remedy="pass the data that were trained on, and a trace saved with its gaps",
         )  # fmt: skip
+    if "log_nonopt_score" not in trace.series:
+        raise DtypeError(
+            "trace", expected="a Trace of a run that knew its optimal tokens", got="one without",
+            remedy="train on dataclasses.replace(data, opt=trace.selected), which takes the same "
+            "steps",
+        )  # fmt: skip
     wanted = (R, data.n, data.T)
     if trace.scores is not None and trace.scores.shape != wanted:
         raise ShapeError(
@@ -55,6 +62,8 @@ def require_same_shapes(data: Dataset, trace: Trace, rows: int) -> None:
 def require_same_data(data: Dataset, trace: Trace, rows: GapRows) -> None:
     """Refuse a trace of other data of the same shape, as far as its last W and u tell."""
     own = trace.u.shape == (data.d,)
+    if trace.opt is not None:
+        own = own and torch.equal(trace.opt, rows.opt.cpu())
     if own and trace.scores is None:
         own = data.u is not None and bool((trace.u.cpu() == data.u.double().cpu()).all())
     # whether the last W is that of the last record

@@ -49,7 +49,7 @@ def rate_check(
     bounds = row_bound(size, svm.margin, log_A, longest, offset, path)
     last = bounds[-1]
     reason = f"the bound is {last:.3g} at the end, falling like 1/path" if last >= 2 else ""
-    error = trace.alignment_error(svm.weights, part)
+    error = trace.alignment_with(svm.weights, part)
     return statement.along(trace, error, bounds, later, vacuous=bool(last >= 2), reason=reason)
 
 

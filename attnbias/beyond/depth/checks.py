@@ -156,7 +156,7 @@ def check_two_layers(data: Dataset, trace: Trace, largest: float = 1e-2) -> Chec
     tokens = trace.selected
     svm = solve_w_svm(with_queries(data, tokens))
     leading = int((query_margins(data, svm, tokens) > LEVEL * svm.dual.sum()).sum())
-    error = float(trace.alignment_error(svm.weights, 1)[-1])
+    error = float(trace.alignment_with(svm.weights, 1)[-1])
     return CheckTable([MOVES.once(leading, 0.0), SELECTED.once(error, largest)])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from ...data import Dataset
-from ..local.geometry import selected_tokens
+from ...geometry.selection import selected_tokens
 
 
 def with_selected_tokens(data: Dataset, W) -> Dataset:

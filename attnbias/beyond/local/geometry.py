@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 import torch
 
-from ..._validate import require_device, require_flag
+from ..._validate import require_flag
 from ...checks import CheckTable
 from ...dataset import Dataset, require_dataset
 from ...errors import InfeasibleError, RangeError
+from ...geometry.selection import selected_tokens as selected_tokens
 from ...geometry.solution import require_optimal
 from ...geometry.svm import SVMSolution, solve_w_svm
 from ...geometry.tokens import GapRows, optimal_tokens, resolve_opt, token_scores
 from ...theorems.statements import Statement, refused
-from ..common.arguments import Typed, as_finite, require_svm
+from ..common.arguments import Typed, require_svm
 from ..common.geometry import selections, svm_if_any
 
 ACTIVE = 1e-7  # a margin of at most 1 + this is a neighbour's
@@ -23,39 +24,6 @@ UNBEATEN = Statement(
     "local optimality, Tarzanagh et al. (2023)",
     provenance="b",
 )
-
-
-def selected_tokens(data: Dataset, W) -> torch.Tensor:
-    """The token with the largest logit of each sequence: where attention goes as W grows.
-
-    Parameters
-    ----------
-    data : Dataset
-    W : (d, d) tensor
-
-    Returns
-    -------
-    (n,) long tensor
-        The first of them where logits tie.
-
-    Raises
-    ------
-    DtypeError, ShapeError, NonFiniteError, DeviceError
-
-    Examples
-    --------
-    >>> from attnbias import solve_w_svm
-    >>> from attnbias.beyond.local.data import make_score_trap
-    >>> from attnbias.beyond.local.geometry import selected_tokens
-    >>> data = make_score_trap(0.3)
-    >>> selected_tokens(data, -solve_w_svm(data).weights).tolist()
-    [2]
-    """
-    require_dataset(data, cross=True)
-    W = as_finite("W", W, (data.d, data.d), "(d, d)")
-    require_device("W", W, data.X.device)
-    logits = torch.einsum("ntd,nd->nt", data.keys.double(), data.queries.double() @ W.T)
-    return logits.masked_fill(~data.mask, -torch.inf).argmax(dim=1)
 
 
 def score_margins(

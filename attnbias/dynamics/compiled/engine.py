@@ -166,6 +166,10 @@ class CompiledEngine:
         for name, array in self.state_arrays().items():
             array[...] = arrays[name]
 
+    def gaps(self) -> torch.Tensor:
+        """(N',) logit gaps of W."""
+        return torch.from_numpy(self.W.x.copy())
+
     def matrix(self) -> torch.Tensor | Callable[[], torch.Tensor]:
         """W, or in coordinates of its rows what makes it, since it may be larger than all else."""
         part, form = self.problem.matrix, self.W

@@ -80,7 +80,7 @@ def heads_own(e):
         data, u, svms, bold, _ = e.run(heads_runs, seed)
         checks += check_heads(data, u, bold)
         for h, svm in enumerate(svms):
-            error = bold.alignment_error(svm.weights, h)
+            error = bold.alignment_with(svm.weights, h)
             early = error[bold.step >= 20][0]
             words = "1 - cosine of a head with its own W_mm, at step 200 over step 20"
             checks.append(Check(words, float(error[-1] / early), 0.2))

@@ -127,14 +127,14 @@ def several_mixture(e):
     return judge(checks, show="shares", note=NOTE)
 
 
-@claim("c", "whole.alignment_error(svm.weights)[-1], check_several(run, svm)")
+@claim("c", "whole.alignment_with(svm.weights)[-1], check_several(run, svm)")
 @refuted("W turns aside by 1 - cosine 0.5", split_runs=_aside(0.5))
 def several_rate(e):
     """Steps normalised across the ties alone turn to the several-token SVM within an explicit
     bound."""
     checks = []
     for (_, _, svm), run in zip(_cases(), e.run(split_runs, 2.0, 1000), strict=True):
-        error = run.alignment_error(svm.weights)
+        error = run.alignment_with(svm.weights)
         early = float(error[run.step >= 100][0])
         checks += [
             check_several(run, svm),
@@ -151,7 +151,7 @@ def several_law(e):
     checks = []
     for (data, mixture, svm), run in zip(_cases(), e.run(split_runs, 0.5, 2000), strict=True):
         size = predict_settled(data, mixture, svm).size
-        away = (0.5 * run.step[-1]) ** 2 * run.alignment_error(svm.weights)[-1]
+        away = (0.5 * run.step[-1]) ** 2 * run.alignment_with(svm.weights)[-1]
         checks.append(Check("(eta t)^2 (1 - cosine) over its prediction, off by",
                             abs(float(away) / (size**2 / 2) - 1), 0.01))  # fmt: skip
     return judge(checks, note=f"{NOTE}; limit set on seeds 117 to 281")

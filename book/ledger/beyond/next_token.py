@@ -77,7 +77,7 @@ def next_token_retrieval(e):
         d = data.embeddings.shape[1]
         run = e.run(train_next_token, data, NGD(200.0), 400, W0=normal(seed, d, d))
         svm = solve_graph_svm(data)
-        error = run.alignment_error(svm.weights.numpy())
+        error = run.alignment_with(svm.weights.numpy())
         early = float(error[run.step >= 40][0])
         checks += [
             check_retrieval(data, run, svm),

@@ -72,8 +72,8 @@ def test_a_frozen_first_layer_leaves_the_papers_layer():
     two = train_two_layers(data, NGD(0.5), 400, frozen=1)
     assert float(two.W[:, 0].abs().max()) == 0
     svm = solve_w_svm(dataclasses.replace(data, query=data.X.mean(dim=1)))
-    assert two.alignment_error(svm.weights, 1)[-1] < ASYMPTOTIC
-    assert two.alignment_error(solve_w_svm(data).weights, 1)[-1] > 0.05
+    assert two.alignment_with(svm.weights, 1)[-1] < ASYMPTOTIC
+    assert two.alignment_with(solve_w_svm(data).weights, 1)[-1] > 0.05
     # where layer one has saturated on the first token, this is one head
     pair = make_token_pairs(1, 2.0)
     W0 = torch.stack([1e3 * torch.outer(pair.X[0, 0] - pair.X[0, 1], pair.X[0, 0]), 0 * pair.X[0]])
@@ -195,7 +195,7 @@ def test_runs_end_at_stationary_selections_and_a_wrong_selection_is_refused():
         run = train_two_layers(data, NGD(0.5), 300)
         assert check_two_layers(data, run).all_hold
         first = solve_w_svm(data, run.selected)
-        assert run.alignment_error(first.weights, 0)[-1] < ASYMPTOTIC
+        assert run.alignment_with(first.weights, 0)[-1] < ASYMPTOTIC
         found = query_selections(data)
         share += sum(each.stationary for each in found) / len(found) / 3
         least = next(each for each in found[::-1] if not each.stationary)

@@ -125,8 +125,8 @@ def test_a_run_goes_on_below_the_smallest_float():
         run.log_grad_norm[-1] < -2000 and abs(run.path_length[-1] / run.W_norm[-1] - 1) < ASYMPTOTIC
     )
     svm = solve_graph_svm(ORDER)
-    assert run.alignment_error(svm.weights)[-1] < ALIGNMENT_FLOOR  # by symmetry from the start
-    assert run.alignment_error(-svm.weights)[-1] == pytest.approx(2)
+    assert run.alignment_with(svm.weights)[-1] < ALIGNMENT_FLOOR  # by symmetry from the start
+    assert run.alignment_with(-svm.weights)[-1] == pytest.approx(2)
 
 
 def softmax(values):

@@ -206,7 +206,7 @@ def test_one_sequence_settles_on_its_closed_form_below_the_smallest_float():
     run = train_nonlinear(ONE, QuadraticHead(v, 0.5), NGD(1.0), 1200, split=svm.rows)
     assert np.abs(np.exp(run.log_attention[-1, 0, :2]) - [0.75, 0.25]).max() < 1e-9
     assert run.log_attention[-1, 0, 2] < -1000 and run.log_grad_norm[-1] < -1000
-    law = run.step[-1] ** 2 * run.alignment_error(svm.weights)[-1]
+    law = run.step[-1] ** 2 * run.alignment_with(svm.weights)[-1]
     assert law == pytest.approx(end.size**2 / 2, rel=SETTLED_LAW)
     # the finite part of one tie: log(3) / 2 on each side
     tie = torch.tensor([1, -1, 0]).double() * math.log(3) / 2
@@ -219,7 +219,7 @@ def test_the_law_of_several_sequences_and_another_that_is_wrong():
     svm = solve_several_svm(data, best.sets)
     end = predict_settled(data, best, svm)
     run = train_nonlinear(data, QuadraticHead(v, 0.3), NGD(1.0), 1200, split=svm.rows)
-    law = 1200**2 * run.alignment_error(svm.weights)[-1]
+    law = 1200**2 * run.alignment_with(svm.weights)[-1]
     assert end.complete and law == pytest.approx(end.size**2 / 2, rel=SETTLED_LAW)
     other = predict_settled(data, dataclasses.replace(best, deficit=best.deficit**2), svm)
     assert law != pytest.approx(other.size**2 / 2, rel=SETTLED_LAW)

@@ -103,8 +103,8 @@ def test_each_head_turns_to_its_own_svm_and_not_to_the_others():
     run = train_heads(data, u, NGD(0.4), 300)
     svms = [solve_w_svm(data, opt).weights for opt in opts]
     for h in (0, 1):
-        assert run.alignment_error(svms[h], h)[-1] < ASYMPTOTIC
-        assert run.alignment_error(svms[1 - h], h)[-1] > 0.5
+        assert run.alignment_with(svms[h], h)[-1] < ASYMPTOTIC
+        assert run.alignment_with(svms[1 - h], h)[-1] > 0.5
     assert check_heads(data, u, run).all_hold
     assert check_heads(data, u, train_heads(data, u, NGD(0.4), 10))[0].vacuous
     bold = train_heads(data, u, NGD(200.0), 300)

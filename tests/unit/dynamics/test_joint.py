@@ -1,5 +1,6 @@
 """Joint training of W and u: printed numbers, autograd, named ends, refusals."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -16,13 +17,17 @@ from instances import (
     random_data,
     random_start,
     seeds,
+    start_decoder,
 )
 from joint_instances import orthogonal
+from plain_loop import autograd_run
 from tolerances import AUTOGRAD, CLOSED_FORM, FORMS, PRINTED_FIVE_RELATIVE, PRINTED_FOUR_RELATIVE
 
-from attnbias import GD, NGD, Dataset, Polyak, Trace, solve_u_svm, train
+from attnbias import GD, NGD, Dataset, Polyak, Trace, solve_u_svm, solve_w_svm, train
 from attnbias.dynamics import request
-from attnbias.errors import InfeasibleError, RangeError
+from attnbias.dynamics.recording import OF_OPTIMAL
+from attnbias.errors import DtypeError, InfeasibleError, RangeError
+from attnbias.theorems.run import TraceView
 
 ENGINES = [("compiled", "span"), ("compiled", "dense"), ("torch", "span"), ("torch", "dense")]
 NAMES = (*SERIES, "log_u_step_size", "u_norm", "u_alignment_error", "path_length")
@@ -175,3 +180,69 @@ def test_records_beyond_memory_are_refused(monkeypatch):
     assert joint(orthogonal(), NGD(0.1), 20, record=range(21)).status == "completed"
     with pytest.raises(RangeError, match="record"):
         joint(orthogonal(), NGD(0.1), 21, record=range(22))
+
+
+# ---- without optimal tokens -------------------------------------------------------------------
+
+BLIND = ("log_loss", "log_grad_norm", "log_step_size", "log_u_step_size", "W_norm", "u_norm")
+BLIND += ("path_length", "u_path_length", "longest_step", "scores")
+
+
+def bare(data) -> Dataset:
+    """The same tokens, of which none is known to be optimal."""
+    return dataclasses.replace(data, opt=None)
+
+
+@pytest.mark.parametrize("form", ENGINES)
+@pytest.mark.parametrize("rule", JOINT_RULES, ids=repr)
+def test_without_optimal_tokens_the_steps_are_those_of_autograd(form, rule):
+    """And those of any token taken for the optimal one: the loss does not see which it is."""
+    data = joint_data(3, 4, 14, seed=6, lengths=[4, 2, 3])
+    starts = {"W0": random_start(data, 0.5, 6), "u0": start_decoder(data, 0.3)}
+    record = [0, 1, 5, 10]
+    trace = joint(bare(data), rule, 10, form, record=record, **starts)
+    plain = autograd_run(data, rule, 10, record, train_u=True, **starts)
+    for name in set(BLIND) & plain.keys():
+        # relative, and absolute where a logarithm passes through zero; measured at 1e-13
+        np.testing.assert_allclose(getattr(trace, name), plain[name], rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(trace.W, plain["W"], rtol=0, atol=1e-10 * float(trace.W.norm()))
+    for opt in ([0, 1, 2], [3, 0, 1]):
+        other = dataclasses.replace(data, opt=opt)
+        again = joint(other, rule, 10, form, record=record, svm=False, **starts)
+        assert_same_run(trace, again, FORMS, BLIND)
+        assert torch.equal(trace.selected, again.selected)
+    assert trace.status == "completed"
+
+
+def test_without_optimal_tokens_a_saturated_run_is_as_exact():
+    """Losses of exp(-1000), where the first tokens have a softmax of exp(-3000)."""
+    data = joint_data(4, 4, 20, seed=3, lengths=[4, 2, 3, 4])
+    options = {"W0": random_start(data, 0.1, 3), "record": [0, 100, 20_000]}
+    trace = joint(bare(data), NGD(0.1), 20_000, **options)
+    known = dataclasses.replace(data, opt=trace.selected)
+    again = joint(known, NGD(0.1), 20_000, **options)
+    assert trace.log_loss[-1] < -500 and (trace.selected > 0).any()
+    assert_same_run(trace, again, FORMS, BLIND)
+
+
+def test_what_needs_optimal_tokens_is_left_out_and_selected_goes_on(tmp_path):
+    data = joint_data(3, 4, 14, seed=6, lengths=[4, 2, 3])
+    trace = joint(bare(data), NGD(0.1), 2000)
+    assert trace.opt is None
+    for name in OF_OPTIMAL:
+        with pytest.raises(AttributeError, match=f"no series '{name}'.*go on with `selected`"):
+            getattr(trace, name)
+    assert "opt_score" not in trace.to_dataframe().columns
+    known = dataclasses.replace(data, opt=trace.selected)
+    svm, again = solve_w_svm(known), joint(known, NGD(0.1), 2000)
+    error = trace.alignment_with(svm)
+    np.testing.assert_allclose(error[2:], again.W_alignment_error[2:], rtol=1e-6)
+    assert error[-1] < 1e-3 and "no optimal tokens given" in repr(trace)
+    assert f"selected tokens {error[-1]:.2g}" in repr(trace)
+    loaded = Trace.load(trace.save(tmp_path / "run.npz"))
+    assert loaded.ending == trace.ending and torch.equal(loaded.selected, trace.selected)
+    with pytest.raises(DtypeError, match="knew its optimal tokens"):
+        TraceView(known, trace)
+    other = dataclasses.replace(data, opt=(trace.selected + 1) % data.lengths)
+    with pytest.raises(RangeError, match="do not fit"):
+        TraceView(other, again, svm=svm)

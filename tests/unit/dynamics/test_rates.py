@@ -1,6 +1,7 @@
 """Fitted exponents: exact powers, windows, and what the interval says."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import EXACT_POWER, FITTED_EXPONENT
 
-from attnbias import NGD, fit_rate, make_example1, train
+from attnbias import NGD, RateFit, fit_rate, make_example1, solve_w_svm, train
+from attnbias.beyond.local.data import make_score_trap
 from attnbias.errors import DtypeError, RangeError
 
 STEP = np.unique(np.geomspace(1, 10**6, 200).round())
@@ -82,3 +84,42 @@ def test_an_early_window_misleads():
 def test_bad_arguments_are_refused(arguments, error):
     with pytest.raises(error, match="expected .*; got "):
         fit_rate(*arguments)
+
+
+@pytest.mark.parametrize("tail", [0.0, 1e-3, -1e-3, 1.0], ids=str)
+@pytest.mark.parametrize("decay", [0.5, 1.0, 2.0])
+def test_a_curve_that_goes_level_is_called_flat(tail, decay):
+    """0.03 and a rest that dies: no exponent, also where the whole window has a steep start."""
+    value = 0.03 * (1 + tail * STEP**-decay)
+    fit = fit_rate(STEP, value)
+    exponent, interval = fit
+    assert fit.flat and "flat" in repr(fit) and interval[0] <= exponent <= interval[1]
+
+
+@pytest.mark.parametrize("power", [-2.0, -0.5, -0.03, -0.001, 0.01])
+def test_a_slow_power_law_is_not_called_flat(power):
+    """One slope all along, with a transient and with roundings of 1e-6; nor is 1 / log t flat."""
+    noise = 1 + 1e-6 * np.random.default_rng(0).standard_normal(len(STEP))
+    for value in (STEP**power, STEP**power * (1 + 1e-4 / STEP), STEP**power * noise):
+        fit = fit_rate(STEP, value)
+        assert not fit.flat and "flat" not in repr(fit)
+        assert fit.exponent == pytest.approx(power, abs=1e-4)
+    assert not fit_rate(STEP, 1 / np.log(STEP + 1)).flat
+    assert not fit_rate(STEP, 1 / (STEP + 100)).flat  # level at the start alone
+
+
+def test_a_flat_fit_is_still_a_pair():
+    fit = fit_rate(STEP, np.full(len(STEP), 0.03))
+    exponent, interval = fit
+    assert abs(exponent) < EXACT_POWER and fit.flat and fit == (exponent, interval)
+    again = pickle.loads(pickle.dumps(fit))
+    assert again == fit and again.flat and not RateFit(-2.0, (-2.0, -2.0)).flat
+
+
+def test_a_run_that_stays_away_from_W_mm_is_flat():
+    """It locks on the second best token, and its alignment error tends to another limit."""
+    data = make_score_trap(0.3)
+    trace = train(data, NGD(0.1), 10_000, W0=-20 * solve_w_svm(data).weights)
+    assert fit_rate(trace.step, trace.W_alignment_error, (100, 10_000)).flat
+    right = train(data, NGD(0.1), 10_000)
+    assert not fit_rate(right.step, right.W_alignment_error, (100, 10_000)).flat

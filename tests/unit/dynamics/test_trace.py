@@ -330,13 +330,13 @@ def test_junk_is_refused_by_name():
     calls = [
         lambda: Trace(trace.step, trace.W, series=5),
         lambda: Trace(trace.step, trace.W, meta="x"),
-        lambda: trace.alignment_error(trace.W),
-        lambda: many.alignment_error(torch.eye(2)),
-        lambda: many.alignment_error(torch.eye(2), 3),
-        lambda: many.alignment_error(torch.eye(2), "x"),
-        lambda: many.alignment_error(torch.zeros(2, 2), 0),
-        lambda: many.alignment_error([[1.0, math.nan]] * 2, 0),
-        lambda: many.alignment_error(torch.eye(3), 0),
+        lambda: trace.alignment_with(trace.W),
+        lambda: many.alignment_with(torch.eye(2)),
+        lambda: many.alignment_with(torch.eye(2), 3),
+        lambda: many.alignment_with(torch.eye(2), "x"),
+        lambda: many.alignment_with(torch.zeros(2, 2), 0),
+        lambda: many.alignment_with([[1.0, math.nan]] * 2, 0),
+        lambda: many.alignment_with(torch.eye(3), 0),
         lambda: some_run(5, record=np.timedelta64(1, "s")),
         lambda: some_run(5, record=torch.ones(2, device="meta")),
         lambda: some_run(5, record=np.array([1], "m8[s]")),
@@ -344,7 +344,7 @@ def test_junk_is_refused_by_name():
     for call in calls:
         with pytest.raises(AttnBiasError):
             call()
-    assert many.alignment_error([[1, 0], [0, 1]], 2).max() == many.alignment_error(np.eye(2), 0)[0]
+    assert many.alignment_with([[1, 0], [0, 1]], 2).max() == many.alignment_with(np.eye(2), 0)[0]
 
 
 @pytest.mark.parametrize("said", ["can't allocate memory: you tried to allocate 32000 bytes", "no"])
