@@ -8,12 +8,14 @@ import numpy as np
 import torch
 
 from ..data import Dataset
+from ..dynamics.ending import missed
 from ..dynamics.problem import small_start
 from ..dynamics.request import iteration_work
 from ..dynamics.trace import Trace
 from ..dynamics.train import train
 from ..errors import InfeasibleError, SolverError
 from ..geometry.offset import offset_within, saturated_weights, settled_offset, support_basis
+from ..geometry.selection import gaps_of
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..geometry.tokens import GapRows, token_scores
 from ..rules import NGD
@@ -117,7 +119,7 @@ def outcome(data: Dataset, svm: SVMSolution, seed, *, steps, step_size, target, 
         return found | {"error": math.nan, "off": None, "selected_error": None, "ended": None,
                         "iterations": math.nan, "measured": False}  # fmt: skip
     gaps = torch.as_tensor(trace.gaps[-1], device=svm.dual.device)
-    off = svm.rows.sequence[gaps <= 0].unique().tolist()
+    off = missed(trace.last_logits, trace.opt).tolist()
     there = np.flatnonzero(trace.W_alignment_error <= target)
     iterations, elsewhere = math.nan, (None, None)
     if len(there):
@@ -126,7 +128,7 @@ def outcome(data: Dataset, svm: SVMSolution, seed, *, steps, step_size, target, 
         iterations = _go_on(trace, target, step_size, _last_offset(trace, svm, gaps, basis, offset))
     size = float(trace.W_norm[-1])  # 0 after steps too small for floats
     if off and size and seed is None and len(gaps) <= LARGEST:
-        elsewhere = _elsewhere(data, svm.rows, gaps, size)
+        elsewhere = _elsewhere(data, trace, size)
     return found | {
         "error": float(trace.W_alignment_error[-1]), "off": off,
         "selected_error": elsewhere[0], "ended": elsewhere[1],
@@ -160,15 +162,13 @@ def _go_on(trace: Trace, target: float, step_size: float, offset: float) -> floa
     return float(last + max(0.0, needed - along[-1]) / speed) if speed > 0 else math.nan
 
 
-def _elsewhere(data: Dataset, rows: GapRows, gaps, W_norm: float) -> tuple:
+def _elsewhere(data: Dataset, trace: Trace, size: float) -> tuple:
     """1 - cosine of W with the W-SVM of the tokens that it selects, and whether that is its end.
 
     An end is a selection whose tokens score higher than their neighbours, the tokens with an
     active constraint, by Tarzanagh et al. (2023) [b].
     """
-    logits = torch.where(data.mask, 0.0, -torch.inf).double()
-    logits[rows.sequence, rows.token] = -gaps
-    selected = logits.argmax(dim=1)
+    selected = trace.selected.to(data.X.device)
     try:
         svm = solve_w_svm(data, selected)
     except (InfeasibleError, SolverError):  # a repeated token, say
@@ -176,5 +176,6 @@ def _elsewhere(data: Dataset, rows: GapRows, gaps, W_norm: float) -> tuple:
     i, t, best = svm.rows.sequence, svm.rows.token, selected[svm.rows.sequence]
     scores, active = token_scores(data), svm.margins <= ACTIVE
     stable = bool((scores[i, best] > scores[i, t])[active].all())
-    error = 1 - float(svm.dual @ (logits[i, best] - logits[i, t])) * svm.margin / W_norm
+    gaps = gaps_of(trace.last_logits.to(data.X.device), selected, data.mask)
+    error = 1 - float(svm.dual @ gaps) * svm.margin / size
     return error, stable and error <= ENDED
