@@ -161,24 +161,24 @@ def _refuse(X, _, u, W) -> None:
 
 
 def _arguments(X, y, u, W, lengths):
-    """X with zeros for padding, y, u and W in float64, and which tokens are real, None for all.
+    """X with zeros for padding, y, u and W in float64, and which rows are padding, None for none.
 
     u and W have the same leading axes.
     """
     X = as_float_tensor("X", X)
     require_shape("X", X, (None, None, None), "(n, T, d)")
-    n, T, d = X.shape
+    _, T, d = X.shape
     y = (as_labels(y, X) if readable(y, X) else as_tensor("y", y)).double()
     u, W = _weights("u", u, (d,), X.device), _weights("W", W, (d, d), X.device)
     if u.ndim > 1 or W.ndim > 2:
         u, W = _alike(u, W)
-    real, X = None, X.double()
+    padding, X = None, X.double()
     if lengths is not None:
         known = readable(lengths, X)
         lengths = as_lengths(lengths, X, low=1) if known else as_tensor("lengths", lengths)
-        real = torch.arange(T, device=X.device) < lengths[:, None]
-        X = X.masked_fill(~real[..., None], 0.0)
-    return X, y, u, W, real
+        padding = torch.arange(T, device=X.device) >= lengths[:, None]
+        X = X.masked_fill(padding[..., None], 0.0)
+    return X, y, u, W, padding
 
 
 def _alike(u, W):

@@ -60,19 +60,19 @@ def readable(*values) -> bool:
     return not any(wrapped(each) or batched(each) for each in tensors)
 
 
-def _from_largest(X: torch.Tensor, W: torch.Tensor, real: torch.Tensor | None):
+def _from_largest(X: torch.Tensor, W: torch.Tensor, padding: torch.Tensor | None):
     """Seen from the token with the largest logit: (..., n, 1) its place and (..., n, d) its row;
     (..., n, T, d) its row minus each, and (..., n, T) its logit minus each, inf at padding.
     """  # fmt: skip
     images = X[:, 0] @ W.mT
     with torch.no_grad():  # which one it is does not change the loss
         logits = _products(X, images)
-        logits = logits if real is None else logits.masked_fill(~real, -torch.inf)
+        logits = logits if padding is None else logits.masked_fill(padding, -torch.inf)
         place = logits.argmax(dim=-1)
     best = X[torch.arange(len(X), device=X.device), place]
     differences = best[..., None, :] - X
     gaps = _products(differences, images)
-    gaps = gaps if real is None else gaps.masked_fill(~real, torch.inf)
+    gaps = gaps if padding is None else gaps.masked_fill(padding, torch.inf)
     return place[..., None], best, differences, gaps
 
 
@@ -96,9 +96,9 @@ def _scores(y, u, best, differences) -> Scores:
     return Scores(y * top.squeeze(-1), y[:, None] * lost.squeeze(-1))
 
 
-def risk(X, y, u, W, real, loss: Loss):
+def risk(X, y, u, W, padding, loss: Loss):
     """(...) the risk, and what its gradient is made of."""
-    _, best, differences, gaps = _from_largest(X, W, real)
+    _, best, differences, gaps = _from_largest(X, W, padding)
     scores, phi = _scores(y, u, best, differences), torch.softmax(-gaps, dim=-1)
     mean = torch.linalg.vecdot(phi, scores.delta)
     margin = scores.top - mean
@@ -110,16 +110,16 @@ class Risk(torch.autograd.Function):
     """`risk`, whose gradients in u and W are exact or refused."""
 
     @staticmethod
-    def forward(ctx, X, y, u, W, real, loss):
-        value, *seen = risk(X, y, u, W, real, loss)
+    def forward(ctx, X, y, u, W, padding, loss):
+        value, *seen = risk(X, y, u, W, padding, loss)
         ctx.save_for_backward(X, y, u, W, *seen)
-        ctx.real, ctx.loss = real, loss
+        ctx.padding, ctx.loss = padding, loss
         return value
 
     @staticmethod
     def backward(ctx, above):
         X, y, u, W, *seen = ctx.saved_tensors
-        needs, arguments = ctx.needs_input_grad, (X, y, u, W, ctx.real, ctx.loss)
+        needs, arguments = ctx.needs_input_grad, (X, y, u, W, ctx.padding, ctx.loss)
         graph = torch.is_grad_enabled()  # of the gradient, for second derivatives
         if graph or needs[0]:
             with torch.enable_grad():
@@ -175,9 +175,9 @@ def _is_small(part: str, gradient: torch.Tensor) -> bool:
     return bool((gradient.abs().amax(_AXES[part]) < SMALL).any())
 
 
-def scaled(X, y, u, W, real, loss: Loss) -> AttentionGradient:
+def scaled(X, y, u, W, padding, loss: Loss) -> AttentionGradient:
     """The gradient by `softmax_state`'s signed log-sums, with the largest token as its optimal."""
-    place, best, differences, gaps = _from_largest(X, W, real)
+    place, best, differences, gaps = _from_largest(X, W, padding)
     # the largest token is not among the others: inf in place of its 0, while NaN stays
     gaps = gaps.scatter_add(-1, place, torch.full_like(best[..., :1], torch.inf))
     state = softmax_state(gaps, _scores(y, u, best, differences), loss)
