@@ -32,6 +32,13 @@ from attnbias.model import attention_logits, empirical_risk
 
 DOUBLE = torch.float64
 SQUARED = Loss("exp(-2z)", lambda z: -2 * z, lambda z: -2 * z + math.log(2))
+
+
+def loss_name(loss) -> str:
+    """Of a test: a Loss prints with the addresses of its functions, which differ by process."""
+    return getattr(loss, "name", loss)
+
+
 # Each loss and minus its slope, in multiprecision.
 LOSSES = {
     "exponential": (lambda z: mp.exp(-z), lambda z: mp.exp(-z)),
@@ -102,7 +109,7 @@ def ragged(n, T, d, lengths, seed) -> Dataset:
     return data
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("loss", LOSSES, ids=loss_name)
 @pytest.mark.parametrize("size", [0.0, 1.0, 40.0, 300.0, 695.0])
 def test_gradients_to_twelve_digits_as_long_as_they_are_normal_numbers(loss, size):
     """u is any vector, so the token that holds the softmax is often not the best one."""
@@ -135,7 +142,7 @@ def test_any_other_matrix_costs_no_more_than_the_rounding_of_its_logits(size):
             assert off(found, 0, right) < tolerance
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("loss", LOSSES, ids=loss_name)
 @pytest.mark.parametrize("size", [0.0, 40.0, 700.0, 1e4, 1e6])
 def test_the_scaled_form_at_any_gap(loss, size):
     for seed, (n, T, d, lengths) in enumerate(CASES):
@@ -224,7 +231,7 @@ def test_products_too_small_for_a_float_are_no_zero():
 TAIL = Loss("tail", lambda z: -torch.log1p(z + 9), lambda z: -2 * torch.log1p(z + 9))
 
 
-@pytest.mark.parametrize("loss", ["exponential", "logistic", TAIL], ids=str)
+@pytest.mark.parametrize("loss", ["exponential", "logistic", TAIL], ids=loss_name)
 def test_first_and_second_derivatives_in_W_u_and_X(loss):
     data = random_data(2, 3, 3, seed=0, lengths=[3, 2])
     start = random_start(data, 0.5, 0), data.u, data.X
