@@ -39,23 +39,10 @@ def read() -> None:
     layer = attnbias.SelfAttention(2, u=decoder)
     attention: torch.Tensor = layer.attention(tokens, lengths)
     rows: int = len(attnbias.sweep({"data": {}, "rule": {}, "steps": 1}, out="folder"))
+    print(scores, weights, margin, status, exponent, part, statement, holds, again, attention)
     risk: torch.Tensor = attnbias.attention_loss(tokens, data.y, [1.0, 0.0], np.eye(2))
     direction: torch.Tensor = attnbias.attention_gradient(tokens, data.y, [1.0, 0.0], np.eye(2)).W
-    print(
-        risk,
-        direction,
-        scores,
-        weights,
-        margin,
-        status,
-        exponent,
-        part,
-        statement,
-        holds,
-        again,
-        attention,
-    )
-    print(attnbias.diagnose(data), rows)
+    print(attnbias.diagnose(data), rows, risk, direction)
 
 
 def read_wrongly(data: Dataset, trace: Trace) -> None:
