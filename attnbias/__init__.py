@@ -1,37 +1,26 @@
 """attnbias: the implicit bias of self-attention, exact and checked."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from ._provenance import VERSION
-from .checks import Check, CheckTable
-from .data import load_binary_mnist, make_bad_start, make_dm, make_example1, make_separation_pair
-from .dataset import Dataset
-from .diagnosis.diagnose import Diagnosis, diagnose
-from .dynamics.attention import attention_gradient, attention_loss
-from .dynamics.rates import RateFit, fit_rate
-from .dynamics.risk import AttentionGradient
-from .dynamics.trace import Trace
-from .dynamics.train import train
-from .errors import AttnBiasError, InfeasibleError
-from .geometry.assumptions import check_assumption1, check_assumption2
-from .geometry.svm import SVMSolution, solve_u_svm, solve_w_svm
-from .geometry.tokens import optimal_tokens, token_scores
-from .losses import Loss
-from .model import SelfAttention
-from .rules import GD, NGD, Polyak, Rule
-from .sweeps import sweep
-from .theorems import paper as _paper
-from .theorems.paper import *  # noqa: F403  the numbered statements
 
 __version__ = VERSION
 
-__all__ = [
-    "Dataset", "load_binary_mnist", "make_bad_start", "make_dm", "make_example1",
-    "make_separation_pair",
-    "SVMSolution", "diagnose", "Diagnosis", "optimal_tokens", "solve_u_svm", "solve_w_svm",
-    "token_scores",
-    "GD", "NGD", "Polyak", "Rule", "Loss", "SelfAttention",
-    "AttentionGradient", "attention_gradient", "attention_loss",
-    "RateFit", "Trace", "fit_rate", "sweep", "train",
-    "AttnBiasError", "InfeasibleError",
-    "Check", "CheckTable", "check_assumption1", "check_assumption2",
-]  # fmt: skip
-__all__ += _paper.__all__
+if TYPE_CHECKING:
+    from ._public import *  # noqa: F403
+    from ._public import __all__ as __all__
+    from .theorems.paper import *  # noqa: F403
+else:
+
+    def __getattr__(name):
+        """Import all public names with the first: `attnbias --help` answers without torch."""
+        public = import_module("._public", __name__)
+        globals().update({each: getattr(public, each) for each in (*public.__all__, "__all__")})
+        if name not in globals():  # a folder of the library may have come with them
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *import_module("._public", __name__).__all__})

@@ -11,8 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import torch
-
 VERSION = "0.1.0"
 _PACKAGES = ("numpy", "torch", "numba", "accelerate", "transformers", "tokenizers")
 
@@ -33,7 +31,7 @@ def provenance(device="cpu") -> dict:
         "command": _command(sys.argv),
         "commit": _commit(),
         "versions": _versions(),
-        "device": _device_name(torch.device(device)),
+        "device": _device_name(device),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
 
@@ -71,7 +69,10 @@ def _commit() -> str | None:
     return done.stdout.strip()
 
 
-def _device_name(device: torch.device) -> str:
+def _device_name(device) -> str:
+    import torch  # here, as the command says its version without
+
+    device = torch.device(device)
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"{device.type} ({platform.machine()})"

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import ParamSpec, TypeVar
 
-import scipy.linalg  # noqa: F401  so that its BLAS is there to be found
 import torch
 from threadpoolctl import ThreadpoolController
 
@@ -25,6 +24,8 @@ _held = threading.Lock()
 @functools.cache
 def _blas() -> ThreadpoolController:
     """That of numpy's and scipy's BLAS, made once: to find them takes milliseconds."""
+    import scipy.linalg  # noqa: F401  so that its BLAS is there to be found
+
     return ThreadpoolController().select(user_api="blas")
 
 

@@ -28,6 +28,10 @@ def require_legible(make) -> None:
     for axis in fig.axes:
         shared = axis.get_shared_y_axes().joined(axis, fig.axes[0])
         assert axis.get_ylabel() or shared or not (axis.get_subplotspec() and axis.lines)
+    for legend in fig.findobj(mpl.legend.Legend):
+        box = legend.get_window_extent()
+        assert box.x0 > -2 and box.x1 < fig.bbox.x1 + 2, "a legend is cut off"
+        assert box.y0 > -2 and box.y1 < fig.bbox.y1 + 2, "a legend is cut off"
     boxes = [axis.get_window_extent() for axis in fig.axes]
     for k, axis in enumerate(fig.axes):
         box = axis.get_tightbbox()

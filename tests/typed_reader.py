@@ -51,5 +51,6 @@ def read_wrongly(data: Dataset, trace: Trace) -> None:
     attnbias.train(data, NGD(0.1), steps="many")  # type: ignore[arg-type]
     attnbias.check_theorem1(trace, data)  # type: ignore[arg-type]
     print(attnbias.solve_w_svm(data).weight)  # type: ignore[attr-defined]
+    print(attnbias.trian)  # type: ignore[attr-defined]
     text: str = attnbias.check_assumption1(data)  # type: ignore[assignment]
     print(text)

@@ -116,8 +116,9 @@ def serve() -> None:
     import matplotlib.pyplot  # noqa: F401
     import pandas  # noqa: F401
 
-    import attnbias.plots
-    import attnbias.theorems  # noqa: F401
+    from attnbias.geometry.active_set import lapack
+
+    lapack()
 
     del builtins.get_ipython
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies: `poll` asks whether a pid is there

@@ -1,17 +1,18 @@
-"""The command line: `attnbias diagnose tokens.npz`, `attnbias run fig6`."""
+"""The command line: `attnbias diagnose tokens.npz`, `attnbias run fig6`.
+
+What a command needs, torch first of all, is imported when it runs or lists what there is, so that
+help, version and usage answer at once.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 
 from .._extras import need
-from .._files import write_text
 from .._provenance import VERSION
-from ..data import Dataset
-from ..diagnosis.diagnose import diagnose
-from ..diagnosis.render import html_page
 from ..errors import AttnBiasError, MissingDecoderError
 from .base import Command, Parser, add_json, as_json
 from .run import figure_arguments, run_arguments, run_experiment, run_figure, run_list
@@ -47,6 +48,11 @@ def _diagnose_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_diagnose(arguments: argparse.Namespace) -> tuple[dict, object]:
+    from .._files import write_text
+    from ..data import Dataset
+    from ..diagnosis.diagnose import diagnose
+    from ..diagnosis.render import html_page
+
     data = Dataset.load(arguments.path)
     if data.u is None:
         raise MissingDecoderError(
@@ -92,8 +98,8 @@ COMMANDS = (
 )  # fmt: skip
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands in `COMMANDS`."""
+def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """The parser of all commands in `COMMANDS`; given words, with arguments for theirs alone."""
     plain = argparse.RawDescriptionHelpFormatter
     about = "The implicit bias of self-attention, exact and checked."
     parser = Parser("attnbias", description=about, epilog=NOTES, formatter_class=plain)
@@ -104,7 +110,8 @@ def build_parser() -> argparse.ArgumentParser:
             command.name, help=command.help, description=f"{command.help.capitalize()}.",
             epilog=command.epilog, formatter_class=plain,
         )  # fmt: skip
-        command.add_arguments(subparser)
+        if words is None or command.name in words:
+            command.add_arguments(subparser)
         subparser.set_defaults(run=command.run)
     return parser
 
@@ -124,7 +131,8 @@ def main(argv=None) -> int:
         interrupted.
     """
     try:
-        arguments = build_parser().parse_args(argv)
+        words = sys.argv[1:] if argv is None else argv
+        arguments = build_parser(words).parse_args(words)
     except SystemExit as stop:  # argparse has printed help, version or usage
         return int(stop.code or 0)
     try:

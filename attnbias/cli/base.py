@@ -7,8 +7,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .._records import plain_json
-
 
 @dataclass(frozen=True)
 class Command:
@@ -54,4 +52,6 @@ def claims_data(claims) -> list[dict]:
 
 def as_json(data) -> str:
     """Plain data as json; numbers that json has no word for become null."""
+    from .._records import plain_json
+
     return json.dumps(plain_json(data), indent=2)

@@ -10,10 +10,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from .. import experiments
 from .._extras import need
-from .._files import results_folder, target_path, writing
-from .._validate import require_choice
 from ..errors import MissingFileError
 from .base import add_json, claims_data
 
@@ -23,6 +20,8 @@ FIELD = re.compile(r"^(\w[\w, ]*)(?: : (.*))?\n((?: {4}.*\n?)+)", re.MULTILINE) 
 
 
 def run_list(arguments: argparse.Namespace) -> tuple[dict, str]:
+    from .. import experiments
+
     titles = {name: experiments.describe(name) for name in experiments.list()}
     width = max(map(len, titles)) + 2
     return titles, "\n".join(f"{name:{width}}{title}" for name, title in titles.items())
@@ -30,6 +29,8 @@ def run_list(arguments: argparse.Namespace) -> tuple[dict, str]:
 
 def run_arguments(parser: argparse.ArgumentParser) -> None:
     """One subcommand an experiment, one option a setting of its `run`."""
+    from .. import experiments
+
     names = parser.add_subparsers(dest="name", metavar="NAME", required=True)
     for name in experiments.list():
         title, words = experiments.describe(name), _setting_words(name)
@@ -48,6 +49,8 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _setting_words(name: str) -> dict[str, str]:
     """What the docstring of an experiment says of its settings, their choices in front."""
+    from .. import experiments
+
     words = {}
     for function in (experiments.train_all, experiments.module_of(name).run):
         fields = inspect.getdoc(function) or ""
@@ -61,6 +64,9 @@ def _setting_words(name: str) -> dict[str, str]:
 
 
 def run_experiment(arguments: argparse.Namespace) -> tuple[dict, str]:
+    from .. import experiments
+    from .._files import results_folder
+
     own = experiments.parameters(arguments.name)
     settings = {key: value for key, value in vars(arguments).items() if key in own}
     settings |= {"progress": sys.stderr.isatty()}
@@ -83,7 +89,7 @@ def _value(text: str):
 
 
 def figure_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="one of: " + ", ".join(experiments.list()))
+    parser.add_argument("name", metavar="NAME", help="an experiment that attnbias list names")
     where = "where attnbias run has put it (default: results)"
     parser.add_argument("--results", default="results", metavar="FOLDER", help=where)
     kinds = f"picture to write, {', '.join(SUFFIXES)} (default: NAME.svg)"
@@ -92,6 +98,10 @@ def figure_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_figure(arguments: argparse.Namespace) -> tuple[dict, Path]:
+    from .. import experiments
+    from .._files import target_path, writing
+    from .._validate import require_choice
+
     name = require_choice("name", arguments.name, tuple(experiments.list()))
     out = target_path(arguments.out or f"{name}.svg")
     require_choice("--out", out.suffix, SUFFIXES)
@@ -103,6 +113,8 @@ def run_figure(arguments: argparse.Namespace) -> tuple[dict, Path]:
 
 
 def _result(name: str, folder: str):
+    from .. import experiments
+
     try:
         return experiments.load(name, folder)
     except MissingFileError as error:
@@ -114,7 +126,7 @@ def _result(name: str, folder: str):
 
 def draw(name: str, result):
     """The figure that the book shows of an experiment's result."""
-    from .. import plots  # matplotlib comes with an extra
+    from .. import experiments, plots  # matplotlib comes with an extra
 
     if name == "fig8":
         return plots.plot_escape_steps(result)

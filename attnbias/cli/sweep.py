@@ -8,12 +8,8 @@ import dataclasses
 import sys
 from pathlib import Path
 
-import joblib
-
-from .. import sweeps
 from .._extras import need
 from ..errors import DeviceError
-from ..sweeps.grid import multiplied
 from .base import add_json
 
 GRID = """\
@@ -50,6 +46,11 @@ def sweep_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_sweep(arguments: argparse.Namespace) -> tuple[dict, object]:
+    import joblib
+
+    from .. import sweeps
+    from ..sweeps.grid import multiplied
+
     given = sweeps.read_config(arguments.config)
     if arguments.plan:
         grid = multiplied(given, arguments.allow_code, imports=False)

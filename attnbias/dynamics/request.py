@@ -26,7 +26,6 @@ from ..geometry.solution import require_svm
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss
 from ..rules import Descent, Rule
-from .compiled.engine import CompiledEngine
 from .coordinates import TorchEngine
 from .problem import Parameter, Problem
 
@@ -182,7 +181,11 @@ def choose_engine(engine: str, data: Dataset, loss: Loss, rule: Descent):
             got=f"'compiled' with loss {loss.name!r} and {rule.name} on {data.X.device}",
             remedy="use engine='auto'",
         )  # fmt: skip
-    return CompiledEngine if possible and engine != "torch" else TorchEngine
+    if not possible or engine == "torch":
+        return TorchEngine
+    from .compiled.engine import CompiledEngine  # here, as numba takes half a second
+
+    return CompiledEngine
 
 
 def require_coordinates(coordinates: str, engine, joint: bool) -> str:

@@ -21,11 +21,11 @@ chapter 23) for the second.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs, dpstrf
-from scipy.optimize import nnls
 
 EPS = np.finfo(float).eps
 # Squared distance of a unit row from the span of others under which it counts as dependent.
@@ -33,6 +33,14 @@ EPS = np.finfo(float).eps
 DEPENDENT = 1e-13
 # Exchanges in a row without fewer wrong indices after which block pivoting gives up.
 PATIENCE = 3
+
+
+@functools.cache
+def lapack() -> Any:
+    """scipy's, imported when it is first needed: that takes half a second."""
+    from scipy.linalg import lapack
+
+    return lapack
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +75,7 @@ class DualSolution:
         if len(self.active):
             shrink = self.shrink[self.active]
             right = residual[self.active] * shrink
-            change[self.active] = dpotrs(self.factor, right, lower=1)[0] * shrink
+            change[self.active] = lapack().dpotrs(self.factor, right, lower=1)[0] * shrink
         return change
 
 
@@ -123,7 +131,7 @@ def solve_dual(gram: np.ndarray, right: np.ndarray | None = None) -> DualSolutio
 def _factor(H: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, float]:
     """Cholesky factor of H on the active rows, and its least squared pivot or 0."""
     block = H if active.all() else H[active][:, active]
-    L, info = dpotrf(block.T, lower=1, clean=0)
+    L, info = lapack().dpotrf(block.T, lower=1, clean=0)
     return L, 0.0 if info else L.diagonal().min() ** 2
 
 
@@ -136,13 +144,13 @@ def _block_pivoting(H: np.ndarray, b: np.ndarray):
         if not pivot > DEPENDENT:
             return None
         a = np.zeros_like(b)
-        a[free] = dpotrs(L, b[free], lower=1)[0]
+        a[free] = lapack().dpotrs(L, b[free], lower=1)[0]
         gradient = H @ a - b
         # one of the two is zero up to the rounding of Ha
         wrong = a + gradient < -8 * EPS * np.abs(a).sum()
         bad = np.count_nonzero(wrong)
         if bad == 0:
-            a[free] -= dpotrs(L, gradient[free], lower=1)[0]  # refined
+            a[free] -= lapack().dpotrs(L, gradient[free], lower=1)[0]  # refined
             return "optimal", a.clip(min=0), free, L, "block pivoting"
         patience = PATIENCE if bad < fewest else patience - 1
         fewest = min(bad, fewest)
@@ -168,7 +176,7 @@ def _least_distance(H: np.ndarray, b: np.ndarray):
 
 def coordinates(H: np.ndarray) -> np.ndarray:
     """(N', r) coordinates of rows with Gram matrix H in an orthonormal basis of their span."""
-    factor, order, rank, _ = dpstrf(H.T, lower=1, tol=DEPENDENT * H.diagonal().max())
+    factor, order, rank, _ = lapack().dpstrf(H.T, lower=1, tol=DEPENDENT * H.diagonal().max())
     Z = np.empty((len(H), rank))
     Z[order - 1] = np.tril(factor)[:, :rank]
     return Z
@@ -180,6 +188,8 @@ def least_distance(Z: np.ndarray, right: np.ndarray) -> tuple[float, np.ndarray]
     Where there is none, `left` is 0 up to rounding and the weights are Farkas' certificate:
     Z'a = 0 and right'a > 0. Right sides may be negative, but not all.
     """
+    from scipy.optimize import nnls  # here for the same reason as `lapack`
+
     target = np.zeros(Z.shape[1] + 1)
     target[-1] = 1.0
     a, _ = nnls(np.vstack([Z.T, right]), target, maxiter=100 * len(Z))

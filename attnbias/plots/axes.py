@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 
 import numpy as np
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
@@ -11,6 +12,7 @@ from .theme import WIDTH, new_figure
 
 # Exponents of ten beyond this are put on a log scale of their own.
 DEEP = -30.0
+ROW = 60  # letters of a legend that fit into the width of a figure
 POINTS = 90  # on a line at most, which keeps an SVG small
 
 
@@ -106,12 +108,20 @@ def band_line(axis, x, low, middle, high, label: str, look: dict, phase: float) 
 
 
 def shared_legend(fig, axes, columns: int | None = None, title: str = "", **look) -> None:
-    """One legend above the panels, with each label that any of them has, up to four a row."""
+    """One legend above the panels, with each label that any of them has, up to four a row, and
+    fewer where they would reach beyond the figure; what is longer than a row is broken.
+    """
     named = {}
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             named.setdefault(label, handle)
-    columns = columns or (len(named) if len(named) <= 4 else 3)
-    fig.legend(named.values(), named.keys(), loc="outside upper center", ncols=columns, **look)
+    labels = [textwrap.fill(label, ROW) for label in named]
+    for ncols in range(columns or (len(named) if len(named) <= 4 else 3), 0, -1):
+        legend = fig.legend(
+            named.values(), labels, loc="outside upper center", ncols=ncols, **look
+        )  # fmt: skip
+        if ncols == 1 or legend.get_window_extent().width <= fig.bbox.width:
+            break
+        legend.remove()
     if title:
         fig.suptitle(title)

@@ -11,6 +11,7 @@ from attnbias._validate import require_choice, require_number
 from attnbias.dynamics.rates import fit_rate
 from attnbias.dynamics.trace import Trace
 from attnbias.errors import RangeError
+from attnbias.plots.axes import shared_legend
 from attnbias.plots.series import SERIES, gather, require_columns
 from attnbias.plots.theme import (
     COLOURS,
@@ -146,7 +147,7 @@ def plot_exponent_windows(runs, series: str = "alignment", proved=None, width: f
     axis.set_xlabel("middle of the window, step t")
     axis.set_ylabel("exponent of t")
     axis.set_title(_what(series, width))
-    fig.legend(loc="outside upper center", ncols=min(len(groups), 3), handlelength=3.2)
+    shared_legend(fig, fig.axes, columns=min(len(groups), 3), handlelength=3.2)
     return fig
 
 
@@ -278,7 +279,7 @@ def plot_groups(table, x: str, y: str, by: str, *, log=(True, True), names=("", 
         axis.xaxis.set_minor_locator(NullLocator())
     axis.set_xlabel(names[0] or x)
     axis.set_ylabel(names[1] or y)
-    fig.legend(loc="outside upper center", ncols=min(len(groups), 3), handlelength=3.2)
+    shared_legend(fig, fig.axes, columns=min(len(groups), 3), handlelength=3.2)
     return fig
 
 

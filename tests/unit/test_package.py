@@ -102,8 +102,39 @@ def run_without(modules, code):
 def test_the_library_imports_without_what_only_some_of_it_needs():
     done = run_without(HEAVY, "import attnbias; attnbias.diagnose(attnbias.make_example1(seed=0))")
     assert done.returncode == 0, done.stderr
-    refused = run_without(("numpy",), "import attnbias")  # the block does block
+    refused = run_without(("numpy",), "from attnbias import train")  # the block does block
     assert refused.returncode == 1 and "numpy" in refused.stderr
+
+
+LATER = ("numba", "pandas", "scipy.linalg", "scipy.optimize", "matplotlib")
+
+
+def test_the_public_names_come_without_what_only_a_run_needs():
+    """torch takes two seconds to import; what these take would come on top."""
+    code = f"import sys; from attnbias import train; print(sys.modules.keys() & {set(LATER)})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"
+
+
+LAZY = """
+import sys, attnbias
+assert "torch" not in sys.modules
+try:
+    attnbias.trian
+except AttributeError as error:
+    assert str(error) == "module 'attnbias' has no attribute 'trian'"
+assert "train" in vars(attnbias) and attnbias.geometry.svm.solve_w_svm is attnbias.solve_w_svm
+assert {"train", "__version__", "geometry"} <= set(dir(attnbias))
+everything = {}
+exec("from attnbias import *", everything)
+assert set(attnbias.__all__) == everything.keys() - {"__builtins__"}
+"""
+
+
+def test_the_public_names_come_with_the_first_that_is_asked_for():
+    subprocess.run([sys.executable, "-c", LAZY], cwd=ROOT, check=True)
 
 
 def test_no_global_seed():

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from ..._validate import require_int, require_number
+from ...plots.axes import shared_legend
 from ...plots.theme import INK, WIDTH, new_figure, rule_family, rule_style, styled
 from ..common.plots import draw_cells, table
 from .claims import heights
@@ -97,7 +98,7 @@ def plot_settling(table, decades, tolerance: float = 0.05):
         axis.plot(dots["height"], dots["exponent"], label=kind, alpha=0.5, **look)
     axis.set(xscale="log", xlabel=r"settled height: settling rate $\times\ \Xi |W|$")
     axis.set_ylabel("exponent over one decade")
-    fig.legend(loc="outside upper center", ncols=2, markerscale=1.6)
+    shared_legend(fig, fig.axes, columns=2, markerscale=1.6)
     return fig
 
 

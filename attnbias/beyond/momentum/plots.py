@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import RangeError
-from ...plots.axes import FuncFormatter, MaxNLocator, power_of_ten
+from ...plots.axes import FuncFormatter, MaxNLocator, power_of_ten, shared_legend
 from ...plots.series import gather, numbers
 from ...plots.theme import HALO, INK, WIDTH, label_styles, new_figure, styled
 
@@ -52,7 +52,7 @@ def plot_momentum(traces, guides=(-2, -4)):
     upper.yaxis.set_major_formatter(FuncFormatter(power_of_ten))
     upper.set_ylabel("1 - cosine")
     lower.set(xlabel="step t", ylabel="size of the offset", ylim=(0, None))
-    fig.legend(loc="outside upper center", ncols=2, handlelength=3.2)
+    shared_legend(fig, fig.axes, columns=2, handlelength=3.2)
     return fig
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import RangeError
+from ...plots.axes import shared_legend
 from ...plots.theme import COLOURS, WIDTH, new_figure, styled
 from ..common.plots import function, table
 
@@ -58,5 +59,5 @@ def plot_feasible_share(table, law):
                       color=COLOURS[colour], markersize=7, label=f"d = {d}")  # fmt: skip
     words = r"constraints over unknowns, $n(T-1)/d^2$"
     axis.set(xlabel=words, ylabel="share of feasible data sets")
-    fig.legend(loc="outside upper center", ncols=3)
+    shared_legend(fig, fig.axes, columns=3)
     return fig

@@ -14,6 +14,8 @@ from numba import njit
 # (10, 2, 1000). So nothing is allocated here, and who calls the loop keeps its arrays alive.
 OPTIONS = {"error_model": "numpy", "nogil": True, "_nrt": False}
 OPTIONS |= {"fastmath": False, "forceinline": False}  # else the caller's hold
+# nor are the entries from Python made, a quarter of the time to compile: the loop alone has one
+OPTIONS |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 # reassociation lets sums use the vector units; NaN and infinity keep their meaning
 SUM = OPTIONS | {"fastmath": {"reassoc", "contract", "nsz"}}
 # a call passes each array in seven words, which at small sizes costs as much as the work

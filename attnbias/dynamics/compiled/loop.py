@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
 from collections import namedtuple
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.core import event
 
 from .. import problem, recording
 from ..problem import LEAST_SQUARE, LIFT
@@ -264,7 +266,24 @@ def _digest() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in _sources())).hexdigest()
 
 
+class Notice(event.Listener):
+    """Says on a terminal that a first run takes longer; what is compiled is kept for the next."""
+
+    said = False
+
+    def on_start(self, event):
+        if event.data["dispatcher"] is loop and sys.stderr.isatty() and not self.said:
+            self.said = True
+            words = "compiling the training loop: some five seconds, the first time alone"
+            print(f"attnbias: {words}", file=sys.stderr, flush=True)
+
+    def on_end(self, event):
+        pass
+
+
+CALLED = OPTIONS | {"no_cpython_wrapper": False}
 try:
-    loop = njit(**OPTIONS, cache=True)(_make(_digest()))
+    loop = njit(**CALLED, cache=True)(_make(_digest()))
 except RuntimeError:  # numba found no place to keep it
-    loop = njit(**OPTIONS)(_make(_digest()))
+    loop = njit(**CALLED)(_make(_digest()))
+event.register("numba:compile", Notice())  # comes only where nothing is kept

@@ -6,7 +6,6 @@ import functools
 import math
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from ..hypotheses import MEASURED
 from ..statements import Checks, Statement, at_least, refused
@@ -149,6 +148,8 @@ def _root(gram: np.ndarray) -> np.ndarray:
 
 def _norm_at(weights, spread, shares, root_scores, root_logits) -> float:
     """The norm at one iterate: softmax and score spread (n, T), shares (n,)."""
+    from scipy.linalg import block_diag  # here, as scipy takes half a second
+
     T = weights.shape[1]
     outer = functools.partial(np.einsum, "it,is->its")
     lift = weights * spread  # gradient of h in the logits; that in the scores is the softmax

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import brentq
 
 from ...checks import Check, CheckTable
 from ...data import Dataset
@@ -100,6 +99,7 @@ def theorem1_bounds(run: TraceView, constants, log_t) -> np.ndarray:
 
 def log_biting_time(run: TraceView, constants) -> float:
     """log of the t from which Theorem 1's bound stays below 1; the bound falls for t >= 2."""
+    from scipy.optimize import brentq  # here, as scipy takes half a second
 
     def above(log_t: float) -> float:
         return float(theorem1_bounds(run, constants, log_t)) - TRIVIAL

@@ -137,6 +137,27 @@ class TestHelp:
             assert process.wait(timeout=60) == 0
 
 
+LIGHT = """
+import contextlib, io, sys
+from attnbias.cli import main
+with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+    status = main(sys.argv[1:])
+print(status, "usage: attnbias" in out.getvalue() or "0." in out.getvalue())
+print([name for name in ("torch", "numpy", "pandas", "numba") if name in sys.modules])
+"""
+
+
+@pytest.mark.parametrize("words, status", [
+    ("--help", 0), ("--version", 0), ("", 2), ("dance", 2), ("list --unknown", 2),
+    *((f"{name} --help", 0) for name in ("diagnose", "list", "figure", "sweep", "completion")),
+])  # fmt: skip
+def test_help_version_and_usage_answer_without_torch(words, status):
+    """So they take a tenth of a second, where torch's import alone takes two."""
+    command = [sys.executable, "-c", LIGHT, *words.split()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"{status} True", "[]"]
+
+
 class TestJson:
     def test_list_and_run(self, capsys, tmp_path):
         titles = json.loads(run(capsys, "list", "--json")[1])
@@ -310,7 +331,7 @@ class TestStumbles:
             raise KeyboardInterrupt
 
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr("attnbias.cli.Dataset.load", stop)
+        monkeypatch.setattr("attnbias.data.Dataset.load", stop)
         monkeypatch.setattr("attnbias.experiments.run", stop)
         status, _, err = run(capsys, *command.split())
         assert status == 130 and ("goes on" in err) is goes_on and "Traceback" not in err

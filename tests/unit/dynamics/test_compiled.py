@@ -13,6 +13,7 @@ import pytest
 
 import attnbias
 from attnbias.dynamics import problem, recording
+from attnbias.dynamics.compiled import arithmetic
 from attnbias.dynamics.compiled import loop as module
 from attnbias.dynamics.compiled.engine import in_one_block
 from attnbias.dynamics.compiled.forms import Decoder
@@ -67,6 +68,40 @@ def test_the_loop_is_compiled_afresh_where_there_is_no_place_to_keep_it():
         [sys.executable, "-c", NO_PLACE], capture_output=True, text=True, cwd=package, check=True
     )
     assert made.stdout.strip() == "NullCache"
+
+
+COLD = """
+import sys
+import attnbias
+sys.stderr.isatty = lambda: sys.argv[1] == "terminal"
+data = attnbias.make_example1(n=2, T=3, d=8)
+for _ in range(2):
+    attnbias.train(data, attnbias.NGD(0.1), 3)
+"""
+
+
+@pytest.mark.slow
+def test_a_terminal_alone_is_told_once_that_the_loop_is_compiled_and_only_when_it_is(tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    said = []
+    for where in ("terminal", "terminal", "pipe"):
+        if where == "pipe":
+            shutil.rmtree(tmp_path)  # cold again
+        made = subprocess.run(
+            [sys.executable, "-c", COLD, where], capture_output=True, text=True, check=True,
+            cwd=Path(attnbias.__file__).parents[1], env=environment,
+        )  # fmt: skip
+        said.append(made.stderr.splitlines())
+    assert [len(lines) for lines in said] == [1, 0, 0]
+    assert said[0][0].startswith("attnbias: compiling the training loop")
+
+
+def test_the_loop_alone_can_be_called_from_python():
+    """An entry for each of the functions that it calls would be a quarter of the compiling."""
+    attnbias.train(attnbias.make_example1(n=2, T=3, d=8), attnbias.NGD(0.1), 1)
+    assert not module.loop.targetoptions["no_cpython_wrapper"]
+    assert arithmetic.dot.targetoptions["no_cpython_wrapper"]
+    assert arithmetic.dot.targetoptions["no_cfunc_wrapper"]
 
 
 @pytest.mark.slow

@@ -6,10 +6,12 @@ from importlib import import_module
 
 import matplotlib as mpl
 import numpy as np
+import pandas
 import pytest
 from drawn import as_svg, contrast, require_legible
 
 from attnbias import NGD, Check, Dataset, experiments, plots, solve_w_svm, train
+from attnbias.beyond.momentum.plots import plot_momentum
 from attnbias.data import make_bad_start, make_example1, make_separation_pair
 from attnbias.errors import DtypeError, RangeError, ShapeError
 from attnbias.plots.networks import OPTIMIZER_STYLES, network_styles
@@ -25,6 +27,40 @@ from tools.chapters import ROOT
 @pytest.fixture(scope="module")
 def result():
     return experiments.run("fig2", seeds=2, steps=10_000, n=4, T=3, d=20)
+
+
+LONG = [
+    "NGD(0.1, momentum=0.9, max_step=1000)",
+    "Polyak(max_step=10000, loss_floor=0.25)",
+    "a rule of our own whose label says, at length, what it does and why it was chosen",
+]
+
+
+@pytest.mark.parametrize("kind", ["runs", "rates", "windows", "momentum", "groups"])
+def test_a_legend_of_long_labels_stays_inside_the_figure(kind):
+    trace = train(make_example1(n=4, T=3, d=20), NGD(0.1), 2000)
+    runs = dict.fromkeys(LONG, trace)
+    rows = [{"d": d, "rule": rule, "margin": d * k}
+            for k, rule in enumerate(LONG, 1) for d in (1, 2)]  # fmt: skip
+    makers = {
+        "runs": lambda: plots.plot_runs(runs),
+        "rates": lambda: plots.plot_alignment_rates(runs),
+        "windows": lambda: chapters.plot_exponent_windows(runs),
+        "momentum": lambda: plot_momentum(dict.fromkeys(LONG[:2], trace)),
+        "groups": lambda: chapters.plot_groups(pandas.DataFrame(rows), "d", "margin", "rule"),
+    }
+    require_legible(makers[kind])
+
+
+def test_a_legend_that_is_cut_off_is_noticed():
+    def cut():
+        trace = train(make_example1(n=4, T=3, d=20), NGD(0.1), 20)
+        fig = plots.plot_runs(dict.fromkeys(LONG, trace))
+        fig.legend(fig.axes[0].lines, LONG, loc="outside upper center", ncols=3)
+        return fig
+
+    with pytest.raises(AssertionError, match="cut off"):
+        require_legible(cut)
 
 
 @pytest.mark.slow
