@@ -8,10 +8,13 @@ smaller BERT, that `scripts/fetch_packages.py` has made.
 
 from __future__ import annotations
 
+import os
+
 import torch
 from torch import nn
 
 from .._extras import need
+from .._files import as_path
 from .._validate import require_int, require_number, require_shape, require_type
 from ..errors import DtypeError, RangeError, ShapeError
 from ._bert_files import (
@@ -238,3 +241,45 @@ def load_tokenizer(source="huggingface"):
             use_fast=True,
             revision=None if local else HUB_REVISION,
         )
+
+
+def load_model(source="huggingface"):
+    """A model of `transformers`, any that has attention, and its tokenizer.
+
+    Parameters
+    ----------
+    source : {"huggingface", "packages", "tiny"} or path or str
+        As in `load_classifier`; or a folder or a file of weights (.gguf, by the package gguf); or
+        a name on the Hugging Face hub, such as "HuggingFaceTB/SmolLM2-135M".
+
+    Returns
+    -------
+    transformers.PreTrainedModel, transformers.PreTrainedTokenizerBase
+        Without its task's head, in float32 on the CPU; no code but that of `transformers` is run.
+
+    Raises
+    ------
+    DtypeError, RangeError, MissingFileError, FileFormatError, MissingExtraError
+
+    Examples
+    --------
+    >>> from attnbias.nets import load_model
+    >>> model, tokenizer = load_model("tiny")
+    >>> model.config.model_type, tokenizer.tokenize("Softmax attention")
+    ('bert', ['soft', '##max', 'attention'])
+    """
+    if isinstance(source, str) and source in ("huggingface", "packages", "tiny"):
+        return load_encoder(source), load_tokenizer(source)
+    transformers, path = need("transformers"), as_path(source)
+    options = {"local_files_only": os.path.exists(path), "trust_remote_code": False}
+    name = str(source)
+    if path.suffix == ".gguf":
+        need("gguf", "gguf")
+        name, options["gguf_file"] = str(path.parent), path.name
+    weights = {} if "gguf_file" in options else {"use_safetensors": True}
+    with torch.random.fork_rng(devices=[]), reading(name, transformers):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name, **options)
+        model = transformers.AutoModel.from_pretrained(
+            name, dtype=torch.float32, **weights, **options
+        )
+    return model, tokenizer

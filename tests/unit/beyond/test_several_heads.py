@@ -24,7 +24,7 @@ from attnbias.beyond.heads.checks import (
 )
 from attnbias.beyond.heads.decoders import interpolating_decoder
 from attnbias.beyond.heads.dynamics import train_heads
-from attnbias.beyond.heads.experiments import describe, random_head
+from attnbias.beyond.heads.experiments import describe
 from attnbias.beyond.heads.plots import plot_head_table, plot_heads
 from attnbias.data.degenerate import make_two_sample_trap
 from attnbias.errors import (
@@ -36,6 +36,7 @@ from attnbias.errors import (
     ShapeError,
     TiedTokensError,
 )
+from attnbias.nets import random_head
 from book.ledger.beyond.heads import two_heads
 from book.texts import load_bundled_head
 
