@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 
 from .._types import TensorLike
-from .._validate import as_floats, as_lengths, as_tensor, require_int, require_number
+from .._validate import as_floats, as_lengths, as_tensor, require_int, require_number, require_type
 from ..data import Dataset
 from ..errors import RangeError, ShapeError, TiedTokensError
 from ._states import gathered, packed
@@ -277,22 +277,43 @@ def head_from_qk(
     return _head(W, gathered(k, order, lengths), lengths, query, queries, KEYS)
 
 
-def random_head(head: Head, width: int, generator: torch.Generator) -> Head:
+def random_head(head: Head, width: int | None = None, generator=0) -> Head:
     """A head at a random start on the tokens of another one: Gaussian W of rank `width`.
 
-    Its size makes no difference to what it selects, nor to any cosine or margin.
+    Parameters
+    ----------
+    head : Head
+    width : int, optional
+        The head's own by default. The size of W makes no difference to what it selects, nor to
+        any cosine or margin.
+    generator : torch.Generator or int
+        Or its seed.
+
+    Returns
+    -------
+    Head
+        Number -1.
+
+    Raises
+    ------
+    DtypeError, RangeError
 
     Examples
     --------
     >>> import torch
     >>> from attnbias.nets import head_from_qk, random_head
     >>> head = head_from_qk(torch.randn(4, 5, 8), torch.randn(4, 5, 8))
-    >>> by_chance = random_head(head, 8, torch.Generator().manual_seed(0))
-    >>> by_chance.compare().margin > 0
+    >>> random_head(head).compare().margin > 0
     True
     """
-    d = head.X.shape[2]
-    key, query = torch.randn(2, width, d, dtype=torch.float64, generator=generator)
+    require_type("head", head, Head, "a Head", "record_heads gives some")
+    if not isinstance(generator, torch.Generator):
+        seed = require_int("generator", generator, low=0, high=2**63 - 1)
+        generator = torch.Generator().manual_seed(seed)
+    own = (head.X if head.values is None else head.values).shape[2]
+    width = require_int("width", own if width is None else width, low=1)
+    shape = (2, width, head.X.shape[2])
+    key, query = torch.randn(shape, dtype=torch.float64, generator=generator)
     return dataclasses.replace(head, W=key.T @ query / math.sqrt(width), head=-1)
 
 

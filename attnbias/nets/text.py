@@ -16,7 +16,7 @@ from torch import nn
 from .._extras import need
 from .._files import as_path
 from .._validate import require_int, require_number, require_shape, require_type
-from ..errors import DtypeError, RangeError, ShapeError
+from ..errors import DtypeError, MissingFileError, RangeError, ShapeError
 from ._bert_files import (
     CONFIG,
     HUB_REVISION,
@@ -271,12 +271,17 @@ def load_model(source="huggingface"):
     if isinstance(source, str) and source in ("huggingface", "packages", "tiny"):
         return load_encoder(source), load_tokenizer(source)
     transformers, path = need("transformers"), as_path(source)
-    options = {"local_files_only": os.path.exists(path), "trust_remote_code": False}
-    name = str(source)
-    if path.suffix == ".gguf":
-        need("gguf", "gguf")
-        name, options["gguf_file"] = str(path.parent), path.name
-    weights = {} if "gguf_file" in options else {"use_safetensors": True}
+    name, here, file = str(source), os.path.exists(path), path.suffix == ".gguf"
+    if not here and (file or path.is_absolute() or name.startswith(".")):
+        raise MissingFileError(
+            name, expected="a folder or a file of weights", got="none there",
+            remedy="check the path; a name on the hub is OWNER/NAME",
+        )  # fmt: skip
+    options = {"local_files_only": here, "trust_remote_code": False}
+    weights = {"use_safetensors": True}
+    if file:
+        need("gguf")
+        name, options["gguf_file"], weights = str(path.parent), path.name, {}
     with torch.random.fork_rng(devices=[]), reading(name, transformers):
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, **options)
         model = transformers.AutoModel.from_pretrained(

@@ -161,9 +161,8 @@ def _begun(partial, settings: dict) -> tuple[list[dict], list[dict]]:
 
 def _drawn(found, places: list[int], count: int, generator) -> list[Head]:
     """So many random heads beside those of a layer, on the tokens of one after another."""
-    heads = [found[places[-1 - j % len(places)]] for j in range(count)]
-    widths = [(h.X if h.values is None else h.values).shape[2] for h in heads]
-    return [random_head(h, m, generator) for h, m in zip(heads, widths, strict=True)]
+    heads = (found[places[-1 - j % len(places)]] for j in range(count))
+    return [random_head(head, generator=generator) for head in heads]
 
 
 def describe(head: Head) -> dict:
