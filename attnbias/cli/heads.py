@@ -106,7 +106,7 @@ def _stored(path: str, query) -> tuple[list, dict]:
 
 def _shown(table) -> str:
     """The table by layer: medians over its heads."""
-    names = {"attention": "saturation", "share": "same token", "cosine_span": "cosine in the span",
-             "margin": "share of the margin"}  # fmt: skip
+    names = {"attention": "saturation", "share": "same token", "first": "first token",
+             "cosine_span": "cosine in the span", "margin": "share of the margin"}  # fmt: skip
     found = table.groupby("layer")[list(names)].median().rename(columns=names)
     return f"Medians over the heads of a layer:\n{found.round(3).to_string()}"

@@ -24,7 +24,7 @@ MOST = 4096  # tokens whose Gram matrix is decomposed: a minute, and 130 MB
 
 @dataclass(eq=False)
 class Record:
-    """A layer's calls at the queries that stand at `position` (n, S).
+    """A layer's calls at the queries that stand at `position` (n, S); `real` (n, T) is no padding.
 
     Keys are the linear maps (H', m, r) and queries the (H, m, r) of `states` (n, T, r), times
     `factor` in the logits, unless these are None.
@@ -32,6 +32,7 @@ class Record:
 
     call: Call
     position: torch.Tensor
+    real: torch.Tensor
     states: torch.Tensor | None = None
     maps: tuple[torch.Tensor, torch.Tensor] | None = None
     factor: float = 1.0
@@ -60,7 +61,10 @@ def joined(parts, queries: int, module, turns: Sequence[torch.Tensor]) -> Record
         for name in ("q", "k", "v", "allowed", "x")
     )
     call = Call(q[:, :, :queries], k, v, seen[:, :, :queries], calls[0].scale, None)
-    record = Record(call, torch.cat([position[:, :queries] for _, position in parts]))
+    position, real = (
+        torch.cat(each) for each in zip(*(places for _, places in parts), strict=True)
+    )
+    record = Record(call, position[:, :queries], real)
     maps = None if x is None else maps_of(module)
     if maps is None:
         return record

@@ -53,6 +53,9 @@ class Head:
         What the head averages, for a read-out of it.
     space : str
         What X is: "residual stream", "residual stream with positions" or "keys".
+    positions : (n, T) long, or None
+        Where the rows of X stand in the sequence, counted from 0; what stands at padding is not
+        meant.
 
     Notes
     -----
@@ -85,6 +88,7 @@ class Head:
     queries: torch.Tensor | None = None
     values: torch.Tensor | None = None
     space: str = STREAM
+    positions: torch.Tensor | None = None
 
     @cached_property
     def logits(self) -> torch.Tensor:
@@ -227,7 +231,7 @@ def head_from_weights(
         hidden = torch.cat([hidden, torch.ones_like(hidden[..., :1])], dim=2)
     W = maps[1].T @ maps[0] * _scale(scale, len(Wq))
     order, lengths = _asked("hidden", hidden, lengths, query)
-    return _head(W, gathered(hidden, order, lengths), lengths, query)
+    return _head(W, hidden, order, lengths, query)
 
 
 def head_from_qk(
@@ -274,7 +278,7 @@ def head_from_qk(
     W = torch.eye(k.shape[2], dtype=k.dtype, device=k.device) * _scale(scale, k.shape[2])
     order, lengths = _asked("k", k, lengths, query)
     queries = q[torch.arange(len(q)), order[:, 0]]
-    return _head(W, gathered(k, order, lengths), lengths, query, queries, KEYS)
+    return _head(W, k, order, lengths, query, queries, KEYS)
 
 
 def random_head(head: Head, width: int | None = None, generator=0) -> Head:
@@ -336,7 +340,8 @@ def _asked(name: str, X: torch.Tensor, lengths, query) -> tuple[torch.Tensor, to
     return packed(torch.arange(T) < lengths[:, None], query % lengths)
 
 
-def _head(W, X, lengths, query: int, queries=None, space: str = STREAM) -> Head:
+def _head(W, X, order, lengths, query: int, queries=None, space: str = STREAM) -> Head:
     """One without a model: its attention is that of its own logits."""
-    head = Head(W, X, lengths, None, X[..., 0], 0, 0, query, queries, space=space)
+    X = gathered(X, order, lengths)
+    head = Head(W, X, lengths, None, X[..., 0], 0, 0, query, queries, None, space, order)
     return dataclasses.replace(head, attention=head.logits.softmax(dim=1))

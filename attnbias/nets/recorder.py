@@ -87,7 +87,7 @@ class Wanted:
 
     def __init__(self, layers, heads, query) -> None:
         self.layers, self.heads, self.query = layers, heads, query
-        self.parts: dict[int, list[tuple[Call, torch.Tensor]]] = {}
+        self.parts: dict[int, list[tuple[Call, tuple]]] = {}
         self.modules: dict[int, nn.Module] = {}
         self.queries: list[int] = []
 
@@ -100,16 +100,16 @@ class Wanted:
             )  # fmt: skip
         self.layers = _within("layers", self.layers, len(calls))
         self.heads = _within("heads", self.heads, calls[0][1].q.shape[1])
-        position = self._places(calls[0][1])
+        places = self._places(calls[0][1])
         for layer in self.layers:
             module, call = calls[layer]
             if call.q.shape[2] != call.k.shape[2]:
                 refuse(module, "queries and keys of the same tokens", "cross-attention")
             self.modules[layer] = module
-            self.parts.setdefault(layer, []).append((at_queries(call, position), position))
+            self.parts.setdefault(layer, []).append((at_queries(call, places[0]), places))
 
-    def _places(self, call: Call) -> torch.Tensor:
-        """(n, S): where the queries that are asked for stand in each sequence."""
+    def _places(self, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
+        """(n, S), where the queries that are asked for stand, and (n, T), what is no padding."""
         allowed = call.allowed[:, 0].cpu()
         real = allowed.any(dim=1)  # what no query sees is padding
         counts, first = real.sum(dim=1), real.long().argmax(dim=1)
@@ -123,7 +123,7 @@ class Wanted:
         for each in self.queries:
             require_int("query", each, low=-shortest, high=shortest - 1)
         rank = torch.tensor(self.queries) % counts[:, None]
-        return (real.cumsum(dim=1)[:, None] == rank[..., None] + 1).long().argmax(dim=2)
+        return (real.cumsum(1)[:, None] == rank[..., None] + 1).long().argmax(dim=2), real
 
 
 class Heads(Sequence):
@@ -196,8 +196,9 @@ class Heads(Sequence):
         ]
         width = torch.eye(q.shape[1], dtype=torch.float64) * call.scale
         values = gathered(call.v[:, group], order, lengths).double()
+        counted = record.real.long().cumsum(dim=1) - 1
         head = Head(width, k.double(), lengths, words, logits.softmax(dim=1), layer, number,
-                    self.queries[at], q.double(), values, KEYS)  # fmt: skip
+                    self.queries[at], q.double(), values, KEYS, counted.gather(1, order))  # fmt: skip
         sees_itself = bool(allowed[torch.arange(n), record.position[:, at]].all())
         if record.states is None or not sees_itself:  # a query in the stream is the first token
             return head

@@ -176,7 +176,8 @@ def describe(head: Head) -> dict:
     -------
     dict
         layer, head, query; favourite, the word piece selected most often (its place among those
-        that the query sees where tokens have no names), and its share of the sentences; attention,
+        that the query sees where tokens have no names), and its share of the sentences; first, how
+        often it is the first token of the sentence that is selected; attention,
         the mean of the selected tokens'; cosine and cosine_span with W_mm; dimension of the span;
         margin, as a share of the largest possible.
     """
@@ -191,6 +192,7 @@ def describe(head: Head) -> dict:
         "attention": float(head.logits.softmax(dim=1).amax(dim=1).mean()),
         **{name: getattr(against, name) for name in ("cosine", "cosine_span", "dimension")},
         "margin": against.margin / against.svm.margin, "query": head.query,
+        "first": float((head.positions[range(len(places)), places] == 0).double().mean()),
     }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from ..common.arguments import Typed
 
 COLUMNS = (
     "layer", "head", "favourite", "share", "attention", "cosine", "cosine_span", "dimension",
-    "margin", "query",
+    "margin", "query", "first",
 )  # fmt: skip
 DIGITS = 6
 
@@ -79,12 +79,10 @@ class HeadResult(Typed, JsonResult):
     @staticmethod
     def unpacked(stored: dict, claims) -> dict:
         """The inverse of `packed`, and the claims on both tables."""
-        columns = tuple(stored["columns"])
-        if columns not in (COLUMNS, COLUMNS[:-1]):  # once there was one query for all
-            raise ValueError(f"columns {columns!r}")
-        query = {"query": stored["settings"]["query"]}
+        if tuple(stored["columns"]) != COLUMNS:
+            raise ValueError(f"columns {stored['columns']!r}")
         rows, random = (
-            tuple(query | dict(zip(columns, row, strict=True)) for row in stored[part])
+            tuple(dict(zip(COLUMNS, row, strict=True)) for row in stored[part])
             for part in ("rows", "random")
         )
         return {"rows": rows, "random": random, "claims": claims(rows, random)}

@@ -224,6 +224,9 @@ def test_padding_on_the_left_and_passes_in_parts_change_nothing(monkeypatch):
               for key, value in inputs.items()}  # fmt: skip
     for one, two in zip(record_heads(rope, inputs), record_heads(rope, rolled), strict=True):
         close(one.attention, two.attention)
+        inside = torch.arange(9) < one.lengths[:, None]
+        assert torch.equal(one.positions[inside], two.positions[inside])
+        assert one.positions[1, :6].tolist() == [5, 0, 1, 2, 3, 4]  # its last token is the query
 
 
 @pytest.mark.parametrize("batch_first", [True, False])
