@@ -196,9 +196,9 @@ class Heads(Sequence):
         ]
         width = torch.eye(q.shape[1], dtype=torch.float64) * call.scale
         values = gathered(call.v[:, group], order, lengths).double()
-        counted = record.real.long().cumsum(dim=1) - 1
+        places = (record.real.long().cumsum(dim=1) - 1).gather(1, order)
         head = Head(width, k.double(), lengths, words, logits.softmax(dim=1), layer, number,
-                    self.queries[at], q.double(), values, KEYS, counted.gather(1, order))  # fmt: skip
+                    self.queries[at], q.double(), values, KEYS, places)  # fmt: skip
         sees_itself = bool(allowed[torch.arange(n), record.position[:, at]].all())
         if record.states is None or not sees_itself:  # a query in the stream is the first token
             return head
