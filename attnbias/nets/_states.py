@@ -55,16 +55,19 @@ def joined(parts, queries: int, module, turns: Sequence[torch.Tensor]) -> Record
 
     `turns` are the frequencies of rotary positions that the model may have.
     """
-    calls = [call for call, _ in parts]
-    q, k, v, seen, x = (
-        None if getattr(calls[0], name) is None else torch.cat([getattr(c, name) for c in calls])
-        for name in ("q", "k", "v", "allowed", "x")
-    )
-    call = Call(q[:, :, :queries], k, v, seen[:, :, :queries], calls[0].scale, None)
-    position, real = (
-        torch.cat(each) for each in zip(*(places for _, places in parts), strict=True)
-    )
-    record = Record(call, position[:, :queries], real)
+    calls, places = zip(*parts, strict=True)
+    position = torch.cat([each[:, :queries] for each, _ in places])
+    whole = {
+        name: torch.cat([getattr(call, name) for call in calls])
+        for name in ("k", "v", "x") if getattr(calls[0], name) is not None
+    }  # fmt: skip
+    cut = {
+        name: torch.cat([getattr(call, name)[:, :, :queries] for call in calls])
+        for name in ("q", "allowed")
+    }
+    x, k = whole.pop("x", None), whole["k"]
+    call = Call(**cut, **whole, scale=calls[0].scale, x=None)
+    record = Record(call, position, torch.cat([real for _, real in places]))
     maps = None if x is None else maps_of(module)
     if maps is None:
         return record
