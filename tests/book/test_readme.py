@@ -56,6 +56,6 @@ def test_the_lines_for_a_model_of_ones_own_bring_their_imports():
     code = textwrap.dedent("\n".join(lines))
     assert ".compare()" in code and unknown_names(code) == set()
     without = "\n".join(line for line in code.splitlines() if "import" not in line)
-    assert unknown_names(without) == {"load_model", "random_head", "record_heads", "torch"}
+    assert unknown_names(without) == {"load_model", "random_head", "record_heads"}
     for module in re.findall(r"from (attnbias\S*) import", code):
         assert importlib.util.find_spec(module) is not None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from ..._validate import require_number
-from ...plots.theme import FAINT, HALO, MAP, ON_LIGHT, WIDTH, new_figure, styled
+from ...plots.theme import FAINT, MAP, ON_DARK, ON_LIGHT, WIDTH, new_figure, styled
 from ..common.arguments import require_kind
 from ..common.plots import arrays, by_label, draw_runs
 from .result import HeadResult
@@ -70,7 +71,7 @@ def plot_head_table(result: HeadResult):
     Returns
     -------
     matplotlib.figure.Figure
-        A dot is on the heads that are above nine in ten random ones and a bar on those below as
+        In the last two a dot is on heads above nine in ten random ones, a bar on those below as
         many. Of several queries the mean is shown.
 
     Raises
@@ -91,11 +92,8 @@ def plot_head_table(result: HeadResult):
     for axis, (name, words) in zip(fig.subplots(1, 3, sharey=True), PANELS.items(), strict=True):
         cells = result.table()[name].groupby(level=[0, 1]).mean().unstack()
         image = axis.imshow(cells, cmap=MAP, aspect="auto", vmin=0)
-        low, high = np.quantile(result.column(name, random=True), [0.1, 0.9])
-        for marked, mark in ((cells > high, "."), (cells < low, "_")):
-            rows, columns = np.nonzero(marked.to_numpy())
-            axis.plot(columns, rows, mark, color=ON_LIGHT, markersize=4, linestyle="",
-                      path_effects=HALO)  # fmt: skip
+        if name != "attention":  # that of a random head is a matter of its size
+            _mark(axis, cells, *np.quantile(result.column(name, random=True), [0.1, 0.9]))
         axis.grid(False)
         axis.set(xlabel="head", title=words)
         axis.xaxis.set_major_locator(MaxNLocator(4, integer=True))
@@ -104,6 +102,14 @@ def plot_head_table(result: HeadResult):
     fig.axes[0].set_ylabel("layer")
     fig.supxlabel("dot: above nine in ten random heads; bar: below nine in ten", fontsize=10.5)
     return fig
+
+
+def _mark(axis, cells, low: float, high: float) -> None:
+    """A dot on the cells above the band, a bar on those below, by day and by night."""
+    halo = [withStroke(linewidth=2.5, foreground=ON_DARK)]
+    for marked, mark in ((cells > high, "."), (cells < low, "_")):
+        rows, columns = np.nonzero(marked.to_numpy())
+        axis.plot(columns, rows, mark, color=ON_LIGHT, markersize=4, path_effects=halo)
 
 
 plot_result = plot_head_table  # what `attnbias figure heads` draws

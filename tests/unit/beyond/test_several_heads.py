@@ -258,6 +258,9 @@ def test_the_figure_has_a_cell_a_head_and_marks_those_outside_the_band(tiny):
         (image,) = axis.images
         values = tiny.column(name)
         assert image.get_array().tolist() == values.reshape(2, 2).tolist()
+        if name == "attention":
+            assert not axis.lines  # a random head's is a matter of its size
+            continue
         low, high = np.quantile(tiny.column(name, random=True), [0.1, 0.9])
         above, below = (sorted(line.get_ydata() * 2 + line.get_xdata()) for line in axis.lines)
         assert above == np.flatnonzero(values > high).tolist()
