@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import nn
 
-from .._validate import require_choice, require_int, require_type, short
-from ..errors import DtypeError, RangeError
+from .._validate import as_tensor, require_choice, require_int, require_type
+from ..errors import AttnBiasError, DtypeError, RangeError
 from ._states import at_queries, gathered, joined, packed
 from ._tape import Call, recording, refuse
 from .data.examples import require_tokenizer
@@ -76,10 +76,22 @@ def record_heads(model, inputs, *, tokenizer=None, layers=None, heads=None, quer
     with recording(model) as start:
         for part in _parts(model, inputs):
             tape = start()
-            model(**part) if isinstance(part, Mapping) else model(part)
+            _pass(model, part)
             wanted.keep(list(tape.calls.items()))
     turns = [buffer for name, buffer in model.named_buffers() if name.endswith("inv_freq")]
     return Heads(wanted, tokens, turns)
+
+
+def _pass(model: nn.Module, part: Mapping | torch.Tensor) -> None:
+    try:
+        model(**part) if isinstance(part, Mapping) else model(part)
+    except AttnBiasError:
+        raise
+    except (TypeError, ValueError, IndexError, RuntimeError) as error:
+        raise DtypeError(
+            "inputs", expected="what the model can be called with",
+            got=f"{type(error).__name__}: {error}"[:200], remedy="call the model with them first",
+        ) from error  # fmt: skip
 
 
 class Wanted:
@@ -148,6 +160,7 @@ class Heads(Sequence):
     """
 
     def __init__(self, wanted: Wanted, tokens, turns) -> None:
+        require_type("wanted", wanted, Wanted, "what was recorded", "use record_heads")
         self.layers, self.heads = tuple(wanted.layers), tuple(wanted.heads)
         self.queries, self._tokens = tuple(wanted.queries), tokens
         self._records = {
@@ -228,12 +241,16 @@ def _inputs(model, inputs, tokenizer) -> tuple[Mapping | torch.Tensor, list | No
         require_tokenizer(tokenizer)
     if isinstance(inputs, list | tuple):
         inputs = _words(model, inputs, tokenizer)
-    if not isinstance(inputs, Mapping | torch.Tensor):
+    named = {"inputs": inputs} if isinstance(inputs, torch.Tensor) else inputs
+    tensors = named.values() if isinstance(named, Mapping) else ()
+    tensors = [as_tensor("inputs", each) for each in tensors if isinstance(each, torch.Tensor)]
+    if not tensors or any(each.ndim == 0 for each in tensors):
         raise DtypeError(
-            "inputs", expected="sentences, a mapping of tensors or one tensor", got=short(inputs),
+            "inputs", expected="sentences, a mapping of tensors or one tensor",
+            got=f"a {type(inputs).__name__} without any",
             remedy='pass a list of str with tokenizer=, or tokenizer(..., return_tensors="pt")',
         )  # fmt: skip
-    ids = inputs.get("input_ids") if isinstance(inputs, Mapping) else None
+    ids = named.get("input_ids")
     if tokenizer is None or ids is None:
         return inputs, None
     return inputs, [tokenizer.convert_ids_to_tokens(row.tolist()) for row in ids]
@@ -246,7 +263,7 @@ def _words(model, sentences, tokenizer) -> dict[str, torch.Tensor]:
         error = RangeError if strings and tokenizer is not None else DtypeError
         raise error(
             "inputs", expected="at least one sentence, and a tokenizer beside them",
-            got="no tokenizer" if strings and sentences else short(sentences),
+            got="no tokenizer" if strings and sentences else "none, or others than str",
             remedy="pass a list of str and tokenizer=",
         )  # fmt: skip
     longest = (
@@ -274,7 +291,7 @@ def _parts(model, inputs) -> Iterator[Mapping | torch.Tensor]:
         yield from [inputs] if whole else inputs.split(CHUNK)
         return
     tensors = {k: v.to(parameter.device) for k, v in inputs.items() if isinstance(v, torch.Tensor)}
-    size = len(next(iter(tensors.values()), ()))
+    size = len(next(iter(tensors.values())))
     for start in range(0, size, max(size, 1) if whole else CHUNK):
         part = slice(start, None if whole else start + CHUNK)
         sliced = {k: v[part] if len(v) == size and not whole else v for k, v in tensors.items()}

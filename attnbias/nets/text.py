@@ -9,6 +9,7 @@ smaller BERT, that `scripts/fetch_packages.py` has made.
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 
 import torch
 from torch import nn
@@ -16,7 +17,7 @@ from torch import nn
 from .._extras import need
 from .._files import as_path
 from .._validate import require_int, require_number, require_shape, require_type
-from ..errors import DtypeError, MissingFileError, RangeError, ShapeError
+from ..errors import DtypeError, MissingExtraError, MissingFileError, RangeError, ShapeError
 from ._bert_files import (
     CONFIG,
     HUB_REVISION,
@@ -280,7 +281,10 @@ def load_model(source="huggingface"):
     options = {"local_files_only": here, "trust_remote_code": False}
     weights = {"use_safetensors": True}
     if file:
-        need("gguf")
+        if find_spec("gguf") is None:
+            raise MissingExtraError(
+                name, expected="the package gguf", got="none", remedy="run pip install gguf"
+            )
         name, options["gguf_file"], weights = str(path.parent), path.name, {}
     with torch.random.fork_rng(devices=[]), reading(name, transformers):
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, **options)
