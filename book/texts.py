@@ -142,7 +142,7 @@ def load_bundled_head(layer: int = 5, head: int = 8) -> Head:
     Returns
     -------
     Head
-        That of `attention_head` on the same sentences, but for hidden states rounded to half
+        That of `record_heads` on the same sentences, but for hidden states rounded to half
         precision; `attention` is the encoder's own, before the rounding.
 
     Raises
@@ -171,7 +171,8 @@ def load_bundled_head(layer: int = 5, head: int = 8) -> Head:
     tokens = [[words[piece] for piece in row] for row in pieces]
     attention = _padded(arrays[f"attention_{name}"].astype(np.float32), lengths)
     W, X = key.T @ query / math.sqrt(len(key)), torch.cat([hidden, ones], dim=2)
-    return Head(W, X, lengths, tokens, attention, layer, head, query=0)
+    positions = torch.arange(X.shape[1]).expand(len(X), -1)
+    return Head(W, X, lengths, tokens, attention, layer, head, query=0, positions=positions)
 
 
 def _padded(flat: np.ndarray, lengths: torch.Tensor) -> torch.Tensor:

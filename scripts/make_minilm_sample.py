@@ -16,7 +16,7 @@ import torch
 
 from attnbias.nets.data.minilm import CLS, FILE, HEADS
 from attnbias.nets.data.text import load_nli, load_toxic
-from attnbias.nets.heads import attention_head
+from attnbias.nets.recorder import record_heads
 from attnbias.nets.text import load_encoder, load_tokenizer
 from scripts.make_samples import pack, report
 
@@ -49,8 +49,9 @@ def head_part(encoder, tokenizer) -> dict[str, np.ndarray]:
     """What the heads see of the first few premises, and their weights."""
     sentences = [*dict.fromkeys(load_nli("validation", "bundled").first)][:SENTENCES]
     arrays = {}
+    found = record_heads(encoder, sentences, tokenizer=tokenizer)
     for layer, number in HEADS:
-        head = attention_head(encoder, tokenizer, sentences, layer, number)
+        head = found[layer, number]
         inside = torch.arange(head.X.shape[1]) < head.lengths[:, None]
         attention = encoder.encoder.layer[layer].attention.self
         rows = slice(

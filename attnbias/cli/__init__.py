@@ -15,6 +15,7 @@ from .._extras import need
 from .._provenance import VERSION
 from ..errors import AttnBiasError, MissingDecoderError
 from .base import Command, Parser, add_json, as_json
+from .heads import FILES, heads_arguments, run_heads
 from .run import figure_arguments, run_arguments, run_experiment, run_figure, run_list
 from .sweep import GRID, run_sweep, sweep_arguments
 
@@ -29,7 +30,7 @@ attnbias COMMAND --help has examples of a command, such as attnbias diagnose tok
 Progress bars show on a terminal and not in a pipe. With --json the answer is for a program.
 
 exit status: 0 when the command did its work, 2 for bad input, 130 when it was interrupted;
-after an interruption the same command goes on with run and sweep.
+after an interruption the same command goes on with run, sweep and heads.
 """
 
 
@@ -91,6 +92,10 @@ COMMANDS = (
     Command("sweep", "train over a grid of data, rules and settings, or go on with it",
             sweep_arguments, run_sweep,
             ("sweep grid.toml --plan", "sweep grid.toml --workers 2"), GRID),
+    Command("heads", "hold each attention head of a model against its W_mm, or go on with it",
+            heads_arguments, run_heads,
+            ("heads HuggingFaceTB/SmolLM2-135M --text captions.txt",
+             "heads ./my-bert --query all --out my-bert-heads", "heads --npz heads.npz"), FILES),
     Command("completion", "print what a shell needs to complete these commands",
             _completion_arguments, _run_completion,
             ("completion bash > attnbias.sh",),
@@ -143,7 +148,7 @@ def main(argv=None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        goes_on = "; the same command goes on" * (arguments.command in ("run", "sweep"))
+        goes_on = "; the same command goes on" * (arguments.command in ("run", "sweep", "heads"))
         print(f"attnbias: stopped{goes_on}", file=sys.stderr)
         return 130
     except (AttnBiasError, OSError) as error:

@@ -1,15 +1,17 @@
 """Real networks: optimizers, models, and one loop that trains them."""
 
 from .data.examples import ImageExamples, TextExamples
-from .heads import Head, attention_head
+from .heads import Head, head_from_qk, head_from_weights, random_head
 from .log import TrainingLog
 from .loop import fit
 from .optim import SNGD, SPS
-from .text import TextClassifier, load_classifier, load_encoder, load_tokenizer
+from .recorder import Heads, record_heads
+from .text import TextClassifier, load_classifier, load_encoder, load_model, load_tokenizer
 from .vit import ViTSmall, vit_small_cifar10, vit_small_mnist
 
 __all__ = [
-    "Head", "ImageExamples", "SNGD", "SPS", "TextClassifier", "TextExamples", "TrainingLog",
-    "ViTSmall", "attention_head", "fit", "load_classifier", "load_encoder", "load_tokenizer",
+    "Head", "Heads", "ImageExamples", "SNGD", "SPS", "TextClassifier", "TextExamples",
+    "TrainingLog", "ViTSmall", "fit", "head_from_qk", "head_from_weights", "load_classifier",
+    "load_encoder", "load_model", "load_tokenizer", "random_head", "record_heads",
     "vit_small_cifar10", "vit_small_mnist",
 ]  # fmt: skip

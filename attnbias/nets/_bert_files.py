@@ -60,7 +60,7 @@ def reading(name: str, transformers):
             yield
     except OSError as error:
         raise MissingFileError(
-            name, expected="a BERT encoder's config, safetensors weights and tokenizer",
+            name, expected="a model's config, safetensors weights and tokenizer",
             got=_first_line(error),
             remedy="check the connection and the files; a folder of your own needs no hub",
         ) from None  # fmt: skip

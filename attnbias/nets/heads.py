@@ -1,51 +1,78 @@
-"""One attention head of a BERT encoder as the paper's single-layer attention.
+"""One attention head of a model as the paper's single-layer attention, on the tokens it sees.
 
-A head scores token t against query s by (K h_t + b_K)'(Q h_s + b_Q) / sqrt(head width). With a
-constant 1 appended to each hidden state, x = (h, 1), that is exactly x_t' W x_s of Eq. 1 with
-W = (K b_K)'(Q b_Q) / sqrt(head width): the biases need no term of their own.
+A head scores token t against query s by (K x_t)'(Q x_s) / sqrt(width). With a constant 1 appended
+to the states that enter the layer, so that biases need no term of their own, that is exactly
+x_t' W x_s of Eq. 1 with W = K'Q / sqrt(width). Rotary positions turn keys and queries, which are
+then linear maps of x (x) (cos w_j t, sin w_j t)_j. Where they are no linear maps at all the head is
+taken as it stands: q and k in place of x_s and x_t, and W = I / sqrt(width).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
+import torch.nn.functional as F
 
-from .._validate import require_int, short
+from .._types import TensorLike
+from .._validate import as_floats, as_lengths, as_tensor, require_int, require_number, require_type
 from ..data import Dataset
-from ..errors import DtypeError, RangeError, TiedTokensError
-from .data.examples import require_tokenizer
+from ..errors import RangeError, ShapeError, TiedTokensError
+from ._states import gathered, packed
 from .head_margin import Comparison, compare
 
-CHUNK = 32  # sentences a forward pass: the encoder returns the attention of all its layers
+STREAM, TURNED, KEYS = "residual stream", "residual stream with positions", "keys"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Head:
-    """A head's key-query matrix and the tokens it sees; `attention_head` makes one.
+    """A head's key-query matrix and the tokens that its query sees.
+
+    `record_heads` makes one, or `head_from_weights` and `head_from_qk`.
 
     Attributes
     ----------
-    W : (d + 1, d + 1) float64
-        Logit of token t: x_t' W x_1.
-    X : (n, T, d + 1) float64
-        Hidden states at the layer's input with a 1 appended, the query's first; padding is 0.
+    W : (d, d) float64
+        Logit of token t: x_t' W x_1, or x_t' W q with `queries`.
+    X : (n, T, d) float64
+        What W sees of the tokens, the query's own first; padding is 0. See the notes.
     lengths : (n,) long
-        Tokens of each sentence.
-    tokens : list of list of str
-        Word pieces, in the order of X.
-    attention : (n, T) float32
-        The query's attention as the encoder itself computes it, in the order of X.
+        Tokens that the query sees in each sequence.
+    tokens : list of list of str, or None
+        Their names, in the order of X.
+    attention : (n, T) float32 or float64
+        The query's attention as the model computes it, in the order of X.
     layer, head, query : int
-        Which head it is, and the query's position in the sentence.
+        Which head it is, and the query's position in the sequence, negative from its end.
+    queries : (n, d) float64, or None
+        The head's queries, in key space; in the residual stream the query is the first token.
+    values : (n, T, width) float64, or None
+        What the head averages, for a read-out of it.
+    space : str
+        What X is: "residual stream", "residual stream with positions" or "keys".
+    positions : (n, T) long, or None
+        Where the rows of X stand in the sequence, counted from 0; what stands at padding is not
+        meant.
+
+    Notes
+    -----
+    X are, by `space`, (1) the states x that enter the attention layer, after its norm if that comes
+    first, with a 1 appended where the maps have biases; (2) with rotary positions x (x) (cos w_j t,
+    sin w_j t)_j of position t and all frequencies w_j, over the root of how many there are, in
+    coordinates of the span of the recorded tokens' features, and W is the part of the head's matrix
+    that these tokens can see; (3) the head's keys, where those are no linear maps of such states
+    because a norm divides them. In (1) and (2) W is the head's own, however K and Q share a factor.
+    In (3) it is not: with A'K and A^-1 Q the head is the same, but its keys, margin and W_mm are
+    others.
 
     Examples
     --------
-    >>> from attnbias.nets import attention_head, load_encoder, load_tokenizer
+    >>> from attnbias.nets import load_encoder, load_tokenizer, record_heads
     >>> words = ["Attention has a bias.", "It is implicit."]
-    >>> head = attention_head(load_encoder("tiny"), load_tokenizer("tiny"), words, 1, 0)
+    >>> head = record_heads(load_encoder("tiny"), words, tokenizer=load_tokenizer("tiny"))[1, 0]
     >>> head.X.shape, head.lengths.tolist()
     (torch.Size([2, 7, 65]), [7, 6])
     """
@@ -53,16 +80,21 @@ class Head:
     W: torch.Tensor
     X: torch.Tensor
     lengths: torch.Tensor
-    tokens: list
+    tokens: list | None
     attention: torch.Tensor
     layer: int
     head: int
     query: int
+    queries: torch.Tensor | None = None
+    values: torch.Tensor | None = None
+    space: str = STREAM
+    positions: torch.Tensor | None = None
 
     @cached_property
     def logits(self) -> torch.Tensor:
         """(n, T) float64: x_t' W x_1, -inf at padding."""
-        logits = torch.einsum("ntd,nd->nt", self.X, self.X[:, 0] @ self.W.T)
+        queries = self.X[:, 0] if self.queries is None else self.queries
+        logits = torch.einsum("ntd,nd->nt", self.X, queries @ self.W.T)
         column = torch.arange(self.X.shape[1])
         return logits.masked_fill(column >= self.lengths[:, None], -math.inf)
 
@@ -83,29 +115,46 @@ class Head:
             )  # fmt: skip
         return self.logits.argmax(dim=1)
 
-    def dataset(self, y=None, u=None) -> Dataset:
+    def dataset(self, y=None, u=None, *, readout=None) -> Dataset:
         """The tokens as a data set.
 
         Parameters
         ----------
         y : (n,), optional
             Labels in {-1, +1}; +1 by default, since the W-SVM uses none.
-        u : (d + 1,), optional
+        u : (d,), optional
             A decoder, which decides the optimal tokens; by default they are those that the
             head selects.
+        readout : (width,), optional
+            The model's own decoder in place of u: it scores the values, which the data set then
+            averages. Of a direction r in the residual stream it is O'r, with the head's columns O
+            of the layer's output map.
 
         Returns
         -------
         Dataset
+            With `key` and `query` of its own in key space, and with a readout, where zeros pad
+            values and X to one width.
 
         Raises
         ------
-        TiedTokensError, and the errors of Dataset
+        TiedTokensError, RangeError, and the errors of Dataset
         """
         labels = torch.ones(len(self.X)) if y is None else y
+        name, X, key, query = f"layer {self.layer}, head {self.head}", self.X, None, self.queries
+        if readout is not None:
+            if self.values is None or u is not None:
+                raise RangeError(
+                    "readout", expected="a head with values, and no u beside it",
+                    got="no values" if self.values is None else "both", remedy="give u alone",
+                )  # fmt: skip
+            short = self.X.shape[2] - self.values.shape[2]
+            X, u, key = self.values, as_tensor("readout", readout), self.X
+            X, u = (F.pad(each, (0, max(short, 0))) for each in (X, u))
+            query = self.X[:, 0] if query is None else query
+            key, query = (F.pad(each, (0, max(-short, 0))) for each in (key, query))
         opt = self.selected if u is None else None
-        name = f"layer {self.layer}, head {self.head}"
-        return Dataset(self.X, labels, u, self.lengths, name=name, opt=opt)
+        return Dataset(X, labels, u, self.lengths, name=name, opt=opt, query=query, key=key)
 
     def compare(self) -> Comparison:
         """The head's W against the max-margin matrix that selects the same tokens.
@@ -120,25 +169,34 @@ class Head:
 
     def __repr__(self) -> str:
         n, T, d = self.X.shape
+        space = "" if self.space == STREAM else f", {self.space}"
         return (
-            f"Head(layer {self.layer}, head {self.head}: n={n}, T={T}, d={d}, query {self.query})"
+            f"Head(layer {self.layer}, head {self.head}: n={n}, T={T}, d={d}, "
+            f"query {self.query}{space})"
         )
 
 
-def attention_head(encoder, tokenizer, sentences, layer: int, head: int, *, query: int = 0) -> Head:
-    """One head of a BERT encoder on some sentences.
+def head_from_weights(
+    hidden: TensorLike, Wq: TensorLike, Wk: TensorLike, bq: TensorLike | None = None,
+    bk: TensorLike | None = None, *, query: int = 0, lengths: TensorLike | None = None,
+    scale: float | None = None,
+) -> Head:  # fmt: skip
+    """A head from its weights and the states that enter its layer, in the residual stream.
 
     Parameters
     ----------
-    encoder : transformers.BertModel
-        Left as it was: its mode, its dtype, its attention implementation.
-    tokenizer : transformers.PreTrainedTokenizerBase
-    sentences : list or tuple of str
-        Those longer than the encoder's positions are cut.
-    layer, head : int
-        From 0.
+    hidden : (n, T, d)
+        What Wq and Wk are applied to: after the layer's norm, if it has one in front. The query
+        sees all these tokens; of a causal model leave out those behind it.
+    Wq, Wk : (width, d)
+        As `nn.Linear` stores them: the query is Wq h + bq.
+    bq, bk : (width,), optional
     query : int
-        Position of the query, the same in each sentence; 0 is [CLS].
+        Position of the query, negative from the end of a sequence: -1 is its last token.
+    lengths : (n,) integers, optional
+        Tokens in each sequence, from 2 to T. None means that all have T.
+    scale : float, optional
+        Factor of the logits; 1 / sqrt(width) by default.
 
     Returns
     -------
@@ -146,89 +204,144 @@ def attention_head(encoder, tokenizer, sentences, layer: int, head: int, *, quer
 
     Raises
     ------
-    DtypeError, RangeError
+    ShapeError, DtypeError, NonFiniteError, RangeError
 
     Notes
     -----
-    Source: Eq. 1, with the appended constant [c].
+    Source: Eq. 1 [a], with the appended constant [c]. With rotary positions the logits are others:
+    see `head_from_qk`.
 
     Examples
     --------
-    >>> from attnbias.nets.heads import attention_head
-    >>> from attnbias.nets.text import load_encoder, load_tokenizer
-    >>> words = ["Attention has a bias.", "It is implicit."]
-    >>> head = attention_head(load_encoder("tiny"), load_tokenizer("tiny"), words, 1, 0)
-    >>> head
-    Head(layer 1, head 0: n=2, T=7, d=65, query 0)
-    >>> own = head.logits.softmax(dim=1)
-    >>> bool((own - head.attention).abs().max() < 1e-5)
+    >>> import torch
+    >>> from attnbias.nets import head_from_weights
+    >>> hidden = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]])
+    >>> head = head_from_weights(hidden, [[1.0, 0.0]], [[0.0, 2.0]], bk=[1.0], query=-1)
+    >>> head.logits.tolist()  # the last token's own first
+    [[3.0, 1.0, 3.0]]
+    """
+    hidden = as_floats("hidden", hidden, (None,) * 3, "(n, T, d)").double()
+    Wq = as_floats("Wq", Wq, (None, hidden.shape[2]), "(width, d)", hidden.device).double()
+    maps = [Wq, as_floats("Wk", Wk, tuple(Wq.shape), "that of Wq", hidden.device).double()]
+    if bq is not None or bk is not None:
+        for i, (name, bias) in enumerate((("bq", bq), ("bk", bk))):
+            bias = hidden.new_zeros(len(Wq)) if bias is None else bias
+            bias = as_floats(name, bias, (len(Wq),), "(width,)", hidden.device)
+            maps[i] = torch.cat([maps[i], bias.double()[:, None]], dim=1)
+        hidden = torch.cat([hidden, torch.ones_like(hidden[..., :1])], dim=2)
+    W = maps[1].T @ maps[0] * _scale(scale, len(Wq))
+    order, lengths = _asked("hidden", hidden, lengths, query)
+    return _head(W, hidden, order, lengths, query)
+
+
+def head_from_qk(
+    q: TensorLike, k: TensorLike, *, query: int = 0, lengths: TensorLike | None = None,
+    scale: float | None = None,
+) -> Head:  # fmt: skip
+    """A head from its queries and keys, as the softmax sees them: in key space.
+
+    Parameters
+    ----------
+    q, k : (n, T, width)
+        After biases, norms and rotary positions, before the scaling: what hooks of TransformerLens
+        (`hook_rot_q`, `hook_q`) and of nnsight give.
+    query : int
+        Position of the query, negative from the end of a sequence: -1 is its last token.
+    lengths : (n,) integers, optional
+        Tokens in each sequence, from 2 to T. None means that all have T. The query sees them all;
+        of a causal model leave out those behind it.
+    scale : float, optional
+        Factor of the logits; 1 / sqrt(width) by default.
+
+    Returns
+    -------
+    Head
+
+    Raises
+    ------
+    ShapeError, DtypeError, NonFiniteError, RangeError
+
+    Notes
+    -----
+    Source: Eq. 1 [a] with keys and queries for tokens [d]; see `Head` for what that W depends on.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias.nets import head_from_qk
+    >>> q, k = torch.ones(1, 3, 4), torch.arange(12.0).reshape(1, 3, 4)
+    >>> head_from_qk(q, k, query=-1).logits.tolist()
+    [[19.0, 3.0, 11.0]]
+    """
+    k = as_floats("k", k, (None,) * 3, "(n, T, width)").double()
+    q = as_floats("q", q, tuple(k.shape), "that of k", k.device).double()
+    W = torch.eye(k.shape[2], dtype=k.dtype, device=k.device) * _scale(scale, k.shape[2])
+    order, lengths = _asked("k", k, lengths, query)
+    queries = q[torch.arange(len(q)), order[:, 0]]
+    return _head(W, k, order, lengths, query, queries, KEYS)
+
+
+def random_head(head: Head, width: int | None = None, generator=0) -> Head:
+    """A head at a random start on the tokens of another one: Gaussian W of rank `width`.
+
+    Parameters
+    ----------
+    head : Head
+    width : int, optional
+        The head's own by default. The size of W makes no difference to what it selects, nor to
+        any cosine or margin.
+    generator : torch.Generator or int
+        Or its seed.
+
+    Returns
+    -------
+    Head
+        Number -1.
+
+    Raises
+    ------
+    DtypeError, RangeError
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias.nets import head_from_qk, random_head
+    >>> head = head_from_qk(torch.randn(4, 5, 8), torch.randn(4, 5, 8))
+    >>> random_head(head).compare().margin > 0
     True
     """
-    _require_encoder(encoder)
-    require_tokenizer(tokenizer)
-    layer = require_int("layer", layer, low=0, high=encoder.config.num_hidden_layers - 1)
-    head = require_int("head", head, low=0, high=encoder.config.num_attention_heads - 1)
-    words = _words(tokenizer, sentences, encoder.config.max_position_embeddings)
-    lengths = words["attention_mask"].sum(dim=1)
-    query = require_int("query", query, low=0, high=int(lengths.min()) - 1)
-    order = [query] + [t for t in range(int(lengths.max())) if t != query]
-    hidden, attention = _run(encoder, words, layer, head, query)
-    X = torch.cat([hidden.double(), torch.ones(*hidden.shape[:2], 1)], dim=2)
-    X = X * words["attention_mask"][..., None]
-    tokens = [
-        tokenizer.convert_ids_to_tokens(row[order[:length]].tolist())
-        for row, length in zip(words["input_ids"], lengths.tolist(), strict=True)
-    ]
-    W = _key_query(encoder.encoder.layer[layer].attention.self, head)
-    return Head(W, X[:, order], lengths, tokens, attention[:, order], layer, head, query)
+    require_type("head", head, Head, "a Head", "record_heads gives some")
+    if not isinstance(generator, torch.Generator):
+        seed = require_int("generator", generator, low=0, high=2**63 - 1)
+        generator = torch.Generator().manual_seed(seed)
+    own = (head.X if head.values is None else head.values).shape[2]
+    width = require_int("width", own if width is None else width, low=1)
+    shape = (2, width, head.X.shape[2])
+    key, query = torch.randn(shape, dtype=torch.float64, generator=generator)
+    return dataclasses.replace(head, W=key.T @ query / math.sqrt(width), head=-1)
 
 
-def _require_encoder(encoder) -> None:
-    config = getattr(encoder, "config", None)
-    plain = getattr(config, "position_embedding_type", "absolute") == "absolute"
-    if getattr(config, "model_type", "") != "bert" or not plain or config.is_decoder:
-        raise DtypeError(
-            "encoder", expected="a BertModel with absolute positions that attends both ways",
-            got=type(encoder).__name__,
-            remedy="load_encoder gives one; of a TextClassifier pass its .encoder",
+def _scale(scale, width: int) -> float:
+    return width**-0.5 if scale is None else require_number("scale", scale, high=1e100, low=1e-100)
+
+
+def _asked(name: str, X: torch.Tensor, lengths, query) -> tuple[torch.Tensor, torch.Tensor]:
+    """`packed` for sequences that a query sees whole."""
+    n, T, _ = X.shape
+    if T < 2:
+        raise ShapeError(
+            name, expected="at least 2 tokens a sequence", got="T = 1",
+            remedy="attention over one token selects nothing; add tokens",
         )  # fmt: skip
+    lengths = torch.full((n,), T) if lengths is None else lengths
+    lengths = as_lengths(lengths, X, low=2)
+    shortest = int(lengths.min())
+    query = require_int("query", query, low=-shortest, high=shortest - 1)
+    return packed(torch.arange(T) < lengths[:, None], query % lengths)
 
 
-def _words(tokenizer, sentences, longest: int) -> dict:
-    strings = isinstance(sentences, list | tuple) and all(isinstance(s, str) for s in sentences)
-    if not strings or not sentences:
-        error, remedy = RangeError if strings else DtypeError, "pass a list of str"
-        got = short(sentences)
-        raise error("sentences", expected="strings, at least one", got=got, remedy=remedy)
-    return tokenizer(
-        list(sentences), padding=True, truncation=True, max_length=longest, return_tensors="pt"
-    )
-
-
-@torch.no_grad()
-def _run(encoder, words, layer: int, head: int, query: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Hidden states that enter the layer (n, T, d), and the query's attention (n, T)."""
-    training, kind = encoder.training, encoder.config._attn_implementation
-    hidden, attention = [], []
-    encoder.eval().set_attn_implementation("eager")  # the others don't return the attention
-    try:
-        for start in range(0, len(words["input_ids"]), CHUNK):
-            part = {k: v[start : start + CHUNK].to(encoder.device) for k, v in words.items()}
-            out = encoder(**part, output_attentions=True, output_hidden_states=True)
-            hidden.append(out.hidden_states[layer].cpu())
-            attention.append(out.attentions[layer][:, head, query].cpu())
-    finally:
-        encoder.train(training).set_attn_implementation(kind)
-    return torch.cat(hidden), torch.cat(attention)
-
-
-@torch.no_grad()
-def _key_query(layer, head: int) -> torch.Tensor:
-    """W = (K b_K)'(Q b_Q) / sqrt(width) of one head, (d + 1, d + 1) float64."""
-    width = layer.attention_head_size
-    rows = slice(head * width, (head + 1) * width)
-    key, query = (
-        torch.cat([part.weight[rows], part.bias[rows, None]], dim=1).double().cpu()
-        for part in (layer.key, layer.query)
-    )
-    return key.T @ query / math.sqrt(width)
+def _head(W, X, order, lengths, query: int, queries=None, space: str = STREAM) -> Head:
+    """One without a model: its attention is that of its own logits."""
+    X = gathered(X, order, lengths)
+    head = Head(W, X, lengths, None, X[..., 0], 0, 0, query, queries, None, space, order)
+    return dataclasses.replace(head, attention=head.logits.softmax(dim=1))

@@ -8,12 +8,16 @@ smaller BERT, that `scripts/fetch_packages.py` has made.
 
 from __future__ import annotations
 
+import os
+from importlib.util import find_spec
+
 import torch
 from torch import nn
 
 from .._extras import need
+from .._files import as_path
 from .._validate import require_int, require_number, require_shape, require_type
-from ..errors import DtypeError, RangeError, ShapeError
+from ..errors import DtypeError, MissingExtraError, MissingFileError, RangeError, ShapeError
 from ._bert_files import (
     CONFIG,
     HUB_REVISION,
@@ -238,3 +242,53 @@ def load_tokenizer(source="huggingface"):
             use_fast=True,
             revision=None if local else HUB_REVISION,
         )
+
+
+def load_model(source="huggingface"):
+    """A model of `transformers`, any that has attention, and its tokenizer.
+
+    Parameters
+    ----------
+    source : {"huggingface", "packages", "tiny"} or path or str
+        As in `load_classifier`; or a folder or a file of weights (.gguf, by the package gguf); or
+        a name on the Hugging Face hub, such as "HuggingFaceTB/SmolLM2-135M".
+
+    Returns
+    -------
+    transformers.PreTrainedModel, transformers.PreTrainedTokenizerBase
+        Without its task's head, in float32 on the CPU; no code but that of `transformers` is run.
+
+    Raises
+    ------
+    DtypeError, RangeError, MissingFileError, FileFormatError, MissingExtraError
+
+    Examples
+    --------
+    >>> from attnbias.nets import load_model
+    >>> model, tokenizer = load_model("tiny")
+    >>> model.config.model_type, tokenizer.tokenize("Softmax attention")
+    ('bert', ['soft', '##max', 'attention'])
+    """
+    if isinstance(source, str) and source in ("huggingface", "packages", "tiny"):
+        return load_encoder(source), load_tokenizer(source)
+    transformers, path = need("transformers"), as_path(source)
+    name, here, file = str(source), os.path.exists(path), path.suffix == ".gguf"
+    if not here and (file or path.is_absolute() or name.startswith(".")):
+        raise MissingFileError(
+            name, expected="a folder or a file of weights", got="none there",
+            remedy="check the path; a name on the hub is OWNER/NAME",
+        )  # fmt: skip
+    options = {"local_files_only": here, "trust_remote_code": False}
+    weights = {"use_safetensors": True}
+    if file:
+        if find_spec("gguf") is None:
+            raise MissingExtraError(
+                name, expected="the package gguf", got="none", remedy="run pip install gguf"
+            )
+        name, options["gguf_file"], weights = str(path.parent), path.name, {}
+    with torch.random.fork_rng(devices=[]), reading(name, transformers):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name, **options)
+        model = transformers.AutoModel.from_pretrained(
+            name, dtype=torch.float32, **weights, **options
+        )
+    return model, tokenizer

@@ -1,56 +1,58 @@
-"""Every attention head of a pretrained BERT, held against the W_mm that selects what it selects."""
+"""Every attention head of a model, held against the W_mm that selects what it selects."""
 
 from __future__ import annotations
 
-import dataclasses
-import math
+import contextlib
+import hashlib
 import os
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 import numpy as np
-import torch
 from tqdm import tqdm
 
 from ..._files import as_path, read_text, target_path
 from ..._provenance import provenance
+from ..._records import read_json, write_json
+from ..._threads import one_thread
 from ..._validate import require_flag, require_int, short
 from ...checks import CheckTable
-from ...errors import DtypeError, RangeError
+from ...errors import DtypeError, MissingFileError, RangeError
+from ...nets import Head, load_model, random_head, record_heads
 from ...nets.data.text import load_nli
-from ...nets.heads import Head, attention_head
-from ...nets.text import load_encoder, load_tokenizer
 from ...theorems.statements import Statement
 from ..common.arguments import seeded
 from .result import HeadResult
 
-TITLE = "Attention heads of a BERT against W_mm"
+TITLE = "Attention heads of a model against W_mm"
 RESULT = HeadResult
 CLAIMED = {"margin": "share of the largest margin", "cosine_span": "cosine with W_mm in the span"}
 NEAR = 0.9  # quantile of the random heads that the median head is held against [d]
 
 
 def run(
-    *, model="huggingface", sentences=40, query: int = 0, random: int = 10, seed: int = 0,
+    *, model="huggingface", sentences=40, query=None, random: int = 10, seed: int = 0,
     out=None, progress: bool = False,
 ) -> HeadResult:  # fmt: skip
-    """Each head of a BERT on some sentences: what it selects, and how near it is to W_mm.
+    """Each head of a model on some sentences: what it selects, and how near it is to W_mm.
 
     Parameters
     ----------
-    model : {"huggingface", "packages", "tiny"} or path
-        As in `attnbias.nets.text.load_encoder`.
+    model : {"huggingface", "packages", "tiny"} or path or str
+        As in `attnbias.nets.load_model`.
     sentences : int, path or sequence of str
         How many premises of the bundled SNLI sample, 229 at most; or a text file with one
         sentence a line; or the sentences.
-    query : int
-        Position of the query in each sentence; 0 is [CLS].
+    query : int or "all", optional
+        Position of the query in each sentence, as in `attnbias.nets.record_heads`: by default the
+        last token of a causal model, and the first, such as [CLS], of others.
     random : int
         Heads at a random start that each layer is compared with: K'Q with Gaussian K and Q of a
         head's shape, on the layer's tokens.
     seed : int
         Of the random heads.
     out : path, optional
-        Folder for the result.
+        Folder for the result. What is done is kept there, and the same call goes on from it.
     progress : bool
         Show a progress bar on standard error.
 
@@ -79,30 +81,88 @@ def run(
     require_flag("progress", progress)
     texts = _sentences(sentences)
     random = require_int("random", random, low=1)
-    generator = seeded(seed)
-    target = None if out is None else target_path(as_path(out) / "heads.json")
-    tokenizer, encoder = load_tokenizer(model), load_encoder(model)
-    config = encoder.config
-    rows, chance = [], []
-    each = config.num_attention_heads
-    with tqdm(total=config.num_hidden_layers * each, disable=not progress, unit="head") as bar:
-        for layer in range(config.num_hidden_layers):
-            for number in range(each):
-                head = attention_head(encoder, tokenizer, texts, layer, number, query=query)
-                rows.append(describe(head))
-                bar.update()
-            width = config.hidden_size // each
-            chance += [describe(random_head(head, width, generator)) for _ in range(random)]
+    if out is not None:
+        target_path(as_path(out) / "heads.json")
+    seeded(seed)
+    loaded, tokenizer = load_model(model)
+    found = record_heads(loaded, texts, tokenizer=tokenizer, query=query)
+    asked = found.queries[0] if len(found.queries) == 1 else "all"
+    digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]
     settings = {
-        "model": str(model), "sentences": len(texts), "query": query, "random": random,
-        "seed": seed,
+        "model": str(model), "sentences": len(texts), "inputs": digest, "query": asked,
+        "random": random, "seed": seed,
     }  # fmt: skip
+    return measure(found, settings, out=out, progress=progress)
+
+
+def measure(found: Sequence[Head], settings: dict, *, out=None, progress=False) -> HeadResult:
+    """The table of these heads, and of random ones beside each layer's.
+
+    Parameters
+    ----------
+    found : sequence of Head
+        Layer by layer.
+    settings : dict
+        What made them: the same go on with what is done in the folder. Of it `random` and `seed`
+        are for the random heads, see `run`.
+    out, progress
+        As in `run`.
+
+    Returns
+    -------
+    HeadResult
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias.beyond.heads.experiments import measure
+    >>> from attnbias.nets import head_from_qk
+    >>> heads = [head_from_qk(torch.randn(4, 5, 8), torch.randn(4, 5, 8))]
+    >>> len(measure(heads, {"model": "mine", "sentences": 4, "random": 3, "seed": 0}).random)
+    3
+    """
+    partial = None if out is None else as_path(out) / "heads.partial.json"
+    rows, chance = _begun(partial, settings)
+    generator, places = seeded(settings["seed"]), defaultdict(list)
+    for i, head in enumerate(found):
+        places[head.layer].append(i)
+    with one_thread(), tqdm(total=len(found), disable=not progress, unit="head") as bar:
+        bar.update(len(rows))
+        for layer, these in places.items():
+            drawn = _drawn(found, these, settings["random"], generator)
+            if any(row["layer"] == layer for row in rows):
+                continue
+            for i in these:
+                rows.append(describe(found[i]))
+                bar.update()
+            chance += map(describe, drawn)
+            if partial is not None:
+                write_json(partial, PARTIAL, {"settings": settings, "rows": rows, "random": chance})
     result = HeadResult(
         "heads", TITLE, tuple(rows), tuple(chance), settings, claims(rows, chance), provenance()
     )
-    if target is not None:
-        result.save(target)
+    if partial is not None:
+        result.save(partial.with_name("heads.json"))
+        partial.unlink(missing_ok=True)
     return result
+
+
+PARTIAL = "partial table of heads"
+
+
+def _begun(partial, settings: dict) -> tuple[list[dict], list[dict]]:
+    """The rows that the same settings have left in the folder, by whole layers."""
+    with contextlib.suppress(MissingFileError):
+        left = {} if partial is None else read_json(partial, PARTIAL)
+        if left.get("settings") == settings:
+            return left["rows"], left["random"]
+    return [], []
+
+
+def _drawn(found, places: list[int], count: int, generator) -> list[Head]:
+    """So many random heads beside those of a layer, on the tokens of one after another."""
+    heads = (found[places[-1 - j % len(places)]] for j in range(count))
+    return [random_head(head, generator=generator) for head in heads]
 
 
 def describe(head: Head) -> dict:
@@ -115,11 +175,15 @@ def describe(head: Head) -> dict:
     Returns
     -------
     dict
-        layer, head; favourite, the word piece selected most often, and its share of the
-        sentences; attention, the mean of the selected tokens'; cosine and cosine_span with
-        W_mm; dimension of the span; margin, as a share of the largest possible.
+        layer, head, query; favourite, the word piece selected most often (its place among those
+        that the query sees where tokens have no names), and its share of the sentences; first, how
+        often it is the first token of the sentence that is selected; attention,
+        the mean of the selected tokens'; cosine and cosine_span with W_mm; dimension of the span;
+        margin, as a share of the largest possible.
     """
-    chosen = [words[t] for words, t in zip(head.tokens, head.selected.tolist(), strict=True)]
+    places = head.selected.tolist()
+    names = head.tokens or [[str(t) for t in range(head.X.shape[1])]] * len(places)
+    chosen = [words[t] for words, t in zip(names, places, strict=True)]
     favourite, count = Counter(chosen).most_common(1)[0]
     against = head.compare()
     return {
@@ -127,18 +191,9 @@ def describe(head: Head) -> dict:
         "share": count / len(chosen),
         "attention": float(head.logits.softmax(dim=1).amax(dim=1).mean()),
         **{name: getattr(against, name) for name in ("cosine", "cosine_span", "dimension")},
-        "margin": against.margin / against.svm.margin,
+        "margin": against.margin / against.svm.margin, "query": head.query,
+        "first": float((head.positions[range(len(places)), places] == 0).double().mean()),
     }  # fmt: skip
-
-
-def random_head(head: Head, width: int, generator: torch.Generator) -> Head:
-    """A head at a random start on the tokens of another one: Gaussian W of rank `width`.
-
-    Its size makes no difference to what it selects, nor to any cosine or margin.
-    """
-    d = head.X.shape[2]
-    key, query = torch.randn(2, width, d, dtype=torch.float64, generator=generator)
-    return dataclasses.replace(head, W=key.T @ query / math.sqrt(width), head=-1)
 
 
 def claims(rows, random) -> CheckTable:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import MaxNLocator
 
 from ..._validate import require_number
-from ...plots.axes import shared_legend
-from ...plots.theme import COLOURS, FAINT, WIDTH, new_figure, styled
+from ...plots.theme import FAINT, MAP, ON_DARK, ON_LIGHT, WIDTH, new_figure, styled
 from ..common.arguments import require_kind
 from ..common.plots import arrays, by_label, draw_runs
 from .result import HeadResult
@@ -52,14 +53,15 @@ def plot_heads(errors, differences, limit=None):
 
 
 PANELS = {
-    "cosine_span": "cosine with $W_{mm}$, in the span",
-    "margin": "share of the largest margin",
+    "attention": "saturation",
+    "cosine_span": "cosine, in the span",
+    "margin": "share of the margin",
 }
 
 
 @styled
 def plot_head_table(result: HeadResult):
-    """Cosine with W_mm and share of the margin, a dot a head, over the layers.
+    """Saturation, cosine with W_mm and share of the margin of each head, layers by heads.
 
     Parameters
     ----------
@@ -69,7 +71,8 @@ def plot_head_table(result: HeadResult):
     Returns
     -------
     matplotlib.figure.Figure
-        The band holds nine of ten heads at a random start.
+        In the last two a dot is on heads above nine in ten random ones, a bar on those below as
+        many. Of several queries the mean is shown.
 
     Raises
     ------
@@ -80,22 +83,33 @@ def plot_head_table(result: HeadResult):
     >>> from attnbias import experiments
     >>> from attnbias.beyond.heads.plots import plot_head_table
     >>> result = experiments.run("heads", model="tiny", sentences=4, random=1)
-    >>> len(plot_head_table(result).axes)
-    2
+    >>> len(plot_head_table(result).axes)  # three maps, each with its bar of colours
+    6
     """
     require_kind("result", result, HeadResult, 'run or load the experiment "heads"')
-    fig = new_figure((WIDTH, 3.6))
-    layers = result.column("layer")
-    for axis, (name, words) in zip(fig.subplots(1, 2), PANELS.items(), strict=True):
-        low, high = np.quantile(result.column(name, random=True), [0.05, 0.95])
-        axis.axhspan(low, high, color="#d9d9d9", linewidth=0, label="random start, 90%")
-        axis.plot(
-            layers, result.column(name), "o", color=COLOURS["blue"], alpha=0.6,
-            markersize=4, label="trained head",
-        )  # fmt: skip
-        axis.set(xlabel="layer", ylabel=words)
-    shared_legend(fig, [axis], columns=2)
+    layers = len(set(result.column("layer")))
+    fig = new_figure((WIDTH, 1.6 + min(0.14 * layers + 1, 6)))
+    for axis, (name, words) in zip(fig.subplots(1, 3, sharey=True), PANELS.items(), strict=True):
+        cells = result.table()[name].groupby(level=[0, 1]).mean().unstack()
+        image = axis.imshow(cells, cmap=MAP, aspect="auto", vmin=0)
+        if name != "attention":  # that of a random head is a matter of its size
+            _mark(axis, cells, *np.quantile(result.column(name, random=True), [0.1, 0.9]))
+        axis.grid(False)
+        axis.set(xlabel="head", title=words)
+        axis.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+        axis.yaxis.set_major_locator(MaxNLocator(8, integer=True))
+        fig.colorbar(image, ax=axis, location="bottom", ticks=MaxNLocator(3))
+    fig.axes[0].set_ylabel("layer")
+    fig.supxlabel("dot: above nine in ten random heads; bar: below nine in ten", fontsize=10.5)
     return fig
+
+
+def _mark(axis, cells, low: float, high: float) -> None:
+    """A dot on the cells above the band, a bar on those below, by day and by night."""
+    halo = [withStroke(linewidth=2.5, foreground=ON_DARK)]
+    for marked, mark in ((cells > high, "."), (cells < low, "_")):
+        rows, columns = np.nonzero(marked.to_numpy())
+        axis.plot(columns, rows, mark, color=ON_LIGHT, markersize=4, path_effects=halo)
 
 
 plot_result = plot_head_table  # what `attnbias figure heads` draws

@@ -13,7 +13,7 @@ from ..common.arguments import Typed
 
 COLUMNS = (
     "layer", "head", "favourite", "share", "attention", "cosine", "cosine_span", "dimension",
-    "margin",
+    "margin", "query", "first",
 )  # fmt: skip
 DIGITS = 6
 

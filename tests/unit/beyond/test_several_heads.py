@@ -24,7 +24,7 @@ from attnbias.beyond.heads.checks import (
 )
 from attnbias.beyond.heads.decoders import interpolating_decoder
 from attnbias.beyond.heads.dynamics import train_heads
-from attnbias.beyond.heads.experiments import describe, random_head
+from attnbias.beyond.heads.experiments import describe
 from attnbias.beyond.heads.plots import plot_head_table, plot_heads
 from attnbias.data.degenerate import make_two_sample_trap
 from attnbias.errors import (
@@ -36,6 +36,7 @@ from attnbias.errors import (
     ShapeError,
     TiedTokensError,
 )
+from attnbias.nets import random_head
 from book.ledger.beyond.heads import two_heads
 from book.texts import load_bundled_head
 
@@ -251,13 +252,47 @@ def test_missing_places_are_named():
             heads.run(**{"model": "tiny", "sentences": 3, "random": 1} | place)
 
 
-def test_the_figure_has_a_dot_a_head_and_the_band_of_random_ones(tiny):
+def test_the_figure_has_a_cell_a_head_and_marks_those_outside_the_band(tiny):
     fig = plot_head_table(tiny)
-    for axis, name in zip(fig.axes, ("cosine_span", "margin"), strict=True):
-        (dots,) = axis.lines
-        assert dots.get_ydata().tolist() == tiny.column(name).tolist()
-        (band,) = axis.patches
-        low = np.quantile(tiny.column(name, random=True), 0.05)
-        assert band.get_extents().y0 == pytest.approx(axis.transData.transform((0, low))[1])
+    for axis, name in zip(fig.axes, ("attention", "cosine_span", "margin"), strict=False):
+        (image,) = axis.images
+        values = tiny.column(name)
+        assert image.get_array().tolist() == values.reshape(2, 2).tolist()
+        if name == "attention":
+            assert not axis.lines  # a random head's is a matter of its size
+            continue
+        low, high = np.quantile(tiny.column(name, random=True), [0.1, 0.9])
+        above, below = (sorted(line.get_ydata() * 2 + line.get_xdata()) for line in axis.lines)
+        assert above == np.flatnonzero(values > high).tolist()
+        assert below == np.flatnonzero(values < low).tolist()
     with pytest.raises(DtypeError, match="heads"):
         plot_head_table(tiny.rows)
+
+
+def test_a_run_that_was_stopped_goes_on(tiny, tmp_path, monkeypatch):
+    calls, own = [], heads.describe
+
+    def stopping(head):
+        calls.append(head)
+        if len(calls) > 6:  # in the second layer
+            raise KeyboardInterrupt
+        return own(head)
+
+    monkeypatch.setattr(heads, "describe", stopping)
+    settings = dict(model="tiny", sentences=5, random=3, out=tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        heads.run(**settings)
+    assert [path.name for path in tmp_path.iterdir()] == ["heads.partial.json"]
+    calls[:] = [None]
+    result = heads.run(**settings)  # two heads and three random ones are left
+    assert len(calls) == 6 and result.rows == tiny.rows and result.random == tiny.random
+    assert [path.name for path in tmp_path.iterdir()] == ["heads.json"]
+    monkeypatch.setattr(heads, "describe", own)
+    assert heads.run(**settings | {"seed": 1}).random != tiny.random  # another run, from its start
+
+
+def test_every_query_has_its_rows(tiny):
+    several = heads.run(model="tiny", sentences=5, random=1, query="all")
+    first = [row for row in several.rows if row["query"] == 0]
+    assert first == list(tiny.rows) and several.settings["query"] == "all"
+    assert len(several.rows) % 4 == 0 and len(several.rows) > 20

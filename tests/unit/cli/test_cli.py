@@ -248,6 +248,53 @@ def test_examples_of_a_command_parse(command, capsys):
             assert build_parser().parse_args(words).command == command.name
 
 
+class TestHeads:
+    def test_a_table_and_a_picture_of_a_model(self, tmp_path, capsys):
+        pytest.importorskip("transformers")
+        text = tmp_path / "mine.txt"
+        text.write_text("A man plays the guitar.\n\nTwo dogs run.\n")
+        folder = tmp_path / "out"
+        wanted = ("heads", "tiny", "--text", text, "--random", 2, "--out", folder)
+        status, out, _ = run(capsys, *wanted)
+        assert status == 0 and "share of the margin" in out and str(folder) in out
+        names = ["heads.csv", "heads.json", "heads.svg"]
+        assert sorted(path.name for path in folder.iterdir()) == names
+        rows = (folder / "heads.csv").read_text().splitlines()
+        assert len(rows) == 5 and rows[0].startswith("layer,head,favourite")
+        own = experiments.load("heads", folder)
+        assert own.settings["sentences"] == 2 and len(own.random) == 4
+        status, out, _ = run(capsys, *wanted, "--query", "2", "--json")
+        assert {row["query"] for row in json.loads(out)["heads"]} == {2}
+
+    def test_queries_and_keys_from_a_file(self, tmp_path, capsys):
+        pytest.importorskip("transformers")
+        q, k = np.random.default_rng(0).normal(size=(2, 3, 2, 4, 5, 8))
+        np.savez(tmp_path / "qk.npz", q=q, k=k, lengths=[5, 4, 5, 3])
+        wanted = ("heads", "--npz", tmp_path / "qk.npz", "--out", tmp_path / "out")
+        status, out, _ = run(capsys, *wanted, "--json")
+        rows = json.loads(out)["heads"]
+        assert status == 0 and len(rows) == 6
+        head = [row for row in rows if (row["layer"], row["head"]) == (2, 1)][0]
+        lengths = [5, 4, 5, 3]
+        logits = [k[2, 1, i, :n] @ q[2, 1, i, n - 1] / 8**0.5 for i, n in enumerate(lengths)]
+        largest = [np.exp(each - np.logaddexp.reduce(each)).max() for each in logits]
+        assert head["attention"] == pytest.approx(np.mean(largest), rel=1e-9)
+        one = (tmp_path / "one.npz", q[2, 1], k[2, 1])
+        np.savez(one[0], q=one[1], k=one[2], lengths=lengths)
+        _, out, _ = run(capsys, "heads", "--npz", one[0], "--out", tmp_path / "two", "--json")
+        (alone,) = json.loads(out)["heads"]
+        assert {**alone, "layer": 2, "head": 1} == head
+
+    @pytest.mark.parametrize("words, named", [
+        ((), "MODEL"), (("tiny", "--npz", "x.npz"), "MODEL"), (("--npz", "no.npz"), "no.npz"),
+        (("tiny", "--query", "99"), "query"), (("./no-folder",), "no-folder"),
+    ])  # fmt: skip
+    def test_bad_input_is_named(self, words, named, tmp_path, capsys):
+        pytest.importorskip("transformers")
+        status, out, err = run(capsys, "heads", *words, "--out", tmp_path)
+        assert status == 2 and not out and err.startswith("attnbias: ") and named in err
+
+
 class TestStumbles:
     """What a newcomer fell over; each is kept from coming back."""
 

@@ -5,7 +5,6 @@ import math
 
 import pytest
 import torch
-from refusals import refuses
 
 from attnbias import Dataset, make_separation_pair, solve_w_svm
 from attnbias.errors import (
@@ -18,12 +17,12 @@ from attnbias.errors import (
     TiedTokensError,
 )
 from attnbias.geometry.tokens import gap_rows
-from attnbias.nets import heads
+from attnbias.nets import recorder
 from attnbias.nets.head_margin import compare
-from attnbias.nets.heads import attention_head
+from attnbias.nets.recorder import record_heads
 
 pytest.importorskip("transformers")
-from attnbias.nets.text import load_classifier, load_encoder, load_tokenizer  # noqa: E402
+from attnbias.nets.text import load_encoder, load_tokenizer  # noqa: E402
 
 SENTENCES = [
     "Attention has a bias.",
@@ -51,6 +50,11 @@ def encoder():
 @pytest.fixture(scope="module")
 def tokenizer():
     return load_tokenizer("tiny")
+
+
+def attention_head(encoder, tokenizer, sentences, layer, head, query=0):
+    found = record_heads(encoder, sentences, tokenizer=tokenizer, layers=[layer], query=query)
+    return found[layer, head]
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +92,10 @@ def test_attention_is_what_the_encoder_returns(encoder, tokenizer, head):
     eager.set_attn_implementation("eager")
     with torch.no_grad():
         out = eager(**words, output_attentions=True, output_hidden_states=True)
-    assert torch.equal(head.attention, out.attentions[1][:, 1, 0])
+    assert float((head.attention - out.attentions[1][:, 1, 0]).abs().max()) < FLOAT32
     real = words["attention_mask"].bool()
-    assert torch.equal(head.X[..., :-1][real], out.hidden_states[1][real].double())
+    apart = head.X[..., :-1][real] - out.hidden_states[1][real]
+    assert float(apart.abs().max()) < FLOAT32
     assert bool((head.X[..., -1][real] == 1).all()) and not bool(head.X[~real].any())
 
 
@@ -105,7 +110,7 @@ def test_the_query_comes_first_and_the_others_keep_their_order(encoder, tokenize
 
 
 def test_padding_and_chunks_change_nothing(encoder, tokenizer, head, monkeypatch):
-    monkeypatch.setattr(heads, "CHUNK", 3)
+    monkeypatch.setattr(recorder, "CHUNK", 3)
     parts = attention_head(encoder, tokenizer, SENTENCES, 1, 1)
     for i, sentence in enumerate(SENTENCES):
         alone = attention_head(encoder, tokenizer, [sentence], 1, 1)
@@ -153,18 +158,6 @@ def test_data_sets(head):
     tied = dataclasses.replace(head, W=torch.zeros_like(head.W))
     with pytest.raises(TiedTokensError, match="4 with a tie, first 0"):
         tied.dataset()
-
-
-def test_bad_arguments_are_refused_by_name(encoder, tokenizer):
-    right = dict(encoder=encoder, tokenizer=tokenizer, sentences=[SENTENCES[0], "Is it so"],
-                 layer=0, head=0)  # fmt: skip
-    refuses(attention_head, right, {
-        # the shortest sentence has 5 tokens
-        RangeError: [{"layer": 2}, {"layer": -1}, {"head": 2}, {"query": 5}, {"query": -1},
-                     {"sentences": []}],
-        DtypeError: [{"head": 0.0}, {"sentences": ["a", 3]}, {"sentences": 4}, {"sentences": "one"},
-                     {"encoder": torch.nn.Linear(2, 2)}, {"encoder": load_classifier(2, "tiny")}],
-    })  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(5))

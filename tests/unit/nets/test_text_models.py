@@ -21,7 +21,8 @@ from attnbias.errors import (
     RangeError,
     ShapeError,
 )
-from attnbias.nets.text import load_classifier, load_encoder, load_tokenizer
+from attnbias.nets import record_heads
+from attnbias.nets.text import load_classifier, load_encoder, load_model, load_tokenizer
 
 transformers = pytest.importorskip("transformers")
 safetensors = pytest.importorskip("safetensors.torch")
@@ -221,3 +222,18 @@ def test_code_in_the_folder_is_not_run(folder, tmp_path):
     with contextlib.suppress(FileFormatError):
         load_tokenizer(folder)
     assert not mark.exists()
+
+
+def test_any_model_is_loaded_from_a_folder(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(n_embd=8, n_layer=1, n_head=2, vocab_size=30522)
+    own = transformers.GPT2LMHeadModel(config)
+    own.save_pretrained(tmp_path)
+    load_tokenizer("tiny").save_pretrained(tmp_path)
+    model, tokenizer = load_model(tmp_path)
+    assert type(model).__name__ == "GPT2Model" and tokenizer.tokenize("A dog") == ["a", "dog"]
+    assert torch.equal(model.wte.weight, own.transformer.wte.weight)
+    assert len(record_heads(model, ["A dog.", "A man runs."], tokenizer=tokenizer)) == 2
+    for source in ("./none", tmp_path / "none", "none.gguf"):
+        with pytest.raises(MissingFileError, match="none"):
+            load_model(source)

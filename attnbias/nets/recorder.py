@@ -1,0 +1,313 @@
+"""Every attention head of a model on some inputs, recorded while it runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
+from torch import nn
+
+from .._validate import as_tensor, require_choice, require_int, require_type
+from ..errors import AttnBiasError, DtypeError, RangeError
+from ._states import at_queries, gathered, joined, packed
+from ._tape import Call, recording, refuse
+from .data.examples import require_tokenizer
+from .heads import KEYS, STREAM, TURNED, Head
+
+CHUNK = 32  # sequences a pass
+
+
+def record_heads(model, inputs, *, tokenizer=None, layers=None, heads=None, query=None) -> Heads:
+    """The attention heads of a model on some inputs, as the softmax sees them.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Any model of `transformers` that attends by its `AttentionInterface`, any module with one
+        in it, or one built of `nn.MultiheadAttention`. It is left as it was: its mode, its dtype,
+        its attention implementation.
+    inputs : list of str, mapping or tensor
+        Sentences, with a tokenizer; or what the model is called with, sequences first: what a
+        tokenizer gives with return_tensors="pt", or one tensor.
+    tokenizer : optional
+        Of `transformers`. It also names the tokens.
+    layers, heads : sequence of int, optional
+        Which to keep, from 0, in the order of the pass; all by default.
+    query : int, sequence of int or "all", optional
+        Position of the query among a sequence's tokens, negative from its end; several give
+        several heads, and "all" every position that each sequence has. By default the last
+        token of a causal model, which its next word is read from, and the first of others
+        ([CLS] in a BERT; one that is read by the mean of its tokens has no such token: "all").
+
+    Returns
+    -------
+    Heads
+        A sequence of `Head`, by layer, head and query; `found[3, 5]` is head 5 of layer 3.
+
+    Raises
+    ------
+    DtypeError
+    RangeError
+        Also for a model whose attention is more than a softmax of q'k and a mask.
+
+    Notes
+    -----
+    Source: Eq. 1 [a] for one head of many [c]. A head is taken in the residual stream, with
+    rotary positions if there are some, where that gives the recorded queries and keys (and, with
+    positions, up to 4,096 tokens), else in key space; see `Head`. Memory: queries at the positions
+    asked for, and the keys, values and inputs of the layers asked for.
+
+    Examples
+    --------
+    >>> from attnbias.nets import load_encoder, load_tokenizer, record_heads
+    >>> words = ["Attention has a bias.", "It is implicit."]
+    >>> found = record_heads(load_encoder("tiny"), words, tokenizer=load_tokenizer("tiny"))
+    >>> found
+    Heads(2 layers x 2 heads, query 0, n=2)
+    >>> found[1, 0]
+    Head(layer 1, head 0: n=2, T=7, d=65, query 0)
+    """
+    require_type("model", model, nn.Module, "a torch module", "pass the model itself")
+    model = _unwrapped(model)
+    inputs, tokens = _inputs(model, inputs, tokenizer)
+    each = query if isinstance(query, str) and query == "all" else _numbers("query", query)
+    wanted = Wanted(_numbers("layers", layers), _numbers("heads", heads), each)
+    with recording(model) as start:
+        for part in _parts(model, inputs):
+            tape = start()
+            _pass(model, part)
+            wanted.keep(list(tape.calls.items()))
+    turns = [buffer for name, buffer in model.named_buffers() if name.endswith("inv_freq")]
+    return Heads(wanted, tokens, turns)
+
+
+def _pass(model: nn.Module, part: Mapping | torch.Tensor) -> None:
+    try:
+        model(**part) if isinstance(part, Mapping) else model(part)
+    except AttnBiasError:
+        raise
+    except (TypeError, ValueError, IndexError, RuntimeError) as error:
+        raise DtypeError(
+            "inputs", expected="what the model can be called with",
+            got=f"{type(error).__name__}: {error}"[:200], remedy="call the model with them first",
+        ) from error  # fmt: skip
+
+
+class Wanted:
+    """What is asked for, and what is kept of the passes for it."""
+
+    def __init__(self, layers, heads, query) -> None:
+        self.layers, self.heads, self.query = layers, heads, query
+        self.parts: dict[int, list[tuple[Call, tuple]]] = {}
+        self.modules: dict[int, nn.Module] = {}
+        self.queries: list[int] = []
+
+    def keep(self, calls: list[tuple[nn.Module, Call]]) -> None:
+        """Keep of a pass what is asked for."""
+        if not calls:
+            raise RangeError(
+                "model", expected="attention layers that can be recorded", got="none in a pass",
+                remedy="take the queries and keys yourself: head_from_qk(q, k)",
+            )  # fmt: skip
+        self.layers = _within("layers", self.layers, len(calls))
+        self.heads = _within("heads", self.heads, calls[0][1].q.shape[1])
+        places = self._places(calls[0][1])
+        for layer in self.layers:
+            module, call = calls[layer]
+            if call.q.shape[2] != call.k.shape[2]:
+                refuse(module, "queries and keys of the same tokens", "cross-attention")
+            self.modules[layer] = module
+            self.parts.setdefault(layer, []).append((at_queries(call, places[0]), places))
+
+    def _places(self, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
+        """(n, S), where the queries that are asked for stand, and (n, T), what is no padding."""
+        allowed = call.allowed[:, 0].cpu()
+        real = allowed.any(dim=1)  # what no query sees is padding
+        counts, first = real.sum(dim=1), real.long().argmax(dim=1)
+        causal = bool((allowed[torch.arange(len(first)), first].sum(dim=1) == 1).all())
+        shortest = int(counts.min())
+        if self.query == "all":
+            fewer = min(shortest, self.queries[-1] + 1 if self.queries else shortest)
+            self.queries = list(range(int(causal), fewer))
+        else:
+            self.queries = [-int(causal)] if self.query is None else self.query
+        for each in self.queries:
+            require_int("query", each, low=-shortest, high=shortest - 1)
+        rank = torch.tensor(self.queries) % counts[:, None]
+        return (real.cumsum(1)[:, None] == rank[..., None] + 1).long().argmax(dim=2), real
+
+
+class Heads(Sequence):
+    """The heads that `record_heads` has recorded; each is made when it is asked for.
+
+    `heads[i]` is one in order, `heads[3, 5]` head 5 of layer 3, and `heads[3, 5, -1]` that head at
+    the query -1.
+
+    Attributes
+    ----------
+    layers, heads, queries : tuple of int
+
+    Examples
+    --------
+    >>> from attnbias.nets import load_encoder, load_tokenizer, record_heads
+    >>> words, tokenizer = ["Attention has a bias.", "It is implicit."], load_tokenizer("tiny")
+    >>> found = record_heads(load_encoder("tiny"), words, tokenizer=tokenizer, query="all")
+    >>> len(found), found.queries
+    (24, (0, 1, 2, 3, 4, 5))
+    >>> found[1, 0, 5].tokens[1]
+    ['[SEP]', '[CLS]', 'it', 'is', 'implicit', '.']
+    """
+
+    def __init__(self, wanted: Wanted, tokens, turns) -> None:
+        require_type("wanted", wanted, Wanted, "what was recorded", "use record_heads")
+        self.layers, self.heads = tuple(wanted.layers), tuple(wanted.heads)
+        self.queries, self._tokens = tuple(wanted.queries), tokens
+        self._records = {
+            layer: joined(parts, len(self.queries), wanted.modules[layer], turns)
+            for layer, parts in wanted.parts.items()
+        }
+
+    def __repr__(self) -> str:
+        n = len(self._records[self.layers[0]].position)
+        asked = ", ".join(map(str, self.queries))
+        return f"Heads({len(self.layers)} layers x {len(self.heads)} heads, query {asked}, n={n})"
+
+    def __len__(self) -> int:
+        return len(self.layers) * len(self.heads) * len(self.queries)
+
+    def __getitem__(self, index) -> Head:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not isinstance(index, tuple):
+            if not -len(self) <= require_int("index", index, low=-(2**31)) < len(self):
+                raise IndexError(index)  # ends a loop over a sequence
+            index, query = divmod(index % len(self), len(self.queries))
+            layer, head = divmod(index, len(self.heads))
+            return self._made(self.layers[layer], self.heads[head], query)
+        index = (*index, *self.queries[: len(index) == 2])
+        if len(index) != 3:
+            raise IndexError("heads[layer, head] or heads[layer, head, query]")
+        layer, head, query = index
+        require_choice("layer", layer, self.layers)
+        require_choice("head", head, self.heads)
+        require_choice("query", query, self.queries)
+        return self._made(layer, head, self.queries.index(query))
+
+    def _made(self, layer: int, number: int, at: int) -> Head:
+        """The head in the residual stream, if that gives the recorded logits, else by its keys."""
+        record = self._records[layer]
+        call, n = record.call, len(record.position)
+        group = number // (call.q.shape[1] // call.k.shape[1])
+        allowed = call.allowed.expand(-1, call.q.shape[1], -1, -1)[:, number, at]
+        order, lengths = packed(allowed, record.position[:, at])
+        q, k = call.q[:, number, at], gathered(call.k[:, group], order, lengths)
+        inside = torch.arange(order.shape[1]) < lengths[:, None]
+        logits = (torch.einsum("nd,ntd->nt", q, k) * call.scale).masked_fill(~inside, -torch.inf)
+        words = self._tokens and [
+            [self._tokens[i][t] for t in order[i, : lengths[i]].tolist()] for i in range(n)
+        ]
+        width = torch.eye(q.shape[1], dtype=torch.float64) * call.scale
+        values = gathered(call.v[:, group], order, lengths).double()
+        places = (record.real.long().cumsum(dim=1) - 1).gather(1, order)
+        head = Head(width, k.double(), lengths, words, logits.softmax(dim=1), layer, number,
+                    self.queries[at], q.double(), values, KEYS, places)  # fmt: skip
+        sees_itself = bool(allowed[torch.arange(n), record.position[:, at]].all())
+        if record.states is None or not sees_itself:  # a query in the stream is the first token
+            return head
+        K, Q = record.maps
+        W, X = K[group].T @ Q[number] * record.factor, gathered(record.states, order, lengths)
+        space = TURNED if record.turned else STREAM
+        return dataclasses.replace(head, W=W, X=X, queries=None, space=space)
+
+
+def _unwrapped(model: nn.Module) -> nn.Module:
+    """The first model of `transformers` inside, without its task's head; else the model itself."""
+    parts = [part for part in model.modules() if hasattr(part, "set_attn_implementation")]
+    if not parts:
+        return model
+    model = parts[0].base_model
+    if hasattr(model, "encoder") and hasattr(model, "decoder"):
+        raise RangeError(
+            "model", expected="an encoder or a decoder", got=f"{type(model).__name__}: both",
+            remedy="pass one of them: model.get_encoder()",
+        )  # fmt: skip
+    return model
+
+
+def _inputs(model, inputs, tokenizer) -> tuple[Mapping | torch.Tensor, list | None]:
+    """What the model is called with, and the tokens' names."""
+    if tokenizer is not None:
+        require_tokenizer(tokenizer)
+    if isinstance(inputs, list | tuple):
+        inputs = _words(model, inputs, tokenizer)
+    named = {"inputs": inputs} if isinstance(inputs, torch.Tensor) else inputs
+    tensors = named.values() if isinstance(named, Mapping) else ()
+    tensors = [as_tensor("inputs", each) for each in tensors if isinstance(each, torch.Tensor)]
+    if not tensors or any(each.ndim == 0 for each in tensors):
+        raise DtypeError(
+            "inputs", expected="sentences, a mapping of tensors or one tensor",
+            got=f"a {type(inputs).__name__} without any",
+            remedy='pass a list of str with tokenizer=, or tokenizer(..., return_tensors="pt")',
+        )  # fmt: skip
+    ids = named.get("input_ids")
+    if tokenizer is None or ids is None:
+        return inputs, None
+    return inputs, [tokenizer.convert_ids_to_tokens(row.tolist()) for row in ids]
+
+
+def _words(model, sentences, tokenizer) -> dict[str, torch.Tensor]:
+    """Sentences as word pieces, padded on the right; some tokenizers have no padding."""
+    strings = all(isinstance(each, str) for each in sentences)
+    if not strings or not sentences or tokenizer is None:
+        error = RangeError if strings and tokenizer is not None else DtypeError
+        raise error(
+            "inputs", expected="at least one sentence, and a tokenizer beside them",
+            got="no tokenizer" if strings and sentences else "none, or others than str",
+            remedy="pass a list of str and tokenizer=",
+        )  # fmt: skip
+    longest = (
+        getattr(model.config, "max_position_embeddings", None) if hasattr(model, "config") else None
+    )
+    options = {"truncation": True, "max_length": longest} if longest else {}
+    rows = [tokenizer(each, **options) for each in sentences]
+    known = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in rows[0]]
+    pad = tokenizer.pad_token_id or 0
+    return {
+        name: nn.utils.rnn.pad_sequence(
+            [torch.tensor(row[name]) for row in rows], batch_first=True,
+            padding_value=pad if name == "input_ids" else 0,
+        )
+        for name in known
+    }  # fmt: skip
+
+
+def _parts(model, inputs) -> Iterator[Mapping | torch.Tensor]:
+    """The inputs in parts of so many sequences, on the model's device."""
+    parameter = next(model.parameters(), torch.empty(0))
+    whole = any(isinstance(part, nn.MultiheadAttention) for part in model.modules())
+    if isinstance(inputs, torch.Tensor):
+        inputs = inputs.to(parameter.device)
+        yield from [inputs] if whole else inputs.split(CHUNK)
+        return
+    tensors = {k: v.to(parameter.device) for k, v in inputs.items() if isinstance(v, torch.Tensor)}
+    size = len(next(iter(tensors.values())))
+    for start in range(0, size, max(size, 1) if whole else CHUNK):
+        part = slice(start, None if whole else start + CHUNK)
+        sliced = {k: v[part] if len(v) == size and not whole else v for k, v in tensors.items()}
+        yield {**inputs, **sliced}
+
+
+def _numbers(name: str, given) -> list[int] | None:
+    """Several numbers of layers, heads or queries, or one."""
+    if given is None:
+        return None
+    given = given if isinstance(given, list | tuple | range) else [given]
+    if not given:
+        raise RangeError(name, expected="at least one", got="none", remedy="leave it out for all")
+    return [require_int(name, each, low=-(2**31)) for each in given]
+
+
+def _within(name: str, given: list[int] | None, count: int) -> list[int]:
+    given = list(range(count)) if given is None else given
+    return [require_int(name, each, low=0, high=count - 1) for each in given]
