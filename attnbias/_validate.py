@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import math
 import numbers
+import os
 from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from .errors import (
     DeviceError,
@@ -19,6 +22,11 @@ from .errors import (
     ShapeError,
     printable,
 )
+
+# What the public functions accept, in words for a type checker.
+TensorLike: TypeAlias = torch.Tensor | ArrayLike  # a tensor, an array or nested lists of numbers
+PathLike: TypeAlias = str | os.PathLike[str]
+DeviceLike: TypeAlias = str | torch.device
 
 FLOATS = (torch.float32, torch.float64)
 AXES = "check the order of the axes: sequences, tokens, features"
@@ -179,44 +187,6 @@ def require_float_dtype(name: str, dtype) -> torch.dtype:
             remedy="half precision and integers can't hold the log domain",
         )  # fmt: skip
     return dtype
-
-
-def as_lengths(lengths, X: torch.Tensor, *, low: int) -> torch.Tensor:
-    """(n,) long: tokens in each sequence of X (n, T, d), each from `low` to T."""
-    n, T = X.shape[:2]
-    lengths = _integers("lengths", lengths, n)
-    require_device("lengths", lengths, X.device)
-    lengths = lengths.to(torch.long, copy=True)
-    if int(lengths.min()) < low or int(lengths.max()) > T:
-        got = f"{int(lengths.min())} to {int(lengths.max())}"
-        raise ShapeError("lengths", expected=f"each from {low} to T = {T}", got=got,
-                         remedy="drop shorter sequences and check the padding")  # fmt: skip
-    return lengths
-
-
-def as_token_indices(name: str, value, lengths: torch.Tensor) -> torch.Tensor:
-    """(n,) long: one index below each sequence's length, on the device of `lengths`."""
-    value = _integers(name, value, len(lengths)).detach()
-    value = value.to(device=lengths.device, dtype=torch.long, copy=True)
-    bad = ((value < 0) | (value >= lengths)).nonzero().flatten()
-    if bad.numel():
-        i = int(bad[0])
-        raise RangeError(
-            name, expected=f"indices below the length ({int(lengths[i])} in sequence {i})",
-            got=str(int(value[i])), remedy="token indices start at 0 and never point at padding",
-        )  # fmt: skip
-    return value
-
-
-def _integers(name: str, value, n: int) -> torch.Tensor:
-    """(n,) of an integer dtype."""
-    value = as_tensor(name, value)
-    remedy = "of a mask give lengths=mask.sum(dim=1), and to Dataset mask= in their place"
-    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
-        remedy = f"convert with {name}.long()" if value.dtype != torch.bool else remedy
-        raise DtypeError(name, expected="integers", got=dtype_name(value), remedy=remedy)
-    require_shape(name, value, (n,), "(n,)", remedy if value.ndim == 2 else AXES)
-    return value
 
 
 def dtype_name(tensor: torch.Tensor) -> str:

@@ -13,8 +13,10 @@ import torch
 
 from . import _sequences
 from ._records import read_npz, write_npz
-from ._types import DeviceLike, PathLike, TensorLike
 from ._validate import (
+    DeviceLike,
+    PathLike,
+    TensorLike,
     as_device,
     as_float_tensor,
     as_name,

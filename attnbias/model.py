@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import torch
 
-from ._types import TensorLike
+from ._sequences import as_lengths
 from ._validate import (
+    TensorLike,
     as_float_tensor,
     as_floats,
-    as_lengths,
     require_device,
     require_flag,
     require_float_dtype,

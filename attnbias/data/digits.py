@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from .._types import PathLike
-from .._validate import require_choice, require_flag, require_int, require_number
+from .._validate import PathLike, require_choice, require_flag, require_int, require_number
 from ..dataset import Dataset
 from ..errors import FileFormatError, RangeError
 from ._mnist import SIDE, Digits, read_digits

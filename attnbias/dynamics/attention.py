@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from .._sequences import as_labels
-from .._types import TensorLike
+from .._sequences import as_labels, as_lengths
 from .._validate import (
+    TensorLike,
     as_float_tensor,
-    as_lengths,
     as_tensor,
     require_device,
     require_finite,

@@ -13,8 +13,14 @@ from tqdm import tqdm
 from .._files import target_path
 from .._provenance import provenance
 from .._threads import spared
-from .._types import PathLike
-from .._validate import memory_named, require_flag, require_int, require_number, require_type
+from .._validate import (
+    PathLike,
+    memory_named,
+    require_flag,
+    require_int,
+    require_number,
+    require_type,
+)
 from ..errors import DtypeError
 from ..rules import Descent
 from .checkpoint import Checkpoint

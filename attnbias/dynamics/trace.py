@@ -13,8 +13,15 @@ import numpy as np
 import torch
 
 from .._records import read_npz, write_npz
-from .._types import PathLike, TensorLike
-from .._validate import as_floats, as_tensor, require_int, require_mapping, short
+from .._validate import (
+    PathLike,
+    TensorLike,
+    as_floats,
+    as_tensor,
+    require_int,
+    require_mapping,
+    short,
+)
 from ..dataset import Dataset
 from ..errors import FileFormatError, RangeError, ShapeError
 from ..geometry.solution import SVMSolution

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 
 from .._threads import spare_threads
-from .._types import PathLike, TensorLike
-from .._validate import memory_named
+from .._validate import PathLike, TensorLike, memory_named
 from ..data import Dataset
 from ..geometry.selection import logits_of
 from ..geometry.svm import SVMSolution, solve_u_svm

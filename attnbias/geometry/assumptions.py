@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .._types import TensorLike
-from .._validate import require_int, require_number
+from .._validate import TensorLike, require_int, require_number
 from ..checks import Check, CheckTable
 from ..data import Dataset
 from .constants import Constants, token_constants

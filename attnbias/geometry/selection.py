@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .._types import TensorLike
-from .._validate import as_floats
+from .._validate import TensorLike, as_floats
 from ..dataset import Dataset, require_dataset
 from .tokens import gap_rows, places
 

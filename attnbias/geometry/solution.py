@@ -11,8 +11,7 @@ import torch
 from torch.linalg import vector_norm
 
 from .._records import read_npz, write_npz
-from .._types import PathLike
-from .._validate import require_number, short
+from .._validate import PathLike, require_number, short
 from ..errors import DtypeError, FileFormatError, RangeError
 from .certificate import (
     ZERO,

@@ -6,8 +6,7 @@ import torch
 from torch.linalg import vector_norm
 
 from .._threads import spare_threads
-from .._types import TensorLike
-from .._validate import as_float_tensor, as_floats, require_choice
+from .._validate import TensorLike, as_float_tensor, as_floats, require_choice
 from ..data import Dataset
 from ..errors import DtypeError, InfeasibleError, RangeError
 from .active_set import EPS, DualSolution, solve_dual

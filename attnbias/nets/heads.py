@@ -17,8 +17,8 @@ from functools import cached_property
 import torch
 import torch.nn.functional as F
 
-from .._types import TensorLike
-from .._validate import as_floats, as_lengths, as_tensor, require_int, require_number, require_type
+from .._sequences import as_lengths
+from .._validate import TensorLike, as_floats, as_tensor, require_int, require_number, require_type
 from ..data import Dataset
 from ..errors import RangeError, ShapeError, TiedTokensError
 from ._states import gathered, packed

@@ -12,8 +12,7 @@ from tqdm import tqdm
 
 from .._provenance import provenance
 from .._threads import one_thread
-from .._types import DeviceLike, PathLike
-from .._validate import as_device, require_flag, require_int
+from .._validate import DeviceLike, PathLike, as_device, require_flag, require_int
 from .grid import Grid, Training, read_grid, try_families
 from .models import Point
 from .planning import plan

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from ..._validate import as_token_indices, require_number
+from ..._sequences import as_token_indices
+from ..._validate import require_number
 from ...data.synthetic import least_decoder
 from ...dataset import Dataset, require_dataset
 from ...errors import InfeasibleError

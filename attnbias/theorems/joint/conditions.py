@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from ..._types import TensorLike
-from ..._validate import require_flag, require_int, require_number
+from ..._validate import TensorLike, require_flag, require_int, require_number
 from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dataset import require_dataset

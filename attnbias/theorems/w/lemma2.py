@@ -6,8 +6,7 @@ import math
 
 import torch
 
-from ..._types import TensorLike
-from ..._validate import as_floats, require_number
+from ..._validate import TensorLike, as_floats, require_number
 from ...checks import CheckTable
 from ...data import Dataset
 from ...dataset import require_dataset

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from ..._types import TensorLike
-from ..._validate import require_number
+from ..._validate import TensorLike, require_number
 from ...checks import CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
