@@ -15,8 +15,9 @@ else:
 
     def __getattr__(name):
         """Import all public names with the first: `attnbias --help` answers without torch."""
-        public = import_module("._public", __name__)
-        globals().update({each: getattr(public, each) for each in (*public.__all__, "__all__")})
+        if not name.startswith("_") or name == "__all__":  # no module that the library imports
+            public = import_module("._public", __name__)
+            globals().update({each: getattr(public, each) for each in (*public.__all__, "__all__")})
         if name not in globals():  # a folder of the library may have come with them
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return globals()[name]

@@ -647,7 +647,7 @@ PUBLIC = [
     (NGD, {"step_size": 1.0}), (Polyak, {}), (Dataset, {"X": X, "y": Y}), (Dataset.load, {}),
     (Dataset.from_sequences, {"sequences": X, "y": Y}), (Dataset.concat, {"parts": [DATA]}),
     (DATA.__getitem__, {"index": 0}), (DATA.to, {}), (SelfAttention, {"d": 20}),
-    (RUN.alignment_error, {"direction": SVM.weights}), (make_example1, {}), (make_dm, {}),
+    (RUN.alignment_with, {"direction": SVM.weights}), (make_example1, {}), (make_dm, {}),
     (make_bad_start, {}), (load_binary_mnist, {}), (svm_module.solve, {"rows": [[1.0]]}),
     (theorems.check_theorem1, {"data": DATA, "trace": RUN}),
     (limit_offset, {"data": DATA, "svm": SVM}), (experiments.run, {"name": "fig2", "steps": 1}),
