@@ -16,7 +16,9 @@ from dataclasses import dataclass
 
 import torch
 
-from ..errors import RangeError
+from .._sequences import as_lengths
+from .._validate import require_int, require_number
+from ..errors import RangeError, ShapeError
 from ._tape import Call, maps_of
 
 MOST = 4096  # tokens whose Gram matrix is decomposed: a minute, and 130 MB
@@ -175,3 +177,22 @@ def gathered(values: torch.Tensor, order: torch.Tensor, lengths: torch.Tensor) -
     rows = values[torch.arange(len(order))[:, None], order]
     inside = torch.arange(order.shape[1]) < lengths[:, None]
     return rows * inside.reshape(*inside.shape, *[1] * (rows.ndim - 2))
+
+
+def scaled(scale, width: int) -> float:
+    return width**-0.5 if scale is None else require_number("scale", scale, high=1e100, low=1e-100)
+
+
+def asked(name: str, X: torch.Tensor, lengths, query) -> tuple[torch.Tensor, torch.Tensor]:
+    """`packed` for sequences (n, T, d) that a query sees whole."""
+    n, T, _ = X.shape
+    if T < 2:
+        raise ShapeError(
+            name, expected="at least 2 tokens a sequence", got="T = 1",
+            remedy="attention over one token selects nothing; add tokens",
+        )  # fmt: skip
+    lengths = torch.full((n,), T) if lengths is None else lengths
+    lengths = as_lengths(lengths, X, low=2)
+    shortest = int(lengths.min())
+    query = require_int("query", query, low=-shortest, high=shortest - 1)
+    return packed(torch.arange(T) < lengths[:, None], query % lengths)

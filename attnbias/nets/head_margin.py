@@ -121,3 +121,19 @@ def _visible(rows: GapRows, gaps: torch.Tensor) -> tuple[float, int]:
     kept = values > values[-1] * len(values) * torch.finfo(values.dtype).eps
     part = (vectors.T @ gaps)[kept] ** 2 / values[kept]
     return math.sqrt(float(part.sum())), int(kept.sum())
+
+
+def decoder_of(X: torch.Tensor, inside: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    """(d,) the smallest u with u'x_t = the scores (n, T) of the tokens (n, T, d) inside."""
+    X, scores = X[inside], scores[inside].double()
+    inverse = torch.linalg.pinv(X)
+    u = inverse @ scores
+    for _ in range(2):  # to the last digits: scores meant to be equal are to be so
+        u = u + inverse @ (scores - X @ u)
+    if (X @ u - scores).abs().max() > 1e-4 * scores.abs().max():  # of values in float32
+        raise RangeError(
+            "readout", expected="scores that a decoder of these tokens can give",
+            got=f"{len(X)} tokens in {X.shape[1]} features, or equal ones",
+            remedy="take fewer sequences",
+        )  # fmt: skip
+    return u

@@ -17,12 +17,11 @@ from functools import cached_property
 import torch
 import torch.nn.functional as F
 
-from .._sequences import as_lengths
-from .._validate import TensorLike, as_floats, as_tensor, require_int, require_number, require_type
+from .._validate import TensorLike, as_floats, as_tensor, require_choice, require_int, require_type
 from ..data import Dataset
-from ..errors import RangeError, ShapeError, TiedTokensError
-from ._states import gathered, packed
-from .head_margin import Comparison, compare
+from ..errors import RangeError, TiedTokensError
+from ._states import asked, gathered, scaled
+from .head_margin import Comparison, compare, decoder_of
 
 STREAM, TURNED, KEYS = "residual stream", "residual stream with positions", "keys"
 
@@ -125,36 +124,49 @@ class Head:
         u : (d,), optional
             A decoder, which decides the optimal tokens; by default they are those that the
             head selects.
-        readout : (width,), optional
-            The model's own decoder in place of u: it scores the values, which the data set then
-            averages. Of a direction r in the residual stream it is O'r, with the head's columns O
-            of the layer's output map.
+        readout : (width,) or "selection", optional
+            In place of u, what it should do: score the tokens as the model's own read-out scores
+            their values, which for a direction r in the residual stream is O'r with the head's
+            columns O of the layer's output map; or score the selected tokens 1, the others 0.
 
         Returns
         -------
         Dataset
-            With `key` and `query` of its own in key space, and with a readout, where zeros pad
-            values and X to one width.
+            With `key` and `query` of its own in key space; there a readout averages the values.
 
         Raises
         ------
         TiedTokensError, RangeError, and the errors of Dataset
+            RangeError where no decoder scores so, as with more tokens than features.
+
+        Notes
+        -----
+        The decoder of a readout is the smallest that gives these tokens these scores.
         """
         labels = torch.ones(len(self.X)) if y is None else y
         name, X, key, query = f"layer {self.layer}, head {self.head}", self.X, None, self.queries
-        if readout is not None:
-            if self.values is None or u is not None:
-                raise RangeError(
-                    "readout", expected="a head with values, and no u beside it",
-                    got="no values" if self.values is None else "both", remedy="give u alone",
-                )  # fmt: skip
-            short = self.X.shape[2] - self.values.shape[2]
-            X, u, key = self.values, as_tensor("readout", readout), self.X
-            X, u = (F.pad(each, (0, max(short, 0))) for each in (X, u))
-            query = self.X[:, 0] if query is None else query
-            key, query = (F.pad(each, (0, max(-short, 0))) for each in (key, query))
+        inside = torch.arange(X.shape[1]) < self.lengths[:, None]
+        if isinstance(readout, str):
+            require_choice("readout", readout, ("selection",))
+            y = as_tensor("y", labels).double()
+            u = decoder_of(X, inside, F.one_hot(self.selected, X.shape[1]) * y[:, None])
+        elif readout is not None and query is not None:
+            X, u, key = self._scored(u), readout, self.X
+        elif readout is not None:
+            values = self._scored(u)
+            readout = as_floats("readout", readout, values.shape[2:], "(width,)").double()
+            u = decoder_of(X, inside, values @ readout)
         opt = self.selected if u is None else None
         return Dataset(X, labels, u, self.lengths, name=name, opt=opt, query=query, key=key)
+
+    def _scored(self, u) -> torch.Tensor:
+        """The values, which a readout scores."""
+        if self.values is None or u is not None:
+            raise RangeError(
+                "readout", expected="a head with values, and no u beside it",
+                got="no values" if self.values is None else "both", remedy="give u alone",
+            )  # fmt: skip
+        return self.values
 
     def compare(self) -> Comparison:
         """The head's W against the max-margin matrix that selects the same tokens.
@@ -229,8 +241,8 @@ def head_from_weights(
             bias = as_floats(name, bias, (len(Wq),), "(width,)", hidden.device)
             maps[i] = torch.cat([maps[i], bias.double()[:, None]], dim=1)
         hidden = torch.cat([hidden, torch.ones_like(hidden[..., :1])], dim=2)
-    W = maps[1].T @ maps[0] * _scale(scale, len(Wq))
-    order, lengths = _asked("hidden", hidden, lengths, query)
+    W = maps[1].T @ maps[0] * scaled(scale, len(Wq))
+    order, lengths = asked("hidden", hidden, lengths, query)
     return _head(W, hidden, order, lengths, query)
 
 
@@ -275,8 +287,8 @@ def head_from_qk(
     """
     k = as_floats("k", k, (None,) * 3, "(n, T, width)").double()
     q = as_floats("q", q, tuple(k.shape), "that of k", k.device).double()
-    W = torch.eye(k.shape[2], dtype=k.dtype, device=k.device) * _scale(scale, k.shape[2])
-    order, lengths = _asked("k", k, lengths, query)
+    W = torch.eye(k.shape[2], dtype=k.dtype, device=k.device) * scaled(scale, k.shape[2])
+    order, lengths = asked("k", k, lengths, query)
     queries = q[torch.arange(len(q)), order[:, 0]]
     return _head(W, k, order, lengths, query, queries, KEYS)
 
@@ -319,25 +331,6 @@ def random_head(head: Head, width: int | None = None, generator=0) -> Head:
     shape = (2, width, head.X.shape[2])
     key, query = torch.randn(shape, dtype=torch.float64, generator=generator)
     return dataclasses.replace(head, W=key.T @ query / math.sqrt(width), head=-1)
-
-
-def _scale(scale, width: int) -> float:
-    return width**-0.5 if scale is None else require_number("scale", scale, high=1e100, low=1e-100)
-
-
-def _asked(name: str, X: torch.Tensor, lengths, query) -> tuple[torch.Tensor, torch.Tensor]:
-    """`packed` for sequences that a query sees whole."""
-    n, T, _ = X.shape
-    if T < 2:
-        raise ShapeError(
-            name, expected="at least 2 tokens a sequence", got="T = 1",
-            remedy="attention over one token selects nothing; add tokens",
-        )  # fmt: skip
-    lengths = torch.full((n,), T) if lengths is None else lengths
-    lengths = as_lengths(lengths, X, low=2)
-    shortest = int(lengths.min())
-    query = require_int("query", query, low=-shortest, high=shortest - 1)
-    return packed(torch.arange(T) < lengths[:, None], query % lengths)
 
 
 def _head(W, X, order, lengths, query: int, queries=None, space: str = STREAM) -> Head:

@@ -7,11 +7,10 @@ import torch
 from refusals import refuses
 from torch import nn
 
-from attnbias import Dataset, optimal_tokens
+from attnbias import diagnose, optimal_tokens, token_scores
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.nets import head_from_qk, head_from_weights, random_head, record_heads, recorder
 from attnbias.nets._states import _turn
-from attnbias.nets.head_margin import compare
 
 FLOAT32 = 2e-6  # probabilities of logits of size 10, computed in float32 by other routines
 SIZES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, vocab_size=50,
@@ -359,18 +358,37 @@ def test_what_is_no_softmax_of_products_is_refused():
             record_heads(model, inputs)
 
 
-def test_a_readout_scores_the_values():
-    model, inputs = tiny("Llama"), inputs_for("Llama")
-    head = record_heads(model, inputs)[1, 3]
+@pytest.mark.parametrize("name", ["Bert", "Llama", "Qwen3"])
+def test_a_readout_scores_the_values(name):
+    head = record_heads(tiny(name), inputs_for(name))[1, 3]
     r = torch.randn(8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     data = head.dataset([1, -1, 1, -1, 1], readout=r)
-    assert isinstance(data, Dataset) and data.cross and torch.equal(data.keys, head.X)
-    scores = (head.values @ r) * data.y[:, None]
-    best = scores.masked_fill(~data.mask, -torch.inf).argmax(dim=1)
-    assert torch.equal(optimal_tokens(data), best)
-    close(compare(head.W, data, head.selected).margin, head.compare().margin, 1e-12)
-    with pytest.raises(RangeError, match="readout"):
+    assert data.cross == (name == "Qwen3") and torch.equal(data.keys, head.X)
+    scores = ((head.values @ r) * data.y[:, None]).masked_fill(~data.mask, -torch.inf)
+    close(token_scores(data), scores, 1e-4)  # of values in float32
+    assert torch.equal(optimal_tokens(data), scores.argmax(dim=1))
+    for wrong in (torch.ones(7), r * torch.nan, "best"):
+        with pytest.raises((ShapeError, NonFiniteError, RangeError), match="u|readout"):
+            head.dataset(readout=wrong)
+    with pytest.raises(RangeError, match="both"):
+        head.dataset(u=r, readout=r)
+    with pytest.raises(RangeError, match="no values"):
         head_from_qk(torch.randn(2, 3, 4), torch.randn(2, 3, 4)).dataset(readout=r)
+
+
+def test_a_head_is_diagnosed_with_a_readout_or_by_its_selection():
+    inputs = {key: value[:3] for key, value in inputs_for("Llama").items()}
+    head = record_heads(tiny("Llama"), inputs)[1, 3]
+    own = diagnose(head.dataset(readout=torch.ones(8, dtype=torch.float64)))
+    assert own.separation["feasible"] and own.summary["sequences"] == 3
+    data = head.dataset([1, -1, 1], readout="selection")
+    report = diagnose(data)
+    assert report.hypotheses["assumption2"].holds
+    assert report.separation["margin"] == pytest.approx(head.compare().svm.margin, rel=1e-6)
+    assert torch.equal(optimal_tokens(data), head.selected)
+    few = head_from_weights(torch.randn(9, 5, 3), *torch.randn(2, 4, 3))
+    with pytest.raises(RangeError, match="45 tokens in 3 features"):
+        few.dataset(readout="selection")
 
 
 def test_indices():
