@@ -6,7 +6,9 @@ import argparse
 import inspect
 import json
 import re
+import shutil
 import sys
+import textwrap
 from importlib import import_module
 from pathlib import Path
 
@@ -77,7 +79,15 @@ def run_experiment(arguments: argparse.Namespace) -> tuple[dict, str]:
     if "out" not in own:
         result.save(folder / f"{arguments.name}.npz")
     data = {"experiment": arguments.name, "claims": claims_data(result.claims)}
-    return data | {"provenance": result.provenance}, f"{result}\n{result.claims}"
+    return data | {"provenance": result.provenance}, f"{result}\n{_shown(result.claims)}"
+
+
+def _shown(claims) -> str:
+    """The table; on a terminal too narrow for it a paragraph a claim."""
+    table, width = f"{claims}", shutil.get_terminal_size().columns
+    if not sys.stdout.isatty() or max(map(len, table.splitlines())) <= width:
+        return table
+    return "\n".join(textwrap.fill(f"{each}", width, subsequent_indent="  ") for each in claims)
 
 
 def _value(text: str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -26,6 +27,7 @@ JOINT_PANELS = {
     ALIGNMENT: ("W_alignment_error", -1),
     "1 - cosine with u_mm": ("u_alignment_error", -1),
 }
+FULL, SHORT = 10_000, "the run is too short"  # steps of a figure by default
 TIE = 1e-12  # decades: rules that start alike differ by rounding alone, of some 1e-16
 
 
@@ -49,6 +51,16 @@ def at_most(statement: str, values, bound: float, source="", provenance="d", **f
 def at_least(statement: str, values, bound: float, source="", provenance="d", **fields) -> Check:
     """That a number, or the smallest of one a seed, is at least a bound."""
     return Check(statement, float(np.min(values)), bound, ">=", source, provenance, **fields)
+
+
+def unless_short(check: Check, settings: dict) -> Check:
+    """The check; of a run shorter than the figure's own length, which can't refute it, one that
+    does not apply where it would fail.
+    """
+    if check.holds or settings["steps"] >= FULL:
+        return check
+    reason = f"{SHORT}: {settings['steps']} steps, and this shows in {FULL}"
+    return dataclasses.replace(check, applicable=False, reason=reason)
 
 
 def lead(ahead, behind, panel: str, first: int = 1) -> tuple[np.ndarray, np.ndarray]:

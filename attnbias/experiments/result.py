@@ -19,7 +19,7 @@ from ..checks import Check, CheckTable
 from ..dynamics.rates import fit_rate
 from ..dynamics.trace import SERIES, TABLES, Trace
 from ..errors import FileFormatError
-from .claims import last_decade
+from .claims import SHORT, last_decade
 from .runs import Common
 
 
@@ -35,7 +35,9 @@ class Result:
     def verdict(self) -> str:
         """How many of the claims hold, in words."""
         held = sum(check.holds for check in self.claims)
-        return f"{held} of {len(self.claims)} claims hold"
+        short = sum(check.reason.startswith(SHORT) for check in self.claims)
+        words = f", {short} ask for a longer run" if short else ""
+        return f"{held} of {len(self.claims)} claims hold{words}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from html import unescape
 from pathlib import Path
 
 from docutils import nodes
@@ -28,6 +29,8 @@ from sphinx_proof import nodes as proof_nodes
 sys.path[:0] = [str(Path(__file__).resolve().parents[k]) for k in (0, 2)]
 
 from attnbias_provenance import ProvenanceNode  # noqa: E402
+from page_tags import BOOK, description  # noqa: E402
+from page_tags import tags as page_tags  # noqa: E402
 
 from tools.first_cell import version  # noqa: E402
 from tools.origin import github_address, launch_ref  # noqa: E402
@@ -116,12 +119,17 @@ def notebook_beside(app: Sphinx, page: str) -> Path | None:
 
 
 def complete_page(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
-    """Name its notebook to the theme's download menu, which runs after this.
+    """Name its notebook to the theme's download menu, which runs after this, and say what it is.
 
     The search page alone loads the script that makes its results quote the articles.
     """
     if notebook_beside(app, page):
         context["ipynb_source"] = f"{page}.ipynb"
+    if doctree is not None:
+        title = re.sub(r"<[^>]+>", "", context.get("title") or BOOK)
+        address = context.get("pageurl") or ""  # of a site with html_baseurl
+        found = page_tags(unescape(title), description(doctree), address)
+        context["metatags"] = context.get("metatags", "") + found
     if page == "search":
         app.add_js_file("search.js")
 

@@ -134,6 +134,14 @@ def test_mathjax_is_local_and_small():
     assert sum(path.stat().st_size for path in mathjax.rglob("*") if path.is_file()) < 4e6
 
 
+def test_every_page_says_what_it_is_to_a_search_engine_and_how_to_cite_it():
+    pages = {name: (SITE / f"{name}.html").read_text(encoding="utf8") for name in toc_files()}
+    for tag in ('property="og:title"', 'name="citation_title"'):
+        assert [name for name, text in pages.items() if tag not in text] == []
+    papers = [text for name, text in pages.items() if name.startswith("book/paper/")]
+    assert papers and all('property="og:description"' in text for text in papers)
+
+
 def test_no_page_shows_a_traceback():
     assert [p for p in pages() if "Traceback (most recent call last)" in p.read_text()] == []
 

@@ -29,6 +29,17 @@ def pins():
     return {pin.group(1): pin.group(2) for pin in found}
 
 
+# Who works on the book or the library needs these, and `make` installs them.
+MAKERS = {"book", "chapters", "lab", "lint", "pdf", "test"}
+
+
+def test_the_table_of_extras_lists_what_a_user_may_need():
+    text = (ROOT / "book/api.md").read_text(encoding="utf8")
+    table = text.partition("| extra | for |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == set(EXTRAS) - MAKERS
+    assert MAKERS.issubset(EXTRAS)
+
+
 def split(requirement):
     name, version = REQUIREMENT.match(requirement).groups()
     return name.lower().replace("_", "-"), version.replace(" ", "")

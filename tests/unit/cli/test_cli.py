@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from attnbias import experiments, make_example1, make_separation_pair
+from attnbias import Check, CheckTable, experiments, make_example1, make_separation_pair
 from attnbias._provenance import provenance
 from attnbias.cli import COMMANDS, build_parser, main
 from attnbias.cli.base import as_json
-from attnbias.cli.run import _setting_words
+from attnbias.cli.run import _setting_words, _shown
 from attnbias.cli.sweep import GRID
 from attnbias.diagnosis.diagnose import diagnose
 from tools.files import ROOT
@@ -171,6 +171,17 @@ class TestJson:
     def test_numbers_that_json_has_no_word_for(self, capsys):
         found = json.loads(as_json({"a": [np.float64(np.inf), np.int64(3)], "b": float("nan")}))
         assert found == {"a": [None, 3], "b": None}
+
+
+def test_claims_are_wrapped_to_a_terminal_and_a_table_in_a_pipe(monkeypatch):
+    claims = CheckTable([Check("a statement of many words " * 5, 1.0, 2.0, source="Lemma 1")])
+    assert _shown(claims) == repr(claims)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = _shown(claims).splitlines()
+    assert max(map(len, lines)) <= 60 and " ".join(map(str.strip, lines)) == str(claims[0])
+    monkeypatch.setenv("COLUMNS", "400")
+    assert _shown(claims) == repr(claims)
 
 
 class TestFigure:

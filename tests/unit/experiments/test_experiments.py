@@ -15,6 +15,7 @@ from attnbias._records import read_npz, write_npz
 from attnbias.dynamics.problem import small_start
 from attnbias.errors import DeviceError, DtypeError, FileFormatError, MissingFileError, RangeError
 from attnbias.experiments import ExperimentResult, fig2, fig3, fig9
+from attnbias.experiments.claims import at_most, unless_short
 from attnbias.experiments.runs import seed_list
 
 SMALL = {
@@ -36,6 +37,27 @@ def test_the_registry_lists_and_describes():
         assert experiments.describe(name).startswith("Figure " + name[3:])
     with pytest.raises(RangeError):
         experiments.describe("fig5")
+
+
+@pytest.mark.parametrize(("name", "short"), [
+    ("fig2", {"later it tends", "NGD's softmax", "the boost is"}),
+    ("fig3", {"the train loss goes to 0", "joint-NGD's train", "with the factors"}),
+])  # fmt: skip
+def test_a_run_too_short_for_a_claim_says_so_and_does_not_refute_it(name, short):
+    """These claims hold at the figure's own length and fail at a tenth of it."""
+    result = experiments.run(name, seeds=2, steps=1000)
+    asking = [check for check in result.claims if "too short" in check.reason]
+    assert {check.verdict for check in asking} == {"not applicable"}
+    assert f"{len(asking)} ask for a longer run" in result.verdict
+    assert all(any(each.statement.startswith(words) for words in short) for each in asking)
+    assert "fails" in {check.verdict for check in result.claims}  # others: at any length
+
+
+def test_at_its_full_length_a_claim_can_fail():
+    check = at_most("a number", 2.0, 1.0)
+    assert unless_short(check, {"steps": 10_000}).verdict == "fails"
+    assert unless_short(check, {"steps": 9_999}).verdict == "not applicable"
+    assert unless_short(at_most("a number", 1.0, 1.0), {"steps": 1}).verdict == "holds"
 
 
 BAD = {
