@@ -10,9 +10,6 @@ import sys
 from pathlib import Path
 
 from .._extras import need
-from .._files import results_folder, write_text, writing
-from .._records import read_npz
-from .._validate import require_shape
 from ..errors import FileFormatError, RangeError
 from .base import add_json
 
@@ -54,7 +51,8 @@ def run_heads(arguments: argparse.Namespace) -> tuple[dict, str]:
             remedy="for example attnbias heads HuggingFaceTB/SmolLM2-135M --text captions.txt",
         )  # fmt: skip
     need("matplotlib", "plots")
-    from ..beyond.heads import experiments, plots  # torch and matplotlib take a second
+    from .._files import results_folder, write_text, writing
+    from ..beyond.heads import experiments, plots
 
     folder = results_folder(arguments.out)
     common = {"random": arguments.random, "seed": arguments.seed}
@@ -76,6 +74,8 @@ def run_heads(arguments: argparse.Namespace) -> tuple[dict, str]:
 
 def _stored(path: str, query) -> tuple[list, dict]:
     """The heads of a file of queries and keys, and what identifies them."""
+    from .._records import read_npz
+    from .._validate import require_shape
     from ..nets import head_from_qk
 
     arrays, _ = read_npz(path, kind="queries and keys", header_required=False)

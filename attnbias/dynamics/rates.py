@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,7 +45,7 @@ class RateFit(_Fit):
 
     flat: bool
 
-    def __new__(cls, exponent: float, interval: tuple[float, float], flat: bool = False):
+    def __new__(cls, exponent: float, interval: tuple[float, float], flat: bool = False) -> Self:
         fit = super().__new__(cls, exponent, interval)
         fit.flat = flat
         return fit

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+import torch
 from read_back import data_of
 
 from attnbias import (
@@ -15,6 +16,7 @@ from attnbias import (
     CheckTable,
     Dataset,
     InfeasibleError,
+    Trace,
     diagnose,
     experiments,
     fit_rate,
@@ -185,6 +187,7 @@ MARKUP = {
     "slider_support": lambda t: slider_support(TOKENS, 1, PLACES, PLACES, SOLVED, label=t, name=t),
     "slider_window": lambda t: slider_window(STEP, STEP**-1.5, label=t, series=t, name=t),
     "checks.py": lambda t: CheckTable([Check(t, 1.0, 2.0, "<=", t, "d", reason=t)])._repr_html_(),
+    "trace.py": lambda t: Trace(np.array([0]), torch.zeros(1, 1), status=t)._repr_html_(),
     "render.py": lambda t: html_page(
         t, diagnose(Dataset(DATA.X, DATA.y, DATA.u, name=t))._repr_html_()
     ),

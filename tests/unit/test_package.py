@@ -137,6 +137,24 @@ def test_the_public_names_come_with_the_first_that_is_asked_for():
     subprocess.run([sys.executable, "-c", LAZY], cwd=ROOT, check=True)
 
 
+FIRST = """
+import importlib, sys
+for name in sys.argv[1:]:
+    for known in [each for each in sys.modules if each.split(".")[0] == "attnbias"]:
+        del sys.modules[known]
+    importlib.import_module(name)
+"""
+
+
+def test_each_package_and_noun_can_be_what_is_imported_first():
+    """A worker process unpickles a function of any module before it imports the library."""
+    nouns = [p.stem for p in (ROOT / "attnbias").glob("[a-z]*.py")]
+    folders = [p.parent.name for p in (ROOT / "attnbias").glob("*/__init__.py")]
+    names = [f"attnbias.{each}" for each in sorted(nouns + folders)]
+    assert len(names) > 12
+    subprocess.run([sys.executable, "-c", FIRST, *names], cwd=ROOT, check=True)
+
+
 def test_no_global_seed():
     """Seeds go through explicit generators."""
     for path in (ROOT / "attnbias").rglob("*.py"):
