@@ -12,6 +12,7 @@ from tools.chapters import ROOT
 README = (ROOT / "README.md").read_text(encoding="utf8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf8")
+API = (ROOT / "book/api.md").read_text(encoding="utf8")
 CHAPTER = (ROOT / "book/yours/your_model.md").read_text(encoding="utf8")
 
 
@@ -31,11 +32,27 @@ def unknown_names(code: str) -> set[str]:
     return {n.id for n in nodes if isinstance(n, ast.Name)} - made - {"print"}
 
 
+TOKENS, MODEL = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
 def test_the_code_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    exec(compile(code, "README.md", "exec"), {})
-    assert "In short" in capsys.readouterr().out and (tmp_path / "run.npz").is_file()
+    exec(compile(TOKENS, "README.md", "exec"), {})
+    out = capsys.readouterr().out
+    assert "What to do next" in out and "every sequence ends on its optimal token" in out
+    assert (tmp_path / "run.npz").is_file()
+
+
+def test_the_readmes_lines_for_a_model_run_on_one_that_needs_no_download(capsys):
+    lines = MODEL.replace("HuggingFaceTB/SmolLM2-135M", "tiny").replace("[20, 4]", "[1, 0]")
+    assert lines.count('"tiny"') == 1 and len(MODEL.strip().splitlines()) == 10
+    exec(compile(lines, "README.md", "exec"), {})
+    assert capsys.readouterr().out.count("Comparison(") == 2
+
+
+def test_the_readmes_extras_are_those_of_the_reference():
+    rows = [row for row in README.splitlines() if row.startswith("| `")]
+    assert rows and rows == [row for row in API.splitlines() if row.startswith("| `")][: len(rows)]
 
 
 @pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])
@@ -46,8 +63,10 @@ def test_every_command_is_there(text):
 
 def test_every_extra_is_there():
     project = (ROOT / "pyproject.toml").read_text(encoding="utf8")
-    extras = re.findall(r"pip install '\.\[(\w+)\]'", README)
-    assert len(extras) >= 2 and all(f"\n{extra} = [" in project for extra in extras)
+    named = re.findall(r"pip install '[.\w]+\[([\w,]+)\]'", README)
+    extras = {each for names in named for each in names.split(",")}
+    extras |= set(re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE))
+    assert len(extras) >= 5 and all(f"\n{extra} = [" in project for extra in extras)
 
 
 def test_the_lines_for_a_model_of_ones_own_bring_their_imports():
