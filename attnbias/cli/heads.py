@@ -63,7 +63,7 @@ def run_heads(arguments: argparse.Namespace) -> tuple[dict, str]:
         result = experiments.run(**asked, **text, **common, **shown)
     else:
         found, settings = _stored(arguments.npz, arguments.query)
-        result = experiments.measure(found, settings | common, **shown)
+        result = experiments.measure(found, settings, **common, **shown)
     table = result.table()
     write_text(folder / "heads.csv", table.to_csv())
     with writing(folder / "heads.svg") as stream:

@@ -273,10 +273,11 @@ def load_model(source="huggingface"):
         return load_encoder(source), load_tokenizer(source)
     transformers, path = need("transformers"), as_path(source)
     name, here, file = str(source), os.path.exists(path), path.suffix == ".gguf"
-    if not here and (file or path.is_absolute() or name.startswith(".")):
+    local = file or not isinstance(source, str) or name.count("/") != 1 or name[0] in "./~"
+    if local and not here:
         raise MissingFileError(
-            name, expected="a folder or a file of weights", got="none there",
-            remedy="check the path; a name on the hub is OWNER/NAME",
+            name[:80], expected="a folder or a file of weights, or OWNER/NAME on the hub",
+            got="none there", remedy="check the path, or name the owner",
         )  # fmt: skip
     options = {"local_files_only": here, "trust_remote_code": False}
     weights = {"use_safetensors": True}

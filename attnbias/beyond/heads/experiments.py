@@ -15,7 +15,7 @@ from ..._files import as_path, read_text, target_path
 from ..._provenance import provenance
 from ..._records import read_json, write_json
 from ..._threads import one_thread
-from ..._validate import require_flag, require_int, short
+from ..._validate import require_flag, require_int, require_mapping, require_type, short
 from ...checks import CheckTable
 from ...errors import DtypeError, MissingFileError, RangeError
 from ...nets import Head, load_model, random_head, record_heads
@@ -88,24 +88,24 @@ def run(
     found = record_heads(loaded, texts, tokenizer=tokenizer, query=query)
     asked = found.queries[0] if len(found.queries) == 1 else "all"
     digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]
-    settings = {
-        "model": str(model), "sentences": len(texts), "inputs": digest, "query": asked,
-        "random": random, "seed": seed,
-    }  # fmt: skip
-    return measure(found, settings, out=out, progress=progress)
+    about = {"model": str(model), "sentences": len(texts), "inputs": digest, "query": asked}
+    return measure(found, about, random=random, seed=seed, out=out, progress=progress)
 
 
-def measure(found: Sequence[Head], settings: dict, *, out=None, progress=False) -> HeadResult:
+def measure(
+    found: Sequence[Head], about: dict | None = None, *, random: int = 10, seed: int = 0,
+    out=None, progress: bool = False,
+) -> HeadResult:  # fmt: skip
     """The table of these heads, and of random ones beside each layer's.
 
     Parameters
     ----------
     found : sequence of Head
         Layer by layer.
-    settings : dict
-        What made them: the same go on with what is done in the folder. Of it `random` and `seed`
-        are for the random heads, see `run`.
-    out, progress
+    about : dict, optional
+        What made them, for the settings of the result: "model" and others that json can hold. A
+        call with the same settings goes on with what is done in the folder.
+    random, seed, out, progress
         As in `run`.
 
     Returns
@@ -118,18 +118,20 @@ def measure(found: Sequence[Head], settings: dict, *, out=None, progress=False) 
     >>> from attnbias.beyond.heads.experiments import measure
     >>> from attnbias.nets import head_from_qk
     >>> heads = [head_from_qk(torch.randn(4, 5, 8), torch.randn(4, 5, 8))]
-    >>> len(measure(heads, {"model": "mine", "sentences": 4, "random": 3, "seed": 0}).random)
+    >>> len(measure(heads, {"model": "mine"}, random=3).random)
     3
     """
+    require_flag("progress", progress)
+    places, n = _by_layer(found)
+    settings = {"model": "?", "sentences": n} | require_mapping("about", about)
+    settings |= {"random": require_int("random", random, low=1), "seed": seed}
+    generator = seeded(seed)
     partial = None if out is None else as_path(out) / "heads.partial.json"
     rows, chance = _begun(partial, settings)
-    generator, places = seeded(settings["seed"]), defaultdict(list)
-    for i, head in enumerate(found):
-        places[head.layer].append(i)
     with one_thread(), tqdm(total=len(found), disable=not progress, unit="head") as bar:
         bar.update(len(rows))
         for layer, these in places.items():
-            drawn = _drawn(found, these, settings["random"], generator)
+            drawn = _drawn(found, these, random, generator)
             if any(row["layer"] == layer for row in rows):
                 continue
             for i in these:
@@ -148,6 +150,17 @@ def measure(found: Sequence[Head], settings: dict, *, out=None, progress=False) 
 
 
 PARTIAL = "partial table of heads"
+
+
+def _by_layer(found) -> tuple[dict[int, list[int]], int]:
+    """Which of the heads each layer has, and the number of sentences."""
+    expected, remedy = "a list of Head, or Heads, not empty", "record_heads gives them"
+    if isinstance(found, str) or not len(require_type("found", found, Sequence, expected, remedy)):
+        raise DtypeError("found", expected=expected, got=short(found), remedy=remedy)
+    places = defaultdict(list)
+    for i, head in enumerate(found):
+        places[require_type("found", head, Head, expected, remedy).layer].append(i)
+    return places, len(head.X)
 
 
 def _begun(partial, settings: dict) -> tuple[list[dict], list[dict]]:

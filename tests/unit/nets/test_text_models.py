@@ -234,6 +234,6 @@ def test_any_model_is_loaded_from_a_folder(tmp_path):
     assert type(model).__name__ == "GPT2Model" and tokenizer.tokenize("A dog") == ["a", "dog"]
     assert torch.equal(model.wte.weight, own.transformer.wte.weight)
     assert len(record_heads(model, ["A dog.", "A man runs."], tokenizer=tokenizer)) == 2
-    for source in ("./none", tmp_path / "none", "none.gguf"):
+    for source in ("./none", tmp_path / "none", "none.gguf", "none"):
         with pytest.raises(MissingFileError, match="none"):
             load_model(source)
