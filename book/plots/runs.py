@@ -199,9 +199,9 @@ def plot_wall(
     if reference is not None:
         axis.plot(*reference, "o", markerfacecolor="none", markeredgecolor=INK, markersize=8)
     ends = [line.get_xydata()[np.isfinite(line.get_ydata())] for line in axis.lines]
-    # above the end of the plain curve, below that of the exact one, beside the first circle
+    # above the end of the plain curve, below that of the exact one, below the first circle
     places = (ends[0][-1], (0, 8), "right"), (ends[1][-1], (0, -20), "right")
-    places += ((ends[2][0], (9, 5), "left"),) if reference is not None else ()
+    places += ((ends[2][0], (-8, -17), "right"),) if reference is not None else ()
     for name, colour, (place, shift, side) in zip(names, colours, places, strict=False):
         axis.annotate(name, place, xytext=shift, textcoords="offset points", ha=side,
                       color=colour, path_effects=HALO)  # fmt: skip
@@ -209,7 +209,7 @@ def plot_wall(
         axis.axvline(wall, color=FAINT, linewidth=1.2, linestyle=":")
         axis.annotate(
             f"from step {wall} on the\nsoftmax is stored as 1", (wall, 1.0),
-            xycoords=("data", "axes fraction"), xytext=(-5, -4), textcoords="offset points",
+            xycoords=("data", "axes fraction"), xytext=(-12, -4), textcoords="offset points",
             ha="right", va="top",
         )  # fmt: skip
     axis.margins(y=0.15)
