@@ -63,11 +63,12 @@ lab: $(READY)  ## the chapters in JupyterLab; saving a notebook writes its .md a
 links: $(READY)  ## try every link of the built book that leads out (needs the network)
 	$(VENV)/bin/jupyter-book build . --builder linkcheck
 
-lint: $(READY)  ## style of the Python files, which way imports go, and the types of the public names
+lint: $(READY)  ## style of the Python files, which way imports go, types of the public names, and the workflows
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/lint-imports --no-cache
 	$(VENV)/bin/mypy
+	$(RUN) -m tools.workflows
 
 format: $(READY)  ## put the Python files in that style
 	$(VENV)/bin/ruff check --fix .

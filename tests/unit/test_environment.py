@@ -114,8 +114,6 @@ def test_the_devcontainer_makes_the_same_environment():
 
 def test_python_versions_are_named_and_run_by_the_workflow():
     workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf8")
-    used = re.findall(r"uses: (\S+)", workflow)
-    assert used and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action) for action in used)
     assert {version for version in PYTHONS if f'python: "{version}"' in workflow} == PYTHONS
     assert PROJECT["requires-python"] == ">=" + min(PYTHONS, key=lambda v: int(v.split(".")[1]))
 
