@@ -19,18 +19,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", required=True)
     given, made = parser.parse_args(), provenance()
-    train, test, runs = digits("train"), digits("test"), []
+    settings, runs = {"steps": STEPS, "batch": BATCH}, []
+    train, test = digits("train"), digits("test")
     with one_thread():
-        for name, (_, values) in GRID.items():
-            for value in values:
-                for seed in SEEDS:
+        for seed in SEEDS:
+            for name, (_, values) in GRID.items():
+                for value in values:
                     right = accuracy(name, value, seed, train, test)
                     run = {"optimizer": name, "value": value, "seed": seed, "accuracy": right}
                     runs.append(run)
-            print(name, flush=True)
-    settings = {"seeds": SEEDS, "steps": STEPS, "batch": BATCH}
-    record = {"provenance": made, "settings": settings, "runs": runs}
-    write_json(given.write, "starting_values", plain_json(record))
+            record = {"provenance": made, "settings": settings, "runs": runs}
+            write_json(given.write, "starting_values", plain_json(record))
+            print("seed", seed, flush=True)
 
 
 if __name__ == "__main__":
