@@ -28,12 +28,12 @@ ADVICE = {"SNGD": 0.5, "SNGD, momentum 0.9": 0.1, "SPS, c = 1/2": 0.3}
 
 
 class Small(torch.nn.Module):
-    """Two layers of width 32 over the 16 patches of a digit."""
+    """Two layers of width 32 over the four quarters of a digit."""
 
     def __init__(self):
         super().__init__()
-        self.embed, self.read = torch.nn.Linear(49, 32), torch.nn.Linear(32, 10)
-        self.place = torch.nn.Parameter(0.02 * torch.randn(16, 32))
+        self.embed, self.read = torch.nn.Linear(196, 32), torch.nn.Linear(32, 10)
+        self.place = torch.nn.Parameter(0.02 * torch.randn(4, 32))
         made = (32, 4, 64, 0.0)  # width, heads, hidden units, dropout
         layers = (torch.nn.TransformerEncoderLayer(*made, batch_first=True, norm_first=True)
                   for _ in range(2))  # fmt: skip
@@ -44,10 +44,10 @@ class Small(torch.nn.Module):
 
 
 def digits(split: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """(m, 16, 49) patches, with mean about 0, and (m,) labels."""
+    """(m, 4, 196) patches, with mean about 0, and (m,) labels."""
     found = load_mnist(split, source="bundled")
     images = torch.from_numpy(found.images[..., 0]).float() / 255 - 0.13
-    patches = images.unfold(1, 7, 7).unfold(2, 7, 7).reshape(len(images), 16, 49)
+    patches = images.unfold(1, 14, 14).unfold(2, 14, 14).reshape(len(images), 4, 196)
     return patches, torch.from_numpy(found.labels).long()
 
 
