@@ -2,17 +2,18 @@
 
     python -m scripts.starting_values --write book/results/starting_values.json
 
-About three minutes on one core.
+About four minutes on one core.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 
 from attnbias._provenance import provenance
 from attnbias._records import plain_json, write_json
 from attnbias._threads import one_thread
-from book.studies.starting_values import BATCH, GRID, SEEDS, STEPS, accuracy, digits
+from book.studies.starting_values import BATCH, GRID, SEEDS, STEPS, TOKENS, accuracy, digits
 
 
 def main() -> None:
@@ -20,17 +21,17 @@ def main() -> None:
     parser.add_argument("--write", required=True)
     given, made = parser.parse_args(), provenance()
     settings, runs = {"steps": STEPS, "batch": BATCH}, []
-    train, test = digits("train"), digits("test")
     with one_thread():
-        for seed in SEEDS:
+        for tokens, seed in itertools.product(TOKENS, SEEDS):
+            train, test = digits("train", tokens), digits("test", tokens)
             for name, (_, values) in GRID.items():
                 for value in values:
                     right = accuracy(name, value, seed, train, test)
-                    run = {"optimizer": name, "value": value, "seed": seed, "accuracy": right}
-                    runs.append(run)
+                    run = {"tokens": tokens, "optimizer": name, "value": value, "seed": seed}
+                    runs.append({**run, "accuracy": right})
             record = {"provenance": made, "settings": settings, "runs": runs}
             write_json(given.write, "starting_values", plain_json(record))
-            print("seed", seed, flush=True)
+            print(f"{tokens} tokens, seed {seed}", flush=True)
 
 
 if __name__ == "__main__":
