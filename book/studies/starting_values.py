@@ -1,0 +1,99 @@
+"""Which step sizes SNGD and SPS may begin with: a small transformer on the bundled digits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from attnbias._records import read_json
+from attnbias.nets import SNGD, SPS
+from attnbias.nets.data.images import load_mnist
+
+RECORD = Path(__file__).parents[1] / "results/starting_values.json"
+TOKENS = (16, 4)  # patches of an image
+SEEDS, STEPS, BATCH = (0, 1, 2), 300, 32
+
+# Each optimizer from its parameters and the number that is varied: lr, or the cap of SPS.
+GRID: dict[str, tuple[Callable, tuple[float, ...]]] = {
+    "Adam": (torch.optim.Adam, (0.0003, 0.001, 0.003, 0.01, 0.03)),
+    "SGD": (torch.optim.SGD, (0.03, 0.1, 0.3, 0.5, 1.0)),
+    "SNGD": (SNGD, (0.1, 0.3, 0.5, 1.0, 2.0)),
+    "SNGD, momentum 0.9": (lambda p, lr: SNGD(p, lr, momentum=0.9), (0.01, 0.03, 0.1, 0.3, 1.0)),
+    "SPS, c = 1/2": (lambda p, cap: SPS(p, max_step=cap, c=0.5), (0.03, 0.1, 0.3, 1.0, 3.0)),
+}
+ADVICE = {"SNGD": 0.5, "SNGD, momentum 0.9": 0.1, "SPS, c = 1/2": 0.3}
+
+
+class Small(torch.nn.Module):
+    """Two layers of width 32 over the patches of a digit."""
+
+    def __init__(self, tokens: int):
+        super().__init__()
+        self.embed, self.read = torch.nn.Linear(784 // tokens, 32), torch.nn.Linear(32, 10)
+        self.place = torch.nn.Parameter(0.02 * torch.randn(tokens, 32))
+        made = (32, 4, 64, 0.0)  # width, heads, hidden units, dropout
+        layers = (torch.nn.TransformerEncoderLayer(*made, batch_first=True, norm_first=True)
+                  for _ in range(2))  # fmt: skip
+        self.layers = torch.nn.Sequential(*layers)
+
+    def forward(self, X):
+        return self.read(self.layers(self.embed(X) + self.place).mean(dim=1))
+
+
+def digits(split: str, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """(m, tokens, pixels) patches, with mean about 0, and (m,) labels."""
+    found, side = load_mnist(split, source="bundled"), 28 // math.isqrt(tokens)
+    images = torch.from_numpy(found.images[..., 0]).float() / 255 - 0.13
+    patches = images.unfold(1, side, side).unfold(2, side, side).reshape(len(images), tokens, -1)
+    return patches, torch.from_numpy(found.labels).long()
+
+
+def accuracy(name: str, value: float, seed: int, train, test) -> float:
+    """Part of the test digits that are right after the run; seed is of the start and batches."""
+    torch.manual_seed(seed)
+    (X, y), (held_out, labels) = train, test
+    model = Small(X.shape[1])
+    optimizer = GRID[name][0](model.parameters(), value)
+    batches = torch.Generator().manual_seed(seed)
+    for _ in range(STEPS):
+        rows = torch.randint(len(X), (BATCH,), generator=batches)
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(X[rows]), y[rows])
+        loss.backward()
+        optimizer.step(loss=loss.detach()) if isinstance(optimizer, SPS) else optimizer.step()
+    with torch.no_grad():
+        return float((model(held_out).argmax(dim=1) == labels).float().mean())
+
+
+def recorded() -> pd.DataFrame:
+    """A row for each run of the record: tokens, optimizer, value, seed, accuracy."""
+    return pd.DataFrame(read_json(RECORD, "starting_values")["runs"])
+
+
+def noise(runs: pd.DataFrame) -> float:
+    """Two standard errors of the difference of two means over the seeds, over all of the grid."""
+    cells = runs.groupby(["tokens", "optimizer", "value"])["accuracy"]
+    return 2 * math.sqrt(2 * float((cells.var() / cells.count()).mean()))
+
+
+def accuracy_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """Mean accuracies, a model and an optimizer a row and the values in columns."""
+    runs = runs.assign(optimizer=pd.Categorical(runs["optimizer"], list(GRID)))
+    return runs.pivot_table("accuracy", ["tokens", "optimizer"], "value", observed=True)
+
+
+def shortfall(runs: pd.DataFrame) -> pd.Series:
+    """By how much the mean of each advised value is below the best of its model and optimizer."""
+    table = accuracy_table(runs)
+    return pd.Series({row: table.loc[row].max() - table.loc[row, ADVICE[row[1]]]
+                      for row in table.index if row[1] in ADVICE})  # fmt: skip
+
+
+def lead(runs: pd.DataFrame) -> float:
+    """By how much the best of SNGD and SPS is above the best of Adam, where it is so the most."""
+    best = accuracy_table(runs).max(axis=1).unstack()
+    return float((best[list(ADVICE)].max(axis=1) - best["Adam"]).max())
