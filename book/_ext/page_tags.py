@@ -17,12 +17,14 @@ CITED = {"citation_title": BOOK, "citation_author": "The attnbias authors",
          "citation_publication_date": "2026", "citation_reference": PAPER}  # fmt: skip
 PREVIEW = "_static/preview.png"  # made by scripts/make_front_picture.py
 FONTS = re.compile(r"\\(?:mathrm|mathbf|mathcal|operatorname|text|left|right)\b\s*")
+FRACTION = re.compile(r"\\[td]?frac\{([^{}]*)\}\{([^{}]*)\}")
 LONGEST = 200  # letters of a description; search engines show some 160
 
 
 def spoken(formula: str) -> str:
     r"""A formula without its markup: ``\Xi = 1/\|W_{mm}\|`` is Xi = 1/|W_mm|."""
-    return re.sub(r"[\\{}$]", "", FONTS.sub("", formula)).strip()
+    formula = FRACTION.sub(r"\1/\2", FONTS.sub("", formula)).replace(r"\pm", "±")
+    return re.sub(r"[\\{}$]", "", formula).strip()
 
 
 def words(node: nodes.Node) -> str:
