@@ -17,7 +17,7 @@ CITED = {"citation_title": BOOK, "citation_author": "The attnbias authors",
          "citation_publication_date": "2026", "citation_reference": PAPER}  # fmt: skip
 PREVIEW = "_static/preview.png"  # made by scripts/make_front_picture.py
 FONTS = re.compile(r"\\(?:mathrm|mathbf|mathcal|operatorname|text|left|right)\b\s*")
-FRACTION = re.compile(r"\\[td]?frac\{([^{}]*)\}\{([^{}]*)\}")
+FRACTION = re.compile(r"\\[td]?frac(\{[^{}]*\}|\w)(\{[^{}]*\}|\w)")
 LONGEST = 200  # letters of a description; search engines show some 160
 
 

@@ -27,7 +27,7 @@ def test_the_description_is_the_first_paragraph_on_one_line():
         (r"\Xi = 1/\|W_{mm}\|", "Xi = 1/|W_mm|"),
         (r"\mathrm{corr}(W_t, W_{mm})", "corr(W_t, W_mm)"),
         (r"1 - \eta_t", "1 - eta_t"),
-        (r"p = \tfrac{1}{3} \pm 1", "p = 1/3 ± 1"),
+        (r"p = \tfrac{1}{3} \pm \frac23", "p = 1/3 ± 2/3"),
         (r"$200 \times 200$", "200 times 200"),
     ],
 )
