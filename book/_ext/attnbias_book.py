@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -90,6 +91,12 @@ def keep_paper_numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:
     return changed
 
 
+def name_site(app: Sphinx, config) -> None:
+    """Its title, which the theme leaves out beside a logo, and the address of a published one."""
+    config.html_theme_options["logo"] = {"text": BOOK, "alt_text": ""}
+    config.html_baseurl = os.environ.get("BOOK_ADDRESS", "")
+
+
 def add_launch_buttons(app: Sphinx, config) -> None:
     """Binder and Colab open the .ipynb beside a chapter's .md; without an origin, nothing does."""
     options, root = config.html_theme_options, Path(app.srcdir)
@@ -128,7 +135,8 @@ def complete_page(app: Sphinx, page: str, template: str, context: dict, doctree)
     if doctree is not None:
         title = re.sub(r"<[^>]+>", "", context.get("title") or BOOK)
         address = context.get("pageurl") or ""  # of a site with html_baseurl
-        found = page_tags(unescape(title), description(doctree), address)
+        home = app.config.html_baseurl
+        found = page_tags(unescape(title), description(doctree), address, home)
         context["metatags"] = context.get("metatags", "") + found
     if page == "search":
         app.add_js_file("search.js")
@@ -170,6 +178,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     drop_live_code(app)
     app.add_post_transform(KeepPunctuation)
     app.connect("env-get-updated", keep_paper_numbers, priority=900)
+    app.connect("config-inited", name_site)
     app.connect("config-inited", add_launch_buttons)
     app.connect("html-page-context", complete_page)
     app.connect("build-finished", copy_notebooks, priority=900)

@@ -136,8 +136,10 @@ def test_mathjax_is_local_and_small():
 
 def test_every_page_says_what_it_is_to_a_search_engine_and_how_to_cite_it():
     pages = {name: (SITE / f"{name}.html").read_text(encoding="utf8") for name in toc_files()}
-    for tag in ('property="og:title"', 'name="citation_title"'):
+    for tag in ('property="og:title"', 'name="citation_title"', 'rel="icon"'):
         assert [name for name, text in pages.items() if tag not in text] == []
+    markup = re.compile(r'name="description" content="[^"]*[\\`$]')
+    assert [name for name, text in pages.items() if markup.search(text)] == []
     papers = [text for name, text in pages.items() if name.startswith("book/paper/")]
     assert papers and all('property="og:description"' in text for text in papers)
 
