@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.patheffects import withStroke
-from matplotlib.ticker import MaxNLocator
 
 from ..._validate import require_number
-from ...plots.theme import FAINT, MAP, ON_DARK, ON_LIGHT, WIDTH, new_figure, styled
+from ...plots.axes import MaxNLocator
+from ...plots.theme import FAINT, MAP, ON_DARK, ON_LIGHT, WIDTH, new_figure, styled, withStroke
 from ..common.arguments import require_kind
 from ..common.plots import arrays, by_label, draw_runs
 from .result import HeadResult

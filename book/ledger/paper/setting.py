@@ -98,7 +98,7 @@ def any_query(e):
 @claim("a", "two_best.topk(2", "Section 2, footnote 3", "chap-tokens")
 @refuted(
     "tokens and decoders on a grid, where scores tie",
-    gaussian_tokens=lambda data: Dataset(data.X.round(), data.y, data.u.round()),
+    gaussian_tokens=lambda data: Dataset(data.X.round(), data.y, data.u.round(), data.lengths),
 )
 def unique_optimum(e):
     """Almost all data sets have one optimal token in each sequence."""
