@@ -338,5 +338,6 @@ def require_dataset(data, *, cross: bool = False) -> None:
             "data",
             expected="sequences whose first token is the query and whose keys are the tokens",
             got=repr(data),
-            remedy="this statement is for self-attention; train and solve_w_svm take such data",
+            remedy="what was called is for self-attention alone; train, solve_w_svm and compare() "
+            "of a head take such data",
         )

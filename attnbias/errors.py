@@ -184,7 +184,7 @@ class MissingDecoderError(AttnBiasError, ValueError):
     ...     optimal_tokens(Dataset([[[1.0], [0.0]]], [1.0]))
     ... except MissingDecoderError as error:
     ...     print(error.remedy)
-    use data.with_decoder(u), or pass opt where the function takes it
+    use data.with_decoder(u), pass opt where it is taken, or of a head head.dataset(readout=...)
     """
 
 

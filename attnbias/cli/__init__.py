@@ -82,17 +82,17 @@ COMMANDS = (
              "diagnose tokens.npz --html out.html", "diagnose tokens.npz --steps 0"), TOKENS),
     Command("list", "name the experiments", add_json, run_list,
             ("list", "list --json")),
-    Command("run", "run an experiment of the paper, or go on with it",
+    Command("run", "run an experiment of the paper, or resume it",
             run_arguments, run_experiment,
             ("run fig2 --seeds 2 --steps 10000", "run fig6 --size small --epochs 10",
              "run fig6 --help")),
     Command("figure", "draw the result of an experiment that was run",
             figure_arguments, run_figure,
             ("figure fig2", "figure fig6 --results book/results --out fig6.png")),
-    Command("sweep", "train over a grid of data, rules and settings, or go on with it",
+    Command("sweep", "train over a grid of data, rules and settings, or resume it",
             sweep_arguments, run_sweep,
             ("sweep grid.toml --plan", "sweep grid.toml --workers 2"), GRID),
-    Command("heads", "hold each attention head of a model against its W_mm, or go on with it",
+    Command("heads", "compare each attention head of a model with its W_mm, or resume",
             heads_arguments, run_heads,
             ("heads HuggingFaceTB/SmolLM2-135M --text captions.txt",
              "heads ./my-bert --query all --out my-bert-heads", "heads --npz heads.npz"), FILES),
@@ -111,8 +111,9 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"attnbias {VERSION}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
+        about = f"{command.help[0].upper()}{command.help[1:]}."
         subparser = subparsers.add_parser(
-            command.name, help=command.help, description=f"{command.help.capitalize()}.",
+            command.name, help=command.help, description=about,
             epilog=command.epilog, formatter_class=plain,
         )  # fmt: skip
         if words is None or command.name in words:

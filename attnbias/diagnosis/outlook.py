@@ -17,7 +17,9 @@ def short_lines(report) -> Lines:
         if run["off"] is not None:
             off = f"other tokens in {len(run['off'])} of {report.summary['sequences']} sequences"
             where = off if run["off"] else "the optimal token of every sequence"
-            yield "", f"A run of {iterations(run['steps'])} from W_0 = 0 ends on {where}."
+            error = run["error"]
+            close = "" if math.isnan(error) else f"; 1 - cosine with W_mm is then {error:.2g}"
+            yield "", f"A run of {iterations(run['steps'])} from W_0 = 0 ends on {where}{close}."
 
 
 def training_lines(report) -> Lines:
@@ -40,7 +42,7 @@ def training_lines(report) -> Lines:
         yield (
             "GD",
             f"a step size of at most {number(largest)} keeps every step within Lemma 3; longer "
-            "steps may saturate a softmax on a wrong token, and there GD freezes without a word",
+            "steps may saturate a softmax on a wrong token, where GD hardly moves any more",
         )
 
 
@@ -69,7 +71,7 @@ def _starts_words(runs: list[dict]) -> str:
     if there:
         least, most = about(min(there)), about(max(there))
         words += f", after about {least}" + (f" to {most}" if most != least else "") + " iterations"
-    return f"{words}; each ran {iterations(runs[0]['steps'])} from W_0 with logit gaps of size 1"
+    return f"{words}; each ran {iterations(runs[0]['steps'])} from a W_0 with logit gaps of size 1"
 
 
 def _forecast_words(f: dict) -> str:
@@ -123,8 +125,9 @@ def _next_of_runs(f: dict, verdicts: dict) -> Iterator[str]:
         yield f"Train: train(data, {call}, {plain}) should reach the goal."
     elif f["runs"][0]["ended"]:
         yield (
-            "From W_0 = 0 training ends on other tokens: solve_w_svm(data, trace.selected) has its "
-            "direction. To end on the optimal ones change u, or add features."
+            "From W_0 = 0 training ends on other tokens. Of trace = train(data, ...) they are "
+            "trace.selected, and W turns to solve_w_svm(data, trace.selected). To end on the "
+            "optimal ones change u, or add features."
         )
     elif not f["runs"][0]["steps"]:
         yield "Take another step size, with which a run can begin."

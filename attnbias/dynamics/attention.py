@@ -14,7 +14,7 @@ from .._validate import (
     require_finite,
     require_shape,
 )
-from ..errors import DtypeError, RangeError, ShapeError
+from ..errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from ..losses import Loss, as_loss
 from .risk import AttentionGradient, Risk, readable, risk, scaled
 
@@ -81,6 +81,7 @@ def attention_loss(
     >>> W = torch.zeros(50, 50, dtype=torch.float64, requires_grad=True)
     >>> for step in range(1000):
     ...     (gradient,) = torch.autograd.grad(attention_loss(data.X, data.y, data.u, W), W)
+    ...     gradient /= gradient.abs().max()  # below 1e-154 its squares, and norm(), underflow
     ...     with torch.no_grad():
     ...         W -= 0.1 * gradient / gradient.norm()
     >>> exact = train(data, NGD(0.1), 1000).W
@@ -150,8 +151,14 @@ def attention_gradient(
 
 
 def _refuse(X, _, u, W) -> None:
-    for name, value in {"X": X, "u": u, "W": W}.items():
-        require_finite(name, value)
+    require_finite("X", X)
+    for name, value in {"u": u, "W": W}.items():
+        if bad := int((~torch.isfinite(value)).sum()):
+            raise NonFiniteError(
+                name, expected="finite numbers", got=f"{bad} NaN or infinite",
+                remedy="look at the last step: the norm() of a gradient below 1e-154 underflows, "
+                "and attention_gradient gives its direction",
+            )  # fmt: skip
     raise RangeError(
         "the risk", expected="logits, scores and a loss within the range of float64",
         got="one beyond it",

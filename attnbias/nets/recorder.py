@@ -84,7 +84,12 @@ def record_heads(model, inputs, *, tokenizer=None, layers=None, heads=None, quer
 
 def _pass(model: nn.Module, part: Mapping | torch.Tensor) -> None:
     try:
-        model(**part) if isinstance(part, Mapping) else model(part)
+        if isinstance(part, Mapping):
+            model(**part)
+        elif isinstance(model, nn.MultiheadAttention):  # of one tensor: self-attention
+            model(part, part, part)
+        else:
+            model(part)
     except AttnBiasError:
         raise
     except (TypeError, ValueError, IndexError, RuntimeError) as error:

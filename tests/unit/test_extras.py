@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from tools.files import ROOT
 
 # Import names of what the extras bring, gone for one process.
@@ -82,7 +80,6 @@ print("done")
 """
 
 
-@pytest.mark.slow
 def test_without_any_extra_each_module_imports_or_names_it():
     run = [sys.executable, "-c", SCRIPT % (OPTIONAL,)]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True)

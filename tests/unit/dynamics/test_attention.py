@@ -378,6 +378,12 @@ def test_refusals(call):
     refuses(call, right, {ShapeError: [batch]}, words="u, W")
 
 
+def test_weights_that_a_norm_of_zero_has_spoilt_are_refused_with_the_reason():
+    data = make_separation_pair()
+    with pytest.raises(NonFiniteError, match=r"W: .*norm\(\).*attention_gradient"):
+        attention_loss(data.X, data.y, data.u, torch.full((2, 2), math.nan, dtype=DOUBLE))
+
+
 def test_a_loss_beyond_float64_is_refused_and_its_gradient_is_not():
     data = make_separation_pair()
     W, u = torch.zeros(2, 2, dtype=DOUBLE), torch.tensor([-2000.0, 0.0], dtype=DOUBLE)

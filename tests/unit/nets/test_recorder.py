@@ -253,6 +253,8 @@ def test_multihead_attention(batch_first, hidden):
     given = x if batch_first else x.transpose(0, 1)
     inputs = dict(query=given, key=given, value=given, **masks)
     found = record_heads(module, inputs, query=[2, -1] if hidden != "padding" else [2])
+    if not masks:  # one tensor is enough
+        assert torch.equal(record_heads(module, given, query=[2, -1])[0].W, found[0].W)
     assert module.training and torch.backends.mha.get_fastpath_enabled()
     module.eval()
     weights = module(**inputs, average_attn_weights=False)[1]
