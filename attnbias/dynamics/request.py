@@ -69,7 +69,7 @@ def require_inputs(data, rule: Descent, u0, train_u) -> bool:
             "rule",
             expected="GD(...), NGD(...), Polyak(...), or a Descent of your own with a `length`",
             got=type(rule).__name__,
-            remedy="torch optimizers don't fit the exact dynamics; use a Rule",
+            remedy="pass NGD(0.1), say: a text is for sweep, and torch optimizers are for networks",
         )
     if require_flag("train_u", train_u):
         _require_joint(rule)
