@@ -81,13 +81,10 @@ def joined(parts, queries: int, module, turns: Sequence[torch.Tensor]) -> Record
         return record
     Q, K = (each.unflatten(0, (-1, k.shape[3])) for each in maps)
     record = dataclasses.replace(record, states=x, maps=(K, Q), factor=factor)
-    return _straight(record) or _turned(record, turns) or dataclasses.replace(record, states=None)
-
-
-def _straight(record: Record) -> Record | None:
-    """The record itself, if its maps give the recorded keys and queries."""
-    keys, queries = _mapped(record)
-    return record if _alike(record, keys, queries) else None
+    images = _mapped(record)
+    if _alike(record, *images):
+        return record
+    return _turned(record, images, turns) or dataclasses.replace(record, states=None)
 
 
 def _mapped(record: Record) -> tuple[torch.Tensor, torch.Tensor]:
@@ -108,19 +105,21 @@ def _alike(record: Record, keys, queries) -> bool:
     return True
 
 
-def _turned(record: Record, turns) -> Record | None:
-    """The record with features of rotary positions for states, if they give keys and queries."""
+def _turned(record: Record, images, turns) -> Record | None:
+    """The record with features of rotary positions for states, if they give keys and queries.
+
+    `images` are those of the states themselves, not turned.
+    """
     n, T, _ = record.states.shape
     real = record.call.allowed.any(dim=2).any(dim=1)
     if int(real.sum()) > MOST:
         return None
-    straight = _mapped(record)
     for frequencies in {tuple(each.double().cpu().tolist()) for each in turns}:
         w = torch.tensor(frequencies, dtype=torch.float64)
         if 2 * len(w) > record.call.k.shape[3]:
             continue
         for halves in (True, False):
-            keys, queries = (_turn(each, w, halves) for each in straight)
+            keys, queries = (_turn(each, w, halves) for each in images)
             if _alike(record, keys, queries):
                 return _in_coordinates(record, keys, queries, w, real)
     return None
