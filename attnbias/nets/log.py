@@ -48,8 +48,18 @@ class TrainingLog:
     def __getitem__(self, name: str) -> np.ndarray:
         return self.curves[require_choice("name", name, self.curves)]
 
+    def diverged(self, steps: list[int]) -> TrainingLog:
+        """The log of a run that got no further: its losses are infinite at the later steps."""
+        missing = len(steps) - len(self.step)
+        ends = {name: np.inf if name.endswith("_loss") else np.nan for name in self.curves}
+        curves, norms = (
+            {name: np.append(series[name], np.full(missing, ends.get(name, np.nan)))
+             for name in series} for series in (self.curves, self.norms)
+        )  # fmt: skip
+        return TrainingLog(np.array(steps), curves, norms, self.meta | {"diverged": True})
+
     def to_json(self, digits: int | None = None) -> dict:
-        """Lists and numbers, NaN as None; rounded to so many significant digits, if given.
+        """Lists and numbers, NaN as None, infinity as "inf"; rounded to so many significant digits.
 
         Raises
         ------
@@ -82,7 +92,7 @@ class TrainingLog:
             return cls(step, curves, norms, dict(stored["meta"]))
 
 
-def _rounded(value: float, digits: int | None) -> float | None:
-    if np.isnan(value):
-        return None
+def _rounded(value: float, digits: int | None) -> float | str | None:
+    if not np.isfinite(value):
+        return None if np.isnan(value) else "inf"
     return value if digits is None else float(f"{value:.{digits}g}")

@@ -17,12 +17,13 @@ from tqdm import tqdm
 from .._extras import need
 from .._files import target_path
 from .._validate import memory_named, require_choice, require_flag, require_int, require_type
-from ..errors import DivergedError, DtypeError, RangeError
+from ..errors import DivergedError, DtypeError, NonFiniteError, RangeError
 from ._examples import EVAL_BATCH, known_by, require_examples, sample
 from .checkpoint import identity, load_checkpoint, save_checkpoint
 from .log import CURVES, TrainingLog
 
 PRECISIONS = ("no", "bf16")
+SAVE_SECONDS = 600.0  # a run that is killed loses no more
 
 
 def fit(
@@ -69,7 +70,8 @@ def fit(
     precision : {"no", "bf16"}
         bf16 runs the matrix products in it; weights and steps stay float32.
     checkpoint : path, optional
-        Where to keep the state at each record; if the file is there, the run goes on from it.
+        Where to keep the state at each record and every ten minutes; if the file is there, the run
+        goes on from it.
         It knows its run by the arguments above, the number of processes, the optimizer's class
         and numbers, the model's structure and the weights that it has when `fit` is called, and
         of each set the length and 1,000 examples spread over it (all, if it has no more);
@@ -86,7 +88,8 @@ def fit(
     Raises
     ------
     DivergedError
-        The loss or a weight is no longer finite; the checkpoint before it is kept.
+        The loss or a weight is no longer finite; the checkpoint before it is kept, and the error's
+        `log` has what was recorded. So has that of a NonFiniteError by the optimizer.
     MemoryLimitError
         The device has no memory left for a batch.
     RangeError, DtypeError, FileFormatError, MissingExtraError
@@ -139,13 +142,17 @@ def fit(
         with tqdm(
             total=steps, initial=run.step, desc=label, disable=not progress, dynamic_ncols=True
         ) as bar:
-            while run.step < steps:
-                run.iterate()
-                bar.update()
-                if run.step % record_every == 0 or run.step == steps:
-                    bar.set_postfix_str(run.record())
-                    if checkpoint is not None:
+            try:
+                for step in range(run.step + 1, steps + 1):
+                    run.iterate()
+                    bar.update()
+                    if recorded := step % record_every == 0 or step == steps:
+                        bar.set_postfix_str(run.record())
+                    if checkpoint is not None and (recorded or run.unsaved > SAVE_SECONDS):
                         run.save(checkpoint)
+            except (DivergedError, NonFiniteError) as error:
+                error.log = run.log()
+                raise
     return run.log()
 
 
@@ -195,7 +202,7 @@ class _Run:
         self.rows: list[dict] = []
         self.norms: list[dict] = []
         self._since: list[torch.Tensor] = []  # of each iteration since the last record
-        self._clock = time.perf_counter()
+        self._clock = self._saved = time.perf_counter()
         self.seen = {
             name: sample(len(examples), settings["eval_examples"])
             for name, examples in (("train", train), ("test", test))
@@ -208,8 +215,9 @@ class _Run:
             self.record()
             return
         self.step, stored = load_checkpoint(checkpoint, self.bare, self.optimizer, self.identity)
-        self.rows, self.norms = stored["rows"], stored["norms"]
-        self.seconds, self._clock = self.rows[-1]["seconds"], time.perf_counter()
+        self.rows, self.norms, self.seconds = stored["rows"], stored["norms"], stored["seconds"]
+        self._since = [torch.tensor(row, device=self.accelerator.device) for row in stored["since"]]
+        self._clock = self._saved = time.perf_counter()
 
     def _identity(self) -> dict:
         """All that decides the numbers of this run, by name."""
@@ -299,11 +307,21 @@ class _Run:
         loss, hits = (self.accelerator.reduce(totals, "sum") / len(rows)).tolist()
         return loss, hits
 
+    @property
+    def unsaved(self) -> float:
+        """Seconds since the state was saved or read; 0 for processes, which may not agree on it."""
+        return time.perf_counter() - self._saved if self.processes == 1 else 0.0
+
     def save(self, path) -> None:
+        if self._since:
+            self.seconds += time.perf_counter() - self._clock
         if self.accelerator.is_main_process:
-            stored = {"rows": self.rows, "norms": self.norms}
+            since = [row.tolist() for row in self._since]
+            stored = {"rows": self.rows, "norms": self.norms, "since": since,
+                      "seconds": self.seconds}  # fmt: skip
             save_checkpoint(path, self.bare, self.optimizer, self.step, stored, self.identity)
         self.accelerator.wait_for_everyone()
+        self._clock = self._saved = time.perf_counter()
 
     def log(self) -> TrainingLog:
         """What has been recorded so far."""

@@ -16,7 +16,7 @@ from torch import nn
 
 from .._extras import need
 from .._files import as_path
-from .._validate import require_int, require_number, require_shape, require_type
+from .._validate import require_choice, require_int, require_number, require_shape, require_type
 from ..errors import DtypeError, MissingExtraError, MissingFileError, RangeError, ShapeError
 from ._bert_files import (
     CONFIG,
@@ -34,9 +34,7 @@ PIECES = "TextExamples gives them, and so do tokenizers with return_tensors='pt'
 
 
 class TextClassifier(nn.Module):
-    """A BERT encoder, dropout, and one linear map from its pooled first token to the classes.
-
-    The same function as `BertForSequenceClassification` of `transformers`.
+    """A BERT encoder, dropout, and one linear map from its pooled tokens to the classes.
 
     Parameters
     ----------
@@ -48,6 +46,10 @@ class TextClassifier(nn.Module):
         Before the head.
     seed : int
         Of the head's weights: normal, with the encoder's initial deviation; its bias is 0.
+    pooling : {"first", "mean"}
+        What the head reads: the encoder's pooling layer on the first token, which makes the model
+        the same function as `BertForSequenceClassification` of `transformers`, or the mean of the
+        last layer's tokens, padding left out; the encoder's pooling layer is then taken away.
 
     Raises
     ------
@@ -61,13 +63,18 @@ class TextClassifier(nn.Module):
     torch.Size([3, 2])
     """
 
-    def __init__(self, encoder, classes: int, *, dropout: float, seed: int) -> None:
+    def __init__(
+        self, encoder, classes: int, *, dropout: float, seed: int, pooling: str = "first"
+    ) -> None:
         super().__init__()
         kind = nn.Module if hasattr(encoder, "config") else ()
         require_type("encoder", encoder, kind, "a BertModel", "load_encoder gives one")
         classes = require_int("classes", classes, low=1)
         dropout = require_number("dropout", dropout, low=0, high=1)
         seed = require_int("seed", seed, low=0, high=2**63 - 1)
+        self.pooling = require_choice("pooling", pooling, ("first", "mean"))
+        if pooling == "mean":
+            encoder.pooler = None  # a layer without gradients would stop several processes
         self.encoder, self.dropout = encoder, nn.Dropout(dropout)
         self.head = nn.utils.skip_init(nn.Linear, encoder.config.hidden_size, classes)
         generator = torch.Generator().manual_seed(seed)
@@ -97,9 +104,15 @@ class TextClassifier(nn.Module):
                 expected=f"at most {longest} word pieces, the positions this encoder has",
                 got=str(input_ids.shape[-1]), remedy="give TextExamples a smaller max_length",
             )  # fmt: skip
-        pooled = self.encoder(
+        found = self.encoder(
             input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
-        ).pooler_output
+        )
+        pooled = found.pooler_output
+        if self.pooling == "mean":
+            tokens = found.last_hidden_state
+            seen = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+            weights = seen.to(tokens.dtype)[:, None]
+            pooled = (weights @ tokens)[:, 0] / weights.sum(dim=2).clamp(min=1)
         return self.head(self.dropout(pooled))
 
 
@@ -123,7 +136,9 @@ def _require_pieces(name: str, value, shape: tuple, size: int | None) -> None:
 def load_classifier(
     classes: int, source="huggingface", *, seed: int = 0, dropout: float | None = None
 ) -> TextClassifier:
-    """An encoder of the source with a new head.
+    """An encoder of the source with a new head, which reads the tokens as the encoder was trained.
+
+    MiniLM ("packages") was trained by the mean of its tokens, the others by the first one.
 
     Parameters
     ----------
@@ -159,7 +174,8 @@ def load_classifier(
     encoder = load_encoder(source, seed=seed, dropout=dropout)
     own = getattr(encoder.config, "classifier_dropout", None) if dropout is None else float(dropout)
     rate = encoder.config.hidden_dropout_prob if own is None else own
-    return TextClassifier(encoder, classes, dropout=rate, seed=seed)
+    pooling = "mean" if isinstance(source, str) and source == "packages" else "first"
+    return TextClassifier(encoder, classes, dropout=rate, seed=seed, pooling=pooling)
 
 
 def load_encoder(source="huggingface", *, seed: int = 0, dropout: float | None = None):

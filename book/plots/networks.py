@@ -34,7 +34,7 @@ PART_STYLES = {
 
 @styled
 def plot_grid(result: NetworkResult, title: str = ""):
-    """Training loss at the end of the short runs that chose the step sizes.
+    """Training loss at the end against the step size, median over the seeds that were run.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ def plot_grid(result: NetworkResult, title: str = ""):
     --------
     >>> from attnbias import experiments
     >>> from book.plots import plot_grid
-    >>> result = experiments.run("fig6", seeds=1, steps=2, source="bundled", size="small",
-    ...                          grid_steps=1, eval_examples=20, records=1)
+    >>> result = experiments.run("fig6", seeds=1, steps=1, source="bundled", size="small",
+    ...                          optimizers=["SGD"], eval_examples=20, records=1)
     >>> len(plot_grid(result).axes)
     1
     """

@@ -24,7 +24,7 @@ STANDS_IN = {
     "tiny": "a BERT of 2 layers and width 64 from a random start in place of bert-base-uncased",
 }
 SMALLER = "a smaller ViT than usual: 16 patches, 2 layers of width 64"
-SGD = (0.03, 0.1, 0.3, 1.0)
+LENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 SIGNIFICANT = 1.25  # a gap between losses that we call significant [d]
 
 
@@ -42,7 +42,8 @@ class NetworkFigure:
     load : callable
         From a split and a source to the data.
     GRIDS : dict of str to tuple of float
-        By optimizer: the lr of SGD, SNGD and Adam, the cap of SPS; as many for each.
+        By optimizer: the lr of SGD, SNGD and Adam, the cap of SPS; as many for each. "SGD, clipped"
+        and "SPS, c=1/2" have those of SGD and SPS.
     """
 
     name: str
@@ -73,22 +74,24 @@ class LanguageFigure(NetworkFigure):
     -----
     Source: Figs. 1 and 4, Section 5 and Appendix C. [a] MultiNLI and CivilComments,
     bert-base-uncased, the four optimizers, 10 epochs. [d] batch size, length, step sizes from a
-    grid of four each.
+    grid of six each.
 
     Examples
     --------
     >>> from attnbias.experiments.networks.figures import fig1, fig4
-    >>> result = fig1.run(1, steps=2, source="bundled", grid_steps=1, batch_size=4,
-    ...                   eval_examples=8, records=1)
-    >>> sorted(result.logs)
-    ['Adam', 'SGD', 'SNGD', 'SPS']
+    >>> result = fig1.run(1, steps=1, source="bundled", batch_size=4, eval_examples=8, records=1,
+    ...                   optimizers=["SGD"], step_sizes={"SGD": 0.1})
+    >>> [*result.logs]
+    ['SGD']
     >>> fig4.TITLE
     'Figure 4: BERT on toxic comments'
     """
 
     corpora: dict[str, str]
 
-    GRIDS = {"SGD": SGD, "SNGD": SGD, "SPS": SGD, "Adam": (1e-5, 3e-5, 1e-4, 3e-4)}
+    GRIDS = dict.fromkeys(("SGD", "SNGD", "SPS"), LENGTHS) | {
+        "Adam": (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3)
+    }
 
     def run(
         self, seeds=3, *, source="huggingface", model=None, max_length=128, batch_size=32,
@@ -111,7 +114,7 @@ class LanguageFigure(NetworkFigure):
             Examples of an iteration.
         **training
             The rest as in `attnbias.experiments.networks.runs.train_all`: epochs or steps, records,
-            eval_examples, grid_steps, step_sizes, device, precision, out, progress.
+            eval_examples, step_sizes, optimizers, device, precision, out, progress.
 
         Returns
         -------
@@ -119,8 +122,8 @@ class LanguageFigure(NetworkFigure):
 
         Raises
         ------
-        RangeError, DtypeError, DivergedError, MemoryLimitError, MissingExtraError,
-        MissingFileError, ChecksumError, FileFormatError
+        RangeError, DtypeError, MemoryLimitError, MissingExtraError, MissingFileError,
+        ChecksumError, FileFormatError, FileAccessError
         """
         if model is None:
             model = source if isinstance(source, str) and source in MODELS else "tiny"
@@ -175,15 +178,14 @@ class VisionFigure(NetworkFigure):
     -----
     Source: Figs. 6 and 7 and Appendix C. [a] MNIST and CIFAR-10, this kind of ViT, the four
     optimizers, 40 and 80 epochs. [d] the other numbers: patches, depth, heads, width, batch size;
-    and step sizes from a grid of four each.
+    and step sizes from a grid of six each.
 
     Examples
     --------
     >>> from attnbias.experiments.networks.figures import fig6, fig7
-    >>> result = fig6.run(1, steps=2, source="bundled", size="small", grid_steps=1,
-    ...                   eval_examples=20, records=1)
-    >>> sorted(result.logs)
-    ['Adam', 'SGD', 'SNGD', 'SPS']
+    >>> result = fig6.run(1, steps=1, source="bundled", size="small", eval_examples=20, records=1)
+    >>> [*result.logs]
+    ['SGD', 'SGD, clipped', 'SNGD', 'SPS', 'SPS, c=1/2', 'Adam']
     >>> fig7.epochs
     80
     """
@@ -191,7 +193,9 @@ class VisionFigure(NetworkFigure):
     model: Callable
     last_claims: Callable
 
-    GRIDS = {"SGD": SGD, "SNGD": SGD, "SPS": (0.1, 0.3, 1.0, 3.0), "Adam": (3e-4, 1e-3, 3e-3, 1e-2)}
+    GRIDS = dict.fromkeys(("SGD", "SNGD", "SPS"), LENGTHS) | {
+        "Adam": (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+    }
 
     def run(
         self, seeds=3, *, source="huggingface", size="usual", batch_size=128, **training
@@ -210,7 +214,7 @@ class VisionFigure(NetworkFigure):
             Examples of an iteration.
         **training
             The rest as in `attnbias.experiments.networks.runs.train_all`: epochs or steps, records,
-            eval_examples, grid_steps, step_sizes, device, precision, out, progress.
+            eval_examples, step_sizes, optimizers, device, precision, out, progress.
 
         Returns
         -------
@@ -218,8 +222,8 @@ class VisionFigure(NetworkFigure):
 
         Raises
         ------
-        RangeError, DtypeError, DivergedError, MemoryLimitError, MissingExtraError,
-        MissingFileError, ChecksumError, FileFormatError
+        RangeError, DtypeError, MemoryLimitError, MissingExtraError, MissingFileError,
+        ChecksumError, FileFormatError, FileAccessError
         """
         require_choice("size", size, SIZES)
         batch_size = require_int("batch_size", batch_size, low=1)

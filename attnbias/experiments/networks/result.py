@@ -30,8 +30,9 @@ class NetworkResult(JsonResult):
         The arguments of the run.
     step_sizes : dict of str to float
         What the grid chose: lr for SGD, SNGD and Adam, the cap for SPS.
-    grid : dict of str to dict of str to float
-        Training loss at the end of each short run, by optimizer and value; infinite where it
+    losses : dict of str to dict of str to list of float
+        Training loss at the end, by optimizer, value and seed, in the order of `seeds`; of the
+        first seed alone for a value that is no neighbour of the best. Infinite where a run
         diverged.
     substitutes : tuple of str
         What stands in for the paper's data, model or length, in words; empty if nothing.
@@ -56,10 +57,18 @@ class NetworkResult(JsonResult):
     seeds: tuple[int, ...]
     settings: dict
     step_sizes: dict[str, float]
-    grid: dict[str, dict[str, float]]
+    losses: dict[str, dict[str, list[float]]]
     substitutes: tuple[str, ...]
     claims: CheckTable
     provenance: dict = field(default_factory=dict)
+
+    @property
+    def grid(self) -> dict[str, dict[str, float]]:
+        """The median of `losses` over the seeds, by optimizer and value, where several were run."""
+        return {
+            label: {value: float(np.median(found)) for value, found in row.items()}
+            for label, row in self.losses.items() if len(row) > 1
+        }  # fmt: skip
 
     def curves(self, label: str, name: str) -> np.ndarray:
         """(seeds, records) of one curve of one optimizer."""
@@ -86,26 +95,27 @@ class NetworkResult(JsonResult):
         return pandas.DataFrame.from_dict(rows, orient="index")
 
     def packed(self) -> dict:
-        """Seeds, substitutes, grid and logs as json holds them."""
-        grid = {
-            label: {value: loss if math.isfinite(loss) else None for value, loss in row.items()}
-            for label, row in self.grid.items()
-        }
+        """Seeds, substitutes, losses and logs as json holds them."""
+        losses = {
+            label: {value: [x if math.isfinite(x) else "inf" for x in found]
+                    for value, found in row.items()}
+            for label, row in self.losses.items()
+        }  # fmt: skip
         logs = {label: [log.to_json(DIGITS) for log in logs] for label, logs in self.logs.items()}
         return {"seeds": list(self.seeds), "substitutes": list(self.substitutes),
-                "grid": grid, "logs": logs}  # fmt: skip
+                "losses": losses, "logs": logs}  # fmt: skip
 
     @staticmethod
     def unpacked(stored: dict, claims) -> dict:
         """The inverse of `packed`, and the claims on the four optimizers."""
-        grid = {
-            label: {value: math.inf if loss is None else loss for value, loss in row.items()}
-            for label, row in stored["grid"].items()
+        losses = {
+            label: {value: [float(x) for x in found] for value, found in row.items()}
+            for label, row in stored["losses"].items()
         }
         logs = {label: tuple(map(TrainingLog.from_json, logs))
                 for label, logs in stored["logs"].items()}  # fmt: skip
         return {"seeds": tuple(stored["seeds"]), "substitutes": tuple(stored["substitutes"]),
-                "grid": grid, "logs": logs, "claims": judged(claims, logs)}  # fmt: skip
+                "losses": losses, "logs": logs, "claims": judged(claims, logs)}  # fmt: skip
 
     def __repr__(self) -> str:
         last = next(iter(self.logs.values()))[0].step[-1]

@@ -1,16 +1,18 @@
 """What the experiments on trained networks share: optimizers, the grid, the runs, the files.
 
-With a folder given, each finished run is kept there and the one under way has a checkpoint, so
-the same command goes on where it was stopped.
+Every run has the full length, those that choose a step size as well: what is best after a hundred
+steps may be too long for the rest. With a folder given, each finished run is kept there and the
+one under way has a checkpoint, so a command goes on where one was stopped, with other optimizers,
+step sizes or seeds too.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import shutil
+import statistics
 from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +23,13 @@ import torch
 from ..._provenance import provenance
 from ..._records import read_json, write_json
 from ..._validate import require_choices, require_flag, require_int, require_number, require_type
-from ...errors import DivergedError, FileFormatError, NonFiniteError, RangeError
+from ...errors import (
+    DivergedError,
+    FileAccessError,
+    FileFormatError,
+    NonFiniteError,
+    RangeError,
+)
 from ...nets.log import TrainingLog
 from ...nets.loop import fit
 from ...nets.optim import SNGD, SPS
@@ -32,10 +40,19 @@ from .result import NetworkResult
 if TYPE_CHECKING:
     from .figures import NetworkFigure
 
-GRID_SEED = 10_000  # of the short runs that choose the step size, none of the runs' own
 HALF = "SPS, c=1/2"  # the constant of Loizou et al. in place of the paper's 2 [b]
+
+
+def _clipped(norm: float) -> Callable:
+    """SGD whose gradients are clipped at a norm: it is SNGD with the lr of SGD as its cap."""
+    return lambda value: lambda parameters: SNGD(parameters, lr=norm * value, max_step=value)
+
+
 OPTIMIZERS: dict[str, Callable] = {
     "SGD": lambda value: lambda parameters: torch.optim.SGD(parameters, lr=value),
+    "SGD, clipped": _clipped(1.0),
+    "SGD, clipped at 0.3": _clipped(0.3),
+    "SGD, clipped at 3": _clipped(3.0),
     "SNGD": lambda value: lambda parameters: SNGD(parameters, lr=value),
     "SPS": lambda value: lambda parameters: SPS(parameters, max_step=value),
     HALF: lambda value: lambda parameters: SPS(parameters, max_step=value, c=0.5),
@@ -71,11 +88,10 @@ class Recipe:
 
 def train_all(
     recipe: Recipe, seeds, *, epochs: float | None = None, steps: int | None = None,
-    records: int = 20, eval_examples: int = 1000, grid_steps: int = 100,
-    step_sizes: dict[str, float] | None = None, optimizers=None,
+    records: int = 20, eval_examples: int = 1000, step_sizes: dict | None = None, optimizers=None,
     device: str = "cpu", precision: str = "no", out=None, progress: bool = False,
 ) -> NetworkResult:  # fmt: skip
-    """Choose the step sizes on the grid, train with each optimizer on each seed, judge.
+    """Choose each optimizer's step size by runs of full length, train on each seed, judge.
 
     Parameters
     ----------
@@ -90,12 +106,11 @@ def train_all(
         How often losses are recorded along a run.
     eval_examples : int
         Examples of each set that they are measured on.
-    grid_steps : int
-        Iterations of each short run of the grid, whose training loss at the end decides.
-    step_sizes : dict of str to float, optional
-        Values that skip the grid, by optimizer.
+    step_sizes : dict of str to float or sequence of float, optional
+        By optimizer, the values to try in place of the figure's own, or the one to take.
     optimizers : sequence of str, optional
-        Which to run; the figure's own four by default. "SPS, c=1/2" is one more.
+        Which to run; by default the figure's four, "SGD, clipped" at norm 1 and "SPS, c=1/2". There
+        are also "SGD, clipped at 0.3" and "SGD, clipped at 3".
     device : str
         "cpu" or "cuda", as in `fit`.
     precision : {"no", "bf16"}
@@ -103,7 +118,8 @@ def train_all(
     progress : bool
         Show a progress bar on standard error.
     out : path, optional
-        Folder for the result and, until it is there, for what is done of it.
+        Folder for the result and, until it is there, for what is done of it. A result that is there
+        is never written over.
 
     Returns
     -------
@@ -111,69 +127,87 @@ def train_all(
 
     Raises
     ------
-    DivergedError
-        Each value of a grid diverged, or a full run did.
-    RangeError, DtypeError, FileFormatError, MemoryLimitError, MissingExtraError
+    RangeError, DtypeError, FileFormatError, FileAccessError, MemoryLimitError, MissingExtraError
+
+    Notes
+    -----
+    Every value is tried with the first seed; the best one and its two neighbours with all seeds,
+    and the least median of the training losses at the end is chosen [d]. A run that diverges is a
+    result: its losses are infinite from there on.
     """
     seeds = seed_list(seeds)
     require_flag("progress", progress)
     figure, per_epoch = recipe.figure, len(recipe.train) // recipe.batch_size
     total = _steps(epochs, steps, figure.epochs, per_epoch)
-    known = figure.GRIDS | ({HALF: figure.GRIDS["SPS"]} if "SPS" in figure.GRIDS else {})
-    asked = figure.GRIDS if optimizers is None else optimizers
-    labels = require_choices("optimizers", asked, known)
-    grids = {label: known[label] for label in labels}
-    example = "for example {'SGD': 0.1}"
-    step_sizes = {} if step_sizes is None else step_sizes
-    require_type("step_sizes", step_sizes, dict, "numbers by optimizer", example)
-    given = require_choices("step_sizes", step_sizes, labels) if step_sizes else []
-    fixed = {label: require_number(f"step size of {label}", step_sizes[label], low=0, open_low=True)
-             for label in given}  # fmt: skip
+    tried = _values(figure.GRIDS, optimizers, step_sizes)
     common = {"batch_size": recipe.batch_size, "eval_examples": eval_examples, "device": device,
               "precision": precision}  # fmt: skip
     settings = recipe.settings | common | {
-        "steps": total, "records": require_int("records", records, low=1),
-        "grid_steps": require_int("grid_steps", grid_steps, low=1), "step_sizes": fixed,
-        "grids": {label: list(values) for label, values in grids.items()},
+        "steps": total, "records": require_int("records", records, low=1)
     }  # fmt: skip
-    desk = Desk(out, figure.name, settings)
+    desk, every = Desk(out, figure.name, settings), max(1, total // records)
 
-    def run(label, value, seed, length, every):
-        job = f"{label}-{value:g}-{seed}-{length}"
-        return desk.once(job, lambda checkpoint: fit(
-            recipe.build(seed), recipe.train, recipe.test, OPTIMIZERS[label](value),
-            steps=length, record_every=every, seed=seed, checkpoint=checkpoint,
-            progress=progress, label=f"{figure.name} {label} {value:g}, seed {seed}", **common,
-        ))  # fmt: skip
+    def run(label, value, seed):
+        def work(checkpoint):
+            try:
+                return fit(
+                    recipe.build(seed), recipe.train, recipe.test, OPTIMIZERS[label](value),
+                    steps=total, record_every=every, seed=seed, checkpoint=checkpoint,
+                    progress=progress, label=f"{figure.name} {label} {value:g}, seed {seed}",
+                    **common,
+                )  # fmt: skip
+            except (DivergedError, NonFiniteError) as error:
+                if not hasattr(error, "log"):
+                    raise
+                return error.log.diverged([*range(0, total, every), total])
 
-    def tried(label, value):
-        """Training loss at the end of a short run; infinite where it diverges."""
-        try:
-            log = run(label, value, GRID_SEED, grid_steps, grid_steps)
-        except (DivergedError, NonFiniteError):
-            return math.inf
-        return float(log["train_loss"][-1])
+        return desk.once(f"{label}-{value:g}-{seed}", work)
 
-    grid = {
-        label: {f"{value:g}": tried(label, value) for value in values}
-        for label, values in grids.items() if label not in fixed
-    }  # fmt: skip
-    chosen = {label: fixed.get(label) or _best(label, grid[label]) for label in grids}
-    every = max(1, total // records)
-    logs = {
-        label: tuple(run(label, value, seed, total, every) for seed in seeds)
-        for label, value in chosen.items()
-    }
+    def ends(label, value, seeds):
+        return [float(run(label, value, seed)["train_loss"][-1]) for seed in seeds]
+
+    losses, chosen = {}, {}
+    for label, values in tried.items():
+        first = [ends(label, value, seeds[:1]) for value in values]
+        best = min(range(len(values)), key=first.__getitem__)
+        near = range(len(values))[max(best - 1, 0) : best + 2]
+        every_seed = {k: ends(label, values[k], seeds) for k in near}
+        least = min(near, key=lambda k, found=every_seed: statistics.median(found[k]))
+        chosen[label] = values[least]
+        losses[label] = {f"{value:g}": every_seed.get(k, first[k])
+                         for k, value in enumerate(values)}  # fmt: skip
+    logs = {label: tuple(run(label, value, seed) for seed in seeds)
+            for label, value in chosen.items()}  # fmt: skip
     substitutes = [words for words in recipe.substitutes if words]
     if total != figure.epochs * per_epoch:
         words = f"{total} steps, {total / per_epoch:.3g} epochs"
         substitutes.append(f"{words}, in place of the paper's {figure.epochs}")
+    made = provenance(device) | {"commits of the runs": sorted(desk.commits)}
     result = NetworkResult(
-        figure.name, figure.TITLE, logs, seeds, settings, chosen, grid, tuple(substitutes),
-        judged(figure.claims, logs), provenance(device),
+        figure.name, figure.TITLE, logs, seeds, settings, chosen, losses, tuple(substitutes),
+        judged(figure.claims, logs), made,
     )  # fmt: skip
     desk.close(result)
     return result
+
+
+def _values(grids: dict, optimizers, step_sizes) -> dict[str, list[float]]:
+    """The values to try, by optimizer: one after a comma has the grid of what is before it."""
+    known = [label for label in OPTIMIZERS if label.split(",")[0] in grids]
+    usual = [label for label in known if " at " not in label]
+    labels = require_choices("optimizers", usual if optimizers is None else optimizers, known)
+    given = {} if step_sizes is None else step_sizes
+    require_type("step_sizes", given, dict, "numbers by optimizer", "for example {'SGD': 0.1}")
+    if given:
+        require_choices("step_sizes", given, labels)
+    values = {label: given.get(label, grids[label.split(",")[0]]) for label in labels}
+    return {
+        label: sorted(
+            require_number(f"step size of {label}", value, low=0, open_low=True)
+            for value in (found if isinstance(found, list | tuple) and found else [found])
+        )
+        for label, found in values.items()
+    }
 
 
 def _steps(epochs, steps, usual: int, per_epoch: int) -> int:
@@ -190,24 +224,21 @@ def _steps(epochs, steps, usual: int, per_epoch: int) -> int:
     return require_int("steps", steps, low=1)
 
 
-def _best(label: str, losses: dict[str, float]) -> float:
-    value = min(losses, key=losses.get)
-    if math.isinf(losses[value]):
-        raise DivergedError(
-            f"{label} on the grid", expected="one value that trains", got="a diverged run for each",
-            remedy="give smaller ones",
-        )  # fmt: skip
-    return float(value)
-
-
 class Desk:
     """What is done of an experiment, in a folder; without a folder, nothing is kept."""
 
     def __init__(self, out, name: str, settings: dict) -> None:
         self.folder = self.target = None
+        self.logs: dict[str, TrainingLog] = {}
+        self.commits: set[str] = set()
         if out is None:
             return
         self.target = Path(out) / f"{name}.json"
+        if self.target.exists():
+            raise FileAccessError(
+                str(self.target), expected="a place for a new result", got="one that is there",
+                remedy="name another folder, or move the old result away",
+            )  # fmt: skip
         self.folder = Path(out) / f"{name}.part"
         self.folder.mkdir(parents=True, exist_ok=True)
         noted, settings = self.folder / "settings.json", json.loads(json.dumps(settings))
@@ -220,18 +251,26 @@ class Desk:
             )  # fmt: skip
 
     def once(self, job: str, work: Callable) -> TrainingLog:
-        """The log of a job, from the folder where it is done; `work` takes its checkpoint."""
+        """The log of a job, from where it is done; `work` takes its checkpoint."""
+        if job not in self.logs:
+            self.logs[job] = self._log(job, work)
+        return self.logs[job]
+
+    def _log(self, job: str, work: Callable) -> TrainingLog:
         if self.folder is None:
             return work(None)
         stem = hashlib.sha256(job.encode()).hexdigest()[:12]
         done, checkpoint = self.folder / f"{stem}.json", self.folder / f"{stem}.npz"
-        if done.exists():
-            return TrainingLog.from_json(read_json(done, "training log")["log"])
-        log = work(checkpoint)
-        if _writes():
-            write_json(done, "training log", {"job": job, "log": log.to_json()})
+        if not done.exists():
+            log = work(checkpoint)
+            if not _writes():
+                return log
+            made = {"job": job, "commit": provenance()["commit"], "log": log.to_json()}
+            write_json(done, "training log", made)
             checkpoint.unlink(missing_ok=True)
-        return log
+        stored = read_json(done, "training log")
+        self.commits.add(str(stored["commit"]))
+        return TrainingLog.from_json(stored["log"])
 
     def close(self, result: NetworkResult) -> None:
         """Put the result in its place and the parts away."""

@@ -32,7 +32,7 @@ def test_foreign_files_are_refused(name, text, tmp_path):
 
 @pytest.mark.parametrize(("name", "keys", "value"), [
     ("fig4", ["format"], 0), ("fig4", ["seeds"], None), ("fig4", ["logs", "SGD"], [{}]),
-    ("fig4", ["grid"], [1]), ("fig10", ["kind"], "other"), ("fig10", ["cosines", "toxic"], {}),
+    ("fig4", ["losses"], [1]), ("fig10", ["kind"], "other"), ("fig10", ["cosines", "toxic"], {}),
     ("fig10", [*HISTOGRAM, "first_bin"], BINS), ("fig10", [*HISTOGRAM, "counts"], [-1]),
     ("fig10", [*HISTOGRAM, "sums"], [1.0]), ("heads", ["columns"], "other"),
     ("heads", ["rows"], [[1, 2]]),

@@ -1,19 +1,24 @@
 """Experiments on networks: the grid, the files, the claims, and each figure's own command."""
 
+import json
 import math
 import shlex
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from networks import Points, network, same_curves
+from torch.nn.functional import cross_entropy
+from torch.nn.utils import clip_grad_norm_
 
 from attnbias import CheckTable, experiments
 from attnbias.cli import main
-from attnbias.errors import DivergedError, FileFormatError, RangeError
+from attnbias.errors import FileAccessError, FileFormatError, RangeError
 from attnbias.experiments.networks import claims
+from attnbias.experiments.networks.merge import merge
 from attnbias.experiments.networks.result import NetworkResult
-from attnbias.experiments.networks.runs import GRID_SEED, OPTIMIZERS, Recipe, train_all
+from attnbias.experiments.networks.runs import OPTIMIZERS, Recipe, _values, train_all
 from attnbias.nets import TrainingLog, fit
 from attnbias.nets.log import CURVES
 from tools.files import ROOT
@@ -26,36 +31,72 @@ def no_claims(logs) -> CheckTable:
     return CheckTable(())
 
 
-def run(build=lambda seed: network(), seeds=2, *, grids=GRIDS, **options):
+BOTH = ["SGD", "SNGD"]
+
+
+def run(build=lambda seed: network(), seeds=2, *, grids=GRIDS, optimizers=BOTH, **options):
     figure = SimpleNamespace(name="points", TITLE="Points", epochs=5, GRIDS=grids, claims=no_claims)
     recipe = Recipe(figure, build, Points(), Points(16, seed=1), 8, {})
-    return train_all(recipe, seeds, **{"records": 2, "grid_steps": 4} | options)
+    return train_all(recipe, seeds, **{"records": 2, "optimizers": optimizers} | options)
+
+
+def alone(label, value, seed):
+    """What `run` must find: the same run by `fit`."""
+    return fit(network(), Points(), Points(16, seed=1), OPTIMIZERS[label](value), batch_size=8,
+               steps=20, record_every=10, seed=seed)  # fmt: skip
 
 
 class TestTrainAll:
-    def test_the_grid_decides_by_training_loss_and_runs_are_those_of_fit(self):
-        def alone(label, value, **options):
-            return fit(network(), Points(), Points(16, seed=1), OPTIMIZERS[label](value),
-                       batch_size=8, **options)  # fmt: skip
-
-        result = run()
-        for label, losses in result.grid.items():
-            short = {"steps": 4, "record_every": 4, "seed": GRID_SEED}
-            found = {f"{value:g}": alone(label, value, **short)["train_loss"][-1]
-                     for value in GRIDS[label]}  # fmt: skip
-            assert losses == found
-            assert result.step_sizes[label] == float(min(found, key=found.get))
-        value = result.step_sizes["SNGD"]
-        log = alone("SNGD", value, steps=20, record_every=10, seed=1)
-        assert same_curves(result.logs["SNGD"][1], log)
+    def test_runs_of_full_length_decide_and_are_those_of_fit(self):
+        values = (0.001, 0.003, 0.01, 0.3, 100.0)
+        result = run(grids={"SGD": values, "SNGD": (0.1,)}, seeds=(3, 5))
+        first = [alone("SGD", value, 3)["train_loss"][-1] for value in values]
+        best = int(np.argmin(first))
+        assert 0 < best < 4, "one neighbour on each side, and values that are none"
+        for k, (value, found) in enumerate(result.losses["SGD"].items()):
+            seeds = (3, 5) if abs(k - best) <= 1 else (3,)
+            assert found == [alone("SGD", float(value), seed)["train_loss"][-1] for seed in seeds]
+        medians = result.grid["SGD"]
+        near = {value: loss for k, (value, loss) in enumerate(medians.items()) if abs(k - best) < 2}
+        assert result.step_sizes["SGD"] == float(min(near, key=near.get))
+        for seed, log in zip((3, 5), result.logs["SGD"], strict=True):
+            assert same_curves(log, alone("SGD", result.step_sizes["SGD"], seed))
         assert log.step[-1] == 5 * 4  # the recipe's epochs, of four batches each
 
-    def test_given_step_sizes_skip_the_grid_and_optimizers_run_alone(self):
-        result = run(step_sizes={"SGD": 0.05})
+    def test_given_step_sizes_are_taken_or_tried_and_optimizers_run_alone(self):
+        result = run(step_sizes={"SGD": 0.05, "SNGD": [0.1, 0.01]})
         assert result.step_sizes["SGD"] == 0.05 and list(result.grid) == ["SNGD"]
+        assert list(result.grid["SNGD"]) == ["0.01", "0.1"]
         alone = run(optimizers=["SNGD"])
         assert list(alone.logs) == ["SNGD"]
         assert same_curves(alone.logs["SNGD"][0], result.logs["SNGD"][0])
+
+    def test_the_control_and_the_other_constant_have_the_grid_of_their_kind(self):
+        grids = {"SGD": (0.1,), "SNGD": (0.2,), "SPS": (0.3,), "Adam": (0.4,)}
+        values = _values(grids, None, None)
+        assert values == {"SGD": [0.1], "SGD, clipped": [0.1], "SNGD": [0.2], "SPS": [0.3],
+                          "SPS, c=1/2": [0.3], "Adam": [0.4]}  # fmt: skip
+        assert _values(grids, ["SGD, clipped at 3"], None) == {"SGD, clipped at 3": [0.1]}
+
+    @pytest.mark.parametrize(("label", "norm"), [
+        ("SGD, clipped", 1.0), ("SGD, clipped at 0.3", 0.3), ("SGD, clipped at 3", 3.0),
+    ])  # fmt: skip
+    def test_clipped_sgd_is_that_of_torch(self, label, norm):
+        models, points = [network(0.0), network(0.0)], Points()
+        ours, sgd = OPTIMIZERS[label](0.5)(models[0].parameters()), torch.optim.SGD
+        theirs, longest = sgd(models[1].parameters(), lr=0.5), []
+        for step in range(20):
+            scale = 10.0 ** (step % 3 - 1)  # gradients on both sides of the norm
+            for model, optimizer in zip(models, (ours, theirs), strict=True):
+                optimizer.zero_grad()
+                (scale * cross_entropy(model(points.x), points.y)).backward()
+                if optimizer is theirs:
+                    longest.append(float(clip_grad_norm_(model.parameters(), norm)))
+                optimizer.step()
+        assert min(longest) < norm < max(longest)
+        for one, other in zip(*(model.parameters() for model in models), strict=True):
+            # torch clips to norm / (|g| + 1e-6), a millionth shorter a step
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
     def test_claims_wait_for_all_four(self):
         stated = claims.check_faster("x", TestClaims.logs, "fast", "slow", "y")
@@ -75,15 +116,21 @@ class TestTrainAll:
         (words,) = run(seeds=1, steps=2).substitutes
         assert words == "2 steps, 0.5 epochs, in place of the paper's 5"
 
-    def test_a_value_that_diverges_loses_and_a_grid_that_diverges_is_named(self):
-        result = run(seeds=1, grids={"SGD": (0.1, 1e38)})
+    def test_a_run_that_diverges_is_a_result(self, tmp_path):
+        result = run(seeds=1, grids={"SGD": (0.1, 1e38)}, optimizers=["SGD"])
         assert result.step_sizes["SGD"] == 0.1 and math.isinf(result.grid["SGD"]["1e+38"])
-        with pytest.raises(DivergedError, match="SGD on the grid"):
-            run(grids={"SGD": (1e38, 3e38)})
+        lost = run(grids={"SGD": (1e38, 3e38)}, optimizers=["SGD"], out=tmp_path)
+        (log, _), steps = lost.logs["SGD"], [0, 10, 20]
+        assert log.step.tolist() == steps and log.meta["diverged"]
+        assert np.isfinite(log["train_loss"][0]) and np.isinf(log["train_loss"][1:]).all()
+        again = NetworkResult.load(tmp_path / "points.json", no_claims)
+        assert again.losses == lost.losses == {"SGD": {"1e+38": [math.inf] * 2,
+                                                       "3e+38": [math.inf] * 2}}  # fmt: skip
+        assert np.isinf(again.curves("SGD", "test_loss")[:, 1:]).all()
 
     @pytest.mark.parametrize("options", [
         {"steps": 4, "epochs": 1}, {"steps": 0}, {"epochs": -1}, {"epochs": 0}, {"records": 0},
-        {"grid_steps": 0}, {"step_sizes": {"LBFGS": 1.0}}, {"step_sizes": {"SGD": -1.0}},
+        {"step_sizes": {"SGD": [0.1, -1.0]}}, {"step_sizes": {"LBFGS": 1.0}},
         {"optimizers": ["Adam"]}, {"optimizers": []}, {"seeds": 0}, {"device": "abacus"},
     ])  # fmt: skip
     def test_bad_settings(self, options, tmp_path):
@@ -118,27 +165,48 @@ class TestFiles:
             assert all(same_curves(a, b) for a, b in zip(logs, result.logs[label], strict=True))
         assert [path.name for path in tmp_path.iterdir()] == ["points.json"]
 
-    def test_parts_of_other_settings_are_refused_and_kept(self, tmp_path):
+    def test_parts_go_on_with_other_optimizers_and_values_and_not_with_other_runs(self, tmp_path):
         with pytest.raises(KeyboardInterrupt):
             run(Stopping(3, KeyboardInterrupt()), out=tmp_path)
         before = sorted((tmp_path / "points.part").iterdir())
         with pytest.raises(FileFormatError, match="Finish it with its own settings"):
-            run(out=tmp_path, grid_steps=5)
+            run(out=tmp_path, epochs=6)
         assert sorted((tmp_path / "points.part").iterdir()) == before
+        wider = {"SGD": [*GRIDS["SGD"], 1e38]}  # the three that are done are used again
+        left = Stopping(7, AssertionError("a finished run was run again"))
+        result = run(left, out=tmp_path, step_sizes=wider)
+        assert list(result.losses["SGD"]) == ["0.01", "0.3", "1e+38"]
+        assert len(result.provenance["commits of the runs"]) == 1
 
-    def test_saved_and_loaded_and_left_by_a_failed_run(self, tmp_path):
+    def test_a_result_is_never_written_over(self, tmp_path):
         result = run(out=tmp_path)
         before = (tmp_path / "points.json").read_bytes()
-        with pytest.raises(DivergedError):
-            run(out=tmp_path, grids={"SGD": (1e38,)})
+        with pytest.raises(FileAccessError, match="Name another folder"):
+            run(Stopping(0, AssertionError("it ran")), out=tmp_path)
         assert (tmp_path / "points.json").read_bytes() == before
         again = NetworkResult.load(tmp_path / "points.json", no_claims)
-        for name in ("name", "title", "seeds", "settings", "step_sizes", "substitutes", "grid"):
+        for name in ("name", "title", "seeds", "settings", "step_sizes", "substitutes", "losses"):
             assert getattr(again, name) == getattr(result, name)
         for label in result.logs:  # six significant digits are kept
             losses = pytest.approx(result.curves(label, "train_loss"), rel=1e-5)
             assert again.curves(label, "train_loss") == losses
         assert "accelerate" in again.provenance["versions"]
+
+    def test_results_of_one_figure_become_one(self, tmp_path):
+        whole = run()
+        parts = [run(optimizers=[label]) for label in reversed(BOTH)]
+        joined = merge(parts, no_claims)
+        assert list(joined.logs) == BOTH and joined.losses == whole.losses
+        assert joined.step_sizes == whole.step_sizes and joined.settings == whole.settings
+        assert [part["date"] for part in joined.provenance["parts"]] == [
+            part.provenance["date"] for part in parts
+        ]
+        for others, words in (
+            ([whole, parts[0]], "SNGD"), ([parts[0], run(optimizers=["SGD"], epochs=6)], "steps"),
+            ([parts[0], run(optimizers=["SGD"], seeds=3)], "seeds"),
+        ):  # fmt: skip
+            with pytest.raises(RangeError, match=words):
+                merge(others, no_claims)
 
 
 def log(losses, norms=(1.0, 2.0)) -> TrainingLog:
@@ -192,16 +260,17 @@ COMMANDS = {"fig1": WORDS, "fig4": WORDS, "fig6": PICTURES, "fig7": PICTURES + "
 @pytest.mark.parametrize("name", COMMANDS)
 def test_four_steps_of_each_command_on_a_small_real_sample(tmp_path, capsys, name):
     """The full command but for its length: the usual ViT on MNIST, and real sentences."""
-    options = "--source bundled --seeds 1 --steps 4 --grid-steps 1 --eval-examples 8 --records 2 "
+    options = "--source bundled --seeds 1 --steps 4 --eval-examples 8 --records 2 "
+    values = dict.fromkeys(("SGD", "SGD, clipped", "SNGD", "SPS", "SPS, c=1/2"), 0.1)
+    sizes = ["--step-sizes", json.dumps(values | {"Adam": 1e-3})]
     options += COMMANDS[name]
-    assert main(["run", name, *options.split(), "--out", str(tmp_path)]) == 0
+    assert main(["run", name, *options.split(), *sizes, "--out", str(tmp_path)]) == 0
     assert "in place of" in capsys.readouterr().out
     result = experiments.load(name, tmp_path)
-    assert list(result.logs) == ["SGD", "SNGD", "SPS", "Adam"]
+    assert result.step_sizes == values | {"Adam": 1e-3}
     for (each,) in result.logs.values():
         assert each.step.tolist() == [0, 2, 4]
         assert np.isfinite(each["train_loss"]).all() and np.isfinite(each["step_size"][1:]).all()
-    assert all(len(row) == 4 for row in result.grid.values()), "the same effort for each"
 
 
 def test_a_bad_command_is_named_before_any_work(tmp_path, capsys):

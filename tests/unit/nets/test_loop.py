@@ -89,8 +89,12 @@ class TestAgainstAPlainLoop:
 
 
 class TestResume:
-    @pytest.mark.parametrize("name", sorted(OPTIMIZERS))
-    def test_interrupted_runs_end_on_the_same_curve(self, tmp_path, name, monkeypatch):
+    @pytest.mark.parametrize(("name", "seconds", "saved"), [
+        *((name, 600.0, 20) for name in sorted(OPTIMIZERS)), ("SNGD", 0.0, 23),
+    ])  # fmt: skip
+    def test_interrupted_runs_end_on_the_same_curve(
+        self, tmp_path, name, seconds, saved, monkeypatch
+    ):
         state, calls, batch = tmp_path / "state.npz", itertools.count(), Points.batch
 
         def interrupted(points, rows):
@@ -100,9 +104,10 @@ class TestResume:
 
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(Points, "batch", interrupted)
+            patch.setattr("attnbias.nets.loop.SAVE_SECONDS", seconds)  # also between two records
             training(name, checkpoint=state)
         with np.load(state) as stored:
-            assert json.loads(stored["attnbias_json"].tobytes())["step"] == 20
+            assert json.loads(stored["attnbias_json"].tobytes())["step"] == saved
         assert same_curves(training(name, checkpoint=state), training(name))
 
     def test_a_checkpoint_is_of_one_run(self, tmp_path):

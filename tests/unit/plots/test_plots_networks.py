@@ -48,7 +48,7 @@ def make_result(seeds=(0, 1, 2), **settings) -> NetworkResult:
         for k, label in enumerate(LABELS)
     }
     sizes = dict.fromkeys(LABELS, 1.0)
-    grid = dict.fromkeys(LABELS, GRID)
+    grid = {label: {value: [loss] for value, loss in GRID.items()} for label in LABELS}
     return NetworkResult("fig6", "title", logs, seeds, {}, sizes, grid, (), CheckTable(()))
 
 
@@ -176,7 +176,7 @@ BAD = {
         (plots.plot_training, ADAM, "step_size"), (plot_step_sizes, ADAM),
         (plot_weight_norms, RESULT, "adam"), (plot_weight_norms, RESULT, []),
         (plot_weight_norms, RESULT, None, {"none": ("x",)}),
-        (plot_grid, dataclasses.replace(RESULT, grid={})),
+        (plot_grid, dataclasses.replace(RESULT, losses={})),
     ],
     DtypeError: [
         (plots.plot_training, {}), (plots.plot_training, [make_log(0)]), (plot_grid, ONE),
