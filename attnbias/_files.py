@@ -60,6 +60,16 @@ def results_folder(path) -> Path:
     return folder
 
 
+def new_path(path: Path) -> Path:
+    """A path that nothing lies at: what took hours, and what a page rests on, stays."""
+    if path.exists():
+        raise FileAccessError(
+            str(path), expected="a place for a new result", got="one that is there",
+            remedy="name another folder, or move the old result away",
+        )  # fmt: skip
+    return path
+
+
 def _unusable(path: Path, problem, expected="the name of a file, and the right to use it"):
     name, got = ascii(str(path))[:80], str(problem)[:200]
     remedy = "give another name, or check the permissions and the space left"

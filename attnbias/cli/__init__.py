@@ -16,7 +16,15 @@ from .._provenance import VERSION
 from ..errors import AttnBiasError, MissingDecoderError
 from .base import Command, Parser, add_json, as_json
 from .heads import FILES, heads_arguments, run_heads
-from .run import figure_arguments, run_arguments, run_experiment, run_figure, run_list
+from .run import (
+    figure_arguments,
+    merge_arguments,
+    run_arguments,
+    run_experiment,
+    run_figure,
+    run_list,
+    run_merge,
+)
 from .sweep import GRID, run_sweep, sweep_arguments
 
 SHELLS = ("bash", "zsh", "tcsh")
@@ -86,6 +94,9 @@ COMMANDS = (
             run_arguments, run_experiment,
             ("run fig2 --seeds 2 --steps 10000", "run fig6 --size small --epochs 10",
              "run fig6 --help")),
+    Command("merge", "make one result of a network's figure that was run in parts",
+            merge_arguments, run_merge,
+            ("merge fig6 one/results other/results --out results",)),
     Command("figure", "draw the result of an experiment that was run",
             figure_arguments, run_figure,
             ("figure fig2", "figure fig6 --results book/results --out fig6.png")),

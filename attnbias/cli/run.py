@@ -67,18 +67,42 @@ def _setting_words(name: str) -> dict[str, str]:
 
 def run_experiment(arguments: argparse.Namespace) -> tuple[dict, str]:
     from .. import experiments
-    from .._files import results_folder
+    from .._files import new_path, results_folder
 
     own = experiments.parameters(arguments.name)
     settings = {key: value for key, value in vars(arguments).items() if key in own}
     settings |= {"progress": sys.stderr.isatty()}
     folder = results_folder(arguments.out)
+    kind = getattr(experiments.module_of(arguments.name), "RESULT", experiments.ExperimentResult)
+    target = new_path(folder / f"{arguments.name}{kind.SUFFIX}")
     if "out" in own:
         settings["out"] = folder
     result = experiments.run(arguments.name, **settings)
     if "out" not in own:
-        result.save(folder / f"{arguments.name}.npz")
-    data = {"experiment": arguments.name, "claims": claims_data(result.claims)}
+        result.save(target)
+    return _told(arguments.name, result)
+
+
+def merge_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="fig1, fig4, fig6 or fig7")
+    parser.add_argument("folders", metavar="FOLDER", nargs="+", help="where a part of it lies")
+    parser.add_argument("--out", default="results", metavar="FOLDER",
+                        help="where the whole goes (default: results)")  # fmt: skip
+    add_json(parser)
+
+
+def run_merge(arguments: argparse.Namespace) -> tuple[dict, str]:
+    from .. import experiments
+    from .._files import new_path, results_folder
+
+    result = experiments.merge(arguments.name, arguments.folders)
+    result.save(new_path(results_folder(arguments.out) / f"{arguments.name}.json"))
+    return _told(arguments.name, result)
+
+
+def _told(name: str, result) -> tuple[dict, str]:
+    """What a command says of a result."""
+    data = {"experiment": name, "claims": claims_data(result.claims)}
     return data | {"provenance": result.provenance}, f"{result}\n{_shown(result.claims)}"
 
 

@@ -14,13 +14,14 @@ from .._validate import require_choice
 from . import fig2, fig3, fig8, fig9, fig10
 from .cosine_result import CosineResult
 from .networks.figures import fig1, fig4, fig6, fig7
+from .networks.merge import merged
 from .networks.result import NetworkResult
 from .networks.runs import train_all
 from .result import ExperimentResult
 
 __all__ = [
     "CosineResult", "ExperimentResult", "NetworkResult", "describe", "fig10", "fig2", "fig3",
-    "fig8", "fig9", "list", "load", "run",
+    "fig8", "fig9", "list", "load", "merge", "run",
 ]  # fmt: skip
 
 _PAPER = {
@@ -174,3 +175,29 @@ def load(name: str, folder="book/results") -> ExperimentResult | NetworkResult |
     chosen = module_of(name)
     kind = getattr(chosen, "RESULT", ExperimentResult)
     return kind.load(as_path(folder) / f"{name}{kind.SUFFIX}", getattr(chosen, "claims", None))
+
+
+def merge(name: str, folders) -> NetworkResult:
+    """One result of a network's figure from parts that were run apart, on several machines say.
+
+    Parameters
+    ----------
+    name : str
+        "fig1", "fig4", "fig6" or "fig7".
+    folders : sequence of path
+        Where the parts are: runs of different optimizers that agree in seeds and settings.
+
+    Returns
+    -------
+    NetworkResult
+        Its provenance has that of each part under "parts".
+
+    Raises
+    ------
+    RangeError
+        For another experiment; an optimizer in two parts; parts that differ in a setting.
+    MissingFileError, FileFormatError
+    """
+    figures = [key for key in _PAPER if getattr(_PAPER[key], "RESULT", None) is NetworkResult]
+    require_choice("name", name, figures)
+    return merged([load(name, folder) for folder in folders], _PAPER[name].claims)

@@ -13,6 +13,7 @@ from ...nets.log import TrainingLog
 from ..claims import at_least, at_most, span
 
 FOUR = {"SGD", "SNGD", "SPS", "Adam"}
+CLIPPED, HALF = "SGD, clipped", "SPS, c=1/2"  # 2 is the constant that we recall [b]
 FASTER = 1.05  # a smaller gap between training losses counts as none [d]
 SPEED = "geometric mean over the records of the ratio of training losses, worst seed"
 
@@ -64,15 +65,16 @@ def catch_up(logs, ahead: str, behind: str) -> list[float]:
 
 
 def check_faster(
-    statement: str, logs, ahead: str, behind: str, source: str, by: float = FASTER
-) -> Check:
+    statement: str, logs, ahead: str, behind: str, source: str, by: float = FASTER,
+    provenance: str = "a",
+) -> Check:  # fmt: skip
     """That `ahead` is faster than `behind`, by a factor, in every seed."""
     found, reached = leads(logs, ahead, behind), catch_up(logs, ahead, behind)
     never = sum(np.isinf(reached))
     words = "more than all steps" if never else f"{np.median(reached):.0%} of the steps"
     words = f"{span(found)} by seed; {ahead} reaches {behind}'s last loss after {words}"
     words += f" ({never} of {len(reached)} seeds never)" if 0 < never < len(reached) else ""
-    return at_least(f"{statement}: {SPEED}", found, by, source, "a", reason=words)
+    return at_least(f"{statement}: {SPEED}", found, by, source, provenance, reason=words)
 
 
 def check_much_faster(statement: str, logs, ahead: str, behind: str, source: str) -> Check:
@@ -111,6 +113,14 @@ def check_growth(statement: str, logs, label: str, source: str, parts: str = "")
     words = f"{grown} of {len(found)} matrices grow in every seed; least {least}"
     statement += ": smallest ratio of last to first norm over matrices and seeds"
     return at_least(statement, found[least], 1.0, source, "a", reason=words)
+
+
+def check_beside_control(logs, label: str) -> list[Check]:
+    """Whether a lead over SGD is left over SGD with clipped gradients, where that was run [d]."""
+    if CLIPPED not in logs or label not in logs:
+        return []
+    words = f"{label} trains faster than SGD with clipped gradients"
+    return [check_faster(words, logs, label, CLIPPED, "our control", provenance="d")]
 
 
 def judged(claims: Callable, logs) -> CheckTable:

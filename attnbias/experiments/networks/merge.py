@@ -12,7 +12,7 @@ from .result import NetworkResult
 from .runs import OPTIMIZERS
 
 
-def merge(results: Sequence[NetworkResult], claims: Callable) -> NetworkResult:
+def merged(results: Sequence[NetworkResult], claims: Callable) -> NetworkResult:
     """One result of runs of different optimizers that agree in all else.
 
     Parameters
@@ -42,7 +42,7 @@ def merge(results: Sequence[NetworkResult], claims: Callable) -> NetworkResult:
         raise RangeError(
             "results", expected="equal figures, seeds and settings, and each optimizer once",
             got="different " + ", ".join(other) if other else ", ".join(twice) + " twice",
-            remedy="merge the results of one command that was run for other optimizers",
+            remedy="run what is missing with the settings of the others, for other optimizers",
         )  # fmt: skip
     order = [label for label in OPTIMIZERS if label in labels]
     owner = {label: each for each in results for label in each.logs}

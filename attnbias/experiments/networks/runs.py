@@ -20,27 +20,20 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from ..._files import new_path
 from ..._provenance import provenance
 from ..._records import read_json, write_json
 from ..._validate import require_choices, require_flag, require_int, require_number, require_type
-from ...errors import (
-    DivergedError,
-    FileAccessError,
-    FileFormatError,
-    NonFiniteError,
-    RangeError,
-)
+from ...errors import DivergedError, FileFormatError, NonFiniteError, RangeError
 from ...nets.log import TrainingLog
 from ...nets.loop import fit
 from ...nets.optim import SNGD, SPS
 from ..runs import seed_list
-from .claims import judged
+from .claims import CLIPPED, HALF, judged
 from .result import NetworkResult
 
 if TYPE_CHECKING:
     from .figures import NetworkFigure
-
-HALF = "SPS, c=1/2"  # the constant of Loizou et al. in place of the paper's 2 [b]
 
 
 def _clipped(norm: float) -> Callable:
@@ -50,7 +43,7 @@ def _clipped(norm: float) -> Callable:
 
 OPTIMIZERS: dict[str, Callable] = {
     "SGD": lambda value: lambda parameters: torch.optim.SGD(parameters, lr=value),
-    "SGD, clipped": _clipped(1.0),
+    CLIPPED: _clipped(1.0),
     "SGD, clipped at 0.3": _clipped(0.3),
     "SGD, clipped at 3": _clipped(3.0),
     "SNGD": lambda value: lambda parameters: SNGD(parameters, lr=value),
@@ -233,12 +226,7 @@ class Desk:
         self.commits: set[str] = set()
         if out is None:
             return
-        self.target = Path(out) / f"{name}.json"
-        if self.target.exists():
-            raise FileAccessError(
-                str(self.target), expected="a place for a new result", got="one that is there",
-                remedy="name another folder, or move the old result away",
-            )  # fmt: skip
+        self.target = new_path(Path(out) / f"{name}.json")
         self.folder = Path(out) / f"{name}.part"
         self.folder.mkdir(parents=True, exist_ok=True)
         noted, settings = self.folder / "settings.json", json.loads(json.dumps(settings))

@@ -4,15 +4,14 @@ Nothing here decides: other data, smaller models and a few percent of the paper'
 seeds, say neither that a sentence holds nor that it doesn't. Each row gives what was seen.
 """
 
-from attnbias.experiments.networks.claims import growth, leads
-from attnbias.experiments.networks.runs import HALF
+from attnbias.experiments.networks.claims import CLIPPED, HALF, growth, leads
 
 from ..claim import UNDECIDED, Finding, Section
 from ..evidence import Evidence
 
 claim = Section("Networks", 160)
 
-_LEAD = "SGD's training loss over that of {}, geometric mean along the run"
+_LEAD = "training loss of {} over that of {}, geometric mean along the run"
 # Which constant the paper's Polyak step has is lost: 2 is recalled [b], 1/2 that of Loizou et al.
 _LABELS = {"SPS": "SPS (c = 2, recalled)", HALF: "SPS (c = 1/2)"}
 
@@ -39,10 +38,13 @@ def _logs(e: Evidence, figure: str):
 def compared(e: Evidence, figure: str, needs: str) -> Finding:
     """By how much each optimizer is ahead of SGD, seed by seed."""
     result, logs = _logs(e, figure)
-    others = [label for label in (*_LABELS, "SNGD", "Adam") if label in logs]
-    seen = [f"{_LABELS.get(x, x)} {span(leads(logs, x, 'SGD'))}" for x in others]
-    seeds = len(logs.get("SGD", ()))
-    words = _LEAD.format("the others") + f", {seeds} seeds: " + ", ".join(seen)
+    seeds, words = len(logs.get("SGD", ())), []
+    for behind in ("SGD", CLIPPED):
+        ahead = [x for x in (*_LABELS, "SNGD", CLIPPED, "Adam") if x in logs and x != behind]
+        if behind in logs:
+            seen = ", ".join(f"{_LABELS.get(x, x)} {span(leads(logs, x, behind))}" for x in ahead)
+            words.append(f"{_LEAD.format(behind, 'the others')}, {seeds} seeds: {seen}")
+    words = "; ".join(words)
     return _undecided(result, figure, words, needs)
 
 

@@ -351,7 +351,7 @@ class TestStumbles:
         settings = ("--source", "bundled", "--size", "small", "--steps", 1, "--seeds", 1,
                     "--optimizers", '["SGD"]', "--step-sizes", '{"SGD": 0.1}', "--out", tmp_path,
                     "--eval-examples", 4, "--batch-size", 2)  # fmt: skip
-        job = hashlib.sha256(b"SGD-0.1-0-1").hexdigest()[:12]
+        job = hashlib.sha256(b"SGD-0.1-0").hexdigest()[:12]
         (tmp_path / "fig6.part").mkdir()
         (tmp_path / "fig6.part" / f"{job}.json").write_text('{"kind": "training')
         status, _, err = run(capsys, "run", "fig6", *settings)

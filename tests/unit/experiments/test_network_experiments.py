@@ -16,7 +16,8 @@ from attnbias import CheckTable, experiments
 from attnbias.cli import main
 from attnbias.errors import FileAccessError, FileFormatError, RangeError
 from attnbias.experiments.networks import claims
-from attnbias.experiments.networks.merge import merge
+from attnbias.experiments.networks.figures import fig1, fig6
+from attnbias.experiments.networks.merge import merged
 from attnbias.experiments.networks.result import NetworkResult
 from attnbias.experiments.networks.runs import OPTIMIZERS, Recipe, _values, train_all
 from attnbias.nets import TrainingLog, fit
@@ -195,7 +196,7 @@ class TestFiles:
     def test_results_of_one_figure_become_one(self, tmp_path):
         whole = run()
         parts = [run(optimizers=[label]) for label in reversed(BOTH)]
-        joined = merge(parts, no_claims)
+        joined = merged(parts, no_claims)
         assert list(joined.logs) == BOTH and joined.losses == whole.losses
         assert joined.step_sizes == whole.step_sizes and joined.settings == whole.settings
         assert [part["date"] for part in joined.provenance["parts"]] == [
@@ -206,7 +207,7 @@ class TestFiles:
             ([parts[0], run(optimizers=["SGD"], seeds=3)], "seeds"),
         ):  # fmt: skip
             with pytest.raises(RangeError, match=words):
-                merge(others, no_claims)
+                merged(others, no_claims)
 
 
 def log(losses, norms=(1.0, 2.0)) -> TrainingLog:
@@ -244,6 +245,20 @@ class TestClaims:
         check = getattr(claims, f"check_{name}")
         assert check("x", self.logs, ahead, behind, "y", **by).holds == holds
 
+    def test_the_control_can_take_a_lead_away(self):
+        logs = {"SGD": self.logs["stuck"], "SNGD": self.logs["fast"], "SPS": self.logs["fast"],
+                "SPS, c=1/2": self.logs["slow"], "Adam": self.logs["fast"]}  # fmt: skip
+        without = fig1.claims(logs)
+        assert len(without) == 6 and all("control" not in check.source for check in without)
+        table = fig1.claims(logs | {"SGD, clipped": self.logs["fast"]})
+        assert [check.holds for check in table if check.source == "our control"] == [False] * 3
+        table = fig1.claims(logs | {"SGD, clipped": self.logs["stuck"]})
+        assert [check.holds for check in table if check.source == "our control"] == [True] * 3
+        vision = fig6.claims(logs | {"SGD, clipped": self.logs["slow"]})
+        words = {check.statement.split(":")[0]: check.holds for check in vision}
+        assert words["SPS trains faster than SGD with clipped gradients"]
+        assert not words["SPS, c=1/2 trains faster than SGD with clipped gradients"]
+
     def test_growth(self):
         grown = claims.check_growth("x", self.logs, "fast", "y")
         assert grown.holds and grown.value == pytest.approx(2.0)
@@ -279,6 +294,24 @@ def test_a_bad_command_is_named_before_any_work(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["run", "fig6", "--out", str(tmp_path / "file")]) == 2
     assert "FileAccessError" in capsys.readouterr().err
+
+
+def test_the_command_merges_what_was_run_apart(tmp_path, capsys):
+    options = "--source bundled --size small --seeds 1 --steps 1 --records 1 --eval-examples 8"
+    for label in BOTH:
+        sizes = ["--optimizers", json.dumps([label]), "--step-sizes", json.dumps({label: 0.1})]
+        command = ["run", "fig6", *options.split(), *sizes, "--out", str(tmp_path / label)]
+        assert main(command) == 0
+    parts, out = [str(tmp_path / label) for label in BOTH], str(tmp_path / "all")
+    assert main(["merge", "fig6", *parts, "--out", out]) == 0
+    assert list(experiments.load("fig6", out).logs) == BOTH
+    for words, error in (
+        (["fig6", *parts, "--out", out], "FileAccessError"),
+        (["fig6", parts[0], parts[0], "--out", str(tmp_path / "twice")], "SGD twice"),
+        (["fig2", *parts], "RangeError"), (["fig6", str(tmp_path)], "MissingFileError"),
+    ):  # fmt: skip
+        capsys.readouterr()
+        assert main(["merge", *words]) == 2 and error in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", COMMANDS)
