@@ -85,7 +85,7 @@ COMMANDS = (
     Command("run", "run an experiment of the paper, or resume it",
             run_arguments, run_experiment,
             ("run fig2 --seeds 2 --steps 10000", "run fig6 --size small --epochs 10",
-             "run fig6 --help")),
+             "run fig6 --dry-run", "run fig6 --help")),
     Command("figure", "draw the result of an experiment that was run",
             figure_arguments, run_figure,
             ("figure fig2", "figure fig6 --results book/results --out fig6.png")),

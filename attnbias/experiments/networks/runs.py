@@ -27,6 +27,7 @@ from ...nets.loop import fit
 from ...nets.optim import SNGD, SPS
 from ..runs import seed_list
 from .claims import judged
+from .estimate import Estimate, estimate
 from .result import NetworkResult
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def train_all(
     records: int = 20, eval_examples: int = 1000, grid_steps: int = 100,
     step_sizes: dict[str, float] | None = None, optimizers=None,
     device: str = "cpu", precision: str = "no", out=None, progress: bool = False,
-) -> NetworkResult:  # fmt: skip
+    dry_run: bool = False,
+) -> NetworkResult | Estimate:  # fmt: skip
     """Choose the step sizes on the grid, train with each optimizer on each seed, judge.
 
     Parameters
@@ -104,10 +106,12 @@ def train_all(
         Show a progress bar on standard error.
     out : path, optional
         Folder for the result and, until it is there, for what is done of it.
+    dry_run : bool
+        Say what the runs would take: none is run, nothing is written or fetched.
 
     Returns
     -------
-    NetworkResult
+    NetworkResult, or an Estimate of a dry run
 
     Raises
     ------
@@ -136,6 +140,10 @@ def train_all(
         "grid_steps": require_int("grid_steps", grid_steps, low=1), "step_sizes": fixed,
         "grids": {label: list(values) for label, values in grids.items()},
     }  # fmt: skip
+    if require_flag("dry_run", dry_run):
+        tries = sum(len(values) for label, values in grids.items() if label not in fixed)
+        return estimate(recipe, lambda epoch: _steps(epochs, steps, figure.epochs, epoch),
+                        len(grids) * len(seeds), tries, grid_steps, records, common)  # fmt: skip
     desk = Desk(out, figure.name, settings)
 
     def run(label, value, seed, length, every):
