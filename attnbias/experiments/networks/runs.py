@@ -99,7 +99,7 @@ def train_all(
     optimizers : sequence of str, optional
         Which to run; the figure's own four by default. "SPS, c=1/2" is one more.
     device : str
-        "cpu" or "cuda", as in `fit`.
+        "cpu" or "cuda", as in `fit`, which has not run on a GPU yet.
     precision : {"no", "bf16"}
         bf16 runs the matrix products in it.
     progress : bool
