@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..._extras import need
-from ..._validate import as_device, require_choice
+from ..._validate import as_device, require_choice, require_int
 from ...errors import MissingExtraError, MissingFileError
 from ...nets.data.images import COUNTS
 from ...nets.text import TextClassifier
@@ -59,8 +59,8 @@ class Estimate:
         Which runs, in words.
     steps : float
         Of all runs, evaluations counted as parts of a step.
-    seconds, h200 : float
-        A step timed here, and predicted for one H200.
+    seconds, processor, h200 : float
+        A step timed here, the time that processors worked on it, and predicted for one H200.
 
     Examples
     --------
@@ -81,6 +81,7 @@ class Estimate:
     runs: str
     steps: float
     seconds: float
+    processor: float
     h200: float
 
     def __str__(self) -> str:
@@ -94,7 +95,8 @@ class Estimate:
             f"  memory     {self.memory / 1e6:,.0f} MB: weights, gradients, Adam's state, and what "
             "a step keeps for its gradient",
             f"  runs       {self.runs}",
-            f"  here       {self.seconds:.3g} s a step, measured: {here:.3g} hours",
+            f"  here       {self.seconds:.3g} s a step, measured, in {self.processor:.3g} s of "
+            f"processor time: {here:.3g} hours (fewer if the machine was busy)",
             f"  one H200   {self.h200:.3g} s a step: {there:.3g} hours. A prediction, not run: "
             f"{self.flops / 1e9:.3g} GFLOP at {UTILISATION:.0%} of the data sheet's peak, or "
             f"{self.operations:,} operations at {1e6 * LAUNCH:g} us, whichever is longer",
@@ -176,13 +178,15 @@ def estimate(recipe, steps: Callable[[int], int], seeds: int, grid: int, grid_st
     glimpse, batch = getattr(recipe.figure, "load", None), common["batch_size"]
     known = isinstance(glimpse, Glimpse)
     counts = glimpse.counts if known else {"train": len(recipe.train), "test": len(recipe.test)}
-    length = steps(max(1, counts["train"] // batch))
+    require_int("batch_size", batch, low=1, high=counts["train"])
+    looked = require_int("eval_examples", common["eval_examples"], low=1)
+    length = steps(counts["train"] // batch)
     shape = glimpse.shape if known else None
     model = recipe.build(0) if shape is None else _bert(shape, len(recipe.train.classes))
     with torch.random.fork_rng(devices=[]):  # dropout draws
         found = measure(model, recipe.train, batch, device, common["precision"])
-    looked = sum(min(common["eval_examples"], count) for count in counts.values()) / batch
-    evaluations = FORWARD * looked * (seeds * (records + 1) + 2 * grid)
+    batches = sum(min(looked, count) for count in counts.values()) / batch
+    evaluations = FORWARD * batches * (seeds * (records + 1) + 2 * grid)
     arithmetic = found["flops"] / (UTILISATION * PEAK[common["precision"]])
     sizes = f"{counts['train']:,} training and {counts['test']:,} test examples"
     tried = f", and {grid} of {grid_steps:,} for the step sizes" if grid else ""
@@ -203,29 +207,33 @@ def measure(model, examples, batch_size: int, device, precision="no") -> dict:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)  # lengths of steps cost nothing
     wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
 
-    def step() -> None:
+    def step() -> tuple[float, float]:
+        wait()
+        began = time.perf_counter(), time.process_time()
         optimizer.zero_grad(set_to_none=True)
         with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
             loss = cross_entropy(model(**inputs).float(), labels)
         loss.backward()
         optimizer.step()
+        wait()
+        return time.perf_counter() - began[0], time.process_time() - began[1]
 
-    began = time.perf_counter()
-    with FlopCounterMode(display=False) as flops, _Operations() as counted:
-        step()
+    kept = _Kept(model)
+    with FlopCounterMode(display=False) as flops, _Operations() as counted, kept.hooks():
+        times = [step()]
+    until = time.perf_counter() + SECONDS - times[0][0]
+    least = 1 if device.type == "cpu" else 6  # a GPU's first step loads its kernels
+    while len(times) < least or (len(times) < 20 and time.perf_counter() < until):
+        times.append(step())
+    # the first one counts as well, and stands where no other does
+    seconds, processor = (
+        statistics.median(each) for each in zip(*(times[1:] or times), strict=True)
+    )
     numbers = sum(p.numel() for p in model.parameters())
-    kept = _kept(step, model)
-    times = []
-    while not times or (len(times) < 20 and time.perf_counter() - began < SECONDS):
-        wait()
-        start = time.perf_counter()
-        step()
-        wait()
-        times.append(time.perf_counter() - start)
     return {
-        "shapes": shapes, "parameters": numbers, "memory": 16 * numbers + kept,
+        "shapes": shapes, "parameters": numbers, "memory": 16 * numbers + sum(kept.found.values()),
         "flops": flops.get_total_flops(), "operations": counted.count,
-        "seconds": statistics.median(times),
+        "seconds": seconds, "processor": processor,
     }  # fmt: skip
 
 
@@ -239,20 +247,21 @@ class _Operations(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _kept(step: Callable, model) -> int:
-    """Bytes that a step keeps for its gradient, weights left out."""
-    weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
-    found: dict[int, int] = {}
+class _Kept:
+    """Bytes that a step keeps for its gradient, by storage, weights left out."""
 
-    def keep(tensor):
+    def __init__(self, model) -> None:
+        self.weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
+        self.found: dict[int, int] = {}
+
+    def hooks(self):
+        return torch.autograd.graph.saved_tensors_hooks(self.keep, lambda tensor: tensor)
+
+    def keep(self, tensor):
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in weights:
-            found[storage.data_ptr()] = storage.nbytes()
+        if storage.data_ptr() not in self.weights:
+            self.found[storage.data_ptr()] = storage.nbytes()
         return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        step()
-    return sum(found.values())
 
 
 def _bert(shape: dict, classes: int) -> TextClassifier:

@@ -37,7 +37,7 @@ def test_the_counts_are_those_of_two_linear_maps():
     assert found.flops == 2 * 8 * (2 * 16 + 2 * 16 + 16)
     assert found.shapes == {"input": [8, 2]}
     assert 16 * found.parameters < found.memory < 16 * found.parameters + 8 * 8 * 100
-    assert 0 < found.seconds < 1 and 5 < found.operations < 100
+    assert min(found.seconds, found.processor) > 0 and 5 < found.operations < 100
 
 
 @pytest.mark.parametrize("options, grid", [({}, 4), ({"step_sizes": {"SGD": 0.1}}, 2)])
@@ -85,6 +85,7 @@ def test_the_command_writes_nothing(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("options", [
     {"device": "abacus"}, {"precision": "fp8"}, {"steps": 0}, {"records": 0}, {"dry_run": "yes"},
+    {"eval_examples": "all"}, {"batch_size": 1001}, {"batch_size": 0},
 ])  # fmt: skip
 def test_bad_settings_are_refused(options):
     with pytest.raises(AttnBiasError):
