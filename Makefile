@@ -12,12 +12,15 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	done)
 VENV ?= .venv
 PORT ?= 8000
+DEVICE ?= cuda
+# A Python that is named has its own torch: `make gpu` takes it as it is.
+GIVEN := $(if $(filter command environment,$(origin PYTHON)),$(PYTHON))
 
 READY := $(VENV)/.ready
 RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -p no:cacheprovider
 
-.PHONY: help env check test shake book pdf serve lab links lint format bench fuzz notebooks ledger constraints clean
+.PHONY: help env check test shake book pdf serve lab links lint format bench gpu fuzz notebooks ledger constraints clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -76,6 +79,9 @@ format: $(READY)  ## put the Python files in that style
 
 bench: $(READY)  ## the speed ratios
 	$(RUN) -m benchmarks
+
+gpu: $(if $(GIVEN),,$(READY))  ## what a GPU alone can say, in 40 minutes and without a network (DEVICE=cpu tries it; PYTHON=python3 installs nothing)
+	$(or $(GIVEN),$(RUN)) -m benchmarks.gpu --device $(DEVICE) $(ARGS)
 
 fuzz: $(READY)  ## attack the library: junk, flipped bits, kills; hours (ARGS="--kinds 10 --flips 100 --kills 5" for less)
 	$(RUN) -m tests.fuzz $(ARGS)

@@ -93,7 +93,7 @@ COMMANDS = (
     Command("run", "run an experiment of the paper, or resume it",
             run_arguments, run_experiment,
             ("run fig2 --seeds 2 --steps 10000", "run fig6 --size small --epochs 10",
-             "run fig6 --help")),
+             "run fig6 --dry-run", "run fig6 --help")),
     Command("merge", "make one result of a network's figure that was run in parts",
             merge_arguments, run_merge,
             ("merge fig6 one/results other/results --out results",)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import inspect
 import json
 import re
@@ -38,7 +39,9 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
         title, words = experiments.describe(name), _setting_words(name)
         subparser = names.add_parser(name, help=title, description=title + ".", epilog=VALUES)
         for key, setting in experiments.parameters(name).items():
-            if key not in ("out", "progress"):  # set here for every experiment
+            if key == "dry_run":
+                subparser.add_argument("--dry-run", action="store_true", help=words[key])
+            elif key not in ("out", "progress"):  # set here for every experiment
                 note = "" if setting.default is None else f" (default: {setting.default})"
                 subparser.add_argument(
                     "--" + key.replace("_", "-"), type=_value, metavar="VALUE",
@@ -68,9 +71,13 @@ def _setting_words(name: str) -> dict[str, str]:
 def run_experiment(arguments: argparse.Namespace) -> tuple[dict, str]:
     from .. import experiments
     from .._files import new_path, results_folder
+    from ..experiments.networks.estimate import dry_run
 
     own = experiments.parameters(arguments.name)
     settings = {key: value for key, value in vars(arguments).items() if key in own}
+    if settings.pop("dry_run", False):
+        found = dry_run(experiments.module_of(arguments.name), **settings)
+        return dataclasses.asdict(found), found
     settings |= {"progress": sys.stderr.isatty()}
     folder = results_folder(arguments.out)
     kind = getattr(experiments.module_of(arguments.name), "RESULT", experiments.ExperimentResult)

@@ -36,7 +36,7 @@ def sweep_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FOLDER", help=where)
     parser.add_argument("--workers", type=int, metavar="COUNT", help="processes (default: 1)")
     parser.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster to run on")
-    parser.add_argument("--device", default="cpu", help="cpu or a GPU such as cuda (default: cpu)")
+    parser.add_argument("--device", default="cpu", help="cpu, or cuda (not run yet; default: cpu)")
     words = ("import MODULE and call what the grid names of it as a model, 'MODULE:function': this "
              "runs its code; without it a grid is data alone; repeatable")  # fmt: skip
     parser.add_argument("--allow-code", metavar="MODULE", action="append", default=[], help=words)

@@ -51,7 +51,7 @@ def attention_loss(
     Returns
     -------
     (...) float64 tensor
-        Differentiable in W, u and X, as often as the loss is, on any device.
+        Differentiable in W, u and X, as often as the loss is, on X's device (a GPU: not run).
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """The linear head as a problem of the torch loop: W alone, or W and the decoder u.
 
 Every iterate of GD, NGD, momentum and Polyak steps is W_t = W_0 + sum_k beta_k z_k. `Dense`
-keeps the d x d matrix, `Span` the N' gaps and coefficients; both run on any device, and the
+keeps the d x d matrix, `Span` the N' gaps and coefficients; both run on the data's device, and the
 compiled loop is checked against them.
 """
 

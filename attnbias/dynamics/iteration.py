@@ -1,4 +1,4 @@
-"""The iteration in torch, on any device: a problem gives the gradient, a rule makes the step.
+"""The iteration in torch, where the data are: a problem gives the gradient, a rule makes the step.
 
 An iterate is one tensor x with P parts, each of a gradient and a norm of its own: W alone, the
 decoder and W in joint training, the matrices of several heads. A gradient is known up to a

@@ -143,7 +143,7 @@ def solve(
     Notes
     -----
     Source: ours [c]. On the Gram matrix in float64, or with 50 digits where that leaves it
-    undecided. CUDA tensors are solved for on the CPU.
+    undecided. CUDA tensors are solved for on the CPU (not run).
 
     Examples
     --------

@@ -66,7 +66,7 @@ def fit(
         Decides batches and dropout; the model brings its own start.
     device : str
         "cpu", or "cuda" for what Accelerate finds: one GPU, or one a process under
-        `accelerate launch`.
+        `accelerate launch`. Not run on a GPU yet.
     precision : {"no", "bf16"}
         bf16 runs the matrix products in it; weights and steps stay float32.
     checkpoint : path, optional

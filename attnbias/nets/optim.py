@@ -59,7 +59,7 @@ class SNGD(Steps):
     step. Parameters without a gradient stay, as with torch's optimizers. Of sharded gradients
     those of fully_shard (DTensor) give the global norm, flat shards do not. A GradScaler unscales
     the gradients before the step, and leaves out and counts one that overflowed. The norm is read
-    on the host, so a step waits for a GPU once.
+    on the host, so a step waits for a GPU once (not run on one yet).
 
     To begin with [d]: lr=0.1 and momentum=0.9, or lr=0.5 without, and a schedule that lowers lr;
     since lr is the length of a step of all parameters together, it is far larger than Adam's. The

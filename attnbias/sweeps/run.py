@@ -63,7 +63,7 @@ def sweep(
         which is 1, or a cluster under `joblib.parallel_config("dask")`. They are started anew,
         not forked: a fork of a process that has used torch can wait for ever for its threads.
     device : str or device
-        "cpu", or a GPU, on which data sets of equal shape run together.
+        "cpu", or a GPU, on which data sets of equal shape run together (not run on one yet).
     progress : bool
         Say what the sweep takes, and show a progress bar, on standard error.
     allow_code : str or sequence of str

@@ -75,7 +75,8 @@ class BatchedRuns:
     Notes
     -----
     Semantics of each run are those of `TorchEngine`, with compensated sums, all in float64. On
-    CUDA, iterations are replayed from graphs and the host waits once a call of `run`.
+    CUDA, iterations are replayed from graphs and the host waits once a call of `run`. That part
+    has not run on a GPU yet; `make gpu` runs it.
     """
 
     def __init__(self, problems, rules, recorded, device=None, compile: bool | None = None):

@@ -30,6 +30,7 @@ from ...nets.loop import fit
 from ...nets.optim import SNGD, SPS
 from ..runs import seed_list
 from .claims import CLIPPED, HALF, judged
+from .estimate import Estimate, estimate
 from .result import NetworkResult
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ def train_all(
     recipe: Recipe, seeds, *, epochs: float | None = None, steps: int | None = None,
     records: int = 20, eval_examples: int = 1000, step_sizes: dict | None = None, optimizers=None,
     device: str = "cpu", precision: str = "no", out=None, progress: bool = False,
-) -> NetworkResult:  # fmt: skip
+    dry_run: bool = False,
+) -> NetworkResult | Estimate:  # fmt: skip
     """Choose each optimizer's step size by runs of full length, train on each seed, judge.
 
     Parameters
@@ -105,7 +107,7 @@ def train_all(
         Which to run; by default the figure's four, "SGD, clipped" at norm 1 and "SPS, c=1/2". There
         are also "SGD, clipped at 0.3" and "SGD, clipped at 3".
     device : str
-        "cpu" or "cuda", as in `fit`.
+        "cpu" or "cuda", as in `fit`, which has not run on a GPU yet.
     precision : {"no", "bf16"}
         bf16 runs the matrix products in it.
     progress : bool
@@ -113,10 +115,12 @@ def train_all(
     out : path, optional
         Folder for the result and, until it is there, for what is done of it. A result that is there
         is never written over.
+    dry_run : bool
+        Say what the runs would take: none is run, nothing is written or fetched.
 
     Returns
     -------
-    NetworkResult
+    NetworkResult, or an Estimate of a dry run
 
     Raises
     ------
@@ -138,6 +142,11 @@ def train_all(
     settings = recipe.settings | common | {
         "steps": total, "records": require_int("records", records, low=1)
     }  # fmt: skip
+    if require_flag("dry_run", dry_run):
+        others = len(seeds) - 1  # at the best value and its neighbours
+        runs = sum(len(values) + min(len(values), 3) * others for values in tried.values())
+        return estimate(recipe, lambda epoch: _steps(epochs, steps, figure.epochs, epoch),
+                        runs, records, common)  # fmt: skip
     desk, every = Desk(out, figure.name, settings), max(1, total // records)
 
     def run(label, value, seed):

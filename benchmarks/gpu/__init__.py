@@ -1,0 +1,1 @@
+"""What a GPU alone can say, in stages that each leave a file: `make gpu`."""

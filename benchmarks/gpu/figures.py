@@ -1,0 +1,75 @@
+"""Figures 6 and 7 at the paper's size, as far as the time reaches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from attnbias import experiments
+from attnbias.data._source import packages_folder
+from attnbias.experiments.networks.estimate import dry_run
+from tools.files import ROOT
+
+from ..record import Row
+from .data import folder_of
+from .runner import MissingPart, Options, path_of, read
+
+EPOCHS = "epochs that the time reaches"
+CARRIED_ON = 0.6  # of the time that is left: what the timed steps say the epochs may take
+
+
+def figure_jobs(name: str, options: Options) -> dict[str, Callable[[], Iterator[Row]]]:
+    return {"a step": partial(step_of, name, options, time.monotonic()),
+            "the run": partial(run_of, name, options)}  # fmt: skip
+
+
+def settings_of(name: str, options: Options) -> dict:
+    """The paper's size, with the files that were given; tiny on the CPU."""
+    sizes = experiments.load(
+        name, ROOT / "book" / "results"
+    ).step_sizes  # there is no time to choose them here
+    chosen = {"optimizers": [*sizes], "step_sizes": sizes}
+    if options.tiny:
+        tiny = {"source": "bundled", "size": "small", "batch_size": 16}
+        return chosen | tiny | {"records": 1, "eval_examples": 20}
+    folder = {"fig6": "mnist", "fig7": "cifar10"}[name]
+    data = packages_folder("").as_posix() if options.data is None else options.data
+    return chosen | {"source": str(folder_of(data, folder, options.out)), "device": options.device}
+
+
+def step_of(name: str, options: Options, began: float) -> Iterator[Row]:
+    """A step beside its prediction, and how many of the paper's epochs the time reaches."""
+    settings, figure = settings_of(name, options), experiments.module_of(name)
+    for split in ("train", "test"):
+        figure.load(split, source=settings["source"])  # refuses by name where files are missing
+    found = dry_run(figure, 1, **settings)
+    facts = {"predicted": f"{found.h200:.3g} s on an H200", "data": found.data}
+    yield Row("one step", found.seconds, unit=" s", facts=facts)
+    left = CARRIED_ON * (options.seconds - (time.monotonic() - began))
+    share = left / (found.steps * found.seconds)
+    epochs = figure.epochs if share > 1 else max(0.01, round(figure.epochs * share, 2))
+    if options.tiny:
+        epochs = 0.01
+    yield Row(EPOCHS, epochs, facts={"predicted": f"{figure.epochs}"})
+
+
+def run_of(name: str, options: Options) -> Iterator[Row]:
+    """The experiment itself, one seed; its own file is the result, and goes on after a kill."""
+    rows = read(path_of(options.out, name))["jobs"]["a step"]["rows"]
+    epochs = [row["value"] for row in rows if row["name"] == EPOCHS]
+    if not epochs:
+        raise MissingPart(f"no {EPOCHS}: see the job before")
+    result = experiments.run(
+        name, seeds=1, epochs=epochs[0], out=options.out, **settings_of(name, options)
+    )
+    for label, (log,) in result.logs.items():
+        facts = {"step size": result.step_sizes[label], "seconds": float(log["seconds"][-1]),
+                 "test accuracy": float(log["test_accuracy"][-1])}  # fmt: skip
+        yield Row(f"{label}: training loss", float(log["train_loss"][-1]), facts=facts)
+    for check in result.claims:
+        facts = {
+            "predicted": f"{check.sense} {check.bound:.3g}",
+            "verdict": f"{check.verdict}, at {epochs[0]:g} epochs",
+        }
+        yield Row(check.statement.rpartition(": ")[0], float(check.value), facts=facts)
