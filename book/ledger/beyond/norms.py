@@ -102,14 +102,14 @@ def own_norm_leads(e):
             shares = {rule: _shares(seed, run, norm)[-1] for rule, run in runs.items()}
             own = shares.pop(norm)
             others.append(max(shares.values()))
-            checks.append(Check(f"share of the largest {norm} margin, own rule over the best other",
-                                own / others[-1], 1.0, ">="))  # fmt: skip
+            words = f"lead of the {norm} norm's own rule on the best other, in shares of its margin"
+            checks.append(Check(words, own - others[-1], 1e-6, ">="))
     checks += [
         Check("best share of another rule, least of all", min(others), 0.5),
         Check("best share of another rule, largest of all", max(others), 0.9, ">="),
     ]
     note = f"the best of the others reaches {min(others):.2f} to {max(others):.3f}, {NOTE}"
-    return judge(checks, show="share of the largest", note=note)
+    return judge(checks, show="lead", note=note)
 
 
 @claim("d", "train_factors(\n        data, *make_factors(12, 12")
