@@ -251,11 +251,11 @@ def test_fresh_seeds_are_none_that_were_looked_at():
 
 
 class Recorded(Evidence):
-    """Evidence that notes the first argument of every run it makes, seeds by convention."""
+    """Evidence that notes the seeds of its runs: a seed, or a range, is the first argument."""
 
     def run(self, make, *arguments, **options):
         first = arguments[0]
-        self.asked.extend([first] if isinstance(first, int) else first)
+        self.asked.extend(first if isinstance(first, range) else [first])
         return super().run(make, *arguments, **options)
 
 
