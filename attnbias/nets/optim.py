@@ -104,8 +104,8 @@ class SPS(Steps):
     max_step : float
         The cap. Without smoothing it stays the same.
     c : float
-        > 0. 2 is the factor of this paper's Polyak steps; Loizou et al. take 1/2 in their
-        experiments and at least 1/2 in theory.
+        > 0. 2 is the factor that we recall of this paper's Polyak steps [b]; Loizou et al. take
+        1/2 in their experiments and at least 1/2 in theory.
     smoothing : float, optional
         tau > 1: a step size, before lr, is at most tau^(1 / steps_per_epoch) times the last.
     steps_per_epoch : float, optional

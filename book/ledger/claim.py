@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from attnbias import Check
+
+from .seeds import SEEDS
 
 HOLDS, SHARPER, ONLY_WHEN = "holds", "holds sharper", "holds only when"
 CONTRADICTED, UNDECIDED = "contradicted", "undecided"
@@ -112,6 +114,8 @@ class Claim:
     def judge(self, evidence) -> Finding:
         """The finding; "true by construction" where no tampering could change a "holds"."""
         found = self.find(evidence)
+        if self.key in SEEDS:
+            found = replace(found, note=_joined(found.note, str(SEEDS[self.key])))
         if not self.refuted_by and found.verdict in (HOLDS, SHARPER):
             return Finding(IDENTITY, found.number, found.note)
         return found

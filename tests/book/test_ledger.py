@@ -13,6 +13,7 @@ from book import ledger
 from book.ledger import ANSWERS, SECTIONS, Evidence, Finding, Refutation, judge, refute, render
 from book.ledger.__main__ import main
 from book.ledger.claim import POSITIVE
+from book.ledger.seeds import SEEDS
 from book.ledger.tamper import series, stalls
 from tools.chapters import notebook_sources
 from tools.files import ROOT
@@ -237,6 +238,35 @@ def test_a_tampered_run_changes_each_verdict():
             if not found.failing or found.verdict.startswith(POSITIVE):
                 unmoved.append(f"{claim.key}: {refutation.words}")
     assert unmoved == []
+
+
+def test_fresh_seeds_are_none_that_were_looked_at():
+    chapters = {claim.key: claim.chapter for claim in CLAIMS}
+    for key, seeds in SEEDS.items():
+        looked_at = [
+            other.looked_at for at, other in SEEDS.items() if chapters[at] == chapters[key]
+        ]
+        assert len(seeds.fresh) >= 5
+        assert not set(seeds.fresh) & {seed for each in looked_at for seed in each}, key
+
+
+class Recorded(Evidence):
+    """Evidence that notes the seeds of its runs: a seed, or a range, is the first argument."""
+
+    def run(self, make, *arguments, **options):
+        first = arguments[0]
+        self.asked.extend(first if isinstance(first, range) else [first])
+        return super().run(make, *arguments, **options)
+
+
+@pytest.mark.slow  # the runs are those of the next test, made once
+def test_limits_of_ours_are_judged_on_fresh_seeds():
+    evidence, claims = Recorded(), {claim.key: claim for claim in CLAIMS}
+    for key, seeds in SEEDS.items():
+        evidence.asked = []
+        found = claims[key].judge(evidence)
+        assert evidence.asked and set(evidence.asked) <= set(seeds.fresh), key
+        assert str(seeds) in found.note
 
 
 @pytest.mark.slow

@@ -292,7 +292,9 @@ fig1 = LanguageFigure(
 fig4 = LanguageFigure(
     "fig4", "Figure 4: BERT on toxic comments", "Section 5 and Appendix C, text on Fig. 4", 10,
     load_toxic,
-    {"packages": "Wikipedia comments and tweets ({count:,} for training) in place of CivilComments",
+    {"huggingface": "google/civil_comments ({count:,} for training, in splits of its own) in place "
+                    "of WILDS' CivilComments",
+     "packages": "Wikipedia comments and tweets ({count:,} for training) in place of CivilComments",
      "bundled": "{count:,} Wikipedia comments and tweets in place of CivilComments"},
 )  # fmt: skip
 fig6 = VisionFigure(

@@ -14,14 +14,18 @@ from attnbias.beyond.losses.losses import linear_loss
 from attnbias.beyond.prompt.checks import check_rows
 from attnbias.beyond.prompt.data import prompt_keys, prompt_of, prompt_queries
 from attnbias.beyond.prompt.geometry import moving_margin, solve_relaxed_svm
+from attnbias.errors import InfeasibleError
 from book.studies.prompts import make_joint_prompts, make_prompt_triple, make_score_pair
 
 from ..claim import Section, judge, refuted, starting
 from ..draws import normal
+from ..seeds import SEEDS
 from ..tamper import altered, aside, each, retold, series, swaps
 
 claim = Section("Beyond the paper", 320, source="ours", chapter="chap-prompt")
 
+# sequences, dimension and step size of joint training
+JOINT = ((4, 4, 0.1), (4, 4, 0.5), (8, 8, 0.1), (5, 4, 0.1), (6, 6, 0.3))
 HEIGHTS = (1.0, 0.5, 0.0, -0.5, -1.0, -1.5)
 SHAPES = ((3, 4, 12), (2, 5, 12), (4, 3, 15), (5, 2, 12), (2, 3, 8))
 
@@ -65,10 +69,15 @@ def loss_ends(C: float) -> dict[str, Trace]:
 
 
 @functools.cache
-def joint_run(seed: int):
-    """v and p from zero, each with steps of its own."""
-    data = make_joint_prompts(seed=seed)
-    return data, train(data, NGD(0.1), 20_000, train_u=True, record=2)
+def joint_run(seed: int, n: int, d: int, eta: float):
+    """v and p from zero, each with steps of its own; nothing where an SVM is infeasible."""
+    data = make_joint_prompts(n, d, seed=seed)
+    try:
+        run = train(data, NGD(eta), 20_000, train_u=True, record=2)
+    except InfeasibleError:
+        return None
+    keeps = run.u_alignment_error[-1] < 1e-3 and run.gaps[-1].min() > -10
+    return (data, run) if keeps else None
 
 
 def _falls(run: Trace, old: np.ndarray) -> np.ndarray:
@@ -169,30 +178,36 @@ def prompt_losses(e):
 )
 def prompt_joint(e):
     """Trained beside v with steps of its own, p goes to the moving margin of the ratio |v| / |p|
-    that the run shows, not to the relaxed SVM, in runs that keep all sequences."""
-    checks, kept, differ = [], 0, 0
-    for seed in range(300, 345):
-        data, run = e.run(joint_run, seed)
-        if run.u_alignment_error[-1] > 1e-3 or run.gaps[-1].min() < -10:
-            continue
-        kept += 1
+    that the run shows, in runs that keep all sequences of at most d + 1; to that of ratio 1, or
+    to the relaxed SVM, it does not always go."""
+    checks, differ, missed = [], 0, 0
+    seeds = SEEDS["prompt-joint"].fresh
+    made = [e.run(joint_run, seed, *setting) for setting in JOINT for seed in seeds]
+    kept = [found for found in made if found is not None]
+    for data, run in kept:
         svm = solve_u_svm(data)
-        speed = float(run.u_norm[-1] / run.W_norm[-1]) * svm.margins / svm.norm
-        V = moving_margin(data, speed, attended=True)
+        ratio = float(run.u_norm[-1] / run.W_norm[-1])
+        V, alike = (
+            moving_margin(data, speed * svm.margins / svm.norm, attended=True)
+            for speed in (ratio, 1.0)
+        )
         relaxed = solve_relaxed_svm(data, (svm.margins < 1 + 1e-7).double()).weights
         near = _apart(run.W, V)
+        missed += _apart(run.W, alike) > 1e-3
         checks.append(Check("1 - cosine with the attended moving margin", near, 1e-3))
         if _apart(V, relaxed) > 1e-3:
             differ += 1
             far = near / _apart(run.W, relaxed)
             checks.append(Check("that over 1 - cosine with the relaxed SVM", far, 0.5))
     checks += [
-        Check("runs that keep all sequences", kept, 10, ">="),
-        Check("of them those in which the two directions differ", differ, 5, ">="),
+        Check("runs that keep all sequences", len(kept), 30, ">="),
+        Check("of them those in which the relaxed SVM is another direction", differ, 5, ">="),
+        Check("of them those that ratio 1 misses by more than 0.001", missed, 2, ">="),
     ]
     return judge(
         checks,
         show="1 - cosine",
-        note=f"no decay; {kept} of seeds 300 to 344 keep all sequences, and in {differ} of these "
-        "the relaxed SVM is another direction; limit set on seeds below 230",
+        note=f"no decay; n, d and steps {'; '.join('{}, {}, {}'.format(*each) for each in JOINT)}; "
+        f"{len(kept)} of {len(made)} runs keep all sequences, in {differ} of these the relaxed SVM "
+        f"is another direction, and ratio 1 misses {missed}",
     )

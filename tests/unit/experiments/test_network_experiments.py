@@ -3,6 +3,7 @@
 import json
 import math
 import shlex
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,12 +16,13 @@ from torch.nn.utils import clip_grad_norm_
 from attnbias import CheckTable, experiments
 from attnbias.cli import main
 from attnbias.errors import FileAccessError, FileFormatError, RangeError
-from attnbias.experiments.networks import claims
+from attnbias.experiments.networks import claims, figures
 from attnbias.experiments.networks.figures import fig1, fig6
 from attnbias.experiments.networks.merge import merged
 from attnbias.experiments.networks.result import NetworkResult
 from attnbias.experiments.networks.runs import OPTIMIZERS, Recipe, _values, train_all
 from attnbias.nets import TrainingLog, fit
+from attnbias.nets.data.text import load_toxic
 from attnbias.nets.log import CURVES
 from tools.files import ROOT
 
@@ -116,6 +118,15 @@ class TestTrainAll:
         assert run(seeds=1).substitutes == ()
         (words,) = run(seeds=1, steps=2).substitutes
         assert words == "2 steps, 0.5 epochs, in place of the paper's 5"
+
+    def test_figure_4_names_comments_that_are_not_the_papers(self, monkeypatch):
+        monkeypatch.setattr(figures, "train_all", lambda recipe, seeds: recipe.substitutes)
+        figure = replace(figures.fig4, load=lambda split, source: load_toxic(split, "bundled"))
+        words = ["google/civil_comments (1,200 for training, in splits of its own) in place of "
+                 "WILDS' CivilComments"]  # fmt: skip
+        for source, named in (("huggingface", words), ("civilcomments_v1.0", [])):
+            found = figure.run(1, source=source, model="tiny")
+            assert [word for word in found if "CivilComments" in word] == named
 
     def test_a_run_that_diverges_is_a_result(self, tmp_path):
         result = run(seeds=1, grids={"SGD": (0.1, 1e38)}, optimizers=["SGD"])

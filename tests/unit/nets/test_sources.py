@@ -129,6 +129,30 @@ def test_toxic_drops_empty_rows_and_repeats_before_it_splits(toxic):
             assert text.endswith("on\ntwo lines") and label == number % 5 // 4
 
 
+def write_wilds(path, rows):
+    """The first columns of the package's file, which numbers its rows in a column of no name."""
+    head = ",id,comment_text,split,toxicity,male"
+    lines = [f'{i},{50 + i},"{text}",{part},{share},' for i, (text, part, share) in enumerate(rows)]
+    return write_folder(path, {"all_data_with_identities.csv": "\n".join([head, *lines]).encode()})
+
+
+def test_wilds_comments_are_in_its_own_splits(tmp_path):
+    rows = [
+        (f"comment {i},\nin two lines", ("train", "val", "test")[i % 3], (0.0, 0.49, 0.5, 1)[i % 4])
+        for i in range(24)
+    ]
+    path = write_wilds(tmp_path / "civilcomments_v1.0", rows)
+    for number, split in enumerate(SPLITS):
+        found = load_toxic(split, path)
+        assert found.first == tuple(text for text, *_ in rows[number::3])
+        assert found.labels.tolist() == [share >= 0.5 for *_, share in rows[number::3]]
+        assert found.name == f"CivilComments (WILDS) {split}"
+    for change in ([("a", "train", "")], [("a", "train", "high")], [("a", "test", 0.1)]):
+        other = write_wilds(tmp_path / str(change), change)
+        with pytest.raises(FileFormatError, match="comment_text, toxicity and split"):
+            load_toxic("train", other)
+
+
 @pytest.mark.parametrize("name", LOADERS)
 def test_sources_agree_and_what_is_missing_is_named(name, request):
     path, load = request.getfixturevalue(name), LOADERS[name]
