@@ -1,8 +1,8 @@
 """Run every test in parts, all of them whatever fails, and end with the sum.
 
 Unit tests and doctests come first, then the notebooks under two settings of arithmetic: the
-machine's own, and one with other BLAS kernels, another vector width and one thread. The exit status
-is that of the worst part.
+machine's own, whose runs the book shows, and one with other BLAS kernels, another vector width and
+one thread. The exit status is that of the worst part.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NOTEBOOKS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout", "120", "b
 # The arguments of pytest, and the variables that take the place of the factors of arithmetic.
 PARTS = {
     "unit tests and doctests": (("--doctest-modules", "--ignore=tests/site", *CODE), {}),
-    "notebooks": (NOTEBOOKS, {}),
+    "notebooks": (("-p", "tests.nbval_kept", *NOTEBOOKS), {}),
     f"notebooks, {SECOND}": (NOTEBOOKS, environment(SECOND)),
 }
 

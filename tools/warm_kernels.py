@@ -114,8 +114,13 @@ def serve() -> None:
     builtins.get_ipython = lambda: SimpleNamespace(kernel=None)
     import ipykernel.kernelapp  # noqa: F401
     import matplotlib.pyplot  # noqa: F401
+    import myst_nb.ext.glue  # noqa: F401
     import pandas  # noqa: F401
+    import scipy.optimize  # noqa: F401
 
+    import attnbias._public  # all that a public name brings, and the compiled loop's numba
+    import attnbias.dynamics.compiled.engine
+    import attnbias.plots  # noqa: F401
     from attnbias.geometry.active_set import lapack
 
     lapack()

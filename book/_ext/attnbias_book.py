@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -173,6 +174,7 @@ def prune_mathjax(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
+    gc.set_threshold(100_000, 20, 100)  # a fifth of a build went into looking for garbage
     app.setup_extension("sphinx_proof")
     add_condition(app)
     drop_live_code(app)

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from jupyter_cache import get_cache
 
-from tools import build_book, first_cell
+from tools import first_cell
 from tools.chapters import ROOT, is_notebook, notebook_sources, toc_files
 from tools.sync_notebooks import code_cells, copy_text, differences, execute, read_stored
 
@@ -139,19 +138,6 @@ def test_a_figure_is_recorded_as_a_small_picture_with_the_same_bytes(tmp_path):
     (picture,) = own_cells(source)[1].outputs
     assert set(picture.data) == {"image/png", "text/plain"}
     assert [cell.execution_count for cell in own_cells(source)] == [1, 2]
-
-
-@pytest.mark.slow
-def test_chapters_are_executed_into_the_cache_and_one_that_fails_is_left(tmp_path, monkeypatch):
-    sources = [tmp_path / name for name in ("a.md", "b.md")]
-    head = FIGURE.partition("```")[0]
-    for source, code in zip(sources, ("print(1)", "1 / 0"), strict=True):
-        source.write_text(f"{head}```{{code-cell}} ipython3\n{code}\n```\n", encoding="utf8")
-    monkeypatch.setattr(build_book, "EXECUTED", [tmp_path / "cache"])
-    monkeypatch.setattr(build_book, "notebook_sources", lambda: sources)
-    build_book.execute()
-    left = get_cache(str(tmp_path / "cache")).list_unexecuted()
-    assert [record.uri for record in left] == [str(sources[1])]
 
 
 def test_new_prose_is_taken_over_and_new_code_is_not(copy):
