@@ -37,8 +37,8 @@ HALF = "SPS, c=1/2"  # the constant of Loizou et al. in place of the paper's 2 [
 OPTIMIZERS: dict[str, Callable] = {
     "SGD": lambda value: lambda parameters: torch.optim.SGD(parameters, lr=value),
     "SNGD": lambda value: lambda parameters: SNGD(parameters, lr=value),
-    "SPS": lambda value: lambda parameters: SPS(parameters, max_step=value),
-    HALF: lambda value: lambda parameters: SPS(parameters, max_step=value, c=0.5),
+    "SPS": lambda value: lambda parameters: SPS(parameters, lr=value),
+    HALF: lambda value: lambda parameters: SPS(parameters, lr=value, c=0.5),
     "Adam": lambda value: lambda parameters: torch.optim.Adam(parameters, lr=value),
 }
 

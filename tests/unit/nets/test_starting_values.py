@@ -1,5 +1,6 @@
 """The step sizes that SNGD and SPS are said to begin with, held to the record of their runs."""
 
+import inspect
 import itertools
 
 import pytest
@@ -61,7 +62,8 @@ def test_sngd_and_sps_are_not_better_than_adam():
 def test_the_notes_say_the_same():
     heavy, plain = ADVICE["SNGD, momentum 0.9"], ADVICE["SNGD"]
     assert f"lr={heavy} and momentum=0.9, or lr={plain} without" in SNGD.__doc__
-    assert f"{ADVICE['SPS, c = 1/2']} where nothing is known, and\n    c=0.5" in SPS.__doc__
+    assert f"lr={ADVICE['SPS']} [d]" in SPS.__doc__
+    assert inspect.signature(SPS).parameters["lr"].default == ADVICE["SPS"]
 
 
 def test_a_run_anew():
