@@ -2,13 +2,12 @@
 
     python -m scripts.starting_values --write book/results/starting_values.json
 
-About fifteen minutes on one core.
+About ten minutes on one core.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 
 import pandas as pd
 
@@ -34,13 +33,13 @@ def main() -> None:
     parser.add_argument("--write", required=True)
     given, made = parser.parse_args(), provenance()
     settings, runs = {"steps": STEPS, "batch": BATCH}, []
-    sets = {tokens: (digits("train", tokens), digits("test", tokens)) for tokens in TOKENS}
 
-    def run(seeds, values_of):
-        for tokens, seed in itertools.product(TOKENS, seeds):
+    def run(tokens, seeds, values_of):
+        train, test = digits("train", tokens), digits("test", tokens)
+        for seed in seeds:
             for name in GRID:
-                for value in values_of(tokens, name):
-                    right = accuracy(name, value, seed, *sets[tokens])
+                for value in values_of(name):
+                    right = accuracy(name, value, seed, train, test)
                     run = {"tokens": tokens, "optimizer": name, "value": value, "seed": seed}
                     runs.append({**run, "accuracy": right})
             record = {"provenance": made, "settings": settings, "runs": runs}
@@ -48,9 +47,10 @@ def main() -> None:
             print(f"{tokens} tokens, seed {seed}", flush=True)
 
     with one_thread():
-        run(SEEDS, lambda tokens, name: GRID[name][1])
-        best = best_values(pd.DataFrame(runs))
-        run(FRESH, lambda *cell: [factor * best[cell] for factor in FACTORS.values()])
+        for tokens in TOKENS:
+            run(tokens, SEEDS, lambda name: GRID[name][1])
+            best = best_values(pd.DataFrame(runs))[tokens]
+            run(tokens, FRESH, lambda name: [k * best[name] for k in FACTORS.values()])  # noqa: B023
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from attnbias.nets.data.images import load_mnist
 RESULTS = Path(__file__).parents[1] / "results"
 RECORD = RESULTS / "starting_values.json"
 TOKENS = (16, 4)  # patches of an image
-SEEDS, FRESH, STEPS, BATCH = (0, 1, 2), (10, 11, 12, 13), 300, 32
+SEEDS, FRESH, STEPS, BATCH = (0, 1), (10, 11, 12), 300, 32
 FACTORS = {"at half": 0.5, "at best": 1.0, "at twice": 2.0}
 
 
@@ -134,6 +134,17 @@ def comparison(tokens: int) -> pd.DataFrame:
         means = {key: cells.mean()[cell] for key, cell in at.items()}
         rows[name] = {"best lr": value} | means | {"spread": cells.std()[at["at best"]]}
     return pd.DataFrame(rows).T
+
+
+def cap_losses() -> pd.DataFrame:
+    """Loss at each cap of SPS that all recorded searches tried, by the smallest of its search."""
+    rows = {}
+    for name in ("fig1", "fig4", "fig6", "fig7", "half/fig6", "half/fig7"):
+        record = read_json(RESULTS / f"{name}.json", "network experiment")
+        for label, losses in record["grid"].items():
+            if label.startswith("SPS"):
+                rows[f"{name}, {label}"] = pd.Series(losses) / min(losses.values())
+    return pd.DataFrame(rows).T.dropna(axis=1).rename(columns=float)
 
 
 def noise(runs: pd.DataFrame) -> float:
