@@ -110,8 +110,9 @@ class Steps(Optimizer):
         ----------
         closure : callable, optional
             Returns the loss; it may compute the gradients too.
-        loss : tensor or float, optional
-            The loss where the gradients were taken, instead of a closure.
+        loss : tensor, float or list of them, optional
+            The loss where the gradients were taken, instead of a closure; of several backward
+            passes that add to one gradient all losses, whose sum SPS takes.
 
         Returns
         -------
@@ -159,16 +160,13 @@ class Steps(Optimizer):
         """The loss of the whole batch; SNGD needs none."""
         return 0.0
 
-    def _floor(self) -> float:
-        return -math.inf
-
     def _taken(self) -> None:
         """Called when nothing is in the way of the step."""
 
     def _is_fault(self, norm: float, loss: float, size: float) -> bool:
         """Whether nothing may move; raises or counts it."""
         found = {"gradient norm": norm, "loss": loss, "step size": size}
-        least = {"loss": self._floor()}
+        least = {"loss": self.param_groups[0].get("loss_floor", -math.inf)}
         what = next((w for w, x in found.items() if not least.get(w, 0) <= x < math.inf), None)
         if what is None:
             return False

@@ -102,7 +102,7 @@ class SNGD(Steps):
 
     def _sizes(self, norm, loss):
         inverse = NORMALISED.log_step_size(0.0, log(norm))
-        return [min(exp(log(float(group["lr"])) + inverse), group["max_step"])
+        return [min(exp(log(float(group["lr"])) + inverse), float(group["max_step"]))
                 for group in self.param_groups]  # fmt: skip
 
 
@@ -148,11 +148,6 @@ class SPS(Steps):
     ------
     DtypeError, RangeError, NonFiniteError
 
-    Warns
-    -----
-    UserWarning
-        Several backward passes added to a gradient, and the step has one loss.
-
     Notes
     -----
     Source: Section 2 and Theorem 7 for the rule, after Loizou et al. (2021), whose are the cap
@@ -163,16 +158,17 @@ class SPS(Steps):
     The loss and the gradient must be of one and the same function, since eta divides the one by the
     square of the other:
 
-    * Of k backward passes of loss / k, pass all k: `step(loss=[l1, ..., lk])` adds them up, and a
-      closure may return such a list. With the last one alone eta is k times too small.
-    * In place of clip_grad_norm_ before the step take max_grad_norm. If a gradient is shortened
-      k times before it, the quotient is k^2 times too large.
-    * With a GradScaler, pass the loss before it was scaled: `scaler.step(optimizer, loss=loss)`.
-      A scale S makes the quotient S times too large.
+    1. Of k backward passes of loss / k, pass all k losses: `step(loss=[l1, ..., lk])` adds them up,
+    and a closure may return such a list. With the last one alone eta is k times too small; SPS
+    counts the passes and warns.
+    2. In place of clip_grad_norm_ before the step take max_grad_norm. If a gradient is shortened
+    k times before the step, the quotient is k^2 times too large.
+    3. With a GradScaler, pass the loss before it was scaled: `scaler.step(optimizer, loss=loss)`.
+    A scale S makes the quotient S times too large.
 
-    lr=0.3 [d] is of the caps .03, .1, .3, 1 and 3 the one that is never far from the best in this
-    project's recorded runs. c=2 is less sensitive to it than c=1/2. The book's chapter on
-    normalised and Polyak steps for any network has the measurements.
+    lr=0.3 [d]: of the caps that each recorded search of this project tried, the one whose loss is
+    never far from the best. c=2 reaches a cap later than c=1/2, so that one too large does less
+    harm. The measurements are in the chapter that `SNGD` names.
 
     Examples
     --------
@@ -233,14 +229,11 @@ class SPS(Steps):
         # a quotient of zero could not grow again
         self._next = quotient if norm > 0 and quotient > -math.inf else self._log_quotient
         clip = min(1.0, (first["max_grad_norm"] or math.inf) / norm) if norm > 0 else 1.0
-        return [clip * min(exp(quotient - math.log(group["c"])), float(group["lr"]))
+        return [clip * min(exp(quotient - log(float(group["c"]))), float(group["lr"]))
                 for group in self.param_groups]  # fmt: skip
 
     def _taken(self):
         self._log_quotient = self._next
-
-    def _floor(self):
-        return self.param_groups[0]["loss_floor"]
 
     def _loss(self, loss) -> float:
         if isinstance(loss, list | tuple) and loss:

@@ -168,16 +168,27 @@ class TestSchedules:
             torch.testing.assert_close(p.detach(), (1 - 0.1 * rate) * start.detach())
 
 
-def test_capped_sngd_is_clipped_sgd():
-    """With momentum and decay as well, over steps that are clipped and steps that are not."""
+class WithoutLoss:
+    """torch's SGD, which takes no `loss`."""
+
+    def __init__(self, optimizer):
+        self.zero_grad, self.take = optimizer.zero_grad, optimizer.step
+
+    def step(self, loss):
+        self.take()
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_capped_sngd_is_clipped_sgd(momentum):
+    """Over steps that are clipped and steps that are not."""
     a, C, sizes = 0.05, 3.0, []
-    ours, theirs = layers(), layers()
-    capped = SNGD(ours, lr=C * a, max_step=a)
-    plain, other = torch.optim.SGD(theirs, lr=a), layers()
-    free = SNGD(other, lr=C * a)
+    ours, theirs, other = layers(), layers(), layers()
+    capped = SNGD(ours, lr=C * a, max_step=a, momentum=momentum)
+    plain = torch.optim.SGD(theirs, lr=a, momentum=momentum)
+    free = SNGD(other, lr=C * a, momentum=momentum)
     for _ in range(30):
         moves(capped, ours)
-        moves(plain_with_closure(plain), theirs, clip=C)
+        moves(WithoutLoss(plain), theirs, clip=C)
         moves(free, other)
         sizes.append(float(capped.last_step_size) == a)
     assert 0 < sum(sizes) < 30
@@ -185,13 +196,6 @@ def test_capped_sngd_is_clipped_sgd():
         # torch divides by the norm + 1e-6, and 1e-6 / C is what 30 steps may each be off by
         torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-5)
         assert not torch.allclose(p, r, rtol=1e-2)
-
-
-def plain_with_closure(optimizer):
-    """torch's SGD, which takes no `loss`."""
-    step = optimizer.step
-    optimizer.step = lambda loss=None: step()
-    return optimizer
 
 
 class TestIdioms:
