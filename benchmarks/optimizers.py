@@ -95,9 +95,9 @@ def competitors(params) -> dict:
     heavy = sgd(params, lr=1e-9, momentum=0.9, foreach=True)
     ours = {
         "SNGD": SNGD(params, lr=1e-9),
-        "SPS": SPS(params, max_step=1e-9),
+        "SPS": SPS(params, lr=1e-9),
         "SNGD, momentum": SNGD(params, lr=1e-9, momentum=0.9),
-        "SPS, momentum": SPS(params, max_step=1e-9, momentum=0.9),
+        "SPS, momentum": SPS(params, lr=1e-9, momentum=0.9),
     }
     sps, momo = SpsLoop(params), MomoLoop(params)
     sps.size = 1e-9

@@ -17,7 +17,7 @@ OPTIMIZERS = {
     "SGD": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
     "Adam": lambda parameters: torch.optim.Adam(parameters, lr=0.01),
     "SNGD": lambda parameters: SNGD(parameters, lr=0.05, momentum=0.9),
-    "SPS": lambda parameters: SPS(parameters, smoothing=2.0, steps_per_epoch=4, max_step=10.0),
+    "SPS": lambda parameters: SPS(parameters, lr=10.0, smoothing=2.0, steps_per_epoch=4),
 }
 
 

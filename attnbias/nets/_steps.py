@@ -9,56 +9,98 @@ from collections import defaultdict
 import torch
 from torch.optim import Optimizer
 
-from .._validate import require_choice, require_number
+from .._validate import require_choice, require_number, short
 from ..data._source import reading
 from ..errors import AttnBiasError, DtypeError, NonFiniteError, RangeError
 from ..rules import INFINITE
 
 LARGEST_EXPONENT = 709.0
 WIDE, SINGLE = (torch.float64, torch.complex128), torch.finfo(torch.float32).max
+# A float32 step takes a size beyond its largest number as this factor on the gradient and the rest.
+LIFT = 2.0**100
+PLAIN = (torch.Tensor, torch.nn.Parameter)
+BLOCK = 8192  # numbers whose squares are added up in single precision: an error of 1e-8
+
+# What the numbers of a group must be; either class has some of them.
+LIMITS: dict[str, dict] = {
+    "lr": {"low": 0, "high": INFINITE}, "momentum": {"low": 0, "high": 1, "open_high": True},
+    "weight_decay": {"low": 0, "high": INFINITE}, "max_step": {"low": 0, "open_low": True},
+    "c": {"low": 0, "high": INFINITE, "open_low": True},
+    "loss_floor": {"low": -INFINITE, "high": INFINITE},
+    "smoothing": {"low": 1, "high": INFINITE, "open_low": True},
+    "steps_per_epoch": {"low": 1, "high": INFINITE},
+    "max_grad_norm": {"low": 0, "open_low": True},
+}  # fmt: skip
+MAY_BE_NONE = ("smoothing", "steps_per_epoch", "max_grad_norm")
+OF_THE_OPTIMIZER = ("nonfinite", "process_group")
 
 
 class Steps(Optimizer):
-    """What SNGD and SPS share: a step, given the rule for its size and the loss it starts at.
+    """What SNGD and SPS share: a step, given its size in each group.
 
     Attributes
     ----------
-    rule : Rule
-        The size of a step before lr.
-    log_cap : float
-        Bounds the logarithm of the size after lr.
-    log_growth : float
-        By how much the logarithm of the size before lr may grow in a step.
-    loss_floor : float
+    shared : tuple of str
+        Numbers of the step as a whole, which are the same in all groups.
     """
 
-    _kept = ("rule", "nonfinite", "process_group", "skipped", "last_grad_norm", "last_step_size",
-             "loss_floor", "log_cap", "log_growth", "_last_log_size")  # fmt: skip
-    loss_floor, log_cap, log_growth = -math.inf, math.inf, math.inf
+    limits = LIMITS
+    shared: tuple[str, ...] = ()
+    _handed_on: tuple[str, ...] = ("skipped",)  # from step to step, beside the buffers
 
-    def __init__(self, params, rule, lr, momentum, weight_decay, nonfinite, process_group):
-        self.rule = rule
+    def __init__(self, params, options: dict, nonfinite, process_group, **unknown):
+        self._names = tuple(options)
+        for name, value in unknown.items():
+            raise self._foreign(name, value)
         self.nonfinite = require_choice("nonfinite", nonfinite, ("raise", "skip"))
-        self.process_group = process_group
-        self.skipped, self._last_log_size = 0, math.inf
+        self.process_group, self.skipped = process_group, 0
         self.last_grad_norm, self.last_step_size = _pair(math.nan, math.nan)
-        options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
         with _named_errors():
-            super().__init__(params, _checked(options))
+            super().__init__(params, self._checked(options))
 
     def __getstate__(self) -> dict:
-        return super().__getstate__() | {name: getattr(self, name) for name in self._kept}
+        kept = (*OF_THE_OPTIMIZER, *self._handed_on, "_names", "last_grad_norm", "last_step_size")
+        return super().__getstate__() | {name: getattr(self, name) for name in kept}
 
     def add_param_group(self, param_group: dict) -> None:
-        """Add parameters with their own lr, momentum or weight_decay.
+        """Add parameters with numbers of their own.
 
         Raises
         ------
         DtypeError, RangeError, NonFiniteError
         """
         with _named_errors():
-            _checked(self.defaults | param_group)
+            for name in (*LIMITS, *OF_THE_OPTIMIZER):
+                if name in param_group and name not in self._names:
+                    raise self._foreign(name, param_group[name])
+            group = self._checked(self.defaults | param_group)
+            self._require_shared(self.defaults, group)
             super().add_param_group(param_group)
+
+    def _foreign(self, name: str, value) -> DtypeError:
+        """The error for an option that this optimizer, or a group of it, does not have."""
+        kind = type(self).__name__
+        remedy = f"{kind} has no such option here: leave it out"
+        if name == "max_step":
+            remedy = f"the cap of {kind} is its lr: write lr=... in its place"
+        expected = f"one of {', '.join(self._names)}"
+        return DtypeError(name, expected=expected, got=short(value), remedy=remedy)
+
+    def _checked(self, options: dict) -> dict:
+        """The numbers of a group, each within its limits."""
+        for name in self._names:
+            if options[name] is not None or name not in MAY_BE_NONE:
+                require_number(name, options[name], **self.limits[name])
+        return options
+
+    def _require_shared(self, *groups: dict) -> None:
+        for name in self.shared:
+            values = {group[name] for group in groups}
+            if len(values) > 1:
+                raise RangeError(
+                    name, expected="one value in all groups", got=" and ".join(map(short, values)),
+                    remedy=f"it belongs to the whole step: give it to {type(self).__name__} itself",
+                )  # fmt: skip
 
     @torch.no_grad()
     def step(self, closure=None, *, loss=None):
@@ -68,8 +110,9 @@ class Steps(Optimizer):
         ----------
         closure : callable, optional
             Returns the loss; it may compute the gradients too.
-        loss : tensor or float, optional
-            The loss where the gradients were taken, instead of a closure.
+        loss : tensor, float or list of them, optional
+            The loss where the gradients were taken, instead of a closure; of several backward
+            passes that add to one gradient all losses, whose sum SPS takes.
 
         Returns
         -------
@@ -96,30 +139,34 @@ class Steps(Optimizer):
                                  remedy="pass a number as step(loss=...)")  # fmt: skip
             with torch.enable_grad():
                 loss = closure()
+        self._require_shared(*self.param_groups)
         moving = [[p for p in group["params"] if p.grad is not None] for group in self.param_groups]
         norm, value = grad_norm([p.grad for params in moving for p in params]), self._loss(loss)
-        log_size = self.rule.log_step_size(_log(value - self.loss_floor), _log(norm))
-        log_size = min(log_size, self._last_log_size + self.log_growth)
-        log_lrs = [_log(float(group["lr"])) for group in self.param_groups]
-        sizes = [_exp(min(log_size + lr, self.log_cap)) if norm > 0 else 0.0 for lr in log_lrs]
+        sizes = [size if norm > 0 else 0.0 for size in self._sizes(norm, value)]
         self.last_grad_norm, self.last_step_size = _pair(norm, sizes[0])
-        groups = zip(self.param_groups, moving, sizes, strict=True)
+        groups = [*zip(self.param_groups, moving, sizes, strict=True)]
         if not self._is_fault(norm, value, max(_reach(*group, norm) for group in groups)):
-            if norm > 0 and log_size > -math.inf and self.log_growth < math.inf:
-                self._last_log_size = log_size
-            for group, params, size in zip(self.param_groups, moving, sizes, strict=True):
+            self._taken()
+            for group, params, size in groups:
                 if params:
                     self._update(group, params, size)
         return loss
+
+    def _sizes(self, norm: float, loss: float) -> list[float]:
+        """eta of each group, unless the gradient is zero."""
+        raise NotImplementedError
 
     def _loss(self, loss) -> float:
         """The loss of the whole batch; SNGD needs none."""
         return 0.0
 
+    def _taken(self) -> None:
+        """Called when nothing is in the way of the step."""
+
     def _is_fault(self, norm: float, loss: float, size: float) -> bool:
         """Whether nothing may move; raises or counts it."""
         found = {"gradient norm": norm, "loss": loss, "step size": size}
-        least = {"loss": self.loss_floor}
+        least = {"loss": self.param_groups[0].get("loss_floor", -math.inf)}
         what = next((w for w, x in found.items() if not least.get(w, 0) <= x < math.inf), None)
         if what is None:
             return False
@@ -128,21 +175,23 @@ class Steps(Optimizer):
             return True
         low = math.isfinite(found[what])
         expected = "at least loss_floor" if low else "a finite number"
-        remedy = "the parameters are those before this step: check the batch, lower lr or max_step"
+        remedy = "the parameters are those before this step: check the batch, lower lr"
         remedy += ", or pass nonfinite='skip'"
         error = RangeError if low else NonFiniteError
         raise error(what, expected=expected, got=f"{found[what]:g}", remedy=remedy)
 
     def _update(self, group: dict, params: list, size: float) -> None:
         """Make v <- momentum v - size g and W <- (1 - lr decay) W + v; the buffer holds -v."""
-        weights, grads = [_local(p) for p in params], [_local(_coalesced(p.grad)) for p in params]
+        weights, grads = _local(params), _local([p.grad for p in params])
+        if size > SINGLE:
+            grads, size = torch._foreach_mul(grads, LIFT), size / LIFT
         if group["weight_decay"]:
             torch._foreach_mul_(weights, 1 - float(group["lr"]) * group["weight_decay"])
         if group["momentum"]:
             for p in params:
                 if not self.state[p]:
                     self.state[p]["momentum_buffer"] = torch.zeros_like(p)
-            buffers = [_local(self.state[p]["momentum_buffer"]) for p in params]
+            buffers = _local([self.state[p]["momentum_buffer"] for p in params])
             torch._foreach_mul_(buffers, float(group["momentum"]))
             torch._foreach_add_(buffers, grads, alpha=size)
             torch._foreach_sub_(weights, buffers)
@@ -151,11 +200,9 @@ class Steps(Optimizer):
 
     def state_dict(self) -> dict:
         """torch's; the groups also hold the numbers that steps hand on."""
-        last = self._last_log_size
-        handed_on = {"skipped": self.skipped, "last_log_size": last if last < math.inf else None}
         state = super().state_dict()
         for group in state["param_groups"]:
-            group.update(handed_on)
+            group.update((name, getattr(self, name)) for name in self._handed_on)
         return state
 
     def load_state_dict(self, state_dict: dict) -> None:
@@ -166,17 +213,18 @@ class Steps(Optimizer):
         FileFormatError
             The state is another optimizer's, or one of other parameters.
         """
-        remedy = "load it into an optimizer made like the one that saved it"
-        with reading("state_dict", "what SNGD or SPS gave for the same parameters", remedy):
+        name = type(self).__name__
+        remedy = f"load it into an optimizer made like the one that saved it, here {name}"
+        with reading("state_dict", f"what {name} gave for the same parameters", remedy):
+            self._require_shared(*map(self._checked, state_dict["param_groups"]))
             for group in state_dict["param_groups"]:
-                _checked(group)
-                float(group["last_log_size"] or 0), int(group["skipped"])
+                {each: require_number(each, group[each]) for each in self._handed_on}
             if any(set(state) - {"momentum_buffer"} for state in state_dict["state"].values()):
                 raise ValueError("other entries for a parameter")
             super().load_state_dict(state_dict)
         for group in self.param_groups:
-            self.skipped, last = group.pop("skipped"), group.pop("last_log_size")
-            self._last_log_size = math.inf if last is None else last
+            for each in self._handed_on:
+                setattr(self, each, group.pop(each))
 
 
 def grad_norm(grads: list[torch.Tensor]) -> float:
@@ -190,13 +238,21 @@ def grad_norm(grads: list[torch.Tensor]) -> float:
         grad = _coalesced(grad).values() if grad.is_sparse else grad
         grad = torch.view_as_real(grad.resolve_conj()) if grad.is_complex() else grad
         if grad.numel():
-            sharding = getattr(grad, "device_mesh", None), getattr(grad, "placements", None)
-            kinds[grad.device, *sharding].append(grad)
+            sharding = None
+            if type(grad) not in PLAIN:
+                sharding = getattr(grad, "device_mesh", None), getattr(grad, "placements", None)
+            kinds[grad.device, grad.dtype, sharding].append(grad)
     return math.hypot(*map(_norm, kinds.values()))
 
 
 def _norm(tensors: list[torch.Tensor]) -> float:
-    """Of tensors on one device; float64 itself holds no squares below 1e-308 or above 1e308."""
+    """Of tensors of one kind; where single or double precision can't hold their squares, with
+    more of it or by the largest entry.
+    """
+    if tensors[0].device.type == "cpu" and type(tensors[0]) in PLAIN:
+        norm = _norm_of_blocks(tensors)
+        if 1e-10 < norm < math.inf:
+            return norm
     norm = _plain_norm(tensors, 2)
     if 1e-140 < norm < math.inf:
         return norm
@@ -204,6 +260,18 @@ def _norm(tensors: list[torch.Tensor]) -> float:
     if not 0 < peak < math.inf:
         return peak
     return peak * _plain_norm([tensor.double() / peak for tensor in tensors], 2)
+
+
+def _norm_of_blocks(tensors: list[torch.Tensor]) -> float:
+    """A third of the time that torch takes for a norm in double precision."""
+    wide = torch.promote_types(tensors[0].dtype, torch.float32)
+    norms, rest = [], [t if t.dim() == 1 else t.reshape(-1) for t in tensors if t.numel() < BLOCK]
+    for flat in (tensor.reshape(-1) for tensor in tensors if tensor.numel() >= BLOCK):
+        end = len(flat) // BLOCK * BLOCK
+        rest.append(flat[end:])
+        norms.append(torch.linalg.vector_norm(flat[:end].view(-1, BLOCK), dim=1, dtype=wide))
+    last = torch.linalg.vector_norm(torch.cat(rest), dtype=torch.float64).to(wide)
+    return float(torch.linalg.vector_norm(torch.cat([*norms, last[None]]), dtype=torch.float64))
 
 
 def _plain_norm(tensors: list[torch.Tensor], order: float) -> float:
@@ -219,27 +287,32 @@ def _pair(norm: float, size: float) -> torch.Tensor:
 
 def _reach(group: dict, params: list, size: float, norm: float) -> float:
     """The largest number of a group's step, infinite where its parameters can't hold that."""
-    largest = max(size, size * norm, float(group["lr"]) * group["weight_decay"])
+    largest = max(size / LIFT, size * norm)
+    if group["weight_decay"]:
+        largest = max(largest, float(group["lr"]) * group["weight_decay"])
     if largest <= SINGLE or all(p.dtype in WIDE for p in params):
         return largest
     return math.inf
 
 
-def _local(tensor: torch.Tensor) -> torch.Tensor:
-    """What lies here of a tensor that several processes hold."""
-    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+def _local(tensors: list) -> list:
+    """What lies here of tensors that several processes hold; of sparse ones each entry once."""
+    if all(type(tensor) in PLAIN and not tensor.is_sparse for tensor in tensors):
+        return tensors
+    here = [t.to_local() if hasattr(t, "to_local") else t for t in tensors]
+    return [_coalesced(tensor) for tensor in here]
 
 
 def _coalesced(grad: torch.Tensor) -> torch.Tensor:
     return grad.coalesce() if grad.is_sparse else grad
 
 
-def _log(x: float) -> float:
+def log(x: float) -> float:
     """-inf at 0 and NaN below."""
     return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
 
 
-def _exp(x: float) -> float:
+def exp(x: float) -> float:
     """inf where a float can't hold it."""
     return math.inf if x > LARGEST_EXPONENT else math.exp(x)
 
@@ -256,10 +329,3 @@ def _named_errors():
             "params", expected="leaf tensors, or groups of them, each tensor once", got=str(error),
             remedy="pass model.parameters(), or dicts with 'params'",
         ) from None  # fmt: skip
-
-
-def _checked(options: dict) -> dict:
-    for name in ("lr", "weight_decay"):
-        require_number(name, options[name], low=0, high=INFINITE)
-    require_number("momentum", options["momentum"], low=0, high=1, open_high=True)
-    return options

@@ -7,15 +7,19 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
+import warnings
 
 import numpy as np
 import torch
 import torch.distributed as dist
 
-from .._validate import require_number, short
+from .._validate import short
 from ..errors import DtypeError, ShapeError
-from ..rules import INFINITE, NGD, Polyak
-from ._steps import Steps
+from ..rules import NGD, Polyak
+from ._steps import LIMITS, Steps, exp, log
+
+NORMALISED = NGD(1.0)  # 1 / |g|
+POLYAK = dataclasses.replace(Polyak(), log_scale=0.0)  # (loss - floor) / |g|^2; c is a group's own
 
 
 class SNGD(Steps):
@@ -25,7 +29,7 @@ class SNGD(Steps):
     ----------
     params : iterable of parameters or of groups
         As torch's optimizers take them. |g| is the norm of the gradient of all groups together;
-        lr, momentum and weight_decay may differ between groups.
+        lr, momentum, weight_decay and max_step may differ between groups.
     lr : float
         Length of a step, >= 0. Schedulers may change it.
     momentum : float
@@ -33,7 +37,9 @@ class SNGD(Steps):
     weight_decay : float
         Decoupled: W shrinks by 1 - lr weight_decay in each step, whatever the norm is.
     max_step : float
-        Cap on eta = lr / |g|.
+        Cap a on eta = lr / |g|. With it SNGD is SGD(lr=a) on gradients clipped at the norm lr / a.
+        Infinite by default, since lr itself bounds how far a step goes; where the gradient is
+        mere rounding, a step is as long as any other.
     nonfinite : {"raise", "skip"}
         What a norm that is NaN or infinite does, and a step beyond 3.4e38 for parameters
         narrower than float64, which can't hold it. "raise": an error, with the parameters as
@@ -60,6 +66,9 @@ class SNGD(Steps):
     those of fully_shard (DTensor) give the global norm, flat shards do not. A GradScaler unscales
     the gradients before the step, and leaves out and counts one that overflowed. The norm is read
     on the host, so a step waits for a GPU once (not run on one yet).
+
+    A loss that is divided by k or multiplied by a scale, and gradients that were clipped, give the
+    same steps, because only the direction counts; with max_step they count as for SGD.
 
     To begin with [d]: lr=0.1 and momentum=0.9, or lr=0.5 without, and a schedule that lowers lr;
     since lr is the length of a step of all parameters together, it is far larger than Adam's. The
@@ -88,32 +97,43 @@ class SNGD(Steps):
         nonfinite="raise",
         process_group=None,
     ):
-        self.log_cap = NGD(1.0, max_step=max_step).log_max_step
-        super().__init__(params, NGD(1.0), lr, momentum, weight_decay, nonfinite, process_group)
+        options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        super().__init__(params, options | {"max_step": max_step}, nonfinite, process_group)
+
+    def _sizes(self, norm, loss):
+        inverse = NORMALISED.log_step_size(0.0, log(norm))
+        return [min(exp(log(float(group["lr"])) + inverse), float(group["max_step"]))
+                for group in self.param_groups]  # fmt: skip
 
 
 class SPS(Steps):
-    """Stochastic Polyak steps: eta = lr min((loss - loss_floor) / (c |g|^2), max_step).
+    """Stochastic Polyak steps: eta = min(lr, (loss - loss_floor) / (c |g|^2)).
 
     Parameters
     ----------
     params : iterable of parameters or of groups
-        As for `SNGD`.
+        As for `SNGD`; here lr, momentum, weight_decay and c may differ between groups.
     lr : float
-        Factor on every step, >= 0, for schedulers; 1 is the rule itself.
-    max_step : float
-        The cap. Without smoothing it stays the same.
+        The cap, >= 0, as in ALI-G and MoMo, so that a warm-up or a schedule acts on it. inf is
+        none: on a plateau, where the gradient is small and the loss is not, such a step can throw
+        a network away.
     c : float
         > 0. 2 is the factor that we recall of this paper's Polyak steps [b]; Loizou et al. take
-        1/2 in their experiments and at least 1/2 in theory.
+        1/2 in their experiments and at least 1/2 in theory, which reaches the cap four times as
+        soon.
     smoothing : float, optional
-        tau > 1: a step size, before lr, is at most tau^(1 / steps_per_epoch) times the last.
+        tau > 1: the quotient above is at most tau^(1 / steps_per_epoch) times the last.
     steps_per_epoch : float, optional
         Batches in an epoch, n / b; needed with smoothing.
     loss_floor : float
         What stands for the infimum of a batch's loss.
-    momentum, weight_decay : float
-        As for `SNGD`. With lr = 1, W shrinks by 1 - weight_decay in each step.
+    max_grad_norm : float, optional
+        Clip the gradient at this norm: eta is multiplied by min(1, max_grad_norm / |g|), and the
+        quotient knows the true |g|.
+    momentum : float
+        As for `SNGD`.
+    weight_decay : float
+        As for `SNGD`: W shrinks by 1 - lr weight_decay with lr the cap, whatever the quotient is.
     nonfinite : {"raise", "skip"}
         As for `SNGD`, and also for a loss that is NaN, infinite or below loss_floor.
     process_group : ProcessGroup, None or False
@@ -132,47 +152,97 @@ class SPS(Steps):
     Notes
     -----
     Source: Section 2 and Theorem 7 for the rule, after Loizou et al. (2021), whose are the cap
-    and the smoothing [b]; lr, momentum and decay are [d]. A gradient of zero or a loss at its floor
-    gives no step, and smoothing then keeps the step size before [d]: it could not grow from zero.
+    and the smoothing [b]; momentum, decay and clipping are [d]. A gradient of zero or a loss at its
+    floor gives no step, and smoothing then keeps the quotient before [d]: it could not grow from
+    zero.
 
-    To begin with [d]: max_step about the lr at which SGD is stable, 0.3 where nothing is known, and
-    c=0.5; the measurement is in the chapter that `SNGD` names.
+    The loss and the gradient must be of one and the same function, since eta divides the one by the
+    square of the other:
+
+    1. Of k backward passes of loss / k, pass all k losses: `step(loss=[l1, ..., lk])` adds them up,
+    and a closure may return such a list. With the last one alone eta is k times too small; SPS
+    counts the passes and warns.
+    2. In place of clip_grad_norm_ before the step take max_grad_norm. If a gradient is shortened
+    k times before the step, the quotient is k^2 times too large.
+    3. With a GradScaler, pass the loss before it was scaled: `scaler.step(optimizer, loss=loss)`.
+    A scale S makes the quotient S times too large.
+
+    lr=0.3 [d]: of the caps that each recorded search of this project tried, the one whose loss is
+    never far from the best. c=2 reaches a cap later than c=1/2, so that one too large does less
+    harm. The measurements are in the chapter that `SNGD` names.
 
     Examples
     --------
     >>> import torch
     >>> from attnbias.nets.optim import SPS
     >>> w = torch.nn.Parameter(torch.tensor([3.0, 4.0]))
-    >>> optimizer = SPS([w], c=0.5)
+    >>> optimizer = SPS([w], lr=10.0, c=0.5)
     >>> loss = w @ w / 2
     >>> loss.backward()
     >>> optimizer.step(loss=loss).item(), w.tolist()
     (12.5, [0.0, 0.0])
     """
 
+    limits = LIMITS | {"lr": {"low": 0}}
+    shared = ("loss_floor", "smoothing", "steps_per_epoch", "max_grad_norm")
+    _handed_on = ("skipped", "_log_quotient")
+    _passes: _Passes | None = None  # a copy of an optimizer has none
+
     def __init__(
         self,
         params,
-        lr=1.0,
+        lr=0.3,
         *,
-        max_step=math.inf,
         c=2.0,
         smoothing=None,
         steps_per_epoch=None,
         loss_floor=0.0,
+        max_grad_norm=None,
         momentum=0.0,
         weight_decay=0.0,
         nonfinite="raise",
         process_group=None,
+        **unknown,
     ):
-        c = require_number("c", c, low=0, high=INFINITE, open_low=True)
-        loss_floor = require_number("loss_floor", loss_floor, low=-INFINITE, high=INFINITE)
-        rule = dataclasses.replace(Polyak(max_step, loss_floor), log_scale=-math.log(c))
-        self.loss_floor, self.log_growth = loss_floor, _growth(smoothing, steps_per_epoch)
-        super().__init__(params, rule, lr, momentum, weight_decay, nonfinite, process_group)
+        options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "c": c,
+                   "loss_floor": loss_floor, "smoothing": smoothing,
+                   "steps_per_epoch": steps_per_epoch, "max_grad_norm": max_grad_norm}  # fmt: skip
+        self._log_quotient = self._next = math.inf
+        super().__init__(params, options, nonfinite, process_group, **unknown)
+        self._passes = _Passes.of(p for group in self.param_groups for p in group["params"])
+
+    def _checked(self, options):
+        tau, steps = options["smoothing"], options["steps_per_epoch"]
+        if (tau is None) != (steps is None):
+            raise DtypeError(
+                "smoothing, steps_per_epoch", expected="both or neither",
+                got=f"{short(tau)}, {short(steps)}",
+                remedy="smoothing=2 and steps_per_epoch=len(loader) are usual",
+            )  # fmt: skip
+        return super()._checked(options)
+
+    def _sizes(self, norm, loss):
+        first = self.param_groups[0]
+        quotient = POLYAK.log_step_size(log(loss - first["loss_floor"]), log(norm))
+        if first["smoothing"] is not None:
+            growth = math.log(first["smoothing"]) / first["steps_per_epoch"]
+            quotient = min(quotient, self._log_quotient + growth)
+        # a quotient of zero could not grow again
+        self._next = quotient if norm > 0 and quotient > -math.inf else self._log_quotient
+        clip = min(1.0, (first["max_grad_norm"] or math.inf) / norm) if norm > 0 else 1.0
+        return [clip * min(exp(quotient - log(float(group["c"]))), float(group["lr"]))
+                for group in self.param_groups]  # fmt: skip
+
+    def _taken(self):
+        self._log_quotient = self._next
 
     def _loss(self, loss) -> float:
-        value = _one_number(loss)
+        if isinstance(loss, list | tuple) and loss:
+            value = sum(map(_one_number, loss))
+        else:
+            value = _one_number(loss)
+            if self._passes:
+                self._passes.warn_if_several()
         if self.process_group is False or not (dist.is_available() and dist.is_initialized()):
             return value
         first = next(p for group in self.param_groups for p in group["params"])
@@ -181,19 +251,36 @@ class SPS(Steps):
         return float(total) / dist.get_world_size(self.process_group)
 
 
-def _growth(smoothing, steps_per_epoch) -> float:
-    """By how much the logarithm of the step size may grow in a step: log tau / (n / b)."""
-    if (smoothing is None) != (steps_per_epoch is None):
-        raise DtypeError(
-            "smoothing, steps_per_epoch", expected="both or neither",
-            got=f"{short(smoothing)}, {short(steps_per_epoch)}",
-            remedy="smoothing=2 and steps_per_epoch=len(loader) are usual",
-        )  # fmt: skip
-    if smoothing is None:
-        return math.inf
-    tau = require_number("smoothing", smoothing, low=1, high=INFINITE, open_low=True)
-    steps = require_number("steps_per_epoch", steps_per_epoch, low=1, high=INFINITE)
-    return math.log(tau) / steps
+class _Passes:
+    """How many backward passes have added to one and the same gradient, that of one parameter.
+
+    Each adds in place, which torch counts as a version of the tensor; whatever else is done to it,
+    such as setting it to zero, counts as well, and a new tensor is told by its id.
+    """
+
+    def __init__(self):
+        self.count, self.seen = 0, (0, 0)
+
+    @classmethod
+    def of(cls, params):
+        """Of the first parameter that takes part; None where none does."""
+        passes, leaf = cls(), next((p for p in params if p.requires_grad and p.is_leaf), None)
+        if leaf is not None:
+            leaf.register_post_accumulate_grad_hook(passes)
+        return passes
+
+    def __call__(self, param) -> None:
+        key, version = id(param.grad), param.grad._version
+        self.count = self.count + 1 if self.seen == (key, version - 1) else 1
+        self.seen = key, version
+
+    def warn_if_several(self) -> None:
+        if self.count > 1:
+            warnings.warn(
+                f"{self.count} backward passes added to the gradient, and SPS has one loss: with "
+                "the last of them alone its step is too short. Pass all of them, "
+                "step(loss=[l1, l2, ...]), or a list that holds their sum.", stacklevel=6,
+            )  # fmt: skip
 
 
 def _one_number(loss) -> float:

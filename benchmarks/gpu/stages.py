@@ -243,7 +243,7 @@ def optimizers(options: Options, size: str, count: int = 20) -> Iterator[Row]:
 def precision(options: Options) -> dict:
     steps = 20 if options.tiny else 300
     makers = {"SNGD": lambda params: SNGD(params, lr=0.1, momentum=0.9),
-              "SPS": lambda params: SPS(params, max_step=0.3, c=0.5)}  # fmt: skip
+              "SPS": lambda params: SPS(params, lr=0.3, c=0.5)}  # fmt: skip
     return {name: partial(precisions, options.device, make, steps) for name, make in makers.items()}
 
 

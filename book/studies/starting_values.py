@@ -13,7 +13,8 @@ from attnbias._records import read_json
 from attnbias.nets import SNGD, SPS
 from attnbias.nets.data.images import load_mnist
 
-RECORD = Path(__file__).parents[1] / "results/starting_values.json"
+RESULTS = Path(__file__).parents[1] / "results"
+RECORD = RESULTS / "starting_values.json"
 TOKENS = (16, 4)  # patches of an image
 SEEDS, STEPS, BATCH = (0, 1, 2), 300, 32
 
@@ -23,7 +24,7 @@ GRID: dict[str, tuple[Callable, tuple[float, ...]]] = {
     "SGD": (torch.optim.SGD, (0.03, 0.1, 0.3, 0.5, 1.0)),
     "SNGD": (SNGD, (0.1, 0.3, 0.5, 1.0, 2.0)),
     "SNGD, momentum 0.9": (lambda p, lr: SNGD(p, lr, momentum=0.9), (0.01, 0.03, 0.1, 0.3, 1.0)),
-    "SPS, c = 1/2": (lambda p, cap: SPS(p, max_step=cap, c=0.5), (0.03, 0.1, 0.3, 1.0, 3.0)),
+    "SPS, c = 1/2": (lambda p, cap: SPS(p, lr=cap, c=0.5), (0.03, 0.1, 0.3, 1.0, 3.0)),
 }
 ADVICE = {"SNGD": 0.5, "SNGD, momentum 0.9": 0.1, "SPS, c = 1/2": 0.3}
 
@@ -72,6 +73,17 @@ def accuracy(name: str, value: float, seed: int, train, test) -> float:
 def recorded() -> pd.DataFrame:
     """A row for each run of the record: tokens, optimizer, value, seed, accuracy."""
     return pd.DataFrame(read_json(RECORD, "starting_values")["runs"])
+
+
+def cap_losses() -> pd.DataFrame:
+    """Loss at each cap of SPS that all recorded searches tried, by the smallest of its search."""
+    rows = {}
+    for name in ("fig1", "fig4", "fig6", "fig7", "half/fig6", "half/fig7"):
+        record = read_json(RESULTS / f"{name}.json", "network experiment")
+        for label, losses in record["grid"].items():
+            if label.startswith("SPS"):
+                rows[f"{name}, {label}"] = pd.Series(losses) / min(losses.values())
+    return pd.DataFrame(rows).T.dropna(axis=1).rename(columns=float)
 
 
 def noise(runs: pd.DataFrame) -> float:

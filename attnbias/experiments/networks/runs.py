@@ -48,8 +48,8 @@ OPTIMIZERS: dict[str, Callable] = {
     "SGD, clipped at 0.3": _clipped(0.3),
     "SGD, clipped at 3": _clipped(3.0),
     "SNGD": lambda value: lambda parameters: SNGD(parameters, lr=value),
-    "SPS": lambda value: lambda parameters: SPS(parameters, max_step=value),
-    HALF: lambda value: lambda parameters: SPS(parameters, max_step=value, c=0.5),
+    "SPS": lambda value: lambda parameters: SPS(parameters, lr=value),
+    HALF: lambda value: lambda parameters: SPS(parameters, lr=value, c=0.5),
     "Adam": lambda value: lambda parameters: torch.optim.Adam(parameters, lr=value),
 }
 

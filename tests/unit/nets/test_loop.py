@@ -155,9 +155,9 @@ class TestResume:
 
     def test_arguments_of_our_own_rules_count(self, tmp_path):
         state = tmp_path / "state.npz"
-        rules = [lambda p, c=c: SPS(p, max_step=1.0, c=c) for c in (2.0, 0.5)]
+        rules = [lambda p, c=c: SPS(p, lr=1.0, c=c) for c in (2.0, 0.5)]
         self.short(state, rules[0])
-        with pytest.raises(FileFormatError, match="with optimizer.rule = "):
+        with pytest.raises(FileFormatError, match="with c of group 0 = 0.5"):
             self.short(state, rules[1])
 
     def test_data_drawn_anew_at_each_call_are_known_by_their_number(self, tmp_path):

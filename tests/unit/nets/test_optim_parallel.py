@@ -14,7 +14,7 @@ WHOLE_BATCH = 1e-10
 STEPS, BATCH = 12, 8
 MAKERS = {
     "SNGD": lambda params: SNGD(params, lr=0.1, momentum=0.5, weight_decay=0.01),
-    "SPS": lambda params: SPS(params, max_step=1.0, smoothing=2.0, steps_per_epoch=4),
+    "SPS": lambda params: SPS(params, lr=1.0, smoothing=2.0, steps_per_epoch=4),
 }
 pytestmark = pytest.mark.skipif(
     not (dist.is_available() and dist.is_gloo_available()), reason="torch without gloo"
@@ -90,7 +90,7 @@ def not_a_number(rank: int, make) -> torch.Tensor:
 TASKS = {
     "SNGD": (data_parallel, MAKERS["SNGD"]),
     "SPS": (data_parallel, MAKERS["SPS"]),
-    "SPS apart": (data_parallel, lambda p: SPS(p, max_step=1.0, process_group=False)),
+    "SPS apart": (data_parallel, lambda p: SPS(p, lr=1.0, process_group=False)),
     "SNGD sharded": (sharded, MAKERS["SNGD"]),
     "SPS sharded": (sharded, MAKERS["SPS"]),
     "NaN": (not_a_number, SPS),

@@ -1,5 +1,6 @@
 """The step sizes that SNGD and SPS are said to begin with, held to the record of their runs."""
 
+import inspect
 import itertools
 
 import pytest
@@ -12,6 +13,7 @@ from book.studies.starting_values import (
     RECORD,
     TOKENS,
     accuracy,
+    cap_losses,
     digits,
     lead,
     noise,
@@ -58,10 +60,16 @@ def test_sngd_and_sps_are_not_better_than_adam():
     assert lead(runs) > noise(runs)  # such a record would say that they are
 
 
+def test_the_default_cap_is_never_far_from_the_best_of_a_search():
+    worst = cap_losses().max()
+    assert worst.idxmin() == inspect.signature(SPS).parameters["lr"].default
+    assert (cap_losses().min(axis=1) >= 1).all()
+
+
 def test_the_notes_say_the_same():
     heavy, plain = ADVICE["SNGD, momentum 0.9"], ADVICE["SNGD"]
     assert f"lr={heavy} and momentum=0.9, or lr={plain} without" in SNGD.__doc__
-    assert f"{ADVICE['SPS, c = 1/2']} where nothing is known, and\n    c=0.5" in SPS.__doc__
+    assert f"lr={ADVICE['SPS, c = 1/2']} [d]" in SPS.__doc__
 
 
 def test_a_run_anew():
