@@ -1,9 +1,12 @@
-"""Which step sizes SNGD and SPS may begin with: a small transformer on the bundled digits."""
+"""Which step sizes SNGD and SPS may begin with, and how they compare: a small transformer on the
+bundled digits, each optimizer at five values, then on fresh seeds near the best of them.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -15,16 +18,49 @@ from attnbias.nets.data.images import load_mnist
 
 RESULTS = Path(__file__).parents[1] / "results"
 RECORD = RESULTS / "starting_values.json"
-TOKENS = (16, 4)  # patches of an image
-SEEDS, STEPS, BATCH = (0, 1, 2), 300, 32
+TOKENS = (16,)  # patches of an image
+SEEDS, FRESH, STEPS, BATCH = (0, 1), (10, 11, 12), 300, 32
+FACTORS = {"at half": 0.5, "at best": 1.0, "at twice": 2.0}
 
-# Each optimizer from its parameters and the number that is varied: lr, or the cap of SPS.
+
+class ScheduleFree(torch.optim.Optimizer):
+    """SGD without a schedule (Defazio et al. 2024): gradients are taken at y = x + (1 - beta)
+    (z - x), z takes the steps, and x is the mean of all z.
+    """
+
+    def __init__(self, params, lr, beta=0.9):
+        super().__init__(params, {"lr": lr, "beta": beta})
+        self.steps = 0
+
+    @torch.no_grad()
+    def step(self):
+        self.steps += 1
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                z, x = (state.setdefault(name, p.clone()) for name in "zx")
+                z.sub_(p.grad, alpha=group["lr"])
+                x.lerp_(z, 1 / self.steps)
+                p.copy_(z.lerp(x, group["beta"]))
+
+    @torch.no_grad()
+    def to_mean(self) -> None:
+        """Put x, which is what training gives, in the place of y."""
+        for p, state in self.state.items():
+            p.copy_(state["x"])
+
+
+# Each optimizer from its parameters and the number that is varied, its lr.
 GRID: dict[str, tuple[Callable, tuple[float, ...]]] = {
     "Adam": (torch.optim.Adam, (0.0003, 0.001, 0.003, 0.01, 0.03)),
+    "AdamW, decay 0.01": (torch.optim.AdamW, (0.0003, 0.001, 0.003, 0.01, 0.03)),
     "SGD": (torch.optim.SGD, (0.03, 0.1, 0.3, 0.5, 1.0)),
+    "SGD, momentum 0.9": (partial(torch.optim.SGD, momentum=0.9), (0.003, 0.01, 0.03, 0.1, 0.3)),
+    "schedule-free SGD, 0.9": (ScheduleFree, (0.03, 0.1, 0.3, 0.5, 1.0)),
     "SNGD": (SNGD, (0.1, 0.3, 0.5, 1.0, 2.0)),
-    "SNGD, momentum 0.9": (lambda p, lr: SNGD(p, lr, momentum=0.9), (0.01, 0.03, 0.1, 0.3, 1.0)),
-    "SPS, c = 1/2": (lambda p, cap: SPS(p, lr=cap, c=0.5), (0.03, 0.1, 0.3, 1.0, 3.0)),
+    "SNGD, momentum 0.9": (partial(SNGD, momentum=0.9), (0.01, 0.03, 0.1, 0.3, 1.0)),
+    "SPS": (SPS, (0.03, 0.1, 0.3, 1.0, 3.0)),
+    "SPS, c = 1/2": (partial(SPS, c=0.5), (0.03, 0.1, 0.3, 1.0, 3.0)),
 }
 ADVICE = {"SNGD": 0.5, "SNGD, momentum 0.9": 0.1, "SPS, c = 1/2": 0.3}
 
@@ -58,7 +94,7 @@ def accuracy(name: str, value: float, seed: int, train, test) -> float:
     torch.manual_seed(seed)
     (X, y), (held_out, labels) = train, test
     model = Small(X.shape[1])
-    optimizer = GRID[name][0](model.parameters(), value)
+    optimizer = GRID[name][0](model.parameters(), lr=value)
     batches = torch.Generator().manual_seed(seed)
     for _ in range(STEPS):
         rows = torch.randint(len(X), (BATCH,), generator=batches)
@@ -66,13 +102,38 @@ def accuracy(name: str, value: float, seed: int, train, test) -> float:
         loss = torch.nn.functional.cross_entropy(model(X[rows]), y[rows])
         loss.backward()
         optimizer.step(loss=loss.detach()) if isinstance(optimizer, SPS) else optimizer.step()
+    if isinstance(optimizer, ScheduleFree):
+        optimizer.to_mean()
     with torch.no_grad():
         return float((model(held_out).argmax(dim=1) == labels).float().mean())
 
 
-def recorded() -> pd.DataFrame:
-    """A row for each run of the record: tokens, optimizer, value, seed, accuracy."""
-    return pd.DataFrame(read_json(RECORD, "starting_values")["runs"])
+def recorded(fresh: bool = False) -> pd.DataFrame:
+    """A row for each run of the record: tokens, optimizer, value, seed, accuracy.
+
+    Those that chose, at every value of the grid; or the fresh ones, near the best.
+    """
+    runs = pd.DataFrame(read_json(RECORD, "starting_values")["runs"])
+    return runs[runs["seed"].isin(FRESH if fresh else SEEDS)].reset_index(drop=True)
+
+
+def best_values(runs: pd.DataFrame) -> pd.Series:
+    """The value with the largest mean, by tokens and optimizer."""
+    return accuracy_table(runs).idxmax(axis=1)
+
+
+def comparison(tokens: int) -> pd.DataFrame:
+    """The best value of each optimizer, and on fresh seeds the mean accuracy there and its spread,
+    the standard deviation, and the means at half and at twice the value.
+    """
+    best, rows = best_values(recorded()), {}
+    cells = recorded(fresh=True).groupby(["tokens", "optimizer", "value"])["accuracy"]
+    for name in GRID:
+        value = best[tokens, name]
+        at = {key: (tokens, name, factor * value) for key, factor in FACTORS.items()}
+        means = {key: cells.mean()[cell] for key, cell in at.items()}
+        rows[name] = {"best lr": value} | means | {"spread": cells.std()[at["at best"]]}
+    return pd.DataFrame(rows).T
 
 
 def cap_losses() -> pd.DataFrame:

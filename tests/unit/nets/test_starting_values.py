@@ -4,16 +4,23 @@ import inspect
 import itertools
 
 import pytest
+import torch
 
 from attnbias._records import read_json
 from attnbias.nets import SNGD, SPS
 from book.studies.starting_values import (
     ADVICE,
+    FACTORS,
+    FRESH,
     GRID,
     RECORD,
+    SEEDS,
     TOKENS,
+    ScheduleFree,
     accuracy,
+    best_values,
     cap_losses,
+    comparison,
     digits,
     lead,
     noise,
@@ -27,15 +34,16 @@ def holds(runs) -> bool:
 
 
 def test_the_record_is_whole_and_from_a_clean_clone():
-    runs = recorded()
-    seeds = sorted(runs["seed"].unique())
-    assert len(seeds) >= 2
-    found = runs[["tokens", "optimizer", "value", "seed"]].itertuples(index=False, name=None)
-    assert sorted(found) == sorted(
-        (tokens, name, value, seed)
-        for name, (_, values) in GRID.items()
-        for tokens, value, seed in itertools.product(TOKENS, values, seeds)
-    )
+    best = best_values(recorded())
+    for fresh, seeds in ((False, SEEDS), (True, FRESH)):
+        found = recorded(fresh)[["tokens", "optimizer", "value", "seed"]]
+        assert sorted(found.itertuples(index=False, name=None)) == sorted(
+            (tokens, name, value, seed)
+            for name, (_, values) in GRID.items()
+            for tokens, seed in itertools.product(TOKENS, seeds)
+            for value in ([k * best[tokens, name] for k in FACTORS.values()] if fresh else values)
+        )
+    assert not set(SEEDS) & set(FRESH)
     made = read_json(RECORD, "starting_values")["provenance"]
     assert made["commit"] and not made["commit"].endswith("-dirty")
 
@@ -60,6 +68,18 @@ def test_sngd_and_sps_are_not_better_than_adam():
     assert lead(runs) > noise(runs)  # such a record would say that they are
 
 
+def test_the_comparison_is_made_on_fresh_seeds():
+    runs, table = recorded(fresh=True), comparison(TOKENS[0])
+    assert list(table.index) == list(GRID)
+    name = "SPS"
+    of = runs[(runs["optimizer"] == name) & (runs["tokens"] == TOKENS[0])]
+    at = of[of["value"] == table.loc[name, "best lr"]]["accuracy"]
+    assert set(of["seed"]) == set(FRESH) and len(at) == len(FRESH)
+    assert table.loc[name, "at best"] == pytest.approx(at.mean())
+    assert table.loc[name, "spread"] == pytest.approx(at.std())
+    assert table.loc[name, "at best"] != pytest.approx(at.iloc[0])
+
+
 def test_the_default_cap_is_never_far_from_the_best_of_a_search():
     worst = cap_losses().max()
     assert worst.idxmin() == inspect.signature(SPS).parameters["lr"].default
@@ -72,10 +92,28 @@ def test_the_notes_say_the_same():
     assert f"lr={ADVICE['SPS, c = 1/2']} [d]" in SPS.__doc__
 
 
+def test_schedule_free_steps_are_their_recursion():
+    """On |w|^2 / 2, by hand; without beta z is SGD and the result the mean of its iterates."""
+    for beta in (0.0, 0.9):
+        w = torch.nn.Parameter(torch.tensor([1.0], dtype=torch.float64))
+        optimizer, z, points = ScheduleFree([w], lr=0.5, beta=beta), 1.0, []
+        for _ in range(5):
+            optimizer.zero_grad()
+            (w @ w / 2).backward()
+            z -= 0.5 * w.item()
+            points.append(z)
+            optimizer.step()
+            x = sum(points) / len(points)
+            assert w.item() == pytest.approx(z + beta * (x - z), rel=1e-12)
+        assert beta or points == pytest.approx([0.5**k for k in range(1, 6)])
+        optimizer.to_mean()
+        assert w.item() == pytest.approx(x, rel=1e-12)
+
+
 def test_a_run_anew():
     """Rounding of another processor changes a run as another seed does: three times the
     noise of means."""
-    runs = recorded()
-    cell = runs[(runs["optimizer"] == "SNGD") & (runs["value"] == 0.5) & (runs["tokens"] == 4)]
-    found = accuracy("SNGD", 0.5, 0, digits("train", 4), digits("test", 4))
+    runs, tokens, seed = recorded(), TOKENS[-1], SEEDS[0]
+    cell = runs[(runs["optimizer"] == "SNGD") & (runs["value"] == 0.5) & (runs["tokens"] == tokens)]
+    found = accuracy("SNGD", 0.5, seed, digits("train", tokens), digits("test", tokens))
     assert abs(found - cell["accuracy"].iloc[0]) < 3 * noise(runs)
