@@ -83,8 +83,11 @@ def execute(source: Path) -> str:
     notebook = read_source(source)
     client = client_for(notebook, source, timeout=TIMEOUT_S)
 
+    last = max(k for k, cell in enumerate(notebook.cells) if cell.cell_type == "code")
+
     def shrink(cell, cell_index, execute_reply) -> None:
-        client.kc.execute(SMALL_PICTURES, silent=True, store_history=False)
+        if cell_index < last:  # behind the last one the kernel ends before it could answer
+            client.kc.execute(SMALL_PICTURES, silent=True, store_history=False)
 
     client.on_cell_executed = shrink
     client.execute()

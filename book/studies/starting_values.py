@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 import torch
 
+from attnbias import experiments
 from attnbias._records import read_json
 from attnbias.nets import SNGD, SPS
 from attnbias.nets.data.images import load_mnist
@@ -139,12 +140,11 @@ def comparison(tokens: int) -> pd.DataFrame:
 def cap_losses() -> pd.DataFrame:
     """Loss at each cap of SPS that all recorded searches tried, by the smallest of its search."""
     rows = {}
-    for name in ("fig1", "fig4", "fig6", "fig7", "half/fig6", "half/fig7"):
-        record = read_json(RESULTS / f"{name}.json", "network experiment")
-        for label, losses in record["grid"].items():
+    for path in (*RESULTS.glob("fig[1467].json"), *RESULTS.glob("half/fig[67].json")):
+        for label, losses in experiments.load(path.stem, path.parent).grid.items():
             if label.startswith("SPS"):
-                rows[f"{name}, {label}"] = pd.Series(losses) / min(losses.values())
-    return pd.DataFrame(rows).T.dropna(axis=1).rename(columns=float)
+                rows[f"{path.stem}, {label}"] = pd.Series(losses) / min(losses.values())
+    return pd.DataFrame(rows).T.sort_index().dropna(axis=1).rename(columns=float)
 
 
 def noise(runs: pd.DataFrame) -> float:
