@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -39,6 +40,7 @@ def fit(
     device: str = "cpu",
     precision: str = "no",
     checkpoint=None,
+    probe=None,
     progress: bool = False,
     label: str = "",
 ) -> TrainingLog:
@@ -74,6 +76,10 @@ def fit(
         and numbers, the model's structure and the weights that it has when `fit` is called, and
         of each set the length and 1,000 examples spread over it (all, if it has no more);
         with anything else it is refused. So build the model anew before going on.
+    probe : callable, optional
+        Called at each record as probe(model, iteration), with the bare model, such as a
+        `HeadProbe`. Where it has a `state_dict()` of arrays and a `load_state_dict`, the checkpoint
+        keeps them. It has to leave the model as it is.
     progress : bool
         Show a progress bar on standard error.
     label : str
@@ -120,6 +126,8 @@ def fit(
     if not callable(make_optimizer):
         raise _no_optimizer(make_optimizer)
     require_type("label", label, str, "a word", "pass a str")
+    wanted = "a function of a model and an iteration"
+    require_type("probe", probe, (Callable, type(None)), wanted, "pass a HeadProbe")
     checkpoint = None if checkpoint is None else target_path(checkpoint)
     settings = {
         "steps": require_int("steps", steps, low=1),
@@ -131,6 +139,7 @@ def fit(
     }
     require_flag("progress", progress)
     run = _Run(model, train, test, make_optimizer, settings, device, label)
+    run.probe = probe
     devices = [run.accelerator.device] if run.accelerator.device.type == "cuda" else []
     remedy = "take a smaller batch_size or precision='bf16', or another device"
     named = memory_named("training", f"memory for batches of {settings['batch_size']}", remedy)
@@ -183,7 +192,7 @@ class _Run:
                 remedy="choose one that the processes can share equally",
             )  # fmt: skip
         self.settings, self.train, self.test = settings, train, test
-        self.label = label or "training"
+        self.label, self.probe = label or "training", None
         model = model.to(self.accelerator.device)
         self.bare = model
         optimizer = make_optimizer(model.parameters())
@@ -209,6 +218,8 @@ class _Run:
             return
         self.step, stored = load_checkpoint(checkpoint, self.bare, self.optimizer, self.identity)
         self.rows, self.norms = stored["rows"], stored["norms"]
+        if hasattr(self.probe, "load_state_dict"):
+            self.probe.load_state_dict(stored["probe"])
         self.seconds, self._clock = self.rows[-1]["seconds"], time.perf_counter()
 
     def _identity(self) -> dict:
@@ -217,6 +228,7 @@ class _Run:
             **self.settings, **identity(self.bare, self.optimizer.optimizer),
             "device": self.accelerator.device.type, "processes": self.processes,
             "train data": known_by(self.train), "test data": known_by(self.test),
+            **({} if self.probe is None else {"probe": type(self.probe).__qualname__}),
         }  # fmt: skip
 
     def iterate(self) -> None:
@@ -262,6 +274,8 @@ class _Run:
         self.rows.append(row)
         weights = self.bare.named_parameters()
         self.norms.append({name: float(w.detach().norm()) for name, w in weights if w.ndim >= 2})
+        if self.probe is not None:
+            self.probe(self.bare, self.step)
         self._clock = time.perf_counter()
         return f"loss {row['train_loss']:.3g}, test accuracy {row['test_accuracy']:.3f}"
 
@@ -301,7 +315,8 @@ class _Run:
 
     def save(self, path) -> None:
         if self.accelerator.is_main_process:
-            stored = {"rows": self.rows, "norms": self.norms}
+            kept = getattr(self.probe, "state_dict", dict)()
+            stored = {"rows": self.rows, "norms": self.norms, "probe": kept}
             save_checkpoint(path, self.bare, self.optimizer, self.step, stored, self.identity)
         self.accelerator.wait_for_everyone()
 

@@ -25,8 +25,8 @@ def record_heads(model, inputs, *, tokenizer=None, layers=None, heads=None, quer
     ----------
     model : nn.Module
         Any model of `transformers` that attends by its `AttentionInterface`, any module with one
-        in it, or one built of `nn.MultiheadAttention`. It is left as it was: its mode, its dtype,
-        its attention implementation.
+        in it, one built of `nn.MultiheadAttention`, or a `ViTSmall`. It is left as it was: its
+        mode, its dtype, its attention implementation.
     inputs : list of str, mapping or tensor
         Sentences, with a tokenizer; or what the model is called with, sequences first: what a
         tokenizer gives with return_tensors="pt", or one tensor.
@@ -218,12 +218,13 @@ class Heads(Sequence):
         head = Head(width, k.double(), lengths, words, logits.softmax(dim=1), layer, number,
                     self.queries[at], q.double(), values, KEYS, places)  # fmt: skip
         sees_itself = bool(allowed[torch.arange(n), record.position[:, at]].all())
-        if record.states is None or not sees_itself:  # a query in the stream is the first token
+        if record.states is None:
             return head
         K, Q = record.maps
+        queries = None if sees_itself else record.states[torch.arange(n), record.position[:, at]]
         W, X = K[group].T @ Q[number] * record.factor, gathered(record.states, order, lengths)
         space = TURNED if record.turned else STREAM
-        return dataclasses.replace(head, W=W, X=X, queries=None, space=space)
+        return dataclasses.replace(head, W=W, X=X, queries=queries, space=space)
 
 
 def _unwrapped(model: nn.Module) -> nn.Module:
