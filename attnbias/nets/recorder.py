@@ -71,8 +71,7 @@ def record_heads(model, inputs, *, tokenizer=None, layers=None, heads=None, quer
     require_type("model", model, nn.Module, "a torch module", "pass the model itself")
     model = _unwrapped(model)
     inputs, tokens = _inputs(model, inputs, tokenizer)
-    each = query if isinstance(query, str) and query == "all" else _numbers("query", query)
-    wanted = Wanted(_numbers("layers", layers), _numbers("heads", heads), each)
+    wanted = Wanted(layers, heads, query)
     with recording(model) as start:
         for part in _parts(model, inputs):
             tape = start()
@@ -103,7 +102,9 @@ class Wanted:
     """What is asked for, and what is kept of the passes for it."""
 
     def __init__(self, layers, heads, query) -> None:
-        self.layers, self.heads, self.query = layers, heads, query
+        self.layers, self.heads = _numbers("layers", layers), _numbers("heads", heads)
+        every = isinstance(query, str) and query == "all"
+        self.query = query if every else _numbers("query", query)
         self.parts: dict[int, list[tuple[Call, tuple]]] = {}
         self.modules: dict[int, nn.Module] = {}
         self.queries: list[int] = []

@@ -6,6 +6,8 @@ no random number is drawn.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 
@@ -13,8 +15,9 @@ from ..._provenance import provenance
 from ..._validate import require_int, require_type
 from ...data._source import reading
 from ...errors import InfeasibleError, RangeError, SolverError, TiedTokensError
+from ..data.examples import require_tokenizer
 from ..heads import STREAM, Head
-from ..recorder import record_heads
+from ..recorder import Wanted, record_heads
 from .head_trace import HeadTrace, alike
 
 MEASURED = ("entropy", "saturation", "margin", "cosine", "cosine_span", "norm")
@@ -35,9 +38,9 @@ class HeadProbe:
 
     Raises
     ------
-    RangeError
-        When it is called: a step that is not behind the last one; heads without a fixed W, as with
-        rotary positions; other errors as from `record_heads`.
+    DtypeError, RangeError
+        When it is called also: for a step that is not behind the last one, for heads without a
+        fixed W, as with rotary positions, and for what `record_heads` refuses.
 
     Notes
     -----
@@ -60,7 +63,12 @@ class HeadProbe:
     """
 
     def __init__(self, inputs, *, tokenizer=None, layers=None, heads=None, query=None) -> None:
-        self.inputs = inputs
+        kinds = (torch.Tensor, Mapping, list, tuple)
+        expected = "sentences, a mapping of tensors or one tensor"
+        self.inputs = require_type("inputs", inputs, kinds, expected, "as in record_heads")
+        if tokenizer is not None:
+            require_tokenizer(tokenizer)
+        Wanted(layers, heads, query)  # refuses what can't be asked for
         self._asked = dict(tokenizer=tokenizer, layers=layers, heads=heads, query=query)
         self._kept: dict[str, np.ndarray] = {}
 

@@ -189,6 +189,13 @@ class TestRefused:
         with pytest.raises(RangeError, match="more than 5"):
             probe(model, 5)
 
+    @pytest.mark.parametrize(
+        "change", [{"inputs": 3}, {"layers": "all"}, {"heads": 0.5}, {"tokenizer": 1}]
+    )
+    def test_what_no_model_could_be_asked_before_there_is_one(self, change):
+        with pytest.raises(DtypeError, match=next(iter(change))):
+            HeadProbe(**{"inputs": TOKENS} | change)
+
     def test_a_trace_of_nothing(self):
         with pytest.raises(RangeError, match="at least one record"):
             HeadProbe(TOKENS).trace()
