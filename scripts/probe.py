@@ -1,14 +1,16 @@
 """The record of what heads do while two small networks train, for the chapter on it.
 
-    python -m scripts.probe --write book/results/probe.npz
+    python -m scripts.probe --write book/results/probe.npz --shuffled N
 
-About forty minutes on one core. Each run leaves a part in the folder of --parts; the command goes
-on where it was broken off, and refuses parts of another commit.
+About fifteen minutes on one core of one's own, for all seeds. Each run leaves a part in the folder
+of --parts; the command goes on where it was broken off, from the same commit, which is the one that
+the record names.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 from pathlib import Path
@@ -21,11 +23,12 @@ from book.studies.probe import (
     GRID,
     GRID_SEED,
     GRID_STEPS,
+    LABELS,
     MODELS,
+    OPTIMIZERS,
     SEEDS,
     STEP_SIZES,
     join,
-    runs,
     train,
     watched,
 )
@@ -35,32 +38,38 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", type=Path, required=True)
     parser.add_argument("--parts", type=Path, default=Path("build/probe"))
-    parser.add_argument("--seeds", type=int, default=len(SEEDS))
+    parser.add_argument("--seeds", type=int, default=len(SEEDS), help="with true labels")
+    parser.add_argument("--shuffled", type=int, default=len(SEEDS), help="seeds with shuffled ones")
     given, made, parts = parser.parse_args(), provenance(), {}
     given.parts.mkdir(parents=True, exist_ok=True)
     with one_thread():
-        grid = tried(given.parts / "grid.json", made["commit"])
-        chosen = {name: min(row, key=row.get) for name, row in grid.items()}
-        sizes = {"ViT": STEP_SIZES, "BERT": {name: float(each) for name, each in chosen.items()}}
-        for seed in range(given.seeds):
-            for model in MODELS:
-                for run in runs(model, seed):
-                    parts[model, *run] = part(given.parts, made["commit"], sizes, model, *run)
-    join(parts, sizes, grid, made, given.seeds, given.write)
+        grid, commit = tried(given.parts / "grid.json", made["commit"])
+        chosen = {name: float(min(row, key=row.get)) for name, row in grid.items()}
+        sizes = {"ViT": STEP_SIZES, "BERT": chosen}
+        for labels, seeds in zip(LABELS, (given.seeds, given.shuffled), strict=True):
+            for run in itertools.product(range(seeds), MODELS, OPTIMIZERS):
+                seed, model, optimizer = run
+                value = sizes[model][optimizer]
+                file = given.parts / f"{model}-{optimizer.replace(' ', '_')}-{labels}-{seed}.npz"
+                if not file.is_file() and commit != made["commit"]:
+                    raise SystemExit(f"go on from commit {commit}, or delete {given.parts}")
+                if not file.is_file():
+                    watched(model, optimizer, value, labels, seed).save(file)
+                    print(file.name, flush=True)
+                parts[model, optimizer, labels, seed] = HeadTrace.load(file)
+    join(parts, sizes, grid, made | {"commit": commit}, given.seeds, given.write)
 
 
-def tried(file: Path, commit: str) -> dict:
-    """Mean loss of the BERT's last mini-batches for each step size, on a seed used for no more."""
-    if file.is_file():
-        stored = json.loads(file.read_text())
-        if stored["commit"] == commit:
-            return stored["grid"]
-    grid = {}
-    for name, values in GRID.items():
-        grid[name] = {str(a): last_loss(name, a) for a in values}
-        print(name, grid[name], flush=True)
-    file.write_text(json.dumps({"commit": commit, "grid": grid}))
-    return grid
+def tried(file: Path, commit: str) -> tuple[dict, str]:
+    """Mean loss of the BERT's last mini-batches for each step size, on a seed used for no more.
+
+    And the commit that it was measured at.
+    """
+    if not file.is_file():
+        grid = {name: {str(a): last_loss(name, a) for a in values} for name, values in GRID.items()}
+        file.write_text(json.dumps({"commit": commit, "grid": grid}))
+    stored = json.loads(file.read_text())
+    return stored["grid"], stored["commit"]
 
 
 def last_loss(name: str, value: float) -> float:
@@ -69,20 +78,6 @@ def last_loss(name: str, value: float) -> float:
     except DivergedError:
         return math.inf
     return float(log["batch_loss"][-2:].mean())
-
-
-def part(folder: Path, commit: str, sizes: dict, model: str, *run) -> HeadTrace:
-    """One run, read if it is there."""
-    optimizer, labels, seed = run
-    file = folder / f"{model}-{optimizer.replace(' ', '_')}-{labels}-{seed}.npz"
-    if not file.is_file():
-        value = sizes[model][optimizer]
-        watched(model, optimizer, value, labels, seed).save(file)
-        print(file.name, flush=True)
-    trace = HeadTrace.load(file)
-    if trace.meta["provenance"]["commit"] != commit:
-        raise SystemExit(f"{file} is of commit {trace.meta['provenance']['commit']}: delete it")
-    return trace
 
 
 if __name__ == "__main__":

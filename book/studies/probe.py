@@ -7,8 +7,6 @@ the theory of one layer predicts stands in `PREDICTED` and was written before th
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -154,27 +152,24 @@ def by_chance(head, generator) -> list[float]:
     return [found.margin / found.svm.margin, found.cosine, found.cosine_span, top]
 
 
-def runs(model: str, seed: int) -> Iterator[tuple[str, str, int]]:
-    """Optimizer, labels and seed of each run of a model with that seed."""
-    for labels, optimizer in itertools.product(LABELS, OPTIMIZERS):
-        yield optimizer, labels, seed
-
-
 def join(parts: dict, step_sizes: dict, grid: dict, provenance: dict, seeds: int, path) -> Path:
-    """Write the parts, by (model, optimizer, labels, seed), as one record."""
+    """Write the parts, by (model, optimizer, labels, seed), as one record; NaN where one is not."""
     arrays = {}
     for model in MODELS:
-        wanted = list(itertools.product(OPTIMIZERS, LABELS, range(seeds)))
-        traces = [parts[model, *key] for key in wanted]
-        shape = (len(OPTIMIZERS), len(LABELS), seeds)
-        heads = [np.stack([trace[name] for name in SERIES], axis=-1) for trace in traces]
-        curves = [np.stack([trace.meta["curves"][name] for name in CURVES], -1) for trace in traces]
-        for name, values in (("heads", heads), ("curves", curves),
-                             ("random", [trace.meta["random"] for trace in traces])):  # fmt: skip
-            stacked = np.array(values, dtype=np.float32)
-            arrays[f"{model}.{name}"] = stacked.reshape(*shape, *stacked.shape[1:])
-        arrays[f"{model}.step"] = traces[0].step
-        arrays[f"{model}.layer"] = traces[0].layer
+        traces = {key[1:]: trace for key, trace in parts.items() if key[0] == model}
+        first = next(iter(traces.values()))
+        tables = {key: {"heads": np.stack([trace[name] for name in SERIES], axis=-1),
+                        "curves": np.stack([trace.meta["curves"][name] for name in CURVES], -1),
+                        "random": np.array(trace.meta["random"])}
+                  for key, trace in traces.items()}  # fmt: skip
+        for name, shaped in next(iter(tables.values())).items():
+            shape = (len(OPTIMIZERS), len(LABELS), seeds, *shaped.shape)
+            whole = np.full(shape, np.nan, dtype=np.float32)
+            for (optimizer, labels, seed), table in tables.items():
+                whole[list(OPTIMIZERS).index(optimizer), LABELS.index(labels), seed] = table[name]
+            arrays[f"{model}.{name}"] = whole
+        arrays[f"{model}.step"] = first.step
+        arrays[f"{model}.layer"] = first.layer
     settings = {"step_sizes": step_sizes, "grid": grid, "sizes": SIZES, "probed": PROBED}
     return write_npz(path, arrays, {"kind": KIND, "settings": settings, "provenance": provenance})
 
@@ -195,15 +190,17 @@ class Study:
     layer: np.ndarray
 
     def __call__(self, name: str, optimizer: str, labels: str = "true") -> np.ndarray:
-        """(seed, record, head), or (seed, record) for a curve."""
+        """(seed, record, head), or (seed, record) for a curve, of the seeds that were run."""
         at = list(OPTIMIZERS).index(optimizer), LABELS.index(labels)
+        done = np.isfinite(self.curves[*at, :, -1, 0])
         if name in CURVES:
-            return self.curves[*at, ..., CURVES.index(name)].astype(float)
-        return self.heads[*at, ..., SERIES.index(name)].astype(float)
+            return self.curves[*at, done, ..., CURVES.index(name)].astype(float)
+        return self.heads[*at, done, ..., SERIES.index(name)].astype(float)
 
     def chance(self, name: str, labels: str = "true") -> np.ndarray:
         """All random heads' numbers, flat."""
-        return self.random[:, LABELS.index(labels), ..., CONTROL.index(name)].ravel().astype(float)
+        found = self.random[:, LABELS.index(labels), ..., CONTROL.index(name)].ravel()
+        return found[np.isfinite(found)].astype(float)
 
 
 def recorded(path=RECORD) -> tuple[dict[str, Study], dict]:

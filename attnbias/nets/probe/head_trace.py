@@ -50,6 +50,20 @@ class HeadTrace:
     kept : part of the sequences in which the selected token is that of the last record.
 
     NaN where there is no W_mm: a tie, or tokens so near one that the W-SVM was not solved.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias.nets import HeadProbe
+    >>> layer = torch.nn.MultiheadAttention(4, 1, batch_first=True)
+    >>> probe = HeadProbe(torch.randn(3, 5, 4))
+    >>> for step in (0, 10):
+    ...     probe(layer, step)
+    >>> trace = probe.trace()
+    >>> trace["path"].tolist(), trace["kept"].tolist()
+    ([[0.0], [0.0]], [[1.0], [1.0]])
+    >>> trace.table()["step"].tolist()
+    [0, 10]
     """
 
     step: np.ndarray
