@@ -13,7 +13,7 @@ from .probe import OPTIMIZERS
 
 NAMES = {
     "path": r"path of $W$ / $\|W_0\|$", "saturation": "largest attention",
-    "kept": "selects the last token already", "margin": "share of the largest margin",
+    "kept": "part that selects as at the end", "margin": "share of the largest margin",
     "cosine_span": r"cosine with $W_{mm}$ in the span",
 }  # fmt: skip
 
@@ -49,7 +49,7 @@ def plot_over_steps(studies, names=("path", "saturation")):
         axis.set(title=model, ylabel=NAMES[name], xlabel="step t")
         if name == "path":
             axis.set(xscale="log", yscale="log")
-            plain(axis, study.step[[1, 3, -1]], (0.03, 0.1, 0.3, 1, 3, 10))
+            plain(axis, study.step[[1, 3, -1]], (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10))
     shared_legend(fig, axes, handlelength=3.2)
     return fig
 
@@ -71,8 +71,8 @@ def plot_one_curve(studies):
             x, 1 - x / np.sqrt(1 + x**2), color=FAINT, linewidth=3, label="one layer", zorder=0
         )
         axis.set(title=model, xscale="log", yscale="log", xlabel=NAMES["path"],
-                 ylabel=r"1 - cosine with last $W_{mm}$")  # fmt: skip
-        plain(axis, (0.03, 0.1, 0.3, 1, 3, 10), (0.1, 0.2, 0.3, 0.5, 0.7, 1))
+                 ylabel=r"1 - cosine, last $W_{mm}$")  # fmt: skip
+        plain(axis, (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10), (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1))
     shared_legend(fig, axes, handlelength=3.2)
     return fig
 
