@@ -1,10 +1,10 @@
 """The record of what heads do while two small networks train, for the chapter on it.
 
-    python -m scripts.probe --write book/results/probe.npz --shuffled N
+    python -m scripts.probe --write book/results/probe.npz
 
 About fifteen minutes on one core of one's own, for all seeds. Each run leaves a part in the folder
 of --parts; the command goes on where it was broken off, from the same commit, which is the one that
-the record names.
+the record names. With --join it writes a record of the seeds that all optimizers have been run on.
 """
 
 from __future__ import annotations
@@ -38,26 +38,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", type=Path, required=True)
     parser.add_argument("--parts", type=Path, default=Path("build/probe"))
-    parser.add_argument("--seeds", type=int, default=len(SEEDS), help="with true labels")
-    parser.add_argument("--shuffled", type=int, default=len(SEEDS), help="seeds with shuffled ones")
+    parser.add_argument("--join", action="store_true", help="run nothing, write what there is")
     given, made, parts = parser.parse_args(), provenance(), {}
     given.parts.mkdir(parents=True, exist_ok=True)
     with one_thread():
         grid, commit = tried(given.parts / "grid.json", made["commit"])
         chosen = {name: float(min(row, key=row.get)) for name, row in grid.items()}
         sizes = {"ViT": STEP_SIZES, "BERT": chosen}
-        for labels, seeds in zip(LABELS, (given.seeds, given.shuffled), strict=True):
-            for run in itertools.product(range(seeds), MODELS, OPTIMIZERS):
-                seed, model, optimizer = run
-                value = sizes[model][optimizer]
-                file = given.parts / f"{model}-{optimizer.replace(' ', '_')}-{labels}-{seed}.npz"
-                if not file.is_file() and commit != made["commit"]:
-                    raise SystemExit(f"go on from commit {commit}, or delete {given.parts}")
-                if not file.is_file():
-                    watched(model, optimizer, value, labels, seed).save(file)
-                    print(file.name, flush=True)
-                parts[model, optimizer, labels, seed] = HeadTrace.load(file)
-    join(parts, sizes, grid, made | {"commit": commit}, given.seeds, given.write)
+        for run in itertools.product(LABELS, SEEDS, MODELS, OPTIMIZERS):
+            labels, seed, model, optimizer = run
+            file = given.parts / f"{model}-{optimizer.replace(' ', '_')}-{labels}-{seed}.npz"
+            if not file.is_file() and given.join:
+                continue
+            if not file.is_file() and commit != made["commit"]:
+                raise SystemExit(f"go on from commit {commit}, or delete {given.parts}")
+            if not file.is_file():
+                watched(model, optimizer, sizes[model][optimizer], labels, seed).save(file)
+                print(file.name, flush=True)
+            parts[model, optimizer, labels, seed] = HeadTrace.load(file)
+    join(parts, sizes, grid, made | {"commit": commit}, given.write)
 
 
 def tried(file: Path, commit: str) -> tuple[dict, str]:

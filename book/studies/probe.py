@@ -152,8 +152,14 @@ def by_chance(head, generator) -> list[float]:
     return [found.margin / found.svm.margin, found.cosine, found.cosine_span, top]
 
 
-def join(parts: dict, step_sizes: dict, grid: dict, provenance: dict, seeds: int, path) -> Path:
-    """Write the parts, by (model, optimizer, labels, seed), as one record; NaN where one is not."""
+def join(parts: dict, step_sizes: dict, grid: dict, provenance: dict, path) -> Path:
+    """Write the parts, by (model, optimizer, labels, seed), as one record.
+
+    A seed with a run of each optimizer is kept; what was not run is NaN.
+    """
+    parts = {key: trace for key, trace in parts.items()
+             if all((key[0], each, *key[2:]) in parts for each in OPTIMIZERS)}  # fmt: skip
+    seeds = 1 + max(key[3] for key in parts)
     arrays = {}
     for model in MODELS:
         traces = {key[1:]: trace for key, trace in parts.items() if key[0] == model}

@@ -90,6 +90,8 @@ def plot_ends(studies, names=("margin", "cosine_span")):
         for labels, words, colour, marker, shift in kinds:
             for k, optimizer in enumerate(OPTIMIZERS):
                 values = study(name, optimizer, labels)[:, -1].ravel()
+                if not len(values):  # not run
+                    continue
                 place = k + shift + np.linspace(-0.1, 0.1, len(values))
                 axis.plot(place, values, marker, color=colour, markersize=2.5, alpha=0.6,
                           label=words if k == 0 else None)  # fmt: skip
