@@ -13,7 +13,7 @@ from .probe import OPTIMIZERS
 
 NAMES = {
     "path": r"path of $W$ / $\|W_0\|$", "saturation": "largest attention",
-    "kept": "part that selects as at the end", "margin": "share of the largest margin",
+    "kept": "selects as at the end", "margin": "share of the margin",
     "cosine_span": r"cosine with $W_{mm}$ in the span",
 }  # fmt: skip
 
@@ -72,7 +72,7 @@ def plot_one_curve(studies):
         )
         axis.set(title=model, xscale="log", yscale="log", xlabel=NAMES["path"],
                  ylabel=r"1 - cosine, last $W_{mm}$")  # fmt: skip
-        plain(axis, (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10), (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1))
+        plain(axis, (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10), (0.1, 0.2, 0.3, 0.5, 0.7, 1))
     shared_legend(fig, axes, handlelength=3.2)
     return fig
 
