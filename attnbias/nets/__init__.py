@@ -5,13 +5,14 @@ from .heads import Head, head_from_qk, head_from_weights, random_head
 from .log import TrainingLog
 from .loop import fit
 from .optim import SNGD, SPS
+from .probe import HeadProbe, HeadTrace
 from .recorder import Heads, record_heads
 from .text import TextClassifier, load_classifier, load_encoder, load_model, load_tokenizer
 from .vit import ViTSmall, vit_small_cifar10, vit_small_mnist
 
 __all__ = [
-    "Head", "Heads", "ImageExamples", "SNGD", "SPS", "TextClassifier", "TextExamples",
-    "TrainingLog", "ViTSmall", "fit", "head_from_qk", "head_from_weights", "load_classifier",
-    "load_encoder", "load_model", "load_tokenizer", "random_head", "record_heads",
-    "vit_small_cifar10", "vit_small_mnist",
+    "Head", "HeadProbe", "HeadTrace", "Heads", "ImageExamples", "SNGD", "SPS", "TextClassifier",
+    "TextExamples", "TrainingLog", "ViTSmall", "fit", "head_from_qk", "head_from_weights",
+    "load_classifier", "load_encoder", "load_model", "load_tokenizer", "random_head",
+    "record_heads", "vit_small_cifar10", "vit_small_mnist",
 ]  # fmt: skip

@@ -1,6 +1,10 @@
-"""Sets of examples: which of them are measured, and what a checkpoint knows a set by."""
+"""What `fit` is given: sets of examples, which of them an iteration and a record take, and what a
+checkpoint knows a set by.
+"""
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 import torch
@@ -24,6 +28,14 @@ def require_examples(name: str, examples) -> None:
         raise RangeError(name, expected="at least one example", got="none", remedy=remedy)
 
 
+def no_optimizer(found) -> DtypeError:
+    """The error for what makes no optimizer."""
+    return DtypeError(
+        "make_optimizer", expected="a function from parameters to a torch.optim.Optimizer",
+        got=type(found).__name__, remedy="for example lambda p: torch.optim.SGD(p, lr=0.1)",
+    )  # fmt: skip
+
+
 def sample(total: int, wanted: int) -> np.ndarray:
     """The examples that are evaluated: the same ones for every seed and optimizer."""
     if wanted >= total:
@@ -42,3 +54,18 @@ def known_by(examples) -> str:
         found = [digest(examples.batch(part)) for part in parts]
     words = digest(found) if again == found[0] else "drawn anew at each call"
     return f"{len(examples)} examples, {words}"
+
+
+@functools.lru_cache(maxsize=1)
+def order_of(seed: int, epoch: int, count: int) -> np.ndarray:
+    """That of the examples in an epoch."""
+    return np.random.default_rng([seed, epoch]).permutation(count)
+
+
+def seed_iteration(seed: int, step: int, accelerator) -> None:
+    """Dropout draws from torch's default generator: make it a function of the iteration."""
+    words = np.random.SeedSequence([seed, step, accelerator.process_index]).generate_state(2)
+    value = int(words[0]) << 31 | int(words[1]) >> 1
+    torch.default_generator.manual_seed(value)
+    if accelerator.device.type == "cuda":
+        torch.cuda.default_generators[accelerator.device.index or 0].manual_seed(value)

@@ -2,7 +2,8 @@
 
 Layers of `transformers` call the function that its `AttentionInterface` names, with queries and
 keys as the softmax sees them: after biases, norms and rotary positions. `nn.MultiheadAttention` has
-no such door, so a hook makes them from its arguments and its weights.
+no such door, so a hook makes them from its arguments and its weights, and from those of the
+`LocalAttention` of `ViTSmall`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from ..errors import RangeError
+from .vit import LocalAttention
 
 NAME = "attnbias_tape"
 # The linear maps to queries and keys, as the layers of `transformers` name them.
@@ -96,6 +98,8 @@ def maps_of(module) -> tuple[torch.Tensor, ...] | None:
     """The maps to all heads' queries and keys, (rows, d), or (rows, d + 1) from (x, 1), or None."""
     if isinstance(module, nn.MultiheadAttention):
         return tuple(map(_map, *zip(*_in_parts(module)[:2], strict=True)))
+    if isinstance(module, LocalAttention):
+        return _map(module.qkv.weight, None).chunk(3)[:2]
     if hasattr(module, "query_key_value"):  # GPT-NeoX's, head by head
         both = _map(module.query_key_value.weight, module.query_key_value.bias)
         both = both.unflatten(0, (-1, 3, module.head_size)).transpose(0, 1).flatten(1, 2)
@@ -171,6 +175,8 @@ def recording(model: nn.Module):
 def _hooks(module) -> list:
     if isinstance(module, nn.MultiheadAttention):
         return [module.register_forward_pre_hook(_multihead, with_kwargs=True)]
+    if isinstance(module, LocalAttention):
+        return [module.register_forward_pre_hook(_local)]
     first = _first_of(module)
     if first is None:
         return []
@@ -226,6 +232,16 @@ def _multihead(module, inputs, named) -> None:
     same = parts[0].data_ptr() == parts[1].data_ptr() and parts[0].shape == parts[1].shape
     x = parts[0] if same else None
     _tape.get().add(module, Call(q, k, v, allowed, q.shape[-1] ** -0.5, x))
+
+
+def _local(module, inputs) -> None:
+    """A hook of `LocalAttention`: all tokens' queries, also where its layer needs one alone."""
+    x = module.norm(inputs[0])
+    parts = F.linear(x, module.qkv.weight).unflatten(2, (3, module.heads, -1))
+    q, k, v = parts.permute(2, 0, 3, 1, 4)
+    others = ~torch.eye(x.shape[1], dtype=torch.bool, device=x.device)
+    scale = float(module.log_temperature.exp())
+    _tape.get().add(module, Call(q, k, v, others.expand(len(x), 1, -1, -1), scale, x))
 
 
 def _in_parts(module) -> list[tuple]:

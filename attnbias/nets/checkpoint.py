@@ -90,7 +90,7 @@ def save_checkpoint(path, model, optimizer, step: int, log: dict, settings: dict
     step : int
         Iterations done.
     log : dict
-        A TrainingLog as json holds it.
+        A TrainingLog as json holds it, and under "probe" arrays, if there are any.
     settings : dict
         What must agree for the run to go on, by name.
 
@@ -107,6 +107,8 @@ def save_checkpoint(path, model, optimizer, step: int, log: dict, settings: dict
             else:
                 scalars[f"{index}/{key}"] = value
     extra = {key: value for key, value in state.items() if key not in ("state", "param_groups")}
+    arrays |= {f"probe/{key}": value for key, value in log.get("probe", {}).items()}
+    log = {key: value for key, value in log.items() if key != "probe"}
     header = {"kind": KIND, "step": step, "log": log, "settings": settings,
               "scalars": scalars, "groups": state["param_groups"], "extra": extra}  # fmt: skip
     return write_npz(path, arrays, header)
@@ -124,7 +126,7 @@ def load_checkpoint(path, model, optimizer, settings: dict) -> tuple[int, dict]:
     arrays, header = read_npz(path, kind=KIND)
     _require_same(path, header.get("settings", {}), settings)
     with reading(path, "a checkpoint of this model and this optimizer", "delete it to start again"):
-        parts = {"model": {}, "state": dict(header["scalars"])}
+        parts = {"model": {}, "probe": {}, "state": dict(header["scalars"])}
         for key, array in arrays.items():
             part, name = key.split("/", 1)
             parts[part][name] = torch.from_numpy(array)
@@ -135,7 +137,7 @@ def load_checkpoint(path, model, optimizer, settings: dict) -> tuple[int, dict]:
         model.load_state_dict(parts["model"])
         state = {"state": dict(slots), "param_groups": header["groups"], **header["extra"]}
         optimizer.load_state_dict(state)
-        return int(header["step"]), header["log"]
+        return int(header["step"]), header["log"] | {"probe": parts["probe"]}
 
 
 def _require_same(path, stored: dict, wanted: dict) -> None:

@@ -37,7 +37,8 @@ class Head:
     W : (d, d) float64
         Logit of token t: x_t' W x_1, or x_t' W q with `queries`.
     X : (n, T, d) float64
-        What W sees of the tokens, the query's own first; padding is 0. See the notes.
+        What W sees of the tokens, the query's own first if it sees itself; padding is 0. See the
+        notes.
     lengths : (n,) long
         Tokens that the query sees in each sequence.
     tokens : list of list of str, or None
@@ -47,7 +48,8 @@ class Head:
     layer, head, query : int
         Which head it is, and the query's position in the sequence, negative from its end.
     queries : (n, d) float64, or None
-        The head's queries, in key space; in the residual stream the query is the first token.
+        The head's queries, in key space; in the residual stream the query is the first token,
+        and is given here where it gets no attention from itself.
     values : (n, T, width) float64, or None
         What the head averages, for a read-out of it.
     space : str

@@ -6,8 +6,8 @@ alone, so a run that is killed and resumed from its checkpoint gives the same cu
 
 from __future__ import annotations
 
-import functools
 import time
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -17,8 +17,16 @@ from tqdm import tqdm
 from .._extras import need
 from .._files import target_path
 from .._validate import memory_named, require_choice, require_flag, require_int, require_type
-from ..errors import DivergedError, DtypeError, NonFiniteError, RangeError
-from ._examples import EVAL_BATCH, known_by, require_examples, sample
+from ..errors import DivergedError, NonFiniteError, RangeError
+from ._examples import (
+    EVAL_BATCH,
+    known_by,
+    no_optimizer,
+    order_of,
+    require_examples,
+    sample,
+    seed_iteration,
+)
 from .checkpoint import identity, load_checkpoint, save_checkpoint
 from .log import CURVES, TrainingLog
 
@@ -40,6 +48,7 @@ def fit(
     device: str = "cpu",
     precision: str = "no",
     checkpoint=None,
+    probe=None,
     progress: bool = False,
     label: str = "",
 ) -> TrainingLog:
@@ -76,6 +85,10 @@ def fit(
         and numbers, the model's structure and the weights that it has when `fit` is called, and
         of each set the length and 1,000 examples spread over it (all, if it has no more);
         with anything else it is refused. So build the model anew before going on.
+    probe : callable, optional
+        Called at each record as probe(model, iteration), with the bare model, such as a
+        `HeadProbe`. Where it has a `state_dict()` of arrays and a `load_state_dict`, the checkpoint
+        keeps them. It has to leave the model as it is.
     progress : bool
         Show a progress bar on standard error.
     label : str
@@ -121,8 +134,10 @@ def fit(
     for name, examples in (("train", train), ("test", test)):
         require_examples(name, examples)
     if not callable(make_optimizer):
-        raise _no_optimizer(make_optimizer)
+        raise no_optimizer(make_optimizer)
     require_type("label", label, str, "a word", "pass a str")
+    wanted = "a function of a model and an iteration"
+    require_type("probe", probe, (Callable, type(None)), wanted, "pass a HeadProbe")
     checkpoint = None if checkpoint is None else target_path(checkpoint)
     settings = {
         "steps": require_int("steps", steps, low=1),
@@ -134,6 +149,7 @@ def fit(
     }
     require_flag("progress", progress)
     run = _Run(model, train, test, make_optimizer, settings, device, label)
+    run.probe = probe
     devices = [run.accelerator.device] if run.accelerator.device.type == "cuda" else []
     remedy = "take a smaller batch_size or precision='bf16', or another device"
     named = memory_named("training", f"memory for batches of {settings['batch_size']}", remedy)
@@ -154,13 +170,6 @@ def fit(
                 error.log = run.log()
                 raise
     return run.log()
-
-
-def _no_optimizer(found) -> DtypeError:
-    return DtypeError(
-        "make_optimizer", expected="a function from parameters to a torch.optim.Optimizer",
-        got=type(found).__name__, remedy="for example lambda p: torch.optim.SGD(p, lr=0.1)",
-    )  # fmt: skip
 
 
 class _Run:
@@ -190,12 +199,12 @@ class _Run:
                 remedy="choose one that the processes can share equally",
             )  # fmt: skip
         self.settings, self.train, self.test = settings, train, test
-        self.label = label or "training"
+        self.label, self.probe = label or "training", None
         model = model.to(self.accelerator.device)
         self.bare = model
         optimizer = make_optimizer(model.parameters())
         if not isinstance(optimizer, torch.optim.Optimizer):
-            raise _no_optimizer(optimizer)
+            raise no_optimizer(optimizer)
         self.model, self.optimizer = self.accelerator.prepare(model, optimizer)
         self.per_epoch = len(train) // settings["batch_size"]
         self.step, self.seconds = 0, 0.0
@@ -217,6 +226,8 @@ class _Run:
         self.step, stored = load_checkpoint(checkpoint, self.bare, self.optimizer, self.identity)
         self.rows, self.norms, self.seconds = stored["rows"], stored["norms"], stored["seconds"]
         self._since = [torch.tensor(row, device=self.accelerator.device) for row in stored["since"]]
+        if hasattr(self.probe, "load_state_dict"):
+            self.probe.load_state_dict(stored["probe"])
         self._clock = self._saved = time.perf_counter()
 
     def _identity(self) -> dict:
@@ -225,12 +236,13 @@ class _Run:
             **self.settings, **identity(self.bare, self.optimizer.optimizer),
             "device": self.accelerator.device.type, "processes": self.processes,
             "train data": known_by(self.train), "test data": known_by(self.test),
+            **({} if self.probe is None else {"probe": type(self.probe).__qualname__}),
         }  # fmt: skip
 
     def iterate(self) -> None:
         """One mini-batch, one step."""
         self.model.train()
-        _seed_iteration(self.settings["seed"], self.step, self.accelerator)
+        seed_iteration(self.settings["seed"], self.step, self.accelerator)
         inputs, labels = self._batch(self.train, self._rows_of_step())
         self.optimizer.zero_grad(set_to_none=True)
         with self.accelerator.autocast():
@@ -254,7 +266,7 @@ class _Run:
     def _rows_of_step(self) -> np.ndarray:
         epoch, place = divmod(self.step, self.per_epoch)
         size = self.settings["batch_size"]
-        order = _order(self.settings["seed"], epoch, len(self.train))
+        order = order_of(self.settings["seed"], epoch, len(self.train))
         rows = order[place * size : (place + 1) * size]
         return rows[self.accelerator.process_index :: self.processes]
 
@@ -270,6 +282,8 @@ class _Run:
         self.rows.append(row)
         weights = self.bare.named_parameters()
         self.norms.append({name: float(w.detach().norm()) for name, w in weights if w.ndim >= 2})
+        if self.probe is not None:
+            self.probe(self.bare, self.step)
         self._clock = time.perf_counter()
         return f"loss {row['train_loss']:.3g}, test accuracy {row['test_accuracy']:.3f}"
 
@@ -316,9 +330,11 @@ class _Run:
         if self._since:
             self.seconds += time.perf_counter() - self._clock
         if self.accelerator.is_main_process:
-            since = [row.tolist() for row in self._since]
-            stored = {"rows": self.rows, "norms": self.norms, "since": since,
-                      "seconds": self.seconds}  # fmt: skip
+            stored = {
+                "rows": self.rows, "norms": self.norms, "seconds": self.seconds,
+                "since": [row.tolist() for row in self._since],
+                "probe": getattr(self.probe, "state_dict", dict)(),
+            }  # fmt: skip
             save_checkpoint(path, self.bare, self.optimizer, self.step, stored, self.identity)
         self.accelerator.wait_for_everyone()
         self._clock = self._saved = time.perf_counter()
@@ -334,18 +350,3 @@ class _Run:
              "processes": self.processes,
              "parameters": sum(p.numel() for p in self.bare.parameters())},
         )  # fmt: skip
-
-
-@functools.lru_cache(maxsize=1)
-def _order(seed: int, epoch: int, count: int) -> np.ndarray:
-    """That of the examples in an epoch."""
-    return np.random.default_rng([seed, epoch]).permutation(count)
-
-
-def _seed_iteration(seed: int, step: int, accelerator) -> None:
-    """Dropout draws from torch's default generator: make it a function of the iteration."""
-    words = np.random.SeedSequence([seed, step, accelerator.process_index]).generate_state(2)
-    value = int(words[0]) << 31 | int(words[1]) >> 1
-    torch.default_generator.manual_seed(value)
-    if accelerator.device.type == "cuda":
-        torch.cuda.default_generators[accelerator.device.index or 0].manual_seed(value)

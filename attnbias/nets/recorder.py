@@ -25,8 +25,8 @@ def record_heads(model, inputs, *, tokenizer=None, layers=None, heads=None, quer
     ----------
     model : nn.Module
         Any model of `transformers` that attends by its `AttentionInterface`, any module with one
-        in it, or one built of `nn.MultiheadAttention`. It is left as it was: its mode, its dtype,
-        its attention implementation.
+        in it, one built of `nn.MultiheadAttention`, or a `ViTSmall`. It is left as it was: its
+        mode, its dtype, its attention implementation.
     inputs : list of str, mapping or tensor
         Sentences, with a tokenizer; or what the model is called with, sequences first: what a
         tokenizer gives with return_tensors="pt", or one tensor.
@@ -71,8 +71,7 @@ def record_heads(model, inputs, *, tokenizer=None, layers=None, heads=None, quer
     require_type("model", model, nn.Module, "a torch module", "pass the model itself")
     model = _unwrapped(model)
     inputs, tokens = _inputs(model, inputs, tokenizer)
-    each = query if isinstance(query, str) and query == "all" else _numbers("query", query)
-    wanted = Wanted(_numbers("layers", layers), _numbers("heads", heads), each)
+    wanted = Wanted(layers, heads, query)
     with recording(model) as start:
         for part in _parts(model, inputs):
             tape = start()
@@ -103,7 +102,9 @@ class Wanted:
     """What is asked for, and what is kept of the passes for it."""
 
     def __init__(self, layers, heads, query) -> None:
-        self.layers, self.heads, self.query = layers, heads, query
+        self.layers, self.heads = _numbers("layers", layers), _numbers("heads", heads)
+        every = isinstance(query, str) and query == "all"
+        self.query = query if every else _numbers("query", query)
         self.parts: dict[int, list[tuple[Call, tuple]]] = {}
         self.modules: dict[int, nn.Module] = {}
         self.queries: list[int] = []
@@ -218,12 +219,13 @@ class Heads(Sequence):
         head = Head(width, k.double(), lengths, words, logits.softmax(dim=1), layer, number,
                     self.queries[at], q.double(), values, KEYS, places)  # fmt: skip
         sees_itself = bool(allowed[torch.arange(n), record.position[:, at]].all())
-        if record.states is None or not sees_itself:  # a query in the stream is the first token
+        if record.states is None:
             return head
         K, Q = record.maps
+        queries = None if sees_itself else record.states[torch.arange(n), record.position[:, at]]
         W, X = K[group].T @ Q[number] * record.factor, gathered(record.states, order, lengths)
         space = TURNED if record.turned else STREAM
-        return dataclasses.replace(head, W=W, X=X, queries=None, space=space)
+        return dataclasses.replace(head, W=W, X=X, queries=queries, space=space)
 
 
 def _unwrapped(model: nn.Module) -> nn.Module:

@@ -1,0 +1,158 @@
+"""What heads do while they train: a callback that records them on fixed inputs.
+
+Each call records every head asked for and solves its W-SVM. Nothing of the model is changed, and
+no random number is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+from ..._provenance import provenance
+from ..._validate import require_int, require_type
+from ...data._source import reading
+from ...errors import InfeasibleError, RangeError, SolverError, TiedTokensError
+from ..data.examples import require_tokenizer
+from ..heads import STREAM, Head
+from ..recorder import Wanted, record_heads
+from .head_trace import HeadTrace, alike
+
+MEASURED = ("entropy", "saturation", "margin", "cosine", "cosine_span", "norm")
+KEPT = ("step", "name", "values", "selected", "W", "W_mm")
+
+
+class HeadProbe:
+    """A function of a model and a step that records its heads on fixed inputs.
+
+    Call it as probe(model, step) in a loop of your own, or give it to `fit`, which calls it at each
+    record and keeps it in the checkpoint. `trace()` gives what it has recorded.
+
+    Parameters
+    ----------
+    inputs, tokenizer, layers, heads, query
+        As in `record_heads`. A call solves one W-SVM a head: half a second for 100 sequences of 16
+        tokens, a tenth for 50.
+
+    Raises
+    ------
+    DtypeError, RangeError
+        When it is called also: for a step that is not behind the last one, for heads without a
+        fixed W, as with rotary positions, and for what `record_heads` refuses.
+
+    Notes
+    -----
+    Source: Section 4 for what is recorded; how it is measured in a network is [d]. The model's
+    numbers stay what they are without the probe. Memory: R H d^2 numbers in float32, for R records
+    of H heads. A head with a tie, or a W-SVM that can't be solved, has NaN for what needs W_mm.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from attnbias.nets import HeadProbe, vit_small_mnist
+    >>> images = torch.rand(6, 1, 28, 28, generator=torch.Generator().manual_seed(0))
+    >>> model, probe = vit_small_mnist(size="small"), HeadProbe(images, layers=1)
+    >>> probe(model, 0)
+    >>> for weight in model.parameters():
+    ...     weight.data *= 1.1
+    >>> probe(model, 1)
+    >>> probe.trace()
+    HeadTrace(2 records of 4 heads, steps 0 to 1, n=6)
+    """
+
+    def __init__(self, inputs, *, tokenizer=None, layers=None, heads=None, query=None) -> None:
+        kinds = (torch.Tensor, Mapping, list, tuple)
+        expected = "sentences, a mapping of tensors or one tensor"
+        self.inputs = require_type("inputs", inputs, kinds, expected, "as in record_heads")
+        if tokenizer is not None:
+            require_tokenizer(tokenizer)
+        Wanted(layers, heads, query)  # refuses what can't be asked for
+        self._asked = dict(tokenizer=tokenizer, layers=layers, heads=heads, query=query)
+        self._kept: dict[str, np.ndarray] = {}
+
+    def __call__(self, model, step: int) -> None:
+        """Record the model as it is, after so many steps."""
+        before = self._kept.get("step", np.array([-1]))
+        step = require_int("step", step, low=0)
+        if step <= before[-1]:
+            raise RangeError("step", expected=f"more than {before[-1]}, the last one recorded",
+                             got=str(step), remedy="make a new probe for another run")  # fmt: skip
+        heads = list(record_heads(model, self.inputs, **self._asked))
+        other = next((head for head in heads if head.space != STREAM), None)
+        if other is not None:
+            raise RangeError(
+                "model", expected="heads with a W of their own, in the residual stream",
+                got=f"{other!r}, whose W is made anew for its tokens",
+                remedy="record single steps: record_heads(model, inputs)",
+            )  # fmt: skip
+        found = [_measured(head) for head in heads]
+        self._keep(step, heads, *zip(*found, strict=True))
+
+    def _keep(self, step: int, heads, values, selected, W_mm) -> None:
+        new = {
+            "step": np.array([step]), "values": np.array(values)[None],
+            "selected": np.stack(selected)[None],
+            "W": np.stack([head.W.float().numpy() for head in heads])[None],
+        }  # fmt: skip
+        joined = (
+            {k: np.concatenate([self._kept[k], v]) for k, v in new.items()} if self._kept else new
+        )
+        name = np.array([(head.layer, head.head, head.query) for head in heads])
+        self._kept = {**joined, "name": name, "W_mm": np.stack(W_mm)}
+
+    def trace(self) -> HeadTrace:
+        """What is recorded so far; the selection "at the end" is that of the last record.
+
+        Raises
+        ------
+        RangeError
+            Nothing is.
+        """
+        if not self._kept:
+            raise RangeError("probe", expected="at least one record", got="none",
+                             remedy="call probe(model, step)")  # fmt: skip
+        kept, W = self._kept, self._kept["W"].astype(float)
+        series = dict(zip(MEASURED, np.moveaxis(kept["values"], 2, 0), strict=True))
+        moved = np.linalg.norm(np.diff(W, axis=0, prepend=W[:1]), axis=(2, 3))
+        series["path"] = moved.cumsum(axis=0)
+        series["cosine_end"] = alike(W, kept["W_mm"])
+        series["kept"] = (kept["selected"] == kept["selected"][-1]).mean(axis=2)
+        meta = {"provenance": provenance()}
+        return HeadTrace(kept["step"], *kept["name"].T, series, kept["selected"], meta)
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """All that is recorded, as arrays, for a checkpoint."""
+        return dict(self._kept)
+
+    def load_state_dict(self, state) -> None:
+        """Go on behind what `state_dict` gave.
+
+        Raises
+        ------
+        FileFormatError
+        """
+        require_type("state", state, dict, "what state_dict gave", "take it from a checkpoint")
+        with reading("state", "what HeadProbe.state_dict gave", "start the run again"):
+            if state and set(state) != set(KEPT):
+                raise ValueError("other entries")
+            self._kept = {key: np.asarray(value) for key, value in state.items()}
+
+
+def _measured(head: Head) -> tuple[list[float], np.ndarray, np.ndarray]:
+    """The numbers in `MEASURED`, where the selected tokens stand, and W_mm."""
+    weights = head.logits.softmax(dim=1)
+    top = weights.max(dim=1)
+    entropy = float(torch.special.entr(weights).sum(dim=1).mean())
+    selected = head.positions[torch.arange(len(head.X)), top.indices].numpy()
+    margin = cosine = inside = np.nan
+    W_mm = np.full(head.W.shape, np.nan)
+    try:
+        found = head.compare()
+        margin, cosine, inside = found.margin / found.svm.margin, found.cosine, found.cosine_span
+        W_mm = found.svm.weights.numpy()
+    except (TiedTokensError, InfeasibleError, SolverError):
+        pass  # a tie, or next to one: the training goes on
+    numbers = [entropy, float(top.values.mean()), margin, cosine, inside, float(head.W.norm())]
+    return numbers, selected, W_mm
