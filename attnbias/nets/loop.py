@@ -330,11 +330,9 @@ class _Run:
         if self._since:
             self.seconds += time.perf_counter() - self._clock
         if self.accelerator.is_main_process:
-            stored = {
-                "rows": self.rows, "norms": self.norms, "seconds": self.seconds,
-                "since": [row.tolist() for row in self._since],
-                "probe": getattr(self.probe, "state_dict", dict)(),
-            }  # fmt: skip
+            stored = {"rows": self.rows, "norms": self.norms, "seconds": self.seconds,
+                      "since": [row.tolist() for row in self._since],
+                      "probe": getattr(self.probe, "state_dict", dict)()}  # fmt: skip
             save_checkpoint(path, self.bare, self.optimizer, self.step, stored, self.identity)
         self.accelerator.wait_for_everyone()
         self._clock = self._saved = time.perf_counter()
