@@ -197,6 +197,13 @@ def merge(name: str, folders) -> NetworkResult:
     RangeError
         For another experiment; an optimizer in two parts; parts that differ in a setting.
     MissingFileError, FileFormatError
+
+    Examples
+    --------
+    >>> from attnbias import experiments
+    >>> whole = experiments.merge("fig6", ["book/results", "book/results/half"])
+    >>> [*whole.logs]
+    ['SGD', 'SNGD', 'SPS', 'SPS, c=1/2', 'Adam']
     """
     figures = [key for key in _PAPER if getattr(_PAPER[key], "RESULT", None) is NetworkResult]
     require_choice("name", name, figures)
