@@ -201,9 +201,8 @@ def merge(name: str, folders) -> NetworkResult:
     Examples
     --------
     >>> from attnbias import experiments
-    >>> whole = experiments.merge("fig6", ["book/results", "book/results/half"])
-    >>> [*whole.logs]
-    ['SGD', 'SNGD', 'SPS', 'SPS, c=1/2', 'Adam']
+    >>> experiments.merge("fig6", ["book/results"]).provenance["parts"][0]["command"][:17]
+    'attnbias run fig6'
     """
     figures = [key for key in _PAPER if getattr(_PAPER[key], "RESULT", None) is NetworkResult]
     require_choice("name", name, figures)
