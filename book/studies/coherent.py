@@ -64,3 +64,33 @@ def _signs(rng, size: int) -> np.ndarray:
     """A symmetric matrix of random signs."""
     signs = np.triu(rng.choice([-1.0, 1.0], (size, size)), 1)
     return signs + signs.T
+
+
+def make_lock_family(coherence: float = 0.1, gap: float = 0.01) -> Dataset:
+    """Three tokens in the plane of norms 1, 1 and coherence / sqrt(2), the last between the others.
+
+    x_1 = (1, 0), query and optimal, x_2 = (-e, sqrt(1 - e^2)) and x_3 = (e/2)(1, -1) with
+    e = `coherence`, which no inner product exceeds in size.
+
+    Parameters
+    ----------
+    coherence : float
+        Between 0 and 1.
+    gap : float
+        Between the two largest scores, in units of the scores' range.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> from attnbias import token_scores
+    >>> best, second, last = token_scores(make_lock_family(0.1, 0.25))[0].tolist()
+    >>> round((best - second) / (best - last), 12)
+    0.25
+    """
+    side = (1 - coherence**2) ** 0.5
+    X = [[[1.0, 0.0], [-coherence, side], [coherence / 2, -coherence / 2]]]
+    u = (1 + coherence - gap * (1 - coherence / 2)) / (side + gap * coherence / 2)
+    return Dataset(X, [1], [1.0, u], name=f"lock {coherence:g}, {gap:g}")
