@@ -13,7 +13,7 @@ from ..data import Dataset
 from ..dataset import require_dataset
 from ..errors import InfeasibleError, SolverError
 from ..geometry.assumptions import assumption1_table, check_assumption2
-from ..geometry.coherence import coherence_table, token_coherence
+from ..geometry.coherence import coherence_beside, coherence_table
 from ..geometry.constants import Constants, token_constants
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..geometry.tokens import gap_rows, optimal_tokens, score_levels
@@ -195,7 +195,7 @@ def diagnose(
         constants = token_constants(data, svm=svm)
         assumption2 = check_assumption2(data)
         assumption1 = assumption1_table(constants, exact=assumption2.all_hold)
-        coherence = coherence_table(beside := token_coherence(data))
+        coherence = coherence_table(beside := coherence_beside(constants, data))
     found = _hypotheses(optimal, assumption1, assumption2, coherence, separation, constants)
     return Diagnosis(
         summary=_summary(data),

@@ -10,7 +10,7 @@ import torch
 from .._validate import TensorLike, require_number
 from ..checks import Check, CheckTable
 from ..data import Dataset
-from .constants import optimal_mask, token_constants
+from .constants import Constants, optimal_mask, token_constants
 from .tokens import optimal_tokens, score_levels
 
 _BLOCK = 2**22  # entries of one block of token products: 32 MB
@@ -130,8 +130,12 @@ def token_coherence(
     True
     """
     least_gap = require_number("least_gap", least_gap)
-    c, opt = token_constants(data, u), optimal_tokens(data, u)
-    top, second, last = score_levels(data, u)
+    return coherence_beside(token_constants(data, u), data, u, least_gap)
+
+
+def coherence_beside(c: Constants, data: Dataset, u=None, least_gap: float = 0.0) -> Coherence:
+    """`token_coherence`, with the constants at hand."""
+    opt, (top, second, last) = optimal_tokens(data, u), score_levels(data, u)
     X, chosen = data.X.double() * data.mask[:, :, None], optimal_mask(data, opt)
     squares = X.square().sum(dim=2)
     best, spread = squares[chosen], (top - last) / (top - second)

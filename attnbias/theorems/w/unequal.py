@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ...geometry.coherence import Coherence, coherence_table, token_coherence
+from ...geometry.coherence import Coherence, coherence_beside, coherence_table
 from ..hypotheses import MEASURED
 from ..run import TraceView
 from ..sharper.rate import TRIVIAL, biting_path, rate_bounds
@@ -44,7 +44,7 @@ def _coherent(run: TraceView) -> str:
 
 
 def _constants(run: TraceView) -> Coherence:
-    return token_coherence(run.data, least_gap=float(run.gaps[0].min()))
+    return coherence_beside(run.constants(), run.data, least_gap=float(run.gaps[0].min()))
 
 
 @run_check(
