@@ -103,8 +103,8 @@ def make_score_lock(gap: float = 0.01) -> Dataset:
 
     Notes
     -----
-    Source: ours [c]. It shows that near orthogonality that is blind to the scores does not
-    replace Assumption 2.
+    Source: ours [c]. It shows that near orthogonality in units of the optimal token does
+    not replace Assumption 2.
 
     Examples
     --------

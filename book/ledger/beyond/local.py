@@ -119,7 +119,7 @@ def unequal_scores(e):
 @claim("c", "check_lock(data, run", chapter="chap-unequal")
 @refuted("no gap is negative", train=retold(gaps=lambda run, old: np.abs(old)))
 def score_lock(e):
-    """No bound on inner products alone does instead: at 0.2 a wrong token keeps the attention."""
+    """Inner products below 0.2 of the optimal square do not do: a wrong token keeps attention."""
     checks = []
     for gap in (0.001, 0.01, 0.02, 0.03, 0.04):
         data = make_score_lock(gap)

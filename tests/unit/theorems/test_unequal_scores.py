@@ -206,3 +206,22 @@ def test_unknown_losses_and_momentum_are_refused(made):
     assert "momentum" in check_unequal_scores(data, heavy)[0].reason
     other = train(data, NGD(0.5), 5, svm=svm, loss="logistic")
     assert "exponential" in check_unequal_scores(data, other)[0].reason
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_tokens_of_comparable_length_lose_no_run(seed):
+    """4 (T - 2) eps just below the least square; half of the runs start far on a wrong token."""
+    rng, T = np.random.default_rng(seed), 3 + seed % 3
+    squares = rng.uniform(0.5, 1, T)
+    signs = np.triu(rng.choice([-1.0, 1.0], (T, T)), 1)
+    size = 0.99 * squares.min() / (4 * (T - 2))
+    X = np.linalg.cholesky(size * (signs + signs.T) + np.diag(squares))
+    scores = rng.permutation(np.r_[1, 1 - 10 ** rng.uniform(-4, -2), rng.uniform(0, 0.9, T - 2)])
+    data = Dataset(X[None], [1], np.linalg.solve(X, scores))
+    best, wrong = int(scores.argmax()), int(scores.argsort()[-2])
+    start = None
+    if seed % 2:  # logits of 5 at the second best and 0 elsewhere
+        v = np.linalg.solve(X, 5.0 * np.eye(T)[wrong])
+        start = np.outer(v, X[0]) / (X[0] @ X[0])
+    run = train(data, NGD(0.05), 20_000, W0=start, record=2)
+    assert int(run.selected[0]) == best and run.opt_score[-1] > 0.99
