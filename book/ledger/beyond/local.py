@@ -128,4 +128,4 @@ def score_lock(e):
             checks += check_lock(data, run)
             words = "gap of the optimal token to the second at the end"
             checks.append(Check(words, float(run.gaps[-1, 0]), -1.0))
-    return judge(checks, show="F, against", note="three tokens, five score gaps, GD and NGD")
+    return judge(checks, show="least velocity", note="three tokens, five score gaps, GD and NGD")
