@@ -77,3 +77,43 @@ def make_two_sample_trap() -> Dataset:
     X = [[[2.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [1.0, 1.0]]]
     meta = {"maker": "make_two_sample_trap"}
     return Dataset(X, [1, -1], [0.0, 2.0], name="two-sample trap", meta=meta)
+
+
+def make_score_lock(gap: float = 0.01) -> Dataset:
+    """Three tokens in the plane, the second nearly as good as the first, and it wins.
+
+    x_1 = (1, 0), query, optimal and longest, x_2 = (-0.2, 0.97) and x_3 = (0.1, -0.1), with
+    y = 1 and u = (1, (1.2 - gap) / 0.97): the scores are 1, 1 - gap, and about 0. All inner
+    products are at most 0.2 in size and W_mm exists. From W_0 = 0 training ends on x_2 for gaps
+    up to 0.04.
+
+    Parameters
+    ----------
+    gap : float in (0, 1)
+        Between the two largest scores.
+
+    Returns
+    -------
+    Dataset
+        n = 1, T = 3, d = 2.
+
+    Raises
+    ------
+    RangeError, DtypeError, NonFiniteError
+
+    Notes
+    -----
+    Source: ours [c]. It shows that near orthogonality in units of the optimal token does
+    not replace Assumption 2.
+
+    Examples
+    --------
+    >>> from attnbias import NGD, train
+    >>> from attnbias.data import make_score_lock
+    >>> [train(make_score_lock(gap), NGD(0.1), 1000).selected.tolist() for gap in (0.01, 0.1)]
+    [[1], [0]]
+    """
+    gap = require_number("gap", gap, low=0, high=1, open_low=True, open_high=True)
+    X = [[[1.0, 0.0], [-0.2, 0.97], [0.1, -0.1]]]
+    meta = {"maker": "make_score_lock", "gap": gap}
+    return Dataset(X, [1], [1.0, (1.2 - gap) / 0.97], name=f"score lock {gap:g}", meta=meta)

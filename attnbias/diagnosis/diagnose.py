@@ -13,6 +13,7 @@ from ..data import Dataset
 from ..dataset import require_dataset
 from ..errors import InfeasibleError, SolverError
 from ..geometry.assumptions import assumption1_table, check_assumption2
+from ..geometry.coherence import coherence_beside, coherence_table
 from ..geometry.constants import Constants, token_constants
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..geometry.tokens import gap_rows, optimal_tokens, score_levels
@@ -43,7 +44,7 @@ class Diagnosis:
         "iterations" until the goal from W_0 = 0 (NaN where the run does not arrive), "how" they
         are known ("counted" in the run, "extrapolated" from it, from the "dual" variables without
         a run, or "none"), and "runs", one dict a start, zero first.
-    assumption1, assumption2 : CheckTable or None
+    assumption1, assumption2, coherence : CheckTable or None
         None when a tie leaves the optimal tokens undefined.
     constants : Constants or None
     svm : SVMSolution or None
@@ -67,6 +68,7 @@ class Diagnosis:
     forecast: dict
     assumption1: CheckTable | None
     assumption2: CheckTable | None
+    coherence: CheckTable | None
     constants: Constants | None
     svm: SVMSolution | None = field(repr=False)
     hypotheses: dict
@@ -94,6 +96,7 @@ class Diagnosis:
             "optimal_tokens": self.optimal,
             "assumption1": self.assumption1 and [_fields(c, _CHECK) for c in self.assumption1],
             "assumption2": self.assumption2 and [_fields(c, _CHECK) for c in self.assumption2],
+            "coherence": self.coherence and [_fields(c, _CHECK) for c in self.coherence],
             "w_svm": self.separation,
             "constants": self.constants and _fields(self.constants, _CONSTANTS),
             "hypotheses": {k: _fields(h, ("text", "holds")) for k, h in self.hypotheses.items()},
@@ -186,13 +189,14 @@ def diagnose(
         require_type("guarantees", each, Guarantee, expected, remedy)
     optimal = _optimal_part(data)
     svm, separation = None, _UNSOLVED
-    constants = assumption1 = assumption2 = None
+    constants = assumption1 = assumption2 = coherence = beside = None
     if not optimal["tied_sequences"]:
         svm, separation = _svm_part(data)
         constants = token_constants(data, svm=svm)
         assumption2 = check_assumption2(data)
         assumption1 = assumption1_table(constants, exact=assumption2.all_hold)
-    found = _hypotheses(optimal, assumption1, assumption2, separation, constants)
+        coherence = coherence_table(beside := coherence_beside(constants, data))
+    found = _hypotheses(optimal, assumption1, assumption2, coherence, separation, constants)
     return Diagnosis(
         summary=_summary(data),
         optimal=optimal,
@@ -200,10 +204,11 @@ def diagnose(
         forecast=forecast(data, svm, constants, found, **run),
         assumption1=assumption1,
         assumption2=assumption2,
+        coherence=coherence,
         constants=constants,
         svm=svm,
         hypotheses=found,
-        guarantees=evaluate(guarantees, found, constants),
+        guarantees=evaluate(guarantees, found, constants, beside),
         limits=limits(found),
     )
 
@@ -275,12 +280,13 @@ def _certificate_part(data: Dataset, error) -> dict:
     return {"rows": len(weights), "blocking": blocking, "residual": error.residual}
 
 
-def _hypotheses(optimal, assumption1, assumption2, separation, constants) -> dict:
+def _hypotheses(optimal, assumption1, assumption2, coherence, separation, constants) -> dict:
     """Each hypothesis with its verdict."""
     holds = {"optimal": not optimal["tied_sequences"], "feasible": separation["feasible"]}
     holds["strict"] = separation.get("strictly_complementary")
     if constants is not None:
         holds |= {"assumption1": assumption1.all_hold, "assumption2": assumption2.all_hold}
+        holds["coherence"] = coherence.all_hold
         if holds["feasible"]:
             c = constants
             holds["polyak"] = c.mu * c.B**2 <= 1.15 * c.Xi**2 * c.phi_low

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .._validate import require_choice
+from ..geometry.coherence import Coherence
 from ..geometry.constants import Constants
 
 
@@ -85,7 +86,9 @@ def hypotheses(holds: dict) -> dict[str, Hypothesis]:
     }
 
 
-def evaluate(guarantees, hypotheses: dict, constants: Constants | None) -> tuple[Guarantee, ...]:
+def evaluate(
+    guarantees, hypotheses: dict, constants: Constants | None, coherence: Coherence | None = None
+) -> tuple[Guarantee, ...]:
     """Hold each guarantee against the hypotheses, and fill in the constants.
 
     Raises
@@ -93,7 +96,7 @@ def evaluate(guarantees, hypotheses: dict, constants: Constants | None) -> tuple
     RangeError
         When a guarantee needs a hypothesis that is not among those given.
     """
-    values = _values(constants)
+    values = _values(constants, coherence)
     return tuple(
         dataclasses.replace(
             guarantee,
@@ -108,7 +111,7 @@ def evaluate(guarantees, hypotheses: dict, constants: Constants | None) -> tuple
 def headline(hypotheses: dict) -> str:
     """The whole report in a sentence or two."""
     verdicts = {(key, each.verdict) for key, each in hypotheses.items()}
-    texts = _TEXTS["headline"]
+    texts = (text for text in _TEXTS["headline"] if (text.get("unless"), "holds") not in verdicts)
     return next(text["says"] for text in texts if (text["key"], text["verdict"]) in verdicts)
 
 
@@ -148,7 +151,7 @@ def _at_most(bound: float, words: str, free: str) -> str:
     return free if math.isinf(bound) else f"{words} {bound:.3g}"
 
 
-def _values(constants: Constants | None) -> dict:
+def _values(constants: Constants | None, coherence: Coherence | None) -> dict:
     """Numbers that texts may name; those that need Xi are absent without W_mm."""
     values: dict = defaultdict(_Unknown)
     if constants is None:
@@ -163,4 +166,8 @@ def _values(constants: Constants | None) -> dict:
             "lemma4_cosine": c.Xi / (2 * B2),
             "lemma1_rate": c.Xi**2 / (8 * B2),
         }
+    if coherence is not None:
+        longest = coherence.largest_step
+        values["settling"] = coherence.settling_path
+        values["settling_steps"] = _at_most(longest, "steps no longer than", "steps of any length")
     return values

@@ -37,7 +37,11 @@ def training_lines(report) -> Lines:
     bound = f"at most {count(f['bound_log'])} iterations"
     if f["bound"] == "conditional":
         bound = f"not proved here; {bound} if every optimal softmax score stays above phi_low"
-    yield "bound (M1)", bound if f["bound"] != "none" else "none, as M1 needs Assumption 2"
+    if f["bound"] == "none":
+        bound = "none, as M1 needs Assumption 2"
+        if report.hypotheses["coherence"].holds:
+            bound += "; for unequal scores it counts from where all sequences are settled"
+    yield "bound (M1)", bound
     if math.isfinite(largest := report.constants.largest_gd_step_size):
         yield (
             "GD",

@@ -45,6 +45,7 @@ def sections(report) -> tuple[Section, ...]:
         ("Optimal tokens", verdicts["optimal"], _optimal_lines(report.optimal)),
         ("Assumption 1", verdicts["assumption1"], _check_lines(report.assumption1)),
         ("Assumption 2", verdicts["assumption2"], _check_lines(report.assumption2)),
+        ("Coherence", verdicts["coherence"], _coherence_lines(report)),
         ("Attention SVM", verdicts["feasible"], _svm_lines(report.separation)),
         ("What the theory promises here", "", _guarantee_lines(report.guarantees)),
         ("Where it is silent", "", _silent_lines(report)),
@@ -130,6 +131,12 @@ def _check_lines(table: CheckTable | None) -> Lines:
     for check in table or ():
         sides = f"{check.statement} is {number(check.value)}, allowed {number(check.bound)}"
         yield check.verdict, sides + _room(check) + (f"; {check.reason}" if check.reason else "")
+
+
+def _coherence_lines(report) -> Lines:
+    """What stands in for Assumption 2, where that fails."""
+    if report.hypotheses["assumption2"].holds is False:
+        yield from _check_lines(report.coherence)
 
 
 def _room(check: Check) -> str:

@@ -10,12 +10,14 @@ from .sharper.lower_bounds import check_gd_lower_bound, check_ngd_separation, ch
 from .sharper.rate import check_rate
 from .w.assumption1 import check_assumption1_feasible
 from .w.gradient import check_gradient_bounds
+from .w.lock import check_lock
 from .w.theorem7 import check_polyak_sandwich
+from .w.unequal import check_unequal_scores
 
 __all__ = [
     "TraceView", "check_assumption1_feasible", "check_decoder_direction",
     "check_degenerate_rate", "check_fast_rate", "check_gd_lower_bound", "check_gradient_bounds",
-    "check_loss_without_decay", "check_ngd_separation", "check_polyak_sandwich", "check_rate",
-    "check_rate_lower_bound", "check_sharper_theorem4",
+    "check_lock", "check_loss_without_decay", "check_ngd_separation", "check_polyak_sandwich",
+    "check_rate", "check_rate_lower_bound", "check_sharper_theorem4", "check_unequal_scores",
 ]  # fmt: skip
 __all__ += paper.__all__

@@ -48,12 +48,13 @@ from attnbias._records import write_npz
 from attnbias._validate import require_device
 from attnbias.beyond.overparam.geometry import check_independent_rows
 from attnbias.beyond.prompt.data import prompt_keys, prompt_queries
-from attnbias.data import make_degenerate
+from attnbias.data import make_degenerate, make_score_lock
 from attnbias.dynamics.compiled.engine import CompiledEngine
 from attnbias.dynamics.coordinates import TorchEngine
 from attnbias.errors import DeviceError, FileFormatError, MissingFileError
 from attnbias.geometry import svm as svm_module
 from attnbias.geometry.assumptions import example1_threshold
+from attnbias.geometry.coherence import check_coherence, token_coherence
 from attnbias.geometry.constants import limit_offset, token_constants
 from attnbias.model import attention_map, empirical_risk, predict, risk_gradient
 
@@ -226,6 +227,8 @@ ROWS = [
     ("NonFinite", "tol", lambda f: SVM.is_optimal(NAN)),
     ("MissingDecoder", "decoder", lambda f: empirical_risk(BARE, X[0])),
     ("Range", "slope", lambda f: make_degenerate(11)),
+    ("Range", "gap", lambda f: make_score_lock(0)),
+    ("NonFinite", "least_gap", lambda f: check_coherence(DATA, least_gap=NAN)),
     ("Shape", "equalities", lambda f: svm_module.solve(X[0], equalities=0.5)),
     ("Range", "phi", lambda f: example1_threshold(3, 2, phi=5e-324)),
     ("Range", "delta", lambda f: example1_threshold(3, 2, delta=0.0)),
@@ -501,6 +504,9 @@ CALLS = [
                "span": False, "seed": 0}),
     (make_bad_start, {"scale": 1.0}),
     (make_degenerate, {"slope": 0.5}),
+    (make_score_lock, {"gap": 0.5}),
+    *((function, {"data": DATA, "u": DATA.u, "least_gap": 0.0})
+      for function in (check_coherence, token_coherence)),
     (example1_threshold, {"n": 3, "T": 2, "kappa": 2.0, "phi": 0.5, "delta": 0.1}),
     (SVM.is_optimal, {"tol": 1e-9}),
     (theorems.check_condition1, {"data": DM, "step_size": 0.1, "decay": (0.5, 1), "delta": 0.1,
@@ -515,8 +521,8 @@ CALLS = [
     *((check, {"data": DATA, "trace": TRACE, "svm": None})
       for check in (theorems.check_lemma1, theorems.check_lemma3, theorems.check_lemma4,
                     theorems.check_theorem1, theorems.check_theorem6, theorems.check_theorem7,
-                    theorems.check_rate, theorems.check_fast_rate,
-                    theorems.check_rate_lower_bound)),
+                    theorems.check_rate, theorems.check_fast_rate, theorems.check_unequal_scores,
+                    theorems.check_lock, theorems.check_rate_lower_bound)),
     *((check, {"data": DM, "trace": JOINT_TRACE, "svm": None})
       for check in (theorems.check_lemma10, theorems.check_lemma11, theorems.check_lemma12,
                     theorems.check_lemma13, theorems.check_theorem2, theorems.check_theorem3,

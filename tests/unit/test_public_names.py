@@ -26,7 +26,8 @@ MOVED_DOWN = ["check_rate", "check_fast_rate", "check_rate_lower_bound",
               "check_assumption1_feasible", "check_decoder_direction",
               "check_degenerate_rate", "check_gd_lower_bound", "check_gradient_bounds",
               "check_loss_without_decay", "check_ngd_separation",
-              "check_polyak_sandwich", "check_sharper_theorem4"]  # fmt: skip
+              "check_polyak_sandwich", "check_sharper_theorem4", "check_unequal_scores",
+              "check_lock"]  # fmt: skip
 RESTATED = {"lemma8": "lemma1", "theorem5": "theorem1", "theorem8": "theorem2",
             "theorem9": "theorem3", "theorem10": "theorem4"}  # fmt: skip
 

@@ -20,9 +20,11 @@ from attnbias.diagnosis import diagnose as module
 from attnbias.diagnosis.diagnose import diagnose
 from attnbias.diagnosis.guarantees import GUARANTEES, HYPOTHESES, Guarantee, evaluate, hypotheses
 from attnbias.errors import RangeError, SolverError
+from attnbias.geometry.coherence import token_coherence
 from attnbias.geometry.tokens import gap_rows
+from book.studies.coherent import make_coherent
 
-SQUARED = {"m2", "theorem6-strict"}
+SQUARED = {"m2", "theorem6-strict", "unequal-strict"}
 
 
 def infeasible() -> Dataset:
@@ -39,7 +41,7 @@ def tied() -> Dataset:
 
 
 def unequal() -> Dataset:
-    X = torch.eye(3, dtype=torch.float64)[None]
+    X = [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.05, 0.0, 0.9]]]
     return Dataset(X, [1], u=[1.0, 0.5, 0.0], name="unequal")
 
 
@@ -95,7 +97,7 @@ class TestVerdicts:
         assert report.forecast["bound"] == "conditional"
 
     def test_a_long_step_is_not_proved(self):
-        data = Dataset([[[1.0, 0.0], [0.02, 1.0]]], [1], u=[1.0, 0.0])
+        data = Dataset([[[1.0, 0.0], [0.02, 0.99]]], [1], u=[1.0, 0.0])
         assert applying(diagnose(data)) == {guarantee.key for guarantee in GUARANTEES}
         limit = diagnose(data).forecast["largest_step_size"]
         assert diagnose(data, step_size=limit).forecast["bound"] == "proved"
@@ -106,6 +108,18 @@ class TestVerdicts:
         assert applying(report) == {"m3"}
         assert report.forecast["bound"] == "none"
         assert "Assumption 2" in report.to_dict()["in_short"]
+
+    def test_unequal_scores_of_coherent_tokens_are_promised(self):
+        report = diagnose(make_coherent(1))
+        assert applying(report) == {"m3", "unequal", "unequal-strict"}
+        assert "provably turns" in report.to_dict()["in_short"]
+        words = " ".join(str(report).split())
+        assert "Coherence: holds" in words and "counts from where all sequences" in words
+        settling = token_coherence(make_coherent(1)).settling_path
+        assert f"after a path of {settling:.3g} at the latest" in words and "?" not in words
+        apart = diagnose(make_coherent(1, room=1.5))
+        assert applying(apart) == {"m3"} and "Coherence: fails" in str(apart)
+        assert apart.to_dict()["coherence"][1]["verdict"] == "fails"
 
     def test_infeasible_is_a_finding_with_its_tokens(self):
         data = infeasible()

@@ -1,0 +1,106 @@
+"""C1, C2 and C3: closed forms, nu by a linear program, and each hypothesis broken."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from instances import random_data
+from scipy.optimize import linprog
+from tolerances import CLOSED_FORM
+
+from attnbias import Dataset, optimal_tokens
+from attnbias.geometry.coherence import check_coherence, token_coherence
+from book.studies.coherent import make_coherent
+
+
+def failing(table) -> list[str]:
+    return [check.statement.split(":")[0].split()[0] for check in table if not check.holds]
+
+
+def least_harm(data) -> float:
+    """nu by its definition: the worst q of each pair of sequences, by a linear program."""
+    X, opt, worst = data.X.double().numpy(), optimal_tokens(data).tolist(), 0.0
+    for i, j in ((i, j) for i in range(data.n) for j in range(data.n) if i != j):
+        T, Tj = int(data.lengths[i]), int(data.lengths[j])
+        best = X[j, opt[j]]
+        for a in [best, *(best - X[j, s] for s in range(Tj) if s != opt[j])]:
+            c = X[i, :T] @ a * (X[i, 0] @ X[j, 0])
+            # q = r - s with r, s >= 0 and sum(r + s) = 1; s_opt = 0
+            upper = [1.0] * T + [0.0 if t == opt[i] else 1.0 for t in range(T)]
+            found = linprog(
+                np.r_[c, -c], A_eq=[np.r_[np.ones(T), -np.ones(T)], np.ones(2 * T)],
+                b_eq=[0, 1], bounds=[(0, top) for top in upper],
+            )  # fmt: skip
+            worst = max(worst, -found.fun)
+    return worst
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nu_is_the_optimum_of_a_linear_program(seed):
+    n, T = 1 + seed % 3, 2 + seed % 3
+    lengths = [T, *[2 + (seed + i) % (T - 1) for i in range(n - 1)]]
+    data = random_data(n, T, 5, seed=seed, lengths=lengths)
+    # the solver of the program meets its constraints to 1e-7
+    assert token_coherence(data).across == pytest.approx(least_harm(data), abs=1e-6)
+    if n > 1:
+        flat = data.X[data.mask]
+        owner = torch.arange(n).repeat_interleave(data.lengths)
+        products = (flat @ flat.T).abs()[owner[:, None] != owner]
+        assert token_coherence(data).across <= 2 * float(products.max()) ** 2 * (1 + CLOSED_FORM)
+
+
+def test_closed_form_of_two_sequences():
+    """Norms 1 and 1/2, own products 0.02 and 0.01, products of the optimal tokens 0.1 alone."""
+    gram = torch.diag(torch.tensor([1, 0.25, 0.25, 1, 0.25, 0.25]).double())
+    for i, j, product in ((0, 1, 0.02), (1, 2, 0.01), (0, 3, 0.1)):
+        gram[i, j] = gram[j, i] = product
+    X = torch.linalg.cholesky(gram)
+    u = torch.linalg.solve(X, torch.tensor([1, 0.5, 0, 2, 1, 0]).double())
+    data = Dataset(X.reshape(2, 3, 6), [1, 1], u)
+    c = token_coherence(data)
+    assert (c.n, c.T, c.f, c.spread, c.longest) == (2, 3, 1.0, pytest.approx(2), pytest.approx(1))
+    assert c.within == pytest.approx(0.04, rel=CLOSED_FORM)
+    # tokens of sequence 1 have products 0.1, 0, 0 with a, times 0.1 of the queries; q_opt >= 0,
+    # so that the only harm is half of 0 - 0
+    assert c.across == pytest.approx(0, abs=1e-15) and c.w == pytest.approx(1)
+    assert c.log_kappa == pytest.approx(math.log(2) + 2, rel=CLOSED_FORM)  # both of sequence 2
+    rho = 32 * 3 * 2 * math.exp(c.log_kappa)
+    assert c.rho == pytest.approx(rho, rel=CLOSED_FORM)
+    assert c.settling_path == pytest.approx(rho * math.log(16), rel=CLOSED_FORM)
+    assert check_coherence(data)[1].value == pytest.approx(8 * 3 * 0.04, rel=CLOSED_FORM)
+
+
+def test_orthogonal_tokens_satisfy_all_whatever_their_scores():
+    data = Dataset(torch.eye(6).double().reshape(2, 3, 6), [1, -1], [1, 1 - 1e-9, -5, 0, -2, -9])
+    c = token_coherence(data)
+    assert c.within == c.across == 0 and math.isinf(c.largest_step)
+    assert check_coherence(data).all_hold
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_tokens_at_the_limit_hold_and_a_little_more_fails(seed):
+    size = {"n": 1 + seed % 3, "T": 2 + seed % 4}
+    assert check_coherence(make_coherent(seed, **size)).all_hold
+    assert "C1" in failing(check_coherence(make_coherent(seed, room=1.01, **size)))
+
+
+def test_each_hypothesis_broken():
+    data = make_coherent(0)
+    X, opt = data.X.clone(), int(optimal_tokens(data)[0])
+    other = (opt + 1) % 4
+    X[0, other] *= 1.2 * X[0, opt].norm() / X[0, other].norm()
+    with_scores = torch.linalg.solve(X.reshape(8, 8), (data.X @ data.u).flatten())
+    assert failing(check_coherence(Dataset(X, data.y, with_scores)))[0] == "longest"
+    plain = torch.eye(4).double().reshape(2, 2, 4)
+    zero = plain.clone()
+    zero[0, 0] = 0
+    assert failing(check_coherence(Dataset(zero, [1, 1], [0.0, 1, 1, 0]))) == ["C2"]
+    data = Dataset(plain, [1, 1], [1.0, 0, 1, 0])
+    assert check_coherence(data, least_gap=-math.log(1.49)).all_hold
+    assert failing(check_coherence(data, least_gap=-math.log(1.51))) == ["start"]
+    close = Dataset([[[1.0, 0, 0], [0.01, 0.9, 0], [0, 0, 1]]], [1], [1.0, 0.98, 0.0])
+    assert failing(check_coherence(close)) == ["C1"]
+    assert check_coherence(close, [1.0, 0.5, 0.0]).all_hold
+    with pytest.raises(ValueError, match="least_gap"):
+        check_coherence(close, least_gap=math.nan)
