@@ -225,6 +225,7 @@ Qed.
 
 End SVM.
 
+Print Assumptions optimal_exists.
 Print Assumptions wmm_exists.
 Print Assumptions wmm_unique.
 Print Assumptions wmm_kkt.

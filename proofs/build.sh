@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the proofs: compiles the files of _CoqProject in their order, one after the other, and
-# prints what each theorem assumes. Nothing is installed; OUT=directory compiles a copy there.
+# prints what each theorem assumes. It installs nothing.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -8,12 +8,6 @@ if ! command -v coqc >/dev/null; then
   echo "coqc is missing: install Debian's or Ubuntu's package coq (sudo apt-get install coq)," >&2
   echo "or coq 8.16 or newer from https://rocq-prover.org/install" >&2
   exit 1
-fi
-
-if [ -n "${OUT:-}" ]; then
-  mkdir -p "$OUT"
-  cp _CoqProject ./*.v "$OUT"
-  cd "$OUT"
 fi
 
 for file in $(grep '\.v$' _CoqProject); do
