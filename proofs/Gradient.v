@@ -5,6 +5,7 @@
       [IsGradient] is the definition by derivatives along every direction (Model.v), so this is
       a statement about limits, proved with the standard library's [derivable_pt_lim].
     - [gradient_unique]: no other matrix has that property (entries below d).
+    - [run_exists]: from every start there is a run with any given step lengths.
     - [equation_14]: the paper's Equation (14), for every W', under Assumption 2 (equal scores).
     - [weight_form] with [coefficient_bounds]: under Assumption 2 the weights are
       C_i exp (- g_k) with upsilon phi_i^2 <= C_i <= Upsilon: what M1 asks of them. *)
@@ -218,6 +219,20 @@ Proof.
   intros HG V. exact (uniqueness_limite _ _ _ _ (HG V) (layer_gradient W V)).
 Qed.
 
+(** Runs exist: from every start, with any step lengths. *)
+Fixpoint iterate (W0 : mat) (s : nat -> R) (t : nat) : mat :=
+  match t with
+  | O => W0
+  | S t => let W := iterate W0 s t in
+           fun a b => W a b - s t * (grad W a b / mnorm d (grad W))
+  end.
+
+Theorem run_exists W0 s : exists W, W 0%nat = W0 /\ Run D W s.
+Proof.
+  exists (iterate W0 s). split; [reflexivity|]. intros t.
+  exists (grad (iterate W0 s t)). split; [apply layer_gradient|reflexivity].
+Qed.
+
 (** ** Assumption 2 *)
 
 Section Equal.
@@ -339,5 +354,6 @@ End Gradient.
 
 Print Assumptions layer_gradient.
 Print Assumptions gradient_unique.
+Print Assumptions run_exists.
 Print Assumptions equation_14.
 Print Assumptions coefficient_bounds.

@@ -10,6 +10,7 @@
     - [lemma_3]: phi_i >= phi_s at every step;
     - [lemma_3_gaps]: while phi_i <= (1 + sqrt (1 - 2 phi_s))/2, no gap of sequence i decreases;
     - [lemma_3_attention]: neither does phi_i then;
+    - [feasible_near]: the same condition makes (W-SVM) feasible, if no norm bound is zero;
     - [violated]: a gap below 1 means phi_i < 1/(1 + 1/e), which is below that level
       ([level_large]), so this is so for any violated constraint of (W-SVM). *)
 
@@ -58,24 +59,18 @@ Proof.
   replace (3 / 4) with (/ (4 / 3)) by lra. apply Rinv_le_contravar; lra.
 Qed.
 
-Section Lemma3.
-Variables (D : problem) (opt : nat -> nat) (gamma : nat -> R) (Wmm : mat) (B low high : R).
-Hypothesis setting : Setting D opt gamma Wmm B low high.
-Variables (mu bo b1 phi_s sbar : R).
-Hypothesis phi_s_range : 0 < phi_s <= / 4.
-Hypothesis near : NearlyOrthogonal D opt B low high mu bo b1 phi_s.
-Hypothesis steps_short : 12 / 10 * mu * B ^ 2 * sbar <= margin D Wmm * ln 2.
+(** ** Products of rows, and feasibility *)
 
+Section Products.
+Variables (D : problem) (opt : nat -> nat) (B low high mu bo b1 phi_s : R).
 Notation n := (n D). Notation T := (T D). Notation d := (d D). Notation X := (X D).
 Notation E := (mat_space d).
-Notation Xi := (margin D Wmm).
 Notation vdot := (dot d).
-
-Let some := S_some _ _ _ _ _ _ _ setting.
-Let T_two := S_T _ _ _ _ _ _ _ setting.
-Let opt_in := S_opt _ _ _ _ _ _ _ setting.
-
-(** ** Products of rows *)
+Hypothesis some : (0 < n)%nat.
+Hypothesis T_two : (1 < T)%nat.
+Hypothesis opt_in : forall i, (i < n)%nat -> (opt i < T)%nat.
+Hypothesis bounded : TokenBound D B.
+Hypothesis near : NearlyOrthogonal D opt B low high mu bo b1 phi_s.
 
 Definition K (i tau j sigma : nat) : R :=
   mdot d (pair_row D opt i tau) (pair_row D opt j sigma).
@@ -113,7 +108,7 @@ Lemma near_abs i j tau sigma :
   - mu <= vdot (X i tau) (X j sigma) <= mu.
 Proof. intros; apply abs_le; now apply (coherence _ _ _ _ _ _ _ _ _ near). Qed.
 
-Lemma mu_pos : 0 <= mu.
+Lemma mu_nonneg : 0 <= mu.
 Proof.
   pose proof (opt_in 0%nat some) as Ho.
   destruct (near_abs 0%nat 0%nat (skip (opt 0%nat) 0) (opt 0%nat)) as [H1 H2]; auto.
@@ -127,18 +122,18 @@ Lemma bo_B : bo ^ 2 <= B ^ 2.
 Proof.
   destruct (optimal_norm _ _ _ _ _ _ _ _ _ near) as [H0 H].
   pose proof (H 0%nat some).
-  pose proof (bound _ _ _ _ _ _ _ setting 0%nat (opt 0%nat) some (opt_in 0%nat some)). nra.
+  pose proof (bounded 0%nat (opt 0%nat) some (opt_in 0%nat some)). nra.
 Qed.
 
 (** An entry of the same sequence. *)
-Lemma own_entry i tau sigma :
+Lemma own_product i tau sigma :
   (i < n)%nat -> (tau < T)%nat -> (sigma < T)%nat -> tau <> opt i -> sigma <> opt i ->
   8 / 10 * (bo ^ 2 * b1 ^ 2) <= K i tau i sigma.
 Proof.
   intros Hi Ht Hs Hnt Hns. rewrite K_factors.
   destruct (optimal_norm _ _ _ _ _ _ _ _ _ near) as [Hbo0 Hbo].
   destruct (query_norm _ _ _ _ _ _ _ _ _ near) as [Hb10 Hb1].
-  pose proof (first_half _ _ _ _ _ _ _ _ _ near) as Hfirst. pose proof mu_pos as Hmu.
+  pose proof (first_half _ _ _ _ _ _ _ _ _ near) as Hfirst. pose proof mu_nonneg as Hmu.
   pose proof (Hbo i Hi) as H1. pose proof (Hb1 i Hi) as H2.
   rewrite (vnorm_sq (X i (opt i))), (vnorm_sq (query D i)).
   rewrite (vdot_sym (X i (opt i)) (X i sigma)).
@@ -155,13 +150,13 @@ Proof.
 Qed.
 
 (** An entry of two sequences. *)
-Lemma cross_entry i tau j sigma :
+Lemma cross_product i tau j sigma :
   (i < n)%nat -> (j < n)%nat -> i <> j ->
   (tau < T)%nat -> (sigma < T)%nat -> tau <> opt i -> sigma <> opt j ->
   - (12 / 10 * mu * B ^ 2) <= K i tau j sigma.
 Proof.
   intros Hi Hj Hij Ht Hs Hnt Hns. rewrite K_factors.
-  pose proof (first_half _ _ _ _ _ _ _ _ _ near) as Hfirst. pose proof mu_pos as Hmu.
+  pose proof (first_half _ _ _ _ _ _ _ _ _ near) as Hfirst. pose proof mu_nonneg as Hmu.
   pose proof bo_B as HbB.
   assert (Hsmall : mu <= B ^ 2 / 15) by lra.
   set (s := vdot (X i (opt i)) (X j (opt j))).
@@ -177,8 +172,8 @@ Proof.
   assert (Hopts : (opt i = 0%nat /\ opt j = 0%nat) \/ (0%nat <> opt i) \/ (0%nat <> opt j)) by lia.
   assert (HsB : - B ^ 2 <= s <= B ^ 2).
   { apply abs_le. eapply Rle_trans; [apply vdot_bound|].
-    pose proof (bound _ _ _ _ _ _ _ setting i (opt i) Hi (opt_in i Hi)).
-    pose proof (bound _ _ _ _ _ _ _ setting j (opt j) Hj (opt_in j Hj)).
+    pose proof (bounded i (opt i) Hi (opt_in i Hi)).
+    pose proof (bounded j (opt j) Hj (opt_in j Hj)).
     pose proof (vnorm_pos (X i (opt i))). pose proof (vnorm_pos (X j (opt j))).
     replace (B ^ 2) with (B * B) by ring. apply Rmult_le_compat; assumption. }
   destruct Hopts as [[Hoi Hoj]|Hq].
@@ -203,6 +198,101 @@ Proof.
     assert (Hf : - (12 / 10 * B ^ 2) <= s + e <= 12 / 10 * B ^ 2) by lra.
     set (f := s + e) in *.
     assert (0 <= B ^ 2) by nra. set (b := B ^ 2) in *. nra.
+Qed.
+
+(** The explicit form of Assumption 1 implies that (W-SVM) is feasible: in the sum of all rows
+    the products within a sequence outweigh the others. *)
+Theorem feasible_near : 0 < low <= high -> 0 < phi_s <= / 4 -> 0 < bo -> 0 < b1 ->
+  exists V, AllGaps D opt V.
+Proof.
+  intros Hlow Hphi Hbo Hb1.
+  set (c := bo ^ 2 * b1 ^ 2). assert (Hc : 0 < c) by (unfold c; apply Rmult_lt_0_compat; nra).
+  set (V := @lin E (rows D) (fun _ => 1) (row D opt)).
+  assert (HT : 1 <= INR (T - 1)) by (change 1 with (INR 1); apply le_INR; lia).
+  pose proof mu_nonneg as Hmu. assert (Hb : 0 <= B ^ 2) by nra.
+  assert (HnB : INR n * B ^ 2 * mu <= c / 3).
+  { pose proof (second_half _ _ _ _ _ _ _ _ _ near) as Hs. fold c in Hs.
+    assert (Hk : 1 <= high / low).
+    { apply (Rmult_le_reg_r low); [lra|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l; lra. }
+    pose proof (pos_INR n) as Hn.
+    assert (H0 : 0 <= INR n * B ^ 2 * mu) by (apply Rmult_le_pos; [apply Rmult_le_pos|]; assumption).
+    assert (H1 : INR n * B ^ 2 * mu * 1 <= INR n * B ^ 2 * mu * (high / low))
+      by (apply Rmult_le_compat_l; assumption).
+    assert (H2 : phi_s * c <= / 4 * c) by (apply Rmult_le_compat_r; lra). lra. }
+  assert (Hgap : forall i tau, (i < n)%nat -> (tau < T)%nat -> tau <> opt i ->
+            4 / 10 * c <= gap D opt V i tau).
+  { intros i tau Hi Ht Hne. rewrite gap_row.
+    assert (Hsym : mdot d (pair_row D opt i tau) V = mdot d V (pair_row D opt i tau))
+      by (exact (@ip_sym E (pair_row D opt i tau) V)).
+    rewrite Hsym.
+    assert (HV : mdot d V (pair_row D opt i tau) = sum n (fun j => sum (T - 1) (fun m =>
+              K j (skip (opt j) m) i tau))).
+    { rewrite <- (sum_rows D opt ltac:(lia) (fun j sigma => K j sigma i tau) T_two).
+      change (mdot d V (pair_row D opt i tau)) with (@ip E V (pair_row D opt i tau)).
+      unfold V. rewrite ip_lin. apply sum_ext; intros k Hk. rewrite Rmult_1_l. reflexivity. }
+    rewrite HV, (sum_skip n i) by assumption.
+    assert (Hown : INR (T - 1) * (8 / 10 * c) <= sum (T - 1) (fun m => K i (skip (opt i) m) i tau)).
+    { apply sum_bound_below; intros m Hm. apply own_product; auto using skip_lt, skip_neq. }
+    assert (Hcross : INR (n - 1) * (INR (T - 1) * - (12 / 10 * mu * B ^ 2)) <=
+      sum (n - 1) (fun j => sum (T - 1) (fun m => K (skip i j) (skip (opt (skip i j)) m) i tau))).
+    { apply sum_bound_below; intros j Hj. apply sum_bound_below; intros m Hm.
+      apply cross_product; auto using skip_lt, skip_neq. }
+    assert (Hnn : INR (n - 1) <= INR n) by (apply le_INR; lia).
+    assert (H1 : INR (n - 1) * (12 / 10 * mu * B ^ 2) <= 4 / 10 * c).
+    { assert (INR (n - 1) * (12 / 10 * mu * B ^ 2) <= INR n * (12 / 10 * mu * B ^ 2))
+        by (apply Rmult_le_compat_r; [apply Rmult_le_pos; lra|assumption]). lra. }
+    assert (H2 : INR (T - 1) * (INR (n - 1) * (12 / 10 * mu * B ^ 2)) <= INR (T - 1) * (4 / 10 * c))
+      by (apply Rmult_le_compat_l; lra).
+    assert (H3 : 1 * (4 / 10 * c) <= INR (T - 1) * (4 / 10 * c)) by (apply Rmult_le_compat_r; lra).
+    lra. }
+  exists (mscal (/ (4 / 10 * c)) V). intros i tau Hi Ht Hne.
+  specialize (Hgap i tau Hi Ht Hne). rewrite gap_row in *.
+  assert (H2 : mdot d (pair_row D opt i tau) (mscal (/ (4 / 10 * c)) V)
+               = / (4 / 10 * c) * mdot d (pair_row D opt i tau) V)
+    by (exact (@ip_scal_r E (/ (4 / 10 * c)) V (pair_row D opt i tau))).
+  rewrite H2. apply (Rmult_le_reg_l (4 / 10 * c)); [lra|].
+  rewrite <- Rmult_assoc, Rinv_r; lra.
+Qed.
+
+End Products.
+
+Section Lemma3.
+Variables (D : problem) (opt : nat -> nat) (gamma : nat -> R) (Wmm : mat) (B low high : R).
+Hypothesis setting : Setting D opt gamma Wmm B low high.
+Variables (mu bo b1 phi_s sbar : R).
+Hypothesis phi_s_range : 0 < phi_s <= / 4.
+Hypothesis near : NearlyOrthogonal D opt B low high mu bo b1 phi_s.
+Hypothesis steps_short : 12 / 10 * mu * B ^ 2 * sbar <= margin D Wmm * ln 2.
+
+Notation n := (n D). Notation T := (T D). Notation d := (d D). Notation X := (X D).
+Notation E := (mat_space d).
+Notation Xi := (margin D Wmm).
+Notation vdot := (dot d).
+
+Let some := S_some _ _ _ _ _ _ _ setting.
+Let T_two := S_T _ _ _ _ _ _ _ setting.
+Let opt_in := S_opt _ _ _ _ _ _ _ setting.
+
+Notation K := (K D opt).
+
+Lemma mu_pos : 0 <= mu.
+Proof.
+  eapply mu_nonneg; eauto using some, T_two, opt_in, (bound _ _ _ _ _ _ _ setting).
+Qed.
+
+Lemma own_entry i tau sigma :
+  (i < n)%nat -> (tau < T)%nat -> (sigma < T)%nat -> tau <> opt i -> sigma <> opt i ->
+  8 / 10 * (bo ^ 2 * b1 ^ 2) <= K i tau i sigma.
+Proof.
+  intros. eapply own_product; eauto using some, T_two, opt_in, (bound _ _ _ _ _ _ _ setting).
+Qed.
+
+Lemma cross_entry i tau j sigma :
+  (i < n)%nat -> (j < n)%nat -> i <> j ->
+  (tau < T)%nat -> (sigma < T)%nat -> tau <> opt i -> sigma <> opt j ->
+  - (12 / 10 * mu * B ^ 2) <= K i tau j sigma.
+Proof.
+  intros. eapply cross_product; eauto using some, T_two, opt_in, (bound _ _ _ _ _ _ _ setting).
 Qed.
 
 (** ** One step *)
@@ -469,6 +559,7 @@ Qed.
 
 End Lemma3.
 
+Print Assumptions feasible_near.
 Print Assumptions lemma_3.
 Print Assumptions lemma_3_gaps.
 Print Assumptions lemma_3_attention.

@@ -10,7 +10,10 @@
     - [theorem_1]: Theorem 1 with no floor assumed: Lemma 3 gives it.  The hypotheses are Definition
       1, Assumption 2, the explicit form of Assumption 1 ([NearlyOrthogonal]), (W-SVM), and steps
       of length eta with 1.2 mu B^2 eta <= Xi log 2.  phi_s is at most 1/4 and at most the
-      attention to every optimal token at the start; W_0 may be anything. *)
+      attention to every optimal token at the start; W_0 may be anything.
+    - [theorem_1_order]: the paper's form, a constant times (log t)^2/t.
+    - [theorem_1_complete]: the same with W_mm produced, not assumed: it exists by
+      [feasible_near], and is unique. *)
 
 Require Import Reals Lra Lia Arith Psatz.
 From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient Runs Lemma3.
@@ -516,10 +519,100 @@ Proof.
     auto. intros; lra.
 Qed.
 
+(** The paper's form: 1 - corr <= C (log t)^2/t from some step on. (With log t in place of its
+    square the same proof serves.) *)
+Theorem theorem_1_order (W : nat -> mat) (eta mu bo b1 phi_s : R) :
+  0 < phi_s <= / 4 ->
+  NearlyOrthogonal D opt B low high mu bo b1 phi_s ->
+  0 < eta -> 12 / 10 * mu * B ^ 2 * eta <= Xi * ln 2 ->
+  Run D W (fun _ => eta) ->
+  (forall i, (i < n D)%nat -> phi_s <= phi D (W 0%nat) i (opt i)) ->
+  exists C t0, forall t, t0 <= INR t ->
+    1 - mcorr D (W t) Wmm <= C * (ln (INR t) ^ 2 / INR t).
+Proof.
+  intros Hp Hn He Hs HR H0.
+  pose proof (S_Xi _ _ _ _ _ _ _ setting) as HX. pose proof (S_B _ _ _ _ _ _ _ setting) as HB.
+  pose proof (S_low _ _ _ _ _ _ _ setting) as Hlow. pose proof S_high as Hh.
+  set (w0 := mnorm (d D) (W 0%nat)). set (t1 := first_time B eta Xi w0).
+  set (A := INR N * kappa / (exp 1 * phi_s ^ 2)).
+  assert (HA : 0 <= A).
+  { unfold A. apply Rmult_le_pos.
+    - apply Rmult_le_pos; [apply pos_INR|left; apply Rdiv_lt_0_compat; lra].
+    - left; apply Rinv_0_lt_compat. apply Rmult_lt_0_compat; [apply exp_pos|nra]. }
+  destruct (lambda_log A HA) as [HL0 HL]. set (L := ln (1 + A)) in *.
+  assert (HBB : 0 < B ^ 2) by (replace (B ^ 2) with (B * B) by ring; assumption).
+  set (q := 2 * eta * B ^ 2 / Xi + 4 * B ^ 2 * L / Xi ^ 2).
+  assert (Hq : 0 <= q).
+  { unfold q. assert (0 <= 2 * eta * B ^ 2 / Xi).
+    { apply Rmult_le_pos; [nra|left; now apply Rinv_0_lt_compat]. }
+    assert (0 <= 4 * B ^ 2 * L / Xi ^ 2).
+    { apply Rmult_le_pos; [nra|left; apply Rinv_0_lt_compat; nra]. } lra. }
+  assert (Hw0 : 0 <= w0) by apply sqrt_pos.
+  assert (Ht1 : 1 <= t1) by apply Rmax_l.
+  set (k := w0 + 2 * eta * t1). assert (Hk : 0 <= k) by (unfold k; nra).
+  exists (4 * B ^ 2 / (eta * Xi) * (k + 2 * q)), (Rmax 3 t1). intros t Ht.
+  pose proof (Rmax_l 3 t1); pose proof (Rmax_r 3 t1).
+  assert (Hfl : forall r i, (i < n D)%nat -> phi_s <= phi D (W r) i (opt i)).
+  { intros r i Hi.
+    apply (lemma_3 D opt gamma Wmm B low high setting mu bo b1 phi_s eta Hp Hn Hs W (fun _ => eta));
+      auto. intros; lra. }
+  pose proof (theorem_1_sharp W eta phi_s He HR ltac:(lra) Hfl L t HL0 HL ltac:(fold w0 t1; lra)) as Hb.
+  fold w0 t1 q k in Hb.
+  assert (Hln : 1 <= ln (INR t)).
+  { rewrite <- (ln_exp 1). pose proof exp_le_3.
+    destruct (Req_dec (exp 1) (INR t)) as [->|]; [lra|].
+    left; apply ln_increasing; [apply exp_pos|lra]. }
+  set (l := ln (INR t)) in *.
+  eapply Rle_trans; [exact Hb|].
+  replace (4 * B ^ 2 / (eta * Xi) * (k + 2 * q) * (l ^ 2 / INR t))
+    with (4 * B ^ 2 / (eta * Xi * INR t) * ((k + 2 * q) * l ^ 2)) by (field; lra).
+  apply Rmult_le_compat_l.
+  - apply Rmult_le_pos; [lra|]. left; apply Rinv_0_lt_compat.
+    apply Rmult_lt_0_compat; [apply Rmult_lt_0_compat; assumption|lra].
+  - assert (1 <= l ^ 2) by nra. assert (l <= l ^ 2) by nra.
+    assert (k * 1 <= k * l ^ 2) by (apply Rmult_le_compat_l; assumption).
+    assert (q * (1 + l) <= q * (2 * l ^ 2)) by (apply Rmult_le_compat_l; lra). lra.
+Qed.
+
 End Theorem1.
+
+(** Theorem 1 with no W_mm given: under the explicit form of Assumption 1 it exists and is unique,
+    and every run of NGD turns to it. *)
+Theorem theorem_1_complete (D : problem) (opt : nat -> nat) (gamma : nat -> R)
+  (B low high mu bo b1 phi_s : R) :
+  (0 < n D)%nat -> (1 < T D)%nat ->
+  IsOpt D opt -> EqualScores D opt gamma -> TokenBound D B -> Degradation D opt gamma low high ->
+  0 < phi_s <= / 4 -> 0 < bo -> 0 < b1 ->
+  NearlyOrthogonal D opt B low high mu bo b1 phi_s ->
+  exists Wmm, WSVM D opt Wmm /\
+    (forall U, WSVM D opt U -> forall a b, (a < d D)%nat -> (b < d D)%nat -> U a b = Wmm a b) /\
+    forall W eta t,
+      0 < eta -> 12 / 10 * mu * B ^ 2 * eta <= margin D Wmm * ln 2 ->
+      Run D W (fun _ => eta) ->
+      (forall i, (i < n D)%nat -> phi_s <= phi D (W 0%nat) i (opt i)) ->
+      first_time B eta (margin D Wmm) (mnorm (d D) (W 0%nat)) <= INR t ->
+      1 - mcorr D (W t) Wmm <=
+      4 * B ^ 2 / (eta * margin D Wmm * INR t) *
+      F D B (high / low) (margin D Wmm) phi_s eta (mnorm (d D) (W 0%nat)) (INR t).
+Proof.
+  intros Hn HT Hopt Heq HB Hdeg Hp Hbo Hb1 Hnear.
+  assert (Hin : forall i, (i < n D)%nat -> (opt i < T D)%nat) by (intros i Hi; apply Hopt; exact Hi).
+  assert (Hlh : 0 < low <= high).
+  { split; [apply Hdeg|].
+    pose proof (loss_bounds D opt HT Hin gamma Heq low high Hdeg (fun _ _ => 0) 0%nat Hn). lra. }
+  destruct (feasible_near D opt B low high mu bo b1 phi_s Hn HT Hin HB Hnear Hlh Hp Hbo Hb1) as [V HV].
+  destruct (wsvm_exists D opt Hn HT Hin (ex_intro _ V HV)) as [Wmm HW].
+  exists Wmm. split; [exact HW|]. split.
+  - intros U HU. exact (wsvm_unique D opt Wmm Hn HT Hin U HW HU).
+  - intros W eta t He Hs HR H0 Ht.
+    apply (theorem_1 D opt gamma Wmm B low high) with mu bo b1; auto.
+    constructor; auto.
+Qed.
 
 Print Assumptions lemma_7.
 Print Assumptions lemma_7_sharp.
 Print Assumptions theorem_1_sharp.
 Print Assumptions theorem_1_floor.
 Print Assumptions theorem_1.
+Print Assumptions theorem_1_order.
+Print Assumptions theorem_1_complete.
