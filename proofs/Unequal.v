@@ -1068,6 +1068,53 @@ Proof.
       by (apply Rmult_le_compat_r; lra). lra.
 Qed.
 
+(** From a step t1 on at which all are settled, the weights are C_k exp (- g_k) with
+    v/4 <= C_k <= M. *)
+Definition settled_weight (U : mat) (k : nat) : R :=
+  loss D U (seq_of D k) * phi U (seq_of D k) (opt (seq_of D k)) *
+  (sgap (seq_of D k) (tok_of D opt k) - EE U (seq_of D k)).
+
+Lemma settled_later t1 : (forall i, (i < n)%nat -> EE (W t1) i <= Dl i / 2) ->
+  forall k i, (t1 <= k)%nat -> (i < n)%nat -> EE (W k) i <= Dl i / 2.
+Proof.
+  intros Hset.
+  assert (Hset' : forall m i, (i < n)%nat -> EE (W (t1 + m)%nat) i <= Dl i / 2).
+  { induction m as [|m IH]; intros i Hi; [rewrite Nat.add_0_r; auto|].
+    rewrite Nat.add_succ_r. apply stays; auto using never_given_up. }
+  intros k i Hk Hi. replace k with (t1 + (k - t1))%nat by lia. auto.
+Qed.
+
+Lemma settled_form t1 : (forall i, (i < n)%nat -> EE (W t1) i <= Dl i / 2) ->
+  forall m k, (t1 <= m)%nat -> (k < N)%nat ->
+  row_weight D opt (W m) k = settled_weight (W m) k * exp (- @ip E (z k) (W m)) /\
+  v / 4 <= settled_weight (W m) k <= M.
+Proof.
+  intros Hset m k Hm Hk. pose proof (settled_later t1 Hset) as Hset2.
+  pose proof v_pos as Hv.
+  destruct (row_in D opt T_pos k T_two Hk) as [Hi [Htk Hne]].
+    set (i := seq_of D k) in *. set (tau := tok_of D opt k) in *.
+    pose proof (Hset2 m i Hm Hi) as HE. pose proof (half (W m) i Hi HE) as Hh.
+    pose proof (phi_opt_le_1 D opt T_pos opt_in (W m) i Hi) as Hp1.
+    pose proof (E_pos (W m) i Hi). pose proof (sgap_bounds i tau Hi Htk Hne).
+    pose proof (Dl_pos i Hi). pose proof (loss_low (W m) i Hi) as Hll.
+    pose proof (loss_high (W m) i Hi) as Hlh. pose proof (loss_pos (W m) i).
+    pose proof (exp_pos (- score i (opt i))).
+    split.
+    - change (@ip E (z k) (W m)) with (mdot d (row D opt k) (W m)). rewrite gap_of_row.
+      fold i tau. unfold row_weight, weight, settled_weight. fold i tau.
+      rewrite (phi_gap D opt (W m) i tau). unfold sgap, EE. ring.
+    - unfold settled_weight. fold i tau. split.
+      + apply Rle_trans with (exp (- score i (opt i)) * / 2 * (Dl i / 2)).
+        * pose proof (proj2 (h_low _ hyp) i Hi). lra.
+        * apply Rmult_le_compat; [lra|lra| |lra].
+          apply Rmult_le_compat; lra.
+      + apply Rle_trans with (exp (- (score i (opt i) - Dh i)) * 1 * Dh i).
+        * apply Rmult_le_compat; [|lra| |lra].
+          { apply Rmult_le_pos; lra. }
+          apply Rmult_le_compat; lra.
+        * pose proof (h_high _ hyp i Hi). lra.
+Qed.
+
 (** ** Theorem 2: from a step t1 on at which all are settled, M1 with 4 kappa *)
 
 Theorem unequal_rate Wmm Lambda t1 t :
@@ -1089,11 +1136,6 @@ Proof.
   assert (HN : (0 < N)%nat) by (apply rows_pos; [exact some|exact T_two]).
   assert (Hrow : forall k, (k < N)%nat -> @norm E (z k) <= 2 * (B * B)).
   { intros k Hk. apply (row_norm D opt T_pos opt_in); [apply (h_bound _ hyp)|exact T_two|assumption]. }
-  assert (Hset' : forall m i, (i < n)%nat -> EE (W (t1 + m)%nat) i <= Dl i / 2).
-  { induction m as [|m IH]; intros i Hi; [rewrite Nat.add_0_r; auto|].
-    rewrite Nat.add_succ_r. apply stays; auto using never_given_up. }
-  assert (Hset2 : forall k i, (t1 <= k)%nat -> (i < n)%nat -> EE (W k) i <= Dl i / 2).
-  { intros k i Hk Hi. replace k with (t1 + (k - t1))%nat by lia. auto. }
   assert (Hpath : path s t1 t = Sp).
   { unfold path, Sp. replace t with (t1 + (t - t1))%nat at 2 by lia. rewrite sum_split; ring. }
   pose proof v_pos as Hv. pose proof v_M as HvM.
@@ -1104,32 +1146,8 @@ Proof.
     change (0 <= mdot d (z k) (W t1)). rewrite gap_of_row.
     destruct (row_in D opt T_pos k T_two Hk) as [Hi [Htk Hne]].
     apply settled_gaps; auto. }
-  set (C := fun m k => loss D (W m) (seq_of D k) * phi (W m) (seq_of D k) (opt (seq_of D k)) *
-                       (sgap (seq_of D k) (tok_of D opt k) - EE (W m) (seq_of D k))).
-  assert (HC : forall m k, (t1 <= m)%nat -> (k < N)%nat ->
-     row_weight D opt (W m) k = C m k * exp (- @ip E (z k) (W m)) /\ v / 4 <= C m k <= M).
-  { intros m k Hm Hk. destruct (row_in D opt T_pos k T_two Hk) as [Hi [Htk Hne]].
-    set (i := seq_of D k) in *. set (tau := tok_of D opt k) in *.
-    pose proof (Hset2 m i Hm Hi) as HE. pose proof (half (W m) i Hi HE) as Hh.
-    pose proof (phi_opt_le_1 D opt T_pos opt_in (W m) i Hi) as Hp1.
-    pose proof (E_pos (W m) i Hi). pose proof (sgap_bounds i tau Hi Htk Hne).
-    pose proof (Dl_pos i Hi). pose proof (loss_low (W m) i Hi) as Hll.
-    pose proof (loss_high (W m) i Hi) as Hlh. pose proof (loss_pos (W m) i).
-    pose proof (exp_pos (- score i (opt i))).
-    split.
-    - change (@ip E (z k) (W m)) with (mdot d (row D opt k) (W m)). rewrite gap_of_row.
-      fold i tau. unfold row_weight, weight, C. fold i tau.
-      rewrite (phi_gap D opt (W m) i tau). unfold sgap, EE. ring.
-    - unfold C. fold i tau. split.
-      + apply Rle_trans with (exp (- score i (opt i)) * / 2 * (Dl i / 2)).
-        * pose proof (proj2 (h_low _ hyp) i Hi). lra.
-        * apply Rmult_le_compat; [lra|lra| |lra].
-          apply Rmult_le_compat; lra.
-      + apply Rle_trans with (exp (- (score i (opt i) - Dh i)) * 1 * Dh i).
-        * apply Rmult_le_compat; [|lra| |lra].
-          { apply Rmult_le_pos; lra. }
-          apply Rmult_le_compat; lra.
-        * pose proof (h_high _ hyp i Hi). lra. }
+  pose proof (settled_form t1 Hset) as HC.
+  set (C := fun m k => settled_weight (W m) k).
   assert (Hbig : INR (N - 1) * (M / (v / 4)) * exp (-1) <= Lambda * exp Lambda).
   { eapply Rle_trans; [|exact HA].
     assert (HNN : INR (N - 1) <= INR N) by (apply le_INR; lia).
