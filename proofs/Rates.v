@@ -198,7 +198,7 @@ Theorem unequal_M2 (D : problem) (opt : nat -> nat) (Dl Dh : nat -> R) (B M v w 
   let N := rows D in
   let z := row D opt in
   let Xi := margin D Wmm in
-  Hypotheses D opt Dl Dh B M v w eps nu e0 f sbar (W 0%nat) ->
+  UnequalScores D opt Dl Dh B M v w eps nu e0 f sbar (W 0%nat) ->
   Run D W s -> (forall t, 0 <= s t <= sbar) ->
   (forall i, (i < n D)%nat -> EE D opt (W t1) i <= Dl i / 2) ->
   @KKT E N z Wmm alpha -> (forall k, (k < N)%nat -> 0 < alpha k) ->

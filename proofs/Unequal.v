@@ -2,7 +2,7 @@
 
     Tokens of a sequence may have any scores; what is asked instead of Assumption 2 is that inner
     products are small against the least score gap over the range of the scores.  Hypotheses, in
-    the order of [Hypotheses] below (E_i is gamma_(i,opt) minus the mean score under the attention):
+    the order of [UnequalScores] below (E_i is gamma_(i,opt) minus the mean score under the attention):
 
     - [h_gaps]: for tau not optimal, Dl i <= gamma_(i,opt) - gamma_(i,tau) <= Dh i, Dl i > 0;
     - [h_high], [h_low]: Dh i e^(-gamma_min) <= M and v <= Dl i e^(-gamma_opt); kappa = M/v;
@@ -21,7 +21,10 @@
     - [settled]: once the path is as long as S_1 = rho (Lambda + e0), Lambda >= log (4 (T-1) Dh/Dl),
       E_i <= Dl i/2 for every sequence and for ever, so phi_(i,opt) >= 1/2;
     - [gradient_lower]: n |grad L| >= 2 f sqrt w/(3 T n) sum l_i E_i > 0;
-    - [unequal_rate]: from then on M1 holds with 4 kappa in place of kappa/phi_low^2. *)
+    - [unequal_rate]: from then on M1 holds with 4 kappa in place of kappa/phi_low^2;
+    - [unequal_complete]: the whole in one statement, W_mm produced and |P_(t1)| <= |W_0| + S_(t1).
+    [cross_coherent]: H2 with nu = 2 mu^2 where all products across sequences are at most mu;
+    [cross_near]: with nu = 2 mu B^2 where optimal tokens may have any products. *)
 
 Require Import Reals Lra Lia Arith Psatz.
 From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient Runs.
@@ -41,7 +44,7 @@ Definition sgap (i tau : nat) : R := score i (opt i) - score i tau.
 Definition r (i : nat) : R := vdot (X i (opt i)) (X i (opt i)).
 Definition b (i : nat) : R := vdot (query i) (query i).
 
-Record Hypotheses (W0 : mat) : Prop := {
+Record UnequalScores (W0 : mat) : Prop := {
   h_two : (0 < n)%nat /\ (1 < T)%nat;
   h_opt : IsOpt D opt;
   h_gaps : forall i, (i < n)%nat -> 0 < Dl i /\
@@ -66,7 +69,7 @@ Record Hypotheses (W0 : mat) : Prop := {
   C3 : 3 * INR T * INR n * nu * sbar / (f * sqrt w) <= ln 2 }.
 
 Variable W0 : mat.
-Hypothesis hyp : Hypotheses W0.
+Hypothesis hyp : UnequalScores W0.
 
 (** ** Small facts *)
 
@@ -1178,7 +1181,59 @@ Proof.
     field; split; lra.
 Qed.
 
+(** Together, with W_mm produced: from any step t1 on at which the path is as long as S_1. *)
+Lemma unequal_norm t : mnorm d (W t) <= mnorm d W0 + sum t s.
+Proof.
+  induction t as [|t IH]; [rewrite start; simpl; lra|].
+  simpl sum. pose proof (moves_rows D opt some T_two opt_in _ _ _ (run t)) as Hm. unfold moves in Hm.
+  fold (G (W t)) in Hm. pose proof (G_pos (W t) (never_given_up t)) as HG.
+  change (mnorm d (W (S t))) with (@norm E (W (S t))). rewrite (eqv_norm _ _ Hm).
+  eapply Rle_trans; [apply norm_triangle|]. destruct (lengths t) as [Hs0 _].
+  rewrite norm_scal, Rabs_pos_eq
+    by (apply Rmult_le_pos; [assumption|left; now apply Rinv_0_lt_compat]).
+  replace (s t / @norm E (G (W t)) * @norm E (G (W t))) with (s t) by (field; lra).
+  change (@norm E (W t)) with (mnorm d (W t)). lra.
+Qed.
+
+Theorem unequal_complete Lam Lambda :
+  (forall i, (i < n)%nat -> ln (4 * (INR T - 1) * Dh i / Dl i) <= Lam) ->
+  0 <= Lambda -> INR N * (4 * (M / v)) / exp 1 <= Lambda * exp Lambda ->
+  exists Wmm, WSVM D opt Wmm /\
+    forall t1 t, rho * (Lam + e0) <= sum t1 s -> (t1 <= t)%nat ->
+      let Sp := sum t s - sum t1 s in
+      let Xi := margin D Wmm in
+      0 < Sp ->
+      0 < height D Wmm (W t) /\
+      1 - mcorr D (W t) Wmm <=
+        2 * B ^ 4 / Xi ^ 2 *
+        (((mnorm d W0 + sum t1 s) ^ 2 + (2 * Lambda / Xi + sbar) * Sp) / Sp ^ 2).
+Proof.
+  intros HLam HL HA.
+  destruct (wsvm_exists D opt some T_two opt_in feasible) as [Wmm HW].
+  exists Wmm. split; [exact HW|]. intros t1 t HS1 Ht Sp Xi HSp.
+  destruct (wsvm_kkt D opt Wmm some T_two opt_in HW) as [a Ha].
+  assert (HN : (0 < N)%nat) by (apply rows_pos; [exact some|exact T_two]).
+  destruct (unequal_rate Wmm Lambda t1 t HW
+    (fun i Hi => proj1 (settled Lam t1 i HLam HS1 Hi)) HL HA Ht HSp) as [Hh Hr].
+  split; [exact Hh|]. fold Sp Xi in Hr. eapply Rle_trans; [exact Hr|].
+  assert (HX : 0 < Xi) by exact (@Margin.Xi_pos E N z Wmm a HN Ha).
+  assert (HP : mnorm d (off D Wmm (W t1)) ^ 2 <= (mnorm d W0 + sum t1 s) ^ 2).
+  { pose proof (unequal_norm t1) as Hn.
+    assert (H0n : 0 <= mnorm d (W t1)) by apply sqrt_pos.
+    apply Rle_trans with (mnorm d (W t1) * mnorm d (W t1)); [|nra].
+    replace (mnorm d (off D Wmm (W t1)) ^ 2)
+      with (@ip E (@offset E Wmm (W t1)) (@offset E Wmm (W t1)))
+      by (rewrite <- (off_norm_sq D Wmm (W t1)); ring).
+    rewrite (@offset_sq E N z Wmm a HN Ha). change (mnorm d (W t1)) with (@norm E (W t1)).
+    rewrite norm_sq. pose proof (Rle_0_sqr (@along E Wmm (W t1))) as Hq. unfold Rsqr in Hq. lra. }
+  apply Rmult_le_compat_l.
+  - apply Rmult_le_pos; [replace (B ^ 4) with ((B * B) * (B * B)) by ring; nra|].
+    left; apply Rinv_0_lt_compat; nra.
+  - unfold Rdiv at 1 3. apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat; nra|]. lra.
+Qed.
+
 End Run.
+
 End Unequal.
 
 (** H2 holds with nu = 2 mu^2 where all inner products of tokens of different sequences are at
@@ -1205,10 +1260,88 @@ Proof.
   destruct (abs_range _ _ H) as [Hl _]. lra.
 Qed.
 
+(** H2 holds with nu = 2 mu B^2 in the setting of Assumption 1: mu bounds the products of tokens
+    that are not optimal with every other token, and optimal tokens may have any products. *)
+Theorem cross_near D opt mu B i j (a : vec) (p : nat -> R) :
+  (i < n D)%nat -> (j < n D)%nat -> i <> j -> (0 < T D)%nat ->
+  (opt i < T D)%nat -> (opt j < T D)%nat -> TokenBound D B ->
+  (forall i j tau sigma, (i < n D)%nat -> (j < n D)%nat -> (tau < T D)%nat -> (sigma < T D)%nat ->
+     tau <> opt i -> (j, sigma) <> (i, tau) ->
+     Rabs (dot (d D) (X D i tau) (X D j sigma)) <= mu) ->
+  0 <= mu ->
+  (exists sigma, (sigma < T D)%nat /\ a = diff (X D j (opt j)) (X D j sigma)) \/ a = X D j (opt j) ->
+  0 <= p (opt i) ->
+  - (2 * mu * B ^ 2) * sum (T D) (fun tau => Rabs (p tau)) <=
+  sum (T D) (fun tau => p tau * (dot (d D) (X D i tau) a * dot (d D) (query D i) (query D j))).
+Proof.
+  intros Hi Hj Hij HT Hoi Hoj HB Hmu Hmu0 Ha Hpo. rewrite <- sum_scal. apply sum_le; intros tau Ht.
+  assert (HCS : forall k l sg ta, (k < n D)%nat -> (l < n D)%nat -> (sg < T D)%nat -> (ta < T D)%nat ->
+            Rabs (dot (d D) (X D k sg) (X D l ta)) <= B ^ 2).
+  { intros k l sg ta H1 H2 H3 H4.
+    eapply Rle_trans; [apply (@cauchy_schwarz (vec_space (d D)) (X D k sg) (X D l ta))|].
+    replace (B ^ 2) with (B * B) by ring.
+    apply Rmult_le_compat; [apply sqrt_pos|apply sqrt_pos|apply (HB k sg)|apply (HB l ta)]; auto. }
+  assert (HB2 : 0 <= B ^ 2) by nra.
+  assert (Hij' : forall sg, (j, sg) <> (i, tau)) by (intros sg; congruence).
+  (* <x_tau, a> is at most 2 B^2, and at most 2 mu for a token that is not optimal *)
+  assert (Ha2 : forall c, (forall sg, (sg < T D)%nat -> Rabs (dot (d D) (X D i tau) (X D j sg)) <= c) ->
+            0 <= c -> Rabs (dot (d D) (X D i tau) a) <= 2 * c).
+  { intros c Hc Hc0. destruct Ha as [[sg [Hs ->]]| ->].
+    - rewrite ddiff. unfold Rminus. eapply Rle_trans; [apply Rabs_triang|]. rewrite Rabs_Ropp.
+      pose proof (Hc (opt j) Hoj). pose proof (Hc sg Hs). lra.
+    - pose proof (Hc (opt j) Hoj). lra. }
+  set (xa := dot (d D) (X D i tau) a) in *. set (qq := dot (d D) (query D i) (query D j)) in *.
+  assert (Hfin : Rabs xa * Rabs qq <= 2 * mu * B ^ 2 ->
+            - (2 * mu * B ^ 2) * Rabs (p tau) <= p tau * (xa * qq)).
+  { intros Hx. destruct (abs_range (p tau * (xa * qq)) (2 * mu * B ^ 2 * Rabs (p tau))) as [Hl _].
+    - rewrite !Rabs_mult, Rmult_comm. apply Rmult_le_compat_r; [apply Rabs_pos|assumption].
+    - lra. }
+  destruct (Nat.eq_dec tau (opt i)) as [->|Hne].
+  - assert (Hcase : (0%nat <> opt i \/ 0%nat <> opt j) \/ (opt i = 0%nat /\ opt j = 0%nat)) by lia.
+    destruct Hcase as [Hq|[H0i H0j]].
+    + assert (Hqq : Rabs qq <= mu).
+      { unfold qq, query. destruct Hq as [Hq|Hq].
+        - apply Hmu; auto; congruence.
+        - assert (Hs : dot (d D) (X D i 0%nat) (X D j 0%nat) = dot (d D) (X D j 0%nat) (X D i 0%nat))
+            by (exact (@ip_sym (vec_space (d D)) (X D i 0%nat) (X D j 0%nat))).
+          rewrite Hs. apply Hmu; auto; congruence. }
+      apply Hfin. replace (2 * mu * B ^ 2) with (2 * B ^ 2 * mu) by ring.
+      apply Rmult_le_compat; auto using Rabs_pos.
+    + (* s (s + e) >= - e^2/4 *)
+      assert (Hqs : qq = dot (d D) (X D i (opt i)) (X D j (opt j)))
+        by (unfold qq, query; now rewrite H0i, H0j).
+      assert (Hx : - (2 * mu * B ^ 2) <= xa * qq).
+      { unfold xa. destruct Ha as [[sg [Hs ->]]| ->].
+        - rewrite ddiff, <- Hqs. set (e := dot (d D) (X D i (opt i)) (X D j sg)).
+          destruct (Nat.eq_dec sg (opt j)) as [->|Hsj].
+          + assert (He : e = qq) by (now rewrite Hqs).
+            rewrite He. replace ((qq - qq) * qq) with 0 by ring. nra.
+          + assert (He1 : Rabs e <= mu).
+            { assert (Hsy : e = dot (d D) (X D j sg) (X D i (opt i)))
+                by (exact (@ip_sym (vec_space (d D)) (X D i (opt i)) (X D j sg))).
+              rewrite Hsy. apply Hmu; auto; congruence. }
+            assert (He2 : Rabs e <= B ^ 2) by (apply HCS; auto).
+            assert (Hee : e * e <= mu * B ^ 2).
+            { assert (Hq : e * e = Rabs e * Rabs e)
+                by (rewrite <- Rabs_mult; symmetry; apply Rabs_pos_eq; nra).
+              rewrite Hq. apply Rmult_le_compat; auto using Rabs_pos. }
+            assert (0 <= mu * B ^ 2) by (apply Rmult_le_pos; assumption).
+            pose proof (Rle_0_sqr (qq - e / 2)) as Hsq. unfold Rsqr in Hsq. nra.
+        - rewrite <- Hqs. assert (0 <= mu * B ^ 2) by (apply Rmult_le_pos; assumption). nra. }
+      rewrite (Rabs_pos_eq (p (opt i))) by assumption.
+      apply (Rmult_le_compat_l (p (opt i))) in Hx; [lra|assumption].
+  - apply Hfin.
+    assert (Rabs xa <= 2 * mu) by (apply Ha2; auto).
+    assert (Rabs qq <= B ^ 2) by (apply HCS; auto).
+    apply Rmult_le_compat; auto using Rabs_pos.
+Qed.
+
 Print Assumptions cross_coherent.
+Print Assumptions cross_near.
 Print Assumptions feasible.
 Print Assumptions gap_growth.
 Print Assumptions never_given_up.
 Print Assumptions gradient_lower.
 Print Assumptions settled.
 Print Assumptions unequal_rate.
+Print Assumptions unequal_complete.
