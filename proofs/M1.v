@@ -42,7 +42,7 @@ Proof.
 Qed.
 
 (** log (1 + A) will do for Lambda. *)
-Lemma lambda_log A : 0 <= A -> 0 <= ln (1 + A) /\ A <= ln (1 + A) * exp (ln (1 + A)).
+Theorem lambda_log A : 0 <= A -> 0 <= ln (1 + A) /\ A <= ln (1 + A) * exp (ln (1 + A)).
 Proof.
   intros HA. rewrite exp_ln by lra. split.
   - rewrite <- ln_1. destruct (Req_dec A 0) as [->|]; [rewrite Rplus_0_r; lra|].
@@ -56,7 +56,7 @@ Qed.
 
 (** The book's Lambda, with Lambda exp Lambda = A, exists, is not negative and is at most
     log (1 + A). *)
-Lemma lambda_book A : 0 <= A ->
+Theorem lambda_book A : 0 <= A ->
   exists L, 0 <= L /\ L * exp L = A /\ L <= ln (1 + A).
 Proof.
   intros HA. destruct (lambda_log A HA) as [Hl HA'].
@@ -379,5 +379,7 @@ Qed.
 
 End Start.
 
+Print Assumptions lambda_log.
+Print Assumptions lambda_book.
 Print Assumptions M1.
 Print Assumptions M1_start.

@@ -2,6 +2,7 @@
 
     - [projection], [start_split]: every start has a part W_0^perp orthogonal to all rows and one in
       their span, so that the hypotheses of M3 and of M2 on that part can always be met.
+    - [rate_M1_book]: M1 in the book's words, its Lambda produced.
     - [ngd_rate]: the book's corollary of M1 for NGD, S = eta (t - t_0): O(1/t).
     - [gd_rate]: "Rates for gradient descent", part 1: with H_t = log (e^(Xi c_0) + delta t) / Xi,
       wherever S = H_t - max (c_0, sbar) > 0 the bound of M1 holds with this S: O(1/log t).
@@ -78,6 +79,39 @@ Proof.
     rewrite (sum_ext N (fun k => (beta k - h * a k) * @ip E (z k) v)
       (fun k => beta k * @ip E (z k) v - h * (a k * @ip E (z k) v))) by (intros; ring).
     rewrite sum_minus, sum_scal. ring.
+Qed.
+
+(** M1 as the book words it: with Lambda exp Lambda = A, which is at most log (1 + A). *)
+Theorem rate_M1_book (W : nat -> mat) (s : nat -> R) sbar phi_low t0 t :
+  (forall r, (r < t)%nat -> Moves D (W r) (W (S r)) (s r)) ->
+  (forall r, (r < t)%nat -> 0 <= s r <= sbar) ->
+  0 < phi_low ->
+  (forall r i, (r < t)%nat -> (i < n D)%nat -> phi_low <= phi D (W r) i (opt i)) ->
+  0 <= height D Wmm (W t0) -> (t0 <= t)%nat ->
+  let S := sum t s - sum t0 s in
+  let A := INR N * kappa / (exp 1 * (phi_low * phi_low)) in
+  0 < S ->
+  exists Lambda, 0 <= Lambda /\ Lambda * exp Lambda = A /\ Lambda <= ln (1 + A) /\
+  0 < height D Wmm (W t) /\
+  1 - mcorr D (W t) Wmm <=
+    2 * B ^ 4 / Xi ^ 2 *
+    ((mnorm (d D) (off D Wmm (W t0)) ^ 2 + (2 * Lambda / Xi + sbar) * S) / S ^ 2).
+Proof.
+  intros Hm Hs Hp Hphi Hc Ht S A HS.
+  pose proof (S_low _ _ _ _ _ _ _ setting) as Hlow.
+  assert (Hhigh : low <= high).
+  { pose proof (loss_bounds D opt (S_T _ _ _ _ _ _ _ setting) (S_opt _ _ _ _ _ _ _ setting) gamma
+      (equal _ _ _ _ _ _ _ setting) low high (degradation _ _ _ _ _ _ _ setting) Wmm 0%nat
+      (S_some _ _ _ _ _ _ _ setting)). lra. }
+  assert (HA : 0 <= A).
+  { unfold A. apply Rmult_le_pos.
+    - apply Rmult_le_pos; [apply pos_INR|left; apply Rdiv_lt_0_compat; lra].
+    - left; apply Rinv_0_lt_compat. apply Rmult_lt_0_compat; [apply exp_pos|].
+      now apply Rmult_lt_0_compat. }
+  destruct (lambda_book A HA) as [L [HL [HLA HLl]]].
+  exists L. repeat (split; [assumption|]).
+  apply (rate_M1 _ _ _ _ _ _ _ setting W s sbar phi_low L t0 t); auto.
+  fold A. lra.
 Qed.
 
 (** NGD: 1 - corr = O(1/t). *)
@@ -268,6 +302,7 @@ Qed.
 
 Print Assumptions projection.
 Print Assumptions start_split.
+Print Assumptions rate_M1_book.
 Print Assumptions ngd_rate.
 Print Assumptions gd_rate.
 Print Assumptions unequal_M2.
