@@ -1,0 +1,1347 @@
+(** * Convergence without Assumption 2: scores may differ
+
+    Tokens of a sequence may have any scores; what is asked instead of Assumption 2 is that inner
+    products are small against the least score gap over the range of the scores.  Hypotheses, in
+    the order of [UnequalScores] below (E_i is gamma_(i,opt) minus the mean score under the attention):
+
+    - [h_gaps]: for tau not optimal, Dl i <= gamma_(i,opt) - gamma_(i,tau) <= Dh i, Dl i > 0;
+    - [h_high], [h_low]: Dh i e^(-gamma_min) <= M and v <= Dl i e^(-gamma_opt); kappa = M/v;
+    - [h_size]: w <= |x_(i,opt)|^2 |x_(i,1)|^2, w > 0;  [h_bound]: B bounds the norms of tokens;
+    - [H0]: the optimal token is the longest;  [H1]: inner products within a sequence are at most
+      eps |x_opt|^2;  [H2]: what one sequence does to another is at least - nu times its weights;
+    - [H3]: gaps start at - e0 or above, with e0 = 0 and f = 1, or e^e0 - 1 <= Dl/(2 Dh) and f = 1/3;
+    - [C1], [C2], [C3]: eps <= f Dl/(8 T Dh), 32 T (n-1) kappa nu <= f w,
+      3 T n nu sbar/(f sqrt w) <= log 2.
+
+    Conclusions, for any steps of length between 0 and sbar against the gradient:
+    - [feasible]: (W-SVM) is feasible, whatever the run;
+    - [gap_growth]: at a step with E_i >= Dl i/4 every gap of sequence i grows by s/rho at least,
+      rho = 32 T n kappa B^2/(f w);
+    - [never_given_up]: no gap is ever below - e0;
+    - [settled]: once the path is as long as S_1 = rho (Lambda + e0), Lambda >= log (4 (T-1) Dh/Dl),
+      E_i <= Dl i/2 for every sequence and for ever, so phi_(i,opt) >= 1/2;
+    - [gradient_lower]: n |grad L| >= 2 f sqrt w/(3 T n) sum l_i E_i > 0;
+    - [unequal_rate]: from then on M1 holds with 4 kappa in place of kappa/phi_low^2;
+    - [unequal_complete]: the whole in one statement, W_mm produced and |P_(t1)| <= |W_0| + S_(t1).
+    [cross_coherent]: H2 with nu = 2 mu^2 where all products across sequences are at most mu;
+    [cross_near]: with nu = 2 mu B^2 where optimal tokens may have any products. *)
+
+Require Import Reals Lra Lia Arith Psatz.
+From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient Runs.
+Open Scope R_scope.
+
+Section Unequal.
+Variables (D : problem) (opt : nat -> nat).
+Variables (Dl Dh : nat -> R) (B M v w eps nu e0 f sbar : R).
+Notation n := (n D). Notation T := (T D). Notation d := (d D). Notation X := (X D).
+Notation phi := (phi D). Notation score := (score D). Notation query := (query D).
+Notation vdot := (dot d).
+Notation E := (mat_space d).
+Notation N := (rows D).
+Notation z := (row D opt).
+
+Definition sgap (i tau : nat) : R := score i (opt i) - score i tau.
+Definition r (i : nat) : R := vdot (X i (opt i)) (X i (opt i)).
+Definition b (i : nat) : R := vdot (query i) (query i).
+
+Record UnequalScores (W0 : mat) : Prop := {
+  h_two : (0 < n)%nat /\ (1 < T)%nat;
+  h_opt : IsOpt D opt;
+  h_gaps : forall i, (i < n)%nat -> 0 < Dl i /\
+    forall tau, (tau < T)%nat -> tau <> opt i -> Dl i <= sgap i tau <= Dh i;
+  h_high : forall i, (i < n)%nat -> Dh i * exp (- (score i (opt i) - Dh i)) <= M;
+  h_low : 0 < v /\ forall i, (i < n)%nat -> v <= Dl i * exp (- score i (opt i));
+  h_size : 0 < w /\ forall i, (i < n)%nat -> w <= r i * b i;
+  h_bound : TokenBound D B;
+  H0 : forall i tau, (i < n)%nat -> (tau < T)%nat -> vdot (X i tau) (X i tau) <= r i;
+  H1 : forall i tau sigma, (i < n)%nat -> (tau < T)%nat -> (sigma < T)%nat -> tau <> sigma ->
+    Rabs (vdot (X i tau) (X i sigma)) <= eps * r i;
+  H2 : 0 <= nu /\ forall i j (a : vec) (q : nat -> R), (i < n)%nat -> (j < n)%nat -> i <> j ->
+    (exists sigma, (sigma < T)%nat /\ a = diff (X j (opt j)) (X j sigma)) \/ a = X j (opt j) ->
+    sum T q = 0 -> 0 <= q (opt i) ->
+    - nu * sum T (fun tau => Rabs (q tau)) <=
+    sum T (fun tau => q tau * (vdot (X i tau) a * vdot (query i) (query j)));
+  H3 : (forall i tau, (i < n)%nat -> (tau < T)%nat -> tau <> opt i -> - e0 <= gap D opt W0 i tau) /\
+    ((e0 = 0 /\ f = 1) \/
+     (0 <= e0 /\ f = / 3 /\ forall i, (i < n)%nat -> exp e0 - 1 <= Dl i / (2 * Dh i)));
+  C1 : forall i, (i < n)%nat -> eps <= f * Dl i / (8 * INR T * Dh i);
+  C2 : 32 * INR T * (INR n - 1) * (M / v) * nu <= f * w;
+  C3 : 3 * INR T * INR n * nu * sbar / (f * sqrt w) <= ln 2 }.
+
+Variable W0 : mat.
+Hypothesis hyp : UnequalScores W0.
+
+(** ** Small facts *)
+
+Lemma some : (0 < n)%nat. Proof. apply (h_two _ hyp). Qed.
+Lemma T_two : (1 < T)%nat. Proof. apply (h_two _ hyp). Qed.
+Lemma T_pos : (0 < T)%nat. Proof. pose proof T_two; lia. Qed.
+Lemma opt_in i : (i < n)%nat -> (opt i < T)%nat.
+Proof. intros Hi; apply (h_opt _ hyp i Hi). Qed.
+Lemma n_1 : 1 <= INR n.
+Proof. change 1 with (INR 1); apply le_INR; pose proof some; lia. Qed.
+Lemma T_2 : 2 <= INR T.
+Proof. replace 2 with (INR 2) by (simpl; lra); apply le_INR; pose proof T_two; lia. Qed.
+Lemma Dl_pos i : (i < n)%nat -> 0 < Dl i.
+Proof. intros Hi; apply (h_gaps _ hyp i Hi). Qed.
+Lemma sgap_bounds i tau : (i < n)%nat -> (tau < T)%nat -> tau <> opt i -> Dl i <= sgap i tau <= Dh i.
+Proof. intros Hi; apply (h_gaps _ hyp i Hi). Qed.
+Lemma Dl_Dh i : (i < n)%nat -> Dl i <= Dh i.
+Proof.
+  intros Hi. pose proof T_two.
+  destruct (sgap_bounds i (skip (opt i) 0) Hi); [apply skip_lt; lia|apply skip_neq|lra].
+Qed.
+Lemma f_range : 0 < f <= 1.
+Proof. destruct (proj2 (H3 _ hyp)) as [[_ ->]|[_ [-> _]]]; lra. Qed.
+Lemma e0_pos : 0 <= e0.
+Proof. destruct (proj2 (H3 _ hyp)) as [[-> _]|[H _]]; lra. Qed.
+Lemma v_pos : 0 < v. Proof. apply (h_low _ hyp). Qed.
+Lemma w_pos : 0 < w. Proof. apply (h_size _ hyp). Qed.
+Lemma nu_pos : 0 <= nu. Proof. apply (H2 _ hyp). Qed.
+Lemma dd_pos x : 0 <= vdot x x. Proof. exact (@ip_pos (vec_space d) x). Qed.
+Lemma dsym x x' : vdot x x' = vdot x' x. Proof. exact (@ip_sym (vec_space d) x x'). Qed.
+Lemma ddiff x x' a : vdot x (diff x' a) = vdot x x' - vdot x a.
+Proof. unfold dot, diff; rewrite <- sum_minus; apply sum_ext; intros; ring. Qed.
+Lemma rb_pos i : (i < n)%nat -> 0 < r i /\ 0 < b i.
+Proof.
+  intros Hi. pose proof (proj2 (h_size _ hyp) i Hi). pose proof w_pos.
+  pose proof (dd_pos (X i (opt i))). pose proof (dd_pos (query i)).
+  fold (r i) in *; fold (b i) in *. split; nra.
+Qed.
+Lemma eps_pos : 0 <= eps.
+Proof.
+  pose proof some as Hs. pose proof T_two.
+  pose proof (H1 _ hyp 0%nat (skip (opt 0%nat) 0) (opt 0%nat) Hs
+    ltac:(apply skip_lt; lia) (opt_in _ Hs) (skip_neq _ _)) as Hh.
+  pose proof (Rabs_pos (vdot (X 0%nat (skip (opt 0%nat) 0)) (X 0%nat (opt 0%nat)))).
+  destruct (rb_pos 0%nat Hs). nra.
+Qed.
+Lemma v_M : v <= M.
+Proof.
+  pose proof (proj2 (h_low _ hyp) 0%nat some) as H. pose proof (h_high _ hyp 0%nat some) as H'.
+  pose proof (Dl_Dh 0%nat some). pose proof (Dl_pos 0%nat some).
+  assert (exp (- score 0%nat (opt 0%nat)) <= exp (- (score 0%nat (opt 0%nat) - Dh 0%nat)))
+    by (left; apply exp_increasing; lra).
+  pose proof (exp_pos (- score 0%nat (opt 0%nat))). nra.
+Qed.
+(** C1 and C2 in the forms used below. *)
+Lemma c1 i : (i < n)%nat -> 8 * eps * Dh i <= f / INR T * Dl i.
+Proof.
+  intros Hi. pose proof (C1 _ hyp i Hi) as H. pose proof (Dl_pos i Hi). pose proof (Dl_Dh i Hi).
+  pose proof T_2.
+  assert (HD : 0 < 8 * Dh i) by lra.
+  apply (Rmult_le_compat_l _ _ _ (Rlt_le _ _ HD)) in H.
+  replace (8 * Dh i * (f * Dl i / (8 * INR T * Dh i))) with (f / INR T * Dl i) in H by (field; lra).
+  lra.
+Qed.
+Lemma c1' : 8 * eps <= f / INR T.
+Proof.
+  pose proof (c1 0%nat some). pose proof (Dl_Dh 0%nat some). pose proof (Dl_pos 0%nat some).
+  pose proof T_2. pose proof f_range.
+  assert (0 < f / INR T) by (apply Rdiv_lt_0_compat; lra).
+  apply (Rmult_le_reg_r (Dh 0%nat)); nra.
+Qed.
+Lemma c2 : 2 * nu * (INR n - 1) * M <= f * w * v / (16 * INR T).
+Proof.
+  pose proof (C2 _ hyp) as H. pose proof v_pos. pose proof T_2.
+  assert (Hk : 0 < v / (16 * INR T)) by (apply Rdiv_lt_0_compat; lra).
+  apply (Rmult_le_compat_r _ _ _ (Rlt_le _ _ Hk)) in H.
+  replace (32 * INR T * (INR n - 1) * (M / v) * nu * (v / (16 * INR T)))
+    with (2 * nu * (INR n - 1) * M) in H by (field; lra).
+  replace (f * w * (v / (16 * INR T))) with (f * w * v / (16 * INR T)) in H by (field; lra).
+  exact H.
+Qed.
+Lemma c2' : 2 * nu * (INR n - 1) / w <= f / INR T / 16.
+Proof.
+  pose proof c2 as H. pose proof v_pos. pose proof v_M. pose proof T_2. pose proof w_pos.
+  pose proof nu_pos. pose proof n_1. pose proof f_range.
+  assert (Hm : 2 * nu * (INR n - 1) * v <= f * w * v / (16 * INR T)).
+  { eapply Rle_trans; [|exact H]. apply Rmult_le_compat_l; [nra|assumption]. }
+  apply (Rmult_le_reg_r (v * w)); [apply Rmult_lt_0_compat; lra|].
+  replace (2 * nu * (INR n - 1) / w * (v * w)) with (2 * nu * (INR n - 1) * v) by (field; lra).
+  replace (f / INR T / 16 * (v * w)) with (f * w * v / (16 * INR T)) by (field; lra).
+  exact Hm.
+Qed.
+
+(** ** One matrix W *)
+
+Definition EE (W : mat) (i : nat) : R := score i (opt i) - mean D W i.
+Definition q (W : mat) (i tau : nat) : R := phi W i tau * (score i tau - mean D W i).
+
+Lemma q_E W i tau : q W i tau = phi W i tau * (EE W i - sgap i tau).
+Proof. unfold q, EE, sgap; ring. Qed.
+
+Lemma E_sum W i : (i < n)%nat ->
+  EE W i = sum (T - 1) (fun j => phi W i (skip (opt i) j) * sgap i (skip (opt i) j)).
+Proof.
+  intros Hi. unfold EE, mean, sgap.
+  pose proof (phi_opt_rest D opt T_pos opt_in W i Hi) as H.
+  rewrite (sum_skip T (opt i)) by now apply opt_in.
+  rewrite (sum_ext (T - 1) (fun j => phi W i (skip (opt i) j) *
+     (score i (opt i) - score i (skip (opt i) j)))
+     (fun j => phi W i (skip (opt i) j) * score i (opt i) -
+               phi W i (skip (opt i) j) * score i (skip (opt i) j))) by (intros; ring).
+  rewrite sum_minus, sum_scal_r, H. ring.
+Qed.
+
+Lemma E_bounds W i : (i < n)%nat ->
+  (1 - phi W i (opt i)) * Dl i <= EE W i <= (1 - phi W i (opt i)) * Dh i.
+Proof.
+  intros Hi. rewrite E_sum, <- (phi_opt_rest D opt T_pos opt_in W i Hi) by assumption.
+  rewrite <- !sum_scal_r. split; apply sum_le; intros j Hj;
+    pose proof (phi_pos D T_pos W i (skip (opt i) j));
+    pose proof (sgap_bounds i (skip (opt i) j) Hi (skip_lt _ _ _ Hj) (skip_neq _ _));
+    apply Rmult_le_compat_l; lra.
+Qed.
+
+Lemma E_pos W i : (i < n)%nat -> 0 < EE W i.
+Proof.
+  intros Hi. rewrite E_sum by assumption. pose proof T_two. apply sum_pos; [lia|].
+  intros j Hj. pose proof (phi_pos D T_pos W i (skip (opt i) j)).
+  pose proof (sgap_bounds i (skip (opt i) j) Hi (skip_lt _ _ _ Hj) (skip_neq _ _)).
+  pose proof (Dl_pos i Hi). apply Rmult_lt_0_compat; lra.
+Qed.
+
+Lemma E_Dh W i : (i < n)%nat -> EE W i <= Dh i.
+Proof.
+  intros Hi. pose proof (E_bounds W i Hi). pose proof (phi_pos D T_pos W i (opt i)).
+  pose proof (Dl_Dh i Hi). pose proof (Dl_pos i Hi). nra.
+Qed.
+
+Lemma q_sum W i : sum T (q W i) = 0.
+Proof.
+  unfold q. rewrite (sum_ext T _ (fun tau => phi W i tau * score i tau - phi W i tau * mean D W i))
+    by (intros; ring).
+  rewrite sum_minus, sum_scal_r, (phi_sum D T_pos). unfold mean. ring.
+Qed.
+
+Lemma q_opt W i : q W i (opt i) = phi W i (opt i) * EE W i.
+Proof. rewrite q_E; unfold sgap; ring. Qed.
+
+Definition Q (W : mat) (i : nat) : R := sum T (fun tau => Rabs (q W i tau)).
+
+Lemma Q_E W i : (i < n)%nat -> Q W i <= 2 * EE W i.
+Proof.
+  intros Hi. pose proof (E_pos W i Hi) as HE.
+  replace (2 * EE W i) with (sum T (fun tau => 2 * EE W i * phi W i tau - q W i tau)).
+  2:{ rewrite sum_minus, sum_scal, (phi_sum D T_pos), (q_sum W i); ring. }
+  apply sum_le; intros tau Ht. pose proof (phi_pos D T_pos W i tau) as Hp.
+  assert (Hq : q W i tau <= EE W i * phi W i tau).
+  { rewrite q_E. destruct (Nat.eq_dec tau (opt i)) as [->|Hne].
+    - unfold sgap; nra.
+    - pose proof (sgap_bounds i tau Hi Ht Hne). pose proof (Dl_pos i Hi). nra. }
+  unfold Rabs; destruct Rcase_abs; nra.
+Qed.
+
+Lemma loss_E W i : loss D W i = exp (- score i (opt i) + EE W i).
+Proof. unfold loss; rewrite mean_score. f_equal. unfold EE, mean; ring. Qed.
+
+Lemma loss_low W i : (i < n)%nat -> exp (- score i (opt i)) <= loss D W i.
+Proof. intros Hi; rewrite loss_E. pose proof (E_pos W i Hi). left; apply exp_increasing; lra. Qed.
+
+Lemma loss_pos W i : 0 < loss D W i.
+Proof. apply exp_pos. Qed.
+
+Lemma loss_high W i : (i < n)%nat -> loss D W i <= exp (- (score i (opt i) - Dh i)).
+Proof.
+  intros Hi; rewrite loss_E. pose proof (E_Dh W i Hi).
+  replace (- (score i (opt i) - Dh i)) with (- score i (opt i) + Dh i) by ring.
+  destruct (Req_dec (EE W i) (Dh i)) as [->|]; [lra|left; apply exp_increasing; lra].
+Qed.
+
+Lemma loss_E_M W i : (i < n)%nat -> loss D W i * EE W i <= M.
+Proof.
+  intros Hi. eapply Rle_trans; [|apply (h_high _ hyp i Hi)]. rewrite (Rmult_comm (Dh i)).
+  pose proof (E_pos W i Hi). pose proof (loss_pos W i).
+  apply Rmult_le_compat; [lra|lra|now apply loss_high|now apply E_Dh].
+Qed.
+
+(** Minus n times the gradient: sum_j l_j sum_sigma q_(j,sigma) x_(j,sigma) x_(j,1)'. *)
+Definition G (W : mat) : mat := @lin E N (row_weight D opt W) z.
+
+Lemma G_ip W V : mdot d (G W) V =
+  sum n (fun j => loss D W j * sum T (fun sigma => q W j sigma * logit D V j sigma)).
+Proof.
+  unfold G. pose proof (combination_ip D opt T_two W V) as H. unfold combination in H. rewrite H.
+  apply sum_ext; intros j Hj.
+  rewrite <- sum_scal. rewrite (sum_skip T (opt j)) by now apply opt_in.
+  pose proof (q_sum W j) as Hq. rewrite (sum_skip T (opt j)) in Hq by now apply opt_in.
+  rewrite (sum_ext (T - 1) (fun m => weight D W j (skip (opt j) m) * gap D opt V j (skip (opt j) m))
+    (fun m => loss D W j * (q W j (skip (opt j) m) * logit D V j (skip (opt j) m))
+              - loss D W j * logit D V j (opt j) * q W j (skip (opt j) m))).
+  - rewrite sum_minus, !sum_scal.
+    replace (sum (T - 1) (fun m => q W j (skip (opt j) m))) with (- q W j (opt j)) by lra. ring.
+  - intros m Hm. rewrite gap_logit. unfold weight, q. ring.
+Qed.
+
+Lemma logit_row V j sigma : logit D V j sigma = mdot d (outer (X j sigma) (query j)) V.
+Proof. apply bilin_outer. Qed.
+
+Lemma logit_outer a c j sigma :
+  logit D (outer a c) j sigma = vdot (X j sigma) a * vdot (query j) c.
+Proof. rewrite logit_row. apply outer_dot. Qed.
+
+Definition total (W : mat) : R := sum n (fun i => loss D W i * EE W i).
+
+Lemma total_pos W : 0 < total W.
+Proof.
+  apply sum_pos; [exact some|]. intros i Hi.
+  apply Rmult_lt_0_compat; [apply loss_pos|now apply E_pos].
+Qed.
+
+Lemma total_M W : total W <= INR n * M.
+Proof. apply sum_bound; intros; now apply loss_E_M. Qed.
+
+Lemma B_pos : 0 <= B.
+Proof.
+  eapply Rle_trans; [|apply (h_bound _ hyp 0%nat 0%nat some T_pos)]. apply sqrt_pos.
+Qed.
+
+(** n |grad L| <= 2 B^2 sum l_i E_i <= 2 B^2 n M. *)
+Lemma G_upper W : @norm E (G W) <= 2 * B ^ 2 * total W.
+Proof.
+  pose proof B_pos as HB. pose proof (total_pos W) as Ht.
+  pose proof (@norm_pos E (G W)) as Hg.
+  destruct (Req_dec (@norm E (G W)) 0) as [H0|Hne]; [rewrite H0; nra|].
+  apply (Rmult_le_reg_r (@norm E (G W))); [lra|].
+  rewrite (@norm_sq E (G W)). change (@ip E (G W) (G W)) with (mdot d (G W) (G W)).
+  rewrite G_ip. unfold total. rewrite <- sum_scal, <- sum_scal_r.
+  apply sum_le; intros j Hj.
+  replace (2 * B ^ 2 * (loss D W j * EE W j) * @norm E (G W))
+    with (loss D W j * (2 * EE W j * (B ^ 2 * @norm E (G W)))) by ring.
+  apply Rmult_le_compat_l; [left; apply loss_pos|].
+  apply Rle_trans with (Q W j * (B ^ 2 * @norm E (G W))).
+  - unfold Q. rewrite <- sum_scal_r. apply sum_le; intros tau Htau.
+    eapply Rle_trans; [apply Rle_abs|]. rewrite Rabs_mult.
+    apply Rmult_le_compat_l; [apply Rabs_pos|].
+    rewrite logit_row.
+    eapply Rle_trans; [apply (@cauchy_schwarz E (outer (X j tau) (query j)) (G W))|].
+    apply Rmult_le_compat_r; [assumption|].
+    change (@norm E (outer (X j tau) (query j))) with (mnorm d (outer (X j tau) (query j))).
+    rewrite outer_norm. replace (B ^ 2) with (B * B) by ring.
+    apply Rmult_le_compat; [apply sqrt_pos|apply sqrt_pos| |];
+      apply (h_bound _ hyp); auto using T_pos.
+  - apply Rmult_le_compat_r; [apply Rmult_le_pos; [nra|assumption]|]. now apply Q_E.
+Qed.
+
+Lemma abs_range x c : Rabs x <= c -> - c <= x <= c.
+Proof. unfold Rabs; destruct Rcase_abs; lra. Qed.
+
+Lemma at_index m k c : (k < m)%nat ->
+  sum m (fun j => if Nat.eq_dec j k then c else 0) = c.
+Proof.
+  intros Hk. rewrite (sum_delta m k); [|assumption|].
+  - destruct (Nat.eq_dec k k); [reflexivity|congruence].
+  - intros j _ Hj. destruct (Nat.eq_dec j k); [congruence|reflexivity].
+Qed.
+
+(** *** Own terms *)
+
+Section Gaps_bounded.
+Variable W : mat.
+Hypothesis gaps_low : forall i tau, (i < n)%nat -> (tau < T)%nat -> tau <> opt i ->
+  - e0 <= gap D opt W i tau.
+
+Lemma exp_gap i tau : (i < n)%nat -> (tau < T)%nat -> tau <> opt i ->
+  exp (- gap D opt W i tau) <= exp e0.
+Proof.
+  intros Hi Ht Hne. pose proof (gaps_low i tau Hi Ht Hne).
+  destruct (Req_dec (- gap D opt W i tau) e0) as [->|]; [lra|left; apply exp_increasing; lra].
+Qed.
+
+Lemma phi_share i : (i < n)%nat -> / INR T <= exp e0 * phi W i (opt i).
+Proof.
+  intros Hi. pose proof (phi_opt D opt T_pos opt_in W i Hi) as H.
+  pose proof (phi_pos D T_pos W i (opt i)). pose proof T_2.
+  assert (He : 1 <= exp e0) by (pose proof (exp_ineq1_le e0); pose proof e0_pos; lra).
+  assert (Hs : sum (T - 1) (fun j => exp (- gap D opt W i (skip (opt i) j)))
+               <= (INR T - 1) * exp e0).
+  { replace (INR T - 1) with (INR (T - 1)) by (rewrite minus_INR by (pose proof T_two; lia); simpl; ring).
+    apply sum_bound; intros j Hj. apply exp_gap; auto using skip_lt, skip_neq. }
+  apply (Rmult_le_reg_r (INR T)); [lra|]. rewrite Rinv_l by lra.
+  set (p := phi W i (opt i)) in *.
+  set (A := sum (T - 1) (fun j => exp (- gap D opt W i (skip (opt i) j)))) in *.
+  assert (1 + A <= INR T * exp e0) by lra.
+  assert (p * (1 + A) <= p * (INR T * exp e0)) by (apply Rmult_le_compat_l; lra). lra.
+Qed.
+
+Lemma phi_floor i : (i < n)%nat -> f / INR T <= phi W i (opt i).
+Proof.
+  intros Hi. pose proof (phi_share i Hi) as H. pose proof (phi_pos D T_pos W i (opt i)).
+  pose proof T_2. assert (0 < / INR T) by (apply Rinv_0_lt_compat; lra).
+  unfold Rdiv. destruct (proj2 (H3 _ hyp)) as [[He ->]|[_ [-> He]]].
+  - rewrite He, exp_0 in H. lra.
+  - specialize (He i Hi). pose proof (Dl_pos i Hi). pose proof (Dl_Dh i Hi).
+    assert (Dl i / (2 * Dh i) <= / 2).
+    { apply (Rmult_le_reg_r (2 * Dh i)); [lra|].
+      replace (Dl i / (2 * Dh i) * (2 * Dh i)) with (Dl i) by (field; lra). lra. }
+    assert (exp e0 <= 3 / 2) by lra. nra.
+Qed.
+
+(** The claim m_tau >= f/T min (sgap, E). *)
+Lemma claim i tau : (i < n)%nat -> (tau < T)%nat -> tau <> opt i ->
+  r i * (f / INR T * Rmin (sgap i tau) (EE W i)) <=
+  q W i (opt i) * r i - q W i tau * vdot (X i tau) (X i tau).
+Proof.
+  intros Hi Ht Hne. destruct (rb_pos i Hi) as [Hr _].
+  pose proof (phi_floor i Hi) as Hfl. pose proof (E_pos W i Hi) as HE.
+  pose proof (phi_pos D T_pos W i (opt i)) as Hp. pose proof (phi_pos D T_pos W i tau) as Hpt.
+  pose proof (sgap_bounds i tau Hi Ht Hne) as Hs. pose proof (Dl_pos i Hi) as HDl.
+  pose proof f_range. pose proof T_2.
+  assert (HfT : 0 < f / INR T) by (apply Rdiv_lt_0_compat; lra).
+  pose proof (Rmin_l (sgap i tau) (EE W i)) as Hm1.
+  pose proof (Rmin_r (sgap i tau) (EE W i)) as Hm2.
+  pose proof (H0 _ hyp i tau Hi Ht) as Hlen. pose proof (dd_pos (X i tau)) as Hd.
+  set (x2 := vdot (X i tau) (X i tau)) in *. set (mn := Rmin (sgap i tau) (EE W i)) in *.
+  rewrite q_opt.
+  destruct (Rle_dec (q W i tau) 0) as [Hq|Hq].
+  - assert (f / INR T * mn <= phi W i (opt i) * EE W i) by nra.
+    assert (q W i tau * x2 <= 0) by nra. nra.
+  - assert (Hq1 : q W i tau * x2 <= q W i tau * r i) by (apply Rmult_le_compat_l; lra).
+    assert (Hmain : f / INR T * mn <= phi W i (opt i) * EE W i - q W i tau).
+    { rewrite q_E in Hq |- *. rewrite (phi_gap D opt W i tau) in Hq |- *.
+      pose proof (exp_gap i tau Hi Ht Hne) as Heg. pose proof (exp_pos (- gap D opt W i tau)) as Hg0.
+      set (g := exp (- gap D opt W i tau)) in *. set (p := phi W i (opt i)) in *.
+      assert (Hlt : sgap i tau < EE W i).
+      { destruct (Rlt_dec (sgap i tau) (EE W i)); [assumption|exfalso; apply Hq].
+        assert (0 <= p * g) by nra. nra. }
+      set (ex := EE W i - sgap i tau) in *.
+      assert (Hgx : g * ex <= exp e0 * ex) by (apply Rmult_le_compat_r; unfold ex; lra).
+      assert (Hkey : f / INR T * sgap i tau <= p * (sgap i tau - (exp e0 - 1) * ex)).
+      { pose proof (phi_share i Hi) as Hsh. fold p in Hsh.
+        assert (Hi0 : 0 < / INR T) by (apply Rinv_0_lt_compat; lra). unfold Rdiv.
+        destruct (proj2 (H3 _ hyp)) as [[He ->]|[_ [-> He]]].
+        - rewrite He, exp_0 in Hsh |- *. nra.
+        - specialize (He i Hi). pose proof (Dl_Dh i Hi). pose proof (E_Dh W i Hi).
+          assert (Hhalf : Dl i / (2 * Dh i) <= / 2).
+          { apply (Rmult_le_reg_r (2 * Dh i)); [lra|].
+            replace (Dl i / (2 * Dh i) * (2 * Dh i)) with (Dl i) by (field; lra). lra. }
+          assert (Hex : (exp e0 - 1) * ex <= sgap i tau / 2).
+          { apply Rle_trans with (Dl i / (2 * Dh i) * Dh i).
+            - apply Rmult_le_compat; try (unfold ex; lra).
+              pose proof (exp_ineq1_le e0); pose proof e0_pos; lra.
+            - replace (Dl i / (2 * Dh i) * Dh i) with (Dl i / 2) by (field; lra). lra. }
+          assert (Hp23 : 2 / 3 * / INR T <= p).
+          { assert (exp e0 <= 3 / 2) by lra. nra. }
+          apply Rle_trans with (p * (sgap i tau / 2)); [|apply Rmult_le_compat_l; lra].
+          assert (0 <= sgap i tau) by lra. nra. }
+      apply Rle_trans with (f / INR T * sgap i tau); [apply Rmult_le_compat_l; lra|].
+      eapply Rle_trans; [exact Hkey|].
+      replace (p * EE W i - p * g * ex) with (p * (EE W i - g * ex)) by ring.
+      apply Rmult_le_compat_l; [lra|]. unfold ex in *; lra. }
+    nra.
+Qed.
+
+(** own >= l b r (f/2T) min (sgap, E). *)
+Lemma own i tau : (i < n)%nat -> (tau < T)%nat -> tau <> opt i ->
+  r i * (f / INR T / 2 * Rmin (sgap i tau) (EE W i)) <=
+  sum T (fun sigma => q W i sigma * vdot (X i sigma) (diff (X i (opt i)) (X i tau))).
+Proof.
+  intros Hi Ht Hne. destruct (rb_pos i Hi) as [Hr _].
+  pose proof (claim i tau Hi Ht Hne) as Hc. pose proof eps_pos as He.
+  pose proof (E_pos W i Hi) as HE. pose proof (Q_E W i Hi) as HQ.
+  set (mn := Rmin (sgap i tau) (EE W i)) in *.
+  assert (Hlow : q W i (opt i) * r i - q W i tau * vdot (X i tau) (X i tau)
+                 - 2 * eps * r i * Q W i
+          <= sum T (fun sigma => q W i sigma * vdot (X i sigma) (diff (X i (opt i)) (X i tau)))).
+  { replace (q W i (opt i) * r i - q W i tau * vdot (X i tau) (X i tau) - 2 * eps * r i * Q W i)
+      with (sum T (fun sigma =>
+        (if Nat.eq_dec sigma (opt i) then q W i (opt i) * r i else 0)
+        - (if Nat.eq_dec sigma tau then q W i tau * vdot (X i tau) (X i tau) else 0)
+        - 2 * eps * r i * Rabs (q W i sigma))).
+    2:{ rewrite !sum_minus, sum_scal, !at_index by (auto; now apply opt_in). reflexivity. }
+    apply sum_le; intros sigma Hs. rewrite ddiff.
+    assert (Hab : forall x, Rabs x <= eps * r i ->
+              - (eps * r i * Rabs (q W i sigma)) <= q W i sigma * x <= eps * r i * Rabs (q W i sigma)).
+    { intros x Hx. apply abs_range. rewrite Rabs_mult, Rmult_comm.
+      apply Rmult_le_compat_r; [apply Rabs_pos|assumption]. }
+    assert (0 <= eps * r i * Rabs (q W i sigma)).
+    { apply Rmult_le_pos; [nra|apply Rabs_pos]. }
+    destruct (Nat.eq_dec sigma (opt i)) as [->|Hso].
+    - destruct (Nat.eq_dec (opt i) tau) as [Heq|_]; [congruence|].
+      destruct (Hab _ (H1 _ hyp i (opt i) tau Hi (opt_in i Hi) Ht ltac:(congruence))).
+      fold (r i). lra.
+    - destruct (Hab _ (H1 _ hyp i sigma (opt i) Hi Hs (opt_in i Hi) Hso)).
+      destruct (Nat.eq_dec sigma tau) as [->|Hst]; [lra|].
+      destruct (Hab _ (H1 _ hyp i sigma tau Hi Hs Ht Hst)). lra. }
+  eapply Rle_trans; [|exact Hlow].
+  assert (Hsmall : 4 * eps * EE W i <= f / INR T / 2 * mn).
+  { pose proof (c1 i Hi) as H1c. pose proof c1' as H2c. pose proof (E_Dh W i Hi).
+    pose proof (sgap_bounds i tau Hi Ht Hne). pose proof (Dl_pos i Hi). pose proof (Dl_Dh i Hi).
+    unfold mn, Rmin; destruct (Rle_dec (sgap i tau) (EE W i)); [|nra].
+    assert (0 < f / INR T).
+    { pose proof f_range. pose proof T_2. apply Rdiv_lt_0_compat; lra. }
+    assert (8 * eps * EE W i <= 8 * eps * Dh i) by (apply Rmult_le_compat_l; lra).
+    assert (f / INR T * Dl i <= f / INR T * sgap i tau) by (apply Rmult_le_compat_l; lra). lra. }
+  assert (Heq : 2 * eps * r i * Q W i <= r i * (4 * eps * EE W i)).
+  { assert (0 <= 2 * eps * r i) by nra.
+    assert (2 * eps * r i * Q W i <= 2 * eps * r i * (2 * EE W i)) by (apply Rmult_le_compat_l; lra).
+    lra. }
+  assert (Hr2 : r i * (4 * eps * EE W i) <= r i * (f / INR T / 2 * mn))
+    by (apply Rmult_le_compat_l; lra).
+  lra.
+Qed.
+
+(** *** What the gradient does to one gap *)
+
+Lemma push i tau : (i < n)%nat -> (tau < T)%nat -> tau <> opt i ->
+  loss D W i * (r i * b i * (f / INR T / 2 * Rmin (sgap i tau) (EE W i)))
+  - 2 * nu * sum (n - 1) (fun j => loss D W (skip i j) * EE W (skip i j))
+  <= mdot d (G W) (pair_row D opt i tau).
+Proof.
+  intros Hi Ht Hne. rewrite G_ip, (sum_skip n i) by assumption.
+  apply Rplus_le_compat.
+  - apply Rmult_le_compat_l; [left; apply loss_pos|].
+    rewrite (sum_ext T _ (fun sigma => q W i sigma * vdot (X i sigma) (diff (X i (opt i)) (X i tau))
+                                       * b i)).
+    + rewrite sum_scal_r.
+      replace (r i * b i * (f / INR T / 2 * Rmin (sgap i tau) (EE W i)))
+        with (r i * (f / INR T / 2 * Rmin (sgap i tau) (EE W i)) * b i) by ring.
+      apply Rmult_le_compat_r; [apply dd_pos|]. now apply own.
+    + intros sigma Hs. unfold pair_row. rewrite logit_outer. fold (b i). ring.
+  - rewrite <- sum_scal, <- sum_opp. apply sum_le; intros j Hj.
+    assert (Hsj : (skip i j < n)%nat) by now apply skip_lt.
+    assert (Hcr : - nu * Q W (skip i j) <=
+       sum T (fun sigma => q W (skip i j) sigma * logit D (pair_row D opt i tau) (skip i j) sigma)).
+    { unfold Q. rewrite (sum_ext T (fun sigma => q W (skip i j) sigma * logit D (pair_row D opt i tau) (skip i j) sigma)
+        (fun sigma => q W (skip i j) sigma *
+         (vdot (X (skip i j) sigma) (diff (X i (opt i)) (X i tau)) * vdot (query (skip i j)) (query i)))).
+      - apply (proj2 (H2 _ hyp)); auto using skip_neq.
+        + left; exists tau; auto.
+        + apply q_sum.
+        + rewrite q_opt. pose proof (phi_pos D T_pos W (skip i j) (opt (skip i j))).
+          pose proof (E_pos W (skip i j) Hsj). nra.
+      - intros sigma Hs. unfold pair_row. now rewrite logit_outer. }
+    pose proof (Q_E W (skip i j) Hsj). pose proof nu_pos. pose proof (loss_pos W (skip i j)).
+    assert (- (2 * nu * EE W (skip i j)) <= - nu * Q W (skip i j)) by nra.
+    apply Rle_trans with (loss D W (skip i j) * - (2 * nu * EE W (skip i j))); [lra|].
+    apply Rmult_le_compat_l; lra.
+Qed.
+
+Lemma rest_le i : (i < n)%nat ->
+  0 <= sum (n - 1) (fun j => loss D W (skip i j) * EE W (skip i j)) <= total W /\
+  sum (n - 1) (fun j => loss D W (skip i j) * EE W (skip i j)) <= (INR n - 1) * M.
+Proof.
+  intros Hi.
+  assert (Hp : 0 <= sum (n - 1) (fun j => loss D W (skip i j) * EE W (skip i j))).
+  { apply sum_nonneg; intros j Hj. assert ((skip i j < n)%nat) by now apply skip_lt.
+    pose proof (loss_pos W (skip i j)). pose proof (E_pos W (skip i j) ltac:(assumption)). nra. }
+  repeat split; [assumption| |].
+  - unfold total. rewrite (sum_skip n i (fun i => loss D W i * EE W i)) by assumption.
+    pose proof (loss_pos W i). pose proof (E_pos W i Hi). nra.
+  - replace (INR n - 1) with (INR (n - 1)) by (rewrite minus_INR by (pose proof some; lia); simpl; ring).
+    apply sum_bound; intros j Hj. apply loss_E_M. now apply skip_lt.
+Qed.
+
+(** (3): where E_i >= Dl/4 every gap of the sequence is pushed up. *)
+Lemma push_unsettled i tau : (i < n)%nat -> (tau < T)%nat -> tau <> opt i ->
+  Dl i / 4 <= EE W i ->
+  f * w * v / (16 * INR T) <= mdot d (G W) (pair_row D opt i tau).
+Proof.
+  intros Hi Ht Hne HE. pose proof (push i tau Hi Ht Hne) as Hp.
+  pose proof (sgap_bounds i tau Hi Ht Hne). pose proof (Dl_pos i Hi) as HDl.
+  pose proof f_range. pose proof T_2. pose proof nu_pos. pose proof w_pos.
+  destruct (rest_le i Hi) as [_ Hrest]. pose proof c2 as Hc2.
+  assert (HfT : 0 < f / INR T / 2) by (apply Rdiv_lt_0_compat; [apply Rdiv_lt_0_compat; lra|lra]).
+  assert (Hmin : Dl i / 4 <= Rmin (sgap i tau) (EE W i)) by (apply Rmin_glb; lra).
+  assert (Hown : f * w * v / (8 * INR T)
+     <= loss D W i * (r i * b i * (f / INR T / 2 * Rmin (sgap i tau) (EE W i)))).
+  { pose proof (proj2 (h_size _ hyp) i Hi) as Hw. pose proof (loss_low W i Hi) as Hl.
+    pose proof (proj2 (h_low _ hyp) i Hi) as Hv. pose proof (exp_pos (- score i (opt i))) as Hex.
+    set (lo := exp (- score i (opt i))) in *.
+    apply Rle_trans with (lo * (w * (f / INR T / 2 * (Dl i / 4)))).
+    - replace (f * w * v / (8 * INR T)) with (f * w / (8 * INR T) * v) by (field; lra).
+      replace (lo * (w * (f / INR T / 2 * (Dl i / 4)))) with (f * w / (8 * INR T) * (Dl i * lo))
+        by (field; lra).
+      apply Rmult_le_compat_l; [|assumption].
+      apply Rmult_le_pos; [nra|left; apply Rinv_0_lt_compat; lra].
+    - assert (H1 : f / INR T / 2 * (Dl i / 4) <= f / INR T / 2 * Rmin (sgap i tau) (EE W i))
+        by (apply Rmult_le_compat_l; lra).
+      assert (H0' : 0 <= f / INR T / 2 * (Dl i / 4)) by (apply Rmult_le_pos; lra).
+      apply Rmult_le_compat; [lra| |assumption|].
+      + apply Rmult_le_pos; lra.
+      + apply Rmult_le_compat; lra. }
+  assert (H2n : 2 * nu * sum (n - 1) (fun j => loss D W (skip i j) * EE W (skip i j))
+          <= 2 * nu * ((INR n - 1) * M)) by (apply Rmult_le_compat_l; lra).
+  replace (f * w * v / (8 * INR T)) with (2 * (f * w * v / (16 * INR T))) in Hown by (field; lra).
+  lra.
+Qed.
+
+(** (4): the gradient from below. *)
+Definition V0 : mat := @lin E n (fun j => / (r j * b j)) (fun j => outer (X j (opt j)) (query j)).
+
+Lemma V0_logit j sigma : (j < n)%nat ->
+  logit D V0 j sigma =
+  sum n (fun k => / (r k * b k) * (vdot (X j sigma) (X k (opt k)) * vdot (query j) (query k))).
+Proof.
+  intros Hj. rewrite logit_row. unfold V0.
+  change (@ip E (outer (X j sigma) (query j))
+    (@lin E n (fun j => / (r j * b j)) (fun j => outer (X j (opt j)) (query j)))
+    = sum n (fun k => / (r k * b k) * (vdot (X j sigma) (X k (opt k)) * vdot (query j) (query k)))).
+  rewrite ip_lin_r. apply sum_ext; intros k Hk. f_equal. apply outer_dot.
+Qed.
+
+Lemma V0_norm : @norm E V0 <= INR n / sqrt w.
+Proof.
+  unfold V0. pose proof w_pos as Hw. assert (Hsw : 0 < sqrt w) by now apply sqrt_lt_R0.
+  assert (H : forall m, (m <= n)%nat ->
+    @norm E (@lin E m (fun j => / (r j * b j)) (fun j => outer (X j (opt j)) (query j)))
+    <= INR m * / sqrt w).
+  { induction m as [|m IH]; intros Hm.
+    - change (@norm E (@zero E) <= INR 0 * / sqrt w). rewrite norm_zero. simpl; lra.
+    - rewrite S_INR.
+      change (@norm E (@add E (@lin E m (fun j => / (r j * b j)) (fun j => outer (X j (opt j)) (query j)))
+        (@scal E (/ (r m * b m)) (outer (X m (opt m)) (query m)))) <= (INR m + 1) * / sqrt w).
+      eapply Rle_trans; [apply norm_triangle|].
+      rewrite Rmult_plus_distr_r, Rmult_1_l. apply Rplus_le_compat; [apply IH; lia|].
+      destruct (rb_pos m ltac:(lia)) as [Hr Hb].
+      pose proof (proj2 (h_size _ hyp) m ltac:(lia)) as Hrb.
+      assert (Hrb0 : 0 < r m * b m) by (apply Rmult_lt_0_compat; assumption).
+      rewrite norm_scal, Rabs_pos_eq by (left; now apply Rinv_0_lt_compat).
+      change (@norm E (outer (X m (opt m)) (query m))) with (mnorm d (outer (X m (opt m)) (query m))).
+      rewrite outer_norm. unfold vnorm. fold (r m) (b m).
+      rewrite <- sqrt_mult_alt by lra.
+      assert (Hs : 0 < sqrt (r m * b m)) by now apply sqrt_lt_R0.
+      rewrite <- (sqrt_sqrt (r m * b m)) at 1 by lra.
+      replace (/ (sqrt (r m * b m) * sqrt (r m * b m)) * sqrt (r m * b m))
+        with (/ sqrt (r m * b m)) by (field; lra).
+      apply Rinv_le_contravar; [assumption|]. now apply sqrt_le_1_alt. }
+  exact (H n (Nat.le_refl n)).
+Qed.
+
+(** What V0 gets from the weights q of one sequence (any q with sum 0 and q_o >= 0). *)
+Lemma V0_weights i (p : nat -> R) : (i < n)%nat -> sum T p = 0 -> 0 <= p (opt i) ->
+  p (opt i) - (eps + (INR n - 1) * nu / w) * sum T (fun tau => Rabs (p tau))
+  <= sum T (fun tau => p tau * logit D V0 i tau).
+Proof.
+  intros Hi Hsum Hpo. set (A := sum T (fun tau => Rabs (p tau))).
+  assert (HA : 0 <= A) by (apply sum_nonneg; intros; apply Rabs_pos).
+  pose proof w_pos as Hw. pose proof nu_pos as Hnu. pose proof eps_pos as He.
+  rewrite (sum_ext T _ (fun tau => sum n (fun k =>
+     p tau * (/ (r k * b k) * (vdot (X i tau) (X k (opt k)) * vdot (query i) (query k)))))).
+  2:{ intros tau Ht. rewrite V0_logit by assumption. now rewrite sum_scal. }
+  rewrite sum_exchange, (sum_skip n i) by assumption.
+  assert (Hown : p (opt i) - eps * A <=
+    sum T (fun tau => p tau * (/ (r i * b i) * (vdot (X i tau) (X i (opt i)) * vdot (query i) (query i))))).
+  { destruct (rb_pos i Hi) as [Hr Hb].
+    replace (p (opt i) - eps * A) with (sum T (fun tau =>
+      (if Nat.eq_dec tau (opt i) then p (opt i) else 0) - eps * Rabs (p tau))).
+    2:{ rewrite sum_minus, sum_scal, at_index by now apply opt_in. reflexivity. }
+    apply sum_le; intros tau Ht. fold (b i).
+    replace (/ (r i * b i) * (vdot (X i tau) (X i (opt i)) * b i))
+      with (vdot (X i tau) (X i (opt i)) / r i) by (field; lra).
+    destruct (Nat.eq_dec tau (opt i)) as [->|Hne].
+    - fold (r i). replace (r i / r i) with 1 by (field; lra). pose proof (Rabs_pos (p (opt i))). nra.
+    - pose proof (H1 _ hyp i tau (opt i) Hi Ht (opt_in i Hi) Hne) as Hx.
+      assert (Hxr : Rabs (vdot (X i tau) (X i (opt i)) / r i) <= eps).
+      { unfold Rdiv. rewrite Rabs_mult, (Rabs_pos_eq (/ r i)) by (left; now apply Rinv_0_lt_compat).
+        apply (Rmult_le_reg_r (r i)); [assumption|]. rewrite Rmult_assoc, Rinv_l; lra. }
+      assert (Hpx : - (eps * Rabs (p tau)) <= p tau * (vdot (X i tau) (X i (opt i)) / r i)).
+      { apply (abs_range _ (eps * Rabs (p tau))). rewrite Rabs_mult, Rmult_comm.
+        apply Rmult_le_compat_r; [apply Rabs_pos|assumption]. }
+      lra. }
+  assert (Hcross : - ((INR n - 1) * (nu / w * A)) <=
+    sum (n - 1) (fun j => sum T (fun tau => p tau * (/ (r (skip i j) * b (skip i j)) *
+      (vdot (X i tau) (X (skip i j) (opt (skip i j))) * vdot (query i) (query (skip i j))))))).
+  { replace (- ((INR n - 1) * (nu / w * A))) with (INR (n - 1) * - (nu / w * A))
+      by (rewrite minus_INR by (pose proof some; lia); simpl; ring).
+    apply sum_bound_below; intros j Hj. set (k := skip i j).
+    assert (Hk : (k < n)%nat) by now apply skip_lt.
+    assert (Hik : i <> k) by (intros Heq; exact (skip_neq i j (eq_sym Heq))).
+    pose proof (proj2 (H2 _ hyp) i k (X k (opt k)) p Hi Hk Hik (or_intror eq_refl) Hsum Hpo) as Hh.
+    fold A in Hh. pose proof (proj2 (h_size _ hyp) k Hk) as Hrb.
+    rewrite (sum_ext T _ (fun tau => / (r k * b k) *
+      (p tau * (vdot (X i tau) (X k (opt k)) * vdot (query i) (query k))))) by (intros; ring).
+    rewrite sum_scal.
+    assert (Hinv : 0 < / (r k * b k) <= / w).
+    { split; [apply Rinv_0_lt_compat; lra|apply Rinv_le_contravar; lra]. }
+    apply Rle_trans with (/ (r k * b k) * (- nu * A)); [|apply Rmult_le_compat_l; lra].
+    assert (0 <= nu * A) by (apply Rmult_le_pos; assumption). unfold Rdiv. nra. }
+  replace ((eps + (INR n - 1) * nu / w) * A) with (eps * A + (INR n - 1) * (nu / w * A))
+    by (field; lra).
+  lra.
+Qed.
+
+(** n |grad L| >= 2 f sqrt w/(3 T n) sum l_i E_i. *)
+Lemma G_lower : 2 * f * sqrt w / (3 * INR T * INR n) * total W <= @norm E (G W).
+Proof.
+  pose proof w_pos as Hw. assert (Hsw : 0 < sqrt w) by now apply sqrt_lt_R0.
+  pose proof f_range. pose proof T_2. pose proof n_1. pose proof nu_pos.
+  assert (HfT : 0 < f / INR T) by (apply Rdiv_lt_0_compat; lra).
+  assert (Hip : 2 / 3 * (f / INR T) * total W <= mdot d (G W) V0).
+  { rewrite G_ip. unfold total. rewrite <- sum_scal. apply sum_le; intros i Hi.
+    pose proof (E_pos W i Hi) as HE. pose proof (Q_E W i Hi) as HQ.
+    pose proof (phi_floor i Hi) as Hfl. pose proof (loss_pos W i) as Hl.
+    assert (Hqo : 0 <= q W i (opt i)).
+    { rewrite q_opt. pose proof (phi_pos D T_pos W i (opt i)). nra. }
+    pose proof (V0_weights i (q W i) Hi (q_sum W i) Hqo) as Hv. fold (Q W i) in Hv.
+    rewrite q_opt in Hv.
+    replace (2 / 3 * (f / INR T) * (loss D W i * EE W i))
+      with (loss D W i * (2 / 3 * (f / INR T) * EE W i)) by ring.
+    apply Rmult_le_compat_l; [lra|]. eapply Rle_trans; [|exact Hv].
+    pose proof c1' as Hc1. pose proof c2' as Hc2. pose proof eps_pos.
+    set (k := (INR n - 1) * nu / w) in *.
+    assert (Hk : 2 * k <= f / INR T / 16).
+    { unfold k. replace (2 * ((INR n - 1) * nu / w)) with (2 * nu * (INR n - 1) / w) by (field; lra).
+      exact Hc2. }
+    assert (Hk0 : 0 <= k).
+    { unfold k. apply Rmult_le_pos; [apply Rmult_le_pos; lra|left; now apply Rinv_0_lt_compat]. }
+    assert (H1 : (eps + k) * Q W i <= (eps + k) * (2 * EE W i)) by (apply Rmult_le_compat_l; lra).
+    assert (H2' : (eps + k) * (2 * EE W i) <= (f / INR T / 4 + f / INR T / 16) * EE W i).
+    { replace ((eps + k) * (2 * EE W i)) with ((2 * eps + 2 * k) * EE W i) by ring.
+      apply Rmult_le_compat_r; lra. }
+    assert (H3' : f / INR T * EE W i <= phi W i (opt i) * EE W i) by (apply Rmult_le_compat_r; lra).
+    assert (0 <= f / INR T * EE W i) by (apply Rmult_le_pos; lra). lra. }
+  pose proof (@ip_le_norm E (G W) V0) as Hcs. pose proof V0_norm as Hv.
+  change (@ip E (G W) V0) with (mdot d (G W) V0) in Hcs.
+  pose proof (@norm_pos E (G W)) as Hg.
+  assert (Hc : @norm E (G W) * @norm E V0 <= @norm E (G W) * (INR n / sqrt w))
+    by (apply Rmult_le_compat_l; assumption).
+  apply (Rmult_le_reg_r (INR n / sqrt w)); [apply Rdiv_lt_0_compat; lra|].
+  replace (2 * f * sqrt w / (3 * INR T * INR n) * total W * (INR n / sqrt w))
+    with (2 / 3 * (f / INR T) * total W) by (field; lra).
+  lra.
+Qed.
+
+Lemma G_pos : 0 < @norm E (G W).
+Proof.
+  eapply Rlt_le_trans; [|exact G_lower]. pose proof (total_pos W). pose proof f_range.
+  pose proof T_2. pose proof n_1. assert (0 < sqrt w) by (apply sqrt_lt_R0, w_pos).
+  apply Rmult_lt_0_compat; [|assumption]. apply Rdiv_lt_0_compat; [|nra].
+  apply Rmult_lt_0_compat; lra.
+Qed.
+
+End Gaps_bounded.
+
+(** ** (W-SVM) is feasible: V0 has all gaps at least 1/2 *)
+
+Lemma V0_gap i tau : (i < n)%nat -> (tau < T)%nat -> tau <> opt i -> / 2 <= gap D opt V0 i tau.
+Proof.
+  intros Hi Ht Hne.
+  set (p := fun sigma => (if Nat.eq_dec sigma (opt i) then 1 else 0)
+                         - (if Nat.eq_dec sigma tau then 1 else 0)).
+  assert (Hp0 : sum T p = 0).
+  { unfold p. rewrite sum_minus, !at_index by (auto; now apply opt_in). ring. }
+  assert (Hpo : p (opt i) = 1).
+  { unfold p. destruct (Nat.eq_dec (opt i) (opt i)); [|congruence].
+    destruct (Nat.eq_dec (opt i) tau); [congruence|ring]. }
+  assert (Hpa : sum T (fun sigma => Rabs (p sigma)) = 2).
+  { rewrite (sum_ext T _ (fun sigma => (if Nat.eq_dec sigma (opt i) then 1 else 0)
+                                       + (if Nat.eq_dec sigma tau then 1 else 0))).
+    - rewrite sum_plus, !at_index by (auto; now apply opt_in). ring.
+    - intros sigma _; unfold p. destruct (Nat.eq_dec sigma (opt i)) as [->|].
+      + destruct (Nat.eq_dec (opt i) tau); [congruence|].
+        rewrite Rabs_pos_eq; lra.
+      + destruct (Nat.eq_dec sigma tau); [rewrite Rabs_left by lra; lra|].
+        rewrite Rabs_pos_eq; lra. }
+  assert (Hg : sum T (fun sigma => p sigma * logit D V0 i sigma) = gap D opt V0 i tau).
+  { rewrite gap_logit.
+    rewrite (sum_ext T _ (fun sigma =>
+       (if Nat.eq_dec sigma (opt i) then logit D V0 i (opt i) else 0)
+       - (if Nat.eq_dec sigma tau then logit D V0 i tau else 0))).
+    - rewrite sum_minus, !at_index by (auto; now apply opt_in). reflexivity.
+    - intros sigma _; unfold p. destruct (Nat.eq_dec sigma (opt i)) as [->|];
+        [destruct (Nat.eq_dec (opt i) tau); [congruence|ring]|].
+      destruct (Nat.eq_dec sigma tau) as [->|]; ring. }
+  rewrite <- Hg.
+  pose proof (V0_weights i p Hi Hp0 ltac:(lra)) as Hv. rewrite Hpo, Hpa in Hv.
+  pose proof c1' as Hc1. pose proof c2' as Hc2. pose proof f_range. pose proof T_2.
+  pose proof w_pos.
+  assert (Hf : f / INR T <= / 2).
+  { apply (Rmult_le_reg_r (INR T)); [lra|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l; lra. }
+  replace (2 * nu * (INR n - 1) / w) with (2 * ((INR n - 1) * nu / w)) in Hc2 by (field; lra).
+  lra.
+Qed.
+
+Theorem feasible : exists V, AllGaps D opt V.
+Proof.
+  exists (mscal 2 V0). intros i tau Hi Ht Hne.
+  pose proof (V0_gap i tau Hi Ht Hne) as H. rewrite gap_row in *.
+  assert (H2 : mdot d (pair_row D opt i tau) (mscal 2 V0) = 2 * mdot d (pair_row D opt i tau) V0)
+    by (exact (@ip_scal_r E 2 V0 (pair_row D opt i tau))).
+  rewrite H2; lra.
+Qed.
+
+(** ** One step *)
+
+Definition rho : R := 32 * INR T * INR n * (M / v) * B ^ 2 / (f * w).
+
+Definition Low (W : mat) : Prop := forall i tau, (i < n)%nat -> (tau < T)%nat -> tau <> opt i ->
+  - e0 <= gap D opt W i tau.
+
+Lemma gap_step W W' s i tau : Moves D W W' s ->
+  gap D opt W' i tau = gap D opt W i tau + s / @norm E (G W) * mdot d (G W) (pair_row D opt i tau).
+Proof.
+  intros HM. pose proof (moves_rows D opt some T_two opt_in W W' s HM) as Hm.
+  unfold moves in Hm. fold (G W) in Hm. specialize (Hm (pair_row D opt i tau)).
+  rewrite ip_add, ip_scal in Hm. rewrite !gap_row.
+  assert (Hsym : forall V, mdot d (pair_row D opt i tau) V = mdot d V (pair_row D opt i tau))
+    by (intros V; exact (@ip_sym E (pair_row D opt i tau) V)).
+  rewrite !Hsym. exact Hm.
+Qed.
+
+Lemma B_sq_pos W : Low W -> 0 < B ^ 2.
+Proof.
+  intros HL. pose proof (G_pos W HL). pose proof (G_upper W). pose proof (total_pos W).
+  destruct (Rlt_dec 0 (B ^ 2)); [assumption|]. nra.
+Qed.
+
+Lemma rho_pos : Low W0 -> 0 < rho.
+Proof.
+  intros HL. pose proof (B_sq_pos W0 HL). pose proof T_2. pose proof n_1. pose proof v_pos.
+  pose proof v_M. pose proof f_range. pose proof w_pos. unfold rho.
+  apply Rdiv_lt_0_compat; [|apply Rmult_lt_0_compat; lra].
+  apply Rmult_lt_0_compat; [|assumption]. apply Rmult_lt_0_compat; [|apply Rdiv_lt_0_compat; lra].
+  apply Rmult_lt_0_compat; lra.
+Qed.
+
+(** Theorem 1 (a): a sequence that is not settled gains in every gap. *)
+Theorem gap_growth W W' s i tau : Low W -> Moves D W W' s -> 0 <= s ->
+  (i < n)%nat -> (tau < T)%nat -> tau <> opt i -> Dl i / 4 <= EE W i ->
+  gap D opt W i tau + s / rho <= gap D opt W' i tau.
+Proof.
+  intros HL HM Hs Hi Ht Hne HE. rewrite (gap_step W W' s i tau HM).
+  apply Rplus_le_compat_l.
+  pose proof (push_unsettled W HL i tau Hi Ht Hne HE) as Hp.
+  pose proof (G_pos W HL) as HG. pose proof (G_upper W) as Hu. pose proof (total_M W) as HtM.
+  pose proof (B_sq_pos W HL). pose proof T_2. pose proof n_1. pose proof v_pos.
+  pose proof v_M. pose proof f_range. pose proof w_pos.
+  assert (HB0 : B <> 0) by (intros H00; assert (B ^ 2 = 0) by (rewrite H00; ring); lra).
+  set (g := @norm E (G W)) in *. set (P := mdot d (G W) (pair_row D opt i tau)) in *.
+  assert (Hg : g <= 2 * B ^ 2 * (INR n * M)).
+  { eapply Rle_trans; [exact Hu|]. apply Rmult_le_compat_l; lra. }
+  replace (s / rho) with (s * (/ (2 * B ^ 2 * (INR n * M)) * (f * w * v / (16 * INR T))))
+    by (unfold rho; field; repeat split; try lra; exact HB0).
+  replace (s / g * P) with (s * (/ g * P)) by (field; lra).
+  apply Rmult_le_compat_l; [assumption|].
+  assert (0 < f * w * v / (16 * INR T)).
+  { apply Rdiv_lt_0_compat; [|lra]. apply Rmult_lt_0_compat; [|lra]. apply Rmult_lt_0_compat; lra. }
+  apply Rmult_le_compat; [|lra|apply Rinv_le_contravar; assumption|assumption].
+  left; apply Rinv_0_lt_compat. lra.
+Qed.
+
+(** No gap falls by more than log 2. *)
+Lemma gap_fall W W' s i tau : Low W -> Moves D W W' s -> 0 <= s <= sbar ->
+  (i < n)%nat -> (tau < T)%nat -> tau <> opt i ->
+  gap D opt W i tau - ln 2 <= gap D opt W' i tau.
+Proof.
+  intros HL HM Hs Hi Ht Hne. rewrite (gap_step W W' s i tau HM).
+  pose proof (push W HL i tau Hi Ht Hne) as Hp.
+  pose proof (G_pos W HL) as HG. pose proof (G_lower W HL) as Hlow.
+  pose proof (total_pos W) as Htot. pose proof nu_pos as Hnu. pose proof T_2. pose proof n_1.
+  pose proof f_range. assert (Hsw : 0 < sqrt w) by (apply sqrt_lt_R0, w_pos).
+  destruct (rest_le W i Hi) as [[Hr0 Hr] _].
+  set (g := @norm E (G W)) in *. set (P := mdot d (G W) (pair_row D opt i tau)) in *.
+  assert (Hown : 0 <= loss D W i * (r i * b i * (f / INR T / 2 * Rmin (sgap i tau) (EE W i)))).
+  { pose proof (loss_pos W i). destruct (rb_pos i Hi). pose proof (E_pos W i Hi).
+    pose proof (sgap_bounds i tau Hi Ht Hne). pose proof (Dl_pos i Hi).
+    assert (0 <= Rmin (sgap i tau) (EE W i)) by (apply Rmin_glb; lra).
+    assert (0 < f / INR T / 2) by (apply Rdiv_lt_0_compat; [apply Rdiv_lt_0_compat|]; lra).
+    apply Rmult_le_pos; [lra|]. apply Rmult_le_pos; [nra|]. apply Rmult_le_pos; lra. }
+  assert (HP : - (2 * nu * total W) <= P).
+  { assert (2 * nu * sum (n - 1) (fun j => loss D W (skip i j) * EE W (skip i j))
+            <= 2 * nu * total W) by (apply Rmult_le_compat_l; lra). lra. }
+  (* total <= g 3 T n/(2 f sqrt w) *)
+  assert (Ht2 : total W <= g * (3 * INR T * INR n / (2 * f * sqrt w))).
+  { assert (Hc : 0 < 3 * INR T * INR n / (2 * f * sqrt w)).
+    { apply Rdiv_lt_0_compat; [nra|]. apply Rmult_lt_0_compat; lra. }
+    apply (Rmult_le_compat_r _ _ _ (Rlt_le _ _ Hc)) in Hlow.
+    replace (2 * f * sqrt w / (3 * INR T * INR n) * total W * (3 * INR T * INR n / (2 * f * sqrt w)))
+      with (total W) in Hlow by (field; lra). exact Hlow. }
+  pose proof (C3 _ hyp) as HC3.
+  assert (Hsg : 0 <= s / g) by (apply Rmult_le_pos; [lra|left; now apply Rinv_0_lt_compat]).
+  assert (H1' : s / g * (2 * nu * total W) <= ln 2).
+  { apply Rle_trans with (s / g * (2 * nu * (g * (3 * INR T * INR n / (2 * f * sqrt w))))).
+    - apply Rmult_le_compat_l; [assumption|]. apply Rmult_le_compat_l; lra.
+    - eapply Rle_trans; [|exact HC3].
+      replace (s / g * (2 * nu * (g * (3 * INR T * INR n / (2 * f * sqrt w)))))
+        with (3 * INR T * INR n * nu / (f * sqrt w) * s) by (field; lra).
+      replace (3 * INR T * INR n * nu * sbar / (f * sqrt w))
+        with (3 * INR T * INR n * nu / (f * sqrt w) * sbar) by (field; lra).
+      apply Rmult_le_compat_l; [|lra]. apply Rmult_le_pos.
+      + apply Rmult_le_pos; [|lra]. apply Rmult_le_pos; lra.
+      + left; apply Rinv_0_lt_compat. apply Rmult_lt_0_compat; lra. }
+  assert (s / g * - (2 * nu * total W) <= s / g * P) by (apply Rmult_le_compat_l; assumption).
+  lra.
+Qed.
+
+(** E_i from the gaps. *)
+Definition eg (W : mat) (i j : nat) : R := exp (- gap D opt W i (skip (opt i) j)).
+Definition ds (i j : nat) : R := sgap i (skip (opt i) j).
+
+Lemma E_eq W i : (i < n)%nat ->
+  (1 + sum (T - 1) (eg W i)) * EE W i = sum (T - 1) (fun j => ds i j * eg W i j).
+Proof.
+  intros Hi. rewrite E_sum by assumption.
+  rewrite (sum_ext (T - 1) (fun j => phi W i (skip (opt i) j) * sgap i (skip (opt i) j))
+             (fun j => phi W i (opt i) * (ds i j * eg W i j))).
+  - rewrite sum_scal. pose proof (phi_opt D opt T_pos opt_in W i Hi) as H.
+    change (sum (T - 1) (fun j => exp (- gap D opt W i (skip (opt i) j))))
+      with (sum (T - 1) (eg W i)) in H.
+    set (Sm := sum (T - 1) (fun j => ds i j * eg W i j)).
+    transitivity (phi W i (opt i) * (1 + sum (T - 1) (eg W i)) * Sm); [ring|].
+    rewrite H; ring.
+  - intros j Hj. rewrite (phi_gap D opt W i (skip (opt i) j)). unfold ds, eg. ring.
+Qed.
+
+Lemma ds_bound i j : (i < n)%nat -> (j < T - 1)%nat -> Dl i <= ds i j.
+Proof. intros Hi Hj. apply (sgap_bounds i); auto using skip_lt, skip_neq. Qed.
+
+Lemma eg_pos W i j : 0 < eg W i j. Proof. apply exp_pos. Qed.
+
+(** If every exp (- gap) is multiplied by at most k (1 or 2) and k E_i <= Dl/2, E_i is multiplied
+    by at most k. *)
+Lemma E_change W W' i k : (i < n)%nat -> 1 <= k ->
+  (forall j, (j < T - 1)%nat -> eg W' i j <= k * eg W i j) ->
+  k * EE W i <= Dl i / 2 -> EE W' i <= k * EE W i.
+Proof.
+  intros Hi Hk Hj Hc. pose proof (E_eq W i Hi) as H. pose proof (E_eq W' i Hi) as H'.
+  pose proof (E_pos W i Hi) as HE. pose proof (Dl_pos i Hi) as HDl.
+  set (c := EE W i) in *. set (A := sum (T - 1) (eg W i)) in *. set (A' := sum (T - 1) (eg W' i)) in *.
+  assert (Hsum : sum (T - 1) (fun j => (ds i j - k * c) * eg W' i j)
+                 <= k * sum (T - 1) (fun j => (ds i j - c) * eg W i j)).
+  { rewrite <- sum_scal. apply sum_le; intros j Hjj. pose proof (ds_bound i j Hi Hjj).
+    pose proof (eg_pos W i j). pose proof (Hj j Hjj).
+    apply Rle_trans with ((ds i j - k * c) * (k * eg W i j)); [apply Rmult_le_compat_l; lra|].
+    replace (k * ((ds i j - c) * eg W i j)) with ((ds i j - c) * (k * eg W i j)) by ring.
+    apply Rmult_le_compat_r; nra. }
+  rewrite (sum_ext (T - 1) (fun j => (ds i j - k * c) * eg W' i j)
+             (fun j => ds i j * eg W' i j - k * c * eg W' i j)) in Hsum by (intros; ring).
+  rewrite (sum_ext (T - 1) (fun j => (ds i j - c) * eg W i j)
+             (fun j => ds i j * eg W i j - c * eg W i j)) in Hsum by (intros; ring).
+  rewrite !sum_minus, !sum_scal in Hsum. fold A A' in Hsum. rewrite <- H, <- H' in Hsum.
+  change (sum (T - 1) (fun k0 => eg W' i k0)) with A' in Hsum.
+  change (sum (T - 1) (fun k0 => eg W i k0)) with A in Hsum.
+  assert (HA' : 0 <= A') by (apply sum_nonneg; intros; left; apply eg_pos).
+  apply (Rmult_le_reg_l (1 + A')); [lra|]. lra.
+Qed.
+
+Lemma eg_fall W W' i j c : 0 < c ->
+  gap D opt W i (skip (opt i) j) - ln c <= gap D opt W' i (skip (opt i) j) ->
+  eg W' i j <= c * eg W i j.
+Proof.
+  intros Hc Hg. unfold eg. rewrite <- (exp_ln c) at 1 by assumption. rewrite <- exp_plus.
+  destruct (Req_dec (- gap D opt W' i (skip (opt i) j)) (ln c + - gap D opt W i (skip (opt i) j)))
+    as [->|]; [lra|left; apply exp_increasing; lra].
+Qed.
+
+Lemma half W i : (i < n)%nat -> EE W i <= Dl i / 2 -> / 2 <= phi W i (opt i).
+Proof. intros Hi HE. pose proof (E_bounds W i Hi). pose proof (Dl_pos i Hi). nra. Qed.
+
+Lemma settled_gaps W i tau : (i < n)%nat -> (tau < T)%nat -> tau <> opt i ->
+  EE W i <= Dl i / 2 -> 0 <= gap D opt W i tau.
+Proof.
+  intros Hi Ht Hne HE. pose proof (half W i Hi HE) as Hh.
+  pose proof (phi_opt_rest D opt T_pos opt_in W i Hi) as Hrest.
+  destruct (skip_onto (opt i) tau T Ht (opt_in i Hi) Hne) as [j [Hj Hs]].
+  assert (Hle : phi W i tau <= / 2).
+  { rewrite <- Hs. apply Rle_trans with (sum (T - 1) (fun j => phi W i (skip (opt i) j))); [|lra].
+    apply (sum_ge_term (T - 1) (fun j => phi W i (skip (opt i) j)));
+      [intros; left; apply (phi_pos D T_pos)|assumption]. }
+  rewrite (phi_gap D opt W i tau) in Hle.
+  destruct (Rle_dec 0 (gap D opt W i tau)) as [|Hn]; [assumption|exfalso].
+  assert (1 < exp (- gap D opt W i tau)).
+  { pose proof (exp_ineq1_le (- gap D opt W i tau)). lra. }
+  nra.
+Qed.
+
+(** ** Along a run *)
+
+Section Run.
+Variables (W : nat -> mat) (s : nat -> R).
+Hypothesis start : W 0%nat = W0.
+Hypothesis run : Run D W s.
+Hypothesis lengths : forall t, 0 <= s t <= sbar.
+
+(** A settled sequence stays settled, and any sequence with E_i < Dl/4 is settled next. *)
+Lemma stays t i : Low (W t) -> (i < n)%nat -> EE (W t) i <= Dl i / 2 -> EE (W (S t)) i <= Dl i / 2.
+Proof.
+  intros HL Hi HE. pose proof (Dl_pos i Hi).
+  destruct (Rle_dec (Dl i / 4) (EE (W t) i)) as [Hge|Hlt].
+  - eapply Rle_trans; [|exact HE]. replace (EE (W t) i) with (1 * EE (W t) i) by ring.
+    apply E_change; [assumption|lra| |lra]. intros j Hj. apply eg_fall; [lra|].
+    pose proof (gap_growth _ _ _ i (skip (opt i) j) HL (run t) (proj1 (lengths t)) Hi
+      (skip_lt _ _ _ Hj) (skip_neq _ _) Hge) as Hg.
+    assert (0 <= s t / rho).
+    { destruct (Rle_dec 0 (s t / rho)) as [|Hn]; [assumption|exfalso].
+      assert (HLow : Low W0) by (rewrite <- start; intros k tau Hk Ht Hne;
+        rewrite start; exact (proj1 (H3 _ hyp) k tau Hk Ht Hne)).
+      apply Hn. apply Rmult_le_pos; [apply lengths|left; apply Rinv_0_lt_compat, rho_pos, HLow]. }
+    rewrite ln_1; lra.
+  - apply Rle_trans with (2 * EE (W t) i); [|lra].
+    apply E_change; [assumption|lra| |lra]. intros j Hj. apply eg_fall; [lra|].
+    apply (gap_fall _ _ _ i (skip (opt i) j) HL (run t) (lengths t) Hi);
+      auto using skip_lt, skip_neq.
+Qed.
+
+(** Theorem 1: no gap is ever below - e0. *)
+Theorem never_given_up t : Low (W t).
+Proof.
+  induction t as [|t IH].
+  - rewrite start. exact (proj1 (H3 _ hyp)).
+  - intros i tau Hi Ht Hne.
+    destruct (Rle_dec (Dl i / 4) (EE (W t) i)) as [Hge|Hlt].
+    + pose proof (gap_growth _ _ _ i tau IH (run t) (proj1 (lengths t)) Hi Ht Hne Hge) as Hg.
+      assert (HLow : Low W0) by exact (proj1 (H3 _ hyp)).
+      assert (0 <= s t / rho).
+      { apply Rmult_le_pos; [apply lengths|left; apply Rinv_0_lt_compat, rho_pos, HLow]. }
+      pose proof (IH i tau Hi Ht Hne). lra.
+    + pose proof (Dl_pos i Hi).
+      pose proof (stays t i IH Hi ltac:(lra)) as HE.
+      pose proof (settled_gaps _ i tau Hi Ht Hne HE). pose proof e0_pos. lra.
+Qed.
+
+(** n |grad L| from below, along the run. *)
+Theorem gradient_lower t Gr : IsGradient D (risk D) (W t) Gr ->
+  2 * f * sqrt w / (3 * INR T * INR n) * total (W t) <= INR n * mnorm d Gr /\ 0 < total (W t).
+Proof.
+  intros HG. split; [|apply total_pos].
+  pose proof (gradient_unique D opt T_two opt_in (W t) Gr HG) as Heq.
+  assert (HI : 0 < INR n) by (apply lt_0_INR, some).
+  assert (Hn : @norm E Gr = / INR n * @norm E (G (W t))).
+  { rewrite (eqv_norm _ _ Heq). change (grad D opt (W t)) with (@scal E (- / INR n) (G (W t))).
+    rewrite norm_scal, Rabs_Ropp, Rabs_pos_eq; [reflexivity|]. left; now apply Rinv_0_lt_compat. }
+  change (mnorm d Gr) with (@norm E Gr). rewrite Hn, <- Rmult_assoc, Rinv_r, Rmult_1_l by lra.
+  apply G_lower, never_given_up.
+Qed.
+
+Lemma unsettled_path t i tau : (i < n)%nat -> (tau < T)%nat -> tau <> opt i ->
+  (forall k, (k < t)%nat -> Dl i / 2 < EE (W k) i) ->
+  - e0 + sum t s / rho <= gap D opt (W t) i tau.
+Proof.
+  intros Hi Ht Hne. induction t as [|t IH]; intros Hun.
+  - simpl sum. unfold Rdiv. rewrite Rmult_0_l, Rplus_0_r. now apply never_given_up.
+  - specialize (IH ltac:(auto)). pose proof (Hun t ltac:(lia)). pose proof (Dl_pos i Hi).
+    pose proof (gap_growth _ _ _ i tau (never_given_up t) (run t) (proj1 (lengths t)) Hi Ht Hne
+      ltac:(lra)) as Hg.
+    simpl sum. unfold Rdiv in *. rewrite Rmult_plus_distr_r. lra.
+Qed.
+
+(** Theorem 1 (b): once the path is long enough, all sequences are settled, for ever. *)
+Theorem settled Lam t i :
+  (forall i, (i < n)%nat -> ln (4 * (INR T - 1) * Dh i / Dl i) <= Lam) ->
+  rho * (Lam + e0) <= sum t s -> (i < n)%nat ->
+  EE (W t) i <= Dl i / 2 /\ / 2 <= phi (W t) i (opt i).
+Proof.
+  intros HLam HS Hi.
+  assert (HE : EE (W t) i <= Dl i / 2); [|split; [assumption|now apply half]].
+  destruct (find_below (S t) (fun k => EE (W k) i <= Dl i / 2)) as [[k [Hk Hset]]|Hnone].
+  { intros k; destruct (Rle_dec (EE (W k) i) (Dl i / 2)); tauto. }
+  - assert (Hall : forall m, EE (W (k + m)%nat) i <= Dl i / 2).
+    { induction m as [|m IH]; [now rewrite Nat.add_0_r|].
+      rewrite Nat.add_succ_r. apply stays; auto using never_given_up. }
+    replace t with (k + (t - k))%nat by lia. apply Hall.
+  - exfalso. assert (Hun : forall k, (k <= t)%nat -> Dl i / 2 < EE (W k) i).
+    { intros k Hk. specialize (Hnone k ltac:(lia)). lra. }
+    pose proof (Dl_pos i Hi) as HDl. pose proof (Dl_Dh i Hi) as HDh. pose proof T_2.
+    assert (Hrho : 0 < rho) by (apply rho_pos; exact (proj1 (H3 _ hyp))).
+    assert (HLt : Lam <= - e0 + sum t s / rho).
+    { apply (Rmult_le_reg_l rho); [assumption|].
+      replace (rho * (- e0 + sum t s / rho)) with (sum t s - rho * e0) by (field; lra). lra. }
+    assert (Hgaps : forall j, (j < T - 1)%nat -> Lam <= gap D opt (W t) i (skip (opt i) j)).
+    { intros j Hj. eapply Rle_trans; [exact HLt|].
+      apply unsettled_path; auto using skip_lt, skip_neq. intros k Hk; apply Hun; lia. }
+    assert (HexpL : exp (- Lam) <= Dl i / (4 * (INR T - 1) * Dh i)).
+    { assert (Hq : 0 < 4 * (INR T - 1) * Dh i / Dl i).
+      { apply Rdiv_lt_0_compat; [|assumption]. apply Rmult_lt_0_compat; lra. }
+      replace (Dl i / (4 * (INR T - 1) * Dh i)) with (/ (4 * (INR T - 1) * Dh i / Dl i))
+        by (field; lra).
+      rewrite exp_Ropp. apply Rinv_le_contravar; [assumption|].
+      rewrite <- (exp_ln _ Hq). specialize (HLam i Hi).
+      destruct (Req_dec (ln (4 * (INR T - 1) * Dh i / Dl i)) Lam) as [->|]; [lra|].
+      left; apply exp_increasing; lra. }
+    pose proof (phi_opt_le_1 D opt T_pos opt_in (W t) i Hi) as Hp1.
+    pose proof (phi_pos D T_pos (W t) i (opt i)) as Hp0.
+    assert (Hrest : 1 - phi (W t) i (opt i) <= (INR T - 1) * exp (- Lam)).
+    { rewrite <- (phi_opt_rest D opt T_pos opt_in (W t) i Hi).
+      replace (INR T - 1) with (INR (T - 1))
+        by (rewrite minus_INR by (pose proof T_two; lia); simpl; ring).
+      apply sum_bound; intros j Hj. rewrite (phi_gap D opt (W t) i (skip (opt i) j)).
+      assert (exp (- gap D opt (W t) i (skip (opt i) j)) <= exp (- Lam)).
+      { pose proof (Hgaps j Hj).
+        destruct (Req_dec (gap D opt (W t) i (skip (opt i) j)) Lam) as [->|]; [lra|].
+        left; apply exp_increasing; lra. }
+      pose proof (exp_pos (- gap D opt (W t) i (skip (opt i) j))). nra. }
+    assert (Hq : (INR T - 1) * exp (- Lam) * Dh i <= Dl i / 4).
+    { replace (Dl i / 4) with ((INR T - 1) * (Dl i / (4 * (INR T - 1) * Dh i)) * Dh i)
+        by (field; lra).
+      apply Rmult_le_compat_r; [lra|]. apply Rmult_le_compat_l; lra. }
+    pose proof (proj2 (E_bounds (W t) i Hi)) as HEb. pose proof (Hun t (Nat.le_refl t)).
+    assert ((1 - phi (W t) i (opt i)) * Dh i <= (INR T - 1) * exp (- Lam) * Dh i)
+      by (apply Rmult_le_compat_r; lra). lra.
+Qed.
+
+(** From a step t1 on at which all are settled, the weights are C_k exp (- g_k) with
+    v/4 <= C_k <= M. *)
+Definition settled_weight (U : mat) (k : nat) : R :=
+  loss D U (seq_of D k) * phi U (seq_of D k) (opt (seq_of D k)) *
+  (sgap (seq_of D k) (tok_of D opt k) - EE U (seq_of D k)).
+
+Lemma settled_later t1 : (forall i, (i < n)%nat -> EE (W t1) i <= Dl i / 2) ->
+  forall k i, (t1 <= k)%nat -> (i < n)%nat -> EE (W k) i <= Dl i / 2.
+Proof.
+  intros Hset.
+  assert (Hset' : forall m i, (i < n)%nat -> EE (W (t1 + m)%nat) i <= Dl i / 2).
+  { induction m as [|m IH]; intros i Hi; [rewrite Nat.add_0_r; auto|].
+    rewrite Nat.add_succ_r. apply stays; auto using never_given_up. }
+  intros k i Hk Hi. replace k with (t1 + (k - t1))%nat by lia. auto.
+Qed.
+
+Lemma settled_form t1 : (forall i, (i < n)%nat -> EE (W t1) i <= Dl i / 2) ->
+  forall m k, (t1 <= m)%nat -> (k < N)%nat ->
+  row_weight D opt (W m) k = settled_weight (W m) k * exp (- @ip E (z k) (W m)) /\
+  v / 4 <= settled_weight (W m) k <= M.
+Proof.
+  intros Hset m k Hm Hk. pose proof (settled_later t1 Hset) as Hset2.
+  pose proof v_pos as Hv.
+  destruct (row_in D opt T_pos k T_two Hk) as [Hi [Htk Hne]].
+    set (i := seq_of D k) in *. set (tau := tok_of D opt k) in *.
+    pose proof (Hset2 m i Hm Hi) as HE. pose proof (half (W m) i Hi HE) as Hh.
+    pose proof (phi_opt_le_1 D opt T_pos opt_in (W m) i Hi) as Hp1.
+    pose proof (E_pos (W m) i Hi). pose proof (sgap_bounds i tau Hi Htk Hne).
+    pose proof (Dl_pos i Hi). pose proof (loss_low (W m) i Hi) as Hll.
+    pose proof (loss_high (W m) i Hi) as Hlh. pose proof (loss_pos (W m) i).
+    pose proof (exp_pos (- score i (opt i))).
+    split.
+    - change (@ip E (z k) (W m)) with (mdot d (row D opt k) (W m)). rewrite gap_of_row.
+      fold i tau. unfold row_weight, weight, settled_weight. fold i tau.
+      rewrite (phi_gap D opt (W m) i tau). unfold sgap, EE. ring.
+    - unfold settled_weight. fold i tau. split.
+      + apply Rle_trans with (exp (- score i (opt i)) * / 2 * (Dl i / 2)).
+        * pose proof (proj2 (h_low _ hyp) i Hi). lra.
+        * apply Rmult_le_compat; [lra|lra| |lra].
+          apply Rmult_le_compat; lra.
+      + apply Rle_trans with (exp (- (score i (opt i) - Dh i)) * 1 * Dh i).
+        * apply Rmult_le_compat; [|lra| |lra].
+          { apply Rmult_le_pos; lra. }
+          apply Rmult_le_compat; lra.
+        * pose proof (h_high _ hyp i Hi). lra.
+Qed.
+
+(** ** Theorem 2: from a step t1 on at which all are settled, M1 with 4 kappa *)
+
+Theorem unequal_rate Wmm Lambda t1 t :
+  WSVM D opt Wmm ->
+  (forall i, (i < n)%nat -> EE (W t1) i <= Dl i / 2) ->
+  0 <= Lambda ->
+  INR N * (4 * (M / v)) / exp 1 <= Lambda * exp Lambda ->
+  (t1 <= t)%nat ->
+  let Sp := sum t s - sum t1 s in
+  let Xi := margin D Wmm in
+  0 < Sp ->
+  0 < height D Wmm (W t) /\
+  1 - mcorr D (W t) Wmm <=
+    2 * B ^ 4 / Xi ^ 2 *
+    ((mnorm d (off D Wmm (W t1)) ^ 2 + (2 * Lambda / Xi + sbar) * Sp) / Sp ^ 2).
+Proof.
+  intros Hsvm Hset HL HA Ht Sp Xi HS.
+  destruct (wsvm_kkt D opt Wmm some T_two opt_in Hsvm) as [a Ha].
+  assert (HN : (0 < N)%nat) by (apply rows_pos; [exact some|exact T_two]).
+  assert (Hrow : forall k, (k < N)%nat -> @norm E (z k) <= 2 * (B * B)).
+  { intros k Hk. apply (row_norm D opt T_pos opt_in); [apply (h_bound _ hyp)|exact T_two|assumption]. }
+  assert (Hpath : path s t1 t = Sp).
+  { unfold path, Sp. replace t with (t1 + (t - t1))%nat at 2 by lia. rewrite sum_split; ring. }
+  pose proof v_pos as Hv. pose proof v_M as HvM.
+  assert (Hstart : 0 <= @along E Wmm (W t1)).
+  { unfold along. apply Rmult_le_pos; [|left; apply (@Margin.Xi_pos E N z Wmm a HN Ha)].
+    rewrite ip_sym, (kkt_span _ _ _ _ Ha (W t1)), ip_lin. apply sum_nonneg; intros k Hk.
+    apply Rmult_le_pos; [now apply (kkt_nonneg _ _ _ _ Ha)|].
+    change (0 <= mdot d (z k) (W t1)). rewrite gap_of_row.
+    destruct (row_in D opt T_pos k T_two Hk) as [Hi [Htk Hne]].
+    apply settled_gaps; auto. }
+  pose proof (settled_form t1 Hset) as HC.
+  set (C := fun m k => settled_weight (W m) k).
+  assert (Hbig : INR (N - 1) * (M / (v / 4)) * exp (-1) <= Lambda * exp Lambda).
+  { eapply Rle_trans; [|exact HA].
+    assert (HNN : INR (N - 1) <= INR N) by (apply le_INR; lia).
+    assert (He : exp (-1) = / exp 1) by (rewrite <- exp_Ropp; reflexivity).
+    pose proof (exp_pos 1). rewrite He.
+    change (INR N * (4 * (M / v)) / exp 1) with (INR N * (4 * (M / v)) * / exp 1).
+    apply Rmult_le_compat_r; [left; now apply Rinv_0_lt_compat|].
+    replace (M / (v / 4)) with (4 * (M / v)) by (field; lra).
+    apply Rmult_le_compat_r; [|assumption].
+    apply Rmult_le_pos; [lra|]. apply Rmult_le_pos; [lra|left; now apply Rinv_0_lt_compat]. }
+  destruct (@M1 E N z Wmm a (2 * (B * B)) W s (fun m => row_weight D opt (W m)) C t1 t
+    (v / 4) M sbar Lambda HN Ha Hrow) as [R1 R2]; try assumption.
+  - intros m k Hm Hk; apply (HC m k); [lia|assumption].
+  - intros m k Hm Hk; apply (HC m k); [lia|assumption].
+  - intros m k Hm Hk; apply (HC m k); [lia|assumption].
+  - lra.
+  - intros m Hm; apply (moves_rows D opt some T_two opt_in), run.
+  - intros; apply lengths.
+  - now rewrite Hpath.
+  - split; [exact R1|]. rewrite Hpath in R2.
+    change (mcorr D (W t) Wmm) with (@corr E (W t) Wmm).
+    pose proof (@Margin.Xi_pos E N z Wmm a HN Ha) as HX.
+    unfold Xi. change (margin D Wmm) with (@Margin.Xi E Wmm).
+    eapply Rle_trans; [exact R2|]. right.
+    replace (mnorm d (off D Wmm (W t1)) ^ 2)
+      with (@ip E (@offset E Wmm (W t1)) (@offset E Wmm (W t1)))
+      by (rewrite <- (off_norm_sq D Wmm (W t1)); ring).
+    field; split; lra.
+Qed.
+
+(** Together, with W_mm produced: from any step t1 on at which the path is as long as S_1. *)
+Lemma unequal_norm t : mnorm d (W t) <= mnorm d W0 + sum t s.
+Proof.
+  induction t as [|t IH]; [rewrite start; simpl; lra|].
+  simpl sum. pose proof (moves_rows D opt some T_two opt_in _ _ _ (run t)) as Hm. unfold moves in Hm.
+  fold (G (W t)) in Hm. pose proof (G_pos (W t) (never_given_up t)) as HG.
+  change (mnorm d (W (S t))) with (@norm E (W (S t))). rewrite (eqv_norm _ _ Hm).
+  eapply Rle_trans; [apply norm_triangle|]. destruct (lengths t) as [Hs0 _].
+  rewrite norm_scal, Rabs_pos_eq
+    by (apply Rmult_le_pos; [assumption|left; now apply Rinv_0_lt_compat]).
+  replace (s t / @norm E (G (W t)) * @norm E (G (W t))) with (s t) by (field; lra).
+  change (@norm E (W t)) with (mnorm d (W t)). lra.
+Qed.
+
+Theorem unequal_complete Lam Lambda :
+  (forall i, (i < n)%nat -> ln (4 * (INR T - 1) * Dh i / Dl i) <= Lam) ->
+  0 <= Lambda -> INR N * (4 * (M / v)) / exp 1 <= Lambda * exp Lambda ->
+  exists Wmm, WSVM D opt Wmm /\
+    forall t1 t, rho * (Lam + e0) <= sum t1 s -> (t1 <= t)%nat ->
+      let Sp := sum t s - sum t1 s in
+      let Xi := margin D Wmm in
+      0 < Sp ->
+      0 < height D Wmm (W t) /\
+      1 - mcorr D (W t) Wmm <=
+        2 * B ^ 4 / Xi ^ 2 *
+        (((mnorm d W0 + sum t1 s) ^ 2 + (2 * Lambda / Xi + sbar) * Sp) / Sp ^ 2).
+Proof.
+  intros HLam HL HA.
+  destruct (wsvm_exists D opt some T_two opt_in feasible) as [Wmm HW].
+  exists Wmm. split; [exact HW|]. intros t1 t HS1 Ht Sp Xi HSp.
+  destruct (wsvm_kkt D opt Wmm some T_two opt_in HW) as [a Ha].
+  assert (HN : (0 < N)%nat) by (apply rows_pos; [exact some|exact T_two]).
+  destruct (unequal_rate Wmm Lambda t1 t HW
+    (fun i Hi => proj1 (settled Lam t1 i HLam HS1 Hi)) HL HA Ht HSp) as [Hh Hr].
+  split; [exact Hh|]. fold Sp Xi in Hr. eapply Rle_trans; [exact Hr|].
+  assert (HX : 0 < Xi) by exact (@Margin.Xi_pos E N z Wmm a HN Ha).
+  assert (HP : mnorm d (off D Wmm (W t1)) ^ 2 <= (mnorm d W0 + sum t1 s) ^ 2).
+  { pose proof (unequal_norm t1) as Hn.
+    assert (H0n : 0 <= mnorm d (W t1)) by apply sqrt_pos.
+    apply Rle_trans with (mnorm d (W t1) * mnorm d (W t1)); [|nra].
+    replace (mnorm d (off D Wmm (W t1)) ^ 2)
+      with (@ip E (@offset E Wmm (W t1)) (@offset E Wmm (W t1)))
+      by (rewrite <- (off_norm_sq D Wmm (W t1)); ring).
+    rewrite (@offset_sq E N z Wmm a HN Ha). change (mnorm d (W t1)) with (@norm E (W t1)).
+    rewrite norm_sq. pose proof (Rle_0_sqr (@along E Wmm (W t1))) as Hq. unfold Rsqr in Hq. lra. }
+  apply Rmult_le_compat_l.
+  - apply Rmult_le_pos; [replace (B ^ 4) with ((B * B) * (B * B)) by ring; nra|].
+    left; apply Rinv_0_lt_compat; nra.
+  - unfold Rdiv at 1 3. apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat; nra|]. lra.
+Qed.
+
+End Run.
+
+End Unequal.
+
+(** H2 holds with nu = 2 mu^2 where all inner products of tokens of different sequences are at
+    most mu. *)
+Theorem cross_coherent D opt mu i j (a : vec) (p : nat -> R) :
+  (opt j < T D)%nat -> (0 < T D)%nat -> 0 <= mu ->
+  (forall tau sigma, (tau < T D)%nat -> (sigma < T D)%nat ->
+     Rabs (dot (d D) (X D i tau) (X D j sigma)) <= mu) ->
+  (exists sigma, (sigma < T D)%nat /\ a = diff (X D j (opt j)) (X D j sigma)) \/ a = X D j (opt j) ->
+  - (2 * mu ^ 2) * sum (T D) (fun tau => Rabs (p tau)) <=
+  sum (T D) (fun tau => p tau * (dot (d D) (X D i tau) a * dot (d D) (query D i) (query D j))).
+Proof.
+  intros Ho HT Hmu Hall Ha. rewrite <- sum_scal. apply sum_le; intros tau Ht.
+  assert (Hxa : Rabs (dot (d D) (X D i tau) a) <= 2 * mu).
+  { destruct Ha as [[sigma [Hs ->]]| ->].
+    - rewrite ddiff. unfold Rminus. eapply Rle_trans; [apply Rabs_triang|]. rewrite Rabs_Ropp.
+      pose proof (Hall tau (opt j) Ht Ho). pose proof (Hall tau sigma Ht Hs). lra.
+    - pose proof (Hall tau (opt j) Ht Ho). lra. }
+  pose proof (Hall 0%nat 0%nat HT HT) as Hq. fold (query D i) (query D j) in Hq.
+  assert (H : Rabs (p tau * (dot (d D) (X D i tau) a * dot (d D) (query D i) (query D j)))
+              <= Rabs (p tau) * (2 * mu * mu)).
+  { rewrite !Rabs_mult. apply Rmult_le_compat_l; [apply Rabs_pos|].
+    apply Rmult_le_compat; auto using Rabs_pos. }
+  destruct (abs_range _ _ H) as [Hl _]. lra.
+Qed.
+
+(** H2 holds with nu = 2 mu B^2 in the setting of Assumption 1: mu bounds the products of tokens
+    that are not optimal with every other token, and optimal tokens may have any products. *)
+Theorem cross_near D opt mu B i j (a : vec) (p : nat -> R) :
+  (i < n D)%nat -> (j < n D)%nat -> i <> j -> (0 < T D)%nat ->
+  (opt i < T D)%nat -> (opt j < T D)%nat -> TokenBound D B ->
+  (forall i j tau sigma, (i < n D)%nat -> (j < n D)%nat -> (tau < T D)%nat -> (sigma < T D)%nat ->
+     tau <> opt i -> (j, sigma) <> (i, tau) ->
+     Rabs (dot (d D) (X D i tau) (X D j sigma)) <= mu) ->
+  0 <= mu ->
+  (exists sigma, (sigma < T D)%nat /\ a = diff (X D j (opt j)) (X D j sigma)) \/ a = X D j (opt j) ->
+  0 <= p (opt i) ->
+  - (2 * mu * B ^ 2) * sum (T D) (fun tau => Rabs (p tau)) <=
+  sum (T D) (fun tau => p tau * (dot (d D) (X D i tau) a * dot (d D) (query D i) (query D j))).
+Proof.
+  intros Hi Hj Hij HT Hoi Hoj HB Hmu Hmu0 Ha Hpo. rewrite <- sum_scal. apply sum_le; intros tau Ht.
+  assert (HCS : forall k l sg ta, (k < n D)%nat -> (l < n D)%nat -> (sg < T D)%nat -> (ta < T D)%nat ->
+            Rabs (dot (d D) (X D k sg) (X D l ta)) <= B ^ 2).
+  { intros k l sg ta H1 H2 H3 H4.
+    eapply Rle_trans; [apply (@cauchy_schwarz (vec_space (d D)) (X D k sg) (X D l ta))|].
+    replace (B ^ 2) with (B * B) by ring.
+    apply Rmult_le_compat; [apply sqrt_pos|apply sqrt_pos|apply (HB k sg)|apply (HB l ta)]; auto. }
+  assert (HB2 : 0 <= B ^ 2) by nra.
+  assert (Hij' : forall sg, (j, sg) <> (i, tau)) by (intros sg; congruence).
+  (* <x_tau, a> is at most 2 B^2, and at most 2 mu for a token that is not optimal *)
+  assert (Ha2 : forall c, (forall sg, (sg < T D)%nat -> Rabs (dot (d D) (X D i tau) (X D j sg)) <= c) ->
+            0 <= c -> Rabs (dot (d D) (X D i tau) a) <= 2 * c).
+  { intros c Hc Hc0. destruct Ha as [[sg [Hs ->]]| ->].
+    - rewrite ddiff. unfold Rminus. eapply Rle_trans; [apply Rabs_triang|]. rewrite Rabs_Ropp.
+      pose proof (Hc (opt j) Hoj). pose proof (Hc sg Hs). lra.
+    - pose proof (Hc (opt j) Hoj). lra. }
+  set (xa := dot (d D) (X D i tau) a) in *. set (qq := dot (d D) (query D i) (query D j)) in *.
+  assert (Hfin : Rabs xa * Rabs qq <= 2 * mu * B ^ 2 ->
+            - (2 * mu * B ^ 2) * Rabs (p tau) <= p tau * (xa * qq)).
+  { intros Hx. destruct (abs_range (p tau * (xa * qq)) (2 * mu * B ^ 2 * Rabs (p tau))) as [Hl _].
+    - rewrite !Rabs_mult, Rmult_comm. apply Rmult_le_compat_r; [apply Rabs_pos|assumption].
+    - lra. }
+  destruct (Nat.eq_dec tau (opt i)) as [->|Hne].
+  - assert (Hcase : (0%nat <> opt i \/ 0%nat <> opt j) \/ (opt i = 0%nat /\ opt j = 0%nat)) by lia.
+    destruct Hcase as [Hq|[H0i H0j]].
+    + assert (Hqq : Rabs qq <= mu).
+      { unfold qq, query. destruct Hq as [Hq|Hq].
+        - apply Hmu; auto; congruence.
+        - assert (Hs : dot (d D) (X D i 0%nat) (X D j 0%nat) = dot (d D) (X D j 0%nat) (X D i 0%nat))
+            by (exact (@ip_sym (vec_space (d D)) (X D i 0%nat) (X D j 0%nat))).
+          rewrite Hs. apply Hmu; auto; congruence. }
+      apply Hfin. replace (2 * mu * B ^ 2) with (2 * B ^ 2 * mu) by ring.
+      apply Rmult_le_compat; auto using Rabs_pos.
+    + (* s (s + e) >= - e^2/4 *)
+      assert (Hqs : qq = dot (d D) (X D i (opt i)) (X D j (opt j)))
+        by (unfold qq, query; now rewrite H0i, H0j).
+      assert (Hx : - (2 * mu * B ^ 2) <= xa * qq).
+      { unfold xa. destruct Ha as [[sg [Hs ->]]| ->].
+        - rewrite ddiff, <- Hqs. set (e := dot (d D) (X D i (opt i)) (X D j sg)).
+          destruct (Nat.eq_dec sg (opt j)) as [->|Hsj].
+          + assert (He : e = qq) by (now rewrite Hqs).
+            rewrite He. replace ((qq - qq) * qq) with 0 by ring. nra.
+          + assert (He1 : Rabs e <= mu).
+            { assert (Hsy : e = dot (d D) (X D j sg) (X D i (opt i)))
+                by (exact (@ip_sym (vec_space (d D)) (X D i (opt i)) (X D j sg))).
+              rewrite Hsy. apply Hmu; auto; congruence. }
+            assert (He2 : Rabs e <= B ^ 2) by (apply HCS; auto).
+            assert (Hee : e * e <= mu * B ^ 2).
+            { assert (Hq : e * e = Rabs e * Rabs e)
+                by (rewrite <- Rabs_mult; symmetry; apply Rabs_pos_eq; nra).
+              rewrite Hq. apply Rmult_le_compat; auto using Rabs_pos. }
+            assert (0 <= mu * B ^ 2) by (apply Rmult_le_pos; assumption).
+            pose proof (Rle_0_sqr (qq - e / 2)) as Hsq. unfold Rsqr in Hsq. nra.
+        - rewrite <- Hqs. assert (0 <= mu * B ^ 2) by (apply Rmult_le_pos; assumption). nra. }
+      rewrite (Rabs_pos_eq (p (opt i))) by assumption.
+      apply (Rmult_le_compat_l (p (opt i))) in Hx; [lra|assumption].
+  - apply Hfin.
+    assert (Rabs xa <= 2 * mu) by (apply Ha2; auto).
+    assert (Rabs qq <= B ^ 2) by (apply HCS; auto).
+    apply Rmult_le_compat; auto using Rabs_pos.
+Qed.
+
+Print Assumptions cross_coherent.
+Print Assumptions cross_near.
+Print Assumptions feasible.
+Print Assumptions gap_growth.
+Print Assumptions never_given_up.
+Print Assumptions gradient_lower.
+Print Assumptions settled.
+Print Assumptions unequal_rate.
+Print Assumptions unequal_complete.

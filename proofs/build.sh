@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Checks the proofs: compiles the files of _CoqProject in their order, one after the other, and
+# prints what each theorem assumes. It installs nothing.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+if ! command -v coqc >/dev/null; then
+  echo "coqc is missing: install Debian's or Ubuntu's package coq (sudo apt-get install coq)," >&2
+  echo "or coq 8.16 or newer from https://rocq-prover.org/install" >&2
+  exit 1
+fi
+
+for file in $(grep '\.v$' _CoqProject); do
+  echo "== $file"
+  coqc -Q . attnbias "$file"
+done

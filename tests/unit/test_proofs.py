@@ -1,0 +1,174 @@
+"""The proofs in proofs/ leave nothing out and assume nothing but the axioms of Coq's reals."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tools.chapters import ROOT
+
+PROOFS = ROOT / "proofs"
+FILES = sorted(PROOFS.glob("*.v"))
+# What the standard library's real numbers are built on, and nothing else.
+ALLOWED = {
+    "ClassicalDedekindReals.sig_forall_dec",
+    "ClassicalDedekindReals.sig_not_dec",
+    "FunctionalExtensionality.functional_extensionality_dep",
+    "Classical_Prop.classic",
+}
+# Ways to leave a proof out, to assume a statement, and to switch a check off.
+FORBIDDEN = re.compile(
+    r"\b(Admitted|admit|give_up|Abort|Axioms?|Parameters?|Conjectures?|Primitive|bypass_check"
+    r"|(?:Guard|Positivity|Universe) Checking|type_in_type|Type In Type|Declare ML Module|Load"
+    r"|(?:vm_|native_)?cast_no_check|exact_no_check|change_no_check|convert_concl_no_check)\b"
+)
+# Outside a section each of these is an axiom under another name.
+LOCAL = re.compile(r"^\s*(Variables?|Hypothesis|Hypotheses|Context)\b")
+needs_coqc = pytest.mark.skipif(
+    shutil.which("coqc") is None, reason="coqc is not installed (Debian's package coq)"
+)
+
+
+def without_comments(text: str) -> str:
+    """The text with comments, which nest, and strings blanked; line numbers stay."""
+    kept, depth, quoted, at = [], 0, False, 0
+    while at < len(text):
+        pair = text[at : at + 2]
+        if not quoted and pair == "(*":
+            depth, at = depth + 1, at + 2
+        elif not quoted and depth and pair == "*)":
+            depth, at = depth - 1, at + 2
+        else:
+            quoted ^= text[at] == '"'
+            kept.append(text[at] if text[at] == "\n" or not (depth or quoted) else " ")
+            at += 1
+    return "".join(kept)
+
+
+def faults(text: str) -> list[str]:
+    """What a file says that a proof must not say."""
+    found, depth = [], 0
+    for number, line in enumerate(without_comments(text).splitlines(), start=1):
+        found += [f"{number}: {match[0]}" for match in FORBIDDEN.finditer(line)]
+        depth += len(re.findall(r"^\s*Section\b", line)) - len(re.findall(r"^\s*End\b", line))
+        if depth == 0 and LOCAL.match(line):
+            found.append(f"{number}: {line.strip()} outside a section")
+    return found
+
+
+def assumptions(output: str) -> list[set[str]]:
+    """The names that each `Print Assumptions` printed, in their order."""
+    blocks: list[set[str]] = []
+    for line in output.splitlines():
+        if line.startswith("== "):
+            continue
+        if line in ("Axioms:", "Section Variables:", "Closed under the global context"):
+            blocks.append(set())
+        elif match := re.match(r"([A-Za-z_][\w.']*)(?: :|$)", line):
+            blocks[-1].add(match[1])
+    return blocks
+
+
+def asked(text: str) -> list[str]:
+    return re.findall(r"^Print Assumptions ([\w.']+)\.", without_comments(text), re.MULTILINE)
+
+
+def test_every_file_is_built() -> None:
+    listed = [line for line in (PROOFS / "_CoqProject").read_text().splitlines() if ".v" in line]
+    assert sorted(listed) == [path.name for path in FILES]
+    assert FILES
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_nothing_is_left_out(path) -> None:
+    assert faults(path.read_text()) == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_theorem_prints_its_assumptions(path) -> None:
+    text = path.read_text()
+    theorems = re.findall(r"^Theorem ([\w']+)", without_comments(text), re.MULTILINE)
+    assert asked(text) and set(theorems) <= set(asked(text))
+
+
+@pytest.mark.parametrize("broken", [
+    "Theorem t : False. Admitted.", "Proof. admit. Qed.", "Axiom a : False.", "Parameter x : R.",
+    "Conjecture c : False.", "Unset Guard Checking.", "Unset Universe Checking.",
+    "#[bypass_check(guard)] Fixpoint f (n : nat) : nat := f n.", "Abort.",
+    "Hypothesis h : False.", "Section S.\nEnd S.\nVariable x : False.",
+    "Context (h : False).", 'Definition s := "(*". Axiom a : False. (* "*) ',
+])  # fmt: skip
+def test_a_gap_is_refused(broken: str) -> None:
+    assert faults(broken)
+
+
+@pytest.mark.parametrize("fine", [
+    "(* an Axiom that is (* not *) admit *) Lemma l : True. Proof. exact I. Qed.",
+    "Section S.\nHypothesis h : False.\nEnd S.", "Lemma admitted_not : True.",
+    'Definition s := "Axiom".',
+])  # fmt: skip
+def test_what_is_no_gap_passes(fine: str) -> None:
+    assert faults(fine) == []
+
+
+def test_printed_assumptions_are_read() -> None:
+    output = (
+        "== A.v\nAxioms:\nClassicalDedekindReals.sig_not_dec : forall P : Prop, {~ ~ P} + {~ P}\n"
+        "FunctionalExtensionality.functional_extensionality_dep\n  : forall (A : Type),\n"
+        "    f = g\n"
+        "Closed under the global context\nAxioms:\ncheat : False\n"
+    )
+    first, second, third = assumptions(output)
+    assert first <= ALLOWED and len(first) == 2 and second == set()
+    assert third - ALLOWED == {"cheat"}
+
+
+def build(folder, coqc: str | None = None) -> subprocess.CompletedProcess:
+    path = os.environ["PATH"] if coqc is None else coqc
+    return subprocess.run(
+        ["bash", str(folder / "build.sh")], capture_output=True, text=True,
+        env=os.environ | {"PATH": path}, timeout=1800,
+    )  # fmt: skip
+
+
+def test_a_missing_program_is_named(tmp_path) -> None:
+    """With a PATH that has no coqc the script names the package, and installs nothing."""
+    for tool in ("bash", "dirname"):
+        (tmp_path / tool).symlink_to(shutil.which(tool))
+    done = build(PROOFS, coqc=str(tmp_path))
+    assert done.returncode == 1 and "apt-get install coq" in done.stderr
+
+
+@pytest.mark.slow
+@needs_coqc
+def test_the_proofs_compile_and_assume_only_the_reals(tmp_path) -> None:
+    for path in (*FILES, PROOFS / "_CoqProject", PROOFS / "build.sh"):
+        shutil.copy(path, tmp_path)
+    done = build(tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    printed = assumptions(done.stdout)
+    copies = [tmp_path / path.name for path in FILES]
+    assert len(printed) == sum(len(asked(copy.read_text())) for copy in copies)
+    assert set().union(*printed) <= ALLOWED
+
+
+@pytest.mark.slow
+@needs_coqc
+@pytest.mark.parametrize(("text", "verdict"), [
+    ("Axiom cheat : False.\nTheorem t : 1 = 2.\nProof. destruct cheat. Qed.\n"
+     "Print Assumptions t.\n", "assumes"),
+    ("Theorem t : 1 = 2.\nProof. reflexivity. Qed.\n", "fails"),
+])  # fmt: skip
+def test_a_broken_proof_is_found_out(tmp_path, text: str, verdict: str) -> None:
+    shutil.copy(PROOFS / "build.sh", tmp_path)
+    (tmp_path / "_CoqProject").write_text("-Q . attnbias\nBroken.v\n")
+    (tmp_path / "Broken.v").write_text(text)
+    done = build(tmp_path)
+    if verdict == "fails":
+        assert done.returncode != 0
+    else:
+        assert done.returncode == 0 and assumptions(done.stdout) == [{"cheat"}]
