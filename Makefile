@@ -20,7 +20,7 @@ READY := $(VENV)/.ready
 RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -p no:cacheprovider
 
-.PHONY: help env check test shake book pdf serve lab links lint format bench gpu fuzz notebooks ledger constraints clean
+.PHONY: help env check test proofs shake book pdf serve lab links lint format bench gpu fuzz notebooks ledger constraints clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -38,6 +38,9 @@ check: $(READY)  ## unit tests and doctests without the slow ones, about two min
 
 test: $(READY)  ## every unit test and doctest, then the notebooks against their recorded outputs under two arithmetics
 	$(RUN) -m tools.run_tests
+
+proofs:  ## check the proofs by Rocq: Debian's package coq, one to two minutes
+	bash proofs/build.sh
 
 shake: $(READY)  ## run chapters under twelve arithmetics and name every number that moves (CHAPTERS="tokens" for some)
 	$(RUN) -m tools.shake $(CHAPTERS)
