@@ -36,7 +36,7 @@ class Answer:
     --------
     >>> from book.ledger import ANSWERS
     >>> ANSWERS[0].question, ANSWERS[0].strength
-    ('Does momentum turn $W$ faster?', 'proved')
+    ('Is Assumption 2 needed: may the scores of other tokens differ?', 'proved in part')
     """
 
     question: str
