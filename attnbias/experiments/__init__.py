@@ -6,11 +6,13 @@ import importlib
 import importlib.util
 import inspect
 import pkgutil
+from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
 
 from .._files import as_path
-from .._validate import require_choice
+from .._validate import require_choice, short
+from ..errors import DtypeError
 from . import fig2, fig3, fig8, fig9, fig10
 from .cosine_result import CosineResult
 from .networks.figures import fig1, fig4, fig6, fig7
@@ -196,7 +198,7 @@ def merge(name: str, folders) -> NetworkResult:
     ------
     RangeError
         For another experiment; an optimizer in two parts; parts that differ in a setting.
-    MissingFileError, FileFormatError
+    DtypeError, MissingFileError, FileFormatError
 
     Examples
     --------
@@ -206,4 +208,9 @@ def merge(name: str, folders) -> NetworkResult:
     """
     figures = [key for key in _PAPER if getattr(_PAPER[key], "RESULT", None) is NetworkResult]
     require_choice("name", name, figures)
+    if isinstance(folders, str) or not isinstance(folders, Sequence) or not folders:
+        raise DtypeError(
+            "folders", expected="a list of folders", got=short(folders),
+            remedy='for example ["one/results", "other/results"]',
+        )  # fmt: skip
     return merged([load(name, folder) for folder in folders], _PAPER[name].claims)

@@ -52,6 +52,8 @@ def test_damaged_files_are_refused(name, keys, value, tmp_path):
     (DtypeError, lambda: experiments.load("fig4", 3)),
     (RangeError, lambda: experiments.load("fig4", RESULTS).curves("x", "train_loss")),
     (RangeError, lambda: experiments.load("fig10", RESULTS).table([])),
+    (DtypeError, lambda: experiments.merge("fig6", str(RESULTS))),
+    (DtypeError, lambda: experiments.merge("fig6", [])),
 ])  # fmt: skip
 def test_what_a_result_lacks_is_refused_by_name(error, call):
     with pytest.raises(error):
