@@ -25,6 +25,9 @@ _SHAPES = re.compile(  # what is a secret wherever it stands
 )
 
 
+_ROOTED = re.compile(r"(?:(?<==)|^)(?:/|[A-Za-z]:\\)(?:[^/\\]*[/\\])*(?=[^/\\])")
+
+
 def provenance(device="cpu") -> dict:
     """A json-safe record of what produced a result."""
     return {
@@ -37,7 +40,10 @@ def provenance(device="cpu") -> dict:
 
 
 def _command(words: list[str]) -> str:
-    """The command line; what may be a secret, by its option or by its look, is ***."""
+    """The command line; what may be a secret, by its option or by its look, is ***.
+
+    Of a path that starts at the root its last part is kept: the folders above are one machine's.
+    """
     kept, hidden = [], False
     for word in words[1:]:
         named = _ASSIGNED.fullmatch(word)
@@ -45,7 +51,7 @@ def _command(words: list[str]) -> str:
             word = "***"
         elif named and _SECRET.search(named[1]):
             word = named[1] + named[2] + "***"
-        kept.append(_SHAPES.sub("***", word))
+        kept.append(_ROOTED.sub("", _SHAPES.sub("***", word)))
         hidden = word.startswith("-") and not named and bool(_SECRET.search(word))
     return shlex.join([Path(name).name for name in words[:1]] + kept)
 

@@ -30,6 +30,7 @@ from ._bert_files import (
 from .data.minilm import vocabulary
 
 TINY = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128)
+POOLING = {"packages": "mean"}  # MiniLM was trained by the mean; other sources by the first token
 PIECES = "TextExamples gives them, and so do tokenizers with return_tensors='pt'"
 
 
@@ -174,7 +175,7 @@ def load_classifier(
     encoder = load_encoder(source, seed=seed, dropout=dropout)
     own = getattr(encoder.config, "classifier_dropout", None) if dropout is None else float(dropout)
     rate = encoder.config.hidden_dropout_prob if own is None else own
-    pooling = "mean" if isinstance(source, str) and source == "packages" else "first"
+    pooling = POOLING.get(source, "first") if isinstance(source, str) else "first"
     return TextClassifier(encoder, classes, dropout=rate, seed=seed, pooling=pooling)
 
 

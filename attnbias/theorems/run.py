@@ -22,6 +22,7 @@ from ..dynamics.request import resolve_svm
 from ..dynamics.softmax import Scores, SoftmaxState, softmax_state
 from ..dynamics.trace import Trace
 from ..errors import RangeError
+from ..geometry.coherence import Coherence, coherence_beside
 from ..geometry.constants import Constants, token_constants
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..geometry.tokens import gap_rows, token_scores
@@ -291,6 +292,11 @@ class TraceView(Hypotheses):
         if phi not in self._constants:
             self._constants[phi] = token_constants(self.data, svm=self.svm, phi=phi)
         return self._constants[phi]
+
+    @functools.cached_property
+    def coherence(self) -> Coherence:
+        """Of the tokens, and of the start that the run has."""
+        return coherence_beside(self.constants(), self.data, least_gap=float(self.gaps[0].min()))
 
     # rounding
 

@@ -21,7 +21,7 @@ from ..._extras import need
 from ..._validate import as_device, require_choice, require_int
 from ...errors import MissingExtraError, MissingFileError
 from ...nets.data.images import COUNTS
-from ...nets.text import TextClassifier
+from ...nets.text import POOLING, TextClassifier
 
 # One H200 by its data sheet, operations a second: float32 without TF32, and bf16, dense [b].
 PEAK = {"no": 67e12, "bf16": 989e12}
@@ -109,7 +109,7 @@ class Glimpse:
     def __init__(self, figure) -> None:
         self.load, self.paper = figure.load, PAPER[figure.name]
         self.counts, self.words = {}, ""
-        self.shape: dict | None = None
+        self.model: str | None = None
 
     def __call__(self, split: str, *, source):
         found, name = None, self.paper[0]
@@ -151,8 +151,8 @@ def dry_run(figure, *seeds, **settings) -> Estimate:
     glimpse = Glimpse(figure)
     if hasattr(figure, "corpora"):  # a BERT's weights cost what its shape says, whatever they are
         model = settings.get("model") or settings.get("source", "huggingface")
-        glimpse.shape = SHAPES.get(model) if isinstance(model, str) else None
-        settings["model"] = "tiny" if glimpse.shape is not None else settings.get("model")
+        glimpse.model = model if isinstance(model, str) and model in SHAPES else None
+        settings["model"] = "tiny" if glimpse.model else settings.get("model")
     known = dataclasses.replace(figure, load=glimpse)
     return known.run(*seeds, **settings | {"dry_run": True})
 
@@ -182,8 +182,8 @@ def estimate(
     require_int("batch_size", batch, low=1, high=counts["train"])
     looked = require_int("eval_examples", common["eval_examples"], low=1)
     length = steps(counts["train"] // batch)
-    shape = glimpse.shape if known else None
-    model = recipe.build(0) if shape is None else _bert(shape, len(recipe.train.classes))
+    bert = glimpse.model if known else None
+    model = _bert(bert, len(recipe.train.classes)) if bert else recipe.build(0)
     with torch.random.fork_rng(devices=[]):  # dropout draws
         found = measure(model, recipe.train, batch, device, common["precision"])
     batches = sum(min(looked, count) for count in counts.values()) / batch
@@ -263,9 +263,10 @@ class _Kept:
         return tensor
 
 
-def _bert(shape: dict, classes: int) -> TextClassifier:
-    """A BERT of random weights in the shape of one that is not fetched."""
+def _bert(source: str, classes: int) -> TextClassifier:
+    """A BERT of random weights in the shape of the one that `source` would give."""
     transformers = need("transformers")
     with torch.random.fork_rng(devices=[]):
-        encoder = transformers.BertModel(transformers.BertConfig(**shape))
-        return TextClassifier(encoder, classes, dropout=0.1, seed=0)
+        encoder = transformers.BertModel(transformers.BertConfig(**SHAPES[source]))
+        pooling = POOLING.get(source, "first")
+        return TextClassifier(encoder, classes, dropout=0.1, seed=0, pooling=pooling)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ...geometry.coherence import Coherence, coherence_beside, coherence_table
+from ...geometry.coherence import Coherence, coherence_table
 from ..hypotheses import MEASURED
 from ..run import TraceView
 from ..sharper.rate import TRIVIAL, biting_path, rate_bounds
@@ -34,17 +34,13 @@ NEVER = "some sequence is never recorded with E_i below Delta_i / 4"
 
 def _coherent(run: TraceView) -> str:
     """'' or the condition that fails, of tokens, start or steps."""
-    c, longest = _constants(run), float(run.trace.longest_step[-1])
+    c, longest = run.coherence, float(run.trace.longest_step[-1])
     for check in coherence_table(c):
         if not check.holds:
             return f"{check.statement} is {check.value:.3g}, above {check.bound:.3g}"
     if longest > c.largest_step:
         return f"a step of length {longest:.3g} is above C3's {c.largest_step:.3g}"
     return ""
-
-
-def _constants(run: TraceView) -> Coherence:
-    return coherence_beside(run.constants(), run.data, least_gap=float(run.gaps[0].min()))
 
 
 @run_check(
@@ -94,7 +90,7 @@ def check_unequal_scores(run: TraceView) -> Checks:
 
 
 def _measured(run: TraceView) -> Checks:
-    c, path = _constants(run), run.trace.path_length
+    c, path = run.coherence, run.trace.path_length
     score_gap = np.minimum.reduceat(run.delta, run.first_row, axis=1)
     missing = run.per_sequence(np.exp(run.log_other) * run.delta)  # E_i, without cancellation
     share = missing / score_gap

@@ -371,7 +371,10 @@ class TestStumbles:
         ("--dask tcp://me:pw@host:1", "attnbias --dask 'tcp://***@host:1'"),
         ("hf_abcdefghijklmnopqrstuv", "attnbias '***'"), ("--token --seeds 3", None),
         ("--tokens 5 --tokenizer bert --author me --out=keys/key.npz", None),
-    ], ids=range(8))  # fmt: skip
+        ("run /home/me/grid.toml --out=/tmp/runs/rec --source C:\\data\\x",
+         "attnbias run grid.toml --out=rec --source x"),
+        ("--dask tcp://host:1 --out a/b --at / --address=http://a/b/c", None),
+    ], ids=range(10))  # fmt: skip
     def test_secrets_of_a_command_line_are_not_kept(self, monkeypatch, words, kept):
         monkeypatch.setattr("sys.argv", ["/usr/bin/attnbias", *words.split()])
         assert provenance()["command"] == (kept or f"attnbias {words}")

@@ -76,6 +76,10 @@ def test_a_bert_has_its_shape_without_its_weights(monkeypatch):
     found = module.dry_run(fig1, 1, steps=2, batch_size=2)
     assert "hub" in found.data and "392,702" in found.data
     words = 24 * (30522 + 512 + 2)  # of the embeddings alone
+    # whose tokens' mean is read has no pooling layer of 24 x 24 weights and 24 offsets
+    monkeypatch.setitem(module.SHAPES, "packages", module.SHAPES["huggingface"])
+    mean = module.dry_run(fig1, 1, steps=2, batch_size=2, source="packages")
+    assert found.parameters - mean.parameters == 24 * 24 + 24
     assert words < found.parameters < words + 24 * 3072 * 2 + 24 * 24 * 5 + 10_000
 
 
