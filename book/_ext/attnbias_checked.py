@@ -160,8 +160,7 @@ class CheckedTable(Generated):
         extent = f"In part: {entry.part}" if entry.part else "All of it"
         out = [f"[{name}]{{#rocq-{box.label}}}. {extent}.", entry.note, ""]
         stems = list(dict.fromkeys(full.partition(".")[0] for full in entry.proved))
-        where = ", ".join(f"{stem}.v" for stem in stems)
-        out += [f"::::{{dropdown}} The statement in {where}", ""]
+        out += ["::::{dropdown} The statement in Rocq", ""]
         for stem in stems:
             of_file = [full for full in entry.proved if full.partition(".")[0] == stem]
             out += [f"From [`{stem}.v`](#rocq-file-{stem.lower()}):", ""]
@@ -175,7 +174,7 @@ class CheckedTable(Generated):
             if stem in stems:
                 title, _, head = file.head.partition("\n")
                 out += [f"[`{stem}.v`]{{#rocq-file-{stem.lower()}}}: {title}.", ""]
-                out += [f"::::{{dropdown}} What stands for what in {stem}.v", ""]
+                out += ["::::{dropdown} What stands for what, and the definitions", ""]
                 out += fenced("text", head.strip()) + code(state.used.get(stem, []))
                 out += ["::::", ""]
         return out
