@@ -559,6 +559,7 @@ Qed.
 
 End Lemma3.
 
+Print Assumptions level_large.
 Print Assumptions feasible_near.
 Print Assumptions lemma_3.
 Print Assumptions lemma_3_gaps.

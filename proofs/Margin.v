@@ -184,5 +184,6 @@ Qed.
 
 End Margin.
 
+Print Assumptions wmm_sq.
 Print Assumptions angle.
 Print Assumptions along_grad.

@@ -564,6 +564,7 @@ Qed.
 
 End Theorems.
 
+Print Assumptions wsvm_kkt.
 Print Assumptions lemma_4.
 Print Assumptions rate_M1.
 Print Assumptions rate_M1_start.

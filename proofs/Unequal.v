@@ -1342,6 +1342,7 @@ Print Assumptions feasible.
 Print Assumptions gap_growth.
 Print Assumptions never_given_up.
 Print Assumptions gradient_lower.
+Print Assumptions stays.
 Print Assumptions settled.
 Print Assumptions unequal_rate.
 Print Assumptions unequal_complete.

@@ -15,6 +15,7 @@ from tools.files import SITE, pages_of
 LEADS_ON = re.compile(r'http-equiv="?refresh', re.IGNORECASE)
 PHONE = 390  # pixels wide
 KINDS = [  # one page of each kind, for what differs on a phone
+    "book/checked",
     "book/intro",
     "book/ledger",
     "book/paper/one_picture",

@@ -1,12 +1,14 @@
 """In the built book every box leads to its check, and every check back to its box."""
 
 import pytest
+from attnbias_checked import Checked
 from reference_statements import listed_names, read_statements
 
 from tools.files import SITE
 
 LISTED = listed_names()
 MAPPED = [kept for kept in read_statements().values() if kept.names]
+CHECKED = Checked().boxes
 
 pytestmark = pytest.mark.site
 
@@ -26,6 +28,15 @@ def test_statement_and_code_lead_to_each_other(kept):
         assert back in page(f"book/reference/{LISTED[name]}")
         if kept.kind != "equation":
             assert f'href="../reference/{target}"' in chapter
+
+
+@pytest.mark.parametrize("label", CHECKED)
+def test_a_box_that_rocq_has_checked_leads_to_its_statement_and_back(label):
+    chapter, anchor = CHECKED[label].chapter.removeprefix("book/"), f"rocq-{label}"
+    assert f'class="rocq" href="../checked.html#{anchor}"' in page(f"book/{chapter}")
+    listed = page("book/checked")
+    assert listed.count(f'id="{anchor}"') == 1
+    assert f'href="{chapter}.html#{label}"' in listed
 
 
 def test_each_public_name_has_one_anchor():

@@ -6,8 +6,10 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 
 import pytest
+from rocq_source import without_comments
 
 from tools.chapters import ROOT
 
@@ -31,22 +33,6 @@ LOCAL = re.compile(r"^\s*(Variables?|Hypothesis|Hypotheses|Context)\b")
 needs_coqc = pytest.mark.skipif(
     shutil.which("coqc") is None, reason="coqc is not installed (Debian's package coq)"
 )
-
-
-def without_comments(text: str) -> str:
-    """The text with comments, which nest, and strings blanked; line numbers stay."""
-    kept, depth, quoted, at = [], 0, False, 0
-    while at < len(text):
-        pair = text[at : at + 2]
-        if not quoted and pair == "(*":
-            depth, at = depth + 1, at + 2
-        elif not quoted and depth and pair == "*)":
-            depth, at = depth - 1, at + 2
-        else:
-            quoted ^= text[at] == '"'
-            kept.append(text[at] if text[at] == "\n" or not (depth or quoted) else " ")
-            at += 1
-    return "".join(kept)
 
 
 def faults(text: str) -> list[str]:
@@ -115,6 +101,11 @@ def test_what_is_no_gap_passes(fine: str) -> None:
     assert faults(fine) == []
 
 
+def test_the_book_says_each_axiom_in_words() -> None:
+    table = tomllib.loads((ROOT / "book/_ext/checked.toml").read_text(encoding="utf8"))
+    assert set(table["axioms"]) == ALLOWED
+
+
 def test_printed_assumptions_are_read() -> None:
     output = (
         "== A.v\nAxioms:\nClassicalDedekindReals.sig_not_dec : forall P : Prop, {~ ~ P} + {~ P}\n"
@@ -127,10 +118,10 @@ def test_printed_assumptions_are_read() -> None:
     assert third - ALLOWED == {"cheat"}
 
 
-def build(folder, coqc: str | None = None) -> subprocess.CompletedProcess:
+def build(folder, *args: str, coqc: str | None = None) -> subprocess.CompletedProcess:
     path = os.environ["PATH"] if coqc is None else coqc
     return subprocess.run(
-        ["bash", str(folder / "build.sh")], capture_output=True, text=True,
+        ["bash", str(folder / "build.sh"), *args], capture_output=True, text=True,
         env=os.environ | {"PATH": path}, timeout=1800,
     )  # fmt: skip
 
@@ -167,8 +158,9 @@ def test_a_broken_proof_is_found_out(tmp_path, text: str, verdict: str) -> None:
     shutil.copy(PROOFS / "build.sh", tmp_path)
     (tmp_path / "_CoqProject").write_text("-Q . attnbias\nBroken.v\n")
     (tmp_path / "Broken.v").write_text(text)
-    done = build(tmp_path)
+    done = build(tmp_path, "--check")
     if verdict == "fails":
         assert done.returncode != 0
     else:
         assert done.returncode == 0 and assumptions(done.stdout) == [{"cheat"}]
+        assert "attnbias.Broken.cheat" in done.stderr  # coqchk names it too
