@@ -65,7 +65,7 @@ class StatementMap(SphinxDirective):
         out = Tag(before='<div class="map-row">', behind="</div>\n")
         head = f"{{ref}}`{row[0].anchor}`"
         for k, label in enumerate(broken_cases(chapter)):
-            head += (", " if k else ", broken in ") + f"{{ref}}`this section <{label}>`"
+            head += (", " if k else ", broken ") + f"{{ref}}`here <{label}>`"
         out += nodes.paragraph("", "", *self.inline(head))
         chips = Tag(before="<ul>", behind="</ul>")
         for kept in row:

@@ -99,7 +99,9 @@ def test_a_bet_is_remembered_counted_and_forgotten(page):
     check_answer(page, right)
     assert ask(page, "boxes.slice(1).filter(b => b.querySelector(':checked')).length") == 0
     page.open(SCORE, width=PHONE)
-    cells = "[...document.querySelectorAll('table.bets tbody tr')].map(r => r.lastChild.textContent)"
+    cells = (
+        "[...document.querySelectorAll('table.bets tbody tr')].map(r => r.lastChild.textContent)"
+    )
     assert page.evaluate(cells).count("1 of 1 made") == 1
     counts = page.evaluate(cells.replace("lastChild", "children[1]"))
     assert sum(map(int, counts)) == len(QUIZZES)
