@@ -16,6 +16,9 @@ Which choice is right is nowhere written: the build compares the number with the
 a number that is not glued on the page or is no number, and ranges of which none or several hold it.
 A choice without words is shown as its range. On the page the choices are radio buttons, and a
 style sheet shows the answer once one is chosen: no script. On paper the answer ends the box.
+
+`predict.js` remembers what was chosen, in the reader's browser alone, and ``{bets}`` is the table
+that counts it, part by part.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ import math
 import operator
 import re
 import sys
+import zlib
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +44,8 @@ from sphinx.util.docutils import SphinxDirective
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from attnbias.errors import AttnBiasError  # noqa: E402
+from tools.chapters import toc_parts  # noqa: E402
+from tools.files import ROOT  # noqa: E402
 
 FLOAT = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
 BETWEEN = re.compile(rf"({FLOAT}) to ({FLOAT})")
@@ -151,7 +158,9 @@ class Predict(SphinxDirective):
         name, shown, number = self.number()
         right = right_choice(name, number, choices)
         place = f"predict-{self.env.new_serialno('predict')}"
-        box = Tag(before=f'<fieldset class="predict" id="{place}">', behind="</fieldset>\n")
+        asked = zlib.crc32("\n".join([self.arguments[0], *self.content[:behind]]).encode())
+        tag = f'<fieldset class="predict" id="{place}" data-bet="{escape(name)}:{asked:x}">'
+        box = Tag(before=tag, behind="</fieldset>\n")
         title = '<legend><span class="title">Your prediction</span> '
         box += TextTag("", "", *self.inline(self.arguments[0]), before=title, behind="</legend>\n")
         for k, choice in enumerate(choices):
@@ -186,6 +195,30 @@ class Predict(SphinxDirective):
         return [*found, *messages]
 
 
+class Bets(SphinxDirective):
+    """``{bets}``: how many bets each part of the book has; the script adds how many were won."""
+
+    def run(self) -> list[nodes.Node]:
+        rows = []
+        for caption, pages in toc_parts():
+            counts = {page: count_bets(page) for page in pages}
+            if any(counts.values()):
+                bets = " ".join(page for page, count in counts.items() if count)
+                cells = f"<td>{sum(counts.values())}</td><td></td>"
+                part = f'<th scope="row">{escape(caption)}</th>'
+                rows.append(f'<tr data-pages="{escape(bets)}">{part}{cells}</tr>')
+        head = "<thead><tr><th>part</th><th>bets</th><th>won by you</th></tr></thead>"
+        table = f'<table class="table bets">{head}<tbody>{"".join(rows)}</tbody></table>'
+        return [nodes.raw("", table, format="html")]
+
+
+def count_bets(page: str) -> int:
+    """The quizzes of a page, in its source."""
+    source = ROOT / f"{page}.md"
+    text = source.read_text(encoding="utf8") if source.is_file() else ""
+    return len(re.findall(r"^```\{predict\}", text, re.MULTILINE))
+
+
 def write(part: str) -> Callable:
     """A visitor that writes one side of a tag."""
     return lambda translator, node: translator.body.append(node[part])
@@ -195,5 +228,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("predict", Predict)
     for node in (Tag, TextTag):
         app.add_node(node, html=(write("before"), write("behind")))
+    app.add_directive("bets", Bets)
     app.add_css_file("predict.css")
+    app.add_js_file("predict.js", loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -90,7 +90,8 @@ def build(folder, *numbers):
     notebook = new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
     (folder / "source").mkdir()
     nbformat.write(notebook, folder / "source/index.ipynb")
-    (folder / "source/predict.css").touch()
+    for name in ("predict.css", "predict.js"):
+        (folder / "source" / name).touch()
     settings = {
         "extensions": ["myst_nb", "attnbias_predict"],
         "nb_execution_mode": "off",

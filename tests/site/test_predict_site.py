@@ -9,11 +9,17 @@ import nbformat
 import pytest
 from read_back import recorded
 
+from tools.chapters import notebook_sources
 from tools.files import ROOT, SITE
 
 CHAPTER = "one_picture"
 NUMBER = "one_gd_factor"
 PAGE = SITE / f"book/paper/{CHAPTER}.html"
+SCORE = SITE / "book/routes.html"
+QUIZZES = [
+    line for source in notebook_sources() for line in source.read_text(encoding="utf8").splitlines()
+    if line.startswith("```{predict}")
+]  # fmt: skip
 PHONE, DESK = 390, 1200  # pixels wide
 pytestmark = pytest.mark.site
 
@@ -21,6 +27,8 @@ pytestmark = pytest.mark.site
 @pytest.fixture(params=[PHONE, DESK])
 def page(browser, request):
     assert PAGE.is_file(), f"{PAGE} is missing: run `make book`"
+    browser.open(PAGE, width=request.param)
+    browser.evaluate("localStorage.clear()")  # what another test has chosen
     browser.open(PAGE, width=request.param)
     return browser
 
@@ -82,6 +90,25 @@ def test_keys_choose(page):
     page.press("ArrowDown", 2)
     check_answer(page, 2)
     assert ask(page, "getComputedStyle(labels[2]).outlineStyle") == "solid"
+
+
+def test_a_bet_is_remembered_counted_and_forgotten(page):
+    right = ask(page, "labels.findIndex(l => l.className === 'right')")
+    page.tab.mouse.click(*middle(page, right))
+    page.open(PAGE, width=PHONE)
+    check_answer(page, right)
+    assert ask(page, "boxes.slice(1).filter(b => b.querySelector(':checked')).length") == 0
+    page.open(SCORE, width=PHONE)
+    cells = (
+        "[...document.querySelectorAll('table.bets tbody tr')].map(r => r.lastChild.textContent)"
+    )
+    assert page.evaluate(cells).count("1 of 1 made") == 1
+    counts = page.evaluate(cells.replace("lastChild", "children[1]"))
+    assert sum(map(int, counts)) == len(QUIZZES)
+    page.evaluate("document.querySelector('table.bets + button').click()")
+    assert set(page.evaluate(cells)) == {"none made yet"}
+    page.open(PAGE, width=PHONE)
+    assert not visible(page)
 
 
 def test_each_box_fits_and_is_named(page):

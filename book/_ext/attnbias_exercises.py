@@ -1,0 +1,90 @@
+"""Exercises that answer, and each chapter's notebook without its solutions.
+
+A box whose label `book/exercises.toml` has ends with the line to run in the notebook. Under the
+heading Exercises stands a link to a copy of the notebook in which no cell of a solution is left.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx_exercise.nodes import is_exercise_node
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from book.exercises import read_answers  # noqa: E402
+
+SOLUTION = re.compile(r"^(`{3,})\{solution\}.*?^\1[ ]*$", re.MULTILINE | re.DOTALL)
+START = re.compile(r"^`{3,}\{solution-start\}", re.MULTILINE)
+END = re.compile(r"^`{3,}\{solution-end\}\n`{3,}\n?", re.MULTILINE)
+EDGE = re.compile(r"(?=^`{3,}\{solution-(?:start|end)\})", re.MULTILINE)
+LABEL = re.compile(r"^:label: (ex-[\w-]+)$", re.MULTILINE)
+LEFT_OUT = "-exercises.ipynb"
+
+
+def without_solutions(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A copy in which a cell for the reader's answer stands where the solutions were."""
+    kept, inside, answers = [], False, read_answers()
+    for cell in notebook.cells:
+        if cell.cell_type != "markdown":
+            kept += [] if inside else [cell]
+            continue
+        told = []  # what of the cell stands outside solutions
+        for part in re.split(
+            r"(?=^`{3,}\{solution-(?:start|end)\})", cell.source, flags=re.MULTILINE
+        ):
+            if START.match(part):
+                inside = True
+            elif END.match(part):
+                inside, part = False, END.sub("", part)
+            told += [] if inside else [SOLUTION.sub("", part)]
+        if text := "".join(told).strip():
+            kept.append({**cell, "source": text})
+            asked = [label for label in LABEL.findall(text) if label in answers]
+            lines = [f'exercise("{label}").check(...)  # {answers[label].asks}' for label in asked]
+            kept += [nbformat.v4.new_code_cell("\n".join(lines))] if lines else []
+    return nbformat.from_dict({**notebook, "cells": kept})
+
+
+def say_how_to_answer(app: Sphinx, doctree: nodes.document) -> None:
+    """The line to run, at the end of each box that can check an answer, and the link."""
+    answers, boxes = read_answers(), list(doctree.findall(is_exercise_node))
+    for box in boxes:
+        kept = answers.get(box.get("label", ""))
+        if kept is not None:
+            line = nodes.paragraph(classes=["checked-by"])
+            line += nodes.Text("To check your answer in the notebook: ")
+            line += nodes.literal(text=f'exercise("{kept.label}").check(...)')
+            line += nodes.Text(f", {kept.asks}.")
+            box += line
+    notebook = Path(app.srcdir, f"{app.env.docname}.ipynb")
+    if boxes and notebook.is_file():
+        up = "../" * app.env.docname.count("/")
+        target = f"{up}_sources/{app.env.docname}{LEFT_OUT}"
+        link = f'<a href="{target}" download>This chapter\'s notebook without the solutions</a>'
+        words = f'<p class="checked-by">{link}</p>'
+        section = boxes[0].parent
+        section.insert(1, nodes.raw("", words, format="html"))
+
+
+def copy_without(app: Sphinx, error: Exception | None) -> None:
+    """Write the notebooks without solutions."""
+    if error is not None or app.builder.format != "html":
+        return
+    for page in app.env.found_docs:
+        source = Path(app.srcdir, f"{page}.ipynb")
+        if source.is_file():
+            target = Path(app.outdir, "_sources", f"{page}{LEFT_OUT}")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            nbformat.write(without_solutions(nbformat.read(source, as_version=4)), target)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("doctree-read", say_how_to_answer)
+    app.connect("build-finished", copy_without)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,73 @@
+"""Which statement of the book rests on which: from the references of its box and of its proofs.
+
+A reference to a formula counts for the box or proof in which the formula stands. A proof that is
+told in prose says what it rests on in a comment, ``% theorem-1 rests on lemma-3 lemma-4``.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from generated import SourceError
+
+from tools.chapters import notebook_sources
+
+BLOCK = re.compile(r"^(`{3,}|:{3,})\{prf:(\w+)\}[^\n]*\n(.*?)^\1[ ]*$", re.MULTILINE | re.DOTALL)
+LABEL = re.compile(r"^:label: (\S+)$", re.MULTILINE)
+FORMULA = re.compile(r"^\((eq-[\w-]+)\)=$|^\$\$ \((eq-[\w-]+)\)$", re.MULTILINE)
+REFERENCE = re.compile(r"\{(?:prf:ref|eq)\}`(?:[^`<]*<)?([\w-]+)>?`|\]\(#(eq-[\w-]+)\)")
+IN_PROSE = re.compile(r"^% (\S+) rests on (.+)$", re.MULTILINE)
+
+
+def edges(sources: list[str], known: set[str]) -> dict[str, tuple[str, ...]]:
+    """For each known label those that its box and its proofs refer to, in their order.
+
+    Raises
+    ------
+    SourceError
+        If a comment names a label that is not known.
+    """
+    owner: dict[str, str] = {}
+    said: list[tuple[str, list[str]]] = []
+    for text in sources:
+        box = ""
+        for _, kind, body in BLOCK.findall(text):
+            label = LABEL.search(body)
+            if kind != "proof":  # a proof belongs to the box before it
+                box = label[1] if label else ""
+            for pair in FORMULA.findall(body):
+                owner[pair[0] or pair[1]] = box
+            said.append((box, [one or two for one, two in REFERENCE.findall(body)]))
+        for label, names in IN_PROSE.findall(text):
+            lost = {label, *names.split()} - known
+            if lost:
+                raise SourceError(f"expected labels of statements; got {sorted(lost)}")
+            said.append((label, names.split()))
+    found: dict[str, dict[str, None]] = {label: {} for label in known}
+    for label, names in said:
+        for name in names:
+            used = name if name in known else owner.get(name, "")
+            if label in known and used in known and used != label:
+                found[label][used] = None
+    return {label: tuple(used) for label, used in found.items()}
+
+
+def read_edges(known: set[str]) -> dict[str, tuple[str, ...]]:
+    """`edges` of all chapters."""
+    return edges([Path(page).read_text(encoding="utf8") for page in notebook_sources()], known)
+
+
+def reverse(uses: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """For each label those that use it."""
+    return {label: tuple(each for each in uses if label in uses[each]) for label in uses}
+
+
+def all_behind(label: str, step: dict[str, tuple[str, ...]]) -> set[str]:
+    """What can be reached from a label, itself left out."""
+    seen, ahead = {label}, [label]
+    while ahead:
+        new = set(step[ahead.pop()]) - seen
+        seen |= new
+        ahead += new
+    return seen - {label}
