@@ -11,8 +11,8 @@
       title: "Three sequences, one direction",
       look: "The error falls like 1/t²: its slope settles at −2. Choose GD and see it creep.",
       setup: { ...plain, y: [1, 1, -1], u: [1, 0], X: [
-        [[1, 0.5], [0, 1.2], [0, -0.4]], [[0, -1], [1, 0.2], [0, 0.6]],
-        [[-1, 0.8], [0, -0.9], [0, 0.3]]] },
+        [[1.2, 0.7], [-0.5, 1.5], [0.2, -0.6]], [[-0.2, -1.6], [1.6, -0.5], [-0.7, 0.5]],
+        [[-1.5, 1], [0.6, -1.2], [-0.4, -0.7]]] },
     },
     clash: {
       title: "The clash",
