@@ -173,6 +173,33 @@ def test_the_numbers_change_the_set_up(browser):
     check_against_train(lab)
 
 
+def test_a_score_that_is_typed_stays_until_u_moves(browser):
+    lab = Lab(browser, "score-trap")
+    browser.evaluate("document.querySelectorAll('#laboratory details').forEach(d => d.open = true)")
+    for token, score in ((1, "0.5"), (2, "0.5")):
+        browser.tab.fill(f"[data-key='scores.0.{token}']", score)
+        browser.press("Tab")
+    lab.wait()
+    assert lab.last["setup"]["scores"] == [[1, 0.5, 0.5]]  # Assumption 2, and no lock
+    assert "key=X" in check_against_train(lab)["python"]
+    assert "its optimal one" in lab.ask("said")
+    kept, lines = browser.evaluate("location.hash"), lab.ask("python")
+    assert Lab(browser, kept).ask("python") == lines
+    browser.evaluate("document.querySelector('g.drag[data-name=u]').focus()")
+    browser.press("ArrowDown")
+    lab.wait()
+    assert lab.last["setup"]["scores"] is None and "key=X" not in lab.ask("python")
+
+
+def test_polyak_may_have_a_cap(browser):
+    lab = Lab(browser)
+    lab.choose("rule", "Polyak")
+    browser.tab.fill("[data-lab=step]", "50")
+    browser.press("Tab")
+    lab.wait()
+    assert "Polyak(max_step=50)" in check_against_train(lab)["python"]
+
+
 def test_tied_scores_are_said_and_an_anchor_changes_nothing(browser):
     lab = Lab(browser, "clash")
     lines = lab.ask("python")
@@ -183,6 +210,35 @@ def test_tied_scores_are_said_and_an_anchor_changes_nothing(browser):
 
 
 TIED = "X=1,0,1,0&y=1&u=1,0&W0=0,0,0,0&rule=GD&step=1&steps=100"
+
+
+ODD = {
+    "X=0,0,1,0&y=1&u=1,0": "the gradient is zero",  # a query at the origin
+    "X=1,0,0,1,1,0,0,1&y=1,-1&u=1,-1": "does not exist",  # right here, wrong there
+    "X=1,0,0,1&y=1&u=1000,-1000": "its optimal one",
+}
+
+
+@pytest.mark.parametrize("address", ODD)
+def test_odd_set_ups_are_told_without_an_error(browser, address):
+    errors = []
+    browser.tab.on("pageerror", lambda error: errors.append(str(error)))
+    lab = Lab(browser, address + "&W0=0,0,0,0&rule=GD&step=1&steps=1000")
+    assert ODD[address] in lab.ask("said") and errors == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["%E0%A4%A", "X=1", "X=1,2,3,4&y=1&u=1,0&W0=0,0,0,0&rule=SGD",
+     "X=1e9,2,3,4&y=1&u=1,0&W0=0,0,0,0&rule=GD",
+     "X=1,0,0,1&y=1&u=1,0&W0=0,0,0,0&rule=GD&scores=1,x"],
+)  # fmt: skip
+def test_an_address_that_holds_no_set_up_changes_nothing(browser, address):
+    lab = Lab(browser, "clash")
+    before = lab.ask("python")
+    browser.evaluate(f"location.hash = {json.dumps(address)}")
+    lab.wait()
+    assert lab.ask("python") == before
 
 
 def test_the_step_shows_how_it_was(browser):

@@ -60,7 +60,7 @@
     });
     const u = setup.joint ? record.u : setup.u, size = Math.hypot(...u);
     const long = setup.joint ? 110 / (size || 1) : UNIT;
-    if (size) parts.push(tag("g", { transform: `translate(${MIDDLE} ${MIDDLE})` }, arrow(long * u[0], -long * u[1], "decoder")));
+    if (size && !setup.scores) parts.push(tag("g", { transform: `translate(${MIDDLE} ${MIDDLE})` }, arrow(long * u[0], -long * u[1], "decoder")));
     return parts.join("");
   };
 

@@ -96,8 +96,9 @@
     for (const option of get("rule").options)
       option.hidden = option.disabled = option.value === (setup.joint ? "momentum" : "shared");
     get("joint").value = setup.joint ? "both" : "W";
-    get("step").value = setup.rule === "Polyak" ? "" : setup.step;
-    get("step").disabled = setup.rule === "Polyak";
+    const capped = setup.rule === "Polyak"; // it takes no step size, and may have a cap
+    get("step-name").textContent = capped ? "Cap, if any" : "Step size";
+    get("step").value = capped ? setup.cap || "" : setup.step;
     get("steps").value = setup.steps;
     const name = lab.toHash(setup).slice(1), preset = lab.PRESETS[name];
     get("preset").value = preset ? name : "";
@@ -117,10 +118,11 @@
       const label = t ? "<td></td>" : `<td><select data-key="y.${i}" aria-label="label of sequence ${i + 1}">` +
         ["1", "-1"].map((y) => `<option value="${y}"${+y === setup.y[i] ? " selected" : ""}>${y === "1" ? "+1" : "−1"}</option>`).join("") + "</select></td>";
       return `<tr><th scope="row">${i + 1}.${t + 1}</th>${label}` +
-        x.map((value, j) => cell(`X.${i}.${t}.${j}`, value, `${name}, ${"xy"[j]}`)).join("") + `<td data-score="${i}.${t}"></td></tr>`;
+        x.map((value, j) => cell(`X.${i}.${t}.${j}`, value, `${name}, ${"xy"[j]}`)).join("") +
+        (setup.joint ? "<td></td>" : cell(`scores.${i}.${t}`, problem.scores[i][t], `${name}, score`)) + `<td data-score="${i}.${t}"></td></tr>`;
     }));
     get("numbers").innerHTML = `<table><thead><tr><th scope="col">token</th><th scope="col">label</th><th scope="col">x</th>` +
-      `<th scope="col">y</th><th scope="col">score</th></tr></thead><tbody>${rows.join("")}</tbody></table>` +
+      `<th scope="col">y</th><th scope="col">score</th><td></td></tr></thead><tbody>${rows.join("")}</tbody></table>` +
       `<table><tbody><tr><th scope="row">decoder u</th>${setup.u.map((value, j) => cell(`u.${j}`, value, `u, ${"xy"[j]}`)).join("")}</tr>` +
       setup.W0.map((row, a) => `<tr><th scope="row">start W<sub>0</sub>, row ${a + 1}</th>` +
         row.map((value, b) => cell(`W0.${a}.${b}`, value, `start W0, row ${a + 1}, column ${b + 1}`)).join("") + "</tr>").join("") + "</tbody></table>";
@@ -132,11 +134,14 @@
   function showScores() {
     for (const each of get("numbers").querySelectorAll("[data-score]")) {
       const [i, t] = each.dataset.score.split(".");
-      each.textContent = number(problem.scores[i][t]) + (!problem.tied && problem.opt[i] === +t ? " optimal" : "");
+      const input = each.parentElement.querySelector("[data-key^=scores]"), score = problem.scores[i][t];
+      if (input && input !== document.activeElement) input.value = Number(score.toPrecision(12));
+      each.textContent = !problem.tied && problem.opt[i] === +t ? "optimal" : "";
     }
   }
 
   function showTie() {
+    for (const name of ["below", "compass", "attention", "error", "readout"]) get(name).replaceChildren();
     get("said").innerHTML = "<li>Two tokens of a sequence share its largest score, so that none is optimal: move u or one of them.</li>";
     root.dataset.state = "done";
   }
@@ -147,7 +152,7 @@
       const where = `Sequence ${i + 1}: attention is on token ${token + 1}`;
       if (optimal) return `<li>${where}, its optimal one.</li>`;
       const how = { proved: "It has locked: no later step leaves it, by the theorem of the lock.",
-        seen: "It looks locked: the lead has grown since a tenth of the steps.", "": "It may still turn." }[locked];
+        seen: `It looks locked: that token's lead has only grown since step ${number(setup.steps / 10)}.`, "": "It may still turn." }[locked];
       return `<li><span class="wrong">${where}, not on token ${problem.opt[i] + 1}.</span> ${how}</li>`;
     });
     const kinds = { support: [], touching: [], idle: [] };
@@ -171,6 +176,7 @@
     const point = pointOf(name), next = [kept(x), kept(y)];
     if (next.join() === point.join()) return;
     [point[0], point[1]] = next;
+    if (name === "u") setup.scores = null; // all scores are its own again
     restart();
   }
 
@@ -211,7 +217,10 @@
     change({ rule, momentum: name === "momentum" ? 0.9 : 0, normalise: name === "shared" ? "shared" : "separate" });
   });
   on("joint", "change", (name) => change({ joint: name === "both", momentum: 0 }));
-  on("step", "change", (value) => change({ step: value > 0 && value <= 100 ? Number(value) : setup.step }));
+  on("step", "change", (value) => {
+    if (setup.rule === "Polyak") change({ cap: value > 0 ? Math.min(value, 1e9) : 0 });
+    else change({ step: value > 0 && value <= 100 ? Number(value) : setup.step });
+  });
   on("steps", "change", (value) => change({ steps: Number(value) }));
   on("time", "input", (value) => {
     at = Number(value);
@@ -220,7 +229,9 @@
   });
   on("numbers", "change", (value, event) => {
     const keys = event.target.dataset.key.split("."), last = keys.pop();
-    if (value === "" || !Number.isFinite(Number(value))) return showNumbers();
+    if (value === "" || !(Math.abs(value) <= lab.LARGEST)) return showNumbers();
+    if (keys[0] === "scores") setup.scores ??= problem.scores.map((row) => [...row]);
+    if (keys[0] === "u") setup.scores = null;
     keys.reduce((part, key) => part[key], setup)[last] = Number(value);
     restart();
   });

@@ -1,6 +1,7 @@
 // Set-ups of the page: its presets, a set-up as an address, and as lines of Python.
 (function (lab) {
   "use strict";
+  const LARGEST = 1000; // of all numbers that a reader gives
   const zero = [[0, 0], [0, 0]];
   const plain = { W0: zero, rule: "NGD", step: 0.1, momentum: 0, joint: false, steps: 10000 };
   const half = Math.SQRT1_2;
@@ -52,47 +53,53 @@
     const own = JSON.stringify(lab.filled(setup));
     for (const [name, preset] of Object.entries(lab.PRESETS))
       if (JSON.stringify(lab.filled(preset.setup)) === own) return "#" + name;
-    const { X, y, u, W0, rule, step, momentum, cap, normalise, joint, steps } = setup;
+    const { X, y, u, W0, rule, step, momentum, cap, normalise, joint, steps, scores } = setup;
     const parts = { X: numbers(X), y: numbers(y), u: numbers(u), W0: numbers(W0), rule, step, steps };
     if (momentum) parts.momentum = momentum;
     if (cap) parts.cap = cap;
+    if (scores) parts.scores = numbers(scores);
     if (joint) parts.joint = normalise ?? "separate";
     return "#" + Object.entries(parts).map((pair) => pair.join("=")).join("&");
   };
 
   // The set-up of an address, or null where it holds none that can be run.
   lab.fromHash = function (hash) {
-    const name = decodeURIComponent(hash.replace(/^#/, ""));
+    const name = hash.replace(/^#/, "").replaceAll("%2C", ",");
     if (Object.hasOwn(lab.PRESETS, name)) return lab.filled(lab.PRESETS[name].setup);
     const parts = new Map(name.split("&").map((part) => part.split("=")));
     const list = (key) => (parts.get(key) ?? "").split(",").map(Number);
     const y = list("y"), tokens = folded(list("X"), 2), u = list("u"), W0 = list("W0");
     const T = tokens.length / y.length, joint = parts.get("joint");
     const all = [...y, ...tokens.flat(), ...u, ...W0];
+    const held = (value) => Math.abs(value) <= LARGEST; // NaN is not
     const fits = Number.isInteger(T) && T >= 2 && T <= lab.MOST_TOKENS && y.length <= 3;
-    if (!fits || u.length !== 2 || W0.length !== 4 || !all.every(Number.isFinite)) return null;
+    if (!fits || u.length !== 2 || W0.length !== 4 || !all.every(held)) return null;
     if (!y.every((label) => Math.abs(label) === 1) || !lab.RULES.includes(parts.get("rule"))) return null;
     const number = (key, low, high, other) => {
       const value = Number(parts.get(key));
       return value > low && value <= high ? value : other;
     };
+    const scores = parts.has("scores") && !joint ? list("scores") : null;
+    if (scores && !(scores.length === tokens.length && scores.every(held))) return null;
     return lab.filled({
-      X: folded(tokens, T), y, u, W0: folded(W0, 2), rule: parts.get("rule"),
+      scores: scores && folded(scores, T), X: folded(tokens, T), y, u, W0: folded(W0, 2), rule: parts.get("rule"),
       step: number("step", 0, 100, 0.1), momentum: number("momentum", 0, 0.99, 0),
       cap: number("cap", 0, 1e9, 0), joint: Boolean(joint),
       normalise: joint === "shared" ? "shared" : "separate",
       steps: Math.round(number("steps", 9, 1e5, 10000)),
     });
   };
+  lab.LARGEST = LARGEST;
   lab.MOST_TOKENS = 5;
   lab.RULES = ["GD", "NGD", "Polyak"];
 
   // A copy with every part, as the page keeps it: what the rule does not take is left out.
   lab.filled = function (setup) {
-    const { X, y, u, W0, rule, step, momentum, cap, normalise, joint, steps } = setup;
+    const { X, y, u, W0, rule, step, momentum, cap, normalise, joint, steps, scores } = setup;
+    const fit = scores && !joint && scores.flat().length === X.flat().length;
     return {
       X: X.map((tokens) => tokens.map((x) => [...x])), y: [...y], u: [...u],
-      W0: W0.map((row) => [...row]), rule, step, steps, joint: Boolean(joint),
+      scores: fit ? scores.map((row) => [...row]) : null, W0: W0.map((row) => [...row]), rule, step, steps, joint: Boolean(joint),
       momentum: rule === "NGD" && !joint ? momentum ?? 0 : 0,
       cap: rule === "Polyak" && cap ? cap : 0,
       normalise: rule === "NGD" && joint ? normalise ?? "separate" : "separate",
@@ -114,13 +121,17 @@
     const rows = (values) => `[${values.map(list).join(", ")}]`;
     const started = setup.W0.flat().some((value) => value !== 0);
     const more = (started ? `, W0=${rows(setup.W0)}` : "") + (setup.joint ? ", train_u=True" : "");
+    // scores of one's own: u reads them off the values, and W sees the tokens as keys
+    const own = setup.scores && setup.scores.map((row, i) => rows(row.map((score) => [setup.y[i] * score, 0])));
+    const data = own ? "values" : "X", u = own ? [1, 0] : setup.u;
     return [
       `from attnbias import ${setup.rule}, Dataset, train`,
       "",
       "X = [",
       ...setup.X.map((tokens) => `    ${rows(tokens)},`),
       "]",
-      `data = Dataset(X, [${setup.y.join(", ")}], u=${list(setup.u)})`,
+      ...(own ? ["values = [", ...own.map((row) => `    ${row},`), "]", "first = [tokens[0] for tokens in X]"] : []),
+      `data = Dataset(${data}, [${setup.y.join(", ")}], u=${list(u)}${own ? ", key=X, query=first" : ""})`,
       `trace = train(data, ${ruleText(setup)}, ${setup.steps}${more})`,
       "print(trace)",
     ].join("\n");
