@@ -16,6 +16,7 @@ LEADS_ON = re.compile(r'http-equiv="?refresh', re.IGNORECASE)
 PHONE = 390  # pixels wide
 KINDS = [  # one page of each kind, for what differs on a phone
     "book/intro",
+    "book/laboratory",
     "book/ledger",
     "book/paper/one_picture",
     "book/paper/theorem1",

@@ -103,6 +103,42 @@ def test_a_preset_opens_by_its_name_and_its_lines_reproduce_it(browser, name):
     assert ("touch without support" in said) == (name == "degenerate")
 
 
+# What the menu's words say of a change: the set-up, the change, the last slope, and who is lost.
+PROMISES = {
+    "GD creeps": ("first-picture", {"rule": "GD"}, (-0.6, 0), [False] * 3),
+    "1/t^2": ("first-picture", {}, (-2.05, -1.95), [False] * 3),
+    "lost for good": ("clash", {}, (-0.1, 0.1), [True, False]),
+    "halve u": ("clash", {"u": [0, 1]}, (-2.05, -1.95), [False, False]),
+    "below 0.95": ("score-trap", {"u": [1, 1.18]}, (-2.05, -1.95), [False]),
+    "short of -2": ("degenerate", {}, (-1.95, -1.5), [False]),
+    "left": ("degenerate", {"X": [[[1, 0], [0, 0], [-0.05, -1]]]}, (-2.01, -1.99), [False]),
+    "right": ("degenerate", {"X": [[[1, 0], [0, 0], [0.05, -1]]]}, (-2.01, -1.99), [False]),
+    "finds its way": ("figure-8", {}, (-0.5, 0), [False, False]),
+}
+
+
+@pytest.mark.parametrize("words", PROMISES)
+def test_what_the_menu_promises_is_so(browser, words):
+    name, change, slopes, lost = PROMISES[words]
+    Lab(browser, name)
+    slope, wrong = browser.evaluate(
+        f"""(() => {{
+          const setup = {{...Laboratory.PRESETS[{name!r}].setup, ...{json.dumps(change)}}};
+          const {{records}} = Laboratory.train(setup, Laboratory.grid(setup.steps, 100));
+          const ends = Laboratory.endings(setup, Laboratory.prepare(setup), records);
+          return [Laboratory.slope(records, records.length - 1), ends.map(end => !end.optimal)];
+        }})()"""
+    )
+    assert slopes[0] < slope < slopes[1] and wrong == lost
+
+
+def test_the_loss_of_ngd_falls_exponentially_where_both_are_trained(browser):
+    Lab(browser, "both")
+    setup = "Laboratory.PRESETS.both.setup"
+    found = browser.evaluate(f"Laboratory.train({setup}, [1000, 10000]).records")
+    assert found[1]["logLoss"] / found[0]["logLoss"] == pytest.approx(10, rel=0.02)
+
+
 @pytest.mark.parametrize("rule", ["GD", "momentum", "Polyak"])
 def test_each_rule_is_run_as_the_lines_say(browser, rule):
     lab = Lab(browser)

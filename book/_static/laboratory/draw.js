@@ -40,14 +40,23 @@
   lab.toPlane = ([x, y]) => [MIDDLE + UNIT * x, MIDDLE - UNIT * y];
   lab.fromPlane = ([x, y]) => [(x - MIDDLE) / UNIT, (MIDDLE - y) / UNIT];
 
-  // What lies below the tokens: a grid, arrows along W x_1 and u, and discs as large as attention.
-  lab.drawPlane = function (setup, record) {
+  // What a constraint is to W_mm: it supports it, touches without a weight of its own, or is idle.
+  lab.kindOf = ({ svm }, k) =>
+    !svm.feasible || !svm.active[k] ? "idle" : svm.support[k] ? "support" : "touching";
+
+  // What lies below the tokens: a grid, a line for each constraint, arrows along W x_1 and u, and
+  // discs as large as attention.
+  lab.drawPlane = function (setup, problem, record) {
     const parts = [];
     for (let k = -2; k <= 2; k++) {
       const at = MIDDLE + UNIT * k, kind = k ? "grid" : "axis";
       parts.push(line(at, 0, at, 360, kind), line(0, at, 360, at, kind));
       if (k) parts.push(text(at, MIDDLE + 13, k, "small middle"), text(MIDDLE - 5, MIDDLE - UNIT * k + 4, k, "small end"));
     }
+    problem.rows.forEach(({ sequence, token }, k) => {
+      const ends = [problem.opt[sequence], token].flatMap((t) => lab.toPlane(setup.X[sequence][t]));
+      parts.push(line(...ends, `pair s${sequence} ${lab.kindOf(problem, k)}`));
+    });
     setup.X.forEach((tokens, i) => {
       const [x, y] = tokens[0], W = record.W, v = [W[0] * x + W[1] * y, W[2] * x + W[3] * y];
       tokens.forEach((token, t) => {

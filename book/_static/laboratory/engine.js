@@ -287,10 +287,12 @@
   }
   lab.Run = Run;
 
-  // The steps that are recorded: 0, then `count` on a log grid, each once, and the last.
+  // The steps that are recorded: 0, then about `count` on a log grid up to the last. Late ones are
+  // even: NGD may swing between two points, and a slope between them would say nothing.
   lab.grid = function (steps, count) {
-    const inner = Array.from({ length: count }, (_, k) => Math.round(steps ** (k / (count - 1))));
-    return [...new Set([0, ...inner, steps])].filter((step) => step <= steps);
+    const inner = Array.from({ length: count }, (_, k) => steps ** (k / (count - 1)));
+    const whole = inner.map((t) => (t < 20 ? Math.round(t) : 2 * Math.round(t / 2)));
+    return [...new Set([0, ...whole, steps])].filter((step) => step <= steps);
   };
 
   // All records of a set-up, at the given steps.

@@ -8,7 +8,8 @@
   const root = document.getElementById("laboratory");
   if (!root) return;
   const get = (name) => root.querySelector(`[data-lab="${name}"]`);
-  let setup, problem, records = [], at = 0, follow = true, version = 0, held = null, address = 0;
+  let setup, problem, records = [], version = 0, held = null, address = 0;
+  let at = 0, wanted = Infinity; // the record that is shown, and the one that was asked for: the last
 
   // --- training ------------------------------------------------------------------------------
 
@@ -30,11 +31,12 @@
     const until = performance.now() + SLICE;
     while (steps.length && run.status === "running" && performance.now() < until) {
       run.advance(Math.min(steps[0], run.step + 500));
-      if (run.step === steps[0] && run.status === "running") records.push((steps.shift(), run.record()));
+      if (run.step < steps[0] || run.status !== "running") continue;
+      records.push(run.record());
+      steps.shift();
     }
     const done = !steps.length || run.status !== "running";
-    if (follow) at = records.length - 1;
-    at = Math.min(at, records.length - 1);
+    at = Math.min(wanted, records.length - 1);
     draw();
     root.dataset.state = done ? "done" : "running";
     if (done) showEnd(run.status);
@@ -46,7 +48,7 @@
   const { number } = lab;
   function draw() {
     const now = records[at];
-    get("below").innerHTML = lab.drawPlane(setup, now);
+    get("below").innerHTML = lab.drawPlane(setup, problem, now);
     get("compass").innerHTML = lab.drawCompass(problem, records, at);
     get("attention").innerHTML = lab.drawAttention(setup, problem, records, at);
     get("error").innerHTML = lab.drawError(setup, records, at);
@@ -157,8 +159,7 @@
     });
     const kinds = { support: [], touching: [], idle: [] };
     problem.rows.forEach((row, k) => {
-      const kind = !svm.feasible ? "idle" : svm.support[k] ? "support" : svm.active[k] ? "touching" : "idle";
-      kinds[kind].push(`${row.sequence + 1}.${problem.opt[row.sequence] + 1} over ${row.sequence + 1}.${row.token + 1}`);
+      kinds[lab.kindOf(problem, k)].push(`${row.sequence + 1}.${problem.opt[row.sequence] + 1} over ${row.sequence + 1}.${row.token + 1}`);
     });
     const list = (words, kind) => (kinds[kind].length ? `<li>${words} ${kinds[kind].join(", ")}.</li>` : "");
     if (!svm.feasible) said.push("<li>No W gives every optimal token the larger logit: W<sub>mm</sub> does not exist.</li>");
@@ -223,8 +224,8 @@
   });
   on("steps", "change", (value) => change({ steps: Number(value) }));
   on("time", "input", (value) => {
+    wanted = Number(value) === records.length - 1 ? Infinity : Number(value);
     at = Number(value);
-    follow = at === records.length - 1;
     if (records.length) draw();
   });
   on("numbers", "change", (value, event) => {
@@ -261,7 +262,7 @@
     const found = lab.fromHash(hash);
     if (!found) return false; // an anchor of the page
     setup = found;
-    follow = true;
+    wanted = Infinity;
     restart();
     return true;
   }

@@ -27,7 +27,7 @@
     },
     degenerate: {
       title: "The degenerate triple",
-      look: "The constraint of the third token touches without supporting: the slope stays short of −2. Move that token up or down.",
+      look: "The constraint of the third token touches without supporting: the slope stays short of −2. Move that token left or right, and it is −2.",
       setup: { ...plain, y: [1], u: [1, 0], X: [[[1, 0], [0, 0], [0, -1]]], steps: 100000 },
     },
     "figure-8": {
