@@ -28,8 +28,17 @@ class Lab:
         self.browser = browser
         browser.open(PAGE, width=width)
         if address:
-            browser.evaluate(f"location.hash = {json.dumps(address)}")
-        self.wait()
+            self.go(address)
+        browser.wait_for(DONE)
+
+    def go(self, address):
+        """Change the address, and let the page hear of it."""
+        self.browser.evaluate(
+            f"""new Promise(done => {{
+              addEventListener("hashchange", () => setTimeout(done, 0), {{once: true}});
+              location.hash = {json.dumps(address)};
+            }})"""
+        )
 
     def wait(self):
         """Until the run has ended, and its address is kept."""
@@ -239,8 +248,7 @@ def test_polyak_may_have_a_cap(browser):
 def test_tied_scores_are_said_and_an_anchor_changes_nothing(browser):
     lab = Lab(browser, "clash")
     lines = lab.ask("python")
-    browser.evaluate("location.hash = 'chap-laboratory'")
-    lab.wait()
+    lab.go("chap-laboratory")
     assert lab.ask("python") == lines
     assert "share its largest score" in Lab(browser, TIED).ask("said")
 
@@ -272,8 +280,7 @@ def test_odd_set_ups_are_told_without_an_error(browser, address):
 def test_an_address_that_holds_no_set_up_changes_nothing(browser, address):
     lab = Lab(browser, "clash")
     before = lab.ask("python")
-    browser.evaluate(f"location.hash = {json.dumps(address)}")
-    lab.wait()
+    lab.go(address)
     assert lab.ask("python") == before
 
 
