@@ -6,38 +6,32 @@
   const plain = { W0: zero, rule: "NGD", step: 0.1, momentum: 0, joint: false, steps: 10000 };
   const half = Math.SQRT1_2;
 
-  // name: what the menu says, what to look for, and the set-up
+  // name: what to look for, and the set-up; the menu stands in the markup
   lab.PRESETS = {
     "first-picture": {
-      title: "Three sequences, one direction",
       look: "The error falls like 1/t²: its slope settles at −2. Choose GD and see it creep.",
       setup: { ...plain, y: [1, 1, -1], u: [1, 0], X: [
         [[1.2, 0.7], [-0.5, 1.5], [0.2, -0.6]], [[-0.2, -1.6], [1.6, -0.5], [-0.7, 0.5]],
         [[-1.5, 1], [0.6, -1.2], [-0.4, -0.7]]] },
     },
     clash: {
-      title: "The clash",
       look: "Token (2, 0) is wrong in sequence 1 and right in sequence 2. Sequence 1 is lost for good; halve u, and it is not.",
       setup: { ...plain, y: [1, -1], u: [0, 2], X: [[[2, 0], [0, 1]], [[2, 0], [1, 1]]] },
     },
     "score-trap": {
-      title: "The score trap",
       look: "The second token scores 0.99, the first 1, and the second wins. Drag u down until the second scores less than 0.95.",
       setup: { ...plain, y: [1], u: [1, 1.19 / 0.97], X: [[[1, 0], [-0.2, 0.97], [0.1, -0.1]]] },
     },
     degenerate: {
-      title: "The degenerate triple",
       look: "The constraint of the third token touches without supporting: the slope stays short of −2. Move that token left or right, and it is −2.",
       setup: { ...plain, y: [1], u: [1, 0], X: [[[1, 0], [0, 0], [0, -1]]], steps: 100000 },
     },
     "figure-8": {
-      title: "Figure 8: a bad start",
       look: "The start attends to the wrong token of sequence 1, and gradient descent still finds its way.",
       setup: { ...plain, y: [1, -1], u: [1, -1], X: [[[1, 0], [0, 1]], [[0.2, 1], [1, -0.2]]],
         W0: [[0, 0], [4 * half, 4 * half]], rule: "GD", step: 1 },
     },
     both: {
-      title: "Training both",
       look: "From u = 0 both directions are learned at once, and the loss of NGD falls exponentially.",
       setup: { ...plain, y: [1, -1], u: [1, 0], joint: true,
         X: [[[1.2, 0.3], [0.1, 0.9]], [[-1, 0.6], [0.1, -0.8]]] },
