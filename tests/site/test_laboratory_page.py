@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from test_laboratory import SAME
 
+from scripts.draw_laboratory import DRAWN, MARKUP
 from tools.files import SITE
 
 PAGE = SITE / "book/laboratory.html"
@@ -305,6 +306,16 @@ def test_it_fits_a_phone_takes_the_pages_colours_and_can_be_hit(browser):
     for theme, colour in (("light", "rgb(0, 114, 178)"), ("dark", "rgb(86, 180, 233)")):
         browser.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
         assert browser.evaluate(f"const each = document.{stroke}") == colour
+
+
+def test_the_picture_without_scripts_is_that_of_the_first_set_up(browser):
+    """But for digits, which another browser may round otherwise."""
+    Lab(browser)
+    drawn = browser.evaluate(DRAWN) + "\n"
+    plain = [re.sub(r"-?[\d.]+", "0", text) for text in (drawn, MARKUP.read_text("utf8"))]
+    assert plain[0] == plain[1], "run python -m scripts.draw_laboratory"
+    Lab(browser, "clash")
+    assert re.sub(r"-?[\d.]+", "0", browser.evaluate(DRAWN) + "\n") != plain[1]
 
 
 def test_without_scripts_its_picture_stands(browser):
