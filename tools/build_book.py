@@ -22,7 +22,9 @@ READ = [BUILD / ".doctrees", BUILD / "html"]
 
 
 def main() -> int:
-    settings = digest("_config.yml", "_toc.yml", "book/_ext/*", "book/_static/*")
+    settings = digest(
+        "_config.yml", "_toc.yml", "book/_ext/*", "book/_static/*", "book/_static/*/*"
+    )
     settings += f" {github_address(ROOT)} {launch_ref(ROOT, version(ROOT))}"  # launch buttons
     drop_if_moved(BUILD / ".library", library(), READ, "the library has changed")
     drop_if_moved(BUILD / ".settings", settings, READ, "the book's settings have changed")

@@ -129,7 +129,8 @@ def notebook_beside(app: Sphinx, page: str) -> Path | None:
 def complete_page(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
     """Name its notebook to the theme's download menu, which runs after this, and say what it is.
 
-    The search page alone loads the script that makes its results quote the articles.
+    The search page alone loads the script that makes its results quote the articles, and the
+    laboratory its own; their sheet, as all of them, becomes a part of the book's one.
     """
     if notebook_beside(app, page):
         context["ipynb_source"] = f"{page}.ipynb"
@@ -141,6 +142,9 @@ def complete_page(app: Sphinx, page: str, template: str, context: dict, doctree)
         context["metatags"] = context.get("metatags", "") + found
     if page == "search":
         app.add_js_file("search.js")
+    if page == "book/laboratory":
+        for name in ("svm", "engine", "lock", "setups", "draw", "page"):
+            app.add_js_file(f"laboratory/{name}.js", loading_method="defer")
 
 
 def copy_notebooks(app: Sphinx, error: Exception | None) -> None:
@@ -176,6 +180,7 @@ def prune_mathjax(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     gc.set_threshold(100_000, 20, 100)  # a fifth of a build went into looking for garbage
     app.setup_extension("sphinx_proof")
+    app.add_css_file("laboratory/laboratory.css")
     add_condition(app)
     drop_live_code(app)
     app.add_post_transform(KeepPunctuation)

@@ -17,6 +17,7 @@ PHONE = 390  # pixels wide
 KINDS = [  # one page of each kind, for what differs on a phone
     "book/checked",
     "book/intro",
+    "book/laboratory",
     "book/ledger",
     "book/paper/one_picture",
     "book/paper/theorem1",

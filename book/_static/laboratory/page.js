@@ -1,0 +1,271 @@
+// The laboratory's page: it keeps a set-up, trains it in slices, and draws what it has.
+(function (lab) {
+  "use strict";
+  const SLICE = 14; // milliseconds of training between two pictures
+  const RECORDS = 160;
+  const REACH = 2.6, FINE = 0.01, COARSE = 0.05; // of the plane, and of its arrow keys
+
+  const root = document.getElementById("laboratory");
+  if (!root) return;
+  const get = (name) => root.querySelector(`[data-lab="${name}"]`);
+  let setup, problem, records = [], version = 0, held = null, address = 0;
+  let at = 0, wanted = Infinity; // the record that is shown, and the one that was asked for: the last
+
+  // --- training ------------------------------------------------------------------------------
+
+  function restart() {
+    version += 1;
+    problem = lab.prepare(setup);
+    records = [];
+    clearTimeout(address);
+    address = setTimeout(keepAddress, 400); // browsers refuse many in a second
+    showSetup();
+    if (problem.tied) return showTie();
+    const run = new lab.Run(lab.runnable(setup), problem), steps = lab.grid(setup.steps, RECORDS);
+    records.push(run.record());
+    work(run, steps.slice(1), version);
+  }
+
+  function work(run, steps, mine) {
+    if (mine !== version) return;
+    const until = performance.now() + SLICE;
+    while (steps.length && run.status === "running" && performance.now() < until) {
+      run.advance(Math.min(steps[0], run.step + 500));
+      if (run.step < steps[0] || run.status !== "running") continue;
+      records.push(run.record());
+      steps.shift();
+    }
+    const done = !steps.length || run.status !== "running";
+    at = Math.min(wanted, records.length - 1);
+    draw();
+    root.dataset.state = done ? "done" : "running";
+    if (done) showEnd(run.status);
+    else requestAnimationFrame(() => work(run, steps, mine));
+  }
+
+  // --- pictures ------------------------------------------------------------------------------
+
+  const { number } = lab;
+  function draw() {
+    const now = records[at];
+    get("below").innerHTML = lab.drawPlane(setup, problem, now);
+    get("compass").innerHTML = lab.drawCompass(problem, records, at);
+    get("attention").innerHTML = lab.drawAttention(setup, problem, records, at);
+    get("error").innerHTML = lab.drawError(setup, records, at);
+    const time = get("time"), slope = lab.slope(records, at);
+    time.max = records.length - 1;
+    time.value = at;
+    time.setAttribute("aria-valuetext", `step ${now.step}`);
+    const error = now.error === null || Number.isNaN(now.error) ? "not defined" : number(now.error);
+    get("readout").textContent = `Step ${now.step.toLocaleString("en")}: 1 − cosine ${error}` +
+      (Number.isFinite(slope) ? `, slope ${slope.toFixed(2).replace("-", "−")}` : "") +
+      `, |W| = ${number(now.norm)}, log of the loss ${number(now.logLoss)}`;
+  }
+
+  function drawTokens() {
+    const layer = get("tokens");
+    const wanted = ["u", ...setup.X.flatMap((tokens, i) => tokens.map((_, t) => `${i}.${t}`))];
+    const names = [...layer.children].map((each) => each.dataset.name);
+    if (names.join() !== wanted.join()) layer.replaceChildren(...wanted.map(draggable));
+    for (const each of layer.children) {
+      const [i, t] = each.dataset.name.split(".").map(Number), x = pointOf(each.dataset.name);
+      const place = `${x[0].toFixed(2)}, ${x[1].toFixed(2)}`;
+      each.setAttribute("transform", `translate(${lab.toPlane(x).map((value) => value.toFixed(1)).join(" ")})`);
+      each.setAttribute("aria-valuenow", x[0]);
+      each.setAttribute("aria-valuetext", place);
+      const optimal = !problem.tied && problem.opt[i] === t;
+      const drawn = each.dataset.name === "u" ? lab.drawDecoder() : lab.drawToken(i, t, optimal);
+      if (each.drawn !== drawn) each.innerHTML = each.drawn = drawn;
+    }
+  }
+
+  function draggable(name) {
+    const each = document.createElementNS("http://www.w3.org/2000/svg", "g"), [i, t] = name.split(".");
+    const words = name === "u" ? "decoder u" : `sequence ${+i + 1}, token ${+t + 1}`;
+    const parts = { class: "drag", tabindex: 0, role: "slider", "aria-label": `${words}: move with the arrow keys`,
+      "aria-valuemin": -REACH, "aria-valuemax": REACH };
+    for (const [key, value] of Object.entries(parts)) each.setAttribute(key, value);
+    each.dataset.name = name;
+    return each;
+  }
+
+  // --- words ---------------------------------------------------------------------------------
+
+  function showSetup() {
+    drawTokens();
+    const momentum = setup.momentum > 0;
+    get("rule").value = momentum ? "momentum" : setup.normalise === "shared" ? "shared" : setup.rule;
+    for (const option of get("rule").options)
+      option.hidden = option.disabled = option.value === (setup.joint ? "momentum" : "shared");
+    get("joint").value = setup.joint ? "both" : "W";
+    const capped = setup.rule === "Polyak"; // it takes no step size, and may have a cap
+    get("step-name").textContent = capped ? "Cap, if any" : "Step size";
+    get("step").value = capped ? setup.cap || "" : setup.step;
+    get("steps").value = setup.steps;
+    const name = lab.toHash(setup).slice(1), preset = lab.PRESETS[name];
+    get("preset").value = preset ? name : "";
+    get("look").textContent = preset ? preset.look
+      : "A set-up of your own: the address of this page now holds it.";
+    get("python").textContent = lab.asPython(setup);
+    if (!get("numbers").contains(document.activeElement)) showNumbers();
+    else showScores();
+  }
+
+  const cell = (key, value, words) =>
+    `<td><input type="number" step="any" data-key="${key}" value="${value}" aria-label="${words}"></td>`;
+
+  function showNumbers() {
+    const rows = setup.X.flatMap((tokens, i) => tokens.map((x, t) => {
+      const name = `sequence ${i + 1}, token ${t + 1}`;
+      const label = t ? "<td></td>" : `<td><select data-key="y.${i}" aria-label="label of sequence ${i + 1}">` +
+        ["1", "-1"].map((y) => `<option value="${y}"${+y === setup.y[i] ? " selected" : ""}>${y === "1" ? "+1" : "−1"}</option>`).join("") + "</select></td>";
+      return `<tr><th scope="row">${i + 1}.${t + 1}</th>${label}` +
+        x.map((value, j) => cell(`X.${i}.${t}.${j}`, value, `${name}, ${"xy"[j]}`)).join("") +
+        (setup.joint ? "<td></td>" : cell(`scores.${i}.${t}`, problem.scores[i][t], `${name}, score`)) + `<td data-score="${i}.${t}"></td></tr>`;
+    }));
+    get("numbers").innerHTML = `<table><thead><tr><th scope="col">token</th><th scope="col">label</th><th scope="col">x</th>` +
+      `<th scope="col">y</th><th scope="col">score</th><td></td></tr></thead><tbody>${rows.join("")}</tbody></table>` +
+      `<table><tbody><tr><th scope="row">decoder u</th>${setup.u.map((value, j) => cell(`u.${j}`, value, `u, ${"xy"[j]}`)).join("")}</tr>` +
+      setup.W0.map((row, a) => `<tr><th scope="row">start W<sub>0</sub>, row ${a + 1}</th>` +
+        row.map((value, b) => cell(`W0.${a}.${b}`, value, `start W0, row ${a + 1}, column ${b + 1}`)).join("") + "</tr>").join("") + "</tbody></table>";
+    get("count").value = setup.X.length;
+    get("length").value = setup.X[0].length;
+    showScores();
+  }
+
+  function showScores() {
+    for (const each of get("numbers").querySelectorAll("[data-score]")) {
+      const [i, t] = each.dataset.score.split(".");
+      const input = each.parentElement.querySelector("[data-key^=scores]"), score = problem.scores[i][t];
+      if (input && input !== document.activeElement) input.value = Number(score.toPrecision(12));
+      each.textContent = !problem.tied && problem.opt[i] === +t ? "optimal" : "";
+    }
+  }
+
+  function showTie() {
+    for (const name of ["below", "compass", "attention", "error", "readout"]) get(name).replaceChildren();
+    get("said").innerHTML = "<li>Two tokens of a sequence share its largest score, so that none is optimal: move u or one of them.</li>";
+    root.dataset.state = "done";
+  }
+
+  function showEnd(status) {
+    const { svm } = problem;
+    const said = lab.endings(setup, problem, records).map(({ token, optimal, locked }, i) => {
+      const where = `Sequence ${i + 1}: attention is on token ${token + 1}`;
+      if (optimal) return `<li>${where}, its optimal one.</li>`;
+      const how = { proved: "It has locked: no later step leaves it, by the theorem of the lock.",
+        seen: `It looks locked: that token's lead has only grown since step ${number(setup.steps / 10)}.`, "": "It may still turn." }[locked];
+      return `<li><span class="wrong">${where}, not on token ${problem.opt[i] + 1}.</span> ${how}</li>`;
+    });
+    const kinds = { support: [], touching: [], idle: [] };
+    problem.rows.forEach((row, k) => {
+      kinds[lab.kindOf(problem, k)].push(`${row.sequence + 1}.${problem.opt[row.sequence] + 1} over ${row.sequence + 1}.${row.token + 1}`);
+    });
+    const list = (words, kind) => (kinds[kind].length ? `<li>${words} ${kinds[kind].join(", ")}.</li>` : "");
+    if (!svm.feasible) said.push("<li>No W gives every optimal token the larger logit: W<sub>mm</sub> does not exist.</li>");
+    else said.push(list("Constraints that support W<sub>mm</sub>:", "support"),
+      list("Constraints that touch without support:", "touching"), list("Idle constraints:", "idle"));
+    if (status !== "running") said.push(`<li>The run ended at step ${records[records.length - 1].step}: ${status === "diverged" ? "a step too long for floats" : "the gradient is zero"}.</li>`);
+    get("said").innerHTML = said.join("");
+  }
+
+  // --- what the reader does --------------------------------------------------------------------
+
+  const pointOf = (name) => (name === "u" ? setup.u : setup.X[name.split(".")[0]][name.split(".")[1]]);
+  function movePoint(name, [x, y]) {
+    const kept = (value) => Math.round(Math.max(-REACH, Math.min(REACH, value)) / FINE) / Math.round(1 / FINE);
+    const point = pointOf(name), next = [kept(x), kept(y)];
+    if (next.join() === point.join()) return;
+    [point[0], point[1]] = next;
+    if (name === "u") setup.scores = null; // all scores are its own again
+    restart();
+  }
+
+  const plane = get("plane");
+  const under = (event) => {
+    const box = plane.getBoundingClientRect(), scale = 360 / box.width;
+    return lab.fromPlane([(event.clientX - box.left) * scale, (event.clientY - box.top) * scale]);
+  };
+  plane.addEventListener("pointerdown", (event) => {
+    const each = event.target.closest("g.drag");
+    if (!each) return;
+    held = each;
+    each.classList.add("held");
+    each.setPointerCapture(event.pointerId);
+    each.focus({ preventScroll: true });
+    event.preventDefault();
+  });
+  plane.addEventListener("pointermove", (event) => held && movePoint(held.dataset.name, under(event)));
+  for (const kind of ["pointerup", "pointercancel"])
+    plane.addEventListener(kind, () => { held?.classList.remove("held"); held = null; });
+  plane.addEventListener("keydown", (event) => {
+    const each = event.target.closest("g.drag");
+    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+    if (!each || !way) return;
+    event.preventDefault();
+    const size = event.shiftKey ? FINE : COARSE, [x, y] = pointOf(each.dataset.name);
+    movePoint(each.dataset.name, [x + size * way[0], y + size * way[1]]);
+  });
+
+  function change(parts) {
+    setup = lab.filled({ ...setup, ...parts });
+    restart();
+  }
+  const on = (name, kind, work) => get(name).addEventListener(kind, (event) => work(event.target.value, event));
+  on("preset", "change", (name) => name && open("#" + name));
+  on("rule", "change", (name) => {
+    const rule = { momentum: "NGD", shared: "NGD" }[name] ?? name;
+    change({ rule, momentum: name === "momentum" ? 0.9 : 0, normalise: name === "shared" ? "shared" : "separate" });
+  });
+  on("joint", "change", (name) => change({ joint: name === "both", momentum: 0 }));
+  on("step", "change", (value) => {
+    if (setup.rule === "Polyak") change({ cap: value > 0 ? Math.min(value, 1e9) : 0 });
+    else change({ step: value > 0 && value <= 100 ? Number(value) : setup.step });
+  });
+  on("steps", "change", (value) => change({ steps: Number(value) }));
+  on("time", "input", (value) => {
+    wanted = Number(value) === records.length - 1 ? Infinity : Number(value);
+    at = Number(value);
+    if (records.length) draw();
+  });
+  on("numbers", "change", (value, event) => {
+    const keys = event.target.dataset.key.split("."), last = keys.pop();
+    if (value === "" || !(Math.abs(value) <= lab.LARGEST)) return showNumbers();
+    if (keys[0] === "scores") setup.scores ??= problem.scores.map((row) => [...row]);
+    if (keys[0] === "u") setup.scores = null;
+    keys.reduce((part, key) => part[key], setup)[last] = Number(value);
+    restart();
+  });
+  // New tokens stand where none is yet, on a circle.
+  const another = (i, t) => [0, 1].map((j) => Number((1.6 * [Math.cos, Math.sin][j](1.1 + 2.4 * i + 1.3 * t)).toFixed(2)));
+  const resize = (n, T) => change({
+    X: Array.from({ length: n }, (_, i) => Array.from({ length: T }, (_, t) => setup.X[i]?.[t] ?? another(i, t))),
+    y: Array.from({ length: n }, (_, i) => setup.y[i] ?? 1),
+  });
+  on("count", "change", (value) => { resize(Number(value), setup.X[0].length); showNumbers(); });
+  on("length", "change", (value) => { resize(setup.X.length, Number(value)); showNumbers(); });
+  const copied = async (button, words) => {
+    await navigator.clipboard?.writeText(words).catch(() => {});
+    const before = button.textContent;
+    button.textContent = "copied";
+    setTimeout(() => { button.textContent = before; }, 1500);
+  };
+  on("link", "click", (_, event) => copied(event.target, location.href));
+  on("copy", "click", (_, event) => copied(event.target, lab.asPython(setup)));
+
+  const FIRST = "#" + Object.keys(lab.PRESETS)[0];
+  function keepAddress() {
+    const hash = lab.toHash(setup);
+    if (location.hash || hash !== FIRST) history.replaceState(null, "", hash);
+  }
+  function open(hash) {
+    const found = lab.fromHash(hash);
+    if (!found) return false; // an anchor of the page
+    setup = found;
+    wanted = Infinity;
+    restart();
+    return true;
+  }
+  addEventListener("hashchange", () => open(location.hash));
+  if (!open(location.hash)) open(FIRST);
+})((globalThis.Laboratory ??= {}));

@@ -1,0 +1,336 @@
+"""The laboratory's page, driven by keys, mouse and finger in a real browser without a network.
+
+`make book` runs this after each build. On a machine without Chromium it is skipped.
+"""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from test_laboratory import SAME
+
+from scripts.draw_laboratory import DRAWN, MARKUP
+from tools.files import SITE
+
+PAGE = SITE / "book/laboratory.html"
+PHONE, DESK = 390, 1200  # pixels wide
+LOCKED = {"clash": "looks locked", "score-trap": "has locked"}
+PRESETS = ["first-picture", "clash", "score-trap", "degenerate", "figure-8", "both"]
+DONE = "document.getElementById('laboratory').dataset.state === 'done'"
+pytestmark = pytest.mark.site
+
+
+class Lab:
+    """The page that is open, by the names of its parts."""
+
+    def __init__(self, browser, address="", width=DESK):
+        assert PAGE.is_file(), f"{PAGE} is missing: run `make book`"
+        self.browser = browser
+        browser.open(PAGE, width=width)
+        if address:
+            self.go(address)
+        browser.wait_for(DONE)
+
+    def go(self, address):
+        """Change the address, and let the page hear of it."""
+        self.browser.evaluate(
+            f"""new Promise(done => {{
+              addEventListener("hashchange", () => setTimeout(done, 0), {{once: true}});
+              location.hash = {json.dumps(address)};
+            }})"""
+        )
+
+    def wait(self):
+        """Until the run has ended, and its address is kept."""
+        self.browser.wait_for(DONE)
+        self.browser.evaluate("new Promise(done => setTimeout(done, 500))")
+
+    def ask(self, name, what="textContent"):
+        return self.browser.evaluate(f"document.querySelector('[data-lab=\"{name}\"]').{what}")
+
+    def choose(self, name, value):
+        self.browser.tab.select_option(f"[data-lab={name}]", value)
+        self.wait()
+
+    @property
+    def last(self):
+        """The last record of the engine on the page's set-up, and the set-up."""
+        return self.browser.evaluate(
+            """(() => {
+              const kept = location.hash || "#first-picture", setup = Laboratory.fromHash(kept);
+              const run = Laboratory.train(Laboratory.runnable(setup), [setup.steps]);
+              return {setup, record: run.records[0], python: Laboratory.asPython(setup)};
+            })()"""
+        )
+
+    def middle(self, token):
+        """Where a token is on the screen."""
+        box = (
+            f"document.querySelector('g.drag[data-name=\"{token}\"] .hit').getBoundingClientRect()"
+        )
+        self.browser.evaluate("document.querySelector('[data-lab=plane]').scrollIntoView("
+                              "{block: 'center', behavior: 'instant'})")  # fmt: skip
+        return self.browser.evaluate(f"(r => [r.left + r.width / 2, r.top + r.height / 2])({box})")
+
+    @property
+    def scale(self):
+        """Pixels a unit of the plane."""
+        return self.ask("plane", "getBoundingClientRect().width") * 64 / 360
+
+
+def executed(lines):
+    """The trace that the shown lines make."""
+    names = {}
+    exec(lines.replace("print(trace)", ""), names)
+    return names["trace"]
+
+
+def check_against_train(lab):
+    """The page's number, and its engine's last W, beside what the shown lines give."""
+    found = lab.last
+    assert found["python"] == lab.ask("python")
+    trace, record = executed(found["python"]), found["record"]
+    assert abs(trace.W.numpy().ravel() - record["W"]).max() < SAME * trace.W_norm[-1]
+    assert record["error"] == pytest.approx(trace.W_alignment_error[-1], rel=SAME)
+    said = re.search(r"cosine ([\d.]+)(?: · 10(⁻\d*\S*))?", lab.ask("readout").replace(",", ""))
+    power = int((said[2] or "0").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")))
+    assert float(said[1]) * 10**power == pytest.approx(record["error"], rel=0.051)  # two digits
+    return found
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_opens_by_its_name_and_its_lines_reproduce_it(browser, name):
+    lab = Lab(browser, name)
+    assert lab.ask("preset", "value") == name
+    assert browser.evaluate(f"document.getElementById('{name}') !== null")  # links are checked
+    check_against_train(lab)
+    said = lab.ask("said")
+    assert [word in said for word in ("locked", "its optimal one")] == [
+        name in LOCKED, name != "score-trap"
+    ]  # fmt: skip
+    assert LOCKED.get(name, "") in said
+    assert ("touch without support" in said) == (name == "degenerate")
+
+
+# What the menu's words say of a change: the set-up, the change, the last slope, and who is lost.
+PROMISES = {
+    "GD creeps": ("first-picture", {"rule": "GD"}, (-0.6, 0), [False] * 3),
+    "1/t^2": ("first-picture", {}, (-2.05, -1.95), [False] * 3),
+    "lost for good": ("clash", {}, (-0.1, 0.1), [True, False]),
+    "halve u": ("clash", {"u": [0, 1]}, (-2.05, -1.95), [False, False]),
+    "below 0.95": ("score-trap", {"u": [1, 1.18]}, (-2.05, -1.95), [False]),
+    "short of -2": ("degenerate", {}, (-1.95, -1.5), [False]),
+    "left": ("degenerate", {"X": [[[1, 0], [0, 0], [-0.05, -1]]]}, (-2.01, -1.99), [False]),
+    "right": ("degenerate", {"X": [[[1, 0], [0, 0], [0.05, -1]]]}, (-2.01, -1.99), [False]),
+    "finds its way": ("figure-8", {}, (-0.5, 0), [False, False]),
+}
+
+
+@pytest.mark.parametrize("words", PROMISES)
+def test_what_the_menu_promises_is_so(browser, words):
+    name, change, slopes, lost = PROMISES[words]
+    Lab(browser, name)
+    slope, wrong = browser.evaluate(
+        f"""(() => {{
+          const setup = {{...Laboratory.PRESETS[{name!r}].setup, ...{json.dumps(change)}}};
+          const {{records}} = Laboratory.train(setup, Laboratory.grid(setup.steps, 100));
+          const ends = Laboratory.endings(setup, Laboratory.prepare(setup), records);
+          return [Laboratory.slope(records, records.length - 1), ends.map(end => !end.optimal)];
+        }})()"""
+    )
+    assert slopes[0] < slope < slopes[1] and wrong == lost
+
+
+def test_the_loss_of_ngd_falls_exponentially_where_both_are_trained(browser):
+    Lab(browser, "both")
+    setup = "Laboratory.PRESETS.both.setup"
+    found = browser.evaluate(f"Laboratory.train({setup}, [1000, 10000]).records")
+    assert found[1]["logLoss"] / found[0]["logLoss"] == pytest.approx(10, rel=0.02)
+
+
+@pytest.mark.parametrize("rule", ["GD", "momentum", "Polyak"])
+def test_each_rule_is_run_as_the_lines_say(browser, rule):
+    lab = Lab(browser)
+    lab.choose("rule", rule)
+    found = check_against_train(lab)
+    assert found["setup"]["rule"] == {"momentum": "NGD"}.get(rule, rule)
+    assert (found["setup"]["momentum"] > 0) == (rule == "momentum")
+
+
+def test_both_are_trained_with_one_norm(browser):
+    lab = Lab(browser, "both")
+    lab.choose("rule", "shared")
+    assert 'normalise="shared"' in check_against_train(lab)["python"]
+
+
+def test_the_arrow_keys_move_a_token_and_the_link_keeps_it(browser):
+    lab = Lab(browser)
+    browser.evaluate("document.querySelector('g.drag[data-name=\"1.0\"]').focus()")
+    browser.press("ArrowUp", 2)
+    browser.press("Shift+ArrowLeft")
+    lab.wait()
+    assert lab.last["setup"]["X"][1][0] == [-0.21, -1.5]
+    assert (
+        browser.evaluate("document.activeElement.getAttribute('aria-valuetext')") == "-0.21, -1.50"
+    )
+    assert lab.ask("preset", "value") == ""
+    check_against_train(lab)
+    kept, lines = browser.evaluate("location.hash"), lab.ask("python")
+    assert Lab(browser, kept).ask("python") == lines
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_a_mouse_and_a_finger_drag_a_token(browser, width):
+    lab = Lab(browser, width=width)
+    x, y = lab.middle("0.1")
+    start = lab.last["setup"]["X"][0][1]
+    if width == DESK:
+        browser.tab.mouse.move(x, y)
+        browser.tab.mouse.down()
+        browser.tab.mouse.move(x + lab.scale / 2, y, steps=4)
+        browser.tab.mouse.up()
+    else:
+        browser.fingers(True)
+        for kind, at in (("touchStart", x), ("touchMove", x + lab.scale / 2), ("touchEnd", None)):
+            points = [] if at is None else [{"x": at, "y": y}]
+            browser.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        browser.fingers(False)
+    lab.wait()
+    moved = np.subtract(lab.last["setup"]["X"][0][1], start)
+    assert moved == pytest.approx([0.5, 0], abs=0.021)  # a pixel, and hundredths
+    check_against_train(lab)
+
+
+def test_the_numbers_change_the_set_up(browser):
+    lab = Lab(browser, "clash")
+    browser.evaluate("document.querySelectorAll('#laboratory details').forEach(d => d.open = true)")
+    for key, value in (("u.1", "1"), ("W0.0.1", "0.5")):
+        browser.tab.fill(f"[data-key='{key}']", value)
+        browser.press("Tab")
+    browser.tab.select_option("[data-key='y.1']", "1")
+    lab.wait()
+    assert [lab.last["setup"][key] for key in ("u", "y")] == [[0, 1], [1, 1]]
+    assert "W0=[[0.0, 0.5], [0.0, 0.0]]" in lab.ask("python")
+    assert "share its largest score" in lab.ask("said") or check_against_train(lab)
+    lab.choose("count", "3")
+    lab.choose("length", "4")
+    assert np.shape(lab.last["setup"]["X"]) == (3, 4, 2)
+    check_against_train(lab)
+
+
+def test_a_score_that_is_typed_stays_until_u_moves(browser):
+    lab = Lab(browser, "score-trap")
+    browser.evaluate("document.querySelectorAll('#laboratory details').forEach(d => d.open = true)")
+    for token, score in ((1, "0.5"), (2, "0.5")):
+        browser.tab.fill(f"[data-key='scores.0.{token}']", score)
+        browser.press("Tab")
+    lab.wait()
+    assert lab.last["setup"]["scores"] == [[1, 0.5, 0.5]]  # Assumption 2, and no lock
+    assert "key=X" in check_against_train(lab)["python"]
+    assert "its optimal one" in lab.ask("said")
+    kept, lines = browser.evaluate("location.hash"), lab.ask("python")
+    assert Lab(browser, kept).ask("python") == lines
+    browser.evaluate("document.querySelector('g.drag[data-name=u]').focus()")
+    browser.press("ArrowDown")
+    lab.wait()
+    assert lab.last["setup"]["scores"] is None and "key=X" not in lab.ask("python")
+
+
+def test_polyak_may_have_a_cap(browser):
+    lab = Lab(browser)
+    lab.choose("rule", "Polyak")
+    browser.tab.fill("[data-lab=step]", "50")
+    browser.press("Tab")
+    lab.wait()
+    assert "Polyak(max_step=50)" in check_against_train(lab)["python"]
+
+
+def test_tied_scores_are_said_and_an_anchor_changes_nothing(browser):
+    lab = Lab(browser, "clash")
+    lines = lab.ask("python")
+    lab.go("chap-laboratory")
+    assert lab.ask("python") == lines
+    assert "share its largest score" in Lab(browser, TIED).ask("said")
+
+
+TIED = "X=1,0,1,0&y=1&u=1,0&W0=0,0,0,0&rule=GD&step=1&steps=100"
+
+
+ODD = {
+    "X=0,0,1,0&y=1&u=1,0": "the gradient is zero",  # a query at the origin
+    "X=1,0,0,1,1,0,0,1&y=1,-1&u=1,-1": "does not exist",  # right here, wrong there
+    "X=1,0,0,1&y=1&u=1000,-1000": "its optimal one",
+}
+
+
+@pytest.mark.parametrize("address", ODD)
+def test_odd_set_ups_are_told_without_an_error(browser, address):
+    errors = []
+    browser.tab.on("pageerror", lambda error: errors.append(str(error)))
+    lab = Lab(browser, address + "&W0=0,0,0,0&rule=GD&step=1&steps=1000")
+    assert ODD[address] in lab.ask("said") and errors == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["%E0%A4%A", "X=1", "X=1,2,3,4&y=1&u=1,0&W0=0,0,0,0&rule=SGD",
+     "X=1e9,2,3,4&y=1&u=1,0&W0=0,0,0,0&rule=GD",
+     "X=1,0,0,1&y=1&u=1,0&W0=0,0,0,0&rule=GD&scores=1,x"],
+)  # fmt: skip
+def test_an_address_that_holds_no_set_up_changes_nothing(browser, address):
+    lab = Lab(browser, "clash")
+    before = lab.ask("python")
+    lab.go(address)
+    assert lab.ask("python") == before
+
+
+def test_the_step_shows_how_it_was(browser):
+    lab = Lab(browser)
+    browser.evaluate("document.getElementById('lab-time').focus()")
+    browser.press("Home")
+    assert lab.ask("readout").startswith("Step 0: 1 − cosine not defined")
+    assert lab.ask("compass", "querySelectorAll('.now').length") == 1
+    browser.press("ArrowRight", 3)
+    assert re.match(r"Step \d: 1 − cosine 0\.\d+, slope", lab.ask("readout"))
+
+
+def test_it_fits_a_phone_takes_the_pages_colours_and_can_be_hit(browser):
+    lab = Lab(browser, width=PHONE)
+    browser.evaluate("document.querySelectorAll('#laboratory details').forEach(d => d.open = true)")
+    assert browser.evaluate("document.scrollingElement.scrollWidth") == PHONE
+    for part in ("plane", "compass", "attention", "error", "time"):
+        assert 0 < lab.ask(part, "getBoundingClientRect().right") <= PHONE
+    assert lab.ask("tokens", "querySelector('.hit').getBoundingClientRect().width") >= 24
+    stroke = "querySelector('.token.s0'); getComputedStyle(each).stroke"
+    for theme, colour in (("light", "rgb(0, 114, 178)"), ("dark", "rgb(86, 180, 233)")):
+        browser.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+        assert browser.evaluate(f"const each = document.{stroke}") == colour
+
+
+def test_the_picture_without_scripts_is_that_of_the_first_set_up(browser):
+    """But for digits, which another browser may round otherwise."""
+    Lab(browser)
+    drawn = browser.evaluate(DRAWN) + "\n"
+    plain = [re.sub(r"-?[\d.]+", "0", text) for text in (drawn, MARKUP.read_text("utf8"))]
+    assert plain[0] == plain[1], "run python -m scripts.draw_laboratory"
+    Lab(browser, "clash")
+    assert re.sub(r"-?[\d.]+", "0", browser.evaluate(DRAWN) + "\n") != plain[1]
+
+
+def test_without_scripts_its_picture_stands(browser):
+    browser.scripts(False)
+    try:
+        browser.open(PAGE, width=PHONE)
+        height = "getBoundingClientRect().height"
+        for part in ("plane", "compass", "attention", "error"):
+            drawn = f"document.querySelector('[data-lab={part}]')"
+            assert browser.evaluate(f"{drawn}.querySelectorAll('path').length") > 2
+            assert browser.evaluate(f"{drawn}.{height}") > 100
+        shown = f"document.querySelector('#laboratory .lab-bar').{height}"
+        assert browser.evaluate(shown) == 0
+        assert "its optimal one" in browser.evaluate(
+            "document.querySelector('[data-lab=said]').textContent"
+        )
+    finally:
+        browser.scripts(True)
