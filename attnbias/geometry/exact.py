@@ -16,7 +16,7 @@ Because W_mm is the point of a convex set next to 0, <W_mm, G / m - W_mm> >= 0, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -109,21 +109,21 @@ def prove(svm) -> ExactCertificate:
     _require_plain(svm)
     flint = need("flint", "exact")
     with flint.ctx.workprec(BITS):
-        balls = _Balls(flint, svm)
+        balls = Balls(flint, svm)
         dual = [flint.arb(a) for a in svm.dual.tolist()]
-        best = balls.solve(_starts(svm))
-        products, square = balls.of_point(svm)
+        best = balls.proof()
+        products, square = balls.of_point(svm.point)
         margins = balls.margins(dual)
-        total = _dot(dual, margins)  # |sum_k a_k z_k|^2
+        total = dot(dual, margins)  # |sum_k a_k z_k|^2
         gap, least, weight = flint.arb("inf"), _least(products), sum(dual)
         negative = sum(bool(a < 0) for a in dual)
         if least > 0 and weight > 0 and total > 0 and not negative:
             gap = (square * total).sqrt() / (least * weight) - 1
         return ExactCertificate(
-            margin=(_down(flint, best.low), _up(flint, best.high)),
+            margin=(down(flint, best.low), up(flint, best.high)),
             distance=balls.distance(best, products, square),
             dual_distance=balls.distance(best, margins, total),
-            duality_gap=max(_up(flint, gap), 0.0),
+            duality_gap=max(up(flint, gap), 0.0),
             negative=negative,
         )
 
@@ -151,11 +151,11 @@ def _starts(svm) -> Iterator[list[float]]:
     yield solve_dual(svm.rows.gram().cpu().numpy()).dual.tolist()
 
 
-class _Balls:
+class Balls:
     """The rows z_k = D_k q_i' of sequences i, exactly: `sequence` has i of each k."""
 
     def __init__(self, flint, svm) -> None:
-        self.flint, rows = flint, svm.rows
+        self.flint, self.svm, rows = flint, svm, svm.rows
         if isinstance(rows, GapRows):
             self.sequence, queries = rows.sequence.tolist(), self.matrix(rows.queries)
             self.D = self.matrix(rows.differences)
@@ -172,13 +172,14 @@ class _Balls:
     def matrix(self, values: torch.Tensor):
         return self.flint.arb_mat(values.detach().double().cpu().tolist())
 
-    def of_point(self, svm):
-        """<z_k, P> of all k, and |P|^2, for the weights P as stored."""
-        point = svm.point if isinstance(svm.rows, GapRows) else svm.point.reshape(-1, 1)
+    def of_point(self, point: torch.Tensor):
+        """<z_k, P> of all k, and |P|^2, for the solution's point P."""
+        if not isinstance(self.svm.rows, GapRows):
+            point = point.reshape(-1, 1)
         P, queries = self.matrix(point), self.queries
         inner = P.transpose() * P
-        if svm.basis is not None:
-            basis = self.matrix(svm.basis)
+        if self.svm.basis is not None:
+            basis = self.matrix(self.svm.basis)
             queries, inner = basis * queries, inner * (basis * basis.transpose())
         return self.pick(P * queries), inner.trace()
 
@@ -197,10 +198,10 @@ class _Balls:
     def gram(self, j: int, k: int):
         return self.DD[j, k] * self.QQ[self.sequence[j], self.sequence[k]]
 
-    def solve(self, starts: Iterable[list[float]]) -> _Proof:
-        """The best proof on the way from one of the starts, by primal-dual active sets."""
+    def proof(self) -> _Proof:
+        """The best proof on the way to the dual solution, by primal-dual active sets."""
         best = None
-        for start in starts:
+        for start in _starts(self.svm):
             dual = [self.flint.arb(a) for a in start]
             for _ in range(ROUNDS):
                 dual = [max(a, self.flint.arb(0)) for a in dual]
@@ -234,10 +235,10 @@ class _Balls:
         """Bounds on |P - W_mm| / |W_mm|, from <z_k, P> and |P|^2."""
         if not best.least > 0:
             return 0.0, math.inf
-        apart = square - 2 * _dot(best.dual, products) / best.least + best.high_square
+        apart = square - 2 * dot(best.dual, products) / best.least + best.high_square
         apart = apart.nonnegative_part().sqrt()
         low, high = (apart - best.radius) * best.low, (apart + best.radius) * best.high
-        return max(_down(self.flint, low), 0.0), _up(self.flint, high)
+        return max(down(self.flint, low), 0.0), up(self.flint, high)
 
 
 class _Proof:
@@ -245,7 +246,7 @@ class _Proof:
 
     def __init__(self, flint, dual: list, margins: list) -> None:
         self.dual, self.least = dual, _least(margins)
-        square, weight, infinite = _dot(dual, margins), sum(dual), flint.arb("inf")
+        square, weight, infinite = dot(dual, margins), sum(dual), flint.arb("inf")
         self.low = self.radius = flint.arb(0)
         self.high = square.nonnegative_part().sqrt() / weight if weight > 0 else infinite
         self.width = infinite
@@ -256,7 +257,7 @@ class _Proof:
             self.radius, self.width = between.sqrt(), between / self.high_square
 
 
-def _dot(a: list, b: list):
+def dot(a: list, b: list):
     return sum(x * y for x, y in zip(a, b, strict=True))
 
 
@@ -265,7 +266,7 @@ def _least(values: list):
     return min(value.lower() for value in values) if finite else -math.inf
 
 
-def _down(flint, x) -> float:
+def down(flint, x) -> float:
     """The largest float that is surely not above x."""
     low = float(x.lower())
     while math.isfinite(low) and not flint.arb(low) <= x:
@@ -273,5 +274,5 @@ def _down(flint, x) -> float:
     return low
 
 
-def _up(flint, x) -> float:
-    return 0.0 - _down(flint, -x)
+def up(flint, x) -> float:
+    return 0.0 - down(flint, -x)

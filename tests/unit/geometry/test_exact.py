@@ -187,9 +187,7 @@ def test_bounds_are_floats_on_the_right_side():
 
     with flint.ctx.workprec(exact.BITS):
         for x in (flint.arb(1) / 3, flint.arb(2).sqrt(), -flint.arb(2).sqrt(), flint.arb(0.1)):
-            low, high = exact._down(flint, x), exact._up(flint, x)
+            low, high = exact.down(flint, x), exact.up(flint, x)
             assert flint.arb(low) <= x and flint.arb(high) >= x
             assert high <= math.nextafter(low, math.inf)
-        assert (
-            exact._down(flint, flint.arb("inf")) == math.inf == exact._up(flint, flint.arb("inf"))
-        )
+        assert exact.down(flint, flint.arb("inf")) == math.inf == exact.up(flint, flint.arb("inf"))
