@@ -71,6 +71,28 @@ def test_the_distance_is_that_of_rational_arithmetic(error):
     assert certificate.is_optimal() == (error == 0)
 
 
+def test_outer_products_of_tokens_in_rational_arithmetic():
+    """Of two sequences of random floats: the rows (x_opt - x_t) x_1' written out in fractions."""
+    generator = torch.Generator().manual_seed(2)
+    data = Dataset(torch.randn(2, 4, 3, generator=generator).double() / 3, [1, -1])
+    solution = solve_w_svm(data, opt=[1, 2])
+    X = [[[Fraction(x) for x in token] for token in tokens] for tokens in data.X.tolist()]
+    rows = []
+    for i, t in solution.constraints.tolist():
+        difference = [a - b for a, b in zip(X[i][(1, 2)[i]], X[i][t], strict=True)]
+        rows.append([a * q for a in difference for q in X[i][0]])
+    W, dual = rational([rows[k] for k in solution.support.tolist()])
+    margins = [sum(x * w for x, w in zip(row, W, strict=True)) for row in rows]
+    assert min(dual) > 0 and min(margins) == 1 < max(margins)  # so W is W_mm
+    size, point = sum(w * w for w in W), map(Fraction, solution.weights.flatten().tolist())
+    apart = sum((p - w) ** 2 for p, w in zip(point, W, strict=True)) / size
+    certificate = proved(solution)
+    low, high = map(Fraction, certificate.distance)
+    assert low**2 <= apart <= high**2 and 0 < high - low <= ULPS * high + Fraction(1, 10**21)
+    low, high = map(Fraction, certificate.margin)
+    assert low**2 <= 1 / size <= high**2
+
+
 def test_tokens_are_taken_exactly_and_not_their_rounded_differences(tmp_path):
     """1 - 2^-60 is 1 in float64, so the stored W_mm is off by that share; from a file as well."""
     data = Dataset([[[1.0, 0], [2.0**-60, 0]]], [1])
