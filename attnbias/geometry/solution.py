@@ -288,8 +288,7 @@ def proved(rows, right, dual, total, point, margins, basis, *, norm="frobenius",
         least, lower = float(margins.min()), float(dual.sum())
     else:
         least, lower = least_share(rows, right, margins, size), float(right @ dual)
-    # A margin above 1 earns no lower norm, because these weights are judged, not their best
-    # multiple.
+    # These weights are judged, not their best multiple: a margin above 1 earns nothing.
     both = bounds(size, min(least, 1.0), lower if float(dual.min()) >= 0 else 0.0, dual_size)
     off = math.inf
     if 0 < size < math.inf and norm == "frobenius":
