@@ -25,6 +25,8 @@ def read() -> None:
     svm: SVMSolution = attnbias.solve_w_svm(data, opt)
     weights: torch.Tensor = svm.weights
     margin: float = svm.margin
+    judged: SVMSolution = svm.certify()
+    between: tuple[float, float] = svm.certify(exact=True).margin
     for rule in (GD(0.1), NGD(step_size=0.1, momentum=0.5), Polyak()):
         trace: Trace = attnbias.train(data, rule, 10, record=[0, 10], svm=svm, W0=np.eye(2))
     error: np.ndarray = trace.W_alignment_error
@@ -42,7 +44,7 @@ def read() -> None:
     print(scores, weights, margin, status, exponent, part, statement, holds, again, attention)
     risk: torch.Tensor = attnbias.attention_loss(tokens, data.y, [1.0, 0.0], np.eye(2))
     direction: torch.Tensor = attnbias.attention_gradient(tokens, data.y, [1.0, 0.0], np.eye(2)).W
-    print(attnbias.diagnose(data), rows, risk, direction)
+    print(attnbias.diagnose(data), rows, risk, direction, judged, between)
 
 
 def read_wrongly(data: Dataset, trace: Trace) -> None:

@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Literal, overload
 
 import torch
 from torch.linalg import vector_norm
 
-from .._records import read_npz, write_npz
-from .._validate import PathLike, require_number, short
-from ..errors import DtypeError, FileFormatError, RangeError
+from .._validate import PathLike, require_flag, require_number, short
+from ..errors import DtypeError, RangeError
 from .certificate import (
     ZERO,
     Bounds,
@@ -22,7 +22,8 @@ from .certificate import (
     least_share,
     matrix_norm,
 )
-from .stored import flat, moved, parts
+from .exact import ExactCertificate, prove
+from .stored import moved, read, write
 from .tokens import GapRows, VectorRows
 
 # The largest residual and relative duality gap of a solution. Only margins below about 1e-8 of
@@ -55,10 +56,8 @@ class SVMSolution:
         1 - <weights, G> / (norm |G|_dual), which is 0 where G is the dual of the weights.
     bounds : Bounds
         On the optimal norm, proved by the margins and by the dual weights.
-    solver : str
-        The method.
-    problem : str
-        "W-SVM", "u-SVM", or another's name.
+    solver, problem : str
+        The method, and "W-SVM", "u-SVM", or another's name.
     rows : GapRows or VectorRows
         The constraints.
     point : (d, d), (d, r) or (d,) float64
@@ -163,10 +162,37 @@ class SVMSolution:
         Raises
         ------
         DtypeError, RangeError, NonFiniteError
-            When `tol` isn't a number of at least 0.
         """
         tol = require_number("tol", tol, low=0)
         return max(self.primal_residual, self.dual_residual) <= tol and self.duality_gap <= tol
+
+    @overload
+    def certify(self, *, exact: Literal[True]) -> ExactCertificate: ...
+    @overload
+    def certify(self, *, exact: Literal[False] = False) -> SVMSolution: ...
+    def certify(self, *, exact: bool = False) -> SVMSolution | ExactCertificate:
+        """The weights and the dual weights judged anew, from the rows.
+
+        Parameters
+        ----------
+        exact : bool
+            False: in float64. True: proved in ball arithmetic, by the extra `exact`, on the
+            tokens as exact numbers: Frobenius norm, right sides 1, at most 1000 constraints.
+
+        Raises
+        ------
+        MissingExtraError, RangeError, ShapeError, DtypeError, NonFiniteError
+
+        Examples
+        --------
+        >>> from attnbias import make_example1, solve_w_svm
+        >>> solve_w_svm(make_example1(n=3, T=3, d=10)).certify(exact=True).is_optimal()
+        True
+        """
+        if require_flag("exact", exact):
+            return prove(self)
+        names = {"norm": self.norm_name, "solver": self.solver, "problem": self.problem}
+        return certify(self.rows, self.dual, self.weights, right=self.right, **names)
 
     def save(self, path: PathLike) -> Path:
         """Write to an npz file: arrays and a json header, no pickle, atomically.
@@ -175,10 +201,7 @@ class SVMSolution:
         ------
         MissingFileError, FileAccessError
         """
-        (arrays, header), (inner, rows) = flat(self), flat(self.rows)
-        arrays |= {f"rows.{name}": array for name, array in inner.items()}
-        rows |= {"class": type(self.rows).__name__}
-        return write_npz(path, arrays, header | {"kind": "solution", "rows": rows})
+        return write(self, path)
 
     @classmethod
     def load(cls, path: PathLike) -> SVMSolution:
@@ -197,14 +220,7 @@ class SVMSolution:
         ...     SVMSolution.load(solution.save(f"{folder}/svm.npz")).weights.tolist()
         [[1.0, 0.0], [0.0, 0.0]]
         """
-        arrays, header = read_npz(path, kind="solution")
-        try:
-            return cls(**parts(arrays, header))
-        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-            raise FileFormatError(
-                str(path), expected="a solution with the rows that it is for",
-                got=f"{type(error).__name__}: {error}"[:100], remedy="solve again, and save",
-            ) from None  # fmt: skip
+        return read(cls, path)
 
     @cached_property
     def _shares(self) -> torch.Tensor:
@@ -272,8 +288,7 @@ def proved(rows, right, dual, total, point, margins, basis, *, norm="frobenius",
         least, lower = float(margins.min()), float(dual.sum())
     else:
         least, lower = least_share(rows, right, margins, size), float(right @ dual)
-    # A margin above 1 earns no lower norm, because these weights are judged, not their best
-    # multiple.
+    # These weights are judged, not their best multiple: a margin above 1 earns nothing.
     both = bounds(size, min(least, 1.0), lower if float(dual.min()) >= 0 else 0.0, dual_size)
     off = math.inf
     if 0 < size < math.inf and norm == "frobenius":

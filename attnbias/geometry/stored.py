@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from .._validate import require_choice, require_number
+from .._records import read_npz, write_npz
+from .._validate import PathLike, require_choice, require_number
+from ..errors import FileFormatError
 from .certificate import NORMS, Bounds
 from .tokens import GapRows, VectorRows
 
@@ -19,6 +22,26 @@ def flat(holder) -> tuple[dict[str, Any], dict[str, Any]]:
     held = {field.name: getattr(holder, field.name) for field in fields(holder)}
     arrays = {name: held.pop(name).cpu().numpy() for name in [*held] if torch.is_tensor(held[name])}
     return arrays, held
+
+
+def write(solution, path: PathLike) -> Path:
+    """A file of a solution and its rows; see SVMSolution.save."""
+    (arrays, header), (inner, rows) = flat(solution), flat(solution.rows)
+    arrays |= {f"rows.{name}": array for name, array in inner.items()}
+    rows |= {"class": type(solution.rows).__name__}
+    return write_npz(path, arrays, header | {"kind": "solution", "rows": rows})
+
+
+def read(kind, path: PathLike):
+    """The solution, of class `kind`, that `write` has put into a file."""
+    arrays, header = read_npz(path, kind="solution")
+    try:
+        return kind(**parts(arrays, header))
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise FileFormatError(
+            str(path), expected="a solution with the rows that it is for",
+            got=f"{type(error).__name__}: {error}"[:100], remedy="solve again, and save",
+        ) from None  # fmt: skip
 
 
 def parts(arrays: dict, header: dict) -> dict[str, Any]:

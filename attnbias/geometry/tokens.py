@@ -167,6 +167,8 @@ class GapRows:
     sequence, token : (N',) long
         Where each row comes from.
     opt : (n,) long
+    keys : (n, T, d), optional
+        The tokens, as they are given: their differences in float64 are rounded.
 
     Examples
     --------
@@ -181,6 +183,7 @@ class GapRows:
     sequence: torch.Tensor
     token: torch.Tensor
     opt: torch.Tensor
+    keys: torch.Tensor | None = None
 
     def gram(self) -> torch.Tensor:
         """(N', N') matrix of <z_k, z_k'>: the product of two Gram matrices, entry by entry."""
@@ -244,9 +247,10 @@ def gap_rows(data: Dataset, opt=None) -> GapRows:
     """
     opt = resolve_opt(data, opt)
     sequence, token = places(data.mask, opt)
-    keys, queries = data.keys.detach().double(), data.queries.double().contiguous()
+    given, queries = data.keys.detach(), data.queries.double().contiguous()
+    keys = given.double()
     differences = keys[sequence, opt[sequence]] - keys[sequence, token]
-    return GapRows(differences, queries, sequence, token, opt)
+    return GapRows(differences, queries, sequence, token, opt, given)
 
 
 @dataclass(frozen=True, eq=False)

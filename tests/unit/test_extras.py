@@ -8,9 +8,9 @@ import sys
 from tools.files import ROOT
 
 # Import names of what the extras bring, gone for one process.
-OPTIONAL = ["PIL", "accelerate", "cvxpy", "datasets", "distributed", "huggingface_hub",
-            "matplotlib", "matplotlib_inline", "mpmath", "pyarrow", "safetensors", "shtab",
-            "transformers"]  # fmt: skip
+OPTIONAL = ["PIL", "accelerate", "cvxpy", "datasets", "distributed", "flint",
+            "huggingface_hub", "matplotlib", "matplotlib_inline", "mpmath", "pyarrow",
+            "safetensors", "shtab", "transformers"]  # fmt: skip
 SCRIPT = """
 import importlib, sys, tempfile
 from pathlib import Path
@@ -60,6 +60,7 @@ grid = {"data": {"model": "example1", "n": 4, "T": 3, "d": 20, "seed": [0]},
 _source.huggingface = lambda *_: {"img": [], "label": []}  # in its place, to reach the pictures
 for extra, call in [
     ("chapters", lambda: solve_norm_svm(make_example1(n=3, T=2, d=10), "max")),
+    ("exact", lambda: attnbias.solve_w_svm(pair).certify(exact=True)),
     ("sweeps", lambda: attnbias.sweep(grid, out=folder)),
     ("sweeps", lambda: attnbias.experiments.load("ranks")),
     ("dask", lambda: cli.sweep._cluster("tcp://127.0.0.1:1")),

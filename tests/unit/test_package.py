@@ -17,7 +17,7 @@ from tools.chapters import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
 HEAVY = ("matplotlib", "cvxpy", "pandas", "transformers", "datasets", "pyarrow", "IPython",
-         "mpmath")  # fmt: skip
+         "mpmath", "flint")  # fmt: skip
 FOREIGN = ("book", "scripts", "tests", "tools", "_build")
 
 
