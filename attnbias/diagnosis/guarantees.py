@@ -120,7 +120,11 @@ def limits(hypotheses: dict) -> tuple[str, ...]:
     failing = [key for key in hypotheses if hypotheses[key].holds is False]
     root = [key for key in ("optimal", "feasible") if key in failing]
     said = [None, *(root[:1] or failing)]
-    return tuple(limit["says"] for limit in _TEXTS["limit"] if limit.get("fails") in said)
+    holding = {key for key, each in hypotheses.items() if each.holds}
+    return tuple(
+        limit["says"] for limit in _TEXTS["limit"]
+        if limit.get("fails") in said and limit.get("unless") not in holding
+    )  # fmt: skip
 
 
 def legend(said: str) -> list[tuple[str, str]]:

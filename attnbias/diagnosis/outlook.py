@@ -42,10 +42,11 @@ def training_lines(report) -> Lines:
         if report.hypotheses["coherence"].holds:
             bound += "; for unequal scores it counts from where all sequences are settled"
     yield "bound (M1)", bound
-    if math.isfinite(largest := report.constants.largest_gd_step_size):
+    largest = report.constants.largest_gd_step_size
+    if math.isfinite(largest) and report.hypotheses["assumption2"].holds:
         yield (
             "GD",
-            f"a step size of at most {number(largest)} keeps every step within Lemma 3; longer "
+            f"a step size of at most {number(largest)} keeps every step as short as Lemma 3 asks; longer "
             "steps may saturate a softmax on a wrong token, where GD hardly moves any more",
         )
 

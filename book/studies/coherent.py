@@ -67,7 +67,7 @@ def _signs(rng, size: int) -> np.ndarray:
 
 
 def make_lock_family(coherence: float = 0.1, gap: float = 0.01) -> Dataset:
-    """Three tokens in the plane of norms 1, 1 and coherence / sqrt(2), the last between the others.
+    """Three tokens of norms 1, 1 and coherence / sqrt(2), with an obtuse angle at the last.
 
     x_1 = (1, 0), query and optimal, x_2 = (-e, sqrt(1 - e^2)) and x_3 = (e/2)(1, -1) with
     e = `coherence`, which no inner product exceeds in size.

@@ -12,8 +12,7 @@ from ..run import TraceView
 from ..statements import Checks, Statement, at_least, run_check
 
 SOURCE = "the lock"
-BOTH = Statement("theta |x_a - x_o|^2, against <x_a - x_o, x_a - x_3>", SOURCE)
-THIRD = Statement("theta <x_a - x_o, x_a - x_3>, against |x_a - x_3|^2", SOURCE)
+OBTUSE = Statement("|x_a - x_3|^2, against <x_a - x_o, x_a - x_3>: an obtuse angle at x_3", SOURCE)
 INSIDE = Statement("F, against theta, since it was first recorded below", SOURCE)
 FALLS = Statement("largest rise of F from one record to the next since then", SOURCE)
 AHEAD = at_least("least velocity since then of the logits of x_a less those of others", SOURCE)
@@ -42,9 +41,12 @@ class Lock:
 
     @property
     def theta(self) -> float:
-        """Below it log(phi_o / phi_3) falls at every step; -inf where no bound does that."""
-        gain, loss = self.cross - self.least, self.own - self.cross
-        return gain / loss if loss > 0 else -np.inf
+        """Below it log(phi_o / phi_3) falls at every step; 0 where the angle at x_3 is not obtuse.
+
+        Where it is, own - cross is no less than cross - least, as |x_o - x_3|^2 is not negative.
+        """
+        gain = self.cross - self.least
+        return gain / (self.own - self.cross) if gain > 0 else 0.0
 
     def level(self, behind: np.ndarray) -> np.ndarray:
         """F = phi_o / mean + (phi_o / phi_3) gap / (1 - gap), scores mapped to 1, 1 - gap, 0.
@@ -76,7 +78,7 @@ def lock_of(data) -> Lock:
 
 
 @run_check(
-    BOTH, THIRD, INSIDE, FALLS, AHEAD,
+    OBTUSE, INSIDE, FALLS, AHEAD,
     given=("fixed_decoder", "exponential", "plain_steps", _three),
 )  # fmt: skip
 def check_lock(run: TraceView) -> Checks:
@@ -97,7 +99,7 @@ def check_lock(run: TraceView) -> Checks:
     Returns
     -------
     CheckTable
-        Two conditions on the tokens, and what they imply from the first record inside on.
+        The condition on the tokens, and what it implies from the first record inside on.
 
     Raises
     ------
@@ -117,8 +119,7 @@ def check_lock(run: TraceView) -> Checks:
     """
     lock = lock_of(run.data)
     theta = lock.theta
-    yield BOTH.once(theta * lock.own, lock.cross)
-    yield THIRD.once(theta * lock.cross, lock.least)
+    yield OBTUSE.once(lock.least, lock.cross)
     behind = _behind(run.gaps, lock)
     level = lock.level(behind)
     inside = np.logical_or.accumulate(level < theta)

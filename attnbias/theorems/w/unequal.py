@@ -19,17 +19,17 @@ GROWTH = at_least(
     "least change of a gap a unit of path, where E_i >= Delta_i / 4, against 1 / rho", SOURCE
 )
 STAYS = Statement(
-    "largest E_i / Delta_i of a sequence once it was recorded below 1/4, against 1/2", SOURCE
+    "largest E_i / Delta_i of a sequence once it was recorded below 1/2, against 1/2", SOURCE
 )
 SETTLED = Statement("largest E_i / Delta_i from path S_1 on, against 1/2", SOURCE)
 SLOPE = at_least("n |grad L| over sum_i l_i E_i, against 2 f sqrt(w) / (3 T n)", SOURCE)
 RATE = Statement(
     "1 - cosine(W_t, W_mm), against M1 with phi_low = 1/2 from the first record on by which all "
-    "sequences were below 1/4",
+    "sequences were below 1/2",
     SOURCE,
 )
 ALL_SETTLED = "every sequence is below 1/4 from the start on"
-NEVER = "some sequence is never recorded with E_i below Delta_i / 4"
+NEVER = "some sequence is never recorded with E_i below Delta_i / 2"
 
 
 def _coherent(run: TraceView) -> str:
@@ -52,8 +52,8 @@ def check_unequal_scores(run: TraceView) -> Checks:
 
     E_i is how far the mean score under the softmax lies below the optimal one. Under C1, C2 and
     C3 (`check_coherence`) every gap of a sequence grows by at least (step) / rho while
-    E_i >= Delta_i / 4; a sequence once below Delta_i / 4 stays below Delta_i / 2; by path S_1 all
-    sequences are; and from then on M1 holds with phi_low = 1/2.
+    E_i >= Delta_i / 4; a sequence once below Delta_i / 2 stays there; from path S_1 on all are; and
+    from where all are, M1 holds with phi_low = 1/2.
 
     Parameters
     ----------
@@ -99,8 +99,8 @@ def _measured(run: TraceView) -> Checks:
     least = np.where(moving, run.gap_speed(), np.inf).min(axis=1)
     room = run.cosine_rounding() * (2 * c.B**2) ** 2 / run.Xi
     yield GROWTH.where(run, least, 1 / c.rho, never=ALL_SETTLED, rounding=room)
-    # seen below 1/4 at a record before this one, or at this one
-    seen = np.logical_or.accumulate(share < 0.25, axis=0)
+    # seen below 1/2 at a record before this one, or at this one
+    seen = np.logical_or.accumulate(share < 0.5, axis=0)
     worst = np.where(seen, share, -np.inf).max(axis=1)
     yield STAYS.along(run, worst, 0.5, seen.any(axis=1), empty=NEVER, rounding=MEASURED)
     short = f"the path of {path[-1]:.4g} does not reach S_1 = {c.settling_path:.4g}"

@@ -106,7 +106,8 @@ def locks_are_local(e):
 @refuted("gaps fall", train=retold(gaps=lambda run, old: -old))
 @refuted("W stays at 1 - cosine 0.5", train=retold(W_alignment_error=0.5))
 def unequal_scores(e):
-    """Without Assumption 2, tokens coherent below their score gaps turn to W_mm: no gap falls."""
+    """Without Assumption 2, tokens coherent below their score gaps turn to W_mm: no gap falls below
+    its start."""
     checks = []
     for seed in range(6):
         data = make_coherent(seed, n=1 + seed % 3, T=3, gap=0.5)

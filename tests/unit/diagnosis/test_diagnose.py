@@ -117,6 +117,7 @@ class TestVerdicts:
         assert "Coherence: holds" in words and "counts from where all sequences" in words
         settling = token_coherence(make_coherent(1)).settling_path
         assert f"after a path of {settling:.3g} at the latest" in words and "?" not in words
+        assert "on a wrong token" not in words and "on a wrong token" in str(diagnose(unequal()))
         apart = diagnose(make_coherent(1, room=1.5))
         assert applying(apart) == {"m3"} and "Coherence: fails" in str(apart)
         assert apart.to_dict()["coherence"][1]["verdict"] == "fails"
@@ -225,6 +226,8 @@ class TestWords:
     def test_gd_s_step_size_stands_where_gd_is_spoken_of(self):
         report = diagnose(make_example1(n=5, T=3, d=50))
         assert f"at most {report.constants.largest_gd_step_size:.4g} keeps" in str(report)
+        apart = str(diagnose(make_coherent(1)))  # Lemma 3 needs Assumption 2
+        assert "Lemma 3 asks" not in apart and "From W_0 = 0, with steps no longer than" in apart
 
     def test_a_repeated_token_contradicts_nothing(self):
         """The dual weight is on one of two equal rows; the other is no idle constraint."""

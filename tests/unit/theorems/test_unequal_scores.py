@@ -7,6 +7,8 @@ from decimal import Decimal
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from lemma_instances import tampered, verdicts
 
 from attnbias import GD, NGD, Dataset, Polyak, solve_w_svm, train
@@ -58,7 +60,7 @@ def test_a_start_with_negative_gaps(made):
 
 
 def test_shared_optimal_tokens_are_allowed():
-    """Products of optimal tokens are no harm: three sequences with one optimal token."""
+    """Products of optimal tokens may be large where those of queries are not negative."""
     X = torch.zeros(3, 3, 7).double()
     for i in range(3):
         X[i, 0, 0] = X[i, 1, 1 + 2 * i] = X[i, 2, 2 + 2 * i] = 1
@@ -118,7 +120,7 @@ def test_the_lock_from_every_query(gap, order):
 def test_the_lock_refuses_what_arrives_and_what_is_told_falsely():
     data = make_score_lock(0.06)
     table = check_lock(data, train(data, NGD(0.1), 3000, record=300))
-    assert [check.verdict for check in table[2:]] == ["not applicable"] * 3
+    assert [check.verdict for check in table[1:]] == ["not applicable"] * 3
     data = make_score_lock(0.01)
     run = train(data, NGD(0.1), 100, record=range(101))
     back = tampered(run, gaps=np.where(run.step[:, None] > 60, -run.gaps, run.gaps))
@@ -126,9 +128,22 @@ def test_the_lock_refuses_what_arrives_and_what_is_told_falsely():
     assert {lock.INSIDE.words, lock.FALLS.words} <= set(fails)
     pair = Dataset([[[1.0, 0.0], [0.0, 1.0]]], [1], [1.0, 0.0])
     assert set(verdicts(check_lock(pair, train(pair, NGD(0.1), 5)))) == {"not applicable"}
-    # no region where the third token does not lie between: theta is negative
+    # no region where the angle at the third token is not obtuse
     apart = Dataset([[[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]], [1], [1.0, 0.9])
-    assert check_lock(apart, train(apart, NGD(0.1), 5))[2].verdict == "not applicable"
+    table = check_lock(apart, train(apart, NGD(0.1), 5))
+    assert verdicts(table) == ["fails"] + ["not applicable"] * 3
+
+
+@given(st.lists(st.floats(-3, 3), min_size=6, max_size=6))
+def test_an_obtuse_angle_is_all_that_the_lock_needs(numbers):
+    """theta |x_a - x_o|^2 <= <x_a - x_o, x_a - x_3> and its like are Cauchy-Schwarz."""
+    X = np.reshape(numbers, (3, 2))
+    a, b = X[1] - X[0], X[1] - X[2]
+    found = lock.Lock(np.arange(3), 0.1, float(a @ a), float(a @ b), float(b @ b))
+    if found.theta:
+        room = 1e-12 * found.own  # of rounding, where the tokens lie on a line
+        assert found.theta * found.own <= found.cross + room
+        assert found.theta * found.cross <= found.least + room
 
 
 class Interval:
@@ -196,7 +211,7 @@ def test_the_lock_is_proved_from_zero_on():
         assert [first_inside(gap, 60) for gap in ("0.01", "0.04")] == [26, 53]
         assert first_inside("0.06", 35) is None  # it arrives instead
     run = train(make_score_lock(0.01), NGD(0.1), 30, record=range(31))
-    inside = check_lock(make_score_lock(0.01), run)[2]
+    inside = check_lock(make_score_lock(0.01), run)[1]
     assert inside.step[0] == 26
 
 
