@@ -46,8 +46,8 @@ def training_lines(report) -> Lines:
     if math.isfinite(largest) and report.hypotheses["assumption2"].holds:
         yield (
             "GD",
-            f"a step size of at most {number(largest)} keeps every step as short as Lemma 3 asks; longer "
-            "steps may saturate a softmax on a wrong token, where GD hardly moves any more",
+            f"a step size of at most {number(largest)} keeps every step as short as Lemma 3 asks; "
+            "longer steps may saturate a softmax on a wrong token, where GD hardly moves any more",
         )
 
 
