@@ -6,6 +6,7 @@ from .attention import plot_attention
 from .bad_start import plot_bad_start, plot_plane_trajectory
 from .networks import plot_grid, plot_step_sizes, plot_weight_norms
 from .numbers import figure_numbers
+from .proof import plot_proof_map
 from .runs import plot_exponent_windows, plot_groups, plot_wall
 from .studies import plot_levels, plot_lock_map
 from .tokens import plot_gram, plot_support, plot_tokens_2d
@@ -13,5 +14,6 @@ from .tokens import plot_gram, plot_support, plot_tokens_2d
 __all__ = [
     "figure_numbers", "plot_attention", "plot_bad_start", "plot_exponent_windows", "plot_gram",
     "plot_grid", "plot_groups", "plot_levels", "plot_lock_map", "plot_plane_trajectory",
-    "plot_step_sizes", "plot_support", "plot_tokens_2d", "plot_wall", "plot_weight_norms",
+    "plot_proof_map", "plot_step_sizes", "plot_support", "plot_tokens_2d", "plot_wall",
+    "plot_weight_norms",
 ]  # fmt: skip

@@ -12,12 +12,12 @@ import pytest
 from tools.chapters import toc_files
 from tools.files import SITE
 
-CHAPTER = SITE / "book/paper/master.html"
+CHAPTER = SITE / "book/paper/bounds.html"
 SYMBOL = "a.symbol[href$='#sym-w-mm']"
 TERM = "a.term[href$='#term-vacuous']"
 EQUATION = "a.reference.internal[href='#equation-eq-m1']"
 BOX = "a.reference.internal[href$='theorem1.html#theorem-1']"
-FIGURE = "a.reference.internal[href='#fig-master-path']"
+FIGURE = "a.reference.internal[href='#fig-bounds-path']"
 LINK = re.compile(r'<a class="reference internal" href="([^"]*#[^"]+)"')
 HEAVIEST_SCRIPT, HEAVIEST_CARDS = 10_000, 30_000  # bytes; cards as they are sent
 OPEN = "document.getElementById('hover-card').matches(':popover-open')"

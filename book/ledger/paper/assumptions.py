@@ -80,7 +80,7 @@ def _rises(run: Trace) -> Trace:
 STALLS = {"train": retold(W_alignment_error=0.5)}
 
 
-@claim("a", "check_assumption1(make_example1", "Section 3.1, Example 1", "chap-near-orthogonality")
+@claim("a", "check_assumption1(make_example1", "Section 3.1, Example 1", "chap-gaussian-tokens")
 @refuted("all tokens share a direction", make_example1=_correlated)
 def assumption1_example1(e):
     """In high dimension Example 1 satisfies Assumption 1."""
@@ -93,14 +93,14 @@ def assumption1_example1(e):
     return judge([c for data in _large(e) for c in check_assumption1(data)], note=note)
 
 
-@claim("a", "check_lemma6(", "Lemma 6", "chap-near-orthogonality")
+@claim("a", "check_lemma6(", "Lemma 6", "chap-gaussian-tokens")
 @refuted("all tokens share a direction", make_example1=_correlated)
 def lemma6(e):
     """In high dimension the tokens of Example 1 are nearly orthogonal with high probability."""
     return judge([c for data in _large(e) for c in check_lemma6(data)], note=LARGE_WORDS)
 
 
-@claim("a", "check_assumption2(data", "Section 3.1, Lemma 6", "chap-near-orthogonality")
+@claim("a", "check_assumption2(data", "Section 3.1, Lemma 6", "chap-equal-scores")
 @refuted("a decoder off by a thousandth", make_example1=_unequal)
 def assumption2_example1(e):
     """In Example 1 a suitable decoder satisfies Assumption 2."""
@@ -129,7 +129,7 @@ def antipodal(e):
     return judge(checks, show="1 - cosine, largest", note=note)
 
 
-@claim("a", "train(data, NGD", "Section 3.1, after Assumption 1", "chap-near-orthogonality")
+@claim("a", "train(data, NGD", "Section 3.1, after Assumption 1", "chap-equal-scores")
 @refuted("no gap ever falls", train=each(_rises))
 def assumption1_alone(e):
     """Assumption 1 alone does not make the optimal tokens' softmax scores rise."""
@@ -191,7 +191,7 @@ def cone(e):
     "a",
     "check_assumption1(make_example1",
     "Section 3.1, after Assumption 2",
-    "chap-near-orthogonality",
+    "chap-gaussian-tokens",
 )
 @refuted("NGD stays at 1 - cosine 0.5", **STALLS)
 def only_sufficient(e):

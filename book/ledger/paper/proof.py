@@ -94,7 +94,7 @@ def lemma2(e):
     return judge(checks, note=f"entries of standard deviation {omega}; {EDGE}")
 
 
-@claim("a", "check_lemma3(strict, climb", "Lemma 3, Eqs. 15 to 18", "chap-theorem1")
+@claim("a", "check_lemma3(strict, climb", "Lemma 3, Eqs. 15 to 18", "chap-near-orthogonality")
 @refuted("attention falls while constraints are violated", **FALLING)
 @refuted(
     "attention above one half falls a little while a constraint is violated",

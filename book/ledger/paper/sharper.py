@@ -152,7 +152,7 @@ def trap(e):
     )
 
 
-@claim("c", "check_assumption1_feasible(data", chapter="chap-feasible")
+@claim("c", "check_assumption1_feasible(data", chapter="chap-near-orthogonality")
 @refuted("margins a hundred times smaller", margin_of=lambda margin: margin / 100)
 def assumption1_feasible(e):
     """Assumption 1 implies that (W-SVM) is feasible."""
