@@ -7,7 +7,9 @@ import torch
 from attnbias._validate import require_int, require_number
 from attnbias.beyond.common.arguments import seeded
 from attnbias.beyond.prompt.data import prompt_keys
+from attnbias.beyond.prompt.geometry import moving_margin, solve_relaxed_svm
 from attnbias.dataset import Dataset
+from attnbias.geometry.svm import solve_u_svm, solve_w_svm
 
 
 def make_prompt_triple(last: float = 0.9) -> Dataset:
@@ -135,6 +137,51 @@ def make_joint_prompts(n: int = 4, d: int = 4, *, seed: int = 0) -> Dataset:
     tokens = torch.randn(n, d, generator=seeded(seed), dtype=torch.float64)
     X = torch.stack([torch.zeros_like(tokens), tokens], dim=1)
     return prompt_keys(Dataset(X, [(-1.0) ** i for i in range(n)], opt=[1] * n))
+
+
+def apart(a, b) -> float:
+    """1 - cosine of two vectors or matrices, without cancellation.
+
+    Examples
+    --------
+    >>> apart([1.0, 0.0], [0.0, 2.0])
+    1.0
+    """
+    a, b = (torch.as_tensor(x).double() for x in (a, b))
+    return float((a / a.norm() - b / b.norm()).square().sum() / 2)
+
+
+def joint_limits(data: Dataset) -> dict[str, torch.Tensor]:
+    """Where a prompt that is trained beside a decoder may go: three candidates for its direction.
+
+    Parameters
+    ----------
+    data : Dataset
+        Of which both SVMs are feasible.
+
+    Returns
+    -------
+    dict
+        W-SVM: the SVM of the prompt. Relaxed: the same with margin 0 for sequences that do not
+        support u_mm. Moving: the moving margin for |u| = |W|.
+
+    Notes
+    -----
+    Source: the relaxed SVM is that of Tarzanagh et al. (2023) [b], the moving margin ours [d].
+
+    Examples
+    --------
+    >>> limits = joint_limits(make_joint_triple())
+    >>> list(limits), [round(x, 9) for x in limits["W-SVM"][:, 0].tolist()]
+    (['W-SVM', 'relaxed', 'moving'], [1.25, 0.25])
+    """
+    u_svm = solve_u_svm(data)
+    right = (u_svm.margins < 1 + 1e-7).double()
+    return {
+        "W-SVM": solve_w_svm(data).weights,
+        "relaxed": solve_relaxed_svm(data, right).weights,
+        "moving": moving_margin(data, u_svm.margins / u_svm.norm, attended=True),
+    }
 
 
 def _in_plane(tokens) -> Dataset:

@@ -63,7 +63,7 @@ def plot_exponent_map(table, decade: int, rules=None):
 
 @styled(table=table("rule", "settling_rate"), tolerance=require_number)
 def plot_settling(table, decades, tolerance: float = 0.05):
-    """Exponents over the height rate |W| Xi, a dot a run and decade.
+    """Exponents over the e-folds rate |W| Xi, a dot a run and decade.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def plot_settling(table, decades, tolerance: float = 0.05):
     for kind, dots in found[found["height"] > 0].groupby(kinds, sort=False):
         look = rule_style(kind) | {"linestyle": "", "markersize": 3.5, "markeredgewidth": 0}
         axis.plot(dots["height"], dots["exponent"], label=kind, alpha=0.5, **look)
-    axis.set(xscale="log", xlabel=r"settled height: settling rate $\times\ \Xi |W|$")
+    axis.set(xscale="log", xlabel=r"e-folds: settling rate $\times\ \Xi |W|$")
     axis.set_ylabel("exponent over one decade")
     shared_legend(fig, fig.axes, columns=2, markerscale=1.6)
     return fig

@@ -11,7 +11,7 @@ from attnbias.dynamics.problem import adversarial_init
 from ..claim import Section, judge, refuted
 from ..tamper import each, series
 
-claim = Section("Beyond the paper", 240, source="ours", chapter="chap-overparam")
+claim = Section("Beyond the paper", 240, source="ours", chapter="chap-global")
 
 SEEDS = range(100, 120)
 SHAPES = ((6, 4), (3, 3), (4, 2), (8, 2), (2, 5))  # n, T

@@ -172,7 +172,7 @@ def prompt_losses(e):
     return judge(checks, show="p_2 less", note="scores 1 and C, ten C from 1.5 to 10, 400 steps")
 
 
-@claim("d", "run = train(data, rule, 20_000, train_u=True, record=2)")
+@claim("d", "run = train(data, rule, 20_000, train_u=True, record=2)", chapter="chap-joint-open")
 @refuted(
     "p turns aside by 1 - cosine 1e-2", joint_run=altered(Trace, W=lambda run: aside(run.W, 1e-2))
 )

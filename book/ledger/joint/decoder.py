@@ -60,7 +60,7 @@ def theorem4(e):
     )
 
 
-@claim("a", "check_decoder_direction(", "Section 1, contributions", "chap-decoder-direction")
+@claim("a", "check_decoder_direction(", "Section 1, contributions", "chap-joint-u")
 @refuted("u stays at 1 - cosine .01", joint_moving=each(series(u_alignment_error=0.01)))
 def u_direction(e):
     """u converges to u_mm in direction."""
@@ -72,9 +72,7 @@ def u_direction(e):
     )
 
 
-@claim(
-    "b", "fit_rate(direction.step", "Section 1, contributions; Theorem 10", "chap-decoder-direction"
-)
+@claim("b", "fit_rate(direction.step", "Section 1, contributions; Theorem 10", "chap-joint-u")
 @refuted("1 - cosine falls like t^(-1/4)", joint_moving=each(series(u_alignment_error=_slow)))
 def u_rate(e):
     """It does so at a rate, t^{-1/3} as we read it."""

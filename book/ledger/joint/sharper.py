@@ -67,7 +67,7 @@ def u_margin(e):
     )
 
 
-@claim("c", "check_decoder_direction(", chapter="chap-decoder-direction")
+@claim("c", "check_decoder_direction(", chapter="chap-joint-u")
 @refuted("u stops turning", train=stops("u_alignment_error"))
 @refuted("u stays at 1 - cosine .01", train=each(series(u_alignment_error=0.01)))
 def u_direction_bound(e):
