@@ -46,6 +46,16 @@ class Row:
             return None
         return self.value >= self.target if self.at_least else self.value <= self.target
 
+    @property
+    def margin(self) -> float:
+        """How many times better than its target a figure is; below 1 it is missed.
+
+        >>> Row("a", 2.0, 4.0).margin
+        2.0
+        """
+        least, value = (self.target, self.value) if self.at_least else (self.value, self.target)
+        return math.inf if least == 0 else value / least
+
     def __str__(self) -> str:
         line = f"{self.name:58s} {self.value:10.4g}{self.unit}"
         if self.target is not None:

@@ -1,4 +1,4 @@
-"""Numbers of another repository's plane and local-convergence runs, beside which chapter 49 stands.
+"""Another repository's plane and local-convergence runs, for the appendix to set beside ours.
 
 python scripts/peers_plane.py --checkout DIR --write book/results/peers_plane.json
 

@@ -1,4 +1,4 @@
-r"""Numbers of prompt attention from its authors' own code, for chapter 53 to set beside ours.
+r"""Numbers of prompt attention from its authors' own code, for the appendix to set beside ours.
 
     PYTHONPATH=SITE python scripts/peers_prompt.py --checkout DIR \
         --write book/results/peers_prompt.json

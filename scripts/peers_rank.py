@@ -1,4 +1,4 @@
-"""Ranks from the peers' own SVM code, for the chapter on ranks to set beside ours.
+"""Ranks from the peers' own SVM code, for the appendix to set beside ours.
 
     python scripts/peers_rank.py --checkout DIR --write book/results/peers_rank.json
 

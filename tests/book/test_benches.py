@@ -1,21 +1,22 @@
-"""Benchmarks as rows: their file, its refusals, their figures. Nothing is timed here."""
+"""Benchmarks as rows: their file, its refusals, their tables. Nothing is timed here."""
 
-import io
 import json
+import re
 from dataclasses import asdict
 
-import numpy as np
+import attnbias_benchmarks
 import pytest
+from generated import SourceError
 from hypothesis import given
 from hypothesis import strategies as st
 from tolerances import CLOSED_FORM
 
 import benchmarks.__main__ as bench
 from attnbias import sweeps
-from attnbias.errors import FileFormatError, MissingFileError, RangeError
+from attnbias.errors import FileFormatError, MissingFileError
 from benchmarks import batched
-from benchmarks.plots import margin, plot_targets
 from benchmarks.record import Row, all_rows, read, write_group
+from tools.chapters import ROOT
 
 ROWS = [
     Row("gain", 2.5, 1.4, True, "x", {"N": 900, "alone us": 115.0}),
@@ -109,27 +110,55 @@ positive = st.floats(1e-3, 1e3)
 @given(positive, positive, st.booleans())
 def test_the_margin_is_above_one_where_the_target_is_met(value, target, at_least):
     row = Row("a", value, target, at_least)
-    assert (margin(asdict(row)) >= 1) == row.met
+    assert (row.margin >= 1) == row.met
 
 
 def as_dicts(rows, group="product"):
     return [{"group": group, **asdict(row)} for row in rows]
 
 
-@pytest.mark.filterwarnings("error")
-def test_targets_are_drawn_on_their_side():
-    rows = as_dicts(ROWS) + as_dicts(ROWS[:1], "late")
-    fig = plot_targets(rows)
-    (axis,) = fig.axes
-    dots = [line for line in axis.lines if line.get_marker() in "oX"]
-    places = [dot.get_xdata()[0] for dot in dots]
-    np.testing.assert_allclose(places, [2.5 / 1.4, 1 / 1.5, 2.5 / 1.4])
-    assert [dot.get_marker() for dot in dots] == ["o", "X", "o"]
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["product", "late"]
-    assert [round(dot.get_ydata()[0]) for dot in dots] == [0, 0, 1]
-    fig.savefig(io.StringIO(), format="svg")
-    with pytest.raises(RangeError):
-        plot_targets(as_dicts(ROWS[2:]))
+def test_a_summary_names_the_figure_furthest_from_its_target_and_a_list_has_them_all():
+    groups = {"svm": ROWS, "late": ROWS[:1], "batched": ROWS[2:]}
+    head, _, first, second = attnbias_benchmarks.summed_up(groups)
+    assert "furthest" in head and "| svm | 1 of 2 | memory | 1.5 | at most 1 (missed) |" in first
+    assert "| late | 1 of 1 | gain | 2.5x | at least 1.4x |" in second
+    assert attnbias_benchmarks.listed(groups, ["late", "batched"])[2:] == [
+        "| gain | 2.5x | at least 1.4x | N 900, alone us 115 |",
+        "| beside | 22 GB/s |  |  |",
+    ]
+    with pytest.raises(SourceError, match="no_such"):
+        attnbias_benchmarks.listed(groups, ["no_such"])
+
+
+RECORD = attnbias_benchmarks.read_groups()
+
+
+def test_the_page_on_speed_shows_the_record_and_the_record_says_what_the_page_says():
+    page = (ROOT / "book/speed.md").read_text(encoding="utf8")
+    asked = " ".join(re.findall(r"^```{benchmarks} (.+)$", page, re.M)).split()
+    assert set(asked) == set(RECORD) and "```{benchmarks}\n" in page
+    rows = {row.facts["N"]: row.facts for row in RECORD["product"] if "alone us" in row.facts}
+    read = {row.facts["N"]: row for row in RECORD["product"] if "bytes" in row.facts}
+    assert rows[1500]["product us"] > 0.55 * rows[1500]["alone us"]
+    assert rows[50]["product us"] < 0.25 * rows[50]["alone us"]
+    for N, row in read.items():  # bytes over bandwidth: within a factor of two of the product
+        assert row.facts["bytes"] == 4 * N * (N + 1)
+        floor = 1e-3 * row.facts["bytes"] / row.value
+        assert 0.5 < rows[N]["product us"] / floor < 2
+    assert all(1 < row.value < 2.3 for row in RECORD["cores"])
+    assert all(1 / 1.5 < row.value < 1.5 for row in RECORD["memory"])
+    (late,) = RECORD["late"]
+    assert late.value < 2 and late.facts["without the cure"] > 10
+    judged = [row for rows in RECORD.values() for row in rows if row.target is not None]
+    assert len(judged) >= 15 and sum(row.met for row in judged) > len(judged) / 2
+
+
+def test_the_page_counts_the_cache_and_the_runs():
+    """Half of K passes 2 MiB at N' = 724; the arrays of the runs pass K at ten runs."""
+    assert 4 * 723 * 724 <= 2**21 < 4 * 724 * 725 and 9 * 80 < 724 <= 9 * 81
+    four, ten, sixteen = (batched.roofline(256, runs, 20, 10) for runs in (4, 10, 16))
+    assert 1.7 < sixteen["bytes"] / four["bytes"] < 2
+    assert abs(8 * 18 * 256 * 10 * 180 / ten["gram_bytes"] - 1) < CLOSED_FORM
 
 
 def test_bytes_and_operations_of_the_batched_target():

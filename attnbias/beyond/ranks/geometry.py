@@ -189,7 +189,7 @@ def nuclear_rank(data: Dataset, opt=None, *, solution: SVMSolution | None = None
 
     Notes
     -----
-    Source: ours [c]; the argument is in the chapter on ranks. Every solution lies in the top
+    Source: ours [c]; the argument is in the replications. Every solution lies in the top
     singular space of G = sum_k a_k z_k, for every dual solution a, so its rank is at most the
     multiplicity of G's largest singular value. Both sides are proved from the computed pair
     alone: from its duality gap e follow bounds of order sqrt(e) on the distance to any true
