@@ -126,7 +126,7 @@ Qed.
 
 (** The hypotheses without Assumption 2 hold as well, from W_0 = 0. *)
 Theorem pair_unequal sbar :
-  UnequalScores pair first (fun _ => 1) (fun _ => 1) 1 1 (exp (-1)) 1 0 0 0 1 sbar (fun _ _ => 0).
+  UnequalScores pair first (fun _ => 1) (fun _ => 1) 1 1 (exp (-1)) 1 (fun _ => 0) 0 0 1 sbar (fun _ _ => 0).
 Proof.
   constructor.
   - split; simpl; lia.
