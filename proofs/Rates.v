@@ -14,6 +14,8 @@
     - [setting_ngd], [setting_polyak], [setting_gd]: with phi_i >= phi_low along the run NGD and
       uncapped Polyak steps have [Orders t] and GD [Orders (log t)], from any W_0;
       [setting_steady]: as NGD any steps between two positive lengths.
+    - [exact_ngd], [exact_polyak], [exact_gd]: "The order of the rate": if moreover W_mm is strictly
+      complementary and W_0^perp is not 0, 1 - corr is between c/x_t^2 and C/x_t^2 with c > 0.
 
     Without it, the last sentences of the box "The rates with unequal scores", under [UnequalScores]
     (Unequal.v) and for W_mm from its definition:
@@ -442,8 +444,7 @@ Definition PolyakRun (D : problem) (opt : nat -> nat) (W : nat -> mat) : Prop :=
   forall a b, (a < d D)%nat -> (b < d D)%nat ->
     W (S t) a b = W t a b - (risk D (W t) - least_risk D opt) / (2 * mnorm (d D) G ^ 2) * G a b.
 
-(** ** Under Assumption 2, with a floor along the run: "NGD, Polyak and GD from the bound" and the
-    upper side of "The order of the rate" *)
+(** ** Under Assumption 2, with a floor along the run *)
 
 Section SettingRules.
 Variables (D : problem) (opt : nat -> nat) (gamma : nat -> R) (Wmm : mat) (B low high : R).
@@ -493,7 +494,8 @@ Qed.
 Theorem setting_ngd eta : 0 < eta -> Run D W (fun _ => eta) -> Orders D opt Wmm W (fun t => INR t).
 Proof. intros He HR. apply (setting_steady (fun _ => eta) eta eta HR He). intros; lra. Qed.
 
-Theorem setting_polyak : PolyakRun D opt W -> Orders D opt Wmm W (fun t => INR t).
+Lemma polyak_steps : PolyakRun D opt W ->
+  exists s smin sbar, Run D W s /\ 0 < smin /\ forall t, smin <= s t <= sbar.
 Proof.
   intros HP. pose proof (S_Xi _ _ _ _ _ _ _ setting) as HX. pose proof (S_B _ _ _ _ _ _ _ setting) as HB.
   pose proof (S_T _ _ _ _ _ _ _ setting) as HT. pose proof (S_opt _ _ _ _ _ _ _ setting) as Ho.
@@ -517,7 +519,8 @@ Proof.
     assert (0 < Xi * phi_low * L t) by (apply Rmult_lt_0_compat; assumption). lra. }
   assert (HBe : 0 < 2 * B ^ 2 * exp Dmax).
   { replace (B ^ 2) with (B * B) by ring. pose proof (exp_pos Dmax). apply Rmult_lt_0_compat; lra. }
-  apply (setting_steady (fun t => L t / (2 * g t)) (/ (2 * (Xi * phi_low))) (/ (2 * (2 * B ^ 2 * exp Dmax)))).
+  exists (fun t => L t / (2 * g t)), (/ (2 * (2 * B ^ 2 * exp Dmax))), (/ (2 * (Xi * phi_low))).
+  split; [|split].
   - intros t. destruct (HP t) as [G [HG HW]]. exists G. split; [assumption|].
     intros a b Ha Hb. rewrite (HW a b Ha Hb). rewrite (Hg t G HG). fold (L t). field.
     pose proof (Hgp t). lra.
@@ -534,43 +537,202 @@ Proof.
         by (set (c := Xi * phi_low) in *; field; lra). lra.
 Qed.
 
-Theorem setting_gd eta : 0 < eta -> GD D W eta -> Orders D opt Wmm W (fun t => ln (INR t)).
+Theorem setting_polyak : PolyakRun D opt W -> Orders D opt Wmm W (fun t => INR t).
+Proof.
+  intros HP. destruct (polyak_steps HP) as [s [smin [sbar [HR [Hm Hs]]]]].
+  exact (setting_steady s sbar smin HR Hm Hs).
+Qed.
+
+Definition gd_length (eta : R) (t : nat) : R :=
+  eta * / INR (n D) * @norm E (@lin E N (row_weight D opt (W t)) z).
+
+Lemma gd_steps eta : 0 < eta -> GD D W eta ->
+  forall t, Moves D (W t) (W (S t)) (gd_length eta t) /\ 0 <= gd_length eta t <= eta * (B ^ 2 * high / 2).
+Proof.
+  intros He HGD t. destruct (gd_moves D opt gamma Wmm B low high setting W eta HGD t) as [G [HG [HM [Hn HGp]]]].
+  assert (Hst : gd_length eta t = eta * mnorm (d D) G) by (unfold gd_length; rewrite Hn; ring).
+  rewrite Hst. split; [exact HM|]. split; [apply Rmult_le_pos; lra|].
+  apply Rmult_le_compat_l; [lra|].
+  apply (gradient_bound D opt gamma Wmm B low high setting (W t) G HG).
+Qed.
+
+Lemma gd_ahead eta : 0 < eta -> GD D W eta -> exists t1, 0 <= height D Wmm (W t1).
 Proof.
   intros He HGD. pose proof (S_Xi _ _ _ _ _ _ _ setting) as HX.
   assert (HI : 0 < INR (n D)) by (apply lt_0_INR, (S_some _ _ _ _ _ _ _ setting)).
   set (h := eta * / INR (n D)).
   assert (Hh : 0 < h) by (apply Rmult_lt_0_compat; [assumption|now apply Rinv_0_lt_compat]).
-  set (s := fun t => h * @norm E (@lin E N (row_weight D opt (W t)) z)).
-  set (sbar := eta * (B ^ 2 * high / 2)).
-  assert (HRs : forall t, Moves D (W t) (W (S t)) (s t) /\ 0 <= s t <= sbar).
-  { intros t. destruct (gd_moves D opt gamma Wmm B low high setting W eta HGD t) as [G [HG [HM [Hn HGp]]]].
-    assert (Hst : s t = eta * mnorm (d D) G) by (unfold s, h; rewrite Hn; ring).
-    rewrite Hst. split; [exact HM|]. split; [apply Rmult_le_pos; lra|].
-    apply Rmult_le_compat_l; [lra|].
-    apply (gradient_bound D opt gamma Wmm B low high setting (W t) G HG). }
+  set (s := gd_length eta). set (sbar := eta * (B ^ 2 * high / 2)).
+  pose proof (gd_steps eta He HGD) as HRs. fold s in HRs. fold sbar in HRs.
   assert (HR : Run D W s) by (intros t; apply HRs).
   assert (Hs : forall t, 0 <= s t <= sbar) by (intros t; apply HRs).
   pose proof (S_kkt _ _ _ _ _ _ _ setting) as Hdual.
-  assert (Htail := fun t1 al Hal => setting_tail s sbar t1 al HR Hs Hal).
-  (* a step with c_t >= 0 *)
-  assert (Hahead : exists t1, 0 <= height D Wmm (W t1)).
-  { destruct Hdual as [al Hal]. pose proof (Htail 0%nat al Hal) as HD.
-    pose proof (proj1 (dr_lo HD)) as Hlo.
-    assert (Hd : 0 < h * Xi ^ 2 * (low * (phi_low * phi_low)))
-      by (apply Rmult_lt_0_compat; [apply Rmult_lt_0_compat; [lra|nra]|lra]).
-    destruct (multiple 1 _ Hd) as [t Ht]. exists t.
-    pose proof (@driven_gd E N z Wmm al _ _ _ _ _ _ _ HD h t ltac:(lra) (fun r => eq_refl)) as Hgd.
-    cbv beta in Hgd. simpl Nat.add in Hgd.
-    change (@along E Wmm) with (height D Wmm) in Hgd. change (@Margin.Xi E Wmm) with Xi in Hgd.
-    pose proof (exp_pos (Xi * height D Wmm (W 0%nat))) as Hep.
-    apply Rnot_lt_le. intros Hneg.
-    assert (Hx : exp (Xi * height D Wmm (W t)) < exp 0) by (apply exp_increasing; nra).
-    rewrite exp_0 in Hx. lra. }
-  destruct Hahead as [t1 Ht1].
-  destruct (tail_log D opt Wmm B (low * (phi_low * phi_low)) high sbar W s t1 Hdual (Htail t1)
-    (fun t => proj1 (Hs t)) h Hh (fun t => eq_refl)) as [b Hb].
-  apply (tail_orders D opt Wmm B (low * (phi_low * phi_low)) high sbar W s t1 Hdual (Htail t1)
+  destruct Hdual as [al Hal]. pose proof (setting_tail s sbar 0 al HR Hs Hal) as HD.
+  pose proof (proj1 (dr_lo HD)) as Hlo.
+  assert (Hd : 0 < h * Xi ^ 2 * (low * (phi_low * phi_low)))
+    by (apply Rmult_lt_0_compat; [apply Rmult_lt_0_compat; [lra|nra]|lra]).
+  destruct (multiple 1 _ Hd) as [t Ht]. exists t.
+  pose proof (@driven_gd E N z Wmm al _ _ _ _ _ _ _ HD h t ltac:(lra) (fun r => eq_refl)) as Hgd.
+  cbv beta in Hgd. simpl Nat.add in Hgd.
+  change (@along E Wmm) with (height D Wmm) in Hgd. change (@Margin.Xi E Wmm) with Xi in Hgd.
+  pose proof (exp_pos (Xi * height D Wmm (W 0%nat))) as Hep.
+  apply Rnot_lt_le. intros Hneg.
+  assert (Hx : exp (Xi * height D Wmm (W t)) < exp 0) by (apply exp_increasing; nra).
+  rewrite exp_0 in Hx. lra.
+Qed.
+
+Theorem setting_gd eta : 0 < eta -> GD D W eta -> Orders D opt Wmm W (fun t => ln (INR t)).
+Proof.
+  intros He HGD. pose proof (S_Xi _ _ _ _ _ _ _ setting) as HX.
+  assert (HI : 0 < INR (n D)) by (apply lt_0_INR, (S_some _ _ _ _ _ _ _ setting)).
+  assert (Hh : 0 < eta * / INR (n D))
+    by (apply Rmult_lt_0_compat; [assumption|now apply Rinv_0_lt_compat]).
+  pose proof (gd_steps eta He HGD) as HRs.
+  assert (HR : Run D W (gd_length eta)) by (intros t; apply HRs).
+  assert (Hs : forall t, 0 <= gd_length eta t <= eta * (B ^ 2 * high / 2)) by (intros t; apply HRs).
+  pose proof (S_kkt _ _ _ _ _ _ _ setting) as Hdual.
+  assert (Htail := fun t1 al Hal => setting_tail _ _ t1 al HR Hs Hal).
+  destruct (gd_ahead eta He HGD) as [t1 Ht1].
+  destruct (tail_log D opt Wmm B _ high _ W _ t1 Hdual (Htail t1)
+    (fun t => proj1 (Hs t)) _ Hh (fun t => eq_refl)) as [b Hb].
+  apply (tail_orders D opt Wmm B _ high _ W _ t1 Hdual (Htail t1)
     (fun t => proj1 (Hs t)) Ht1 _ (/ Xi) b); [now apply Rinv_0_lt_compat|exact Hb].
+Qed.
+
+(** *** The order is exact: "The order of the rate". [F] is W_0^perp, as in M3. *)
+
+Variable F : mat.
+Hypothesis F_rows : forall i tau, (i < n D)%nat -> (tau < T D)%nat -> tau <> opt i ->
+  mdot (d D) (pair_row D opt i tau) F = 0.
+Hypothesis F_start : mdot (d D) (W 0%nat) F = mdot (d D) F F.
+Hypothesis F_some : 0 < mnorm (d D) F.
+
+Definition Exact (x : nat -> R) : Prop :=
+  exists c C, 0 < c /\ forall t, 1 <= x t -> c / x t ^ 2 <= 1 - mcorr D (W t) Wmm <= C / x t ^ 2.
+
+Lemma exact_below s (x : nat -> R) a b : Run D W s -> (forall t, 0 <= s t) -> 0 <= a -> 0 <= b ->
+  (forall t, 1 <= x t -> sum t s <= a * x t + b) -> Orders D opt Wmm W x ->
+  Complementary D opt Wmm -> Exact x.
+Proof.
+  intros HR Hs Ha Hb HS [_ HO] Hc. destruct (HO Hc) as [C HC].
+  set (w0 := mnorm (d D) (W 0%nat)). set (fn := mnorm (d D) F) in *.
+  assert (Hw0 : 0 <= w0) by apply sqrt_pos.
+  assert (Hfw : fn <= w0).
+  { pose proof (@ip_le_norm E (W 0%nat) F) as H. change (@ip E (W 0%nat) F) with (mdot (d D) (W 0%nat) F) in H.
+    rewrite F_start in H. change (mdot (d D) F F) with (@ip E F F) in H. rewrite <- norm_sq in H.
+    change (@norm E F) with fn in H. change (@norm E (W 0%nat)) with w0 in H. nra. }
+  set (k := w0 + a + b). assert (Hk : fn <= k) by (unfold k; lra).
+  assert (Hk2 : 0 < 2 * k ^ 2) by nra.
+  exists (fn ^ 2 / (2 * k ^ 2)), C. split; [apply Rdiv_lt_0_compat; nra|].
+  intros t Hx. split; [|apply HC; lra]. assert (Hxx : 1 <= x t ^ 2) by nra.
+  replace (fn ^ 2 / (2 * k ^ 2) / x t ^ 2) with (fn ^ 2 * / (2 * (k * x t) ^ 2)) by (field; nra).
+  assert (Hkx : k <= k * x t) by nra.
+  destruct (Req_dec (mnorm (d D) (W t)) 0) as [H0|H0].
+  - unfold mcorr. rewrite H0, Rmult_0_l. unfold Rdiv. rewrite Rinv_0, Rmult_0_r.
+    apply (Rmult_le_reg_r (2 * (k * x t) ^ 2)); [nra|].
+    rewrite Rmult_assoc, Rinv_l by nra.
+    assert (fn ^ 2 <= (k * x t) ^ 2) by (apply pow_incr; lra). nra.
+  - assert (Hpos : 0 < mnorm (d D) (W t)) by (assert (0 <= mnorm (d D) (W t)) by apply sqrt_pos; lra).
+    eapply Rle_trans; [|exact (rate_M3 D opt gamma Wmm B low high setting W s t F
+      (fun r _ => HR r) (fun r _ => Hs r) F_rows F_start Hpos)].
+    fold w0 fn. apply Rmult_le_compat_l; [nra|]. specialize (HS t Hx).
+    assert (H1 : 0 <= sum t s) by (apply sum_nonneg; auto).
+    assert (H2 : w0 + sum t s <= k * x t) by (unfold k; nra).
+    apply Rinv_le_contravar; [nra|].
+    assert ((w0 + sum t s) ^ 2 <= (k * x t) ^ 2) by (apply pow_incr; lra). lra.
+Qed.
+
+Theorem exact_steady s sbar smin : Run D W s -> 0 < smin -> (forall t, smin <= s t <= sbar) ->
+  Complementary D opt Wmm -> Exact (fun t => INR t).
+Proof.
+  intros HR Hm Hs. apply (exact_below s (fun t => INR t) sbar 0 HR).
+  - intros t; pose proof (Hs t); lra.
+  - pose proof (Hs 0%nat); lra.
+  - lra.
+  - intros t _. assert (sum t s <= INR t * sbar) by (apply sum_bound; intros; apply Hs). lra.
+  - exact (setting_steady s sbar smin HR Hm Hs).
+Qed.
+
+Theorem exact_ngd eta : 0 < eta -> Run D W (fun _ => eta) -> Complementary D opt Wmm ->
+  Exact (fun t => INR t).
+Proof. intros He HR. apply (exact_steady (fun _ => eta) eta eta HR He). intros; lra. Qed.
+
+Theorem exact_polyak : PolyakRun D opt W -> Complementary D opt Wmm -> Exact (fun t => INR t).
+Proof.
+  intros HP. destruct (polyak_steps HP) as [s [smin [sbar [HR [Hm Hs]]]]].
+  exact (exact_steady s sbar smin HR Hm Hs).
+Qed.
+
+Theorem exact_gd eta : 0 < eta -> GD D W eta -> Complementary D opt Wmm ->
+  Exact (fun t => ln (INR t)).
+Proof.
+  intros He HGD Hc. pose proof (S_Xi _ _ _ _ _ _ _ setting) as HX.
+  pose proof (S_B _ _ _ _ _ _ _ setting) as HB. pose proof (S_low _ _ _ _ _ _ _ setting) as Hlow.
+  assert (HI : 0 < INR (n D)) by (apply lt_0_INR, (S_some _ _ _ _ _ _ _ setting)).
+  pose proof (gd_steps eta He HGD) as HRs. set (s := gd_length eta) in *.
+  set (sbar := eta * (B ^ 2 * high / 2)) in *.
+  assert (HR : Run D W s) by (intros t; apply HRs).
+  assert (Hs : forall t, 0 <= s t <= sbar) by (intros t; apply HRs).
+  destruct (gd_ahead eta He HGD) as [t1 Ht1].
+  destruct (tail_M2 D opt Wmm B _ high sbar W s t1
+    (fun al Hal => setting_tail s sbar t1 al HR Hs Hal) Hc) as [Rb HRb].
+  set (Gb := 2 * B ^ 2 * (INR N / INR (n D)) * high * exp (2 * B ^ 2 * Rb)).
+  set (K := Xi * eta * Gb * exp (Xi * sbar)).
+  pose proof (fun m => gd_height_upper D opt gamma Wmm B low high setting W eta sbar Rb t1 m
+    (Rlt_le _ _ He) HGD
+    (fun r G HG => Rmult_le_compat_l eta _ _ (Rlt_le _ _ He)
+       (gradient_bound D opt gamma Wmm B low high setting (W r) G HG))
+    Ht1 (fun r Hr => proj1 (HRb r Hr))) as Hup. cbv zeta in Hup. fold Gb K in Hup.
+  assert (Hhigh : 0 < high).
+  { destruct (loss_bounds D opt (S_T _ _ _ _ _ _ _ setting) (S_opt _ _ _ _ _ _ _ setting) gamma
+      (equal _ _ _ _ _ _ _ setting) low high (degradation _ _ _ _ _ _ _ setting) (W 0%nat) 0%nat
+      (S_some _ _ _ _ _ _ _ setting)). lra. }
+  assert (HK : 0 <= K).
+  { unfold K, Gb, Rdiv. pose proof (pos_INR N). replace (B ^ 2) with (B * B) by ring.
+    apply Rmult_le_pos; [|left; apply exp_pos]. apply Rmult_le_pos; [apply Rmult_le_pos; lra|].
+    apply Rmult_le_pos; [|left; apply exp_pos]. apply Rmult_le_pos; [|lra].
+    apply Rmult_le_pos; [lra|]. apply Rmult_le_pos; [lra|left; now apply Rinv_0_lt_compat]. }
+  set (e1 := exp (Xi * height D Wmm (W t1))) in *. assert (He1 : 0 < e1) by apply exp_pos.
+  set (l := ln (e1 + K)). set (g := 2 * (B * B) / Xi). assert (Hg : 0 < g) by (apply Rdiv_lt_0_compat; lra).
+  set (c0 := height D Wmm (W 0%nat)).
+  assert (Hln : forall x y, 0 < x -> x <= y -> ln x <= ln y).
+  { intros x y Hx0 [Hy| ->]; [left; now apply ln_increasing|lra]. }
+  assert (HgX : 0 < g / Xi) by (now apply Rdiv_lt_0_compat).
+  pose proof (Rabs_pos l). pose proof (Rabs_pos c0). pose proof (Rle_abs l).
+  assert (Hsum1 : 0 <= sum t1 s) by (apply sum_nonneg; intros; apply Hs).
+  assert (Hb0 : 0 <= g / Xi * (Rabs l + ln 2) + g * Rabs c0).
+  { assert (0 <= ln 2) by (rewrite <- ln_1; apply Hln; lra).
+    assert (0 <= g / Xi * (Rabs l + ln 2)) by (apply Rmult_le_pos; lra).
+    assert (0 <= g * Rabs c0) by (apply Rmult_le_pos; lra). lra. }
+  apply (exact_below s (fun t => ln (INR t)) (g / Xi) (g / Xi * (Rabs l + ln 2) + g * Rabs c0 + sum t1 s) HR);
+    [intros t; apply Hs|lra|lra| |exact (setting_gd eta He HGD)|exact Hc].
+  intros t Hx. cbv beta in Hx |- *.
+  assert (Hgl : 0 <= g / Xi * ln (INR t)) by (apply Rmult_le_pos; lra).
+  destruct (Nat.le_gt_cases t t1) as [Hle|Hgt].
+  - assert (sum t s <= sum t1 s).
+    { replace t1 with (t + (t1 - t))%nat by lia. rewrite sum_split.
+      assert (0 <= sum (t1 - t) (fun k => s (t + k)%nat)) by (apply sum_nonneg; intros; apply Hs). lra. }
+    lra.
+  - specialize (Hup (t - t1)%nat). replace (t1 + (t - t1))%nat with t in Hup by lia.
+    assert (Ht0 : 1 <= INR t) by (apply (le_INR 1); lia).
+    assert (Hm : INR (t - t1) <= INR t) by (apply le_INR; lia).
+    pose proof (pos_INR (t - t1)).
+    assert (Hct : Xi * height D Wmm (W t) <= l + (ln 2 + ln (INR t))).
+    { eapply Rle_trans; [exact Hup|]. unfold l. rewrite <- !ln_mult by lra.
+      assert (0 <= K * INR (t - t1)) by (apply Rmult_le_pos; assumption).
+      apply Hln; [lra|]. assert (K * INR (t - t1) <= K * INR t) by (apply Rmult_le_compat_l; assumption).
+      assert (0 <= K * INR t) by (apply Rmult_le_pos; lra). nra. }
+    pose proof (height_grows D opt gamma Wmm B low high setting W s t (fun r _ => HR r)
+      (fun r _ => proj1 (Hs r))) as Hh. fold c0 in Hh.
+    assert (HS : sum t s <= g * (height D Wmm (W t) - c0)).
+    { apply (Rmult_le_reg_l (Xi / (2 * (B * B)))); [apply Rdiv_lt_0_compat; lra|].
+      replace (Xi / (2 * (B * B)) * (g * (height D Wmm (W t) - c0))) with (height D Wmm (W t) - c0)
+        by (unfold g; field; split; (exact (S_B0 _ _ _ _ _ _ _ setting) || lra)). lra. }
+    apply (Rmult_le_compat_l (g / Xi)) in Hct; [|lra].
+    replace (g / Xi * (Xi * height D Wmm (W t))) with (g * height D Wmm (W t)) in Hct by (field; lra).
+    pose proof (Rle_abs (- c0)) as Hac. rewrite Rabs_Ropp in Hac.
+    assert (g * - c0 <= g * Rabs c0) by (apply Rmult_le_compat_l; lra).
+    assert (g / Xi * l <= g / Xi * Rabs l) by (apply Rmult_le_compat_l; lra). lra.
 Qed.
 
 End SettingRules.
@@ -839,6 +1001,10 @@ Print Assumptions setting_steady.
 Print Assumptions setting_ngd.
 Print Assumptions setting_polyak.
 Print Assumptions setting_gd.
+Print Assumptions exact_steady.
+Print Assumptions exact_ngd.
+Print Assumptions exact_polyak.
+Print Assumptions exact_gd.
 Print Assumptions unequal_M2_complementary.
 Print Assumptions unequal_orders.
 Print Assumptions unequal_steady.
