@@ -2,7 +2,7 @@
 
     The book's theorem "M1" (chapter "One bound for every step rule"), over any rows z_k and any
     weights of the form p_k = C_k exp (- g_k): what the model has to do with it is added in
-    Theorems.v.  Read the book's hypotheses as follows.
+    Runs.v.  Read the book's hypotheses as follows.
 
     - [z k], k below [N]: the rows; [Z] bounds their norms (2 B^2 in the book);
     - [Wmm], [alpha], [KKT]: W_mm and its dual weights (SVM.v proves them from the definition);

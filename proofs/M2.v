@@ -1,23 +1,24 @@
-(** * M2 where every row supports W_mm: the offset stays in a ball
+(** * M2 for runs of the model, and its explicit constant where every row supports W_mm
 
-    The book's proposition "M2 with its constant, all rows active".  Over any rows z_k, all with
-    gap one under W_mm and a positive dual weight, linearly independent: [Kinv] is the inverse of
-    their Gram matrix.  With weights p_k = C_k exp (- g_k), lo <= C_k <= hi, and
+    Offset.v has M2 over any rows; this file puts the model in, and finds lambda.
 
-      lam^2 ((K^-1)_kk / (Xi^2 alpha_k^2) - 1) <= Xi^2 for every k   (the book's lambda is the
-                                                                      largest such number),
-      rho = (log (N hi/lo) + Z/2 sbar) / lam                         (Z/2 is B^2 in the book),
-
-    [M2]: P_t = F + Q_t with F fixed, orthogonal to all rows, and |Q_t| <= max (|Q_0|, rho + sbar).
-    Nothing asks for c_t >= 0.  Where c_t > 0 this gives the rate by [angle]: [M2_rate].
-    As in M1.v, a bound row by row takes the place of the book's entropy.
-
-    For runs of the model: [rate_M2].  And gradient descent's height from above, for any bound on
-    the offset: [gd_height_upper], which with [gd_height] (Runs.v) encloses it between two
-    logarithms. *)
+    - [leans]: over rows with gap one under W_mm and positive dual weights, linearly independent,
+      [Kinv] the inverse of their Gram matrix: every lam with
+        lam^2 ((K^-1)_kk / (Xi^2 alpha_k^2) - 1) <= Xi^2 for every k
+      may stand for lambda; the book's is the largest.
+    - [rate_M2]: "M2 with its constant, all rows active": P_t = F + Q_t with F = W_0^perp and
+      |Q_t| <= max (|Q_0|, rho + sbar), rho = (log (N kappa/phi_low^2) + B^2 sbar)/lam; nothing asks
+      for c_t >= 0.
+    - [rate_M2_complementary]: "M2, the square of it": rows may be idle, but one that has gap one
+      under W_mm has a positive dual weight; then |P_t| <= R at all steps, whether the path is long
+      or not, and 1 - corr <= R^2/(2 c_t^2).
+    - [driven_M2], [driven_M2_complementary] say the same of any run with weights between
+      lo e^(-g_k) and hi e^(-g_k), and so without Assumption 2 (Rates.v).
+    - [gd_height_upper]: gradient descent's height from above, for any bound on the offset; with
+      [gd_height] (Runs.v) it is enclosed between two logarithms. *)
 
 Require Import Reals Lra Lia Arith Psatz.
-From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient Runs.
+From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient Runs Offset.
 Open Scope R_scope.
 
 Definition delta (j k : nat) : R := if Nat.eq_dec j k then 1 else 0.
@@ -62,13 +63,11 @@ Proof.
   intros H. rewrite ip_lin_r. apply sum_0; intros k Hk. rewrite H by assumption; ring.
 Qed.
 
-Lemma leans Q beta : eqv Q (lin N beta z) -> ip Q Wmm = 0 ->
-  exists k, (k < N)%nat /\ lam * norm Q <= - ip (z k) Q /\
-            forall j, (j < N)%nat -> ip (z k) Q <= ip (z j) Q.
+Theorem leans : Leans N z Wmm alpha lam.
 Proof.
-  intros Hspan Hort.
+  intros Q [beta0 Hspan] Hort. set (beta := fun k => chi alpha k * beta0 k) in *.
   destruct (least_below N (fun k => ip (z k) Q) some_row) as [k [Hk Hmin]].
-  exists k; split; [assumption|]. split; [|exact Hmin].
+  exists k; split; [assumption|]. split; [now apply all_support|].
   set (m := - ip (z k) Q).
   pose proof (Xi_pos N z Wmm alpha some_row kkt) as HX.
   set (X := Xi Wmm) in *.
@@ -173,203 +172,90 @@ Proof.
   rewrite norm_sq. lra.
 Qed.
 
-(** *** The ball *)
-
-Variables (Z lo hi sbar : R).
-Hypothesis rows : forall k, (k < N)%nat -> norm (z k) <= Z.
-Hypothesis lo_pos : 0 < lo.
-Hypothesis lo_hi : lo <= hi.
-Hypothesis sbar_pos : 0 <= sbar.
-
-Definition Mlog : R := ln (INR N * (hi / lo)).
-Definition rho : R := (Mlog + Z / 2 * sbar) / lam.
-
-Lemma push_back W Q beta p C :
-  (forall k, (k < N)%nat -> ip (z k) Q = ip (offset Wmm W) (z k)) ->
-  eqv Q (lin N beta z) -> ip Q Wmm = 0 ->
-  (forall k, (k < N)%nat -> p k = C k * exp (- ip (z k) W)) ->
-  (forall k, (k < N)%nat -> lo <= C k <= hi) ->
-  ip Q (lin N p z) <= - (lam * norm Q - Mlog) * sum N p.
-Proof.
-  intros HQ Hspan Hort Hp HC.
-  destruct (leans Q beta Hspan Hort) as [k0 [Hk0 [Hlean _]]].
-  set (m := - ip (z k0) Q) in *. set (c := along Wmm W * Xi Wmm).
-  assert (Hg : forall k, (k < N)%nat -> ip (z k) W = c + ip (z k) Q).
-  { intros k Hk. rewrite (gap_split z Wmm W k), active, <- HQ by assumption. unfold c; ring. }
-  assert (Hpp : forall k, (k < N)%nat -> 0 < p k).
-  { intros k Hk; rewrite Hp by assumption.
-    apply Rmult_lt_0_compat; [pose proof (HC k Hk); lra|apply exp_pos]. }
-  assert (HN : 0 < INR N) by (now apply lt_0_INR).
-  assert (HNr : 0 < INR N * (hi / lo)).
-  { apply Rmult_lt_0_compat; [assumption|apply Rdiv_lt_0_compat; lra]. }
-  set (y0 := Mlog - m - 1). set (b := hi * exp (- c) * exp (- y0) * exp (-1)).
-  assert (Hrow : forall k, (k < N)%nat -> p k * (ip (z k) Q - y0) <= b).
-  { intros k Hk. rewrite Hp, Hg by assumption.
-    replace (- (c + ip (z k) Q)) with (- c + - y0 + - (ip (z k) Q - y0)) by ring.
-    rewrite !exp_plus. set (v := ip (z k) Q - y0).
-    pose proof (x_exp_minus v). destruct (HC k Hk).
-    pose proof (exp_pos (- c)); pose proof (exp_pos (- y0)); pose proof (exp_pos (-1)).
-    assert (0 < exp (- c) * exp (- y0)) by (apply Rmult_lt_0_compat; assumption).
-    apply Rle_trans with (C k * (exp (- c) * exp (- y0)) * exp (-1)).
-    - replace (C k * (exp (- c) * exp (- y0) * exp (- v)) * v)
-        with (C k * (exp (- c) * exp (- y0)) * (v * exp (- v))) by ring.
-      apply Rmult_le_compat_l; [|assumption]. apply Rmult_le_pos; lra.
-    - unfold b. apply Rmult_le_compat_r; [lra|]. rewrite (Rmult_assoc hi).
-      apply Rmult_le_compat_r; lra. }
-  assert (Hsum : sum N (fun k => p k * (ip (z k) Q - y0)) <= INR N * b) by (now apply sum_bound).
-  assert (Hb : INR N * b = lo * exp (m - c)).
-  { unfold b, y0.
-    replace (hi * exp (- c) * exp (- (Mlog - m - 1)) * exp (-1))
-      with (hi * exp (m - c) * exp (- Mlog)).
-    - unfold Mlog. rewrite exp_Ropp, exp_ln by assumption. field. repeat split; lra.
-    - rewrite !Rmult_assoc. f_equal. rewrite <- !exp_plus. f_equal; ring. }
-  assert (Hp0 : lo * exp (m - c) <= sum N p).
-  { apply Rle_trans with (p k0).
-    - rewrite Hp, Hg by assumption.
-      replace (- (c + ip (z k0) Q)) with (m - c) by (unfold m; ring).
-      apply Rmult_le_compat_r; [left; apply exp_pos|apply (HC k0 Hk0)].
-    - apply (sum_ge_term N p k0); [intros; left; auto|assumption]. }
-  assert (Heq : sum N (fun k => p k * (ip (z k) Q - y0))
-                = ip Q (lin N p z) - y0 * sum N p).
-  { rewrite ip_lin_r, <- sum_scal, <- sum_minus. apply sum_ext; intros k _.
-    rewrite (ip_sym Q (z k)); ring. }
-  assert (HS : 0 <= sum N p) by (apply sum_nonneg; intros; left; auto).
-  assert (H1 : ip Q (lin N p z) <= (Mlog - m) * sum N p).
-  { rewrite Heq, Hb in Hsum. unfold y0 in Hsum. lra. }
-  eapply Rle_trans; [exact H1|]. apply Rmult_le_compat_r; lra.
-Qed.
-
-Variables (W : nat -> E) (s : nat -> R) (p C : nat -> nat -> R) (F : E) (beta0 : nat -> R).
-Hypothesis p_form : forall t k, (k < N)%nat -> p t k = C t k * exp (- ip (z k) (W t)).
-Hypothesis C_bounds : forall t k, (k < N)%nat -> lo <= C t k <= hi.
-Hypothesis step : forall t, moves N z (p t) (s t) (W t) (W (S t)).
-Hypothesis lengths : forall t, 0 <= s t <= sbar.
-Hypothesis F_rows : forall k, (k < N)%nat -> ip (z k) F = 0.
-Hypothesis F_start : eqv (offset Wmm (W 0%nat)) (add F (lin N beta0 z)).
-
-Definition inner (t : nat) : E := sub (offset Wmm (W t)) F.
-
-Lemma F_wmm : ip F Wmm = 0.
-Proof.
-  rewrite ip_sym, (kkt_span _ _ _ _ kkt F), ip_lin. apply sum_0; intros k Hk.
-  rewrite F_rows by assumption; ring.
-Qed.
-
-Lemma inner_wmm t : ip (inner t) Wmm = 0.
-Proof.
-  unfold inner. rewrite ip_sub, (offset_wmm N z Wmm alpha some_row kkt), F_wmm. ring.
-Qed.
-
-Lemma inner_row t k : (k < N)%nat -> ip (z k) (inner t) = ip (offset Wmm (W t)) (z k).
-Proof.
-  intros Hk. unfold inner. rewrite ip_sub_r, F_rows, (ip_sym (z k)) by assumption. ring.
-Qed.
-
-Lemma inner_span t : exists beta, eqv (inner t) (lin N beta z).
-Proof.
-  induction t as [|t [beta IH]].
-  - exists beta0. intros v. unfold inner. rewrite ip_sub, (F_start v), ip_add. ring.
-  - set (G := lin N (p t) z). set (c := s t / norm G).
-    exists (fun k => beta k + c * (p t k - along Wmm G * Xi Wmm * alpha k)).
-    intros v. specialize (IH v). unfold inner in IH |- *. rewrite ip_sub in IH |- *.
-    rewrite offset_ip in IH |- *. rewrite (step t v), (along_eqv Wmm _ _ (step t)).
-    fold G. fold c. rewrite ip_add, ip_scal, along_add, along_scal.
-    rewrite ip_lin in IH |- *.
-    assert (HG : ip G v = sum N (fun k => p t k * ip (z k) v)) by apply ip_lin.
-    assert (Hw : ip Wmm v = sum N (fun k => alpha k * ip (z k) v))
-      by (rewrite (kkt_span _ _ _ _ kkt v); apply ip_lin).
-    rewrite (sum_ext N _ (fun k => beta k * ip (z k) v + c * (p t k * ip (z k) v)
-        - c * along Wmm G * Xi Wmm * (alpha k * ip (z k) v))) by (intros; ring).
-    rewrite sum_minus, sum_plus, !sum_scal, <- HG, <- Hw, <- IH.
-    assert (Hv : along Wmm v = Xi Wmm * ip Wmm v) by (unfold along; rewrite (ip_sym v); ring).
-    rewrite Hv. ring.
-Qed.
-
-Lemma inner_step t : norm (inner (S t)) <= Rmax (norm (inner t)) (rho + sbar).
-Proof.
-  pose proof (Xi_pos N z Wmm alpha some_row kkt) as HX.
-  assert (Hp : forall k, (k < N)%nat -> 0 < p t k).
-  { intros k Hk; rewrite p_form by assumption.
-    apply Rmult_lt_0_compat; [pose proof (C_bounds t k Hk); lra|apply exp_pos]. }
-  pose proof (grad_pos N z Wmm alpha some_row kkt (p t) Hp) as HG.
-  set (G := lin N (p t) z) in *. set (c := s t / norm G).
-  destruct (lengths t) as [Hs0 Hs1].
-  assert (Hc : 0 <= c) by (apply Rmult_le_pos; [assumption|left; now apply Rinv_0_lt_compat]).
-  set (Q := inner t). set (Q' := inner (S t)).
-  assert (HQ' : forall v, ip Q' v = ip Q v + c * ip (offset Wmm G) v).
-  { intros v. unfold Q', Q, inner. rewrite !ip_sub, !offset_ip, (step t v),
-      (along_eqv Wmm _ _ (step t)). fold G; fold c.
-    rewrite ip_add, ip_scal, along_add, along_scal. ring. }
-  assert (HoG : ip (offset Wmm G) (offset Wmm G) <= norm G * norm G).
-  { rewrite (offset_sq N z Wmm alpha some_row kkt), norm_sq. pose proof (Rle_0_sqr (along Wmm G)).
-    unfold Rsqr in *; lra. }
-  assert (HQG : ip (offset Wmm G) Q = ip Q G).
-  { assert (Ha0 : along Wmm Q = 0) by (unfold along, Q; rewrite (inner_wmm t); ring).
-    rewrite offset_ip, Ha0, (ip_sym G Q). ring. }
-  assert (Hsq : ip Q' Q' <= ip Q Q + 2 * c * ip Q G + s t * s t).
-  { rewrite (HQ' Q'), (ip_sym Q Q'), (HQ' Q), HQG, (ip_sym (offset Wmm G) Q').
-    rewrite (HQ' (offset Wmm G)), (ip_sym Q (offset Wmm G)), HQG.
-    assert (c * c * ip (offset Wmm G) (offset Wmm G) <= c * c * (norm G * norm G))
-      by (apply Rmult_le_compat_l; [nra|assumption]).
-    assert (c * c * (norm G * norm G) = s t * s t) by (unfold c; field; lra). lra. }
-  destruct (inner_span t) as [beta Hspan].
-  destruct (Rle_dec rho (norm Q)) as [Hbig|Hsmall].
-  - eapply Rle_trans; [|apply Rmax_l].
-    apply norm_le_of_sq; [apply norm_pos|]. rewrite norm_sq.
-    pose proof (push_back (W t) Q beta (p t) (C t) (fun k Hk => inner_row t k Hk) Hspan
-      (inner_wmm t) (fun k Hk => p_form t k Hk) (fun k Hk => C_bounds t k Hk)) as Hpb.
-    fold G in Hpb.
-    pose proof (Z_pos N z Wmm alpha Z some_row kkt rows) as HZ.
-    pose proof (norm_lin N (p t) z Z (fun k Hk => Rlt_le _ _ (Hp k Hk)) rows) as Hup. fold G in Hup.
-    assert (Hlam : Z / 2 * sbar <= lam * norm Q - Mlog).
-    { apply (Rmult_le_compat_l lam) in Hbig; [|lra]. unfold rho in Hbig.
-      replace (lam * ((Mlog + Z / 2 * sbar) / lam)) with (Mlog + Z / 2 * sbar) in Hbig
-        by (field; lra). lra. }
-    assert (Hzs : 0 <= Z / 2 * sbar) by (apply Rmult_le_pos; lra).
-    assert (HSp : norm G / Z <= sum N (p t)).
-    { apply (Rmult_le_reg_l Z); [assumption|].
-      replace (Z * (norm G / Z)) with (norm G) by (field; lra). assumption. }
-    assert (HGZ : 0 <= norm G / Z) by (apply Rmult_le_pos; [lra|left; now apply Rinv_0_lt_compat]).
-    assert (H1 : ip Q G <= - (Z / 2 * sbar) * (norm G / Z)).
-    { eapply Rle_trans; [exact Hpb|].
-      assert (Z / 2 * sbar * (norm G / Z) <= (lam * norm Q - Mlog) * sum N (p t))
-        by (apply Rmult_le_compat; assumption). lra. }
-    replace (- (Z / 2 * sbar) * (norm G / Z)) with (- (sbar * norm G / 2)) in H1 by (field; lra).
-    apply (Rmult_le_compat_l c) in H1; [|assumption].
-    replace (c * - (sbar * norm G / 2)) with (- (s t * sbar / 2)) in H1 by (unfold c; field; lra).
-    assert (s t * s t <= s t * sbar) by (apply Rmult_le_compat_l; assumption). lra.
-  - eapply Rle_trans; [|apply Rmax_r].
-    assert (Hn : norm Q' <= norm Q + s t).
-    { pose proof (norm_pos Q). apply norm_le_of_sq; [lra|].
-      assert (Hcs : c * ip Q G <= s t * norm Q).
-      { pose proof (ip_le_norm Q G) as Hq. apply (Rmult_le_compat_l c) in Hq; [|assumption].
-        replace (c * (norm Q * norm G)) with (s t * norm Q) in Hq by (unfold c; field; lra). exact Hq. }
-      rewrite <- norm_sq in Hsq. rewrite <- (norm_sq Q) in Hsq.
-      rewrite <- (norm_sq Q'). lra. }
-    lra.
-Qed.
-
-(** |P_t|^2 <= |F|^2 + max (|Q_0|, rho + sbar)^2. *)
-Theorem M2 t :
-  ip (offset Wmm (W t)) (offset Wmm (W t)) <=
-  ip F F + Rmax (norm (inner 0%nat)) (rho + sbar) ^ 2.
-Proof.
-  assert (Hin : norm (inner t) <= Rmax (norm (inner 0%nat)) (rho + sbar)).
-  { induction t as [|t IH]; [apply Rmax_l|].
-    eapply Rle_trans; [apply inner_step|]. apply Rmax_lub; [assumption|apply Rmax_r]. }
-  destruct (inner_span t) as [beta Hspan].
-  assert (Hort : ip (inner t) F = 0).
-  { rewrite (Hspan F), ip_lin. apply sum_0; intros k Hk. rewrite F_rows by assumption; ring. }
-  assert (Hsplit : ip (offset Wmm (W t)) (offset Wmm (W t)) = ip F F + ip (inner t) (inner t)).
-  { unfold inner in Hort |- *. rewrite !ip_sub, !ip_sub_r in *.
-    rewrite (ip_sym F (offset Wmm (W t))). lra. }
-  rewrite Hsplit, <- (norm_sq (inner t)).
-  pose proof (norm_pos (inner t)). nra.
-Qed.
-
 End Active.
 
 (** ** For runs of the model *)
+
+Section Runs.
+Variables (D : problem) (opt : nat -> nat) (Wmm : mat) (alpha : nat -> R) (B lo hi sbar : R).
+Variables (W : nat -> mat) (s : nat -> R) (p : nat -> nat -> R).
+Notation E := (mat_space (d D)).
+Notation N := (rows D).
+Notation z := (row D opt).
+Notation Xi := (margin D Wmm).
+Hypothesis driven : @Driven E N z Wmm alpha (2 * (B * B)) lo hi sbar W s p.
+
+Lemma off_eqv U : @eqv E (off D Wmm U) (@offset E Wmm U).
+Proof.
+  apply eqv_entries; intros i j _ _. unfold off, offset, along, Margin.Xi, height; simpl.
+  change (@norm E Wmm) with (mnorm (d D) Wmm). unfold Rdiv; ring.
+Qed.
+
+Lemma off_norm U : mnorm (d D) (off D Wmm U) = @norm E (@offset E Wmm U).
+Proof. exact (@eqv_norm E _ _ (off_eqv U)). Qed.
+
+Lemma angle_height U b : mnorm (d D) (off D Wmm U) ^ 2 <= b -> 0 < height D Wmm U ->
+  1 - mcorr D U Wmm <= b / (2 * height D Wmm U ^ 2).
+Proof.
+  intros Hb Hc. pose proof (@angle E N z Wmm alpha (dr_some driven) (dr_kkt driven) U Hc) as H.
+  change (mcorr D U Wmm) with (@corr E U Wmm). eapply Rle_trans; [exact H|].
+  change (@along E Wmm U) with (height D Wmm U).
+  replace (height D Wmm U ^ 2) with (height D Wmm U * height D Wmm U) by ring.
+  apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat; nra|].
+  rewrite <- (@norm_sq E), <- off_norm. replace (mnorm (d D) (off D Wmm U) * mnorm (d D) (off D Wmm U))
+    with (mnorm (d D) (off D Wmm U) ^ 2) by ring. exact Hb.
+Qed.
+
+Theorem driven_M2 Kinv lam (F Q0 : mat) beta0 t :
+  (forall k, (k < N)%nat -> 0 < alpha k) ->
+  (forall j k, (j < N)%nat -> (k < N)%nat ->
+     sum N (fun l => Kinv j l * mdot (d D) (z l) (z k)) = delta j k) ->
+  0 < lam ->
+  (forall k, (k < N)%nat -> lam ^ 2 * (Kinv k k / (Xi ^ 2 * alpha k ^ 2) - 1) <= Xi ^ 2) ->
+  (forall k, (k < N)%nat -> mdot (d D) (z k) F = 0) ->
+  @eqv E Q0 (@lin E N beta0 z) ->
+  @eqv E (off D Wmm (W 0%nat)) (@add E F Q0) ->
+  let rho := (ln (INR N * (hi / lo)) + B ^ 2 * sbar) / lam in
+  let bound := mnorm (d D) F ^ 2 + Rmax (mnorm (d D) Q0) (rho + sbar) ^ 2 in
+  mnorm (d D) (off D Wmm (W t)) ^ 2 <= bound /\
+  (0 < height D Wmm (W t) ->
+   1 - mcorr D (W t) Wmm <= bound / (2 * height D Wmm (W t) ^ 2)).
+Proof.
+  intros Ha Hinv Hlam Hls HF HQ0 Hstart rho0 bound.
+  destruct driven as [HN HK Hrow [Hlo Hlohi] Hw Hst Hl].
+  pose proof (@leans E N z Wmm alpha HN HK Ha Kinv Hinv lam Hlam Hls) as Hleans.
+  assert (Hin : @Inside E N z alpha Q0).
+  { exists beta0. intros v. rewrite (HQ0 v), !ip_lin. apply sum_ext; intros k Hk.
+    rewrite chi_one by auto. ring. }
+  pose proof (@M2 E N z Wmm alpha HN HK lam (2 * (B * B)) lo hi sbar Hlam Hleans Hrow Hlo Hlohi W s p
+    Hw Hst Hl Q0 F 0 t Hin (fun k Hk _ => HF k Hk)) as H.
+  assert (Hb : mnorm (d D) (off D Wmm (W t)) ^ 2 <= bound).
+  { rewrite off_norm. replace (@norm E (@offset E Wmm (W t)) ^ 2)
+      with (@norm E (@offset E Wmm (W t)) * @norm E (@offset E Wmm (W t))) by ring.
+    rewrite norm_sq. eapply Rle_trans; [apply H|].
+    - intros v. rewrite <- (off_eqv (W 0%nat) v), (Hstart v), !ip_add. ring.
+    - right. apply sum_0; intros r _.
+      rewrite (@idle_none E N z alpha (2 * (B * B)) p r Ha). ring.
+    - right. unfold bound, rho0, rho, Mlog.
+      assert (Hchi : sum N (chi alpha) = INR N).
+      { rewrite <- (Rmult_1_r (INR N)), <- sum_const. apply sum_ext; intros; apply chi_one; auto. }
+      rewrite Hchi. change (@norm E F) with (mnorm (d D) F). change (@norm E Q0) with (mnorm (d D) Q0).
+      replace (2 * (B * B) / 2 * sbar) with (B ^ 2 * sbar) by field. ring. }
+  split; [exact Hb|]. intros Hc. now apply angle_height.
+Qed.
+
+Theorem driven_M2_complementary :
+  (forall k, (k < N)%nat -> mdot (d D) (z k) Wmm = 1 -> 0 < alpha k) ->
+  exists R, forall t, mnorm (d D) (off D Wmm (W t)) <= R /\
+    (0 < height D Wmm (W t) -> 1 - mcorr D (W t) Wmm <= R ^ 2 / (2 * height D Wmm (W t) ^ 2)).
+Proof.
+  intros Hc. destruct (@M2_complementary E N z Wmm alpha _ lo hi sbar W s p driven Hc) as [R HR].
+  exists R. intros t. specialize (HR t). rewrite <- off_norm in HR. split; [exact HR|].
+  apply angle_height. assert (0 <= mnorm (d D) (off D Wmm (W t))) by apply sqrt_pos.
+  now apply pow_incr.
+Qed.
+
+End Runs.
 
 Section Model.
 Variables (D : problem) (opt : nat -> nat) (gamma : nat -> R) (Wmm : mat) (B low high : R).
@@ -379,6 +265,24 @@ Notation N := (rows D).
 Notation z := (row D opt).
 Notation Xi := (margin D Wmm).
 Notation kappa := (high / low).
+
+Lemma setting_driven (W : nat -> mat) (s : nat -> R) sbar phi_low alpha :
+  @KKT E N z Wmm alpha -> Run D W s -> (forall t, 0 <= s t <= sbar) -> 0 < phi_low ->
+  (forall t i, (i < n D)%nat -> phi_low <= phi D (W t) i (opt i)) ->
+  @Driven E N z Wmm alpha (2 * (B * B)) (low * (phi_low * phi_low)) high sbar W s
+    (fun r => row_weight D opt (W r)).
+Proof.
+  intros HK HR Hs Hp Hphi.
+  assert (Hcoef := fun r k Hk =>
+    S_coefficient _ _ _ _ _ _ _ setting (W r) phi_low k Hp (fun i Hi => Hphi r i Hi) Hk).
+  pose proof (S_N _ _ _ _ _ _ _ setting) as HN. pose proof (S_low _ _ _ _ _ _ _ setting) as Hlow.
+  constructor; auto.
+  - apply (S_row _ _ _ _ _ _ _ setting).
+  - split; [apply Rmult_lt_0_compat; nra|]. pose proof (Hcoef 0%nat 0%nat HN). lra.
+  - intros r k Hk. rewrite (S_form _ _ _ _ _ _ _ setting (W r) k Hk). pose proof (Hcoef r k Hk).
+    pose proof (exp_pos (- @ip E (z k) (W r))). split; apply Rmult_le_compat_r; lra.
+  - intros r. apply (S_moves _ _ _ _ _ _ _ setting _ _ _ (HR r)).
+Qed.
 
 (** M2 with its constant, all rows active, and the rate it gives. [F] is W_0^perp and [Q0] the
     part of P_0 in the span of the rows. *)
@@ -399,55 +303,27 @@ Theorem rate_M2 (W : nat -> mat) (s : nat -> R) sbar phi_low alpha Kinv lam (F Q
   (0 < height D Wmm (W t) ->
    1 - mcorr D (W t) Wmm <= bound / (2 * height D Wmm (W t) ^ 2)).
 Proof.
-  intros HK Ha Hinv Hlam Hls HR Hs Hp Hphi HF HQ0 Hstart rho0 bound0.
-  pose proof (S_low _ _ _ _ _ _ _ setting) as Hlow.
-  assert (Hhigh : low <= high).
-  { pose proof (loss_bounds D opt (S_T _ _ _ _ _ _ _ setting) (S_opt _ _ _ _ _ _ _ setting) gamma
-      (equal _ _ _ _ _ _ _ setting) low high (degradation _ _ _ _ _ _ _ setting) Wmm 0%nat
-      (S_some _ _ _ _ _ _ _ setting)). lra. }
-  assert (Hpp : 0 < phi_low * phi_low) by nra.
-  assert (Hp1 : phi_low <= 1).
-  { pose proof (S_some _ _ _ _ _ _ _ setting) as Hsome.
-    pose proof (Hphi 0%nat 0%nat Hsome).
-    pose proof (phi_opt_le_1 D opt (S_Tpos _ _ _ _ _ _ _ setting) (S_opt _ _ _ _ _ _ _ setting)
-      (W 0%nat) 0%nat Hsome). lra. }
-  assert (Hlo : 0 < low * (phi_low * phi_low)) by (apply Rmult_lt_0_compat; assumption).
-  assert (Hlohi : low * (phi_low * phi_low) <= high).
-  { assert (phi_low * phi_low <= 1) by nra.
-    assert (low * (phi_low * phi_low) <= low * 1) by (apply Rmult_le_compat_l; lra). lra. }
-  assert (Hoff : @eqv E (off D Wmm (W 0%nat)) (@offset E Wmm (W 0%nat))).
-  { apply eqv_entries; intros i j _ _. unfold off, offset, along, Margin.Xi, height; simpl.
-    change (@norm E Wmm) with (mnorm (d D) Wmm). unfold Rdiv; ring. }
-  assert (Hst : @eqv E (@offset E Wmm (W 0%nat)) (@add E F (@lin E N beta0 z))).
-  { intros v. rewrite <- (Hoff v), (Hstart v), !ip_add, (HQ0 v). reflexivity. }
-  pose proof (@M2 E N z Wmm alpha (S_N _ _ _ _ _ _ _ setting) HK Ha Kinv Hinv lam Hlam Hls
-    (2 * (B * B)) (low * (phi_low * phi_low)) high sbar (S_row _ _ _ _ _ _ _ setting) Hlo Hlohi
-    ltac:(pose proof (Hs 0%nat); lra) W s (fun r => row_weight D opt (W r))
-    (fun r k => coefficient D opt gamma (W r) (seq_of D k)) F beta0
-    (fun r k Hk => S_form _ _ _ _ _ _ _ setting (W r) k Hk)
-    (fun r k Hk => S_coefficient _ _ _ _ _ _ _ setting (W r) phi_low k Hp (fun i Hi => Hphi r i Hi) Hk)
-    (fun r => S_moves _ _ _ _ _ _ _ setting _ _ _ (HR r)) Hs HF Hst t) as H.
-  assert (Hin : @norm E (@inner E Wmm W F 0%nat) = mnorm (d D) Q0).
-  { change (mnorm (d D) Q0) with (@norm E Q0). apply eqv_norm. intros v.
-    unfold inner. rewrite ip_sub, (Hst v), ip_add, (HQ0 v). ring. }
-  assert (Hrho : rho N lam (2 * (B * B)) (low * (phi_low * phi_low)) high sbar = rho0).
-  { unfold rho, rho0, Mlog. f_equal.
-    replace (INR N * (high / (low * (phi_low * phi_low)))) with (INR N * kappa / phi_low ^ 2)
-      by (field; lra).
-    field. }
-  rewrite Hin, Hrho in H.
-  assert (HFF : @ip E F F = mnorm (d D) F ^ 2).
-  { change (mnorm (d D) F) with (@norm E F). rewrite <- norm_sq. ring. }
-  rewrite HFF in H. fold bound0 in H.
-  assert (HP : mnorm (d D) (off D Wmm (W t)) ^ 2 = @ip E (@offset E Wmm (W t)) (@offset E Wmm (W t)))
-    by (rewrite <- (off_norm_sq D Wmm (W t)); ring).
-  split; [rewrite HP; exact H|]. intros Hc.
-  pose proof (@angle E N z Wmm alpha (S_N _ _ _ _ _ _ _ setting) HK (W t) Hc) as Hang.
-  change (mcorr D (W t) Wmm) with (@corr E (W t) Wmm).
-  change (height D Wmm (W t)) with (@along E Wmm (W t)) in *.
-  eapply Rle_trans; [exact Hang|].
-  replace (@along E Wmm (W t) ^ 2) with (@along E Wmm (W t) * @along E Wmm (W t)) by ring.
-  apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat; nra|exact H].
+  intros HK Ha Hinv Hlam Hls HR Hs Hp Hphi HF HQ0 Hstart.
+  pose proof (driven_M2 D opt Wmm alpha B _ _ sbar W s _
+    (setting_driven W s sbar phi_low alpha HK HR Hs Hp Hphi) Kinv lam F Q0 beta0 t Ha Hinv Hlam Hls HF
+    HQ0 Hstart) as H.
+  pose proof (S_low _ _ _ _ _ _ _ setting).
+  replace (INR N * (high / (low * (phi_low * phi_low)))) with (INR N * kappa / phi_low ^ 2) in H
+    by (field; lra). exact H.
+Qed.
+
+(** M2, the square of it: [alpha] are any dual weights, and strict complementarity is the last
+    hypothesis on them. *)
+Theorem rate_M2_complementary (W : nat -> mat) (s : nat -> R) sbar phi_low alpha :
+  @KKT E N z Wmm alpha -> (forall k, (k < N)%nat -> mdot (d D) (z k) Wmm = 1 -> 0 < alpha k) ->
+  Run D W s -> (forall t, 0 <= s t <= sbar) -> 0 < phi_low ->
+  (forall t i, (i < n D)%nat -> phi_low <= phi D (W t) i (opt i)) ->
+  exists R, forall t, mnorm (d D) (off D Wmm (W t)) <= R /\
+    (0 < height D Wmm (W t) -> 1 - mcorr D (W t) Wmm <= R ^ 2 / (2 * height D Wmm (W t) ^ 2)).
+Proof.
+  intros HK Hc HR Hs Hp Hphi.
+  exact (driven_M2_complementary D opt Wmm alpha B _ _ sbar W s _
+    (setting_driven W s sbar phi_low alpha HK HR Hs Hp Hphi) Hc).
 Qed.
 
 (** Gradient descent's height from above, where |P_r| <= Rb for all r from t0 on: with
@@ -574,6 +450,9 @@ Qed.
 
 End Model.
 
-Print Assumptions M2.
+Print Assumptions leans.
+Print Assumptions driven_M2.
+Print Assumptions driven_M2_complementary.
 Print Assumptions rate_M2.
+Print Assumptions rate_M2_complementary.
 Print Assumptions gd_height_upper.

@@ -3,14 +3,16 @@
     One sequence of two tokens, (1, 0) and (0, 0), the first the query and optimal, u = (1, 0),
     label 1.  Its gap is the entry w = W_11.
 
-    - [pair_setting], [pair_near], [pair_unequal]: it meets every hypothesis of the theorems, so
-      that none of them is empty: equal scores, near orthogonality (mu = 0), and the hypotheses of
-      the theorem without Assumption 2;  [pair_converges]: Theorem 1 on it, with numbers.
+    - [pair_setting], [pair_near], [pair_unequal], [pair_complementary]: it meets every hypothesis of
+      the theorems, so that none of them is empty: equal scores, near orthogonality (mu = 0), the
+      hypotheses of the theorem without Assumption 2, and strict complementarity;
+      [pair_converges]: Theorem 1 on it, with numbers.
     - [gd_bracket]: gradient descent on it, for every eta > 0 and every W_0,
         log (e^w_0 + eta phi_0^2 e^(-phi_0) t) <= w_t <= log (e^w_0 + eta e^(eta/4 - 1) t). *)
 
 Require Import Reals Lra Lia Arith Psatz.
-From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient Runs Lemma3 Theorem1 Unequal.
+From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient Runs Lemma3 Theorem1 Unequal
+  Offset M2 Rates.
 Open Scope R_scope.
 
 Definition e1 : vec := fun a => if Nat.eq_dec a 0 then 1 else 0.
@@ -126,7 +128,7 @@ Qed.
 
 (** The hypotheses without Assumption 2 hold as well, from W_0 = 0. *)
 Theorem pair_unequal sbar :
-  UnequalScores pair first (fun _ => 1) (fun _ => 1) 1 1 (exp (-1)) 1 0 0 0 1 sbar (fun _ _ => 0).
+  UnequalScores pair first (fun _ => 1) (fun _ => 1) 1 1 (exp (-1)) 1 (fun _ => 0) 0 0 1 sbar (fun _ _ => 0).
 Proof.
   constructor.
   - split; simpl; lia.
@@ -152,6 +154,16 @@ Proof.
   - replace (3 * INR (T pair) * INR (n pair) * 0 * sbar / (1 * sqrt 1)) with 0
       by (rewrite sqrt_1; field).
     rewrite <- ln_1; left; apply ln_increasing; lra.
+Qed.
+
+(** Strict complementarity is met, too. *)
+Theorem pair_complementary : Complementary pair first e11.
+Proof.
+  destruct (S_kkt _ _ _ _ _ _ _ pair_setting) as [a Ha]. exists a. split; [exact Ha|].
+  intros k Hk _. assert (k = 0%nat) as -> by (unfold rows in Hk; simpl in Hk; lia).
+  pose proof (@wmm_sq _ _ _ _ _ Ha) as H.
+  pose proof (@wmm_sq_pos _ _ _ _ _ (S_N _ _ _ _ _ _ _ pair_setting) Ha) as Hp.
+  rewrite H in Hp. unfold rows in Hp. simpl in Hp. lra.
 Qed.
 
 (** ** Gradient descent on the pair *)
@@ -307,4 +319,5 @@ Print Assumptions pair_setting.
 Print Assumptions pair_near.
 Print Assumptions pair_converges.
 Print Assumptions pair_unequal.
+Print Assumptions pair_complementary.
 Print Assumptions gd_bracket.

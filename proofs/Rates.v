@@ -1,51 +1,37 @@
 (** * Rates rule by rule
 
-    - [projection], [start_split]: every start has a part W_0^perp orthogonal to all rows and one in
-      their span, so that the hypotheses of M3 and of M2 on that part can always be met.
+    [Orders x] says that 1 - corr (W_t, W_mm) <= C/x_t for all t with x_t > 0 and some C, and
+    <= C/x_t^2 if W_mm is strictly complementary ([Complementary]: some dual weights are positive on
+    all rows that have gap one).
+
+    Under Assumption 2:
+    - [start_split]: every start has a part W_0^perp orthogonal to all rows and one in their span, so
+      that the hypotheses of M3 and of M2 on that part can always be met.
     - [rate_M1_book]: M1 in the book's words, its Lambda produced.
-    - [ngd_rate]: the book's corollary of M1 for NGD, S = eta (t - t_0): O(1/t).
+    - [ngd_rate]: the book's corollary of M1 for NGD, S = eta (t - t_0).
     - [gd_rate]: "Rates for gradient descent", part 1: with H_t = log (e^(Xi c_0) + delta t) / Xi,
-      wherever S = H_t - max (c_0, sbar) > 0 the bound of M1 holds with this S: O(1/log t).
-    - [unequal_M2]: without Assumption 2, where all rows support W_mm: from the step t1 on at which
-      all sequences are settled the offset stays in a ball, so that 1 - corr = O(1/S^2). *)
+      wherever S = H_t - max (c_0, sbar) > 0 the bound of M1 holds with this S.
+    - [setting_ngd], [setting_polyak], [setting_gd]: with phi_i >= phi_low along the run NGD and
+      uncapped Polyak steps have [Orders t] and GD [Orders (log t)], from any W_0;
+      [setting_steady]: as NGD any steps between two positive lengths.
+    - [exact_ngd], [exact_polyak], [exact_gd]: "The order of the rate": if moreover W_mm is strictly
+      complementary and W_0^perp is not 0, 1 - corr is between c/x_t^2 and C/x_t^2 with c > 0.
+
+    Without it, the last sentences of the box "The rates with unequal scores", under [UnequalScores]
+    (Unequal.v) and for W_mm from its definition:
+    - [unequal_ngd]: NGD with any 0 < eta <= sbar has [Orders t];
+    - [unequal_polyak]: so have uncapped Polyak steps, if C3 holds with sbar >= 3 T n/(4 f sqrt w);
+    - [unequal_gd]: GD with 2 eta B^2 Upsilon <= sbar has [Orders (log t)];
+    - [unequal_orders], [unequal_steady]: any rule whose path grows like x_t, or whose steps are
+      between two positive lengths.
+    - [unequal_M2_complementary]: under strict complementarity the offset stays bounded from t1 on;
+      [unequal_M2]: with M2's explicit constant, where every row supports W_mm.
+
+    [tail_orders], [tail_M2], [tail_log] serve both. *)
 
 Require Import Reals Lra Lia Arith Psatz.
-From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient Runs M2 Unequal.
+From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient Runs Offset M2 Unequal Tokens.
 Open Scope R_scope.
-
-(** ** The part of a matrix that is orthogonal to all rows *)
-
-Theorem projection {E : Space} (N : nat) : forall (z : nat -> E) (u : E),
-  exists beta, forall k, (k < N)%nat -> ip (z k) (sub u (lin N beta z)) = 0.
-Proof.
-  induction N as [|N IH]; intros z u; [exists (fun _ => 0); intros; lia|].
-  destruct (IH z u) as [beta Hb]. destruct (IH z (z N)) as [gam Hg].
-  set (u' := sub u (lin N beta z)) in *. set (v := sub (z N) (lin N gam z)) in *.
-  assert (HzN : forall x, ip (z N) x = ip v x + sum N (fun k => gam k * ip (z k) x)).
-  { intros x; unfold v; rewrite ip_sub, ip_lin; ring. }
-  assert (Hv : forall c x, ip (lin (S N) (fun k => if Nat.eq_dec k N then c else beta k - c * gam k) z) x
-                 = ip (lin N beta z) x + c * ip v x).
-  { intros c x. simpl lin. destruct (Nat.eq_dec N N); [|congruence].
-    rewrite ip_add, ip_scal, HzN, !ip_lin.
-    rewrite (sum_ext N _ (fun k => beta k * ip (z k) x - c * (gam k * ip (z k) x))).
-    - rewrite sum_minus, sum_scal. ring.
-    - intros k Hk. destruct (Nat.eq_dec k N); [lia|ring]. }
-  set (c := if Req_EM_T (ip v v) 0 then 0 else ip v u' / ip v v).
-  exists (fun k => if Nat.eq_dec k N then c else beta k - c * gam k).
-  assert (Hnew : forall x, ip x (sub u (lin (S N)
-      (fun k => if Nat.eq_dec k N then c else beta k - c * gam k) z)) = ip x u' - c * ip x v).
-  { intros x. rewrite ip_sub_r, (ip_sym x (lin _ _ _)), Hv.
-    unfold u'. rewrite ip_sub_r, (ip_sym x (lin N beta z)), (ip_sym x v). ring. }
-  assert (Hlow : forall k, (k < N)%nat -> ip (z k) u' - c * ip (z k) v = 0).
-  { intros k Hk. rewrite (Hb k Hk), (Hg k Hk). ring. }
-  intros k Hk. rewrite Hnew. destruct (Nat.eq_dec k N) as [->|Hne]; [|apply Hlow; lia].
-  rewrite !HzN.
-  rewrite (sum_0 N (fun k => gam k * ip (z k) u')) by (intros j Hj; rewrite (Hb j Hj); ring).
-  rewrite (sum_0 N (fun k => gam k * ip (z k) v)) by (intros j Hj; rewrite (Hg j Hj); ring).
-  unfold c. destruct (Req_EM_T (ip v v) 0) as [H0|Hne].
-  - rewrite (norm_zero_ip v u' H0). ring.
-  - field. assumption.
-Qed.
 
 Section Rates.
 Variables (D : problem) (opt : nat -> nat) (gamma : nat -> R) (Wmm : mat) (B low high : R).
@@ -138,15 +124,6 @@ Qed.
 
 (** *** Gradient descent *)
 
-Lemma first_index (P : nat -> Prop) t : (forall k, {P k} + {~ P k}) -> P t ->
-  exists t0, (t0 <= t)%nat /\ P t0 /\ forall r, (r < t0)%nat -> ~ P r.
-Proof.
-  intros dec. induction t as [t IH] using (well_founded_induction lt_wf). intros Ht.
-  destruct (find_below t P dec) as [[k [Hk HP]]|Hno].
-  - destruct (IH k Hk HP) as [t0 [H1 H2]]. exists t0; split; [lia|assumption].
-  - exists t; auto.
-Qed.
-
 Theorem gd_rate (W : nat -> mat) eta sbar phi_low Lambda t :
   0 <= eta -> GD D W eta ->
   (forall r G, IsGradient D (risk D) (W r) G -> eta * mnorm (d D) G <= sbar) ->
@@ -224,17 +201,770 @@ Qed.
 
 End Rates.
 
-(** ** Without Assumption 2: the square, where all rows support W_mm *)
+(** ** Orders *)
 
-Theorem unequal_M2 (D : problem) (opt : nat -> nat) (Dl Dh : nat -> R) (B M v w eps nu e0 f sbar : R)
-  (W : nat -> mat) (s : nat -> R) (t1 : nat) (Wmm : mat) alpha Kinv lam (F Q0 : mat) beta0 t :
+Lemma corr_low {E : Space} (U V : E) : - 1 <= corr U V.
+Proof.
+  unfold corr. pose proof (ip_ge_norm U V) as H. pose proof (norm_pos U). pose proof (norm_pos V).
+  destruct (Req_dec (norm U * norm V) 0) as [->|Hne]; [unfold Rdiv; rewrite Rinv_0; lra|].
+  assert (0 <= norm U * norm V) by (apply Rmult_le_pos; assumption).
+  apply (Rmult_le_reg_r (norm U * norm V)); [lra|].
+  replace (ip U V / (norm U * norm V) * (norm U * norm V)) with (ip U V) by (field; split; nra). lra.
+Qed.
+
+(** M1's bound with S >= a x - b is O(1/x), ... *)
+Lemma order_one (e x S : nat -> R) a b K P q :
+  0 < a -> 0 <= K -> 0 <= P -> 0 <= q ->
+  (forall t, e t <= 2) -> (forall t, a * x t - b <= S t) ->
+  (forall t, 0 < S t -> e t <= K * ((P + q * S t) / S t ^ 2)) ->
+  exists C, forall t, 0 < x t -> e t <= C / x t.
+Proof.
+  intros Ha HK HP Hq He2 HS Hb. pose proof (Rmax_l b 0). pose proof (Rmax_r b 0).
+  set (b' := Rmax b 0) in *. exists ((4 * b' + 4) / a + 2 * K * (P + q) / a).
+  intros t Hx. specialize (HS t).
+  assert (H1 : 0 <= (4 * b' + 4) / a) by (apply Rmult_le_pos; [lra|left; now apply Rinv_0_lt_compat]).
+  assert (H2 : 0 <= 2 * K * (P + q) / a)
+    by (apply Rmult_le_pos; [apply Rmult_le_pos; lra|left; now apply Rinv_0_lt_compat]).
+  apply (Rmult_le_reg_r (x t)); [assumption|].
+  replace (((4 * b' + 4) / a + 2 * K * (P + q) / a) / x t * x t)
+    with ((4 * b' + 4) / a + 2 * K * (P + q) / a) by (field; lra).
+  destruct (Rle_dec (a * x t) (2 * b' + 2)) as [Hle|Hgt].
+  - assert (x t <= (2 * b' + 2) / a).
+    { apply (Rmult_le_reg_r a); [assumption|].
+      replace ((2 * b' + 2) / a * a) with (2 * b' + 2) by (field; lra). lra. }
+    replace ((4 * b' + 4) / a) with (2 * ((2 * b' + 2) / a)) by (field; lra).
+    assert (e t * x t <= 2 * x t) by (apply Rmult_le_compat_r; [lra|auto]). lra.
+  - set (St := S t) in *. assert (HS1 : 1 <= St) by lra. assert (HSx : a * x t / 2 <= St) by lra.
+    assert (He : e t <= K * (P + q) / St).
+    { eapply Rle_trans; [apply Hb; fold St; lra|]. fold St. unfold Rdiv. rewrite Rmult_assoc.
+      apply Rmult_le_compat_l; [assumption|].
+      replace ((P + q) * / St) with ((P + q) * St * / St ^ 2) by (field; lra).
+      apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat; nra|]. nra. }
+    assert (HKP : 0 <= K * (P + q)) by (apply Rmult_le_pos; lra).
+    apply Rle_trans with (K * (P + q) / St * x t); [apply Rmult_le_compat_r; lra|].
+    apply Rle_trans with (K * (P + q) * (2 / a)).
+    2:{ replace (2 * K * (P + q) / a) with (K * (P + q) * (2 / a)) by (field; lra). lra. }
+    unfold Rdiv at 1. rewrite Rmult_assoc. apply Rmult_le_compat_l; [assumption|].
+    apply (Rmult_le_reg_l (St * a)); [nra|].
+    replace (St * a * (/ St * x t)) with (a * x t) by (field; lra).
+    replace (St * a * (2 / a)) with (2 * St) by (field; lra). lra.
+Qed.
+
+(** ... and with an offset that stays bounded O(1/x^2). *)
+Lemma order_two (e x S : nat -> R) a b Q :
+  0 < a -> 0 <= Q -> (forall t, e t <= 2) -> (forall t, a * x t - b <= S t) ->
+  (forall t, 0 < S t -> e t <= Q / S t ^ 2) ->
+  exists C, forall t, 0 < x t -> e t <= C / x t ^ 2.
+Proof.
+  intros Ha HQ He2 HS Hb. pose proof (Rmax_l b 0). pose proof (Rmax_r b 0).
+  set (b' := Rmax b 0) in *. exists (2 * ((2 * b' + 2) / a) ^ 2 + Q * (2 / a) ^ 2).
+  intros t Hx. specialize (HS t). pose proof (pow2_ge_0 ((2 * b' + 2) / a)). pose proof (pow2_ge_0 (2 / a)).
+  assert (0 <= Q * (2 / a) ^ 2) by (apply Rmult_le_pos; assumption).
+  assert (Hx2 : 0 < x t ^ 2) by nra.
+  apply (Rmult_le_reg_r (x t ^ 2)); [assumption|].
+  replace ((2 * ((2 * b' + 2) / a) ^ 2 + Q * (2 / a) ^ 2) / x t ^ 2 * x t ^ 2)
+    with (2 * ((2 * b' + 2) / a) ^ 2 + Q * (2 / a) ^ 2) by (field; lra).
+  destruct (Rle_dec (a * x t) (2 * b' + 2)) as [Hle|Hgt].
+  - assert (x t <= (2 * b' + 2) / a).
+    { apply (Rmult_le_reg_r a); [assumption|].
+      replace ((2 * b' + 2) / a * a) with (2 * b' + 2) by (field; lra). lra. }
+    assert (x t ^ 2 <= ((2 * b' + 2) / a) ^ 2) by (apply pow_incr; lra).
+    assert (e t * x t ^ 2 <= 2 * x t ^ 2) by (apply Rmult_le_compat_r; [lra|auto]). lra.
+  - set (St := S t) in *. assert (HS0 : 0 < St) by lra.
+    assert (HSx : x t <= 2 / a * St).
+    { apply (Rmult_le_reg_l a); [assumption|]. replace (a * (2 / a * St)) with (2 * St) by (field; lra). lra. }
+    assert (Hp : x t ^ 2 <= (2 / a * St) ^ 2) by (apply pow_incr; lra).
+    assert (HS2 : 0 < St ^ 2) by nra.
+    assert (HQ2 : 0 <= Q / St ^ 2) by (apply Rmult_le_pos; [assumption|left; now apply Rinv_0_lt_compat]).
+    apply Rle_trans with (Q / St ^ 2 * (2 / a * St) ^ 2).
+    + apply Rle_trans with (Q / St ^ 2 * x t ^ 2).
+      * apply Rmult_le_compat_r; [lra|]. apply Hb. exact HS0.
+      * apply Rmult_le_compat_l; assumption.
+    + replace (Q / St ^ 2 * (2 / a * St) ^ 2) with (Q * (2 / a) ^ 2) by (field; split; lra). lra.
+Qed.
+
+(** ** The order of the rate, from the growth of the path: for a run whose part from step t1 on is
+    [Driven] (Offset.v) and has c_(t1) >= 0 *)
+
+Definition Complementary (D : problem) (opt : nat -> nat) (Wmm : mat) : Prop :=
+  exists alpha, @KKT (mat_space (d D)) (rows D) (row D opt) Wmm alpha /\
+    forall k, (k < rows D)%nat -> mdot (d D) (row D opt k) Wmm = 1 -> 0 < alpha k.
+
+Definition Orders (D : problem) (opt : nat -> nat) (Wmm : mat) (W : nat -> mat) (x : nat -> R) : Prop :=
+  (exists C, forall t, 0 < x t -> 1 - mcorr D (W t) Wmm <= C / x t) /\
+  (Complementary D opt Wmm -> exists C, forall t, 0 < x t -> 1 - mcorr D (W t) Wmm <= C / x t ^ 2).
+
+Lemma multiple c a : 0 < a -> exists t, c <= INR t * a.
+Proof.
+  intros Ha. destruct (archimed (Rmax 0 (c / a))) as [Hup _].
+  set (m := up (Rmax 0 (c / a))) in *. pose proof (Rmax_l 0 (c / a)). pose proof (Rmax_r 0 (c / a)).
+  assert (Hm : (0 <= m)%Z) by (apply le_IZR; lra).
+  exists (Z.to_nat m). rewrite INR_IZR_INZ, Z2Nat.id by assumption.
+  replace c with (c / a * a) by (field; lra). apply Rmult_le_compat_r; lra.
+Qed.
+
+Section Tail.
+Variables (D : problem) (opt : nat -> nat) (Wmm : mat) (B lo hi sbar : R).
+Variables (W : nat -> mat) (s : nat -> R) (t1 : nat).
+Notation E := (mat_space (d D)).
+Notation N := (rows D).
+Notation z := (row D opt).
+Notation Xi := (margin D Wmm).
+Notation err t := (1 - mcorr D (W t) Wmm).
+Hypothesis dual : exists alpha, @KKT E N z Wmm alpha.
+Hypothesis tail : forall alpha, @KKT E N z Wmm alpha ->
+  @Driven E N z Wmm alpha (2 * (B * B)) lo hi sbar (fun m => W (t1 + m)%nat)
+    (fun m => s (t1 + m)%nat) (fun m => row_weight D opt (W (t1 + m)%nat)).
+Hypothesis lengths : forall t, 0 <= s t.
+
+Lemma tail_path t : (t1 <= t)%nat -> sum (t - t1) (fun m => s (t1 + m)%nat) = sum t s - sum t1 s.
+Proof. intros Ht. replace t with (t1 + (t - t1))%nat at 2 by lia. rewrite sum_split; ring. Qed.
+
+(** M2 from t1 on: the offset stays bounded. *)
+Theorem tail_M2 : Complementary D opt Wmm -> exists R, forall t, (t1 <= t)%nat ->
+    mnorm (d D) (off D Wmm (W t)) <= R /\
+    (0 < height D Wmm (W t) -> err t <= R ^ 2 / (2 * height D Wmm (W t) ^ 2)).
+Proof.
+  intros [al [Hal Hc]].
+  destruct (driven_M2_complementary D opt Wmm al B lo hi sbar _ _ _ (tail al Hal) Hc) as [R HRb].
+  exists R. intros t Ht. specialize (HRb (t - t1)%nat). cbv beta in HRb.
+  replace (t1 + (t - t1))%nat with t in HRb by lia. exact HRb.
+Qed.
+
+(** Gradient descent's path, s_t = h |G_t|, is at least log t/Xi but for a constant. *)
+Theorem tail_log h : 0 < h ->
+  (forall t, s t = h * @norm E (@lin E N (row_weight D opt (W t)) z)) ->
+  exists b, forall t, / Xi * ln (INR t) - b <= sum t s - sum t1 s.
+Proof.
+  intros Hh Hs. destruct dual as [al Hal]. pose proof (tail al Hal) as HD.
+  assert (HX : 0 < Xi) by exact (@Margin.Xi_pos E N z Wmm al (dr_some HD) Hal).
+  destruct (dr_lo HD) as [Hlo _].
+  set (delta := h * Xi ^ 2 * lo).
+  assert (Hdl : 0 < delta) by (apply Rmult_lt_0_compat; [apply Rmult_lt_0_compat; [lra|nra]|lra]).
+  set (c1 := height D Wmm (W t1)). set (l1 := ln (1 + INR t1)).
+  assert (Hl1 : 0 <= l1).
+  { unfold l1. rewrite <- ln_1. pose proof (pos_INR t1).
+    destruct (Req_dec (INR t1) 0) as [->|]; [rewrite Rplus_0_r; lra|left; apply ln_increasing; lra]. }
+  assert (Hsum : forall t, 0 <= sum t s) by (intros t; apply sum_nonneg; auto).
+  pose proof (Hsum t1) as Hsum1.
+  assert (Hln : forall x y, 0 < x -> x <= y -> ln x <= ln y).
+  { intros x y Hx [Hy| ->]; [left; now apply ln_increasing|lra]. }
+  exists ((l1 + Rabs (ln delta)) / Xi + Rabs c1 + sum t1 s).
+  intros t. pose proof (Rabs_pos c1). pose proof (Rabs_pos (ln delta)).
+  assert (Hdiv : forall x, 0 <= x -> 0 <= x / Xi)
+    by (intros x Hx; apply Rmult_le_pos; [assumption|left; now apply Rinv_0_lt_compat]).
+  destruct (Nat.le_gt_cases t t1) as [Hle|Hgt].
+  - assert (Hlt : ln (INR t) <= l1).
+    { destruct t as [|t]; [|apply Hln; [apply lt_0_INR; lia|pose proof (le_INR _ _ Hle); lra]].
+      unfold ln at 1. simpl INR.
+      destruct (Rlt_dec 0 0) as [H00|]; [exfalso; exact (Rlt_irrefl 0 H00)|assumption]. }
+    pose proof (Hsum t). pose proof (Hdiv (Rabs (ln delta)) ltac:(assumption)) as Hd1.
+    pose proof (Hdiv (l1 - ln (INR t)) ltac:(lra)) as Hd2.
+    unfold Rdiv in *. rewrite Rmult_plus_distr_r. rewrite Rmult_minus_distr_r in Hd2. lra.
+  - set (m := (t - t1)%nat). assert (Hm1 : 1 <= INR m) by (apply (le_INR 1); unfold m; lia).
+    assert (Htm : INR t = INR t1 + INR m) by (rewrite <- plus_INR; f_equal; unfold m; lia).
+    pose proof (@driven_gd E N z Wmm al _ _ _ _ _ _ _ HD h m ltac:(lra) (fun r => Hs (t1 + r)%nat)) as Hgd.
+    destruct (@driven_path E N z Wmm al _ _ _ _ _ _ _ HD m) as [Hup _].
+    cbv beta in Hgd, Hup. rewrite Nat.add_0_r in Hgd, Hup.
+    unfold m in Hup at 2. rewrite (tail_path t ltac:(lia)) in Hup.
+    replace (t1 + m)%nat with t in Hgd, Hup by (unfold m; lia).
+    change (@along E Wmm) with (height D Wmm) in Hgd, Hup. fold c1 in Hgd, Hup.
+    change (@Margin.Xi E Wmm) with Xi in Hgd. fold delta in Hgd.
+    assert (Hlog : ln delta + ln (INR m) <= Xi * height D Wmm (W t)).
+    { rewrite <- ln_mult by lra. rewrite <- (ln_exp (Xi * height D Wmm (W t))).
+      apply Hln; [apply Rmult_lt_0_compat; lra|]. pose proof (exp_pos (Xi * c1)). lra. }
+    assert (Hlt : ln (INR t) <= l1 + ln (INR m)).
+    { unfold l1. pose proof (pos_INR t1). rewrite <- ln_mult by lra. apply Hln; [lra|]. rewrite Htm. nra. }
+    assert (Hmain : ln (INR t) - l1 - Rabs (ln delta) <= Xi * (c1 + (sum t s - sum t1 s))).
+    { pose proof (Rle_abs (- ln delta)) as Hab. rewrite Rabs_Ropp in Hab.
+      assert (Xi * height D Wmm (W t) <= Xi * (c1 + (sum t s - sum t1 s)))
+        by (apply Rmult_le_compat_l; lra). lra. }
+    apply (Rmult_le_compat_l (/ Xi)) in Hmain; [|left; now apply Rinv_0_lt_compat].
+    rewrite <- Rmult_assoc, Rinv_l, Rmult_1_l in Hmain by lra.
+    pose proof (Rle_abs c1). unfold Rdiv. lra.
+Qed.
+
+Hypothesis ahead : 0 <= height D Wmm (W t1).
+
+Theorem tail_orders (x : nat -> R) a b : 0 < a ->
+  (forall t, a * x t - b <= sum t s - sum t1 s) -> Orders D opt Wmm W x.
+Proof.
+  intros Ha HS. destruct dual as [al Hal]. pose proof (tail al Hal) as HD.
+  assert (HX : 0 < Xi) by exact (@Margin.Xi_pos E N z Wmm al (dr_some HD) Hal).
+  assert (HB : 0 < 2 * (B * B)) by exact (@Z_pos E N z Wmm al _ (dr_some HD) Hal (dr_rows HD)).
+  assert (He2 : forall t, err t <= 2).
+  { intros t. pose proof (@corr_low E (W t) Wmm).
+    change (mcorr D (W t) Wmm) with (@corr E (W t) Wmm). lra. }
+  assert (Hlate : forall t, 0 < sum t s - sum t1 s -> (t1 <= t)%nat).
+  { intros t Ht. destruct (Nat.le_gt_cases t1 t) as [|Hlt]; [assumption|exfalso].
+    replace t1 with (t + (t1 - t))%nat in Ht by lia. rewrite sum_split in Ht.
+    assert (0 <= sum (t1 - t) (fun k => s (t + k)%nat)) by (apply sum_nonneg; auto). lra. }
+  split.
+  - set (A := INR N * (hi / lo) / exp 1). destruct (dr_lo HD) as [Hlo Hlohi].
+    assert (HA : 0 <= A).
+    { unfold A, Rdiv. pose proof (pos_INR N).
+      assert (0 <= hi * / lo) by (apply Rmult_le_pos; [lra|left; now apply Rinv_0_lt_compat]).
+      apply Rmult_le_pos; [nra|left; apply Rinv_0_lt_compat, exp_pos]. }
+    assert (HAL : A <= A * exp A) by (pose proof (exp_ineq1_le A); nra).
+    apply (order_one (fun t => err t) x (fun t => sum t s - sum t1 s) a b
+      ((2 * (B * B)) ^ 2 / (2 * Xi ^ 2)) (@norm E (@offset E Wmm (W t1)) ^ 2) (2 * A / Xi + sbar)); auto.
+    + apply Rmult_le_pos; [apply pow2_ge_0|left; apply Rinv_0_lt_compat; nra].
+    + apply pow2_ge_0.
+    + destruct (dr_lengths HD 0%nat). assert (0 <= 2 * A / Xi); [|lra].
+      apply Rmult_le_pos; [lra|left; now apply Rinv_0_lt_compat].
+    + intros t Ht. pose proof (tail_path t (Hlate t Ht)) as Hpath.
+      pose proof (@driven_M1 E N z Wmm al _ _ _ _ _ _ _ HD A (t - t1)%nat HA HAL) as H. cbv beta in H.
+      rewrite Nat.add_0_r, Hpath in H.
+      replace (t1 + (t - t1))%nat with t in H by (specialize (Hlate t Ht); lia).
+      apply (H ahead Ht).
+  - intros Hcomp. destruct (tail_M2 Hcomp) as [R HRb].
+    set (g := Xi / (2 * (B * B))). assert (Hg : 0 < g) by (now apply Rdiv_lt_0_compat).
+    apply (order_two (fun t => err t) x (fun t => sum t s - sum t1 s) a b (R ^ 2 / (2 * g ^ 2))); auto.
+    + apply Rmult_le_pos; [apply pow2_ge_0|left; apply Rinv_0_lt_compat; nra].
+    + intros t Ht. pose proof (Hlate t Ht) as Hle. destruct (HRb t Hle) as [_ Hang].
+      assert (Hc : g * (sum t s - sum t1 s) <= height D Wmm (W t)).
+      { destruct (@driven_path E N z Wmm al _ _ _ _ _ _ _ HD (t - t1)%nat) as [_ Hlow].
+        cbv beta in Hlow. rewrite (tail_path t Hle), Nat.add_0_r in Hlow.
+        replace (t1 + (t - t1))%nat with t in Hlow by lia.
+        change (@along E Wmm) with (height D Wmm) in Hlow. change (@Margin.Xi E Wmm) with Xi in Hlow.
+        fold g in Hlow. lra. }
+      set (St := sum t s - sum t1 s) in *.
+      assert (Hc0 : 0 < g * St) by (apply Rmult_lt_0_compat; assumption).
+      eapply Rle_trans; [apply Hang; lra|].
+      replace (R ^ 2 / (2 * g ^ 2) / St ^ 2) with (R ^ 2 * / (2 * (g * St) ^ 2)) by (field; split; lra).
+      apply Rmult_le_compat_l; [apply pow2_ge_0|]. apply Rinv_le_contravar; [nra|].
+      assert ((g * St) ^ 2 <= height D Wmm (W t) ^ 2) by (apply pow_incr; lra). lra.
+Qed.
+
+End Tail.
+
+(** Uncapped Polyak steps: step size (L - L* )/(2 |grad L|^2). *)
+Definition PolyakRun (D : problem) (opt : nat -> nat) (W : nat -> mat) : Prop :=
+  forall t, exists G, IsGradient D (risk D) (W t) G /\
+  forall a b, (a < d D)%nat -> (b < d D)%nat ->
+    W (S t) a b = W t a b - (risk D (W t) - least_risk D opt) / (2 * mnorm (d D) G ^ 2) * G a b.
+
+(** ** Under Assumption 2, with a floor along the run *)
+
+Section SettingRules.
+Variables (D : problem) (opt : nat -> nat) (gamma : nat -> R) (Wmm : mat) (B low high : R).
+Hypothesis setting : Setting D opt gamma Wmm B low high.
+Variables (W : nat -> mat) (phi_low : R).
+Hypothesis phi_pos : 0 < phi_low.
+Hypothesis floor : forall t i, (i < n D)%nat -> phi_low <= phi D (W t) i (opt i).
+Notation E := (mat_space (d D)).
+Notation N := (rows D).
+Notation z := (row D opt).
+Notation Xi := (margin D Wmm).
+
+Lemma setting_tail s sbar t1 alpha : Run D W s -> (forall t, 0 <= s t <= sbar) ->
+  @KKT E N z Wmm alpha ->
+  @Driven E N z Wmm alpha (2 * (B * B)) (low * (phi_low * phi_low)) high sbar
+    (fun m => W (t1 + m)%nat) (fun m => s (t1 + m)%nat) (fun m => row_weight D opt (W (t1 + m)%nat)).
+Proof.
+  intros HR Hs HK.
+  apply (setting_driven D opt gamma Wmm B low high setting (fun m => W (t1 + m)%nat)
+    (fun m => s (t1 + m)%nat) sbar phi_low alpha HK); auto.
+  intros m. rewrite Nat.add_succ_r. apply HR.
+Qed.
+
+Theorem setting_steady s sbar smin : Run D W s -> 0 < smin -> (forall t, smin <= s t <= sbar) ->
+  Orders D opt Wmm W (fun t => INR t).
+Proof.
+  intros HR Hm Hs. assert (Hs0 : forall t, 0 <= s t <= sbar) by (intros t; pose proof (Hs t); lra).
+  pose proof (S_Xi _ _ _ _ _ _ _ setting) as HX. pose proof (S_B _ _ _ _ _ _ _ setting) as HB.
+  assert (Hlow : forall t, INR t * smin <= sum t s) by (intros t; apply sum_bound_below; intros; apply Hs).
+  destruct (multiple (- height D Wmm (W 0%nat) * (2 * (B * B) / Xi)) smin Hm) as [t1 Ht1].
+  apply (tail_orders D opt Wmm B (low * (phi_low * phi_low)) high sbar W s t1) with smin (sum t1 s); auto.
+  - apply (S_kkt _ _ _ _ _ _ _ setting).
+  - intros al Hal. now apply setting_tail.
+  - intros t; apply Hs0.
+  - pose proof (height_grows D opt gamma Wmm B low high setting W s t1 (fun r _ => HR r)
+      (fun r _ => proj1 (Hs0 r))) as Hh.
+    assert (Hg : 0 < Xi / (2 * (B * B))) by (apply Rdiv_lt_0_compat; lra).
+    assert (H1 : - height D Wmm (W 0%nat) * (2 * (B * B) / Xi) <= sum t1 s)
+      by (eapply Rle_trans; [exact Ht1|apply Hlow]).
+    apply (Rmult_le_compat_l (Xi / (2 * (B * B)))) in H1; [|lra].
+    replace (Xi / (2 * (B * B)) * (- height D Wmm (W 0%nat) * (2 * (B * B) / Xi)))
+      with (- height D Wmm (W 0%nat)) in H1 by (field; split; [|intros H0; rewrite H0 in HB]; lra).
+    lra.
+  - intros t. pose proof (Hlow t). lra.
+Qed.
+
+Theorem setting_ngd eta : 0 < eta -> Run D W (fun _ => eta) -> Orders D opt Wmm W (fun t => INR t).
+Proof. intros He HR. apply (setting_steady (fun _ => eta) eta eta HR He). intros; lra. Qed.
+
+Lemma polyak_steps : PolyakRun D opt W ->
+  exists s smin sbar, Run D W s /\ 0 < smin /\ forall t, smin <= s t <= sbar.
+Proof.
+  intros HP. pose proof (S_Xi _ _ _ _ _ _ _ setting) as HX. pose proof (S_B _ _ _ _ _ _ _ setting) as HB.
+  pose proof (S_T _ _ _ _ _ _ _ setting) as HT. pose proof (S_opt _ _ _ _ _ _ _ setting) as Ho.
+  set (Dmax := sum (n D) (fun i => Rabs (Delta D opt gamma i))).
+  assert (HDm : forall i, (i < n D)%nat -> Delta D opt gamma i <= Dmax).
+  { intros i Hi. eapply Rle_trans; [apply Rle_abs|].
+    apply (sum_ge_term (n D) (fun i => Rabs (Delta D opt gamma i))); [intros; apply Rabs_pos|assumption]. }
+  set (g := fun t => mnorm (d D) (grad D opt (W t))).
+  assert (Hg : forall t G, IsGradient D (risk D) (W t) G -> mnorm (d D) G = g t).
+  { intros t G HG. exact (@eqv_norm E _ _ (gradient_unique D opt HT Ho (W t) G HG)). }
+  set (L := fun t => risk D (W t) - least_risk D opt).
+  assert (HL : forall t, 0 < L t).
+  { intros t. pose proof (smallest_loss D opt (W t) (S_some _ _ _ _ _ _ _ setting) HT
+      (optimal _ _ _ _ _ _ _ setting)). unfold L; lra. }
+  assert (Hsand : forall t, Xi * phi_low * L t <= g t /\ g t <= 2 * B ^ 2 * exp Dmax * L t).
+  { intros t. destruct (HP t) as [G [HG _]]. rewrite <- (Hg t G HG).
+    exact (polyak_sandwich D opt gamma Wmm B low high Dmax phi_low (W t) G setting HG HDm phi_pos (floor t)). }
+  assert (HXp : 0 < Xi * phi_low) by (apply Rmult_lt_0_compat; assumption).
+  assert (Hgp : forall t, 0 < g t).
+  { intros t. pose proof (HL t). destruct (Hsand t) as [H1 _].
+    assert (0 < Xi * phi_low * L t) by (apply Rmult_lt_0_compat; assumption). lra. }
+  assert (HBe : 0 < 2 * B ^ 2 * exp Dmax).
+  { replace (B ^ 2) with (B * B) by ring. pose proof (exp_pos Dmax). apply Rmult_lt_0_compat; lra. }
+  exists (fun t => L t / (2 * g t)), (/ (2 * (2 * B ^ 2 * exp Dmax))), (/ (2 * (Xi * phi_low))).
+  split; [|split].
+  - intros t. destruct (HP t) as [G [HG HW]]. exists G. split; [assumption|].
+    intros a b Ha Hb. rewrite (HW a b Ha Hb). rewrite (Hg t G HG). fold (L t). field.
+    pose proof (Hgp t). lra.
+  - apply Rinv_0_lt_compat. lra.
+  - intros t. destruct (Hsand t) as [H1 H2]. pose proof (Hgp t). pose proof (HL t).
+    split; apply (Rmult_le_reg_r (2 * g t)); try lra.
+    + replace (L t / (2 * g t) * (2 * g t)) with (L t) by (field; lra).
+      apply (Rmult_le_reg_l (2 * B ^ 2 * exp Dmax)); [assumption|].
+      rewrite <- Rmult_assoc. replace (2 * B ^ 2 * exp Dmax * / (2 * (2 * B ^ 2 * exp Dmax))) with (/ 2)
+        by (set (c := 2 * B ^ 2 * exp Dmax) in *; field; lra). lra.
+    + replace (L t / (2 * g t) * (2 * g t)) with (L t) by (field; lra).
+      apply (Rmult_le_reg_l (Xi * phi_low)); [assumption|].
+      rewrite <- Rmult_assoc. replace (Xi * phi_low * / (2 * (Xi * phi_low))) with (/ 2)
+        by (set (c := Xi * phi_low) in *; field; lra). lra.
+Qed.
+
+Theorem setting_polyak : PolyakRun D opt W -> Orders D opt Wmm W (fun t => INR t).
+Proof.
+  intros HP. destruct (polyak_steps HP) as [s [smin [sbar [HR [Hm Hs]]]]].
+  exact (setting_steady s sbar smin HR Hm Hs).
+Qed.
+
+Definition gd_length (eta : R) (t : nat) : R :=
+  eta * / INR (n D) * @norm E (@lin E N (row_weight D opt (W t)) z).
+
+Lemma gd_steps eta : 0 < eta -> GD D W eta ->
+  forall t, Moves D (W t) (W (S t)) (gd_length eta t) /\ 0 <= gd_length eta t <= eta * (B ^ 2 * high / 2).
+Proof.
+  intros He HGD t. destruct (gd_moves D opt gamma Wmm B low high setting W eta HGD t) as [G [HG [HM [Hn HGp]]]].
+  assert (Hst : gd_length eta t = eta * mnorm (d D) G) by (unfold gd_length; rewrite Hn; ring).
+  rewrite Hst. split; [exact HM|]. split; [apply Rmult_le_pos; lra|].
+  apply Rmult_le_compat_l; [lra|].
+  apply (gradient_bound D opt gamma Wmm B low high setting (W t) G HG).
+Qed.
+
+Lemma gd_ahead eta : 0 < eta -> GD D W eta -> exists t1, 0 <= height D Wmm (W t1).
+Proof.
+  intros He HGD. pose proof (S_Xi _ _ _ _ _ _ _ setting) as HX.
+  assert (HI : 0 < INR (n D)) by (apply lt_0_INR, (S_some _ _ _ _ _ _ _ setting)).
+  set (h := eta * / INR (n D)).
+  assert (Hh : 0 < h) by (apply Rmult_lt_0_compat; [assumption|now apply Rinv_0_lt_compat]).
+  set (s := gd_length eta). set (sbar := eta * (B ^ 2 * high / 2)).
+  pose proof (gd_steps eta He HGD) as HRs. fold s in HRs. fold sbar in HRs.
+  assert (HR : Run D W s) by (intros t; apply HRs).
+  assert (Hs : forall t, 0 <= s t <= sbar) by (intros t; apply HRs).
+  pose proof (S_kkt _ _ _ _ _ _ _ setting) as Hdual.
+  destruct Hdual as [al Hal]. pose proof (setting_tail s sbar 0 al HR Hs Hal) as HD.
+  pose proof (proj1 (dr_lo HD)) as Hlo.
+  assert (Hd : 0 < h * Xi ^ 2 * (low * (phi_low * phi_low)))
+    by (apply Rmult_lt_0_compat; [apply Rmult_lt_0_compat; [lra|nra]|lra]).
+  destruct (multiple 1 _ Hd) as [t Ht]. exists t.
+  pose proof (@driven_gd E N z Wmm al _ _ _ _ _ _ _ HD h t ltac:(lra) (fun r => eq_refl)) as Hgd.
+  cbv beta in Hgd. simpl Nat.add in Hgd.
+  change (@along E Wmm) with (height D Wmm) in Hgd. change (@Margin.Xi E Wmm) with Xi in Hgd.
+  pose proof (exp_pos (Xi * height D Wmm (W 0%nat))) as Hep.
+  apply Rnot_lt_le. intros Hneg.
+  assert (Hx : exp (Xi * height D Wmm (W t)) < exp 0) by (apply exp_increasing; nra).
+  rewrite exp_0 in Hx. lra.
+Qed.
+
+Theorem setting_gd eta : 0 < eta -> GD D W eta -> Orders D opt Wmm W (fun t => ln (INR t)).
+Proof.
+  intros He HGD. pose proof (S_Xi _ _ _ _ _ _ _ setting) as HX.
+  assert (HI : 0 < INR (n D)) by (apply lt_0_INR, (S_some _ _ _ _ _ _ _ setting)).
+  assert (Hh : 0 < eta * / INR (n D))
+    by (apply Rmult_lt_0_compat; [assumption|now apply Rinv_0_lt_compat]).
+  pose proof (gd_steps eta He HGD) as HRs.
+  assert (HR : Run D W (gd_length eta)) by (intros t; apply HRs).
+  assert (Hs : forall t, 0 <= gd_length eta t <= eta * (B ^ 2 * high / 2)) by (intros t; apply HRs).
+  pose proof (S_kkt _ _ _ _ _ _ _ setting) as Hdual.
+  assert (Htail := fun t1 al Hal => setting_tail _ _ t1 al HR Hs Hal).
+  destruct (gd_ahead eta He HGD) as [t1 Ht1].
+  destruct (tail_log D opt Wmm B _ high _ W _ t1 Hdual (Htail t1)
+    (fun t => proj1 (Hs t)) _ Hh (fun t => eq_refl)) as [b Hb].
+  apply (tail_orders D opt Wmm B _ high _ W _ t1 Hdual (Htail t1)
+    (fun t => proj1 (Hs t)) Ht1 _ (/ Xi) b); [now apply Rinv_0_lt_compat|exact Hb].
+Qed.
+
+(** *** The order is exact: "The order of the rate". [F] is W_0^perp, as in M3. *)
+
+Variable F : mat.
+Hypothesis F_rows : forall i tau, (i < n D)%nat -> (tau < T D)%nat -> tau <> opt i ->
+  mdot (d D) (pair_row D opt i tau) F = 0.
+Hypothesis F_start : mdot (d D) (W 0%nat) F = mdot (d D) F F.
+Hypothesis F_some : 0 < mnorm (d D) F.
+
+Definition Exact (x : nat -> R) : Prop :=
+  exists c C, 0 < c /\ forall t, 1 <= x t -> c / x t ^ 2 <= 1 - mcorr D (W t) Wmm <= C / x t ^ 2.
+
+Lemma exact_below s (x : nat -> R) a b : Run D W s -> (forall t, 0 <= s t) -> 0 <= a -> 0 <= b ->
+  (forall t, 1 <= x t -> sum t s <= a * x t + b) -> Orders D opt Wmm W x ->
+  Complementary D opt Wmm -> Exact x.
+Proof.
+  intros HR Hs Ha Hb HS [_ HO] Hc. destruct (HO Hc) as [C HC].
+  set (w0 := mnorm (d D) (W 0%nat)). set (fn := mnorm (d D) F) in *.
+  assert (Hw0 : 0 <= w0) by apply sqrt_pos.
+  assert (Hfw : fn <= w0).
+  { pose proof (@ip_le_norm E (W 0%nat) F) as H. change (@ip E (W 0%nat) F) with (mdot (d D) (W 0%nat) F) in H.
+    rewrite F_start in H. change (mdot (d D) F F) with (@ip E F F) in H. rewrite <- norm_sq in H.
+    change (@norm E F) with fn in H. change (@norm E (W 0%nat)) with w0 in H. nra. }
+  set (k := w0 + a + b). assert (Hk : fn <= k) by (unfold k; lra).
+  assert (Hk2 : 0 < 2 * k ^ 2) by nra.
+  exists (fn ^ 2 / (2 * k ^ 2)), C. split; [apply Rdiv_lt_0_compat; nra|].
+  intros t Hx. split; [|apply HC; lra]. assert (Hxx : 1 <= x t ^ 2) by nra.
+  replace (fn ^ 2 / (2 * k ^ 2) / x t ^ 2) with (fn ^ 2 * / (2 * (k * x t) ^ 2)) by (field; nra).
+  assert (Hkx : k <= k * x t) by nra.
+  destruct (Req_dec (mnorm (d D) (W t)) 0) as [H0|H0].
+  - unfold mcorr. rewrite H0, Rmult_0_l. unfold Rdiv. rewrite Rinv_0, Rmult_0_r.
+    apply (Rmult_le_reg_r (2 * (k * x t) ^ 2)); [nra|].
+    rewrite Rmult_assoc, Rinv_l by nra.
+    assert (fn ^ 2 <= (k * x t) ^ 2) by (apply pow_incr; lra). nra.
+  - assert (Hpos : 0 < mnorm (d D) (W t)) by (assert (0 <= mnorm (d D) (W t)) by apply sqrt_pos; lra).
+    eapply Rle_trans; [|exact (rate_M3 D opt gamma Wmm B low high setting W s t F
+      (fun r _ => HR r) (fun r _ => Hs r) F_rows F_start Hpos)].
+    fold w0 fn. apply Rmult_le_compat_l; [nra|]. specialize (HS t Hx).
+    assert (H1 : 0 <= sum t s) by (apply sum_nonneg; auto).
+    assert (H2 : w0 + sum t s <= k * x t) by (unfold k; nra).
+    apply Rinv_le_contravar; [nra|].
+    assert ((w0 + sum t s) ^ 2 <= (k * x t) ^ 2) by (apply pow_incr; lra). lra.
+Qed.
+
+Theorem exact_steady s sbar smin : Run D W s -> 0 < smin -> (forall t, smin <= s t <= sbar) ->
+  Complementary D opt Wmm -> Exact (fun t => INR t).
+Proof.
+  intros HR Hm Hs. apply (exact_below s (fun t => INR t) sbar 0 HR).
+  - intros t; pose proof (Hs t); lra.
+  - pose proof (Hs 0%nat); lra.
+  - lra.
+  - intros t _. assert (sum t s <= INR t * sbar) by (apply sum_bound; intros; apply Hs). lra.
+  - exact (setting_steady s sbar smin HR Hm Hs).
+Qed.
+
+Theorem exact_ngd eta : 0 < eta -> Run D W (fun _ => eta) -> Complementary D opt Wmm ->
+  Exact (fun t => INR t).
+Proof. intros He HR. apply (exact_steady (fun _ => eta) eta eta HR He). intros; lra. Qed.
+
+Theorem exact_polyak : PolyakRun D opt W -> Complementary D opt Wmm -> Exact (fun t => INR t).
+Proof.
+  intros HP. destruct (polyak_steps HP) as [s [smin [sbar [HR [Hm Hs]]]]].
+  exact (exact_steady s sbar smin HR Hm Hs).
+Qed.
+
+Theorem exact_gd eta : 0 < eta -> GD D W eta -> Complementary D opt Wmm ->
+  Exact (fun t => ln (INR t)).
+Proof.
+  intros He HGD Hc. pose proof (S_Xi _ _ _ _ _ _ _ setting) as HX.
+  pose proof (S_B _ _ _ _ _ _ _ setting) as HB. pose proof (S_low _ _ _ _ _ _ _ setting) as Hlow.
+  assert (HI : 0 < INR (n D)) by (apply lt_0_INR, (S_some _ _ _ _ _ _ _ setting)).
+  pose proof (gd_steps eta He HGD) as HRs. set (s := gd_length eta) in *.
+  set (sbar := eta * (B ^ 2 * high / 2)) in *.
+  assert (HR : Run D W s) by (intros t; apply HRs).
+  assert (Hs : forall t, 0 <= s t <= sbar) by (intros t; apply HRs).
+  destruct (gd_ahead eta He HGD) as [t1 Ht1].
+  destruct (tail_M2 D opt Wmm B _ high sbar W s t1
+    (fun al Hal => setting_tail s sbar t1 al HR Hs Hal) Hc) as [Rb HRb].
+  set (Gb := 2 * B ^ 2 * (INR N / INR (n D)) * high * exp (2 * B ^ 2 * Rb)).
+  set (K := Xi * eta * Gb * exp (Xi * sbar)).
+  pose proof (fun m => gd_height_upper D opt gamma Wmm B low high setting W eta sbar Rb t1 m
+    (Rlt_le _ _ He) HGD
+    (fun r G HG => Rmult_le_compat_l eta _ _ (Rlt_le _ _ He)
+       (gradient_bound D opt gamma Wmm B low high setting (W r) G HG))
+    Ht1 (fun r Hr => proj1 (HRb r Hr))) as Hup. cbv zeta in Hup. fold Gb K in Hup.
+  assert (Hhigh : 0 < high).
+  { destruct (loss_bounds D opt (S_T _ _ _ _ _ _ _ setting) (S_opt _ _ _ _ _ _ _ setting) gamma
+      (equal _ _ _ _ _ _ _ setting) low high (degradation _ _ _ _ _ _ _ setting) (W 0%nat) 0%nat
+      (S_some _ _ _ _ _ _ _ setting)). lra. }
+  assert (HK : 0 <= K).
+  { unfold K, Gb, Rdiv. pose proof (pos_INR N). replace (B ^ 2) with (B * B) by ring.
+    apply Rmult_le_pos; [|left; apply exp_pos]. apply Rmult_le_pos; [apply Rmult_le_pos; lra|].
+    apply Rmult_le_pos; [|left; apply exp_pos]. apply Rmult_le_pos; [|lra].
+    apply Rmult_le_pos; [lra|]. apply Rmult_le_pos; [lra|left; now apply Rinv_0_lt_compat]. }
+  set (e1 := exp (Xi * height D Wmm (W t1))) in *. assert (He1 : 0 < e1) by apply exp_pos.
+  set (l := ln (e1 + K)). set (g := 2 * (B * B) / Xi). assert (Hg : 0 < g) by (apply Rdiv_lt_0_compat; lra).
+  set (c0 := height D Wmm (W 0%nat)).
+  assert (Hln : forall x y, 0 < x -> x <= y -> ln x <= ln y).
+  { intros x y Hx0 [Hy| ->]; [left; now apply ln_increasing|lra]. }
+  assert (HgX : 0 < g / Xi) by (now apply Rdiv_lt_0_compat).
+  pose proof (Rabs_pos l). pose proof (Rabs_pos c0). pose proof (Rle_abs l).
+  assert (Hsum1 : 0 <= sum t1 s) by (apply sum_nonneg; intros; apply Hs).
+  assert (Hb0 : 0 <= g / Xi * (Rabs l + ln 2) + g * Rabs c0).
+  { assert (0 <= ln 2) by (rewrite <- ln_1; apply Hln; lra).
+    assert (0 <= g / Xi * (Rabs l + ln 2)) by (apply Rmult_le_pos; lra).
+    assert (0 <= g * Rabs c0) by (apply Rmult_le_pos; lra). lra. }
+  apply (exact_below s (fun t => ln (INR t)) (g / Xi) (g / Xi * (Rabs l + ln 2) + g * Rabs c0 + sum t1 s) HR);
+    [intros t; apply Hs|lra|lra| |exact (setting_gd eta He HGD)|exact Hc].
+  intros t Hx. cbv beta in Hx |- *.
+  assert (Hgl : 0 <= g / Xi * ln (INR t)) by (apply Rmult_le_pos; lra).
+  destruct (Nat.le_gt_cases t t1) as [Hle|Hgt].
+  - assert (sum t s <= sum t1 s).
+    { replace t1 with (t + (t1 - t))%nat by lia. rewrite sum_split.
+      assert (0 <= sum (t1 - t) (fun k => s (t + k)%nat)) by (apply sum_nonneg; intros; apply Hs). lra. }
+    lra.
+  - specialize (Hup (t - t1)%nat). replace (t1 + (t - t1))%nat with t in Hup by lia.
+    assert (Ht0 : 1 <= INR t) by (apply (le_INR 1); lia).
+    assert (Hm : INR (t - t1) <= INR t) by (apply le_INR; lia).
+    pose proof (pos_INR (t - t1)).
+    assert (Hct : Xi * height D Wmm (W t) <= l + (ln 2 + ln (INR t))).
+    { eapply Rle_trans; [exact Hup|]. unfold l. rewrite <- !ln_mult by lra.
+      assert (0 <= K * INR (t - t1)) by (apply Rmult_le_pos; assumption).
+      apply Hln; [lra|]. assert (K * INR (t - t1) <= K * INR t) by (apply Rmult_le_compat_l; assumption).
+      assert (0 <= K * INR t) by (apply Rmult_le_pos; lra). nra. }
+    pose proof (height_grows D opt gamma Wmm B low high setting W s t (fun r _ => HR r)
+      (fun r _ => proj1 (Hs r))) as Hh. fold c0 in Hh.
+    assert (HS : sum t s <= g * (height D Wmm (W t) - c0)).
+    { apply (Rmult_le_reg_l (Xi / (2 * (B * B)))); [apply Rdiv_lt_0_compat; lra|].
+      replace (Xi / (2 * (B * B)) * (g * (height D Wmm (W t) - c0))) with (height D Wmm (W t) - c0)
+        by (unfold g; field; split; (exact (S_B0 _ _ _ _ _ _ _ setting) || lra)). lra. }
+    apply (Rmult_le_compat_l (g / Xi)) in Hct; [|lra].
+    replace (g / Xi * (Xi * height D Wmm (W t))) with (g * height D Wmm (W t)) in Hct by (field; lra).
+    pose proof (Rle_abs (- c0)) as Hac. rewrite Rabs_Ropp in Hac.
+    assert (g * - c0 <= g * Rabs c0) by (apply Rmult_le_compat_l; lra).
+    assert (g / Xi * l <= g / Xi * Rabs l) by (apply Rmult_le_compat_l; lra). lra.
+Qed.
+
+End SettingRules.
+
+(** ** Without Assumption 2, rule by rule
+
+    The box "The rates with unequal scores", under the hypotheses of [UnequalScores] and for W_mm
+    from its definition. *)
+
+Section UnequalRules.
+Variables (D : problem) (opt : nat -> nat) (Dl Dh : nat -> R) (B M v w : R) (eps : nat -> R).
+Variables (nu e0 f sbar : R) (W : nat -> mat) (Wmm : mat).
+Hypothesis hyp : UnequalScores D opt Dl Dh B M v w eps nu e0 f sbar (W 0%nat).
+Hypothesis wmm : WSVM D opt Wmm.
+Notation E := (mat_space (d D)).
+Notation N := (rows D).
+Notation z := (row D opt).
+Notation Xi := (margin D Wmm).
+Notation Settled := (Settled D opt Dl W).
+Let Hn := some _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp.
+Let HT := T_two _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp.
+Let Hin := opt_in _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp.
+
+Lemma large_log : exists Lam, LargeLog D Dl Dh Lam.
+Proof.
+  exists (sum (n D) (fun i => Rabs (ln (4 * (INR (T D) - 1) * Dh i / Dl i)))). intros i Hi.
+  eapply Rle_trans; [apply Rle_abs|].
+  apply (sum_ge_term (n D) (fun i => Rabs (ln (4 * (INR (T D) - 1) * Dh i / Dl i))));
+    [intros; apply Rabs_pos|assumption].
+Qed.
+
+Lemma unequal_dual : exists alpha, @KKT E N z Wmm alpha.
+Proof. exact (wsvm_kkt D opt Wmm Hn HT Hin wmm). Qed.
+
+(** M2 from t1 on: the offset stays bounded. *)
+Theorem unequal_M2_complementary s t1 : Run D W s -> (forall t, 0 <= s t <= sbar) -> Settled t1 ->
+  Complementary D opt Wmm -> exists R, forall t, (t1 <= t)%nat ->
+    mnorm (d D) (off D Wmm (W t)) <= R /\
+    (0 < height D Wmm (W t) -> 1 - mcorr D (W t) Wmm <= R ^ 2 / (2 * height D Wmm (W t) ^ 2)).
+Proof.
+  intros HR Hs Hset. apply (tail_M2 D opt Wmm B (v / 4) M sbar W s t1).
+  intros al Hal. exact (unequal_driven _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W s eq_refl HR Hs Wmm al t1 Hal Hset).
+Qed.
+
+(** From a settled step on the order is that of the path. *)
+Theorem unequal_orders s (x : nat -> R) a b t1 : Run D W s -> (forall t, 0 <= s t <= sbar) ->
+  Settled t1 -> 0 < a -> (forall t, a * x t - b <= sum t s - sum t1 s) -> Orders D opt Wmm W x.
+Proof.
+  intros HR Hs Hset Ha HS. destruct unequal_dual as [al Hal].
+  apply (tail_orders D opt Wmm B (v / 4) M sbar W s t1) with a b; auto.
+  - exact unequal_dual.
+  - intros be Hbe. exact (unequal_driven _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W s eq_refl HR Hs Wmm be t1 Hbe Hset).
+  - intros t; apply Hs.
+  - exact (settled_ahead _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W s eq_refl HR Hs Wmm al t1 Hal Hset).
+Qed.
+
+(** Steps between two positive lengths: O(1/t) and O(1/t^2). *)
+Theorem unequal_steady s smin : Run D W s -> 0 < smin -> (forall t, smin <= s t <= sbar) ->
+  Orders D opt Wmm W (fun t => INR t).
+Proof.
+  intros HR Hm Hs. assert (Hs0 : forall t, 0 <= s t <= sbar) by (intros t; pose proof (Hs t); lra).
+  destruct large_log as [Lam HLam].
+  destruct (multiple (rho D B M v w f * (Lam + e0)) smin Hm) as [t1 Ht1].
+  assert (Hlow : forall t, INR t * smin <= sum t s) by (intros t; apply sum_bound_below; intros; apply Hs).
+  apply (unequal_orders s _ smin (sum t1 s) t1); auto.
+  - apply (settled _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W s eq_refl HR Hs0 Lam); [assumption|].
+    eapply Rle_trans; [exact Ht1|apply Hlow].
+  - intros t. pose proof (Hlow t). lra.
+Qed.
+
+(** NGD with any step size that C3 allows. *)
+Theorem unequal_ngd eta : 0 < eta <= sbar -> Run D W (fun _ => eta) -> Orders D opt Wmm W (fun t => INR t).
+Proof. intros He HR. apply (unequal_steady (fun _ => eta) eta); [assumption|lra|intros; lra]. Qed.
+
+Lemma polyak_gap Dmax U : (forall i, (i < n D)%nat -> Dh i <= Dmax) ->
+  exp (- Dmax) * total D opt U <= INR (n D) * (risk D U - least_risk D opt) <= total D opt U.
+Proof.
+  intros HDm. assert (HI : 0 < INR (n D)) by (apply lt_0_INR, Hn).
+  replace (INR (n D) * (risk D U - least_risk D opt))
+    with (sum (n D) (fun i => loss D U i - exp (- score D i (opt i))))
+    by (rewrite sum_minus; unfold risk, least_risk; field; lra).
+  unfold total. rewrite <- sum_scal. split; apply sum_le; intros i Hi;
+    rewrite (loss_E D opt U i), exp_plus; set (l := exp (- score D i (opt i)));
+    assert (Hl : 0 < l) by apply exp_pos;
+    pose proof (E_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp U i Hi) as HE;
+    pose proof (E_Dh _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp U i Hi) as HEd;
+    set (x := EE D opt U i) in *.
+  - replace (exp (- Dmax) * (l * exp x * x)) with (l * (exp (- Dmax) * exp x * x)) by ring.
+    replace (l * exp x - l) with (l * (exp x - 1)) by ring. apply Rmult_le_compat_l; [lra|].
+    rewrite <- exp_plus. assert (exp (- Dmax + x) <= exp 0).
+    { apply exp_le. specialize (HDm i Hi). lra. }
+    rewrite exp_0 in H. pose proof (exp_ineq1_le x). pose proof (exp_pos (- Dmax + x)). nra.
+  - replace (l * exp x - l) with (l * (exp x - 1)) by ring.
+    replace (l * exp x * x) with (l * (exp x * x)) by ring. apply Rmult_le_compat_l; [lra|].
+    pose proof (exp_ineq1_le (- x)) as H. pose proof (exp_pos x) as Hx.
+    apply (Rmult_le_compat_l (exp x)) in H; [|lra].
+    rewrite <- exp_plus, Rplus_opp_r, exp_0 in H. lra.
+Qed.
+
+Theorem unequal_polyak : PolyakRun D opt W ->
+  3 * INR (T D) * INR (n D) / (4 * f * sqrt w) <= sbar -> Orders D opt Wmm W (fun t => INR t).
+Proof.
+  intros HP Hsbar. set (Dmax := sum (n D) (fun i => Rabs (Dh i))).
+  assert (HDm : forall i, (i < n D)%nat -> Dh i <= Dmax).
+  { intros i Hi. eapply Rle_trans; [apply Rle_abs|].
+    apply (sum_ge_term (n D) (fun i => Rabs (Dh i))); [intros; apply Rabs_pos|assumption]. }
+  set (g := fun t => @norm E (G D opt (W t))).
+  set (s := fun t => INR (n D) * (risk D (W t) - least_risk D opt) / (2 * g t)).
+  assert (HI : 0 < INR (n D)) by (apply lt_0_INR, Hn).
+  assert (HR : Run D W s).
+  { intros t. destruct (HP t) as [Gr [HG HW]]. exists Gr. split; [assumption|].
+    intros a b Ha Hb. rewrite (HW a b Ha Hb). f_equal.
+    pose proof (gradient_norm _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t) Gr HG) as Hgn.
+    unfold s, g. rewrite <- Hgn. destruct (Req_dec (mnorm (d D) Gr) 0) as [->|Hne].
+    - unfold Rdiv. replace (2 * 0 ^ 2) with 0 by ring. rewrite Rinv_0. ring.
+    - field. split; lra. }
+  pose proof (f_range _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as Hf.
+  pose proof (w_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as Hw.
+  pose proof (T_2 _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as HT2.
+  assert (Hsw : 0 < sqrt w) by now apply sqrt_lt_R0.
+  assert (HB : 0 < B ^ 2).
+  { apply (B_sq_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W 0%nat)).
+    exact (proj1 (H3 _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp)). }
+  assert (HB0 : B <> 0) by (intros H0; rewrite H0 in HB; simpl in HB; lra).
+  set (smin := exp (- Dmax) / (4 * B ^ 2)).
+  assert (Hsm : 0 < smin) by (apply Rdiv_lt_0_compat; [apply exp_pos|lra]).
+  assert (Hone : forall t, Low D opt e0 (W t) -> smin <= s t <= sbar).
+  { intros t HL. destruct (polyak_gap Dmax (W t) HDm) as [H1 H2].
+    pose proof (total_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t)) as Ht.
+    pose proof (G_upper _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t)) as Hu.
+    pose proof (G_lower _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t) HL) as Hlo.
+    pose proof (G_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t) HL) as Hgp.
+    fold (g t) in Hu, Hlo, Hgp. unfold s. set (gap0 := INR (n D) * (risk D (W t) - least_risk D opt)) in *.
+    set (tt := total D opt (W t)) in *. split.
+    - apply (Rmult_le_reg_r (2 * g t)); [lra|].
+      replace (gap0 / (2 * g t) * (2 * g t)) with gap0 by (field; lra).
+      eapply Rle_trans; [|exact H1]. unfold smin.
+      replace (exp (- Dmax) * tt) with (exp (- Dmax) / (4 * B ^ 2) * (2 * (2 * B ^ 2 * tt)))
+        by (field; exact HB0).
+      apply Rmult_le_compat_l; [fold smin; lra|]. lra.
+    - eapply Rle_trans; [|exact Hsbar]. apply (Rmult_le_reg_r (2 * g t)); [lra|].
+      replace (gap0 / (2 * g t) * (2 * g t)) with gap0 by (field; lra).
+      eapply Rle_trans; [exact H2|].
+      set (c := 3 * INR (T D) * INR (n D) / (4 * f * sqrt w)).
+      assert (Hc : 0 <= c).
+      { apply Rmult_le_pos; [apply Rmult_le_pos; lra|].
+        left; apply Rinv_0_lt_compat. apply Rmult_lt_0_compat; lra. }
+      apply Rle_trans with (c * (2 * (2 * f * sqrt w / (3 * INR (T D) * INR (n D)) * tt))).
+      + right. unfold c. field. repeat split; lra.
+      + apply Rmult_le_compat_l; [assumption|]. lra. }
+  assert (Hall : forall t r, (r < t)%nat -> 0 <= s r <= sbar).
+  { induction t as [|t IH]; intros r Hr; [lia|].
+    destruct (Nat.eq_dec r t) as [->|]; [|apply IH; lia].
+    assert (HL : Low D opt e0 (W t)).
+    { apply (low_before _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W s eq_refl HR); exact IH. }
+    specialize (Hone t HL). lra. }
+  apply (unequal_steady s smin HR Hsm). intros t. apply Hone.
+  apply (low_before _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W s eq_refl HR). apply Hall.
+Qed.
+
+(** Gradient descent, with sbar = 2 eta B^2 Upsilon: O(1/log t) and O(1/log^2 t). *)
+Theorem unequal_gd eta : 0 < eta -> GD D W eta -> 2 * eta * B ^ 2 * M <= sbar ->
+  Orders D opt Wmm W (fun t => ln (INR t)).
+Proof.
+  intros He HGD Hsbar. set (g := fun t => @norm E (G D opt (W t))).
+  set (h := eta * / INR (n D)). set (s := fun t => h * g t).
+  assert (HI : 0 < INR (n D)) by (apply lt_0_INR, Hn).
+  assert (Hh : 0 < h) by (apply Rmult_lt_0_compat; [assumption|now apply Rinv_0_lt_compat]).
+  assert (HR : Run D W s).
+  { intros t. destruct (HGD t) as [Gr [HG HW]]. exists Gr. split; [assumption|].
+    intros a b Ha Hb. rewrite (HW a b Ha Hb). f_equal.
+    pose proof (gradient_norm _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t) Gr HG) as Hgn.
+    unfold s, g, h. rewrite <- Hgn. destruct (Req_dec (mnorm (d D) Gr) 0) as [H0|Hne].
+    - assert (Hz : @eqv E Gr (@zero E)).
+      { intros x. rewrite ip_zero. apply norm_zero_ip. rewrite <- norm_sq.
+        change (@norm E Gr) with (mnorm (d D) Gr). rewrite H0; ring. }
+      rewrite (proj1 (eqv_entries (d D) Gr (@zero E)) Hz a b Ha Hb). simpl. unfold Rdiv. ring.
+    - field. split; lra. }
+  pose proof (f_range _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as Hf.
+  pose proof (w_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as Hw.
+  pose proof (v_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as Hv.
+  pose proof (T_2 _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as HT2.
+  assert (Hs : forall t, 0 <= s t <= sbar).
+  { intros t. assert (Hg : 0 <= g t) by apply norm_pos. split; [apply Rmult_le_pos; lra|].
+    eapply Rle_trans; [|exact Hsbar].
+    pose proof (G_upper _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t)) as Hu.
+    pose proof (total_M _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t)) as Ht.
+    fold (g t) in Hu.
+    assert (HgM : g t <= 2 * B ^ 2 * (INR (n D) * M)).
+    { eapply Rle_trans; [exact Hu|]. apply Rmult_le_compat_l; [nra|assumption]. }
+    unfold s. apply Rle_trans with (h * (2 * B ^ 2 * (INR (n D) * M))).
+    - apply Rmult_le_compat_l; lra.
+    - right. unfold h. field. lra. }
+  (* the step t1 *)
+  destruct large_log as [Lam HLam]. set (a := h * (f * w * v / (16 * INR (T D)))).
+  assert (Ha : 0 < a).
+  { apply Rmult_lt_0_compat; [assumption|]. apply Rdiv_lt_0_compat; [|lra].
+    repeat apply Rmult_lt_0_compat; lra. }
+  destruct (multiple (Lam + e0) a Ha) as [t1 Ht1].
+  assert (Hset : Settled t1).
+  { apply (settled_by _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W s eq_refl HR Hs (fun _ => a)
+      Lam t1 HLam); [|rewrite sum_const; exact Ht1].
+    intros r i tau Hi Ht Hne HE.
+    pose proof (never_given_up _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W s eq_refl HR Hs r) as HL.
+    pose proof (G_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W r) HL) as Hgp.
+    pose proof (push_unsettled _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W r) HL i tau Hi Ht Hne HE)
+      as Hp.
+    rewrite (gap_step _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W r) (W (S r)) (s r) i tau (HR r)).
+    apply Rplus_le_compat_l. unfold s, g.
+    replace (h * @norm E (G D opt (W r)) / @norm E (G D opt (W r))) with h by (field; lra).
+    apply Rmult_le_compat_l; lra. }
+  destruct (tail_log D opt Wmm B (v / 4) M sbar W s t1 unequal_dual
+    (fun al Hal => unequal_driven _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W s eq_refl HR Hs Wmm al t1 Hal Hset)
+    (fun t => proj1 (Hs t)) h Hh (fun t => eq_refl)) as [b Hb].
+  apply (unequal_orders s _ (/ Xi) b t1); auto.
+  destruct unequal_dual as [al Hal]. apply Rinv_0_lt_compat.
+  exact (@Margin.Xi_pos E N z Wmm al (rows_pos D Hn HT) Hal).
+Qed.
+
+End UnequalRules.
+
+(** ** Without Assumption 2: the explicit square, where all rows support W_mm *)
+
+Theorem unequal_M2 (D : problem) (opt : nat -> nat) (Dl Dh : nat -> R) (B M v w : R) (eps : nat -> R)
+  (nu e0 f sbar : R) (W : nat -> mat) (s : nat -> R) (t1 : nat) (Wmm : mat) alpha Kinv lam (F Q0 : mat)
+  beta0 t :
   let E := mat_space (d D) in
   let N := rows D in
   let z := row D opt in
   let Xi := margin D Wmm in
   UnequalScores D opt Dl Dh B M v w eps nu e0 f sbar (W 0%nat) ->
-  Run D W s -> (forall t, 0 <= s t <= sbar) ->
-  (forall i, (i < n D)%nat -> EE D opt (W t1) i <= Dl i / 2) ->
+  Run D W s -> (forall t, 0 <= s t <= sbar) -> Settled D opt Dl W t1 ->
   @KKT E N z Wmm alpha -> (forall k, (k < N)%nat -> 0 < alpha k) ->
   (forall j k, (j < N)%nat -> (k < N)%nat ->
      sum N (fun l => Kinv j l * mdot (d D) (z l) (z k)) = delta j k) ->
@@ -251,58 +981,34 @@ Theorem unequal_M2 (D : problem) (opt : nat -> nat) (Dl Dh : nat -> R) (B M v w 
    1 - mcorr D (W t) Wmm <= bound / (2 * height D Wmm (W t) ^ 2)).
 Proof.
   intros E N z Xi hyp HR Hs Hset HK Hal Hinv Hlam Hls HF HQ0 Hstart rho0 bound0 Ht.
-  pose proof (some _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as Hn.
-  pose proof (T_two _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as HT.
-  pose proof (opt_in _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as Hin.
   pose proof (v_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as Hv.
-  pose proof (v_M _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as HvM.
-  assert (HN : (0 < N)%nat) by (apply rows_pos; assumption).
-  assert (Hrow : forall k, (k < N)%nat -> @norm E (z k) <= 2 * (B * B)).
-  { intros k Hk. apply (row_norm D opt ltac:(lia) Hin); [apply (h_bound _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp)|assumption|assumption]. }
-  set (C := fun m k => settled_weight D opt (W (t1 + m)%nat) k).
-  assert (HC := fun m k => settled_form D opt Dl Dh B M v w eps nu e0 f sbar (W 0%nat) hyp W s eq_refl HR Hs
-     t1 Hset (t1 + m)%nat k).
-  assert (Hst : @eqv E (@offset E Wmm (W (t1 + 0)%nat)) (@add E F (@lin E N beta0 z))).
-  { rewrite Nat.add_0_r.
-    assert (Hoff : @eqv E (off D Wmm (W t1)) (@offset E Wmm (W t1))).
-    { apply eqv_entries; intros i j _ _. unfold off, offset, along, Margin.Xi, height; simpl.
-      change (@norm E Wmm) with (mnorm (d D) Wmm). unfold Rdiv; ring. }
-    intros x. rewrite <- (Hoff x), (Hstart x), !ip_add, (HQ0 x). reflexivity. }
-  pose proof (@M2 E N z Wmm alpha HN HK Hal Kinv Hinv lam Hlam Hls
-    (2 * (B * B)) (v / 4) M sbar Hrow ltac:(lra) ltac:(lra)
-    ltac:(pose proof (Hs 0%nat); lra) (fun m => W (t1 + m)%nat) (fun m => s (t1 + m)%nat)
-    (fun m => row_weight D opt (W (t1 + m)%nat)) C F beta0
-    (fun m k Hk => proj1 (HC m k ltac:(lia) Hk))
-    (fun m k Hk => proj2 (HC m k ltac:(lia) Hk))
-    (fun m => eq_rect _ (fun x => @moves E N z (row_weight D opt (W (t1 + m)%nat)) (s (t1 + m)%nat)
-        (W (t1 + m)%nat) (W x)) (moves_rows D opt Hn HT Hin _ _ _ (HR (t1 + m)%nat)) _ (plus_n_Sm t1 m))
-    (fun m => Hs (t1 + m)%nat) HF Hst (t - t1)%nat) as H.
-  cbv beta in H. replace (t1 + (t - t1))%nat with t in H by lia.
-  assert (Hin0 : @norm E (@inner E Wmm (fun m => W (t1 + m)%nat) F 0%nat) = mnorm (d D) Q0).
-  { change (mnorm (d D) Q0) with (@norm E Q0). apply eqv_norm. intros x.
-    unfold inner. rewrite ip_sub, (Hst x), ip_add, (HQ0 x). ring. }
-  assert (Hrho : M2.rho N lam (2 * (B * B)) (v / 4) M sbar = rho0).
-  { unfold M2.rho, rho0, Mlog. f_equal.
-    replace (M / (v / 4)) with (4 * (M / v)) by (field; lra). field. }
-  rewrite Hin0, Hrho in H.
-  assert (HFF : @ip E F F = mnorm (d D) F ^ 2).
-  { change (mnorm (d D) F) with (@norm E F). rewrite <- norm_sq. ring. }
-  rewrite HFF in H. fold bound0 in H.
-  assert (HP : mnorm (d D) (off D Wmm (W t)) ^ 2 = @ip E (@offset E Wmm (W t)) (@offset E Wmm (W t)))
-    by (pose proof (off_norm_sq D Wmm (W t)) as HO; change (mat_space (d D)) with E in HO;
-        rewrite <- HO; ring).
-  split; [rewrite HP; exact H|]. intros Hc.
-  pose proof (@angle E N z Wmm alpha HN HK (W t) Hc) as Hang.
-  change (mcorr D (W t) Wmm) with (@corr E (W t) Wmm).
-  change (height D Wmm (W t)) with (@along E Wmm (W t)) in *.
-  eapply Rle_trans; [exact Hang|].
-  replace (@along E Wmm (W t) ^ 2) with (@along E Wmm (W t) * @along E Wmm (W t)) by ring.
-  apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat; nra|exact H].
+  pose proof (driven_M2 D opt Wmm alpha B (v / 4) M sbar _ _ _
+    (unequal_driven _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W s eq_refl HR Hs Wmm alpha t1 HK Hset)
+    Kinv lam F Q0 beta0 (t - t1)%nat Hal Hinv Hlam Hls HF HQ0) as H.
+  cbv beta zeta in H. rewrite Nat.add_0_r in H. specialize (H Hstart).
+  replace (t1 + (t - t1))%nat with t in H by lia.
+  replace (M / (v / 4)) with (4 * (M / v)) in H by (field; lra). exact H.
 Qed.
 
-Print Assumptions projection.
 Print Assumptions start_split.
 Print Assumptions rate_M1_book.
 Print Assumptions ngd_rate.
 Print Assumptions gd_rate.
+Print Assumptions tail_M2.
+Print Assumptions tail_log.
+Print Assumptions tail_orders.
+Print Assumptions setting_steady.
+Print Assumptions setting_ngd.
+Print Assumptions setting_polyak.
+Print Assumptions setting_gd.
+Print Assumptions exact_steady.
+Print Assumptions exact_ngd.
+Print Assumptions exact_polyak.
+Print Assumptions exact_gd.
+Print Assumptions unequal_M2_complementary.
+Print Assumptions unequal_orders.
+Print Assumptions unequal_steady.
+Print Assumptions unequal_ngd.
+Print Assumptions unequal_polyak.
+Print Assumptions unequal_gd.
 Print Assumptions unequal_M2.

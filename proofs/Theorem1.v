@@ -3,7 +3,8 @@
     - [lemma_7]: the paper's Equation (4), (1 + eps) < - grad L, W_mm/|W_mm| > >= < - grad L, W/|W| >,
       at every W with phi_i >= phi_low and |W| >= Lambda/(eps Xi), where Lambda exp Lambda >= A =
       N kappa/(e phi_low^2).  The book's "sharper radius" has max (1, log A) in place of Lambda:
-      [lemma_7_sharp].
+      [lemma_7_sharp]; its "radius in the style of the paper", 5/(eps Xi) log (D/eps), is
+      [lemma_7_explicit] (that phi_low <= 1 need not be asked).
     - [theorem_1_floor]: the book's "rate with explicit constants" for NGD, on a run whose
       attention to optimal tokens has a floor phi_low.  The book also asks for eta B^2 <= 1 and
       phi_low <= 1/4; neither is needed.  [theorem_1_sharp] is the same with (log t)/t.
@@ -304,6 +305,84 @@ Proof.
   { rewrite <- (exp_ln A HA). destruct (Req_dec (ln A) x) as [->|]; [lra|].
     left; apply exp_increasing; lra. }
   pose proof (exp_pos x). nra.
+Qed.
+
+(** "A radius in the style of the paper": R_eps = 5/(eps Xi) log (D/eps), or 0 if eps > D. *)
+Theorem lemma_7_explicit W G phi_low eps :
+  IsGradient D (risk D) W G -> 0 < mnorm (d D) W -> 0 < phi_low ->
+  (forall i, (i < n D)%nat -> phi_low <= phi D W i (opt i)) -> 0 < eps ->
+  let Dd := D_7 D B kappa Xi phi_low in
+  (Dd < eps \/ 5 / (eps * Xi) * ln (Dd / eps) <= mnorm (d D) W) ->
+  - mdot (d D) G W / mnorm (d D) W <=
+  (1 + eps) * (- mdot (d D) G Wmm / mnorm (d D) Wmm).
+Proof.
+  intros HG HW Hp Hphi Heps Dd Hfar.
+  pose proof (S_Xi _ _ _ _ _ _ _ setting) as HX. pose proof (S_B _ _ _ _ _ _ _ setting) as HB.
+  pose proof (S_low _ _ _ _ _ _ _ setting) as Hlow. pose proof S_high as Hh.
+  pose proof (S_some _ _ _ _ _ _ _ setting) as Hs. pose proof (S_T _ _ _ _ _ _ _ setting) as HT.
+  assert (HB2 : 0 < B ^ 2) by (replace (B ^ 2) with (B * B) by ring; assumption).
+  destruct (Rle_dec (2 * B ^ 2 / Xi) eps) as [Hbig|Hsmall].
+  - (* Lemma 4 alone *)
+    pose proof (lemma_4 D opt gamma Wmm B low high setting W G HG) as H4.
+    pose proof (@ip_ge_norm (mat_space (d D)) G W) as Hcs.
+    change (@norm (mat_space (d D))) with (mnorm (d D)) in Hcs.
+    change (@ip (mat_space (d D)) G W) with (mdot (d D) G W) in Hcs.
+    assert (HGn : 0 <= mnorm (d D) G) by apply sqrt_pos.
+    apply Rle_trans with (mnorm (d D) G).
+    + apply (Rmult_le_reg_r (mnorm (d D) W)); [assumption|].
+      replace (- mdot (d D) G W / mnorm (d D) W * mnorm (d D) W) with (- mdot (d D) G W) by (field; lra).
+      lra.
+    + apply Rle_trans with ((1 + eps) * (Xi / (2 * (B * B)) * mnorm (d D) G));
+        [|apply Rmult_le_compat_l; lra].
+      assert (H1 : 1 <= eps * (Xi / (2 * (B * B)))).
+      { replace 1 with (2 * B ^ 2 / Xi * (Xi / (2 * (B * B))))
+          by (field; split; (exact (S_B0 _ _ _ _ _ _ _ setting) || lra)).
+        apply Rmult_le_compat_r; [left; apply Rdiv_lt_0_compat; lra|assumption]. }
+      assert (0 <= Xi / (2 * (B * B)) * mnorm (d D) G)
+        by (apply Rmult_le_pos; [left; apply Rdiv_lt_0_compat; lra|assumption]).
+      assert (1 * mnorm (d D) G <= eps * (Xi / (2 * (B * B))) * mnorm (d D) G)
+        by (apply Rmult_le_compat_r; assumption). lra.
+  - (* x e^x >= D/eps >= A *)
+    apply (lemma_7 W G phi_low eps HG HW Hp Hphi); [lra|]. cbv zeta.
+    assert (Hp1 : phi_low <= 1).
+    { pose proof (Hphi 0%nat Hs). pose proof (phi_opt_le_1 D opt (S_Tpos _ _ _ _ _ _ _ setting)
+        (S_opt _ _ _ _ _ _ _ setting) W 0%nat Hs). lra. }
+    assert (Hk : 1 <= kappa).
+    { apply (Rmult_le_reg_r low); [assumption|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l; lra. }
+    assert (Hn1 : 1 <= INR (n D)) by (apply (le_INR 1); lia).
+    assert (HT2 : 2 <= INR (T D)) by (apply (le_INR 2); lia).
+    set (c := INR (n D) * kappa * INR (T D) / phi_low ^ 2).
+    assert (Hnk : 1 <= INR (n D) * kappa) by nra.
+    assert (Hc : 2 <= c).
+    { unfold c. apply (Rmult_le_reg_r (phi_low ^ 2)); [nra|].
+      replace (INR (n D) * kappa * INR (T D) / phi_low ^ 2 * phi_low ^ 2)
+        with (INR (n D) * kappa * INR (T D)) by (field; lra). nra. }
+    assert (HD : Dd = 5 * c * (2 * B ^ 2 / Xi)) by (unfold Dd, D_7, c; field; split; lra).
+    assert (Heps2 : eps < 2 * B ^ 2 / Xi) by lra.
+    set (y := Dd / eps) in *.
+    assert (Hy : 5 * c <= y).
+    { unfold y. apply (Rmult_le_reg_r eps); [assumption|].
+      replace (Dd / eps * eps) with Dd by (field; lra). rewrite HD. apply Rmult_le_compat_l; lra. }
+    destruct Hfar as [Hno|Hfar]; [exfalso; rewrite HD in Hno; nra|].
+    assert (Hl1 : 1 <= ln y).
+    { rewrite <- (ln_exp 1). pose proof exp_le_3. left; apply ln_increasing; [apply exp_pos|lra]. }
+    set (x := eps * (Xi * mnorm (d D) W)).
+    assert (Hx : 5 * ln y <= x).
+    { unfold x. apply (Rmult_le_compat_l (eps * Xi)) in Hfar; [|apply Rmult_le_pos; lra].
+      replace (eps * Xi * (5 / (eps * Xi) * ln y)) with (5 * ln y) in Hfar by (field; split; lra). lra. }
+    assert (He : y <= exp x).
+    { rewrite <- (exp_ln y) at 1 by lra. left; apply exp_increasing; lra. }
+    assert (HA : INR N * kappa / (exp 1 * phi_low ^ 2) <= c).
+    { unfold c. rewrite (rows_INR D ltac:(assumption) ltac:(assumption)).
+      assert (He1 : 1 <= exp 1) by (pose proof (exp_ineq1_le 1); lra).
+      assert (Hp2 : 0 < phi_low ^ 2) by nra.
+      apply (Rmult_le_reg_r (exp 1 * phi_low ^ 2)); [apply Rmult_lt_0_compat; lra|].
+      replace (INR (n D) * (INR (T D) - 1) * kappa / (exp 1 * phi_low ^ 2) * (exp 1 * phi_low ^ 2))
+        with (INR (n D) * kappa * (INR (T D) - 1)) by (field; split; lra).
+      replace (INR (n D) * kappa * INR (T D) / phi_low ^ 2 * (exp 1 * phi_low ^ 2))
+        with (INR (n D) * kappa * (INR (T D) * exp 1)) by (field; lra).
+      apply Rmult_le_compat_l; nra. }
+    nra.
 Qed.
 
 (** ** Theorem 1 *)
@@ -611,6 +690,7 @@ Qed.
 
 Print Assumptions lemma_7.
 Print Assumptions lemma_7_sharp.
+Print Assumptions lemma_7_explicit.
 Print Assumptions theorem_1_sharp.
 Print Assumptions theorem_1_floor.
 Print Assumptions theorem_1.

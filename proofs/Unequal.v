@@ -8,31 +8,42 @@
     - [h_high], [h_low]: Dh i e^(-gamma_min) <= M and v <= Dl i e^(-gamma_opt); kappa = M/v;
     - [h_size]: w <= |x_(i,opt)|^2 |x_(i,1)|^2, w > 0;  [h_bound]: B bounds the norms of tokens;
     - [H0]: the optimal token is the longest;  [H1]: inner products within a sequence are at most
-      eps |x_opt|^2;  [H2]: what one sequence does to another is at least - nu times its weights;
+      eps_i |x_opt|^2;  [H2]: what one sequence does to another is at least - nu times its weights,
+      the book's (eq-unequal-nu);
     - [H3]: gaps start at - e0 or above, with e0 = 0 and f = 1, or e^e0 - 1 <= Dl/(2 Dh) and f = 1/3;
-    - [C1], [C2], [C3]: eps <= f Dl/(8 T Dh), 32 T (n-1) kappa nu <= f w,
+    - [C1], [C2], [C3]: eps_i <= f Dl/(8 T Dh), 32 T (n-1) kappa nu <= f w,
       3 T n nu sbar/(f sqrt w) <= log 2.
 
-    Conclusions, for any steps of length between 0 and sbar against the gradient:
-    - [feasible]: (W-SVM) is feasible, whatever the run;
-    - [gap_growth]: at a step with E_i >= Dl i/4 every gap of sequence i grows by s/rho at least,
-      rho = 32 T n kappa B^2/(f w);
-    - [never_given_up]: no gap is ever below - e0;
-    - [settled]: once the path is as long as S_1 = rho (Lambda + e0), Lambda >= log (4 (T-1) Dh/Dl),
-      E_i <= Dl i/2 for every sequence and for ever, so phi_(i,opt) >= 1/2;
-    - [gradient_lower]: n |grad L| >= 2 f sqrt w/(3 T n) sum l_i E_i > 0;
-    - [unequal_rate]: from then on M1 holds with 4 kappa in place of kappa/phi_low^2;
-    - [unequal_complete]: the whole in one statement, W_mm produced and |P_(t1)| <= |W_0| + S_(t1).
+    The boxes of the book, for any steps of length between 0 and sbar against the gradient, with
+    rho = 32 T n kappa B^2/(f w) and S_1 = rho (Lam + e0), Lam >= log (4 (T-1) Dh/Dl) ([LargeLog]).
+    [Settled t]: by step t every sequence has had E_i < Dl i/2; by 2 that is so at t as well.
+    "No optimal token is given up":
+    1. [gap_growth]: at a step with E_i >= Dl i/4 every gap of sequence i grows by s/rho at least;
+       [never_given_up]: no gap is ever below - e0;
+    2. [stays_settled]: once E_i < Dl i/2, it stays so, hence phi_(i,opt) > 1/2 and positive gaps;
+       [settled]: so it is in all sequences when the path is S_1;
+    3. [gradient_lower]: n |grad L| >= 2 f sqrt w/(3 T n) sum l_i E_i > 0;  [feasible]: (W-SVM) is.
+    "The rates with unequal scores", from any t1 with [Settled t1]:
+    - [unequal_rate]: M1 with t_0 = t1 and 4 kappa in place of kappa/phi_low^2;  [settled_first]: the
+      first such step has S_(t1) <= S_1 + sbar;
+    - [unequal_complete]: these in one statement, W_mm produced and |P_(t1)| <= |W_0| + S_(t1);
+    - [unequal_driven]: what M1 and M2 ask of the run holds from t1 on. The orders rule by rule, with
+      and without strict complementarity, and M2's explicit form are in Rates.v.
+
+    What differs from the book: bounds take the place of maxima (Dl, Dh, M, v, w, eps, B, Lam), and
+    all sequences have the same number T of tokens, as in the whole of Model.v; the book lets it vary.
+
     [cross_coherent]: H2 with nu = 2 mu^2 where all products across sequences are at most mu;
     [cross_near]: with nu = 2 mu B^2 where optimal tokens may have any products. *)
 
 Require Import Reals Lra Lia Arith Psatz.
-From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient Runs.
+From attnbias Require Import Sums Vectors Margin M1 SVM Model Gradient Runs Offset M2.
 Open Scope R_scope.
 
 Section Unequal.
 Variables (D : problem) (opt : nat -> nat).
-Variables (Dl Dh : nat -> R) (B M v w eps nu e0 f sbar : R).
+Variables (Dl Dh : nat -> R) (B M v w : R) (eps : nat -> R)
+  (nu e0 f sbar : R).
 Notation n := (n D). Notation T := (T D). Notation d := (d D). Notation X := (X D).
 Notation phi := (phi D). Notation score := (score D). Notation query := (query D).
 Notation vdot := (dot d).
@@ -55,7 +66,7 @@ Record UnequalScores (W0 : mat) : Prop := {
   h_bound : TokenBound D B;
   H0 : forall i tau, (i < n)%nat -> (tau < T)%nat -> vdot (X i tau) (X i tau) <= r i;
   H1 : forall i tau sigma, (i < n)%nat -> (tau < T)%nat -> (sigma < T)%nat -> tau <> sigma ->
-    Rabs (vdot (X i tau) (X i sigma)) <= eps * r i;
+    Rabs (vdot (X i tau) (X i sigma)) <= eps i * r i;
   H2 : 0 <= nu /\ forall i j (a : vec) (q : nat -> R), (i < n)%nat -> (j < n)%nat -> i <> j ->
     (exists sigma, (sigma < T)%nat /\ a = diff (X j (opt j)) (X j sigma)) \/ a = X j (opt j) ->
     sum T q = 0 -> 0 <= q (opt i) ->
@@ -64,7 +75,7 @@ Record UnequalScores (W0 : mat) : Prop := {
   H3 : (forall i tau, (i < n)%nat -> (tau < T)%nat -> tau <> opt i -> - e0 <= gap D opt W0 i tau) /\
     ((e0 = 0 /\ f = 1) \/
      (0 <= e0 /\ f = / 3 /\ forall i, (i < n)%nat -> exp e0 - 1 <= Dl i / (2 * Dh i)));
-  C1 : forall i, (i < n)%nat -> eps <= f * Dl i / (8 * INR T * Dh i);
+  C1 : forall i, (i < n)%nat -> eps i <= f * Dl i / (8 * INR T * Dh i);
   C2 : 32 * INR T * (INR n - 1) * (M / v) * nu <= f * w;
   C3 : 3 * INR T * INR n * nu * sbar / (f * sqrt w) <= ln 2 }.
 
@@ -108,13 +119,13 @@ Proof.
   pose proof (dd_pos (X i (opt i))). pose proof (dd_pos (query i)).
   fold (r i) in *; fold (b i) in *. split; nra.
 Qed.
-Lemma eps_pos : 0 <= eps.
+Lemma eps_pos i : (i < n)%nat -> 0 <= eps i.
 Proof.
-  pose proof some as Hs. pose proof T_two.
-  pose proof (H1 _ hyp 0%nat (skip (opt 0%nat) 0) (opt 0%nat) Hs
-    ltac:(apply skip_lt; lia) (opt_in _ Hs) (skip_neq _ _)) as Hh.
-  pose proof (Rabs_pos (vdot (X 0%nat (skip (opt 0%nat) 0)) (X 0%nat (opt 0%nat)))).
-  destruct (rb_pos 0%nat Hs). nra.
+  intros Hi. pose proof T_two.
+  pose proof (H1 _ hyp i (skip (opt i) 0) (opt i) Hi
+    ltac:(apply skip_lt; lia) (opt_in i Hi) (skip_neq _ _)) as Hh.
+  pose proof (Rabs_pos (vdot (X i (skip (opt i) 0)) (X i (opt i)))).
+  destruct (rb_pos i Hi). nra.
 Qed.
 Lemma v_M : v <= M.
 Proof.
@@ -125,7 +136,7 @@ Proof.
   pose proof (exp_pos (- score 0%nat (opt 0%nat))). nra.
 Qed.
 (** C1 and C2 in the forms used below. *)
-Lemma c1 i : (i < n)%nat -> 8 * eps * Dh i <= f / INR T * Dl i.
+Lemma c1 i : (i < n)%nat -> 8 * eps i * Dh i <= f / INR T * Dl i.
 Proof.
   intros Hi. pose proof (C1 _ hyp i Hi) as H. pose proof (Dl_pos i Hi). pose proof (Dl_Dh i Hi).
   pose proof T_2.
@@ -134,12 +145,12 @@ Proof.
   replace (8 * Dh i * (f * Dl i / (8 * INR T * Dh i))) with (f / INR T * Dl i) in H by (field; lra).
   lra.
 Qed.
-Lemma c1' : 8 * eps <= f / INR T.
+Lemma c1' i : (i < n)%nat -> 8 * eps i <= f / INR T.
 Proof.
-  pose proof (c1 0%nat some). pose proof (Dl_Dh 0%nat some). pose proof (Dl_pos 0%nat some).
+  intros Hi. pose proof (c1 i Hi). pose proof (Dl_Dh i Hi). pose proof (Dl_pos i Hi).
   pose proof T_2. pose proof f_range.
   assert (0 < f / INR T) by (apply Rdiv_lt_0_compat; lra).
-  apply (Rmult_le_reg_r (Dh 0%nat)); nra.
+  apply (Rmult_le_reg_r (Dh i)); nra.
 Qed.
 Lemma c2 : 2 * nu * (INR n - 1) * M <= f * w * v / (16 * INR T).
 Proof.
@@ -324,6 +335,17 @@ Proof.
   - apply Rmult_le_compat_r; [apply Rmult_le_pos; [nra|assumption]|]. now apply Q_E.
 Qed.
 
+(** n |grad L| is the norm of G. *)
+Lemma gradient_norm W Gr : IsGradient D (risk D) W Gr -> INR n * mnorm d Gr = @norm E (G W).
+Proof.
+  intros HG. pose proof (gradient_unique D opt T_two opt_in W Gr HG) as Heq.
+  assert (HI : 0 < INR n) by (apply lt_0_INR, some).
+  assert (Hn : @norm E Gr = / INR n * @norm E (G W)).
+  { rewrite (eqv_norm _ _ Heq). change (grad D opt W) with (@scal E (- / INR n) (G W)).
+    rewrite norm_scal, Rabs_Ropp, Rabs_pos_eq; [reflexivity|]. left; now apply Rinv_0_lt_compat. }
+  change (mnorm d Gr) with (@norm E Gr). rewrite Hn, <- Rmult_assoc, Rinv_r by lra. ring.
+Qed.
+
 Lemma abs_range x c : Rabs x <= c -> - c <= x <= c.
 Proof. unfold Rabs; destruct Rcase_abs; lra. Qed.
 
@@ -438,24 +460,24 @@ Lemma own i tau : (i < n)%nat -> (tau < T)%nat -> tau <> opt i ->
   sum T (fun sigma => q W i sigma * vdot (X i sigma) (diff (X i (opt i)) (X i tau))).
 Proof.
   intros Hi Ht Hne. destruct (rb_pos i Hi) as [Hr _].
-  pose proof (claim i tau Hi Ht Hne) as Hc. pose proof eps_pos as He.
+  pose proof (claim i tau Hi Ht Hne) as Hc. pose proof (eps_pos i Hi) as He.
   pose proof (E_pos W i Hi) as HE. pose proof (Q_E W i Hi) as HQ.
   set (mn := Rmin (sgap i tau) (EE W i)) in *.
   assert (Hlow : q W i (opt i) * r i - q W i tau * vdot (X i tau) (X i tau)
-                 - 2 * eps * r i * Q W i
+                 - 2 * eps i * r i * Q W i
           <= sum T (fun sigma => q W i sigma * vdot (X i sigma) (diff (X i (opt i)) (X i tau)))).
-  { replace (q W i (opt i) * r i - q W i tau * vdot (X i tau) (X i tau) - 2 * eps * r i * Q W i)
+  { replace (q W i (opt i) * r i - q W i tau * vdot (X i tau) (X i tau) - 2 * eps i * r i * Q W i)
       with (sum T (fun sigma =>
         (if Nat.eq_dec sigma (opt i) then q W i (opt i) * r i else 0)
         - (if Nat.eq_dec sigma tau then q W i tau * vdot (X i tau) (X i tau) else 0)
-        - 2 * eps * r i * Rabs (q W i sigma))).
+        - 2 * eps i * r i * Rabs (q W i sigma))).
     2:{ rewrite !sum_minus, sum_scal, !at_index by (auto; now apply opt_in). reflexivity. }
     apply sum_le; intros sigma Hs. rewrite ddiff.
-    assert (Hab : forall x, Rabs x <= eps * r i ->
-              - (eps * r i * Rabs (q W i sigma)) <= q W i sigma * x <= eps * r i * Rabs (q W i sigma)).
+    assert (Hab : forall x, Rabs x <= eps i * r i ->
+              - (eps i * r i * Rabs (q W i sigma)) <= q W i sigma * x <= eps i * r i * Rabs (q W i sigma)).
     { intros x Hx. apply abs_range. rewrite Rabs_mult, Rmult_comm.
       apply Rmult_le_compat_r; [apply Rabs_pos|assumption]. }
-    assert (0 <= eps * r i * Rabs (q W i sigma)).
+    assert (0 <= eps i * r i * Rabs (q W i sigma)).
     { apply Rmult_le_pos; [nra|apply Rabs_pos]. }
     destruct (Nat.eq_dec sigma (opt i)) as [->|Hso].
     - destruct (Nat.eq_dec (opt i) tau) as [Heq|_]; [congruence|].
@@ -465,19 +487,19 @@ Proof.
       destruct (Nat.eq_dec sigma tau) as [->|Hst]; [lra|].
       destruct (Hab _ (H1 _ hyp i sigma tau Hi Hs Ht Hst)). lra. }
   eapply Rle_trans; [|exact Hlow].
-  assert (Hsmall : 4 * eps * EE W i <= f / INR T / 2 * mn).
-  { pose proof (c1 i Hi) as H1c. pose proof c1' as H2c. pose proof (E_Dh W i Hi).
+  assert (Hsmall : 4 * eps i * EE W i <= f / INR T / 2 * mn).
+  { pose proof (c1 i Hi) as H1c. pose proof (c1' i Hi) as H2c. pose proof (E_Dh W i Hi).
     pose proof (sgap_bounds i tau Hi Ht Hne). pose proof (Dl_pos i Hi). pose proof (Dl_Dh i Hi).
     unfold mn, Rmin; destruct (Rle_dec (sgap i tau) (EE W i)); [|nra].
     assert (0 < f / INR T).
     { pose proof f_range. pose proof T_2. apply Rdiv_lt_0_compat; lra. }
-    assert (8 * eps * EE W i <= 8 * eps * Dh i) by (apply Rmult_le_compat_l; lra).
+    assert (8 * eps i * EE W i <= 8 * eps i * Dh i) by (apply Rmult_le_compat_l; lra).
     assert (f / INR T * Dl i <= f / INR T * sgap i tau) by (apply Rmult_le_compat_l; lra). lra. }
-  assert (Heq : 2 * eps * r i * Q W i <= r i * (4 * eps * EE W i)).
-  { assert (0 <= 2 * eps * r i) by nra.
-    assert (2 * eps * r i * Q W i <= 2 * eps * r i * (2 * EE W i)) by (apply Rmult_le_compat_l; lra).
+  assert (Heq : 2 * eps i * r i * Q W i <= r i * (4 * eps i * EE W i)).
+  { assert (0 <= 2 * eps i * r i) by nra.
+    assert (2 * eps i * r i * Q W i <= 2 * eps i * r i * (2 * EE W i)) by (apply Rmult_le_compat_l; lra).
     lra. }
-  assert (Hr2 : r i * (4 * eps * EE W i) <= r i * (f / INR T / 2 * mn))
+  assert (Hr2 : r i * (4 * eps i * EE W i) <= r i * (f / INR T / 2 * mn))
     by (apply Rmult_le_compat_l; lra).
   lra.
 Qed.
@@ -611,21 +633,21 @@ Qed.
 
 (** What V0 gets from the weights q of one sequence (any q with sum 0 and q_o >= 0). *)
 Lemma V0_weights i (p : nat -> R) : (i < n)%nat -> sum T p = 0 -> 0 <= p (opt i) ->
-  p (opt i) - (eps + (INR n - 1) * nu / w) * sum T (fun tau => Rabs (p tau))
+  p (opt i) - (eps i + (INR n - 1) * nu / w) * sum T (fun tau => Rabs (p tau))
   <= sum T (fun tau => p tau * logit D V0 i tau).
 Proof.
   intros Hi Hsum Hpo. set (A := sum T (fun tau => Rabs (p tau))).
   assert (HA : 0 <= A) by (apply sum_nonneg; intros; apply Rabs_pos).
-  pose proof w_pos as Hw. pose proof nu_pos as Hnu. pose proof eps_pos as He.
+  pose proof w_pos as Hw. pose proof nu_pos as Hnu. pose proof (eps_pos i Hi) as He.
   rewrite (sum_ext T _ (fun tau => sum n (fun k =>
      p tau * (/ (r k * b k) * (vdot (X i tau) (X k (opt k)) * vdot (query i) (query k)))))).
   2:{ intros tau Ht. rewrite V0_logit by assumption. now rewrite sum_scal. }
   rewrite sum_exchange, (sum_skip n i) by assumption.
-  assert (Hown : p (opt i) - eps * A <=
+  assert (Hown : p (opt i) - eps i * A <=
     sum T (fun tau => p tau * (/ (r i * b i) * (vdot (X i tau) (X i (opt i)) * vdot (query i) (query i))))).
   { destruct (rb_pos i Hi) as [Hr Hb].
-    replace (p (opt i) - eps * A) with (sum T (fun tau =>
-      (if Nat.eq_dec tau (opt i) then p (opt i) else 0) - eps * Rabs (p tau))).
+    replace (p (opt i) - eps i * A) with (sum T (fun tau =>
+      (if Nat.eq_dec tau (opt i) then p (opt i) else 0) - eps i * Rabs (p tau))).
     2:{ rewrite sum_minus, sum_scal, at_index by now apply opt_in. reflexivity. }
     apply sum_le; intros tau Ht. fold (b i).
     replace (/ (r i * b i) * (vdot (X i tau) (X i (opt i)) * b i))
@@ -633,11 +655,11 @@ Proof.
     destruct (Nat.eq_dec tau (opt i)) as [->|Hne].
     - fold (r i). replace (r i / r i) with 1 by (field; lra). pose proof (Rabs_pos (p (opt i))). nra.
     - pose proof (H1 _ hyp i tau (opt i) Hi Ht (opt_in i Hi) Hne) as Hx.
-      assert (Hxr : Rabs (vdot (X i tau) (X i (opt i)) / r i) <= eps).
+      assert (Hxr : Rabs (vdot (X i tau) (X i (opt i)) / r i) <= eps i).
       { unfold Rdiv. rewrite Rabs_mult, (Rabs_pos_eq (/ r i)) by (left; now apply Rinv_0_lt_compat).
         apply (Rmult_le_reg_r (r i)); [assumption|]. rewrite Rmult_assoc, Rinv_l; lra. }
-      assert (Hpx : - (eps * Rabs (p tau)) <= p tau * (vdot (X i tau) (X i (opt i)) / r i)).
-      { apply (abs_range _ (eps * Rabs (p tau))). rewrite Rabs_mult, Rmult_comm.
+      assert (Hpx : - (eps i * Rabs (p tau)) <= p tau * (vdot (X i tau) (X i (opt i)) / r i)).
+      { apply (abs_range _ (eps i * Rabs (p tau))). rewrite Rabs_mult, Rmult_comm.
         apply Rmult_le_compat_r; [apply Rabs_pos|assumption]. }
       lra. }
   assert (Hcross : - ((INR n - 1) * (nu / w * A)) <=
@@ -657,7 +679,7 @@ Proof.
     { split; [apply Rinv_0_lt_compat; lra|apply Rinv_le_contravar; lra]. }
     apply Rle_trans with (/ (r k * b k) * (- nu * A)); [|apply Rmult_le_compat_l; lra].
     assert (0 <= nu * A) by (apply Rmult_le_pos; assumption). unfold Rdiv. nra. }
-  replace ((eps + (INR n - 1) * nu / w) * A) with (eps * A + (INR n - 1) * (nu / w * A))
+  replace ((eps i + (INR n - 1) * nu / w) * A) with (eps i * A + (INR n - 1) * (nu / w * A))
     by (field; lra).
   lra.
 Qed.
@@ -679,16 +701,16 @@ Proof.
     replace (2 / 3 * (f / INR T) * (loss D W i * EE W i))
       with (loss D W i * (2 / 3 * (f / INR T) * EE W i)) by ring.
     apply Rmult_le_compat_l; [lra|]. eapply Rle_trans; [|exact Hv].
-    pose proof c1' as Hc1. pose proof c2' as Hc2. pose proof eps_pos.
+    pose proof (c1' i Hi) as Hc1. pose proof c2' as Hc2. pose proof (eps_pos i Hi).
     set (k := (INR n - 1) * nu / w) in *.
     assert (Hk : 2 * k <= f / INR T / 16).
     { unfold k. replace (2 * ((INR n - 1) * nu / w)) with (2 * nu * (INR n - 1) / w) by (field; lra).
       exact Hc2. }
     assert (Hk0 : 0 <= k).
     { unfold k. apply Rmult_le_pos; [apply Rmult_le_pos; lra|left; now apply Rinv_0_lt_compat]. }
-    assert (H1 : (eps + k) * Q W i <= (eps + k) * (2 * EE W i)) by (apply Rmult_le_compat_l; lra).
-    assert (H2' : (eps + k) * (2 * EE W i) <= (f / INR T / 4 + f / INR T / 16) * EE W i).
-    { replace ((eps + k) * (2 * EE W i)) with ((2 * eps + 2 * k) * EE W i) by ring.
+    assert (H1 : (eps i + k) * Q W i <= (eps i + k) * (2 * EE W i)) by (apply Rmult_le_compat_l; lra).
+    assert (H2' : (eps i + k) * (2 * EE W i) <= (f / INR T / 4 + f / INR T / 16) * EE W i).
+    { replace ((eps i + k) * (2 * EE W i)) with ((2 * eps i + 2 * k) * EE W i) by ring.
       apply Rmult_le_compat_r; lra. }
     assert (H3' : f / INR T * EE W i <= phi W i (opt i) * EE W i) by (apply Rmult_le_compat_r; lra).
     assert (0 <= f / INR T * EE W i) by (apply Rmult_le_pos; lra). lra. }
@@ -745,7 +767,7 @@ Proof.
       destruct (Nat.eq_dec sigma tau) as [->|]; ring. }
   rewrite <- Hg.
   pose proof (V0_weights i p Hi Hp0 ltac:(lra)) as Hv. rewrite Hpo, Hpa in Hv.
-  pose proof c1' as Hc1. pose proof c2' as Hc2. pose proof f_range. pose proof T_2.
+  pose proof (c1' i Hi) as Hc1. pose proof c2' as Hc2. pose proof f_range. pose proof T_2.
   pose proof w_pos.
   assert (Hf : f / INR T <= / 2).
   { apply (Rmult_le_reg_r (INR T)); [lra|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l; lra. }
@@ -786,9 +808,9 @@ Proof.
   destruct (Rlt_dec 0 (B ^ 2)); [assumption|]. nra.
 Qed.
 
-Lemma rho_pos : Low W0 -> 0 < rho.
+Lemma rho_pos : 0 < rho.
 Proof.
-  intros HL. pose proof (B_sq_pos W0 HL). pose proof T_2. pose proof n_1. pose proof v_pos.
+  pose proof (B_sq_pos W0 (proj1 (H3 _ hyp))). pose proof T_2. pose proof n_1. pose proof v_pos.
   pose proof v_M. pose proof f_range. pose proof w_pos. unfold rho.
   apply Rdiv_lt_0_compat; [|apply Rmult_lt_0_compat; lra].
   apply Rmult_lt_0_compat; [|assumption]. apply Rmult_lt_0_compat; [|apply Rdiv_lt_0_compat; lra].
@@ -925,24 +947,22 @@ Proof.
     as [->|]; [lra|left; apply exp_increasing; lra].
 Qed.
 
-Lemma half W i : (i < n)%nat -> EE W i <= Dl i / 2 -> / 2 <= phi W i (opt i).
+Lemma half W i : (i < n)%nat -> EE W i < Dl i / 2 -> / 2 < phi W i (opt i).
 Proof. intros Hi HE. pose proof (E_bounds W i Hi). pose proof (Dl_pos i Hi). nra. Qed.
 
 Lemma settled_gaps W i tau : (i < n)%nat -> (tau < T)%nat -> tau <> opt i ->
-  EE W i <= Dl i / 2 -> 0 <= gap D opt W i tau.
+  EE W i < Dl i / 2 -> 0 < gap D opt W i tau.
 Proof.
   intros Hi Ht Hne HE. pose proof (half W i Hi HE) as Hh.
   pose proof (phi_opt_rest D opt T_pos opt_in W i Hi) as Hrest.
   destruct (skip_onto (opt i) tau T Ht (opt_in i Hi) Hne) as [j [Hj Hs]].
-  assert (Hle : phi W i tau <= / 2).
-  { rewrite <- Hs. apply Rle_trans with (sum (T - 1) (fun j => phi W i (skip (opt i) j))); [|lra].
+  assert (Hle : phi W i tau < / 2).
+  { rewrite <- Hs. apply Rle_lt_trans with (sum (T - 1) (fun j => phi W i (skip (opt i) j))); [|lra].
     apply (sum_ge_term (T - 1) (fun j => phi W i (skip (opt i) j)));
       [intros; left; apply (phi_pos D T_pos)|assumption]. }
   rewrite (phi_gap D opt W i tau) in Hle.
-  destruct (Rle_dec 0 (gap D opt W i tau)) as [|Hn]; [assumption|exfalso].
-  assert (1 < exp (- gap D opt W i tau)).
-  { pose proof (exp_ineq1_le (- gap D opt W i tau)). lra. }
-  nra.
+  destruct (Rlt_dec 0 (gap D opt W i tau)) as [|Hn]; [assumption|exfalso].
+  pose proof (exp_ineq1_le (- gap D opt W i tau)). nra.
 Qed.
 
 (** ** Along a run *)
@@ -951,179 +971,207 @@ Section Run.
 Variables (W : nat -> mat) (s : nat -> R).
 Hypothesis start : W 0%nat = W0.
 Hypothesis run : Run D W s.
-Hypothesis lengths : forall t, 0 <= s t <= sbar.
 
-(** A settled sequence stays settled, and any sequence with E_i < Dl/4 is settled next. *)
-Lemma stays t i : Low (W t) -> (i < n)%nat -> EE (W t) i <= Dl i / 2 -> EE (W (S t)) i <= Dl i / 2.
+Lemma growth_pos t : 0 <= s t -> 0 <= s t / rho.
+Proof. intros Hs. apply Rmult_le_pos; [assumption|left; apply Rinv_0_lt_compat, rho_pos]. Qed.
+
+(** A sequence with E_i < Dl/2 stays so. *)
+Lemma stays t i : Low (W t) -> 0 <= s t <= sbar -> (i < n)%nat ->
+  EE (W t) i < Dl i / 2 -> EE (W (S t)) i < Dl i / 2.
 Proof.
-  intros HL Hi HE. pose proof (Dl_pos i Hi).
+  intros HL Hs Hi HE. pose proof (Dl_pos i Hi).
   destruct (Rle_dec (Dl i / 4) (EE (W t) i)) as [Hge|Hlt].
-  - eapply Rle_trans; [|exact HE]. replace (EE (W t) i) with (1 * EE (W t) i) by ring.
+  - eapply Rle_lt_trans; [|exact HE]. rewrite <- (Rmult_1_l (EE (W t) i)).
     apply E_change; [assumption|lra| |lra]. intros j Hj. apply eg_fall; [lra|].
-    pose proof (gap_growth _ _ _ i (skip (opt i) j) HL (run t) (proj1 (lengths t)) Hi
+    pose proof (gap_growth _ _ _ i (skip (opt i) j) HL (run t) (proj1 Hs) Hi
       (skip_lt _ _ _ Hj) (skip_neq _ _) Hge) as Hg.
-    assert (0 <= s t / rho).
-    { destruct (Rle_dec 0 (s t / rho)) as [|Hn]; [assumption|exfalso].
-      assert (HLow : Low W0) by (rewrite <- start; intros k tau Hk Ht Hne;
-        rewrite start; exact (proj1 (H3 _ hyp) k tau Hk Ht Hne)).
-      apply Hn. apply Rmult_le_pos; [apply lengths|left; apply Rinv_0_lt_compat, rho_pos, HLow]. }
-    rewrite ln_1; lra.
-  - apply Rle_trans with (2 * EE (W t) i); [|lra].
+    pose proof (growth_pos t (proj1 Hs)). rewrite ln_1; lra.
+  - apply Rle_lt_trans with (2 * EE (W t) i); [|lra].
     apply E_change; [assumption|lra| |lra]. intros j Hj. apply eg_fall; [lra|].
-    apply (gap_fall _ _ _ i (skip (opt i) j) HL (run t) (lengths t) Hi);
+    apply (gap_fall _ _ _ i (skip (opt i) j) HL (run t) Hs Hi);
       auto using skip_lt, skip_neq.
 Qed.
 
-(** Theorem 1: no gap is ever below - e0. *)
-Theorem never_given_up t : Low (W t).
+(** No gap is below - e0 if the steps before were not too long. *)
+Lemma low_before t : (forall r, (r < t)%nat -> 0 <= s r <= sbar) -> Low (W t).
 Proof.
-  induction t as [|t IH].
+  induction t as [|t IH]; intros Hs.
   - rewrite start. exact (proj1 (H3 _ hyp)).
-  - intros i tau Hi Ht Hne.
+  - assert (HL : Low (W t)) by (apply IH; auto). pose proof (Hs t ltac:(lia)) as Hst.
+    intros i tau Hi Ht Hne.
     destruct (Rle_dec (Dl i / 4) (EE (W t) i)) as [Hge|Hlt].
-    + pose proof (gap_growth _ _ _ i tau IH (run t) (proj1 (lengths t)) Hi Ht Hne Hge) as Hg.
-      assert (HLow : Low W0) by exact (proj1 (H3 _ hyp)).
-      assert (0 <= s t / rho).
-      { apply Rmult_le_pos; [apply lengths|left; apply Rinv_0_lt_compat, rho_pos, HLow]. }
-      pose proof (IH i tau Hi Ht Hne). lra.
-    + pose proof (Dl_pos i Hi).
-      pose proof (stays t i IH Hi ltac:(lra)) as HE.
+    + pose proof (gap_growth _ _ _ i tau HL (run t) (proj1 Hst) Hi Ht Hne Hge) as Hg.
+      pose proof (growth_pos t (proj1 Hst)). pose proof (HL i tau Hi Ht Hne). lra.
+    + pose proof (Dl_pos i Hi). pose proof (stays t i HL Hst Hi ltac:(lra)) as HE.
       pose proof (settled_gaps _ i tau Hi Ht Hne HE). pose proof e0_pos. lra.
 Qed.
+
+Hypothesis lengths : forall t, 0 <= s t <= sbar.
+
+(** No gap is ever below - e0. *)
+Theorem never_given_up t : Low (W t).
+Proof. apply low_before; intros; apply lengths. Qed.
 
 (** n |grad L| from below, along the run. *)
 Theorem gradient_lower t Gr : IsGradient D (risk D) (W t) Gr ->
   2 * f * sqrt w / (3 * INR T * INR n) * total (W t) <= INR n * mnorm d Gr /\ 0 < total (W t).
 Proof.
-  intros HG. split; [|apply total_pos].
-  pose proof (gradient_unique D opt T_two opt_in (W t) Gr HG) as Heq.
-  assert (HI : 0 < INR n) by (apply lt_0_INR, some).
-  assert (Hn : @norm E Gr = / INR n * @norm E (G (W t))).
-  { rewrite (eqv_norm _ _ Heq). change (grad D opt (W t)) with (@scal E (- / INR n) (G (W t))).
-    rewrite norm_scal, Rabs_Ropp, Rabs_pos_eq; [reflexivity|]. left; now apply Rinv_0_lt_compat. }
-  change (mnorm d Gr) with (@norm E Gr). rewrite Hn, <- Rmult_assoc, Rinv_r, Rmult_1_l by lra.
+  intros HG. split; [|apply total_pos]. rewrite (gradient_norm _ _ HG).
   apply G_lower, never_given_up.
 Qed.
 
-Lemma unsettled_path t i tau : (i < n)%nat -> (tau < T)%nat -> tau <> opt i ->
-  (forall k, (k < t)%nat -> Dl i / 2 < EE (W k) i) ->
-  - e0 + sum t s / rho <= gap D opt (W t) i tau.
+(** What settled once stays so. *)
+Theorem stays_settled k t i : (k <= t)%nat -> (i < n)%nat -> EE (W k) i < Dl i / 2 ->
+  EE (W t) i < Dl i / 2 /\ / 2 < phi (W t) i (opt i) /\
+  forall tau, (tau < T)%nat -> tau <> opt i -> 0 < gap D opt (W t) i tau.
 Proof.
-  intros Hi Ht Hne. induction t as [|t IH]; intros Hun.
-  - simpl sum. unfold Rdiv. rewrite Rmult_0_l, Rplus_0_r. now apply never_given_up.
-  - specialize (IH ltac:(auto)). pose proof (Hun t ltac:(lia)). pose proof (Dl_pos i Hi).
-    pose proof (gap_growth _ _ _ i tau (never_given_up t) (run t) (proj1 (lengths t)) Hi Ht Hne
-      ltac:(lra)) as Hg.
-    simpl sum. unfold Rdiv in *. rewrite Rmult_plus_distr_r. lra.
-Qed.
-
-(** Theorem 1 (b): once the path is long enough, all sequences are settled, for ever. *)
-Theorem settled Lam t i :
-  (forall i, (i < n)%nat -> ln (4 * (INR T - 1) * Dh i / Dl i) <= Lam) ->
-  rho * (Lam + e0) <= sum t s -> (i < n)%nat ->
-  EE (W t) i <= Dl i / 2 /\ / 2 <= phi (W t) i (opt i).
-Proof.
-  intros HLam HS Hi.
-  assert (HE : EE (W t) i <= Dl i / 2); [|split; [assumption|now apply half]].
-  destruct (find_below (S t) (fun k => EE (W k) i <= Dl i / 2)) as [[k [Hk Hset]]|Hnone].
-  { intros k; destruct (Rle_dec (EE (W k) i) (Dl i / 2)); tauto. }
-  - assert (Hall : forall m, EE (W (k + m)%nat) i <= Dl i / 2).
-    { induction m as [|m IH]; [now rewrite Nat.add_0_r|].
-      rewrite Nat.add_succ_r. apply stays; auto using never_given_up. }
-    replace t with (k + (t - k))%nat by lia. apply Hall.
-  - exfalso. assert (Hun : forall k, (k <= t)%nat -> Dl i / 2 < EE (W k) i).
-    { intros k Hk. specialize (Hnone k ltac:(lia)). lra. }
-    pose proof (Dl_pos i Hi) as HDl. pose proof (Dl_Dh i Hi) as HDh. pose proof T_2.
-    assert (Hrho : 0 < rho) by (apply rho_pos; exact (proj1 (H3 _ hyp))).
-    assert (HLt : Lam <= - e0 + sum t s / rho).
-    { apply (Rmult_le_reg_l rho); [assumption|].
-      replace (rho * (- e0 + sum t s / rho)) with (sum t s - rho * e0) by (field; lra). lra. }
-    assert (Hgaps : forall j, (j < T - 1)%nat -> Lam <= gap D opt (W t) i (skip (opt i) j)).
-    { intros j Hj. eapply Rle_trans; [exact HLt|].
-      apply unsettled_path; auto using skip_lt, skip_neq. intros k Hk; apply Hun; lia. }
-    assert (HexpL : exp (- Lam) <= Dl i / (4 * (INR T - 1) * Dh i)).
-    { assert (Hq : 0 < 4 * (INR T - 1) * Dh i / Dl i).
-      { apply Rdiv_lt_0_compat; [|assumption]. apply Rmult_lt_0_compat; lra. }
-      replace (Dl i / (4 * (INR T - 1) * Dh i)) with (/ (4 * (INR T - 1) * Dh i / Dl i))
-        by (field; lra).
-      rewrite exp_Ropp. apply Rinv_le_contravar; [assumption|].
-      rewrite <- (exp_ln _ Hq). specialize (HLam i Hi).
-      destruct (Req_dec (ln (4 * (INR T - 1) * Dh i / Dl i)) Lam) as [->|]; [lra|].
-      left; apply exp_increasing; lra. }
-    pose proof (phi_opt_le_1 D opt T_pos opt_in (W t) i Hi) as Hp1.
-    pose proof (phi_pos D T_pos (W t) i (opt i)) as Hp0.
-    assert (Hrest : 1 - phi (W t) i (opt i) <= (INR T - 1) * exp (- Lam)).
-    { rewrite <- (phi_opt_rest D opt T_pos opt_in (W t) i Hi).
-      replace (INR T - 1) with (INR (T - 1))
-        by (rewrite minus_INR by (pose proof T_two; lia); simpl; ring).
-      apply sum_bound; intros j Hj. rewrite (phi_gap D opt (W t) i (skip (opt i) j)).
-      assert (exp (- gap D opt (W t) i (skip (opt i) j)) <= exp (- Lam)).
-      { pose proof (Hgaps j Hj).
-        destruct (Req_dec (gap D opt (W t) i (skip (opt i) j)) Lam) as [->|]; [lra|].
-        left; apply exp_increasing; lra. }
-      pose proof (exp_pos (- gap D opt (W t) i (skip (opt i) j))). nra. }
-    assert (Hq : (INR T - 1) * exp (- Lam) * Dh i <= Dl i / 4).
-    { replace (Dl i / 4) with ((INR T - 1) * (Dl i / (4 * (INR T - 1) * Dh i)) * Dh i)
-        by (field; lra).
-      apply Rmult_le_compat_r; [lra|]. apply Rmult_le_compat_l; lra. }
-    pose proof (proj2 (E_bounds (W t) i Hi)) as HEb. pose proof (Hun t (Nat.le_refl t)).
-    assert ((1 - phi (W t) i (opt i)) * Dh i <= (INR T - 1) * exp (- Lam) * Dh i)
-      by (apply Rmult_le_compat_r; lra). lra.
-Qed.
-
-(** From a step t1 on at which all are settled, the weights are C_k exp (- g_k) with
-    v/4 <= C_k <= M. *)
-Definition settled_weight (U : mat) (k : nat) : R :=
-  loss D U (seq_of D k) * phi U (seq_of D k) (opt (seq_of D k)) *
-  (sgap (seq_of D k) (tok_of D opt k) - EE U (seq_of D k)).
-
-Lemma settled_later t1 : (forall i, (i < n)%nat -> EE (W t1) i <= Dl i / 2) ->
-  forall k i, (t1 <= k)%nat -> (i < n)%nat -> EE (W k) i <= Dl i / 2.
-Proof.
-  intros Hset.
-  assert (Hset' : forall m i, (i < n)%nat -> EE (W (t1 + m)%nat) i <= Dl i / 2).
-  { induction m as [|m IH]; intros i Hi; [rewrite Nat.add_0_r; auto|].
+  intros Hk Hi HE. pose proof (Dl_pos i Hi).
+  assert (Hall : forall m, EE (W (k + m)%nat) i < Dl i / 2).
+  { induction m as [|m IH]; [rewrite Nat.add_0_r; lra|].
     rewrite Nat.add_succ_r. apply stays; auto using never_given_up. }
-  intros k i Hk Hi. replace k with (t1 + (k - t1))%nat by lia. auto.
+  specialize (Hall (t - k)%nat). replace (k + (t - k))%nat with t in Hall by lia.
+  split; [assumption|]. split; [now apply half|]. intros; now apply settled_gaps.
 Qed.
 
-Lemma settled_form t1 : (forall i, (i < n)%nat -> EE (W t1) i <= Dl i / 2) ->
-  forall m k, (t1 <= m)%nat -> (k < N)%nat ->
-  row_weight D opt (W m) k = settled_weight (W m) k * exp (- @ip E (z k) (W m)) /\
-  v / 4 <= settled_weight (W m) k <= M.
+Definition Settled (t : nat) : Prop :=
+  forall i, (i < n)%nat -> exists k, (k <= t)%nat /\ EE (W k) i < Dl i / 2.
+
+Definition LargeLog (Lam : R) : Prop :=
+  forall i, (i < n)%nat -> ln (4 * (INR T - 1) * Dh i / Dl i) <= Lam.
+
+(** If steps at which a sequence is not settled raise its gaps by a_t, it is settled when these add
+    up to Lam + e0. *)
+Lemma settled_by (a : nat -> R) Lam t : LargeLog Lam ->
+  (forall r i tau, (i < n)%nat -> (tau < T)%nat -> tau <> opt i -> Dl i / 4 <= EE (W r) i ->
+     gap D opt (W r) i tau + a r <= gap D opt (W (S r)) i tau) ->
+  Lam + e0 <= sum t a -> Settled t.
 Proof.
-  intros Hset m k Hm Hk. pose proof (settled_later t1 Hset) as Hset2.
-  pose proof v_pos as Hv.
-  destruct (row_in D opt T_pos k T_two Hk) as [Hi [Htk Hne]].
-    set (i := seq_of D k) in *. set (tau := tok_of D opt k) in *.
-    pose proof (Hset2 m i Hm Hi) as HE. pose proof (half (W m) i Hi HE) as Hh.
-    pose proof (phi_opt_le_1 D opt T_pos opt_in (W m) i Hi) as Hp1.
-    pose proof (E_pos (W m) i Hi). pose proof (sgap_bounds i tau Hi Htk Hne).
-    pose proof (Dl_pos i Hi). pose proof (loss_low (W m) i Hi) as Hll.
-    pose proof (loss_high (W m) i Hi) as Hlh. pose proof (loss_pos (W m) i).
-    pose proof (exp_pos (- score i (opt i))).
-    split.
-    - change (@ip E (z k) (W m)) with (mdot d (row D opt k) (W m)). rewrite gap_of_row.
-      fold i tau. unfold row_weight, weight, settled_weight. fold i tau.
-      rewrite (phi_gap D opt (W m) i tau). unfold sgap, EE. ring.
-    - unfold settled_weight. fold i tau. split.
-      + apply Rle_trans with (exp (- score i (opt i)) * / 2 * (Dl i / 2)).
-        * pose proof (proj2 (h_low _ hyp) i Hi). lra.
-        * apply Rmult_le_compat; [lra|lra| |lra].
-          apply Rmult_le_compat; lra.
-      + apply Rle_trans with (exp (- (score i (opt i) - Dh i)) * 1 * Dh i).
-        * apply Rmult_le_compat; [|lra| |lra].
-          { apply Rmult_le_pos; lra. }
-          apply Rmult_le_compat; lra.
-        * pose proof (h_high _ hyp i Hi). lra.
+  intros HLam Hgrow HS i Hi.
+  destruct (find_below (S t) (fun k => EE (W k) i < Dl i / 4)) as [[k [Hk Hset]]|Hnone].
+  { intros k; destruct (Rlt_dec (EE (W k) i) (Dl i / 4)); tauto. }
+  { exists k; pose proof (Dl_pos i Hi); split; [lia|lra]. }
+  exfalso. assert (Hun : forall k, (k <= t)%nat -> Dl i / 4 <= EE (W k) i).
+  { intros k Hk. specialize (Hnone k ltac:(lia)). lra. }
+  pose proof (Dl_pos i Hi) as HDl. pose proof (Dl_Dh i Hi) as HDh. pose proof T_2.
+  assert (Hgaps : forall m tau, (m <= t)%nat -> (tau < T)%nat -> tau <> opt i ->
+            - e0 + sum m a <= gap D opt (W m) i tau).
+  { intros m tau Hm Ht Hne. induction m as [|m IH].
+    - simpl sum. rewrite Rplus_0_r. now apply never_given_up.
+    - specialize (IH ltac:(lia)). simpl sum.
+      pose proof (Hgrow m i tau Hi Ht Hne (Hun m ltac:(lia))). lra. }
+  set (x := 4 * (INR T - 1) * Dh i / Dl i) in *.
+  assert (Hx : 0 < x) by (apply Rdiv_lt_0_compat; [apply Rmult_lt_0_compat; lra|assumption]).
+  assert (HexpL : exp (- Lam) <= / x).
+  { apply Rle_trans with (exp (- ln x)); [apply exp_le; specialize (HLam i Hi); fold x in HLam; lra|].
+    rewrite exp_Ropp, exp_ln by assumption. lra. }
+  pose proof (E_bounds (W t) i Hi) as HEb. pose proof (Hun t (Nat.le_refl t)) as HEt.
+  set (po := phi (W t) i (opt i)) in *. assert (Hp0 : 0 < po) by apply (phi_pos D T_pos).
+  assert (Hp1 : po < 1) by (apply Rnot_le_lt; intros Hge; nra).
+  assert (Hrest : 1 - po <= po * ((INR T - 1) * / x)).
+  { unfold po. rewrite <- (phi_opt_rest D opt T_pos opt_in (W t) i Hi).
+    replace (phi (W t) i (opt i) * ((INR T - 1) * / x)) with (INR (T - 1) * (po * / x))
+      by (unfold po; rewrite minus_INR by (pose proof T_two; lia); simpl; ring).
+    apply sum_bound; intros j Hj. rewrite (phi_gap D opt (W t) i (skip (opt i) j)). fold po.
+    apply Rmult_le_compat_l; [lra|]. eapply Rle_trans; [|exact HexpL]. apply exp_le.
+    pose proof (Hgaps t (skip (opt i) j) (Nat.le_refl t) (skip_lt _ _ _ Hj) (skip_neq _ _)). lra. }
+  assert (Hq : (INR T - 1) * / x * Dh i = Dl i / 4) by (unfold x; field; repeat split; lra).
+  assert ((1 - po) * Dh i <= po * (Dl i / 4)).
+  { rewrite <- Hq. replace (po * ((INR T - 1) * / x * Dh i)) with (po * ((INR T - 1) * / x) * Dh i) by ring.
+    apply Rmult_le_compat_r; lra. }
+  nra.
 Qed.
 
-(** ** Theorem 2: from a step t1 on at which all are settled, M1 with 4 kappa *)
+(** All are settled when the path is as long as S_1, ... *)
+Theorem settled Lam t : LargeLog Lam -> rho * (Lam + e0) <= sum t s -> Settled t.
+Proof.
+  intros HLam HS. pose proof rho_pos as Hr. apply (settled_by (fun r => s r / rho) Lam); [assumption| |].
+  - intros r i tau Hi Ht Hne HE.
+    apply (gap_growth _ _ _ i tau (never_given_up r) (run r) (proj1 (lengths r))); assumption.
+  - unfold Rdiv. rewrite sum_scal_r. apply (Rmult_le_reg_l rho); [assumption|].
+    replace (rho * (sum t s * / rho)) with (sum t s) by (field; lra). exact HS.
+Qed.
+
+(** ... so that the first such step has S_(t1) <= S_1 + sbar. *)
+Theorem settled_first Lam t1 : LargeLog Lam -> (forall r, (r < t1)%nat -> ~ Settled r) ->
+  sum t1 s <= rho * (Lam + e0) + sbar.
+Proof.
+  intros HLam Hno. pose proof rho_pos as Hr. pose proof e0_pos as He. destruct (lengths 0%nat) as [H00 H01].
+  assert (HL : 0 <= Lam).
+  { pose proof some as Hn. eapply Rle_trans; [|apply (HLam 0%nat Hn)].
+    pose proof (Dl_pos 0%nat Hn). pose proof (Dl_Dh 0%nat Hn). pose proof T_2.
+    assert (1 <= Dh 0%nat / Dl 0%nat).
+    { apply (Rmult_le_reg_r (Dl 0%nat)); [assumption|].
+      replace (Dh 0%nat / Dl 0%nat * Dl 0%nat) with (Dh 0%nat) by (field; lra). lra. }
+    rewrite <- ln_1. left. apply ln_increasing; [lra|].
+    unfold Rdiv in *. rewrite Rmult_assoc. nra. }
+  destruct t1 as [|t1]; simpl sum.
+  - assert (0 <= rho * (Lam + e0)) by (apply Rmult_le_pos; lra). lra.
+  - destruct (Rle_dec (rho * (Lam + e0)) (sum t1 s)) as [Hle|Hlt].
+    + exfalso. apply (Hno t1 ltac:(lia)). now apply (settled Lam).
+    + pose proof (lengths t1). lra.
+Qed.
+
+Lemma settled_later t1 k i : Settled t1 -> (t1 <= k)%nat -> (i < n)%nat -> EE (W k) i < Dl i / 2.
+Proof.
+  intros Hset Hk Hi. destruct (Hset i Hi) as [m [Hm HE]].
+  apply (stays_settled m k i); [lia|assumption|assumption].
+Qed.
+
+(** From a step t1 on at which all are settled, the weights are between v/4 and M times exp (- g_k);
+    so M1 and M2 apply to the run from there. *)
+Theorem unequal_driven Wmm alpha t1 : @KKT E N z Wmm alpha -> Settled t1 ->
+  @Driven E N z Wmm alpha (2 * (B * B)) (v / 4) M sbar (fun m => W (t1 + m)%nat)
+    (fun m => s (t1 + m)%nat) (fun m => row_weight D opt (W (t1 + m)%nat)).
+Proof.
+  intros HK Hset. pose proof v_pos as Hv. pose proof v_M as HvM. constructor.
+  - apply rows_pos; [exact some|exact T_two].
+  - exact HK.
+  - intros k Hk. apply (row_norm D opt T_pos opt_in); [apply (h_bound _ hyp)|exact T_two|assumption].
+  - lra.
+  - intros m k Hk. destruct (row_in D opt T_pos k T_two Hk) as [Hi [Htk Hne]].
+    set (U := W (t1 + m)%nat). set (i := seq_of D k) in *. set (tau := tok_of D opt k) in *.
+    assert (HE : EE U i < Dl i / 2) by (apply (settled_later t1); [assumption|lia|assumption]).
+    pose proof (half U i Hi HE) as Hh. pose proof (phi_opt_le_1 D opt T_pos opt_in U i Hi) as Hp1.
+    pose proof (E_pos U i Hi). pose proof (sgap_bounds i tau Hi Htk Hne).
+    pose proof (Dl_pos i Hi). pose proof (loss_low U i Hi) as Hll.
+    pose proof (loss_high U i Hi) as Hlh. pose proof (loss_pos U i).
+    pose proof (exp_pos (- score i (opt i))).
+    assert (Hg : @ip E (z k) U = gap D opt U i tau)
+      by (change (mdot d (row D opt k) U = gap D opt U i tau); now rewrite gap_of_row).
+    rewrite Hg. replace (row_weight D opt U k)
+      with (loss D U i * phi U i (opt i) * (sgap i tau - EE U i) * exp (- gap D opt U i tau)).
+    2:{ unfold row_weight, weight. fold i tau. rewrite (phi_gap D opt U i tau). unfold sgap, EE. ring. }
+    pose proof (exp_pos (- gap D opt U i tau)). split; (apply Rmult_le_compat_r; [lra|]).
+    + apply Rle_trans with (exp (- score i (opt i)) * / 2 * (Dl i / 2)).
+      * pose proof (proj2 (h_low _ hyp) i Hi). lra.
+      * apply Rmult_le_compat; [lra|lra| |lra]. apply Rmult_le_compat; lra.
+    + apply Rle_trans with (exp (- (score i (opt i) - Dh i)) * 1 * Dh i).
+      * apply Rmult_le_compat; [|lra| |lra].
+        { apply Rmult_le_pos; lra. }
+        apply Rmult_le_compat; lra.
+      * pose proof (h_high _ hyp i Hi). lra.
+  - intros m. rewrite Nat.add_succ_r. apply (moves_rows D opt some T_two opt_in), run.
+  - intros m; apply lengths.
+Qed.
+
+(** From a settled step on W_t has a part along W_mm that is not negative. *)
+Lemma settled_ahead Wmm alpha t1 : @KKT E N z Wmm alpha -> Settled t1 -> 0 <= height D Wmm (W t1).
+Proof.
+  intros HK Hset.
+  assert (HN : (0 < N)%nat) by (apply rows_pos; [exact some|exact T_two]).
+  change (0 <= @along E Wmm (W t1)).
+  unfold along. apply Rmult_le_pos; [|left; apply (@Margin.Xi_pos E N z Wmm alpha HN HK)].
+  rewrite ip_sym, (kkt_span _ _ _ _ HK (W t1)), ip_lin. apply sum_nonneg; intros k Hk.
+  apply Rmult_le_pos; [now apply (kkt_nonneg _ _ _ _ HK)|].
+  change (0 <= mdot d (z k) (W t1)). rewrite gap_of_row.
+  destruct (row_in D opt T_pos k T_two Hk) as [Hi [Htk Hne]]. left.
+  apply settled_gaps; auto. now apply (settled_later t1).
+Qed.
+
+(** ** M1 with 4 kappa *)
 
 Theorem unequal_rate Wmm Lambda t1 t :
-  WSVM D opt Wmm ->
-  (forall i, (i < n)%nat -> EE (W t1) i <= Dl i / 2) ->
-  0 <= Lambda ->
+  WSVM D opt Wmm -> Settled t1 -> 0 <= Lambda ->
   INR N * (4 * (M / v)) / exp 1 <= Lambda * exp Lambda ->
   (t1 <= t)%nat ->
   let Sp := sum t s - sum t1 s in
@@ -1136,52 +1184,23 @@ Theorem unequal_rate Wmm Lambda t1 t :
 Proof.
   intros Hsvm Hset HL HA Ht Sp Xi HS.
   destruct (wsvm_kkt D opt Wmm some T_two opt_in Hsvm) as [a Ha].
-  assert (HN : (0 < N)%nat) by (apply rows_pos; [exact some|exact T_two]).
-  assert (Hrow : forall k, (k < N)%nat -> @norm E (z k) <= 2 * (B * B)).
-  { intros k Hk. apply (row_norm D opt T_pos opt_in); [apply (h_bound _ hyp)|exact T_two|assumption]. }
-  assert (Hpath : path s t1 t = Sp).
-  { unfold path, Sp. replace t with (t1 + (t - t1))%nat at 2 by lia. rewrite sum_split; ring. }
-  pose proof v_pos as Hv. pose proof v_M as HvM.
-  assert (Hstart : 0 <= @along E Wmm (W t1)).
-  { unfold along. apply Rmult_le_pos; [|left; apply (@Margin.Xi_pos E N z Wmm a HN Ha)].
-    rewrite ip_sym, (kkt_span _ _ _ _ Ha (W t1)), ip_lin. apply sum_nonneg; intros k Hk.
-    apply Rmult_le_pos; [now apply (kkt_nonneg _ _ _ _ Ha)|].
-    change (0 <= mdot d (z k) (W t1)). rewrite gap_of_row.
-    destruct (row_in D opt T_pos k T_two Hk) as [Hi [Htk Hne]].
-    apply settled_gaps; auto. }
-  pose proof (settled_form t1 Hset) as HC.
-  set (C := fun m k => settled_weight (W m) k).
-  assert (Hbig : INR (N - 1) * (M / (v / 4)) * exp (-1) <= Lambda * exp Lambda).
-  { eapply Rle_trans; [|exact HA].
-    assert (HNN : INR (N - 1) <= INR N) by (apply le_INR; lia).
-    assert (He : exp (-1) = / exp 1) by (rewrite <- exp_Ropp; reflexivity).
-    pose proof (exp_pos 1). rewrite He.
-    change (INR N * (4 * (M / v)) / exp 1) with (INR N * (4 * (M / v)) * / exp 1).
-    apply Rmult_le_compat_r; [left; now apply Rinv_0_lt_compat|].
-    replace (M / (v / 4)) with (4 * (M / v)) by (field; lra).
-    apply Rmult_le_compat_r; [|assumption].
-    apply Rmult_le_pos; [lra|]. apply Rmult_le_pos; [lra|left; now apply Rinv_0_lt_compat]. }
-  destruct (@M1 E N z Wmm a (2 * (B * B)) W s (fun m => row_weight D opt (W m)) C t1 t
-    (v / 4) M sbar Lambda HN Ha Hrow) as [R1 R2]; try assumption.
-  - intros m k Hm Hk; apply (HC m k); [lia|assumption].
-  - intros m k Hm Hk; apply (HC m k); [lia|assumption].
-  - intros m k Hm Hk; apply (HC m k); [lia|assumption].
-  - lra.
-  - intros m Hm; apply (moves_rows D opt some T_two opt_in), run.
-  - intros; apply lengths.
+  pose proof (unequal_driven Wmm a t1 Ha Hset) as HD. pose proof v_pos as Hv.
+  assert (Hpath : sum (t - t1) (fun m => s (t1 + m)%nat) = Sp).
+  { unfold Sp. replace t with (t1 + (t - t1))%nat at 2 by lia. rewrite sum_split; ring. }
+  assert (HW0 : W (t1 + 0)%nat = W t1) by now rewrite Nat.add_0_r.
+  destruct (@driven_M1 E N z Wmm a _ _ _ _ _ _ _ HD Lambda (t - t1)%nat HL) as [R1 R2].
+  - replace (M / (v / 4)) with (4 * (M / v)) by (field; lra). exact HA.
+  - cbv beta. rewrite HW0. exact (settled_ahead Wmm a t1 Ha Hset).
   - now rewrite Hpath.
-  - split; [exact R1|]. rewrite Hpath in R2.
-    change (mcorr D (W t) Wmm) with (@corr E (W t) Wmm).
-    pose proof (@Margin.Xi_pos E N z Wmm a HN Ha) as HX.
-    unfold Xi. change (margin D Wmm) with (@Margin.Xi E Wmm).
+  - cbv beta in R1, R2. rewrite Hpath, HW0 in R2. replace (t1 + (t - t1))%nat with t in R1, R2 by lia.
+    split; [exact R1|]. change (mcorr D (W t) Wmm) with (@corr E (W t) Wmm).
     eapply Rle_trans; [exact R2|]. right.
-    replace (mnorm d (off D Wmm (W t1)) ^ 2)
-      with (@ip E (@offset E Wmm (W t1)) (@offset E Wmm (W t1)))
-      by (rewrite <- (off_norm_sq D Wmm (W t1)); ring).
+    rewrite (off_norm D Wmm (W t1)). change (@Margin.Xi E Wmm) with Xi.
+    assert (HX : 0 < Xi) by (exact (@Margin.Xi_pos E N z Wmm a (dr_some HD) Ha)).
     field; split; lra.
 Qed.
 
-(** Together, with W_mm produced: from any step t1 on at which the path is as long as S_1. *)
+(** Together, with W_mm produced: from any step t1 on at which all are settled. *)
 Lemma unequal_norm t : mnorm d (W t) <= mnorm d W0 + sum t s.
 Proof.
   induction t as [|t IH]; [rewrite start; simpl; lra|].
@@ -1195,11 +1214,12 @@ Proof.
   change (@norm E (W t)) with (mnorm d (W t)). lra.
 Qed.
 
-Theorem unequal_complete Lam Lambda :
-  (forall i, (i < n)%nat -> ln (4 * (INR T - 1) * Dh i / Dl i) <= Lam) ->
+Theorem unequal_complete Lam Lambda : LargeLog Lam ->
   0 <= Lambda -> INR N * (4 * (M / v)) / exp 1 <= Lambda * exp Lambda ->
   exists Wmm, WSVM D opt Wmm /\
-    forall t1 t, rho * (Lam + e0) <= sum t1 s -> (t1 <= t)%nat ->
+    (forall t1, rho * (Lam + e0) <= sum t1 s -> Settled t1) /\
+    (forall t1, (forall r, (r < t1)%nat -> ~ Settled r) -> sum t1 s <= rho * (Lam + e0) + sbar) /\
+    forall t1 t, Settled t1 -> (t1 <= t)%nat ->
       let Sp := sum t s - sum t1 s in
       let Xi := margin D Wmm in
       0 < Sp ->
@@ -1210,22 +1230,16 @@ Theorem unequal_complete Lam Lambda :
 Proof.
   intros HLam HL HA.
   destruct (wsvm_exists D opt some T_two opt_in feasible) as [Wmm HW].
-  exists Wmm. split; [exact HW|]. intros t1 t HS1 Ht Sp Xi HSp.
+  exists Wmm. split; [exact HW|]. split; [intros; now apply (settled Lam)|].
+  split; [intros; now apply settled_first|]. intros t1 t Hset Ht Sp Xi HSp.
   destruct (wsvm_kkt D opt Wmm some T_two opt_in HW) as [a Ha].
   assert (HN : (0 < N)%nat) by (apply rows_pos; [exact some|exact T_two]).
-  destruct (unequal_rate Wmm Lambda t1 t HW
-    (fun i Hi => proj1 (settled Lam t1 i HLam HS1 Hi)) HL HA Ht HSp) as [Hh Hr].
+  destruct (unequal_rate Wmm Lambda t1 t HW Hset HL HA Ht HSp) as [Hh Hr].
   split; [exact Hh|]. fold Sp Xi in Hr. eapply Rle_trans; [exact Hr|].
   assert (HX : 0 < Xi) by exact (@Margin.Xi_pos E N z Wmm a HN Ha).
   assert (HP : mnorm d (off D Wmm (W t1)) ^ 2 <= (mnorm d W0 + sum t1 s) ^ 2).
-  { pose proof (unequal_norm t1) as Hn.
-    assert (H0n : 0 <= mnorm d (W t1)) by apply sqrt_pos.
-    apply Rle_trans with (mnorm d (W t1) * mnorm d (W t1)); [|nra].
-    replace (mnorm d (off D Wmm (W t1)) ^ 2)
-      with (@ip E (@offset E Wmm (W t1)) (@offset E Wmm (W t1)))
-      by (rewrite <- (off_norm_sq D Wmm (W t1)); ring).
-    rewrite (@offset_sq E N z Wmm a HN Ha). change (mnorm d (W t1)) with (@norm E (W t1)).
-    rewrite norm_sq. pose proof (Rle_0_sqr (@along E Wmm (W t1))) as Hq. unfold Rsqr in Hq. lra. }
+  { apply pow_incr. split; [apply sqrt_pos|]. eapply Rle_trans; [|apply unequal_norm].
+    rewrite (off_norm D Wmm (W t1)). apply (@offset_norm E N z Wmm a HN Ha). }
   apply Rmult_le_compat_l.
   - apply Rmult_le_pos; [replace (B ^ 4) with ((B * B) * (B * B)) by ring; nra|].
     left; apply Rinv_0_lt_compat; nra.
@@ -1343,6 +1357,9 @@ Print Assumptions gap_growth.
 Print Assumptions never_given_up.
 Print Assumptions gradient_lower.
 Print Assumptions stays.
+Print Assumptions stays_settled.
 Print Assumptions settled.
+Print Assumptions settled_first.
+Print Assumptions unequal_driven.
 Print Assumptions unequal_rate.
 Print Assumptions unequal_complete.
