@@ -1,7 +1,10 @@
 """Which statement of the book rests on which: from the references of its box and of its proofs.
 
-A reference to a formula counts for the box or proof in which the formula stands. A proof that is
-told in prose says what it rests on in a comment, ``% theorem-1 rests on lemma-3 lemma-4``.
+A reference to a formula counts for the box or proof in which the formula stands, and a box that
+speaks of W_mm or u_mm rests on its definition. What is said "in the setting of" another box rests
+on what that box refers to, not on the box. A proof belongs to the box before it, unless a
+comment above it says ``% proof of theorem-1``; one that is told in prose says what it rests on in a
+comment, ``% theorem-1 rests on lemma-3 lemma-4``.
 """
 
 from __future__ import annotations
@@ -17,6 +20,9 @@ BLOCK = re.compile(r"^(`{3,}|:{3,})\{prf:(\w+)\}[^\n]*\n(.*?)^\1[ ]*$", re.MULTI
 LABEL = re.compile(r"^:label: (\S+)$", re.MULTILINE)
 FORMULA = re.compile(r"^\((eq-[\w-]+)\)=$|^\$\$ \((eq-[\w-]+)\)$", re.MULTILINE)
 REFERENCE = re.compile(r"\{(?:prf:ref|eq)\}`(?:[^`<]*<)?([\w-]+)>?`|\]\(#(eq-[\w-]+)\)")
+SETTING = re.compile(r"\bsetting of \{prf:ref\}`([\w-]+)`")
+OWNER = re.compile(r"^% proof of (\S+)$", re.MULTILINE)
+MENTIONS = {"W_{mm}": "w-svm", "u_{mm}": "u-svm"}
 IN_PROSE = re.compile(r"^% (\S+) rests on (.+)$", re.MULTILINE)
 
 
@@ -29,20 +35,30 @@ def edges(sources: list[str], known: set[str]) -> dict[str, tuple[str, ...]]:
         If a comment names a label that is not known.
     """
     owner: dict[str, str] = {}
+    boxes: dict[str, list[str]] = {}  # what the text of a box refers to
     said: list[tuple[str, list[str]]] = []
     for text in sources:
-        box = ""
-        for _, kind, body in BLOCK.findall(text):
+        box, end = "", 0
+        for block in BLOCK.finditer(text):
+            kind, body = block[2], block[3]
             label = LABEL.search(body)
-            if kind != "proof":  # a proof belongs to the box before it
-                box = label[1] if label else ""
+            named = OWNER.findall(text, end, block.start())
+            end = block.end()
+            names = [one or two for one, two in REFERENCE.findall(SETTING.sub("", body))]
+            if kind == "proof":
+                require(set(named), known)
+                owned = named[-1] if named else box
+            else:
+                owned = box = label[1] if label else ""
+                names += [name for sign, name in MENTIONS.items() if sign in body]
+                for other in SETTING.findall(body):
+                    names += boxes.get(other, [])
+                boxes[box] = names
             for pair in FORMULA.findall(body):
-                owner[pair[0] or pair[1]] = box
-            said.append((box, [one or two for one, two in REFERENCE.findall(body)]))
+                owner[pair[0] or pair[1]] = owned
+            said.append((owned, names))
         for label, names in IN_PROSE.findall(text):
-            lost = {label, *names.split()} - known
-            if lost:
-                raise SourceError(f"expected labels of statements; got {sorted(lost)}")
+            require({label, *names.split()}, known)
             said.append((label, names.split()))
     found: dict[str, dict[str, None]] = {label: {} for label in known}
     for label, names in said:
@@ -51,6 +67,11 @@ def edges(sources: list[str], known: set[str]) -> dict[str, tuple[str, ...]]:
             if label in known and used in known and used != label:
                 found[label][used] = None
     return {label: tuple(used) for label, used in found.items()}
+
+
+def require(labels: set[str], known: set[str]) -> None:
+    if lost := labels - known:
+        raise SourceError(f"expected labels of statements; got {sorted(lost)}")
 
 
 def read_edges(known: set[str]) -> dict[str, tuple[str, ...]]:

@@ -11,7 +11,9 @@ TEXT = """
 
 Holds as
 
-$$ x $$ (eq-inside)
+$$
+x
+$$ (eq-inside)
 ```
 
 ```{prf:theorem} Two
@@ -47,6 +49,20 @@ def test_the_edges_of_a_small_text():
     assert reverse(found) == {"one": ("two",), "two": ("three",), "three": (), "far": ("one",)}
     assert all_behind("far", reverse(found)) == {"one", "two", "three"}
     assert all_behind("three", reverse(found)) == set()
+
+
+def test_a_proof_elsewhere_names_its_box_and_a_box_rests_on_what_it_defines_w_mm():
+    text = TEXT.replace("```{prf:proof}", "% proof of three\n\n```{prf:proof}")
+    moved = edges([text.replace("Holds as", "Holds of $W_{mm}$ as")], KNOWN | {"w-svm"})
+    assert moved["two"] == ("one",) and moved["one"] == ("w-svm", "far")
+    assert moved["three"] == ("one", "two") and moved["w-svm"] == ()
+    with pytest.raises(SourceError, match="nobody"):
+        edges([text.replace("proof of three", "proof of nobody")], KNOWN)
+
+
+def test_in_the_setting_of_another_box_is_not_on_it():
+    text = TEXT.replace("See [the theorem](#eq-of-two).", "In the setting of {prf:ref}`two`, all.")
+    assert edges([text], KNOWN)["three"] == edges([text], KNOWN)["two"] == ("one",)
 
 
 def test_two_that_rest_on_each_other_end():
