@@ -1,5 +1,7 @@
 """Plots of one chapter each: they draw the run, its windows and its sequences."""
 
+import io
+
 import numpy as np
 import pytest
 from tolerances import CLOSED_FORM
@@ -8,7 +10,12 @@ from attnbias import GD, NGD, Dataset, experiments, fit_rate, solve_w_svm, train
 from attnbias.beyond.prompt.paths import query_images, sequence_scores
 from attnbias.data import make_bad_start, make_example1, make_separation_pair
 from attnbias.errors import DtypeError, RangeError
-from book.plots import plot_bad_start, plot_exponent_windows, plot_plane_trajectory
+from book.plots import (
+    plot_bad_start,
+    plot_exponent_windows,
+    plot_plane_trajectory,
+    plot_proof_map,
+)
 from book.plots.runs import exponent_windows
 from book.studies.snapshots import attention_snapshots
 
@@ -146,3 +153,18 @@ def test_snapshots_follow_the_run():
     for steps, error in (([-1], RangeError), ([0.5], DtypeError)):
         with pytest.raises(error):
             attention_snapshots(data, NGD(0.1), steps)
+
+
+def test_the_map_of_the_proof_has_its_words_in_boxes_that_stand_apart():
+    fig = plot_proof_map()
+    (axis,) = fig.axes
+    fig.savefig(io.BytesIO())  # places everything
+    boxes = [patch.get_window_extent() for patch in axis.patches]
+    words = [text for text in axis.texts if text.get_text()]
+    assert len(words) == 2 * len(boxes) == 18
+    for text in words:
+        inner = text.get_window_extent()
+        around = [box for box in boxes if box.contains(*inner.min) and box.contains(*inner.max)]
+        assert len(around) == 1, text.get_text()
+    for k, one in enumerate(boxes):
+        assert not any(one.overlaps(other) for other in boxes[:k])
