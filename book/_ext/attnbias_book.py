@@ -37,6 +37,13 @@ from page_tags import tags as page_tags  # noqa: E402
 from tools.first_cell import version  # noqa: E402
 from tools.origin import github_address, launch_ref  # noqa: E402
 
+SCRIPTS = {  # of one page each: the search's makes its results quote the articles
+    "search": ["search.js"],
+    "book/statements": ["map.js"],
+    "book/laboratory": [
+        f"laboratory/{name}.js" for name in ("svm", "engine", "lock", "setups", "draw", "page")
+    ],
+}
 PUNCTUATION = re.compile(r"[.,;:!?)]+")
 
 
@@ -129,8 +136,7 @@ def notebook_beside(app: Sphinx, page: str) -> Path | None:
 def complete_page(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
     """Name its notebook to the theme's download menu, which runs after this, and say what it is.
 
-    The search page alone loads the script that makes its results quote the articles, and the
-    laboratory its own; their sheet, as all of them, becomes a part of the book's one.
+    Its own scripts are loaded by it alone; their sheets, as all, become a part of the book's one.
     """
     if notebook_beside(app, page):
         context["ipynb_source"] = f"{page}.ipynb"
@@ -140,11 +146,8 @@ def complete_page(app: Sphinx, page: str, template: str, context: dict, doctree)
         home = app.config.html_baseurl
         found = page_tags(unescape(title), description(doctree), address, home)
         context["metatags"] = context.get("metatags", "") + found
-    if page == "search":
-        app.add_js_file("search.js")
-    if page == "book/laboratory":
-        for name in ("svm", "engine", "lock", "setups", "draw", "page"):
-            app.add_js_file(f"laboratory/{name}.js", loading_method="defer")
+    for name in SCRIPTS.get(page, ()):
+        app.add_js_file(name, loading_method="defer")
 
 
 def copy_notebooks(app: Sphinx, error: Exception | None) -> None:

@@ -17,12 +17,11 @@ from html import escape
 from pathlib import Path
 
 from docutils import nodes
-from generated import Generated, SourceError, read_first, refuse
+from generated import Generated, SourceError, boxes, read_first, refuse
 from reference_statements import Statement, read_statements
 from rocq_source import AROUND, Proofs, Sentence
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
-from sphinx_proof.nodes import NODE_TYPES
 
 SOURCE = Path(__file__).with_name("checked.toml")
 HOME = "book/checked"  # the page of the statements
@@ -102,12 +101,10 @@ class CheckedRole(SphinxRole):
 def mark_boxes(app: Sphinx, doctree: nodes.document) -> None:
     """Append the badge to each box that the table knows."""
     entries = getattr(app, STATE).entries
-    for box in list(doctree.findall(lambda node: isinstance(node, tuple(NODE_TYPES.values())))):
-        if entry := entries.get(label := box.get("label", "")):
+    for label, content in boxes(doctree):
+        if entry := entries.get(label):
             app.env.note_dependency(str(SOURCE))
-            content = box.children[-1]
-            line = nodes.paragraph("", "", badge(label, entry), classes=["checked-by"])
-            (content if isinstance(content, nodes.section) else box).append(line)
+            content += nodes.paragraph("", "", badge(label, entry), classes=["checked-by"])
 
 
 def fenced(language: str, text: str) -> list[str]:
@@ -152,11 +149,8 @@ class CheckedTable(Generated):
         return out
 
     def entry(self, box: Statement, entry: Entry, proofs: Proofs) -> list[str]:
-        equation = box.kind == "equation"
-        link = (
-            f"[Equation ({box.title})](#{box.label})" if equation else f"{{prf:ref}}`{box.label}`"
-        )
-        name = link if equation else f"{link} ({box.title})"
+        title = "" if box.kind == "equation" else f" ({box.title})"
+        name = box.linked("Equation ") + title
         extent = f"In part: {entry.part}" if entry.part else "All of it"
         out = [f"[{name}]{{#rocq-{box.label}}}. {extent}.", entry.note, ""]
         stems = list(dict.fromkeys(full.partition(".")[0] for full in entry.proved))

@@ -11,13 +11,14 @@ import sys
 from pathlib import Path
 
 import nbformat
+from attnbias_book import notebook_beside
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx_exercise.nodes import is_exercise_node
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from book.exercises import read_answers  # noqa: E402
+from book.exercises import ANSWERS, read_answers  # noqa: E402
 
 SOLUTION = re.compile(r"^(`{3,})\{solution\}.*?^\1[ ]*$", re.MULTILINE | re.DOTALL)
 START = re.compile(r"^`{3,}\{solution-start\}", re.MULTILINE)
@@ -35,9 +36,7 @@ def without_solutions(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             kept += [] if inside else [cell]
             continue
         told = []  # what of the cell stands outside solutions
-        for part in re.split(
-            r"(?=^`{3,}\{solution-(?:start|end)\})", cell.source, flags=re.MULTILINE
-        ):
+        for part in EDGE.split(cell.source):
             if START.match(part):
                 inside = True
             elif END.match(part):
@@ -62,8 +61,9 @@ def say_how_to_answer(app: Sphinx, doctree: nodes.document) -> None:
             line += nodes.literal(text=f'exercise("{kept.label}").check(...)')
             line += nodes.Text(f", {kept.asks}.")
             box += line
-    notebook = Path(app.srcdir, f"{app.env.docname}.ipynb")
-    if boxes and notebook.is_file():
+    if boxes:
+        app.env.note_dependency(str(ANSWERS))
+    if boxes and notebook_beside(app, app.env.docname):
         up = "../" * app.env.docname.count("/")
         target = f"{up}_sources/{app.env.docname}{LEFT_OUT}"
         link = f'<a href="{target}" download>This chapter\'s notebook without the solutions</a>'
@@ -77,8 +77,7 @@ def copy_without(app: Sphinx, error: Exception | None) -> None:
     if error is not None or app.builder.format != "html":
         return
     for page in app.env.found_docs:
-        source = Path(app.srcdir, f"{page}.ipynb")
-        if source.is_file():
+        if source := notebook_beside(app, page):
             target = Path(app.outdir, "_sources", f"{page}{LEFT_OUT}")
             target.parent.mkdir(parents=True, exist_ok=True)
             nbformat.write(without_solutions(nbformat.read(source, as_version=4)), target)

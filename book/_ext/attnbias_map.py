@@ -13,8 +13,9 @@ from attnbias_checked import SOURCE
 from attnbias_checked import STATE as CHECKED
 from attnbias_predict import Tag, TextTag
 from attnbias_provenance import PROVENANCE
+from attnbias_reference import STATE as REFERENCE
 from docutils import nodes
-from reference_statements import MAPPING, Statement, read_statements
+from reference_statements import MAPPING, Statement
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from statement_graph import all_behind, read_edges, reverse
@@ -23,13 +24,6 @@ from tools.files import ROOT
 
 BREAK = re.compile(r"^\((sec-[\w-]+)\)=\n#{2,3} [^\n]*\bBreak", re.MULTILINE)
 MARKS = {"run": "checked by a run", "rocq": "checked by Rocq", "rocq-part": "in part by Rocq"}
-
-
-def link(kept: Statement) -> str:
-    """A reference to it, as a page of the book writes one."""
-    if kept.kind == "equation":
-        return f"[({kept.title})](#{kept.label})"
-    return f"{{prf:ref}}`{kept.label}`"
 
 
 def broken_cases(chapter: str) -> list[str]:
@@ -43,7 +37,7 @@ class StatementMap(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         for source in (MAPPING, SOURCE):
             self.env.note_dependency(str(source))
-        statements = read_statements()
+        statements = getattr(self.env.app, REFERENCE).statements
         uses = read_edges(set(statements))
         used = reverse(uses)
         out = Tag(before='<div class="statement-map">\n', behind="</div>\n")
@@ -56,7 +50,7 @@ class StatementMap(SphinxDirective):
         for label in statements:
             if uses[label] or used[label]:
                 cells = [[label], uses[label], used[label]]
-                told = [", ".join(link(statements[each]) for each in cell) for cell in cells]
+                told = [", ".join(statements[each].linked() for each in cell) for cell in cells]
                 falls = len(all_behind(label, used))
                 told[2] += f" ({falls} in all)" if falls > len(used[label]) else ""
                 table.append("| " + " | ".join(told) + " |")
@@ -85,7 +79,7 @@ class StatementMap(SphinxDirective):
             }  # fmt: skip
             told = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
             tags = {"before": f"<li {told}>", "behind": "</li>\n"}
-            chips += TextTag("", "", *self.inline(link(kept)), **tags)
+            chips += TextTag("", "", *self.inline(kept.linked()), **tags)
         out += chips
         return out
 
@@ -95,9 +89,9 @@ class StatementMap(SphinxDirective):
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    for name in ("attnbias_checked", "attnbias_predict"):  # what it asks, and whose tags it writes
+    # what it asks, and whose tags it writes
+    for name in ("attnbias_checked", "attnbias_predict", "attnbias_reference"):
         app.setup_extension(name)
     app.add_directive("statement-map", StatementMap)
     app.add_css_file("map.css")
-    app.add_js_file("map.js", loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -16,7 +16,7 @@ import functools
 import inspect
 
 from docutils import nodes
-from generated import Generated, read_first
+from generated import Generated, boxes, read_first
 from reference_statements import (
     MAPPING,
     Statement,
@@ -32,7 +32,6 @@ from reference_statements import (
 from reference_text import inline, to_rst
 from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx_proof.nodes import NODE_TYPES
 
 STATE = "attnbias_reference"
 
@@ -195,8 +194,8 @@ def linked(names: tuple[str, ...], docname: str) -> list[nodes.Node]:
 def say_what_checks(app: Sphinx, doctree: nodes.document) -> None:
     """Append the line "Checked by" to each box that the mapping knows."""
     statements = getattr(app, STATE).statements
-    for box in list(doctree.findall(lambda node: isinstance(node, tuple(NODE_TYPES.values())))):
-        kept = statements.get(box.get("label", ""))
+    for label, content in boxes(doctree):
+        kept = statements.get(label)
         if kept is None or not kept.names:
             continue
         line = nodes.paragraph(classes=["checked-by"])
@@ -204,8 +203,7 @@ def say_what_checks(app: Sphinx, doctree: nodes.document) -> None:
             if names:
                 line += [nodes.Text(("; " if len(line) else "") + word)]
                 line += linked(names, app.env.docname)
-        content = box.children[-1]
-        (content if isinstance(content, nodes.section) else box).append(line)
+        content += line
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,6 +10,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
+from sphinx_proof.nodes import NODE_TYPES
 
 
 class SourceError(ExtensionError):
@@ -26,6 +27,13 @@ def refuse(source: Path, wrong: dict[str, list[str] | set[str]]) -> None:
 def read_first(app: Sphinx, state: str, read: Callable[[], object]) -> None:
     """Let the application hold under `state` what is read at the start of a build."""
     app.connect("builder-inited", lambda app: setattr(app, state, read()))
+
+
+def boxes(doctree: nodes.document) -> Iterator[tuple[str, nodes.Element]]:
+    """The label of each theorem, lemma and the like of a page, and what a line is appended to."""
+    for box in list(doctree.findall(lambda node: isinstance(node, tuple(NODE_TYPES.values())))):
+        content = box.children[-1]
+        yield box.get("label", ""), content if isinstance(content, nodes.section) else box
 
 
 class Generated(SphinxDirective):

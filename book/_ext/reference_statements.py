@@ -60,6 +60,12 @@ class Statement:
             return f":ref:`Equation ({self.title}) <{self.label}>`"
         return f":prf:ref:`{self.label}`"
 
+    def linked(self, word: str = "") -> str:
+        """A link to it in Markdown, with a word before the number of an equation."""
+        if self.kind == "equation":
+            return f"[{word}({self.title})](#{self.label})"
+        return f"{{prf:ref}}`{self.label}`"
+
     @property
     def with_provenance(self) -> str:
         """The link and the badge."""

@@ -1,7 +1,7 @@
 // Whether a run has settled on a token that is not optimal.
 //
 // Proved: the region F < theta of one sequence of three tokens with three scores, which no step
-// leaves where both conditions on the tokens hold (the theorem of the lock, of GD, NGD and Polyak
+// leaves where the angle at the third is obtuse (the theorem of the lock, of GD, NGD and Polyak
 // with u fixed). Seen: at the last record a wrong token leads by a factor of e^3 at least, and its
 // lead has not fallen from one record to the next since a tenth of the steps.
 (function (lab) {
@@ -19,9 +19,8 @@
     const first = middle.map((value, j) => value - best[j]);
     const other = middle.map((value, j) => value - third[j]);
     const own = lab.dot(first, first), cross = lab.dot(first, other), least = lab.dot(other, other);
-    const theta = own > cross ? (cross - least) / (own - cross) : -Infinity;
-    if (!(theta * own <= cross && theta * cross <= least)) return null;
-    return { order, gap: (top - second) / (top - last), theta };
+    if (!(cross > least)) return null;
+    return { order, gap: (top - second) / (top - last), theta: (cross - least) / (own - cross) };
   };
 
   // F = phi_o / mean + (phi_o / phi_3) gap / (1 - gap), scores mapped to 1, 1 - gap, 0
