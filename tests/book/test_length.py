@@ -1,0 +1,52 @@
+"""No chapter is longer than one sitting, and no cell that is shown than a screen."""
+
+import re
+
+import pytest
+
+from tests.book.test_book import IDS, SOURCES, own_cells
+
+WORDS = 2_800  # of prose, captions, tables and bets; not of code, formulas, dropdowns or solutions
+CELL = 25
+LATER = {"figure6", "figure7"}  # become one chapter once both are run at full length
+FENCE = re.compile(r"^(`{3,}|:{3,})(.*)$")
+APART = ("{code", "{dropdown}", "python", "{bibliography}")
+FOLDED = {"hide-input", "hide-cell", "remove-cell", "remove-input"}
+
+
+def told(text: str) -> list[str]:
+    """The lines that a reader reads on the way: no front matter, code, formula or closed box."""
+    text = re.sub(r"\A---\n.*?\n---\n|\$\$.*?\$\$|^%.*?$", "", text, flags=re.S | re.M)
+    text = re.sub(r"^`{3,}\{solution-start\}.*?\{solution-end\}", "", text, flags=re.S | re.M)
+    lines: list[str] = []
+    inside: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        if fence := FENCE.match(line):
+            marks, name = fence.groups()
+            if name:
+                inside.append((marks, name))
+            elif inside and inside[-1][0] == marks:
+                inside.pop()
+        elif not line.startswith(":") and not any(name.startswith(APART) for _, name in inside):
+            lines.append(line)
+    return lines
+
+
+def words(text: str) -> int:
+    return sum(bool(re.search(r"\w", word)) for line in told(text) for word in line.split())
+
+
+def test_words_in_closed_boxes_do_not_count_and_those_of_a_theorem_do():
+    closed = "::::{dropdown} Proof\nfour words of proof\n```{code-cell} python\nx = 1\n```\n::::\n"
+    solved = "```{solution-start} ex\n```\nfour words of solution\n```{solution-end}\n```\n"
+    shown = "```{prf:theorem} Name\n:label: here\n\nthree words here\n$$\na + b\n$$\n```\n"
+    assert words("---\na: b\n---\n" + closed + solved) == 0
+    assert words(shown + "and - two\n% no comment\n") == 5
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=IDS)
+def test_a_chapter_is_read_in_one_sitting_and_its_cells_fit_a_screen(source):
+    assert words(source.read_text(encoding="utf8")) <= WORDS
+    shown = [cell for cell in own_cells(source) if not FOLDED & set(cell.metadata.get("tags", ()))]
+    lengths = [len(cell.source.splitlines()) for cell in shown]
+    assert source.stem in LATER or max(lengths) <= CELL
