@@ -9,12 +9,14 @@ from pathlib import Path
 
 #: How far an answer is settled: each word, from proved to conjectured, and what it stands for.
 STRENGTHS = {
-    "proved": "Proved here {prov}`c` for all that the answer speaks of, and checked by runs.",
-    "proved in part": "Proved {prov}`c` for an example, near the limit or under a condition that "
-    "the chapter names; measured beyond it.",
-    "predicted": "Not proved. A number was computed before the runs, and they met it.",
-    "measured": "Seen in runs {prov}`d`, without a prediction or a proof.",
-    "conjectured": "Neither proved nor decided by runs; the chapter says what speaks for it.",
+    "proved": "These are proved here {prov}`c` for all that is stated, and checked by runs.",
+    "proved in part": "These are proved {prov}`c` for an example, near the limit or under a "
+    "condition that the chapter names, and measured beyond it.",
+    "predicted": "These are not proved, but a number was computed before the runs, and they agree "
+    "with it.",
+    "measured": "These are seen in runs {prov}`d`, without a prediction or a proof.",
+    "conjectured": "These are neither proved nor decided by runs; the chapter has the reasons to "
+    "believe them.",
 }
 
 
@@ -61,10 +63,9 @@ What does the paper leave open, and how well does this book answer it?
 
 Section 7 of the paper lists open questions, and its readers ask more.
 The chapters of this part take them up one by one.
-Here their answers stand in the order of how far you should rely on them: a theorem first,
-a guess last.
-Below each is what decided it, in the run of {ref}`the ledger <chap-ledger>` that `make ledger`
-repeats.
+This page sorts their answers by how far you can rely on them, from theorems to guesses.
+Below each answer are the claims that it rests on, with their verdicts in the run of
+{ref}`the ledger <chap-ledger>` that `make ledger` repeats.
 """
 
 
