@@ -33,13 +33,15 @@ def told(text: str) -> list[str]:
 
 
 def words(text: str) -> int:
+    """How many there are; a formula in a line is one."""
+    text = re.sub(r"\$[^$\n]+\$", "x", text.replace("$$", "\n$$\n"))
     return sum(bool(re.search(r"\w", word)) for line in told(text) for word in line.split())
 
 
 def test_words_in_closed_boxes_do_not_count_and_those_of_a_theorem_do():
     closed = "::::{dropdown} Proof\nfour words of proof\n```{code-cell} python\nx = 1\n```\n::::\n"
     solved = "```{solution-start} ex\n```\nfour words of solution\n```{solution-end}\n```\n"
-    shown = "```{prf:theorem} Name\n:label: here\n\nthree words here\n$$\na + b\n$$\n```\n"
+    shown = "```{prf:theorem} Name\n:label: here\n\nfor all $a > b$\n$$\na + b\n$$\n```\n"
     assert words("---\na: b\n---\n" + closed + solved) == 0
     assert words(shown + "and - two\n% no comment\n") == 5
 
