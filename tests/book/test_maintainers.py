@@ -121,8 +121,7 @@ def test_the_version_stands_the_same_in_its_three_files():
 
 
 # The files in book/results that the library reads back.
-FILES = sorted(p for p in ROOT.glob("book/results/**/*.*") if p.is_file())
-RECORDED = [p for p in FILES if p.stem in experiments.list()]
+RECORDED = [p for p in sorted(ROOT.glob("book/results/**/*.*")) if p.stem in experiments.list()]
 # Recorded beside changes that were not committed yet, as its provenance says.
 UNCLEAN = [ROOT / "book/results/half/fig7.json"]
 
