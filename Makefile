@@ -47,7 +47,7 @@ shake: $(READY)  ## run chapters under twelve arithmetics and name every number 
 
 book: $(READY)  ## build the book into _build/html and walk every page of it
 	$(RUN) -m tools.build_book
-	$(PYTEST) -m site -n 2 --dist loadfile tests/site
+	$(PYTEST) -m site -n 2 --dist worksteal tests/site
 	@echo "The book is in _build/html/index.html: make serve shows it, make pdf prints it."
 
 pdf: $(READY)  ## print the built book into _build/attnbias.pdf (a browser is fetched where there is none)

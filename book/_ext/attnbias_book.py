@@ -169,6 +169,11 @@ def drop_live_code(app: Sphinx) -> None:
         app.events.listeners[event] = kept
 
 
+def write_on_every_core(app: Sphinx, env: BuildEnvironment) -> None:
+    """jupyter-book has no option for it. Pages are read one by one: sphinx-proof can't else."""
+    app.parallel = os.cpu_count() or 1
+
+
 def prune_mathjax(app: Sphinx, error: Exception | None) -> None:
     """Keep tex-chtml.js, its fonts and its TeX extensions (2 MB of 24)."""
     mathjax = Path(app.outdir, "_static", "mathjax")
@@ -188,6 +193,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     drop_live_code(app)
     app.add_post_transform(KeepPunctuation)
     app.connect("env-get-updated", keep_paper_numbers, priority=900)
+    app.connect("env-updated", write_on_every_core)
     app.connect("config-inited", name_site)
     app.connect("config-inited", add_launch_buttons)
     app.connect("html-page-context", complete_page)

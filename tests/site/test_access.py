@@ -14,6 +14,7 @@ from tools.files import SITE, pages_of
 
 LEADS_ON = re.compile(r'http-equiv="?refresh', re.IGNORECASE)
 PHONE = 390  # pixels wide
+PARTS = 8  # of the pages, for two browsers to share
 KINDS = [  # one page of each kind, for what differs on a phone
     "book/checked",
     "book/intro",
@@ -49,16 +50,23 @@ def listed(page, faults):
     return [f"{page.stem}: {fault.impact} {fault.rule}: {fault.places}" for fault in faults]
 
 
-def test_axe_finds_no_fault_on_any_page_light_or_dark(browser, axe):
-    known, found = {"light": set(), "dark": set()}, []
-    for page in pages():
+@pytest.fixture(scope="module")
+def known():
+    """Looks of words that were measured, by theme."""
+    return {"light": set(), "dark": set()}
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_axe_finds_no_fault_on_any_page_light_or_dark(browser, axe, known, part):
+    found = []
+    for page in pages()[part::PARTS]:
         browser.open(page, width=1200)
         prepare(browser, axe)
         for theme, looks in known.items():
             found += listed(page, contrast(browser, looks, theme))
         found += listed(page, structure(browser))
     assert found == []
-    assert min(map(len, known.values())) > 50  # looks of words, measured
+    assert min(map(len, known.values())) > 30  # of words; all pages have some sixty
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -254,11 +254,15 @@
   on("copy", "click", (_, event) => copied(event.target, lab.asPython(setup)));
 
   const FIRST = "#" + Object.keys(lab.PRESETS)[0];
+  let heard = location.hash;
   function keepAddress() {
     const hash = lab.toHash(setup);
-    if (location.hash || hash !== FIRST) history.replaceState(null, "", hash);
+    if (location.hash !== heard) return; // a new address whose event has not come yet
+    if (heard || hash !== FIRST) history.replaceState(null, "", hash);
+    heard = location.hash;
   }
   function open(hash) {
+    heard = location.hash;
     const found = lab.fromHash(hash);
     if (!found) return false; // an anchor of the page
     setup = found;
