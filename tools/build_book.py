@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tools.figures_by_page import follow_pages
@@ -21,6 +24,14 @@ from tools.set_formulas import set_formulas
 READ = [BUILD / ".doctrees", BUILD / "html"]
 
 
+@contextmanager
+def timed(stage: str) -> Iterator[None]:
+    """Say what a stage of the build took."""
+    begun = time.monotonic()
+    yield
+    print(f"{stage}: {time.monotonic() - begun:.0f} s", flush=True)
+
+
 def main() -> int:
     settings = digest(
         "_config.yml", "_toc.yml", "book/_ext/*", "book/_static/*", "book/_static/*/*"
@@ -28,16 +39,19 @@ def main() -> int:
     settings += f" {github_address(ROOT)} {launch_ref(ROOT, version(ROOT))}"  # launch buttons
     drop_if_moved(BUILD / ".library", library(), READ, "the library has changed")
     drop_if_moved(BUILD / ".settings", settings, READ, "the book's settings have changed")
-    execute()
+    with timed("runs of the chapters"):
+        execute()
     jupyter_book = Path(sys.executable).with_name("jupyter-book")
     command = [str(jupyter_book), "build", ".", "-W", "-n", "--keep-going"]
-    status = subprocess.run(command, cwd=ROOT, check=False).returncode
+    with timed("pages"):
+        status = subprocess.run(command, cwd=ROOT, check=False).returncode
     if status:
         drop(READ)
         return status
-    follow_pages()
-    set_formulas()
-    finish_pages()
+    with timed("pictures, formulas and scripts of the pages"):
+        follow_pages()
+        set_formulas()
+        finish_pages()
     return 0
 
 

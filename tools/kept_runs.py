@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from tools.sync_notebooks import (
 )
 
 BUILD = ROOT / "_build"
+LONGEST = 12  # chapters that a build names with their time
 EXECUTED = [BUILD / ".jupyter_cache", BUILD / "jupyter_execute"]
 USED = (
     *("attnbias/**/*", "benchmarks/**/*", "requirements/*.txt", "book/*.py", "book/ledger/**/*"),
@@ -71,12 +73,14 @@ def kept(cells: list) -> list | None:
     return code_cells(cache.get_cache_bundle(record.pk).nb.cells)
 
 
-def execute_one(source: Path) -> NotebookNode | None:
-    """The run of a chapter; None of one that fails."""
+def execute_one(source: Path) -> tuple[float, NotebookNode | None]:
+    """The seconds that a chapter took, and its run; None of one that fails."""
+    begun = time.monotonic()
     try:
-        return client_for(read_source(source), source, timeout=TIMEOUT_S).execute()
+        run = client_for(read_source(source), source, timeout=TIMEOUT_S).execute()
     except (CellControlSignal, DeadKernelError):
-        return None
+        run = None
+    return time.monotonic() - begun, run
 
 
 def execute() -> None:
@@ -90,11 +94,15 @@ def execute() -> None:
     if left:
         print(f"executing {len(left)} chapters", flush=True)
         cache = get_cache(str(EXECUTED[0]))
+        took = {}
         with ProcessPoolExecutor(initializer=warm_kernels.install) as pool:
-            for source, run in zip(left, pool.map(execute_one, left), strict=True):
+            for source, (seconds, run) in zip(left, pool.map(execute_one, left), strict=True):
+                took[source.stem] = seconds
                 if run is not None:
                     bundle = CacheBundleIn(run, str(source))
                     cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+        longest = sorted(took, key=took.get, reverse=True)[:LONGEST]
+        print("the longest:", ", ".join(f"{name} {took[name]:.0f} s" for name in longest))
 
 
 def outputs(path: Path) -> list[list] | None:
