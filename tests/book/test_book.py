@@ -19,7 +19,6 @@ SOURCES = notebook_sources()
 IDS = [source.stem for source in SOURCES]
 LONGEST_CELL, LONGEST_SHOWN = 30, 25
 FOLDED = {"hide-input", "hide-cell", "remove-cell", "remove-input"}
-LATER = {"figure6", "figure7"}  # become one chapter once both are run at full length
 PARTS = ("paper", "yours", "beyond", "appendix")
 NEXT = "## The next experiment"
 ENDING = "## What is known now"
@@ -67,7 +66,7 @@ def test_every_code_cell_fits_a_screen_and_was_executed_in_order_without_an_erro
     assert [cell.id for cell in cells if len(cell.source.splitlines()) > LONGEST_CELL] == []
     shown = [cell for cell in cells if not FOLDED & set(cell.metadata.get("tags", ()))]
     long = [cell.id for cell in shown if len(cell.source.splitlines()) > LONGEST_SHOWN]
-    assert source.stem in LATER or long == []
+    assert long == []
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=IDS)
