@@ -53,7 +53,10 @@ def _command(words: list[str]) -> str:
             word = named[1] + named[2] + "***"
         kept.append(_ROOTED.sub("", _SHAPES.sub("***", word)))
         hidden = word.startswith("-") and not named and bool(_SECRET.search(word))
-    return shlex.join([Path(name).name for name in words[:1]] + kept)
+    program = [Path(name).name for name in words[:1]]
+    if program == ["__main__.py"]:  # python -m attnbias.cli
+        program = ["attnbias"]
+    return shlex.join(program + kept)
 
 
 def _versions() -> dict:

@@ -120,22 +120,22 @@ def plot_step_sizes(result, title: str = ""):
     """
     fig = plot_training(result, ("step_size", "grad_norm"), title)
     axis = fig.axes[0]
-    caps = {
-        label: math.log10(value)
-        for label, value in getattr(result, "step_sizes", {}).items()
-        if label.startswith("SPS")
-    }
+    caps: dict[float, list[str]] = {}
+    for label, value in getattr(result, "step_sizes", {}).items():
+        if label.startswith("SPS"):
+            caps.setdefault(math.log10(value), []).append(label)
     drawn = [each.get_ydata() for each in axis.lines]
     ends = np.concatenate([each[len(each) // 2 :] for each in drawn])
-    for label, cap in caps.items():
+    for cap, labels in caps.items():
         axis.axhline(cap, color=FAINT, linewidth=1.0, zorder=1)
         if np.abs(ends - cap).min() > 0.2:  # else the words would lie on a line
+            words = "cap of " + " and ".join(labels)
             axis.annotate(
-                f"cap of {label}", (0.98, cap), xycoords=("axes fraction", "data"), xytext=(0, 3),
+                words, (0.98, cap), xycoords=("axes fraction", "data"), xytext=(0, 3),
                 textcoords="offset points", ha="right", path_effects=HALO,
             )  # fmt: skip
     if caps:
-        exponent_axis(axis, np.concatenate([*drawn, [*caps.values()]]))
+        exponent_axis(axis, np.concatenate([*drawn, [*caps]]))
     return fig
 
 

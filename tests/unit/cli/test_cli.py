@@ -375,8 +375,10 @@ class TestStumbles:
          "attnbias run grid.toml --out=rec --source x"),
         ("--dask tcp://host:1 --out a/b --at / --address=http://a/b/c", None),
     ], ids=range(10))  # fmt: skip
-    def test_secrets_of_a_command_line_are_not_kept(self, monkeypatch, words, kept):
-        monkeypatch.setattr("sys.argv", ["/usr/bin/attnbias", *words.split()])
+    @pytest.mark.parametrize("program", ["bin/attnbias", "lib/attnbias/cli/__main__.py"])
+    def test_secrets_of_a_command_line_are_not_kept(self, monkeypatch, program, words, kept):
+        """`python -m attnbias.cli` is attnbias."""
+        monkeypatch.setattr("sys.argv", [f"/usr/{program}", *words.split()])
         assert provenance()["command"] == (kept or f"attnbias {words}")
 
     def test_the_grid_in_the_help_of_sweep_can_be_run(self, capsys, tmp_path):
