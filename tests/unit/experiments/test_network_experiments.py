@@ -338,7 +338,8 @@ def test_the_recorded_runs_say_how_to_make_them_again(name):
     assert provenance["commit"] and not provenance["commit"].endswith("-dirty")
     assert {"torch", "python"} <= provenance["versions"].keys()
     # the same effort for each, and three seeds
-    assert {len(row) for row in result.grid.values()} == {4}
+    (effort,) = {len(row) for row in result.grid.values()}
+    assert effort >= 4
     assert len(result.seeds) >= 3
     assert result.substitutes, "nothing here was run at the paper's size"
     assert list(result.table().index) == list(result.logs) == list(result.step_sizes)
