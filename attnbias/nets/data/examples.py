@@ -6,6 +6,9 @@ rows; the loop draws the rows and moves the tensors.
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import torch
 from tqdm import tqdm
@@ -181,9 +184,12 @@ def require_tokenizer(tokenizer) -> None:
 
 
 def _moments(pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Exact mean and deviation of each channel, from how often each of 256 values occurs."""
-    counts = torch.stack([torch.bincount(c.flatten(), minlength=256) for c in pixels.unbind(1)])
-    weights = counts.double() / counts.sum(1, keepdim=True)
-    values = torch.arange(256, dtype=torch.float64) / 255
-    mean = weights @ values
-    return mean, (weights * (values - mean[:, None]) ** 2).sum(1).sqrt()
+    """Mean and deviation of each channel, rounded once, so that they are the same on any CPU."""
+    found = []
+    for channel in pixels.unbind(1):
+        counts = torch.bincount(channel.flatten(), minlength=256).tolist()
+        n, first, second = (sum(k * v**p for v, k in enumerate(counts)) for p in range(3))
+        spread = Fraction(n * second - first**2, (255 * n) ** 2)
+        found.append((float(Fraction(first, 255 * n)), math.sqrt(spread)))
+    mean, std = torch.tensor(found, dtype=torch.float64).unbind(1)
+    return mean, std
