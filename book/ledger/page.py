@@ -12,7 +12,7 @@ from attnbias._provenance import provenance
 from .answers import Answer, render_answers
 from .claim import CONTRADICTED, ONLY_WHEN, Claim, Finding
 
-_HEAD = "| claim | where | verdict | measured | run in |\n|---|---|---|---|---|\n"
+_HEAD = "| claim (its place) | verdict (the chapter that runs it) | measured |\n|---|---|---|\n"
 _INTRO = """(chap-ledger)=
 # The ledger
 
@@ -155,11 +155,9 @@ def _row(entry: dict) -> str:
     letter = entry["provenance"]
     badge = f"a:{entry['key']}" if letter == "a" else letter
     cells = (
-        entry["text"],
-        f"{entry['source']} {{prov}}`{badge}`",
-        f"**{entry['verdict']}**",
+        f"{entry['text']} ({entry['source']} {{prov}}`{badge}`)",
+        f"**{entry['verdict']}** ({{ref}}`{entry['chapter']}`)",
         measured,
-        f"{{ref}}`{entry['chapter']}`",
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 

@@ -164,8 +164,8 @@ def judged(**options):
 
 def test_the_page_shows_verdict_number_and_link():
     page = render(judged(find=lambda e: Finding("holds", "1 <= 2", "n = 1")), {"date": "today"})
-    row = "Lemma 4 {prov}`a:key` | **true by construction** | 1 <= 2; n = 1 | {ref}`chap-x` |"
-    assert "| A \\| claim, on two lines. | " + row in page
+    place = "A \\| claim, on two lines. (Lemma 4 {prov}`a:key`)"
+    assert f"| {place} | **true by construction** ({{ref}}`chap-x`) | 1 <= 2; n = 1 |" in page
     assert "1 claims: *true by construction* 1." in page
     assert "date today" in page
     # contradictions stand first
