@@ -226,7 +226,7 @@ class WordsTable(Generated):
         return super().run()
 
     def lines(self, state: Provenance) -> list[str]:
-        out = ["| entry | place in the paper | its words | stands behind |", "|---|---|---|---|"]
+        out = ["| place in the paper (entry) | its words | used by |", "|---|---|---|"]
         for entry in sorted(state.entries.values(), key=lambda entry: entry.in_order):
             users = [anchor_of(page) for page in state.pages.get(entry.key, [])]
             users += [] if KEY.fullmatch(entry.key) else ["printed checks"]
@@ -234,7 +234,7 @@ class WordsTable(Generated):
             words = re.sub(r"([\\|*_$<\[{`])", r"\\\1", entry.words)
             name = f"[`{entry.key}`]{{#{entry.id}}}"
             out.append(
-                f"| {name} | {entry.place} | “{words}” | {', '.join(dict.fromkeys(users))} |"
+                f"| {entry.place} ({name}) | “{words}” | {', '.join(dict.fromkeys(users))} |"
             )
         return out
 
