@@ -26,25 +26,29 @@ PRESETS = {
     ("mnist", "small"): (28, 7, 1, 64, 2, 4, 128, 16),
     ("cifar10", "small"): (32, 8, 3, 64, 2, 4, 128, 16),
 }
-SHIFTS = ((1, -1, 0, 0), (-1, 1, 0, 0), (0, 0, 1, -1), (0, 0, -1, 1))
+# Where the image and what is left, right, above and below begin in the image with a border.
+SHIFTS = ((1, 1), (1, 0), (1, 2), (0, 1), (2, 1))
 
 
 class ShiftedPatches(nn.Module):
     """SPT: (b, C, H, W) to (b, patches, dim), from patches of the image and its four shifts."""
 
-    def __init__(self, patch_size: int, channels: int, dim: int) -> None:
+    def __init__(self, image_size: int, patch_size: int, channels: int, dim: int) -> None:
         super().__init__()
-        self.patch_size = patch_size
-        features = 5 * channels * patch_size**2
-        self.norm = nn.LayerNorm(features)
-        self.project = nn.Linear(features, dim)
+        self.patch_size, self.features = patch_size, 5 * channels * patch_size**2
+        self.norm = nn.LayerNorm(self.features)
+        self.project = nn.Linear(self.features, dim)
+        n, p = image_size, patch_size
+        pixels = torch.arange(channels * (n + 2) ** 2).view(channels, n + 2, n + 2)
+        stack = torch.cat([pixels[:, y : y + n, x : x + n] for y, x in SHIFTS])
+        cut = stack.view(-1, n // p, p, n // p, p).permute(1, 3, 2, 4, 0)
+        self.register_buffer("places", cut.flatten(), persistent=False)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        stack = torch.cat([images, *(F.pad(images, shift) for shift in SHIFTS)], dim=1)
-        b, c, height, width = stack.shape
-        p = self.patch_size
-        cut = stack.view(b, c, height // p, p, width // p, p).permute(0, 2, 4, 3, 5, 1)
-        return self.project(self.norm(cut.reshape(b, -1, p * p * c)))
+        bordered = F.pad(images, (1, 1, 1, 1)).flatten(1)
+        # one selection: to shift, stack and permute took three times as long
+        patches = bordered.index_select(1, self.places).view(len(images), -1, self.features)
+        return self.project(self.norm(patches))
 
 
 class LocalAttention(nn.Module):
@@ -156,7 +160,7 @@ class ViTSmall(nn.Module):
         self.image_shape = (channels, image_size, image_size)
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):
             torch.default_generator.manual_seed(seed)
-            self.patches = ShiftedPatches(patch_size, channels, dim)
+            self.patches = ShiftedPatches(image_size, patch_size, channels, dim)
             self.positions = nn.Parameter(torch.randn(1, patches + 1, dim))
             self.first_token = nn.Parameter(torch.randn(1, 1, dim))
             self.blocks = nn.ModuleList(

@@ -80,7 +80,7 @@ def attention_in_loops(module, x, itself=False):
 
 @pytest.mark.parametrize(("channels", "patch"), [(1, 4), (2, 2), (3, 4)])
 def test_shifted_patches_are_those_of_the_loops(channels, patch):
-    module = perturbed(ShiftedPatches(patch, channels, dim=6))
+    module = perturbed(ShiftedPatches(8, patch, channels, dim=6))
     batch = images(2, channels).double()
     expected = np.stack([patches_in_loops(module, image) for image in batch.numpy()])
     np.testing.assert_allclose(module(batch).detach().numpy(), expected, atol=ROUNDING)
