@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from attnbias.errors import MissingFileError
+from tools.browser import find_browser
 from tools.figures_by_page import follow_pages
 from tools.files import ROOT, digest
 from tools.finish_pages import finish_pages
@@ -32,11 +34,20 @@ def timed(stage: str) -> Iterator[None]:
     print(f"{stage}: {time.monotonic() - begun:.0f} s", flush=True)
 
 
+def has_browser() -> bool:
+    """Whether formulas can be set here; pages written without one are written anew with one."""
+    try:
+        return bool(find_browser())
+    except MissingFileError:
+        return False
+
+
 def main() -> int:
     settings = digest(
         "_config.yml", "_toc.yml", "book/_ext/*", "book/_static/*", "book/_static/*/*"
     )
     settings += f" {github_address(ROOT)} {launch_ref(ROOT, version(ROOT))}"  # launch buttons
+    settings += f" {has_browser()}"
     drop_if_moved(BUILD / ".library", library(), READ, "the library has changed")
     drop_if_moved(BUILD / ".settings", settings, READ, "the book's settings have changed")
     with timed("runs of the chapters"):

@@ -20,6 +20,9 @@ mkdir -p "$folder/unpacked"
 "${node[@]}" npm install --silent --no-save --no-audit --no-fund --prefix "$folder" "$package"
 program=$(cd "$folder" && TMPDIR=$folder/unpacked AWS_EXECUTION_ENV=AWS_Lambda_nodejs22.x "${node[@]}" node \
     --input-type=module -e "import c from '@sparticuz/chromium'; console.log(await c.executablePath())")
+# Without a font of the system it would load none of a page's own, and formulas would stay blank.
+sed -i "s#<dir>/tmp/fonts</dir>#<dir>$folder/unpacked/fonts</dir>#" "$folder/unpacked/fonts/fonts.conf"
+grep -q "<dir>$folder/unpacked/fonts</dir>" "$folder/unpacked/fonts/fonts.conf"
 cat >"$folder/chromium.part" <<SH
 #!/bin/sh
 export FONTCONFIG_PATH="\${FONTCONFIG_PATH:-$folder/unpacked/fonts}"

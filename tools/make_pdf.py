@@ -1,8 +1,9 @@
 """Make a PDF of the built book: `make pdf`, after `make book`.
 
-A browser prints every page of the table of contents, with the formulas that MathJax has set and the
-figures as they are drawn, so that nothing is converted and every number is the site's. The printed
-pages are then bound into one file, behind a title page and the contents.
+A browser prints every page of the table of contents but the reference of the library's names, with
+the formulas that MathJax has set and the figures as they are drawn, so that nothing is converted
+and every number is the site's. The printed pages are then bound into one file, behind a title page
+and the contents.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from tools.files import ROOT, SITE
 from tools.first_cell import version
 from tools.origin import ask_git
 
-WIDTH = 635  # of the text in CSS pixels: 210 mm less two margins of 21 mm
+WIDTH = 642  # of the text in CSS pixels: 210 mm less two margins of 20 mm
+LOOKED_UP = "book/reference/"  # on the screen: 270 sheets
 FONTS = Path(matplotlib.get_data_path(), "fonts", "ttf")  # letters that come with matplotlib
 FACES = {
     ("Book", "normal", "normal"): "STIXGeneral",
@@ -48,7 +50,7 @@ HEADING = re.compile(
 )
 FRONT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
 <style>
-@page {{ size: A4; margin: 23mm 21mm 26mm; }} body {{ margin: 0; font-size: 11pt; }}
+@page {{ size: A4; margin: 20mm 20mm 22mm; }} body {{ margin: 0; font-size: 11pt; }}
 .title {{ height: 235mm; break-after: page; text-align: center; }}
 .title h1 {{ padding-top: 62mm; font-size: 27pt; margin: 0 0 10mm; }}
 .title small {{ color: #444; }}
@@ -58,7 +60,8 @@ h2 {{ font-size: 12pt; margin: 5mm 0 1mm; break-after: avoid; }} a {{ color: inh
 .line i {{ flex: 1; border-bottom: 0.6pt dotted #888; margin-bottom: 1.2mm; }}
 </style><article class="bd-article"><section id="title" class="title"><h1>{title}</h1>
 <p>An executable book</p><p>{author}</p><p class="about">Version {version}</p><p>{commit}</p>
-<p><small>Printed from the book's web pages. Its sliders, and code that runs, are there.</small></p>
+<p><small>Printed from the book's web pages. Its sliders, code that runs or is folded, and
+the library's reference are there.</small></p>
 </section><section id="contents"><h1>Contents</h1>{lines}</section></article></html>
 """
 
@@ -73,6 +76,14 @@ def plain(markup: str) -> str:
 def headings(markup: str) -> list[tuple[int, str, str]]:
     """Level, text and anchor of the headings that become bookmarks."""
     return [(int(level), plain(text), anchor) for anchor, level, text in HEADING.findall(markup)]
+
+
+def toc_on_paper() -> list[tuple[str, list[str]]]:
+    """The parts of the book without the names of the library, which nobody reads page by page."""
+    return [
+        (caption, [name for name in names if not name.startswith(LOOKED_UP)])
+        for caption, names in toc_parts()
+    ]
 
 
 def built_pages(site: Path, parts: list[tuple[str, list[str]]]) -> list[tuple[str, list[Path]]]:
@@ -183,7 +194,7 @@ def print_book(pages: list[tuple[str, list[Path]]], folder: Path) -> list:
 
 def main(site: Path = SITE, out: Path = ROOT / "_build/attnbias.pdf") -> int:
     try:
-        pages = built_pages(site, toc_parts())
+        pages = built_pages(site, toc_on_paper())
         with tempfile.TemporaryDirectory() as folder:
             parts = print_book(pages, Path(folder))
             writer = bind(parts, edition())

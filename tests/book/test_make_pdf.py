@@ -53,6 +53,13 @@ def test_parts_of_a_small_contents(tmp_path):
     assert toc_files(toc) == ["a", "c", "d", "b"]
 
 
+def test_the_reference_stays_on_the_screen():
+    paper = {name for _, names in make_pdf.toc_on_paper() for name in names}
+    assert {"book/intro", "book/api", "book/notation"} <= paper
+    left_out = set(toc_files()) - paper
+    assert left_out and all(name.startswith("book/reference/") for name in left_out)
+
+
 def test_headings_are_bare_text_with_their_anchors():
     page = (
         '<section class="x" id="first">\n<span id="chap-one"></span><h1><span class="n">1. </span>'

@@ -80,9 +80,11 @@ def test_numbers_and_statements_are_the_sites(book):
     )
     assert equations
     assert [number for number in equations if number not in text] == []
-    # what opens on a click is on the paper
-    named = ("Version", "Contents", "Bibliography", "Proof", "Solution to", "import torch")
+    # what opens on a click is on the paper, but for code
+    named = ("Version", "Contents", "Bibliography", "Proof", "Solution to")
     assert [words for words in named if words not in text] == []
+    page = re.sub("<[^>]+>", "", (SITE / f"{CHAPTER}.html").read_text(encoding="utf8"))
+    assert ("import torch" in page, "import torch" in text) == (True, False)
 
 
 def test_pages_are_counted_on(book):
