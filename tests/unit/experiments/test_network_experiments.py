@@ -328,15 +328,15 @@ def test_the_command_merges_what_was_run_apart(tmp_path, capsys):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_recorded_runs_say_how_to_make_them_again(name):
     result = experiments.load(name, RESULTS)
-    program, verb, figure, *options = shlex.split(result.provenance["command"])
-    assert (program, verb, figure) == ("attnbias", "run", name)
-    for option, text in zip(options[::2], options[1::2], strict=True):
-        key = option.removeprefix("--").replace("-", "_")
-        if key in result.settings:
-            assert str(result.settings[key]) == text, key
-    provenance = result.provenance
-    assert provenance["commit"] and not provenance["commit"].endswith("-dirty")
-    assert {"torch", "python"} <= provenance["versions"].keys()
+    for made in result.provenance.get("parts", [result.provenance]):
+        program, verb, figure, *options = shlex.split(made["command"])
+        assert (program, verb, figure) == ("attnbias", "run", name)
+        for option, text in zip(options[::2], options[1::2], strict=True):
+            key = option.removeprefix("--").replace("-", "_")
+            if key in result.settings:
+                assert str(result.settings[key]) == text, key
+        assert made["commit"] and not made["commit"].endswith("-dirty")
+        assert {"torch", "python"} <= made["versions"].keys()
     # the same effort for each, and three seeds
     (effort,) = {len(row) for row in result.grid.values()}
     assert effort >= 4
