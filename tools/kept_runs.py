@@ -83,6 +83,12 @@ def execute_one(source: Path) -> tuple[float, NotebookNode | None]:
     return time.monotonic() - begun, run
 
 
+def one_thread() -> None:
+    """As many kernels as there are cores run side by side: more threads wait for each other."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    warm_kernels.install()
+
+
 def execute() -> None:
     """Execute side by side the chapters without a kept run; jupyter-book takes one at a time.
 
@@ -95,7 +101,7 @@ def execute() -> None:
         print(f"executing {len(left)} chapters", flush=True)
         cache = get_cache(str(EXECUTED[0]))
         took = {}
-        with ProcessPoolExecutor(initializer=warm_kernels.install) as pool:
+        with ProcessPoolExecutor(initializer=one_thread) as pool:
             for source, (seconds, run) in zip(left, pool.map(execute_one, left), strict=True):
                 took[source.stem] = seconds
                 if run is not None:
