@@ -9,10 +9,12 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
 import torch
+from tqdm import tqdm
 
 from attnbias import NGD, Polyak, make_example1, solve_w_svm, train
 from attnbias.dynamics import loop as module
@@ -24,7 +26,6 @@ FORMS = {
     "torch-span": ("torch", "span", 800),
     "torch-dense": ("torch", "dense", 800),
 }
-PATIENCE, HUNG = 30, []  # seconds, where a run takes less than one; attempts that took longer
 # a chunk this short is over as soon as a checkpoint is written, so kills hit writes too
 module._CHUNK_SECONDS = 0.01
 
@@ -51,7 +52,7 @@ def killed_runs(form: str, checkpoint: Path, generator, least: int) -> int:
         if kills < least:
             time.sleep(generator.uniform(0.02, 0.06))
             os.kill(child, signal.SIGKILL)
-        status = ended(child)
+        _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):
             kills += 1
         elif os.WEXITSTATUS(status):
@@ -60,24 +61,10 @@ def killed_runs(form: str, checkpoint: Path, generator, least: int) -> int:
             return kills
 
 
-def ended(child: int) -> int:
-    """The status of a child, which is killed if it waits for a lock that its fork has inherited."""
-    last = time.monotonic() + PATIENCE
-    while True:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
-            return status
-        if time.monotonic() > last:
-            os.kill(child, signal.SIGKILL)
-            HUNG.append(child)
-            if len(HUNG) > 2:
-                raise RuntimeError(f"{len(HUNG)} attempts did not end within {PATIENCE} s")
-            return os.waitpid(child, 0)[1]
-        time.sleep(0.01)
-
-
 def main(folder: Path) -> None:
     torch.set_num_threads(1)  # threads would not survive the fork
+    # tqdm's own lock is shared with every fork: one killed while it holds it would stop them all
+    tqdm.set_lock(threading.RLock())
     generator = random.Random(0)
     for form in FORMS:
         run(form).save(folder / f"{form}.unbroken.npz")
