@@ -31,8 +31,8 @@ LIMITS: dict[str, dict] = {
     "steps_per_epoch": {"low": 1, "high": INFINITE},
     "max_grad_norm": {"low": 0, "open_low": True},
 }  # fmt: skip
+NONFINITE = ("raise", "skip")
 MAY_BE_NONE = ("smoothing", "steps_per_epoch", "max_grad_norm")
-OF_THE_OPTIMIZER = ("nonfinite", "process_group")
 
 
 class Steps(Optimizer):
@@ -41,25 +41,24 @@ class Steps(Optimizer):
     Attributes
     ----------
     shared : tuple of str
-        Numbers of the step as a whole, which are the same in all groups.
+        Options of the step as a whole, which are the same in all groups.
     """
 
     limits = LIMITS
-    shared: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ("nonfinite",)
     _handed_on: tuple[str, ...] = ("skipped",)  # from step to step, beside the buffers
 
-    def __init__(self, params, options: dict, nonfinite, process_group, **unknown):
+    def __init__(self, params, options: dict, process_group, **unknown):
         self._names = tuple(options)
         for name, value in unknown.items():
             raise self._foreign(name, value)
-        self.nonfinite = require_choice("nonfinite", nonfinite, ("raise", "skip"))
         self.process_group, self.skipped = process_group, 0
         self.last_grad_norm, self.last_step_size = _pair(math.nan, math.nan)
         with _named_errors():
             super().__init__(params, self._checked(options))
 
     def __getstate__(self) -> dict:
-        kept = (*OF_THE_OPTIMIZER, *self._handed_on, "_names", "last_grad_norm", "last_step_size")
+        kept = ("process_group", *self._handed_on, "_names", "last_grad_norm", "last_step_size")
         return super().__getstate__() | {name: getattr(self, name) for name in kept}
 
     def add_param_group(self, param_group: dict) -> None:
@@ -70,7 +69,7 @@ class Steps(Optimizer):
         DtypeError, RangeError, NonFiniteError
         """
         with _named_errors():
-            for name in (*LIMITS, *OF_THE_OPTIMIZER):
+            for name in (*LIMITS, "process_group"):
                 if name in param_group and name not in self._names:
                     raise self._foreign(name, param_group[name])
             group = self._checked(self.defaults | param_group)
@@ -87,9 +86,11 @@ class Steps(Optimizer):
         return DtypeError(name, expected=expected, got=short(value), remedy=remedy)
 
     def _checked(self, options: dict) -> dict:
-        """The numbers of a group, each within its limits."""
+        """The options of a group, each number within its limits."""
         for name in self._names:
-            if options[name] is not None or name not in MAY_BE_NONE:
+            if name == "nonfinite":
+                require_choice(name, options[name], NONFINITE)
+            elif options[name] is not None or name not in MAY_BE_NONE:
                 require_number(name, options[name], **self.limits[name])
         return options
 
@@ -125,9 +126,9 @@ class Steps(Optimizer):
             3.4e38, the largest number of float32, in a group with a parameter narrower than
             float64; nothing has moved then, in any group.
         RangeError
-            The loss lies below `loss_floor`.
+            The loss lies below `loss_floor`, or a number of a group is out of its limits.
         DtypeError, ShapeError
-            SPS has no loss, or one that isn't a single number.
+            SPS has no loss though there is a gradient, or one that isn't a single number.
         """
         if closure is not None:
             if loss is not None:
@@ -139,9 +140,12 @@ class Steps(Optimizer):
                                  remedy="pass a number as step(loss=...)")  # fmt: skip
             with torch.enable_grad():
                 loss = closure()
-        self._require_shared(*self.param_groups)
+        self._require_shared(*map(self._checked, self.param_groups))  # a schedule may have set them
         moving = [[p for p in group["params"] if p.grad is not None] for group in self.param_groups]
-        norm, value = grad_norm([p.grad for params in moving for p in params]), self._loss(loss)
+        norm = grad_norm([p.grad for params in moving for p in params])
+        # torch.distributed.checkpoint makes a step of zero gradients, without a loss
+        idle = loss is None and norm == 0
+        value = self.param_groups[0].get("loss_floor", 0.0) if idle else self._loss(loss)
         sizes = [size if norm > 0 else 0.0 for size in self._sizes(norm, value)]
         self.last_grad_norm, self.last_step_size = _pair(norm, sizes[0])
         groups = [*zip(self.param_groups, moving, sizes, strict=True)]
@@ -170,7 +174,7 @@ class Steps(Optimizer):
         what = next((w for w, x in found.items() if not least.get(w, 0) <= x < math.inf), None)
         if what is None:
             return False
-        if self.nonfinite == "skip":
+        if self.param_groups[0]["nonfinite"] == "skip":
             self.skipped += 1
             return True
         low = math.isfinite(found[what])

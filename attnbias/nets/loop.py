@@ -79,8 +79,8 @@ def fit(
     precision : {"no", "bf16"}
         bf16 runs the matrix products in it; weights and steps stay float32.
     checkpoint : path, optional
-        Where to keep the state at each record and every ten minutes; if the file is there, the run
-        goes on from it.
+        Where to keep the state at each record and, with one process, every ten minutes; if the file
+        is there, the run goes on from it.
         It knows its run by the arguments above, the number of processes, the optimizer's class
         and numbers, the model's structure and the weights that it has when `fit` is called, and
         of each set the length and 1,000 examples spread over it (all, if it has no more);

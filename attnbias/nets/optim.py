@@ -97,8 +97,9 @@ class SNGD(Steps):
         nonfinite="raise",
         process_group=None,
     ):
-        options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
-        super().__init__(params, options | {"max_step": max_step}, nonfinite, process_group)
+        options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay,
+                   "max_step": max_step, "nonfinite": nonfinite}  # fmt: skip
+        super().__init__(params, options, process_group)
 
     def _sizes(self, norm, loss):
         inverse = NORMALISED.log_step_size(0.0, log(norm))
@@ -159,9 +160,11 @@ class SPS(Steps):
     The loss and the gradient must be of one and the same function, since eta divides the one by the
     square of the other:
 
-    1. Of k backward passes of loss / k, pass all k losses: `step(loss=[l1, ..., lk])` adds them up,
-    and a closure may return such a list. With the last one alone eta is k times too small; SPS
-    counts the passes and warns.
+    1. Of k backward passes, pass all k numbers that they began with, losses divided by k say:
+    `step(loss=[l1 / k, ..., lk / k])` adds them up, and a closure may return such a list. With the
+    last one alone eta is k times too small. SPS counts the calls of backward() that add to the
+    first parameter's gradient, unless they create a graph, and warns where several have one loss.
+    Accelerate's accumulate() divides too, so divide what you pass.
     2. In place of clip_grad_norm_ before the step take max_grad_norm. If a gradient is shortened
     k times before the step, the quotient is k^2 times too large.
     3. With a GradScaler, pass the loss before it was scaled: `scaler.step(optimizer, loss=loss)`.
@@ -184,7 +187,7 @@ class SPS(Steps):
     """
 
     limits = LIMITS | {"lr": {"low": 0}}
-    shared = ("loss_floor", "smoothing", "steps_per_epoch", "max_grad_norm")
+    shared = (*Steps.shared, "loss_floor", "smoothing", "steps_per_epoch", "max_grad_norm")
     _handed_on = ("skipped", "_log_quotient")
     _passes: _Passes | None = None  # a copy of an optimizer has none
 
@@ -206,9 +209,10 @@ class SPS(Steps):
     ):
         options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "c": c,
                    "loss_floor": loss_floor, "smoothing": smoothing,
-                   "steps_per_epoch": steps_per_epoch, "max_grad_norm": max_grad_norm}  # fmt: skip
+                   "steps_per_epoch": steps_per_epoch, "max_grad_norm": max_grad_norm,
+                   "nonfinite": nonfinite}  # fmt: skip
         self._log_quotient = self._next = math.inf
-        super().__init__(params, options, nonfinite, process_group, **unknown)
+        super().__init__(params, options, process_group, **unknown)
         self._passes = _Passes.of(p for group in self.param_groups for p in group["params"])
 
     def _checked(self, options):
@@ -258,16 +262,15 @@ class _Passes:
     such as setting it to zero, counts as well, and a new tensor is told by its id.
     """
 
-    def __init__(self):
-        self.count, self.seen = 0, (0, 0)
+    def __init__(self, leaf):
+        self.leaf, self.count, self.seen = leaf, 0, (0, 0)
+        leaf.register_post_accumulate_grad_hook(self)
 
     @classmethod
     def of(cls, params):
         """Of the first parameter that takes part; None where none does."""
-        passes, leaf = cls(), next((p for p in params if p.requires_grad and p.is_leaf), None)
-        if leaf is not None:
-            leaf.register_post_accumulate_grad_hook(passes)
-        return passes
+        leaf = next((p for p in params if p.requires_grad and p.is_leaf), None)
+        return None if leaf is None else cls(leaf)
 
     def __call__(self, param) -> None:
         key, version = id(param.grad), param.grad._version
@@ -275,11 +278,11 @@ class _Passes:
         self.seen = key, version
 
     def warn_if_several(self) -> None:
-        if self.count > 1:
+        if self.count > 1 and self.leaf.requires_grad:
             warnings.warn(
-                f"{self.count} backward passes added to the gradient, and SPS has one loss: with "
-                "the last of them alone its step is too short. Pass all of them, "
-                "step(loss=[l1, l2, ...]), or a list that holds their sum.", stacklevel=6,
+                f"{self.count} backward passes added to the gradient, and SPS has one loss. If it "
+                "is that of the last, the step is too short: pass what each of them began with, "
+                "step(loss=[l1 / k, ..., lk / k]), or a list with their sum.", stacklevel=6,
             )  # fmt: skip
 
 
@@ -295,8 +298,9 @@ def _one_number(loss) -> float:
         )  # fmt: skip
     if tensor and loss.numel() != 1:
         raise ShapeError(
-            "loss", expected="one number", got=f"shape {tuple(loss.shape)}",
-            remedy="reduce it as for its gradients, for example loss.mean()",
+            "loss", expected="one number, or a list of them", got=f"shape {tuple(loss.shape)}",
+            remedy="reduce it as for its gradients, for example loss.mean(); give the losses of "
+                   "several backward passes as a list",
         )  # fmt: skip
     try:
         return float(loss)

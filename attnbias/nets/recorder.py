@@ -117,12 +117,19 @@ class Wanted:
                 remedy="take the queries and keys yourself: head_from_qk(q, k)",
             )  # fmt: skip
         self.layers = _within("layers", self.layers, len(calls))
-        self.heads = _within("heads", self.heads, calls[0][1].q.shape[1])
-        places = self._places(calls[0][1])
+        first = calls[self.layers[0]][1]
+        self.heads = _within("heads", self.heads, first.q.shape[1])
+        places = self._places(first)
         for layer in self.layers:
             module, call = calls[layer]
             if call.q.shape[2] != call.k.shape[2]:
                 refuse(module, "queries and keys of the same tokens", "cross-attention")
+            if call.q.shape[:3] != first.q.shape[:3]:
+                raise RangeError(
+                    "layers", expected="layers with as many sequences, heads and tokens each",
+                    got=f"{tuple(first.q.shape[:3])} and {tuple(call.q.shape[:3])}",
+                    remedy="record them one by one: layers=0, then layers=1",
+                )  # fmt: skip
             self.modules[layer] = module
             self.parts.setdefault(layer, []).append((at_queries(call, places[0]), places))
 

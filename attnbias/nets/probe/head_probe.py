@@ -15,13 +15,14 @@ from ..._provenance import provenance
 from ..._validate import require_int, require_type
 from ...data._source import reading
 from ...errors import InfeasibleError, RangeError, SolverError, TiedTokensError
+from ..checkpoint import digest
 from ..data.examples import require_tokenizer
 from ..heads import STREAM, Head
 from ..recorder import Wanted, record_heads
 from .head_trace import HeadTrace, alike
 
 MEASURED = ("entropy", "saturation", "margin", "cosine", "cosine_span", "norm")
-KEPT = ("step", "name", "values", "selected", "W", "W_mm")
+KEPT = ("step", "name", "values", "selected", "W", "W_mm", "asked")
 
 
 class HeadProbe:
@@ -40,7 +41,10 @@ class HeadProbe:
     ------
     DtypeError, RangeError
         When it is called also: for a step that is not behind the last one, for heads without a
-        fixed W, as with rotary positions, and for what `record_heads` refuses.
+        fixed W, as with rotary positions, for heads of different shapes, and for what
+        `record_heads` refuses.
+    NonFiniteError
+        A weight of a head is no longer finite.
 
     Notes
     -----
@@ -68,8 +72,10 @@ class HeadProbe:
         self.inputs = require_type("inputs", inputs, kinds, expected, "as in record_heads")
         if tokenizer is not None:
             require_tokenizer(tokenizer)
-        Wanted(layers, heads, query)  # refuses what can't be asked for
+        wanted = Wanted(layers, heads, query)  # refuses what can't be asked for
         self._asked = dict(tokenizer=tokenizer, layers=layers, heads=heads, query=query)
+        asked = digest([inputs, wanted.layers, wanted.heads, wanted.query])
+        self._known_by = np.frombuffer(asked.encode(), np.uint8)
         self._kept: dict[str, np.ndarray] = {}
 
     def __call__(self, model, step: int) -> None:
@@ -87,6 +93,11 @@ class HeadProbe:
                 got=f"{other!r}, whose W is made anew for its tokens",
                 remedy="record single steps: record_heads(model, inputs)",
             )  # fmt: skip
+        shapes = {f"{len(head.X)} sequences with W {tuple(head.W.shape)}" for head in heads}
+        if len(shapes) > 1:
+            raise RangeError("layers", expected="layers whose heads are of one shape",
+                             got=" and ".join(sorted(shapes)),
+                             remedy="give each shape a probe of its own: layers=...")  # fmt: skip
         found = [_measured(head) for head in heads]
         self._keep(step, heads, *zip(*found, strict=True))
 
@@ -124,7 +135,7 @@ class HeadProbe:
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """All that is recorded, as arrays, for a checkpoint."""
-        return dict(self._kept)
+        return self._kept | {"asked": self._known_by} if self._kept else {}
 
     def load_state_dict(self, state) -> None:
         """Go on behind what `state_dict` gave.
@@ -137,7 +148,10 @@ class HeadProbe:
         with reading("state", "what HeadProbe.state_dict gave", "start the run again"):
             if state and set(state) != set(KEPT):
                 raise ValueError("other entries")
-            self._kept = {key: np.asarray(value) for key, value in state.items()}
+            kept = {key: np.asarray(value) for key, value in state.items()}
+            if not np.array_equal(kept.pop("asked", self._known_by), self._known_by):
+                raise ValueError("a probe of other inputs, layers, heads or queries")
+            self._kept = kept
 
 
 def _measured(head: Head) -> tuple[list[float], np.ndarray, np.ndarray]:

@@ -118,6 +118,18 @@ class Scaled(nn.Module):
         return self.layer(x, x, x)
 
 
+class Widths(Scaled):
+    """A second layer, of twice the width, behind the first."""
+
+    def __init__(self):
+        super().__init__()
+        self.wide = nn.MultiheadAttention(16, 2, batch_first=True, bias=False)
+
+    def forward(self, x):
+        x = super().forward(x)[0].repeat(1, 1, 2)
+        return self.wide(x, x, x)
+
+
 TOKENS = torch.randn(5, 4, 8, generator=torch.Generator().manual_seed(2))
 
 
@@ -212,6 +224,22 @@ class TestRefused:
     def test_a_state_of_something_else(self):
         with pytest.raises(FileFormatError, match="state"):
             HeadProbe(TOKENS).load_state_dict({"weight": 1})
+
+    @pytest.mark.parametrize("other", [{"inputs": TOKENS + 1}, {"heads": 1}, {"query": 2}])
+    def test_a_state_of_other_inputs_or_heads(self, other):
+        asked = {"inputs": TOKENS, "heads": 0, "query": 1}
+        probe = HeadProbe(**asked)
+        probe(Scaled(), 0)
+        HeadProbe(**asked).load_state_dict(probe.state_dict())
+        with pytest.raises(FileFormatError, match="a probe of other inputs"):
+            HeadProbe(**asked | other).load_state_dict(probe.state_dict())
+
+    def test_layers_of_several_widths(self):
+        model = Widths()
+        with pytest.raises(RangeError, match=r"layers: .* W \(16, 16\) and .* W \(8, 8\)"):
+            HeadProbe(TOKENS)(model, 0)
+        for layer in (0, 1):
+            HeadProbe(TOKENS, layers=layer)(model, 0)
 
 
 class TestFile:

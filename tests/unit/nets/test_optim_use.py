@@ -8,8 +8,9 @@ from functools import partial
 
 import pytest
 import torch
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
-from attnbias.errors import DtypeError, RangeError
+from attnbias.errors import DtypeError, NonFiniteError, RangeError
 from attnbias.nets.optim import SNGD, SPS
 
 # A few operations in float64, among them a logarithm and its inverse.
@@ -70,7 +71,8 @@ class TestGroups:
         [
             (SPS, {"max_step": 0.1}, DtypeError, "The cap of SPS is its lr"),
             (partial(SNGD, lr=1), {"c": 0.5}, DtypeError, "SNGD has no such option"),
-            (partial(SNGD, lr=1), {"nonfinite": "skip"}, DtypeError, "has no such option here"),
+            (partial(SNGD, lr=1), {"process_group": False}, DtypeError, "no such option here"),
+            (partial(SNGD, lr=1), {"nonfinite": "skip"}, RangeError, "give it to SNGD itself"),
             (SPS, {"loss_floor": 1.0}, RangeError, "give it to SPS itself"),
             (SPS, {"smoothing": 2, "steps_per_epoch": 3}, RangeError, "give it to SPS itself"),
             (SPS, {"smoothing": 2}, DtypeError, "both or neither"),
@@ -97,6 +99,21 @@ class TestGroups:
         with pytest.raises(DtypeError, match="max_step: .* write lr="):
             SPS(params, max_step=1.0)
 
+    @pytest.mark.parametrize(
+        ("make", "name", "value"),
+        [(make, name, value)
+         for make, names in ((SPS, ("lr", "c", "max_grad_norm", "momentum", "weight_decay")),
+                             (partial(SNGD, lr=1), ("lr", "max_step", "momentum", "weight_decay")))
+         for name in names for value in (math.nan, -1.0)],
+    )  # fmt: skip
+    def test_so_is_a_number_out_of_its_limits_and_nothing_moves(self, make, name, value):
+        params = layers()
+        optimizer = make(params)
+        optimizer.param_groups[0][name] = value
+        with pytest.raises((RangeError, NonFiniteError), match=f"^{name}: expected a number"):
+            moves(optimizer, params)
+        assert all(map(torch.equal, params, layers()))
+
 
 NUMBERS = {"lr": 0.01, "c": 0.5, "smoothing": 2, "steps_per_epoch": 4, "loss_floor": 0.25,
            "max_grad_norm": 3.0, "momentum": 0.5, "weight_decay": 0.1}  # fmt: skip
@@ -106,9 +123,10 @@ class TestStates:
     @pytest.mark.parametrize(
         ("make", "plain", "options"),
         [(SPS, SPS, NUMBERS),
-         (SNGD, partial(SNGD, lr=2.0), {"lr": 0.1, "max_step": 0.004, "momentum": 0.5})],
+         (SNGD, partial(SNGD, lr=2.0),
+          {"lr": 0.1, "max_step": 0.004, "momentum": 0.5, "nonfinite": "skip"})],
     )  # fmt: skip
-    def test_every_number_is_kept_shown_and_restored(self, make, plain, options):
+    def test_every_option_is_kept_shown_and_restored(self, make, plain, options):
         params = layers()
         optimizer = make(params, **options)
         moves(optimizer, params)
@@ -130,6 +148,31 @@ class TestStates:
         assert not torch.allclose(ends[0], ends[2], rtol=0.5)  # a state that isn't loaded
         for name, value in options.items():
             assert f"    {name}: {value}\n" in repr(optimizer)
+
+    @pytest.mark.parametrize("make", [partial(SPS, momentum=0.5), partial(SNGD, lr=0.1)])
+    def test_torchs_distributed_checkpoints_go_on(self, make):
+        """They begin with a step of zero gradients, which has no loss."""
+        ends = []
+        for stops in (False, True):
+            torch.manual_seed(0)
+            model, stored = torch.nn.Linear(3, 2), None
+            optimizer = make(model.parameters())
+            for step in range(4):
+                if stops and step == 2:
+                    stored = get_state_dict(model, optimizer)
+                    model = torch.nn.Linear(3, 2)
+                    optimizer = make(model.parameters())
+                    get_state_dict(model, optimizer)
+                    set_state_dict(model, optimizer, model_state_dict=stored[0],
+                                   optim_state_dict=stored[1])  # fmt: skip
+                optimizer.zero_grad()
+                loss = model(torch.eye(3)).square().sum()
+                loss.backward()
+                optimizer.step(loss=loss)
+            ends.append(model.weight.detach())
+        assert torch.equal(*ends)
+        with pytest.raises(DtypeError, match="^loss: "):  # a gradient needs its loss
+            SPS(model.parameters()).step()
 
     def test_models_are_saved_and_copied_as_before(self):
         model = torch.nn.Linear(3, 2)
@@ -282,4 +325,8 @@ class TestIdioms:
         for _ in range(2):
             model(words).square().mean().backward()
         with pytest.warns(UserWarning, match="backward passes"):
+            optimizer.step(loss=loss)
+        table.requires_grad_(False)  # from now on nothing is added to its gradient
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
             optimizer.step(loss=loss)

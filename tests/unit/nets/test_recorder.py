@@ -333,6 +333,28 @@ class Broken(nn.Module):
         raise KeyError("behind")
 
 
+class Pooled(nn.Module):
+    """A second layer over pairs of tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.second = nn.MultiheadAttention(8, 4, batch_first=True)
+
+    def forward(self, x):
+        x = self.first(x, x, x)[0].unflatten(1, (-1, 2)).mean(dim=2)
+        return self.second(x, x, x)
+
+
+def test_layers_of_other_tokens_or_heads_are_recorded_one_by_one():
+    model, x = Pooled(), torch.randn(3, 6, 8)
+    with pytest.raises(RangeError, match=r"layers: .* \(3, 2, 6\) and \(3, 4, 3\)"):
+        record_heads(model, x)
+    for layer, heads, T in ((0, 2, 6), (1, 4, 3)):
+        found = record_heads(model, x, layers=layer)
+        assert found.heads == tuple(range(heads)) and found[layer, 0].X.shape[:2] == (3, T)
+
+
 def test_a_model_is_left_as_it_was_after_an_error():
     broken = Broken()
     with pytest.raises(KeyError, match="behind"):
