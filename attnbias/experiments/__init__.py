@@ -203,8 +203,9 @@ def merge(name: str, folders) -> NetworkResult:
     Examples
     --------
     >>> from attnbias import experiments
-    >>> experiments.merge("fig6", ["book/results"]).provenance["parts"][0]["command"][:17]
-    'attnbias run fig6'
+    >>> whole = experiments.merge("fig6", ["book/results"])  # of one part, itself
+    >>> sorted(whole.logs), len(whole.provenance["parts"])
+    (['Adam', 'SGD', 'SGD, clipped', 'SNGD', 'SPS', 'SPS, c=1/2'], 1)
     """
     figures = [key for key in _PAPER if getattr(_PAPER[key], "RESULT", None) is NetworkResult]
     require_choice("name", name, figures)

@@ -86,10 +86,10 @@ class Evidence:
         """
         return make(*arguments, **options)
 
-    def recorded(self, name: str, part: str = ""):
+    def recorded(self, name: str):
         """The recorded run of an experiment, None where there is none."""
         try:
-            return experiments.load(name, self.results / part)
+            return experiments.load(name, self.results)
         except MissingFileError:
             return None
 

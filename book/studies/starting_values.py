@@ -140,8 +140,8 @@ def comparison(tokens: int) -> pd.DataFrame:
 def cap_losses() -> pd.DataFrame:
     """Loss at each cap of SPS that all recorded searches tried, by the smallest of its search."""
     rows = {}
-    for path in (*RESULTS.glob("fig[1467].json"), *RESULTS.glob("half/fig[67].json")):
-        for label, losses in experiments.load(path.stem, path.parent).grid.items():
+    for path in RESULTS.glob("fig[1467].json"):
+        for label, losses in experiments.load(path.stem, RESULTS).grid.items():
             if label.startswith("SPS"):
                 rows[f"{path.stem}, {label}"] = pd.Series(losses) / min(losses.values())
     return pd.DataFrame(rows).T.sort_index().dropna(axis=1).rename(columns=float)

@@ -43,10 +43,10 @@ class NetworkResult(JsonResult):
     --------
     >>> from attnbias import experiments
     >>> result = experiments.load("fig6")
-    >>> sorted(result.logs)
-    ['Adam', 'SGD', 'SNGD', 'SPS']
+    >>> list(result.logs)
+    ['SGD', 'SGD, clipped', 'SNGD', 'SPS', 'SPS, c=1/2', 'Adam']
     >>> result.curves("SNGD", "train_loss").shape
-    (3, 31)
+    (5, 31)
     """
 
     KIND = "network experiment"
