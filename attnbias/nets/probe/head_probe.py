@@ -74,8 +74,7 @@ class HeadProbe:
             require_tokenizer(tokenizer)
         wanted = Wanted(layers, heads, query)  # refuses what can't be asked for
         self._asked = dict(tokenizer=tokenizer, layers=layers, heads=heads, query=query)
-        asked = digest([inputs, wanted.layers, wanted.heads, wanted.query])
-        self._known_by = np.frombuffer(asked.encode(), np.uint8)
+        self._wanted = [wanted.layers, wanted.heads, wanted.query]
         self._kept: dict[str, np.ndarray] = {}
 
     def __call__(self, model, step: int) -> None:
@@ -133,9 +132,13 @@ class HeadProbe:
         meta = {"provenance": provenance()}
         return HeadTrace(kept["step"], *kept["name"].T, series, kept["selected"], meta)
 
+    def _known_by(self) -> np.ndarray:
+        """A checksum of the inputs and of what is asked of them, as bytes."""
+        return np.frombuffer(digest([self.inputs, *self._wanted]).encode(), np.uint8)
+
     def state_dict(self) -> dict[str, np.ndarray]:
         """All that is recorded, as arrays, for a checkpoint."""
-        return self._kept | {"asked": self._known_by} if self._kept else {}
+        return self._kept | {"asked": self._known_by()} if self._kept else {}
 
     def load_state_dict(self, state) -> None:
         """Go on behind what `state_dict` gave.
@@ -149,7 +152,7 @@ class HeadProbe:
             if state and set(state) != set(KEPT):
                 raise ValueError("other entries")
             kept = {key: np.asarray(value) for key, value in state.items()}
-            if not np.array_equal(kept.pop("asked", self._known_by), self._known_by):
+            if kept and not np.array_equal(kept.pop("asked"), self._known_by()):
                 raise ValueError("a probe of other inputs, layers, heads or queries")
             self._kept = kept
 
