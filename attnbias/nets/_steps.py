@@ -31,7 +31,6 @@ LIMITS: dict[str, dict] = {
     "steps_per_epoch": {"low": 1, "high": INFINITE},
     "max_grad_norm": {"low": 0, "open_low": True},
 }  # fmt: skip
-NONFINITE = ("raise", "skip")
 MAY_BE_NONE = ("smoothing", "steps_per_epoch", "max_grad_norm")
 
 
@@ -89,7 +88,7 @@ class Steps(Optimizer):
         """The options of a group, each number within its limits."""
         for name in self._names:
             if name == "nonfinite":
-                require_choice(name, options[name], NONFINITE)
+                require_choice(name, options[name], ("raise", "skip"))
             elif options[name] is not None or name not in MAY_BE_NONE:
                 require_number(name, options[name], **self.limits[name])
         return options
@@ -143,9 +142,7 @@ class Steps(Optimizer):
         self._require_shared(*map(self._checked, self.param_groups))  # a schedule may have set them
         moving = [[p for p in group["params"] if p.grad is not None] for group in self.param_groups]
         norm = grad_norm([p.grad for params in moving for p in params])
-        # torch.distributed.checkpoint makes a step of zero gradients, without a loss
-        idle = loss is None and norm == 0
-        value = self.param_groups[0].get("loss_floor", 0.0) if idle else self._loss(loss)
+        value = self._loss(loss, norm)
         sizes = [size if norm > 0 else 0.0 for size in self._sizes(norm, value)]
         self.last_grad_norm, self.last_step_size = _pair(norm, sizes[0])
         groups = [*zip(self.param_groups, moving, sizes, strict=True)]
@@ -160,7 +157,7 @@ class Steps(Optimizer):
         """eta of each group, unless the gradient is zero."""
         raise NotImplementedError
 
-    def _loss(self, loss) -> float:
+    def _loss(self, loss, norm: float) -> float:
         """The loss of the whole batch; SNGD needs none."""
         return 0.0
 

@@ -240,7 +240,9 @@ class SPS(Steps):
     def _taken(self):
         self._log_quotient = self._next
 
-    def _loss(self, loss) -> float:
+    def _loss(self, loss, norm) -> float:
+        if loss is None and norm == 0:  # torch.distributed.checkpoint makes such a step
+            return self.param_groups[0]["loss_floor"]
         if isinstance(loss, list | tuple) and loss:
             value = sum(map(_one_number, loss))
         else:

@@ -73,8 +73,8 @@ class HeadProbe:
         if tokenizer is not None:
             require_tokenizer(tokenizer)
         wanted = Wanted(layers, heads, query)  # refuses what can't be asked for
-        self._asked = dict(tokenizer=tokenizer, layers=layers, heads=heads, query=query)
-        self._wanted = [wanted.layers, wanted.heads, wanted.query]
+        self._tokenizer = tokenizer
+        self._asked = dict(layers=wanted.layers, heads=wanted.heads, query=wanted.query)
         self._kept: dict[str, np.ndarray] = {}
 
     def __call__(self, model, step: int) -> None:
@@ -84,7 +84,7 @@ class HeadProbe:
         if step <= before[-1]:
             raise RangeError("step", expected=f"more than {before[-1]}, the last one recorded",
                              got=str(step), remedy="make a new probe for another run")  # fmt: skip
-        heads = list(record_heads(model, self.inputs, **self._asked))
+        heads = list(record_heads(model, self.inputs, tokenizer=self._tokenizer, **self._asked))
         other = next((head for head in heads if head.space != STREAM), None)
         if other is not None:
             raise RangeError(
@@ -92,7 +92,7 @@ class HeadProbe:
                 got=f"{other!r}, whose W is made anew for its tokens",
                 remedy="record single steps: record_heads(model, inputs)",
             )  # fmt: skip
-        shapes = {f"{len(head.X)} sequences with W {tuple(head.W.shape)}" for head in heads}
+        shapes = {f"a W {tuple(head.W.shape)}" for head in heads}
         if len(shapes) > 1:
             raise RangeError("layers", expected="layers whose heads are of one shape",
                              got=" and ".join(sorted(shapes)),
@@ -134,7 +134,7 @@ class HeadProbe:
 
     def _known_by(self) -> np.ndarray:
         """A checksum of the inputs and of what is asked of them, as bytes."""
-        return np.frombuffer(digest([self.inputs, *self._wanted]).encode(), np.uint8)
+        return np.frombuffer(digest([self.inputs, self._asked]).encode(), np.uint8)
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """All that is recorded, as arrays, for a checkpoint."""
