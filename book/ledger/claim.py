@@ -250,6 +250,11 @@ def undecided(reason: str) -> Finding:
     return Finding(UNDECIDED, note=reason)
 
 
+def without_run(name: str) -> Finding:
+    """Of a claim on the recorded run of an experiment, where there is none."""
+    return undecided(f"no recorded run: attnbias run {name} makes one")
+
+
 def _joined(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
 

@@ -241,6 +241,14 @@ def test_a_tampered_run_changes_each_verdict():
     assert unmoved == []
 
 
+def test_without_its_recorded_run_a_claim_is_undecided_and_says_what_makes_one(tmp_path):
+    found = [
+        claim.judge(Evidence(tmp_path)) for claim in CLAIMS if "experiments.load(" in claim.calls
+    ]
+    assert len(found) > 10 and {each.verdict for each in found} == {"undecided"}
+    assert all(each.note.startswith("no recorded run: attnbias run ") for each in found)
+
+
 def test_fresh_seeds_are_none_that_were_looked_at():
     chapters = {claim.key: claim.chapter for claim in CLAIMS}
     for key, seeds in SEEDS.items():

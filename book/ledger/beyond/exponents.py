@@ -11,7 +11,7 @@ from attnbias.beyond.exponents.transient import max_stable_step
 from attnbias.beyond.exponents.transient import transient_rate as rate_of
 from attnbias.data.degenerate import make_degenerate
 
-from ..claim import UNDECIDED, Finding, Section, judge, refuted, starting
+from ..claim import Section, judge, refuted, starting, without_run
 from ..seeds import SEEDS
 from ..tamper import each, series, table
 
@@ -28,7 +28,7 @@ def _study(e, *starts: str, fresh=None):
     """A finding from the claims of the recorded study that start so, and from fresh runs."""
     result = e.recorded("exponents")
     if result is None:
-        return Finding(UNDECIDED, note="no recorded run: attnbias run exponents makes one")
+        return without_run("exponents")
     seeds, steps = len(result.settings["seeds"]), result.settings["steps"]
     note = f"{len(result.table):,} runs of {steps:,} steps, {seeds} seeds"
     checks = starting(result.claims, *starts)

@@ -10,21 +10,20 @@ from attnbias.beyond.ranks.factors import make_factors, train_factors
 from attnbias.beyond.ranks.geometry import nuclear_rank as find_rank
 from attnbias.beyond.ranks.result import claims, decided
 
-from ..claim import UNDECIDED, Finding, Section, judge, refuted, starting
+from ..claim import Section, judge, refuted, starting, without_run
 from ..tamper import altered, table
 
 claim = Section("Beyond the paper", 310, source="ours", chapter="chap-ranks")
 
 SIZE = (5, 5, 8)
 SEEDS = range(100, 110)
-NO_RUN = "no recorded run: attnbias run ranks makes one"
 
 
 def _study(e, *starts: str):
     """A finding from the claims of the recorded study that start so."""
     result = e.recorded("ranks")
     if result is None:
-        return Finding(UNDECIDED, note=NO_RUN)
+        return without_run("ranks")
     solved = [int((result.table[f"{norm}_status"] == "solved").sum()) for norm in "FN"]
     note = f"{solved[0]:,} instances in the Frobenius norm, {solved[1]:,} in the nuclear"
     return judge(starting(result.claims, *starts), note=note)
@@ -83,7 +82,7 @@ def nuclear_rank_low(e):
     on all instances of the study."""
     result = e.recorded("ranks")
     if result is None:
-        return Finding(UNDECIDED, note=NO_RUN)
+        return without_run("ranks")
     wide = decided(result.table.query("n >= 10 and d >= 10"), "N")
     most = float((wide["N_upper"] / wide[["n", "d"]].min(axis=1)).max())
     return judge(

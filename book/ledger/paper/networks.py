@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from attnbias.experiments.networks.claims import CLIPPED, HALF, growth, leads
 
-from ..claim import UNDECIDED, Finding, Section
+from ..claim import UNDECIDED, Finding, Section, without_run
 from ..evidence import Evidence
 
 claim = Section("Networks", 160)
@@ -27,7 +27,7 @@ def _undecided(e: Evidence, figure: str, seen: Callable, needs: str) -> Finding:
     """What a function of the recorded run says of it, beside what would decide."""
     result = e.recorded(figure)
     if result is None:
-        return Finding(UNDECIDED, note=f"no recorded run: attnbias run {figure} makes one")
+        return without_run(figure)
     stand_ins = "; ".join(result.substitutes)
     return Finding(UNDECIDED, seen(result), f"{stand_ins}; would be decided by {needs}")
 
