@@ -86,10 +86,10 @@ class Evidence:
         """
         return make(*arguments, **options)
 
-    def recorded(self, name: str):
-        """The recorded run of an experiment, None where there is none."""
+    def recorded(self, name: str, folder: str = ""):
+        """The recorded run of an experiment, None where there is none; `folder` of the results."""
         try:
-            return experiments.load(name, self.results)
+            return experiments.load(name, self.results / folder)
         except MissingFileError:
             return None
 

@@ -6,12 +6,16 @@ import math
 import numpy as np
 import pytest
 
+from attnbias import experiments
 from attnbias.data._mnist import read_idx
 from attnbias.errors import MissingFileError
 from attnbias.nets.data.images import load_cifar10
 from benchmarks import batched
-from benchmarks.gpu import data, runner, stages
+from benchmarks.gpu import data, figures, runner, stages
 from benchmarks.record import Row
+from tools.files import ROOT
+
+RESULTS = ROOT / "book" / "results"
 
 
 class Day:
@@ -93,6 +97,14 @@ def test_verdicts_and_predictions_of_the_table():
     assert runner.verdict(row | {"target": None}) == ""
     assert runner.verdict(row | {"facts": {"verdict": "holds"}}) == "holds"
     assert runner.predicted(row | {"facts": {"predicted": "20 us"}}, tiny=True) == "<= 1"
+
+
+def test_each_figure_takes_the_step_sizes_of_the_largest_network_that_was_searched(tmp_path):
+    options = runner.Options("cpu", tmp_path, None, 60.0)
+    small = {name: experiments.load(name, RESULTS).step_sizes for name in ("fig6", "fig7")}
+    usual = experiments.load("fig6", RESULTS / "usual").step_sizes
+    assert figures.settings_of("fig6", options)["step_sizes"] == usual != small["fig6"]
+    assert figures.settings_of("fig7", options)["step_sizes"] == small["fig7"]
 
 
 @pytest.mark.slow

@@ -28,8 +28,11 @@ def _undecided(e: Evidence, figure: str, seen: Callable, needs: str) -> Finding:
     result = e.recorded(figure)
     if result is None:
         return without_run(figure)
-    stand_ins = "; ".join(result.substitutes)
-    return Finding(UNDECIDED, seen(result), f"{stand_ins}; would be decided by {needs}")
+    words, stand_ins = seen(result), "; ".join(result.substitutes)
+    usual = e.recorded(figure, "usual")  # of a small network's figure, one epoch of the usual one
+    if usual is not None:
+        words += f"; with the usual network, {usual.settings['steps']} steps: {seen(usual)}"
+    return Finding(UNDECIDED, words, f"{stand_ins}; would be decided by {needs}")
 
 
 def compared(result) -> str:
