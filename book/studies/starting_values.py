@@ -141,8 +141,8 @@ def searched(tokens: int, factor: float) -> pd.Series:
     """Mean accuracy of the search at about a multiple of the best value, of those that tried it."""
     found = {}
     for name, row in accuracy_table(recorded()).loc[tokens].iterrows():
-        times = row.dropna().index / row.idxmax()
-        found[name] = row.dropna()[(times > 0.9 * factor) & (times < 1.4 * factor)].mean()
+        times = row.index / row.idxmax()
+        found[name] = row[(times > 0.9 * factor) & (times < 1.4 * factor)].mean()
     return pd.Series(found).dropna()
 
 
