@@ -146,6 +146,16 @@ def test_an_obtuse_angle_is_all_that_the_lock_needs(numbers):
         assert found.theta * found.cross <= found.least + room
 
 
+@given(st.lists(st.floats(-3, 3), min_size=8, max_size=8))
+def test_the_lock_is_where_the_condition_for_three_arms_fails(numbers):
+    """Lin et al. ask for <x_o - x_3, x_a - x_3> > 0; the lock, for the opposite."""
+    X, u = np.reshape(numbers[:6], (3, 2)), np.array(numbers[6:])
+    o, a, third = X[np.argsort(-(X @ u), kind="stable")]
+    corner = (o - third) @ (a - third)
+    if len(set((X @ u).tolist())) == 3 and abs(corner) > 1e-9:
+        assert (lock_of(Dataset(X[None], [1], u)).theta > 0) == (corner < 0)
+
+
 class Interval:
     """Numbers between two decimals, each operation rounded outward."""
 
