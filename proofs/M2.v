@@ -12,6 +12,8 @@
     - [rate_M2_complementary]: "M2, the square of it": rows may be idle, but one that has gap one
       under W_mm has a positive dual weight; then |P_t| <= R at all steps, whether the path is long
       or not, and 1 - corr <= R^2/(2 c_t^2).
+    - [rate_M2_order]: that box as a whole: for every R that bounds all |P_r|, such as the least,
+      1 - corr <= R^2/(2 c_t^2), and <= 8 B^4 R^2/(Xi^2 S_t^2) from S_t >= 4 B^2 |W_0|/Xi on.
     - [driven_M2], [driven_M2_complementary] say the same of any run with weights between
       lo e^(-g_k) and hi e^(-g_k), and so without Assumption 2 (Rates.v).
     - [gd_height_upper]: gradient descent's height from above, for any bound on the offset; with
@@ -255,6 +257,41 @@ Proof.
   now apply pow_incr.
 Qed.
 
+(** Any bound on the offset gives the order, since c_t grows in proportion to the path. *)
+Lemma driven_order R t : mnorm (d D) (off D Wmm (W t)) <= R ->
+  (0 < height D Wmm (W t) -> 1 - mcorr D (W t) Wmm <= R ^ 2 / (2 * height D Wmm (W t) ^ 2)) /\
+  (0 < sum t s -> 4 * B ^ 2 * mnorm (d D) (W 0%nat) / Xi <= sum t s ->
+   1 - mcorr D (W t) Wmm <= 8 * B ^ 4 * R ^ 2 / (Xi ^ 2 * sum t s ^ 2)).
+Proof.
+  intros HR.
+  assert (Hang : 0 < height D Wmm (W t) ->
+    1 - mcorr D (W t) Wmm <= R ^ 2 / (2 * height D Wmm (W t) ^ 2)).
+  { apply angle_height. apply pow_incr. split; [apply sqrt_pos|exact HR]. }
+  split; [exact Hang|]. intros HS Hfar.
+  pose proof (@Margin.Xi_pos E N z Wmm alpha (dr_some driven) (dr_kkt driven)) as HX.
+  change (@Margin.Xi E Wmm) with Xi in HX.
+  pose proof (@Z_pos E N z Wmm alpha _ (dr_some driven) (dr_kkt driven) (dr_rows driven)) as HB.
+  assert (HB0 : B <> 0) by (intros H0; rewrite H0 in HB; lra).
+  destruct (@driven_path E N z Wmm alpha _ lo hi sbar W s p driven t) as [_ Hgrow].
+  pose proof (@along_ge_norm E N z Wmm alpha (dr_some driven) (dr_kkt driven) (W 0%nat)) as Hstart.
+  change (@along E Wmm) with (height D Wmm) in Hgrow, Hstart.
+  change (@Margin.Xi E Wmm) with Xi in Hgrow. change (@norm E (W 0%nat)) with (mnorm (d D) (W 0%nat)) in Hstart.
+  set (a := Xi / (4 * (B * B))). assert (Ha : 0 < a) by (apply Rdiv_lt_0_compat; lra).
+  assert (Hhalf : mnorm (d D) (W 0%nat) <= a * sum t s).
+  { apply (Rmult_le_compat_l a) in Hfar; [|lra].
+    replace (a * (4 * B ^ 2 * mnorm (d D) (W 0%nat) / Xi)) with (mnorm (d D) (W 0%nat)) in Hfar
+      by (unfold a; field; split; [lra|exact HB0]). exact Hfar. }
+  assert (Hc : a * sum t s <= height D Wmm (W t)).
+  { replace (Xi / (2 * (B * B)) * sum t s) with (a * sum t s + a * sum t s) in Hgrow
+      by (unfold a; field; exact HB0). lra. }
+  assert (Hpos : 0 < a * sum t s) by (now apply Rmult_lt_0_compat).
+  eapply Rle_trans; [apply Hang; lra|].
+  replace (8 * B ^ 4 * R ^ 2 / (Xi ^ 2 * sum t s ^ 2)) with (R ^ 2 * / (2 * (a * sum t s) ^ 2))
+    by (unfold a; field; repeat split; (exact HB0 || lra)).
+  apply Rmult_le_compat_l; [apply pow2_ge_0|]. apply Rinv_le_contravar; [nra|].
+  assert ((a * sum t s) ^ 2 <= height D Wmm (W t) ^ 2) by (apply pow_incr; lra). lra.
+Qed.
+
 End Runs.
 
 Section Model.
@@ -324,6 +361,25 @@ Proof.
   intros HK Hc HR Hs Hp Hphi.
   exact (driven_M2_complementary D opt Wmm alpha B _ _ sbar W s _
     (setting_driven W s sbar phi_low alpha HK HR Hs Hp Hphi) Hc).
+Qed.
+
+(** The whole box: the offset is bounded, and each bound on it, the least included, gives the
+    bound on 1 - corr and its order in the path, for steps of any lengths up to sbar. *)
+Theorem rate_M2_order (W : nat -> mat) (s : nat -> R) sbar phi_low alpha :
+  @KKT E N z Wmm alpha -> (forall k, (k < N)%nat -> mdot (d D) (z k) Wmm = 1 -> 0 < alpha k) ->
+  Run D W s -> (forall t, 0 <= s t <= sbar) -> 0 < phi_low ->
+  (forall t i, (i < n D)%nat -> phi_low <= phi D (W t) i (opt i)) ->
+  (exists R, forall t, mnorm (d D) (off D Wmm (W t)) <= R) /\
+  forall R, (forall t, mnorm (d D) (off D Wmm (W t)) <= R) -> forall t,
+    (0 < height D Wmm (W t) -> 1 - mcorr D (W t) Wmm <= R ^ 2 / (2 * height D Wmm (W t) ^ 2)) /\
+    (0 < sum t s -> 4 * B ^ 2 * mnorm (d D) (W 0%nat) / Xi <= sum t s ->
+     1 - mcorr D (W t) Wmm <= 8 * B ^ 4 * R ^ 2 / (Xi ^ 2 * sum t s ^ 2)).
+Proof.
+  intros HK Hc HR Hs Hp Hphi. split.
+  - destruct (rate_M2_complementary W s sbar phi_low alpha HK Hc HR Hs Hp Hphi) as [R HRb].
+    exists R. intros t. apply HRb.
+  - intros R HRb t. exact (driven_order D opt Wmm alpha B _ _ sbar W s _
+      (setting_driven W s sbar phi_low alpha HK HR Hs Hp Hphi) R t (HRb t)).
 Qed.
 
 (** Gradient descent's height from above, where |P_r| <= Rb for all r from t0 on: with
@@ -455,4 +511,5 @@ Print Assumptions driven_M2.
 Print Assumptions driven_M2_complementary.
 Print Assumptions rate_M2.
 Print Assumptions rate_M2_complementary.
+Print Assumptions rate_M2_order.
 Print Assumptions gd_height_upper.

@@ -4,8 +4,8 @@
     label 1.  Its gap is the entry w = W_11.
 
     - [pair_setting], [pair_near], [pair_unequal], [pair_complementary]: it meets every hypothesis of
-      the theorems, so that none of them is empty: equal scores, near orthogonality (mu = 0), the
-      hypotheses of the theorem without Assumption 2, and strict complementarity;
+      the theorems: equal scores, near orthogonality (mu = 0), the hypotheses of the theorem without
+      Assumption 2, and strict complementarity; those on a second sequence are empty here (Triples.v);
       [pair_converges]: Theorem 1 on it, with numbers.
     - [gd_bracket]: gradient descent on it, for every eta > 0 and every W_0,
         log (e^w_0 + eta phi_0^2 e^(-phi_0) t) <= w_t <= log (e^w_0 + eta e^(eta/4 - 1) t). *)

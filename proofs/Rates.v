@@ -13,6 +13,7 @@
       wherever S = H_t - max (c_0, sbar) > 0 the bound of M1 holds with this S.
     - [setting_ngd], [setting_polyak], [setting_gd]: with phi_i >= phi_low along the run NGD and
       uncapped Polyak steps have [Orders t] and GD [Orders (log t)], from any W_0;
+      [polyak_lengths]: a Polyak step is between 1/(4 B^2 e^(max Delta_i)) and 1/(2 Xi phi_low) long;
       [setting_steady]: as NGD any steps between two positive lengths.
     - [exact_ngd], [exact_polyak], [exact_gd]: "The order of the rate": if moreover W_mm is strictly
       complementary and W_0^perp is not 0, 1 - corr is between c/x_t^2 and C/x_t^2 with c > 0.
@@ -20,11 +21,14 @@
     Without it, the last sentences of the box "The rates with unequal scores", under [UnequalScores]
     (Unequal.v) and for W_mm from its definition:
     - [unequal_ngd]: NGD with any 0 < eta <= sbar has [Orders t];
-    - [unequal_polyak]: so have uncapped Polyak steps, if C3 holds with sbar >= 3 T n/(4 f sqrt w);
-    - [unequal_gd]: GD with 2 eta B^2 Upsilon <= sbar has [Orders (log t)];
+    - [unequal_polyak]: so have uncapped Polyak steps, if none is longer than sbar, as
+      [unequal_polyak_short] says if sbar >= 3 T n/(4 f sqrt w);
+    - [unequal_gd]: GD with no step longer than sbar has [Orders (log t)]; [unequal_gd_short]: no
+      step is if sbar >= 2 eta B^2 Upsilon;
     - [unequal_orders], [unequal_steady]: any rule whose path grows like x_t, or whose steps are
       between two positive lengths.
     - [unequal_M2_complementary]: under strict complementarity the offset stays bounded from t1 on;
+      [unequal_M2_order]: any bound on it gives the order in the path since t1;
       [unequal_M2]: with M2's explicit constant, where every row supports W_mm.
 
     [tail_orders], [tail_M2], [tail_log] serve both. *)
@@ -494,15 +498,13 @@ Qed.
 Theorem setting_ngd eta : 0 < eta -> Run D W (fun _ => eta) -> Orders D opt Wmm W (fun t => INR t).
 Proof. intros He HR. apply (setting_steady (fun _ => eta) eta eta HR He). intros; lra. Qed.
 
-Lemma polyak_steps : PolyakRun D opt W ->
-  exists s smin sbar, Run D W s /\ 0 < smin /\ forall t, smin <= s t <= sbar.
+(** The two numbers that enclose a Polyak step; Dmax is any bound on the Delta_i. *)
+Theorem polyak_lengths Dmax : PolyakRun D opt W ->
+  (forall i, (i < n D)%nat -> Delta D opt gamma i <= Dmax) ->
+  exists s, Run D W s /\ forall t, / (4 * B ^ 2 * exp Dmax) <= s t <= / (2 * Xi * phi_low).
 Proof.
-  intros HP. pose proof (S_Xi _ _ _ _ _ _ _ setting) as HX. pose proof (S_B _ _ _ _ _ _ _ setting) as HB.
+  intros HP HDm. pose proof (S_Xi _ _ _ _ _ _ _ setting) as HX. pose proof (S_B _ _ _ _ _ _ _ setting) as HB.
   pose proof (S_T _ _ _ _ _ _ _ setting) as HT. pose proof (S_opt _ _ _ _ _ _ _ setting) as Ho.
-  set (Dmax := sum (n D) (fun i => Rabs (Delta D opt gamma i))).
-  assert (HDm : forall i, (i < n D)%nat -> Delta D opt gamma i <= Dmax).
-  { intros i Hi. eapply Rle_trans; [apply Rle_abs|].
-    apply (sum_ge_term (n D) (fun i => Rabs (Delta D opt gamma i))); [intros; apply Rabs_pos|assumption]. }
   set (g := fun t => mnorm (d D) (grad D opt (W t))).
   assert (Hg : forall t G, IsGradient D (risk D) (W t) G -> mnorm (d D) G = g t).
   { intros t G HG. exact (@eqv_norm E _ _ (gradient_unique D opt HT Ho (W t) G HG)). }
@@ -519,12 +521,13 @@ Proof.
     assert (0 < Xi * phi_low * L t) by (apply Rmult_lt_0_compat; assumption). lra. }
   assert (HBe : 0 < 2 * B ^ 2 * exp Dmax).
   { replace (B ^ 2) with (B * B) by ring. pose proof (exp_pos Dmax). apply Rmult_lt_0_compat; lra. }
-  exists (fun t => L t / (2 * g t)), (/ (2 * (2 * B ^ 2 * exp Dmax))), (/ (2 * (Xi * phi_low))).
-  split; [|split].
+  exists (fun t => L t / (2 * g t)).
+  replace (/ (4 * B ^ 2 * exp Dmax)) with (/ (2 * (2 * B ^ 2 * exp Dmax))) by (f_equal; ring).
+  replace (/ (2 * Xi * phi_low)) with (/ (2 * (Xi * phi_low))) by (f_equal; ring).
+  split.
   - intros t. destruct (HP t) as [G [HG HW]]. exists G. split; [assumption|].
     intros a b Ha Hb. rewrite (HW a b Ha Hb). rewrite (Hg t G HG). fold (L t). field.
     pose proof (Hgp t). lra.
-  - apply Rinv_0_lt_compat. lra.
   - intros t. destruct (Hsand t) as [H1 H2]. pose proof (Hgp t). pose proof (HL t).
     split; apply (Rmult_le_reg_r (2 * g t)); try lra.
     + replace (L t / (2 * g t) * (2 * g t)) with (L t) by (field; lra).
@@ -535,6 +538,19 @@ Proof.
       apply (Rmult_le_reg_l (Xi * phi_low)); [assumption|].
       rewrite <- Rmult_assoc. replace (Xi * phi_low * / (2 * (Xi * phi_low))) with (/ 2)
         by (set (c := Xi * phi_low) in *; field; lra). lra.
+Qed.
+
+Lemma polyak_steps : PolyakRun D opt W ->
+  exists s smin sbar, Run D W s /\ 0 < smin /\ forall t, smin <= s t <= sbar.
+Proof.
+  intros HP. set (Dmax := sum (n D) (fun i => Rabs (Delta D opt gamma i))).
+  destruct (polyak_lengths Dmax HP) as [s [HR Hs]].
+  { intros i Hi. eapply Rle_trans; [apply Rle_abs|].
+    apply (sum_ge_term (n D) (fun i => Rabs (Delta D opt gamma i))); [intros; apply Rabs_pos|assumption]. }
+  exists s, (/ (4 * B ^ 2 * exp Dmax)), (/ (2 * Xi * phi_low)).
+  split; [exact HR|split; [|exact Hs]].
+  pose proof (S_B _ _ _ _ _ _ _ setting). pose proof (exp_pos Dmax).
+  apply Rinv_0_lt_compat. replace (B ^ 2) with (B * B) by ring. apply Rmult_lt_0_compat; lra.
 Qed.
 
 Theorem setting_polyak : PolyakRun D opt W -> Orders D opt Wmm W (fun t => INR t).
@@ -777,6 +793,23 @@ Proof.
   intros al Hal. exact (unequal_driven _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W s eq_refl HR Hs Wmm al t1 Hal Hset).
 Qed.
 
+(** ... and each bound on it gives the order in the path since t1. *)
+Theorem unequal_M2_order s t1 R : Run D W s -> (forall t, 0 <= s t <= sbar) -> Settled t1 ->
+  (forall t, (t1 <= t)%nat -> mnorm (d D) (off D Wmm (W t)) <= R) ->
+  forall t, (t1 <= t)%nat ->
+    let Sp := sum t s - sum t1 s in
+    (0 < height D Wmm (W t) -> 1 - mcorr D (W t) Wmm <= R ^ 2 / (2 * height D Wmm (W t) ^ 2)) /\
+    (0 < Sp -> 4 * B ^ 2 * mnorm (d D) (W t1) / Xi <= Sp ->
+     1 - mcorr D (W t) Wmm <= 8 * B ^ 4 * R ^ 2 / (Xi ^ 2 * Sp ^ 2)).
+Proof.
+  intros HR Hs Hset HRb t Ht Sp. destruct unequal_dual as [al Hal].
+  pose proof (driven_order D opt Wmm al B (v / 4) M sbar _ _ _
+    (unequal_driven _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W s eq_refl HR Hs Wmm al t1 Hal Hset)
+    R (t - t1)%nat) as H.
+  cbv beta in H. rewrite Nat.add_0_r, (tail_path s t1 t Ht) in H.
+  replace (t1 + (t - t1))%nat with t in H by lia. exact (H (HRb t Ht)).
+Qed.
+
 (** From a settled step on the order is that of the path. *)
 Theorem unequal_orders s (x : nat -> R) a b t1 : Run D W s -> (forall t, 0 <= s t <= sbar) ->
   Settled t1 -> 0 < a -> (forall t, a * x t - b <= sum t s - sum t1 s) -> Orders D opt Wmm W x.
@@ -832,100 +865,138 @@ Proof.
     rewrite <- exp_plus, Rplus_opp_r, exp_0 in H. lra.
 Qed.
 
-Theorem unequal_polyak : PolyakRun D opt W ->
-  3 * INR (T D) * INR (n D) / (4 * f * sqrt w) <= sbar -> Orders D opt Wmm W (fun t => INR t).
+Definition polyak_length (t : nat) : R :=
+  INR (n D) * (risk D (W t) - least_risk D opt) / (2 * @norm E (G D opt (W t))).
+
+Lemma polyak_length_eq t Gr : IsGradient D (risk D) (W t) Gr ->
+  polyak_length t = (risk D (W t) - least_risk D opt) / (2 * mnorm (d D) Gr).
 Proof.
-  intros HP Hsbar. set (Dmax := sum (n D) (fun i => Rabs (Dh i))).
-  assert (HDm : forall i, (i < n D)%nat -> Dh i <= Dmax).
-  { intros i Hi. eapply Rle_trans; [apply Rle_abs|].
-    apply (sum_ge_term (n D) (fun i => Rabs (Dh i))); [intros; apply Rabs_pos|assumption]. }
-  set (g := fun t => @norm E (G D opt (W t))).
-  set (s := fun t => INR (n D) * (risk D (W t) - least_risk D opt) / (2 * g t)).
+  intros HG. pose proof (gradient_norm _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t) Gr HG) as Hgn.
   assert (HI : 0 < INR (n D)) by (apply lt_0_INR, Hn).
-  assert (HR : Run D W s).
-  { intros t. destruct (HP t) as [Gr [HG HW]]. exists Gr. split; [assumption|].
-    intros a b Ha Hb. rewrite (HW a b Ha Hb). f_equal.
-    pose proof (gradient_norm _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t) Gr HG) as Hgn.
-    unfold s, g. rewrite <- Hgn. destruct (Req_dec (mnorm (d D) Gr) 0) as [->|Hne].
-    - unfold Rdiv. replace (2 * 0 ^ 2) with 0 by ring. rewrite Rinv_0. ring.
-    - field. split; lra. }
+  unfold polyak_length. rewrite <- Hgn. destruct (Req_dec (mnorm (d D) Gr) 0) as [->|Hne].
+  - unfold Rdiv. rewrite !Rmult_0_r, Rinv_0. ring.
+  - field. split; lra.
+Qed.
+
+Lemma polyak_length_pos t : 0 <= polyak_length t.
+Proof.
+  pose proof (smallest_loss D opt (W t) Hn HT (h_opt _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp)) as HL.
+  pose proof (pos_INR (n D)). unfold polyak_length. apply Rmult_le_pos; [apply Rmult_le_pos; lra|].
+  destruct (Req_dec (2 * @norm E (G D opt (W t))) 0) as [->|Hne]; [rewrite Rinv_0; lra|].
+  pose proof (@norm_pos E (G D opt (W t))). left; apply Rinv_0_lt_compat. lra.
+Qed.
+
+Lemma polyak_run : PolyakRun D opt W -> Run D W polyak_length.
+Proof.
+  intros HP t. destruct (HP t) as [Gr [HG HW]]. exists Gr. split; [assumption|].
+  intros a b Ha Hb. rewrite (HW a b Ha Hb), (polyak_length_eq t Gr HG). f_equal.
+  destruct (Req_dec (mnorm (d D) Gr) 0) as [->|Hne].
+  - unfold Rdiv. replace (2 * 0 ^ 2) with 0 by ring. rewrite !Rmult_0_r, Rinv_0. ring.
+  - field. exact Hne.
+Qed.
+
+(** While no gap is below - e0. *)
+Lemma polyak_enclosed Dmax t : (forall i, (i < n D)%nat -> Dh i <= Dmax) -> Low D opt e0 (W t) ->
+  0 < exp (- Dmax) / (4 * B ^ 2) <= polyak_length t /\
+  polyak_length t <= 3 * INR (T D) * INR (n D) / (4 * f * sqrt w).
+Proof.
+  intros HDm HL.
   pose proof (f_range _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as Hf.
   pose proof (w_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as Hw.
   pose proof (T_2 _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as HT2.
+  assert (HI : 0 < INR (n D)) by (apply lt_0_INR, Hn).
   assert (Hsw : 0 < sqrt w) by now apply sqrt_lt_R0.
-  assert (HB : 0 < B ^ 2).
-  { apply (B_sq_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W 0%nat)).
-    exact (proj1 (H3 _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp)). }
+  assert (HB : 0 < B ^ 2) by (now apply (B_sq_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t))).
   assert (HB0 : B <> 0) by (intros H0; rewrite H0 in HB; simpl in HB; lra).
-  set (smin := exp (- Dmax) / (4 * B ^ 2)).
-  assert (Hsm : 0 < smin) by (apply Rdiv_lt_0_compat; [apply exp_pos|lra]).
-  assert (Hone : forall t, Low D opt e0 (W t) -> smin <= s t <= sbar).
-  { intros t HL. destruct (polyak_gap Dmax (W t) HDm) as [H1 H2].
-    pose proof (total_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t)) as Ht.
-    pose proof (G_upper _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t)) as Hu.
-    pose proof (G_lower _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t) HL) as Hlo.
-    pose proof (G_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t) HL) as Hgp.
-    fold (g t) in Hu, Hlo, Hgp. unfold s. set (gap0 := INR (n D) * (risk D (W t) - least_risk D opt)) in *.
-    set (tt := total D opt (W t)) in *. split.
-    - apply (Rmult_le_reg_r (2 * g t)); [lra|].
-      replace (gap0 / (2 * g t) * (2 * g t)) with gap0 by (field; lra).
-      eapply Rle_trans; [|exact H1]. unfold smin.
-      replace (exp (- Dmax) * tt) with (exp (- Dmax) / (4 * B ^ 2) * (2 * (2 * B ^ 2 * tt)))
-        by (field; exact HB0).
-      apply Rmult_le_compat_l; [fold smin; lra|]. lra.
-    - eapply Rle_trans; [|exact Hsbar]. apply (Rmult_le_reg_r (2 * g t)); [lra|].
-      replace (gap0 / (2 * g t) * (2 * g t)) with gap0 by (field; lra).
-      eapply Rle_trans; [exact H2|].
-      set (c := 3 * INR (T D) * INR (n D) / (4 * f * sqrt w)).
-      assert (Hc : 0 <= c).
-      { apply Rmult_le_pos; [apply Rmult_le_pos; lra|].
-        left; apply Rinv_0_lt_compat. apply Rmult_lt_0_compat; lra. }
-      apply Rle_trans with (c * (2 * (2 * f * sqrt w / (3 * INR (T D) * INR (n D)) * tt))).
-      + right. unfold c. field. repeat split; lra.
-      + apply Rmult_le_compat_l; [assumption|]. lra. }
-  assert (Hall : forall t r, (r < t)%nat -> 0 <= s r <= sbar).
-  { induction t as [|t IH]; intros r Hr; [lia|].
-    destruct (Nat.eq_dec r t) as [->|]; [|apply IH; lia].
-    assert (HL : Low D opt e0 (W t)).
-    { apply (low_before _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W s eq_refl HR); exact IH. }
-    specialize (Hone t HL). lra. }
-  apply (unequal_steady s smin HR Hsm). intros t. apply Hone.
-  apply (low_before _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W s eq_refl HR). apply Hall.
+  assert (Hsm : 0 < exp (- Dmax) / (4 * B ^ 2)) by (apply Rdiv_lt_0_compat; [apply exp_pos|lra]).
+  destruct (polyak_gap Dmax (W t) HDm) as [H1 H2].
+  pose proof (total_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t)) as Ht.
+  pose proof (G_upper _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t)) as Hu.
+  pose proof (G_lower _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t) HL) as Hlo.
+  pose proof (G_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t) HL) as Hgp.
+  unfold polyak_length. set (gap0 := INR (n D) * (risk D (W t) - least_risk D opt)) in *.
+  set (tt := total D opt (W t)) in *. set (g := @norm E (G D opt (W t))) in *.
+  split; [split; [exact Hsm|]|]; apply (Rmult_le_reg_r (2 * g)); try lra;
+    replace (gap0 / (2 * g) * (2 * g)) with gap0 by (field; lra).
+  - eapply Rle_trans; [|exact H1].
+    replace (exp (- Dmax) * tt) with (exp (- Dmax) / (4 * B ^ 2) * (2 * (2 * B ^ 2 * tt)))
+      by (field; exact HB0).
+    apply Rmult_le_compat_l; lra.
+  - eapply Rle_trans; [exact H2|].
+    set (c := 3 * INR (T D) * INR (n D) / (4 * f * sqrt w)).
+    assert (Hc : 0 <= c).
+    { apply Rmult_le_pos; [apply Rmult_le_pos; lra|].
+      left; apply Rinv_0_lt_compat. apply Rmult_lt_0_compat; lra. }
+    apply Rle_trans with (c * (2 * (2 * f * sqrt w / (3 * INR (T D) * INR (n D)) * tt))).
+    + right. unfold c. field. repeat split; lra.
+    + apply Rmult_le_compat_l; [assumption|]. lra.
 Qed.
 
-(** Gradient descent, with sbar = 2 eta B^2 Upsilon: O(1/log t) and O(1/log^2 t). *)
-Theorem unequal_gd eta : 0 < eta -> GD D W eta -> 2 * eta * B ^ 2 * M <= sbar ->
+(** Uncapped Polyak steps, none of them longer than sbar, ... *)
+Theorem unequal_polyak : PolyakRun D opt W ->
+  (forall t Gr, IsGradient D (risk D) (W t) Gr ->
+     (risk D (W t) - least_risk D opt) / (2 * mnorm (d D) Gr) <= sbar) ->
+  Orders D opt Wmm W (fun t => INR t).
+Proof.
+  intros HP Hsbar. pose proof (polyak_run HP) as HR. set (Dmax := sum (n D) (fun i => Rabs (Dh i))).
+  assert (HDm : forall i, (i < n D)%nat -> Dh i <= Dmax).
+  { intros i Hi. eapply Rle_trans; [apply Rle_abs|].
+    apply (sum_ge_term (n D) (fun i => Rabs (Dh i))); [intros; apply Rabs_pos|assumption]. }
+  assert (Hs : forall t, 0 <= polyak_length t <= sbar).
+  { intros t. split; [apply polyak_length_pos|]. destruct (HP t) as [Gr [HG _]].
+    rewrite (polyak_length_eq t Gr HG). exact (Hsbar t Gr HG). }
+  assert (HL := never_given_up _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W polyak_length eq_refl HR Hs).
+  apply (unequal_steady polyak_length (exp (- Dmax) / (4 * B ^ 2)) HR).
+  - exact (proj1 (proj1 (polyak_enclosed Dmax 0 HDm (HL 0%nat)))).
+  - intros t. split; [exact (proj2 (proj1 (polyak_enclosed Dmax t HDm (HL t))))|apply Hs].
+Qed.
+
+(** ... as all of them are if C3 holds with this sbar. *)
+Theorem unequal_polyak_short : PolyakRun D opt W ->
+  3 * INR (T D) * INR (n D) / (4 * f * sqrt w) <= sbar ->
+  forall t Gr, IsGradient D (risk D) (W t) Gr ->
+    (risk D (W t) - least_risk D opt) / (2 * mnorm (d D) Gr) <= sbar.
+Proof.
+  intros HP Hsbar t Gr HG. rewrite <- (polyak_length_eq t Gr HG). set (Dmax := sum (n D) (fun i => Rabs (Dh i))).
+  assert (HDm : forall i, (i < n D)%nat -> Dh i <= Dmax).
+  { intros i Hi. eapply Rle_trans; [apply Rle_abs|].
+    apply (sum_ge_term (n D) (fun i => Rabs (Dh i))); [intros; apply Rabs_pos|assumption]. }
+  assert (Hlow := low_before _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp W polyak_length eq_refl (polyak_run HP)).
+  assert (Hall : forall k r, (r < k)%nat -> 0 <= polyak_length r <= sbar).
+  { induction k as [|k IH]; intros r Hr; [lia|].
+    destruct (Nat.eq_dec r k) as [->|]; [|apply IH; lia].
+    destruct (polyak_enclosed Dmax k HDm (Hlow k IH)) as [H1 H2]. lra. }
+  exact (proj2 (Hall (S t) t ltac:(lia))).
+Qed.
+
+(** Gradient descent, none of its steps longer than sbar: O(1/log t) and O(1/log^2 t), ... *)
+Theorem unequal_gd eta : 0 < eta -> GD D W eta ->
+  (forall t Gr, IsGradient D (risk D) (W t) Gr -> eta * mnorm (d D) Gr <= sbar) ->
   Orders D opt Wmm W (fun t => ln (INR t)).
 Proof.
   intros He HGD Hsbar. set (g := fun t => @norm E (G D opt (W t))).
   set (h := eta * / INR (n D)). set (s := fun t => h * g t).
   assert (HI : 0 < INR (n D)) by (apply lt_0_INR, Hn).
   assert (Hh : 0 < h) by (apply Rmult_lt_0_compat; [assumption|now apply Rinv_0_lt_compat]).
+  assert (Hlen : forall t Gr, IsGradient D (risk D) (W t) Gr -> s t = eta * mnorm (d D) Gr).
+  { intros t Gr HG. pose proof (gradient_norm _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t) Gr HG) as Hgn.
+    unfold s, g, h. rewrite <- Hgn. field. lra. }
   assert (HR : Run D W s).
   { intros t. destruct (HGD t) as [Gr [HG HW]]. exists Gr. split; [assumption|].
-    intros a b Ha Hb. rewrite (HW a b Ha Hb). f_equal.
-    pose proof (gradient_norm _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t) Gr HG) as Hgn.
-    unfold s, g, h. rewrite <- Hgn. destruct (Req_dec (mnorm (d D) Gr) 0) as [H0|Hne].
+    intros a b Ha Hb. rewrite (HW a b Ha Hb), (Hlen t Gr HG). f_equal.
+    destruct (Req_dec (mnorm (d D) Gr) 0) as [H0|Hne].
     - assert (Hz : @eqv E Gr (@zero E)).
       { intros x. rewrite ip_zero. apply norm_zero_ip. rewrite <- norm_sq.
         change (@norm E Gr) with (mnorm (d D) Gr). rewrite H0; ring. }
       rewrite (proj1 (eqv_entries (d D) Gr (@zero E)) Hz a b Ha Hb). simpl. unfold Rdiv. ring.
-    - field. split; lra. }
+    - field. exact Hne. }
   pose proof (f_range _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as Hf.
   pose proof (w_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as Hw.
   pose proof (v_pos _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as Hv.
   pose proof (T_2 _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp) as HT2.
   assert (Hs : forall t, 0 <= s t <= sbar).
   { intros t. assert (Hg : 0 <= g t) by apply norm_pos. split; [apply Rmult_le_pos; lra|].
-    eapply Rle_trans; [|exact Hsbar].
-    pose proof (G_upper _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t)) as Hu.
-    pose proof (total_M _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t)) as Ht.
-    fold (g t) in Hu.
-    assert (HgM : g t <= 2 * B ^ 2 * (INR (n D) * M)).
-    { eapply Rle_trans; [exact Hu|]. apply Rmult_le_compat_l; [nra|assumption]. }
-    unfold s. apply Rle_trans with (h * (2 * B ^ 2 * (INR (n D) * M))).
-    - apply Rmult_le_compat_l; lra.
-    - right. unfold h. field. lra. }
+    destruct (HGD t) as [Gr [HG _]]. rewrite (Hlen t Gr HG). exact (Hsbar t Gr HG). }
   (* the step t1 *)
   destruct large_log as [Lam HLam]. set (a := h * (f * w * v / (16 * INR (T D)))).
   assert (Ha : 0 < a).
@@ -950,6 +1021,22 @@ Proof.
   apply (unequal_orders s _ (/ Xi) b t1); auto.
   destruct unequal_dual as [al Hal]. apply Rinv_0_lt_compat.
   exact (@Margin.Xi_pos E N z Wmm al (rows_pos D Hn HT) Hal).
+Qed.
+
+(** ... as all of them are with sbar = 2 eta B^2 Upsilon. *)
+Theorem unequal_gd_short eta t Gr : 0 <= eta -> 2 * eta * B ^ 2 * M <= sbar ->
+  IsGradient D (risk D) (W t) Gr -> eta * mnorm (d D) Gr <= sbar.
+Proof.
+  intros He Hsbar HG. assert (HI : 0 < INR (n D)) by (apply lt_0_INR, Hn).
+  pose proof (gradient_norm _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t) Gr HG) as Hgn.
+  pose proof (G_upper _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t)) as Hu.
+  pose proof (total_M _ _ _ _ _ _ _ _ _ _ _ _ _ _ hyp (W t)) as Ht.
+  eapply Rle_trans; [|exact Hsbar].
+  replace (2 * eta * B ^ 2 * M) with (eta * (2 * B ^ 2 * M)) by ring.
+  apply Rmult_le_compat_l; [assumption|]. apply (Rmult_le_reg_l (INR (n D))); [assumption|].
+  rewrite Hgn. eapply Rle_trans; [exact Hu|].
+  replace (INR (n D) * (2 * B ^ 2 * M)) with (2 * B ^ 2 * (INR (n D) * M)) by ring.
+  apply Rmult_le_compat_l; [nra|assumption].
 Qed.
 
 End UnequalRules.
@@ -999,6 +1086,7 @@ Print Assumptions tail_log.
 Print Assumptions tail_orders.
 Print Assumptions setting_steady.
 Print Assumptions setting_ngd.
+Print Assumptions polyak_lengths.
 Print Assumptions setting_polyak.
 Print Assumptions setting_gd.
 Print Assumptions exact_steady.
@@ -1006,9 +1094,12 @@ Print Assumptions exact_ngd.
 Print Assumptions exact_polyak.
 Print Assumptions exact_gd.
 Print Assumptions unequal_M2_complementary.
+Print Assumptions unequal_M2_order.
 Print Assumptions unequal_orders.
 Print Assumptions unequal_steady.
 Print Assumptions unequal_ngd.
 Print Assumptions unequal_polyak.
+Print Assumptions unequal_polyak_short.
 Print Assumptions unequal_gd.
+Print Assumptions unequal_gd_short.
 Print Assumptions unequal_M2.

@@ -226,6 +226,21 @@ Proof.
   apply Rmult_le_compat_l; [left; now apply Rinv_0_lt_compat|exact H].
 Qed.
 
+(** It is positive: the gradient is never zero. *)
+Theorem lemma_4_positive W G : IsGradient D (risk D) W G ->
+  0 < - mdot (d D) G Wmm / mnorm (d D) Wmm.
+Proof.
+  intros HG. eapply Rlt_le_trans; [|exact (lemma_4 W G HG)]. destruct S_kkt as [a Ha].
+  pose proof (@grad_pos E N z Wmm a S_N Ha (row_weight D opt W) (fun k Hk => S_weight W k Hk)) as Hp.
+  assert (HI : 0 < / INR (n D)) by (apply Rinv_0_lt_compat, lt_0_INR, S_some).
+  assert (Hn : 0 < mnorm (d D) G).
+  { change (0 < @norm E G). rewrite (eqv_norm _ _ (gradient_unique D opt S_T S_opt W G HG)).
+    change (grad D opt W) with (@scal E (- / INR (n D)) (@lin E N (row_weight D opt W) z)).
+    rewrite norm_scal, Rabs_Ropp, Rabs_pos_eq by lra. now apply Rmult_lt_0_compat. }
+  pose proof S_Xi. pose proof S_B.
+  apply Rmult_lt_0_compat; [apply Rdiv_lt_0_compat; lra|exact Hn].
+Qed.
+
 (** *** M1 *)
 
 Section Along_a_run.
@@ -316,6 +331,19 @@ Proof.
     auto.
   - intros; now apply S_weight.
   - intros r Hr; now apply S_moves, Hm.
+Qed.
+
+(** ... and by no more than the path. *)
+Theorem height_path t :
+  (forall r, (r < t)%nat -> Moves D (W r) (W (S r)) (s r)) ->
+  (forall r, (r < t)%nat -> 0 <= s r) ->
+  height D Wmm (W t) - height D Wmm (W 0%nat) <= sum t s.
+Proof.
+  destruct S_kkt as [a Ha]. induction t as [|t IH]; intros Hm Hs; [simpl; lra|].
+  specialize (IH (fun r Hr => Hm r ltac:(lia)) (fun r Hr => Hs r ltac:(lia))). simpl sum.
+  pose proof (@step_along_upper E N z Wmm a S_N Ha (W t) (W (S t)) (row_weight D opt (W t)) (s t)
+    (fun k Hk => S_weight (W t) k Hk) (S_moves _ _ _ (Hm t ltac:(lia))) (Hs t ltac:(lia))) as H.
+  change (@along E Wmm) with (height D Wmm) in H. lra.
 Qed.
 
 Lemma step_norm U V h : 0 <= h -> Moves D U V h -> mnorm (d D) V <= mnorm (d D) U + h.
@@ -566,8 +594,10 @@ End Theorems.
 
 Print Assumptions wsvm_kkt.
 Print Assumptions lemma_4.
+Print Assumptions lemma_4_positive.
 Print Assumptions rate_M1.
 Print Assumptions rate_M1_start.
+Print Assumptions height_path.
 Print Assumptions lemma_5.
 Print Assumptions lemma_5_from_t0.
 Print Assumptions rate_M3.

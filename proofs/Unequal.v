@@ -1214,6 +1214,14 @@ Proof.
   change (@norm E (W t)) with (mnorm d (W t)). lra.
 Qed.
 
+(** |P_t| <= |W_0| + S_t. *)
+Theorem unequal_offset Wmm t : WSVM D opt Wmm -> mnorm d (off D Wmm (W t)) <= mnorm d W0 + sum t s.
+Proof.
+  intros HW. destruct (wsvm_kkt D opt Wmm some T_two opt_in HW) as [a Ha].
+  eapply Rle_trans; [|apply unequal_norm]. rewrite (off_norm D Wmm (W t)).
+  apply (@offset_norm E N z Wmm a (rows_pos D some T_two) Ha).
+Qed.
+
 Theorem unequal_complete Lam Lambda : LargeLog Lam ->
   0 <= Lambda -> INR N * (4 * (M / v)) / exp 1 <= Lambda * exp Lambda ->
   exists Wmm, WSVM D opt Wmm /\
@@ -1238,8 +1246,7 @@ Proof.
   split; [exact Hh|]. fold Sp Xi in Hr. eapply Rle_trans; [exact Hr|].
   assert (HX : 0 < Xi) by exact (@Margin.Xi_pos E N z Wmm a HN Ha).
   assert (HP : mnorm d (off D Wmm (W t1)) ^ 2 <= (mnorm d W0 + sum t1 s) ^ 2).
-  { apply pow_incr. split; [apply sqrt_pos|]. eapply Rle_trans; [|apply unequal_norm].
-    rewrite (off_norm D Wmm (W t1)). apply (@offset_norm E N z Wmm a HN Ha). }
+  { apply pow_incr. split; [apply sqrt_pos|now apply unequal_offset]. }
   apply Rmult_le_compat_l.
   - apply Rmult_le_pos; [replace (B ^ 4) with ((B * B) * (B * B)) by ring; nra|].
     left; apply Rinv_0_lt_compat; nra.
@@ -1362,4 +1369,5 @@ Print Assumptions settled.
 Print Assumptions settled_first.
 Print Assumptions unequal_driven.
 Print Assumptions unequal_rate.
+Print Assumptions unequal_offset.
 Print Assumptions unequal_complete.

@@ -1,6 +1,7 @@
 """The badge "checked by Rocq" stands on a theorem that is there, and the page quotes the files."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import attnbias_checked as extension
@@ -8,9 +9,11 @@ import pytest
 from attnbias_checked import Checked, CheckedTable
 from docutils import nodes
 from generated import SourceError
-from reference_statements import read_statements
+from reference_statements import BOX, read_statements
 from rocq_source import STATED, File, Proofs, without_comments
 from sphinx_proof.nodes import theorem_node
+
+from tools.chapters import notebook_sources
 
 FILE = """(** * A title
 
@@ -54,6 +57,36 @@ def small(tmp_path):
     return read
 
 
+@pytest.fixture(scope="module")
+def supposed():
+    """What a box supposes, in its own words and in those of the settings it takes."""
+    pages = "\n".join(page.read_text(encoding="utf8") for page in notebook_sources())
+    boxes = {label: body for _, _, label, body in BOX.findall(pages)}
+    taken = re.compile(r"(?:in the setting|conditions) of \{prf:ref\}`([\w-]+)`", re.I)
+
+    def words(label):
+        body = boxes.get(label, "")
+        return "\n".join([body, *(words(other) for other in taken.findall(body) if other != label)])
+
+    return words
+
+
+ONE_LENGTH, EXPONENTIAL = "for sequences of one length", "for the exponential loss"
+
+
+def overclaims(checked, supposed):
+    """Badges that say more than theorems on sequences of one length and on the exponential loss."""
+    found = set()
+    for label, entry in checked.entries.items():
+        model = {each.name for each in checked.proofs.used(entry.proved).get("Model", [])}
+        words = supposed(label)
+        if re.search(r"unequal lengths|at most \$T\$", words) and ONE_LENGTH not in entry.part:
+            found.add((label, ONE_LENGTH))
+        if "loss" in model and "exponential" not in f"{words}{entry.part}":
+            found.add((label, EXPONENTIAL))
+    return found
+
+
 def lines(kind, state):
     directive = object.__new__(CheckedTable)
     return "\n".join(getattr(directive, kind)(state))
@@ -67,6 +100,42 @@ def test_each_label_is_a_box_and_each_theorem_is_in_its_file(checked):
         assert re.search(rf"^(Theorem|Lemma) {name}\b", checked.proofs.files[stem].text, re.M)
     quoted = lines("statements", checked)
     assert all(f"rocq-{label}}}" in quoted for label in checked.entries)
+    assert all(checked.proofs.stated(full).text in quoted for full in checked.names)
+
+
+def test_a_badge_says_for_which_lengths_and_losses(checked, supposed):
+    assert overclaims(checked, supposed) == set()
+
+
+@pytest.mark.parametrize("label", ["rate-m1", "rate-m2", "unequal-rate", "theorem-1", "lemma-4"])
+def test_a_badge_that_says_too_much_is_found(checked, supposed, label):
+    bare = {label: replace(checked.entries[label], part="")}
+    state = SimpleNamespace(entries=bare, proofs=checked.proofs)
+    assert {where for where, _ in overclaims(state, supposed)} == {label}
+
+
+def test_no_set_of_hypotheses_is_empty(checked):
+    """Each record of hypotheses, and each kind of run, is met by the pair or the triples."""
+    records = {
+        each.name
+        for found in checked.used.values()
+        for each in found
+        if each.kind == "Record" and re.search(r":\s*Prop\s*:=", each.bare)
+    }
+    wanted = records | {"Complementary", "Run", "GD", "PolyakRun"}
+    assert {"Setting", "NearlyOrthogonal", "UnequalScores", "KKT"} <= records
+    files = checked.proofs.files
+    stated = [
+        *files["Pair"].sentences,
+        *files["Triples"].sentences,
+        *(each for each in files["Gradient"].sentences if each.name == "run_exists"),
+    ]
+    concluded = set()
+    for each in stated:
+        if each.kind in STATED:
+            said = each.bare.partition("exists ")[2] + each.bare.rpartition("->")[2]
+            concluded |= wanted & set(re.findall(r"\w+", said))
+    assert wanted - concluded == set()
 
 
 def test_words_of_the_table_are_plain_where_no_markup_is_read(checked):
