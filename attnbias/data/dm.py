@@ -55,11 +55,11 @@ def make_dm(
 
     Notes
     -----
-    Source: (DM), Section 4.1 [a]. [d]: u_* is uniform on the unit sphere and drawn first, so
-    one seed and d give one u_* for every n and T; the random position. With `span` the
-    coordinates are drawn by Bartlett's decomposition: those of each new token along the ones
-    before are standard normal, and the rest has a chi distribution. Same law up to a rotation,
-    but not the tokens that this seed gives without it.
+    Source: (DM), Section 4.1 [a], variances and sign rule [b]. [d]: u_* is uniform on the unit
+    sphere and drawn first, so one seed and d give one u_* for every n and T; the random position.
+    With `span` the coordinates are drawn by Bartlett's decomposition: those of each new token along
+    the ones before are standard normal, and the rest has a chi distribution. Same law up to a
+    rotation, but not the tokens that this seed gives without it.
 
     Examples
     --------

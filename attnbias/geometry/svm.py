@@ -53,8 +53,8 @@ def solve_w_svm(data: Dataset, opt: TensorLike | None = None) -> SVMSolution:
 
     Notes
     -----
-    Source: (W-SVM) of the paper [a]. It is solved in the N' dual weights, never in d^2
-    variables: W_mm = sum_k alpha_k z_k is one matrix product at the end.
+    Source: (W-SVM) of the paper [a], norm and orientation [d]. It is solved in the N' dual
+    weights, never in d^2 variables: W_mm = sum_k alpha_k z_k is one matrix product at the end.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def solve_u_svm(data: Dataset, opt: TensorLike | None = None) -> SVMSolution:
 
     Notes
     -----
-    Source: (u-SVM) of the paper [a].
+    Source: (u-SVM) of the paper [a], the norm [d].
 
     Examples
     --------

@@ -84,8 +84,8 @@ def compare(W, data: Dataset, opt=None) -> Comparison:
 
     Notes
     -----
-    Source: (W-SVM) [a]; the part in the span [c]. Computed from the N' logit gaps and the Gram
-    matrix of the rows: |W's part|^2 = g' G^+ g and <W_mm, W> = alpha' g.
+    Source: (W-SVM) [a], norm and orientation [d]; the part in the span [c]. Computed from the N'
+    logit gaps and the Gram matrix of the rows: |W's part|^2 = g' G^+ g and <W_mm, W> = alpha' g.
 
     Examples
     --------

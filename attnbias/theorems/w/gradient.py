@@ -49,8 +49,8 @@ def check_gradient_bounds(run: TraceView) -> Checks:
 
     Notes
     -----
-    Source: Eq. 14 [a]; (G) [c]. Left: test with W_mm, whose margins are at least 1. Right: no
-    row is longer than 2 B^2. The left side is attained, by one sequence of two tokens.
+    Source: Eq. 14 [a], its formula [b]; (G) [c]. Left: test with W_mm, whose margins are at least
+    1. Right: no row is longer than 2 B^2. The left side is attained, by one sequence of two tokens.
 
     Examples
     --------
