@@ -32,12 +32,12 @@ class Coherence:
     longest : float
         Largest norm of a token over that of its optimal token.
     within : float
-        Largest eps_i D_i / Delta_i of a sequence, with eps_i = max |<x, x'>| / |x_opt|^2 of two of
-        its tokens, D_i the range of its scores, and Delta_i the gap of the two largest.
+        Largest eps_i Gamma_i / Delta_i of a sequence, with eps_i = max |<x, x'>| / |x_opt|^2 of two
+        of its tokens, Gamma_i the range of its scores, and Delta_i the gap of the two largest.
     across : float
         nu: how much a unit of weight in one sequence can lower a gap of another.
     spread : float
-        Largest D_i / Delta_i.
+        Largest Gamma_i / Delta_i.
     log_kappa : float
         Log of kappa = Upsilon / upsilon, as in `Constants`.
     start : float
@@ -83,13 +83,13 @@ class Coherence:
 
     @property
     def rho(self) -> float:
-        """Path on which every gap of an unsettled sequence grows by 1, at the latest."""
+        """Path on which every gap of an unsettled sequence grows by 1, at the latest: psi."""
         size = 32 * self.T * self.n * self.B**2 / self.f
         return size / self.w * math.exp(min(self.log_kappa, 600.0)) if self.w else math.inf
 
     @property
     def settling_path(self) -> float:
-        """S_1 = rho (log(4 (T - 1) max D_i / Delta_i) + e_0), after which all are settled."""
+        """S_1 = psi (log(4 (T - 1) max Gamma_i / Delta_i) + e_0), after which all are settled."""
         return self.rho * (math.log(4 * (self.T - 1) * self.spread) + self.start)
 
 
@@ -176,7 +176,7 @@ def check_coherence(
     No token is longer than the optimal one of its sequence, and with f = 1 where no gap of W_0
     is negative, else 1/3,
 
-        (C1) 8 T eps_i D_i / Delta_i <= f in each sequence,
+        (C1) 8 T eps_i Gamma_i / Delta_i <= f in each sequence,
         (C2) 32 T (n - 1) kappa nu / w <= f.
 
     (C3), on the length of the steps, is `token_coherence(data).largest_step`.
@@ -201,7 +201,7 @@ def check_coherence(
 
     Notes
     -----
-    Source: ours [c]; `Coherence` has the letters. Under Assumption 2 D_i = Delta_i, and C1 asks
+    Source: ours [c]; `Coherence` has the letters. Under Assumption 2 Gamma_i = Delta_i, and C1 asks
     for eps_i <= 1 / (8 T). Tokens that are orthogonal within and across sequences satisfy C1 and
     C2 whatever their scores. Where all of it holds the W-SVM is feasible.
 
@@ -218,11 +218,11 @@ def coherence_table(c: Coherence) -> CheckTable:
     """C1, C2 and what stands beside them, from constants already at hand."""
     sides = [
         ("longest token over the optimal one of its sequence", c.longest, 1.0, _EQUAL),
-        ("C1: 8 T eps_i D_i / Delta_i", 8 * c.T * c.within, c.f, 0.0),
+        ("C1: 8 T eps_i Gamma_i / Delta_i", 8 * c.T * c.within, c.f, 0.0),
         ("C2: 32 T (n - 1) kappa nu / w", 32 * c.T * c.coupling, c.f, 0.0),
     ]
     if c.start:
-        words = "start: exp(e_0) - 1, against the least Delta_i / (2 D_i)"
+        words = "start: exp(e_0) - 1, against the least Delta_i / (2 Gamma_i)"
         sides.append((words, math.expm1(min(c.start, 700.0)), 0.5 / c.spread, 0.0))
     return CheckTable(
         Check(words, value, bound, source="coherence beside score gaps", rounding=room)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from formulas import CELL, Form, formulas, symbols_of, tokens
 from generated import SourceError, refuse
 from reference_statements import PAPER, page_of, read_chapter
+from statement_graph import BLOCK, LABEL
 
 from tools.chapters import notebook_sources
 
@@ -17,10 +19,10 @@ SOURCE = Path(__file__).with_name("notation.toml")
 HOME = "book/notation"  # the page that lists them
 GROUPS = ("data", "scores", "svm", "constants", "training", "joint")
 HEADING = re.compile(r"^\(([\w-]+)\)=\n#+ +(.+)$", re.MULTILINE)
-TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\S", re.DOTALL)
-NAMES = r"\mathrm \text \operatorname \mathcal \mathbb \mathbf \tag \begin \end"
-ACCENTS = r"\bar \hat \tilde \dot \ddot \overline"
-SKIPPED = {*NAMES.split(), *ACCENTS.split(), "_"}  # what follows them is not searched
+CITED = re.compile(r"\{(?:prf:ref|ref|eq)\}`(?:[^`<]*<)?([\w-]+)>?`|\]\(#([\w-]+)\)")
+DISPLAYED = re.compile(
+    r"(?:^\((eq-[\w-]+)\)=\n)?^\$\$\n(.*?)^\$\$(?: \((eq-[\w-]+)\))?$", re.MULTILINE | re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -96,11 +98,13 @@ def read_notation(source: Path = SOURCE) -> Notation:
     ------
     SourceError
         If a symbol of Table 1 has no entry, an entry names a place that the chapters do not have,
-        or two entries have the same name or claim the same formula on one page.
+        two entries have the same name or claim the same formula on one page, or a chapter and a
+        box that it cites do not agree on a letter.
     """
     given = tomllib.loads(source.read_text(encoding="utf8"))
     symbols = tuple(to_entry(raw, source) for raw in given["symbol"])
     terms = tuple(to_entry(raw, source) for raw in given["term"])
+    chapters = {page_of(path): path.read_text(encoding="utf8") for path in notebook_sources()}
     places = read_places()
     forms = {tokens(form) for entry in symbols for form in entry.tex}
     ids = [entry.id.lower() for entry in (*symbols, *terms)]
@@ -111,6 +115,7 @@ def read_notation(source: Path = SOURCE) -> Notation:
         "one entry a name, capital letters or not": [i for i in ids if ids.count(i) > 1],
         f"groups out of {GROUPS}": [e.id for e in symbols if e.group not in GROUPS],
         "one meaning of a symbol on a page": clashes(symbols),
+        **disagreements(symbols, chapters, given["dummies"]),
     }
     refuse(source, wrong)
     return Notation(symbols, terms, places)
@@ -126,36 +131,65 @@ def clashes(symbols: tuple[Entry, ...]) -> list[str]:
     return found
 
 
+def read_blocks(page: str, text: str) -> dict[str, tuple[str, str]]:
+    """The page and the text of each labelled box and equation."""
+    text = CELL.sub("", text)
+    found = {above or behind: f"$${tex}$$" for above, tex, behind in DISPLAYED.findall(text)}
+    for block in BLOCK.finditer(text):
+        if label := LABEL.search(block[3]):
+            found[label[1]] = block[3]
+    return {label: (page, body) for label, body in found.items() if label}
+
+
+def disagreements(
+    symbols: tuple[Entry, ...], chapters: dict[str, str], dummies: list[str]
+) -> dict[str, list[str]]:
+    """By rule, the letters on which a chapter and the boxes and equations that it cites disagree.
+
+    Where no entry holds, a letter has a meaning of that chapter's own.
+
+    Parameters
+    ----------
+    symbols : tuple
+        The entries.
+    chapters : dict
+        The source of each chapter, by its page.
+    dummies : list
+        Letters that need no entry.
+    """
+    forms = {tokens(form) for entry in symbols for form in entry.tex}
+    blocks = {k: v for page in chapters for k, v in read_blocks(page, chapters[page]).items()}
+    means = {
+        page: {tokens(form): e.id for e in symbols if e.holds_on(page) for form in e.tex}
+        for page in chapters
+    }
+    two, none = [], []
+    for page, text in chapters.items():
+        own = letters_of(text, forms)
+        for label in {one or other for one, other in CITED.findall(CELL.sub("", text))}:
+            home, body = blocks.get(label, (page, ""))
+            for form in own & letters_of(body, forms) if home != page else ():
+                here, there = means[page].get(form), means[home].get(form)
+                found = f"{page}: {' '.join(form)} of {label}"
+                if here != there:
+                    two.append(found)
+                elif not here and len(form) == 1 and form[0] not in dummies:
+                    none.append(found)
+    return {
+        "one meaning of a symbol in a chapter and in the boxes that it cites": two,
+        "an entry for each letter that a chapter shares with a box that it cites": none,
+    }
+
+
+def letters_of(text: str, forms: set[Form]) -> set[Form]:
+    """The symbols and letters of all formulas of a text."""
+    return {form for tex in formulas(text) for form in symbols_of(tex, forms)}
+
+
 def to_html(text: str) -> str:
     """Plain text with formulas in dollars, as the pages have them."""
     math = r'<span class="math notranslate nohighlight">\(\1\)</span>'
     return re.sub(r"\$([^$]+)\$", math, escape(text, quote=False))
-
-
-def tokens(tex: str) -> tuple[str, ...]:
-    """The symbols of a formula one by one; a pair of braces round a single one does not count."""
-    out: list[str] = []
-    for token in TOKEN.findall(tex):
-        out.append(token)
-        if token == "}" and len(out) > 2 and out[-3] == "{" and out[-2] not in "{}":
-            out[-3:] = [out[-2]]
-    return tuple(out)
-
-
-def end_of_group(found: tuple[str, ...], start: int) -> int:
-    """The place behind the group, or the single token, that begins at `start`."""
-    depth = 0
-    for place in range(start, len(found)):
-        depth += {"{": 1, "}": -1}.get(found[place], 0)
-        if depth <= 0:
-            return place + 1
-    return len(found)
-
-
-def stands(found: tuple[str, ...], place: int, form: tuple[str, ...]) -> bool:
-    """Whether a form begins at a place, and is not followed by an index or a prime."""
-    end = place + len(form)
-    return found[place:end] == form and not set(found[end : end + 1]) & {"_", "'"}
 
 
 def symbols_in(tex: str, forms: dict[tuple[str, ...], str]) -> list[str]:
@@ -168,15 +202,4 @@ def symbols_in(tex: str, forms: dict[tuple[str, ...], str]) -> list[str]:
     forms : dict
         The id of an entry, by the tokens of each of its forms.
     """
-    found, out, place = tokens(tex), [], 0
-    longest = sorted(forms, key=len, reverse=True)
-    while place < len(found):
-        form = next((form for form in longest if stands(found, place, form)), None)
-        if form:
-            out.append(forms[form])
-            place += len(form)
-        elif found[place] in SKIPPED:
-            place = end_of_group(found, place + 1)
-        else:
-            place += 1
-    return list(dict.fromkeys(out))
+    return list(dict.fromkeys(forms[form] for form in symbols_of(tex, forms) if form in forms))

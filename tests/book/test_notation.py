@@ -1,5 +1,6 @@
 """Symbols and terms: their one source, which formulas hold them, and what the build refuses."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import attnbias_cards
@@ -7,7 +8,7 @@ import attnbias_notation
 import pytest
 from docutils import nodes
 from docutils.utils import new_document
-from notation_source import SOURCE, read_notation, symbols_in, to_html, tokens
+from notation_source import SOURCE, Entry, disagreements, read_notation, symbols_in, to_html, tokens
 from sphinx.errors import ExtensionError
 
 from tools.files import ROOT
@@ -50,6 +51,11 @@ BROKEN = {
         'only = ["joint_setup", "figure3"]',
         'only = ["gaussian_tokens", "joint_setup", "figure3"]',
     ),
+    "a letter that a cited box means otherwise": (
+        'only = ["bounds", "your_model", "exponents", "momentum"]',
+        'only = ["bounds", "exponents", "momentum"]',
+    ),
+    "a shared letter without an entry": ("dummies = ['e', 'O', ", "dummies = ['e', "),
     "a group that the page does not show": ('group = "scores"', 'group = "scars"'),
     "a field that nothing reads": ('code = "data.n"', 'coda = "data.n"'),
 }
@@ -63,6 +69,64 @@ def test_the_build_refuses(broken, tmp_path):
     source.write_text(TEXT.replace(old, new), encoding="utf8")
     with pytest.raises(ExtensionError, match="notation.toml: expected"):
         read_notation(source)
+
+
+BOX = "```{prf:lemma} Growth\n:label: growth\n\nThe gap grows by $\\rho$ a step.\n```\n"
+CITING = "By {prf:ref}`growth` the norm $\\rho$ of the offset"
+MEANING = {
+    "both say the same": (["here", "there"], BOX, CITING, (0, 0)),
+    "the chapter means something else": (["there"], BOX, CITING, (1, 0)),
+    "the box means something else": (["here"], BOX, CITING, (1, 0)),
+    "neither says what it means": ([], BOX, CITING, (0, 1)),
+    "another letter with an index": (["there"], BOX, CITING.replace("rho", "rho_i"), (0, 0)),
+    "the letter in code": (
+        ["there"], BOX, "```{code-cell}\n$\\rho$\n```\n{prf:ref}`growth`", (0, 0)
+    ),
+    "a chapter that does not cite": (["there"], BOX, "The norm $\\rho$", (0, 0)),
+    "an equation": (["there"], "$$\nS = \\rho\n$$ (eq-s)\n", "In {eq}`eq-s` $\\rho$", (1, 0)),
+    "an equation named above": (
+        ["there"], "(eq-s)=\n$$\nS = \\rho\n$$\n", "[(1)](#eq-s), $\\rho$", (1, 0)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MEANING, ids=lambda name: name.replace(" ", "-"))
+def test_a_chapter_and_the_boxes_that_it_cites_agree_on_a_letter(case):
+    only, box, citing, counts = MEANING[case]
+    entry = Entry("sym-rho", "a norm", "growth", tex=(r"\rho",), only=tuple(only))
+    found = disagreements((entry,), {"book/there": box, "book/here": citing}, [])
+    assert tuple(map(len, found.values())) == counts, found
+
+
+def test_two_boxes_with_one_letter_are_refused():
+    """Each chapter's own meaning of a letter has an entry; one cites the other's box."""
+    far = "```{prf:lemma} Step\n:label: step\n\nA step is $\\rho$ long, {prf:ref}`growth`.\n```\n"
+    entries = (
+        Entry("sym-norm", "a norm", "growth", tex=(r"\rho",), only=("there",)),
+        Entry("sym-step", "a length", "step", tex=(r"\rho",), only=("here",)),
+    )
+    found = disagreements(entries, {"book/there": BOX, "book/here": far}, [])
+    assert [one for rule in found.values() for one in rule] == [r"book/here: \rho of growth"]
+
+
+STIFFNESS = r"""
+The *stiffnesses* $\kappa$ are $\Xi$ times the eigenvalues of $A^{1/2}KA^{1/2}$.
+The proofs of {prf:ref}`rate-m1` and {prf:ref}`rate-m2` use these two bounds and nothing else of
+$p$, so they hold for $Z_t$ with $\kappa e^{4B^2R}$ in place of $\kappa$.
+"""  # the chapter Momentum had these sentences, and `never = ["momentum"]` stood in the entry
+
+
+def test_the_two_kappas_of_momentum_are_refused(notation):
+    symbols = notation.symbols
+    page, rates = "book/beyond/momentum", "book/paper/bounds"
+    chapters = {page: STIFFNESS, rates: (ROOT / f"{rates}.md").read_text(encoding="utf8")}
+    kappa = next(entry for entry in symbols if entry.id == "sym-kappa")
+    others = tuple(entry for entry in symbols if entry is not kappa)
+    own = replace(kappa, never=("momentum",))
+    two = "one meaning of a symbol in a chapter and in the boxes that it cites"
+    letter = rf"{page}: \kappa of rate-m1"
+    assert letter in disagreements((*others, own), chapters, [])[two]
+    assert letter not in disagreements(symbols, chapters, [])[two]
 
 
 FOUND = {

@@ -23,7 +23,7 @@ IN_SPAN = 1e-9
 class SlackLaw(Typed):
     """How one idle constraint of slack delta moves W across W_mm, as a function of its height.
 
-    The height tau = Xi <W, unit W_mm> is Xi eta t for NGD, up to a constant.
+    The height c' = Xi <W, unit W_mm> is Xi eta t for NGD, up to a constant.
 
     Attributes
     ----------
@@ -38,16 +38,16 @@ class SlackLaw(Typed):
     margin : float
         Xi.
     log_factor : float
-        h: supporting rows weigh alpha_k exp(h - tau) late in a run.
+        h: supporting rows weigh alpha_k exp(h - c') late in a run.
     n : int
 
     Notes
     -----
     Source: ours. A heuristic: once the supporting rows weigh Lambda alpha_k the gradient is
     Lambda W_mm / n, and the part of W along z, what the idle row has across the others, obeys
-    dv / dtau = rho exp(-delta tau - a v), so that
+    dv / dc' = rho exp(-delta c' - a v), so that
 
-        exp(a v) = 1 + (a rho / delta) (1 - exp(-delta tau)),  |P|^2 = |Q|^2 + a v^2.
+        exp(a v) = 1 + (a rho / delta) (1 - exp(-delta c')),  |P|^2 = |Q|^2 + a v^2.
 
     Neglected is the idle row's own weight in the gradient, a share of about
     delta log(1/delta) of exp(a v), and the time that the supporting rows need to settle.
