@@ -1,0 +1,139 @@
+"""Sentences that promise something: bounds, counts, times, and what the book says of itself."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from book.rounding import round_down, round_up
+from tests.book.test_book import IDS, SOURCES
+from tests.book.test_length import words
+from tools.chapters import ROOT
+from tools.sync_notebooks import code_cells, read_stored
+
+SMALL = 10  # of fewer the reader gets the count
+SPEED = 100  # words a minute, as the page of routes says
+UP = r"at most|no more than|less than|within|up to|never exceeds"
+DOWN = r"at least|no less than|or more than"
+GLUED = r"(?:a factor of |about )?\{glue:text\}`([\w-]+)"
+BOUND = re.compile(rf"\b(?:(?P<up>{UP}|differs? [^.]* by more than)|(?P<down>{DOWN})) {GLUED}")
+SHARE = re.compile(
+    r"(?:percent|per cent|%) of (?:the |all |our )?(?:(\w+) )?(?:seeds|draws|data sets|optimizers)"
+)
+ABSOLUTE = re.compile(
+    r"\b(?:all|every|each)\b[^.\n]*\b(?:figure|number)s?\b[^.\n]*\bon the page\b"
+    r"|\bnumbers?\b[^.\n]*\b(?:is|are) (?:not|never) typed",
+    re.IGNORECASE,
+)
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "book/intro.md")]
+HOURS = {"Thirty minutes": 0.5, "Two hours": 2, "Nine hours": 9, "Twenty-two hours": 22}
+
+
+def code_of(source: Path) -> list[str]:
+    return [cell.source for cell in code_cells(read_stored(source.with_suffix(".ipynb"))[1])]
+
+
+def is_key(node, key: str, filled: bool) -> bool:
+    """Whether an expression is this string, or (if filled) an f-string that can become it."""
+    if filled and isinstance(node, ast.JoinedStr):
+        parts = (re.escape(p.value) if isinstance(p, ast.Constant) else ".+" for p in node.values)
+        return bool(re.fullmatch("".join(parts), key))
+    return isinstance(node, ast.Constant) and node.value == key
+
+
+def glued_by(cells: list[str], key: str, filled: bool = False) -> list[str]:
+    """The code of each call, or entry of a dict, that glues a key."""
+    found = []
+    for cell in cells:
+        for node in ast.walk(ast.parse(cell)):
+            pairs = zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ()
+            found += [ast.get_source_segment(cell, v) for k, v in pairs if is_key(k, key, filled)]
+            if isinstance(node, ast.Call) and node.args and is_key(node.args[0], key, filled):
+                found.append(ast.get_source_segment(cell, node))
+    return found if found or filled else glued_by(cells, key, filled=True)
+
+
+def wrong_bounds(text: str, cells: list[str]) -> list[str]:
+    """Keys after "at most" or "at least" that no code rounds to the safe side."""
+    wrong = []
+    for match in BOUND.finditer(text):
+        helper = "round_up(" if match["up"] else "round_down("
+        code = glued_by(cells, match[3])
+        plain = [c for c in code if not re.search(r"\bround\(|:\.\d|round_(up|down)\(", c)]
+        if not plain and not any(helper in c for c in code):
+            wrong.append(match[3])
+    return wrong
+
+
+def small_shares(text: str) -> list[str]:
+    """Percentages of seeds and the like, where there is no count of ten or more of them."""
+    counted = (match for match in SHARE.finditer(text))
+    return [m[0] for m in counted if not (m[1] or "").isdigit() or int(m[1]) < SMALL]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=IDS)
+def test_a_bound_is_rounded_to_its_safe_side_and_few_seeds_are_counted(source):
+    text = source.read_text(encoding="utf8")
+    assert wrong_bounds(text, code_of(source)) == []
+    assert small_shares(text) == []
+
+
+def test_a_bound_rounded_to_nearest_and_a_percentage_of_five_are_found():
+    text = "by at most {glue:text}`a` and at least {glue:text}`b:.1f`, within {glue:text}`c:d`"
+    nearest = ["glue('a', round(x), display=False)", "glue('b', f'{x:.1f}')", "glue('c', len(x))"]
+    assert wrong_bounds(text, nearest) == ["a", "b"]
+    kept = ["for k, v in {'a': round_up(x)}.items():\n    glue(k, v)", "glue('b', round_down(x))"]
+    assert wrong_bounds(text, [*kept, nearest[2]]) == []
+    assert wrong_bounds(text, [kept[0].replace("up", "down"), *kept[1:], nearest[2]]) == ["a"]
+    assert small_shares("in 80 percent of the seeds") == ["percent of the seeds"]
+    assert small_shares("in percent of 5 seeds, in percent of 20 seeds") == ["percent of 5 seeds"]
+
+
+@pytest.mark.parametrize("x, digits, up, down", [(4.2, 0, 5, 4), (1.685, 1, 1.7, 1.6),
+                                                 (0.3, 1, 0.3, 0.3), (-2.5, 0, -2, -3)])  # fmt: skip
+def test_rounding_up_and_down_keeps_what_has_the_digits_already(x, digits, up, down):
+    assert (round_up(x, digits), round_down(x, digits)) == (up, down)
+
+
+def test_no_page_promises_that_every_number_is_computed_there():
+    old = "All figures and measured numbers come from code that is on the page."
+    assert ABSOLUTE.search(old) and ABSOLUTE.search("* A measured number in a sentence is not typed.")
+    for page in PAGES:
+        assert not ABSOLUTE.search(page.read_text(encoding="utf8")), page
+
+
+def parts() -> dict[str, list[Path]]:
+    """The chapters of each part of the book."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf8"))
+    files = {part["caption"]: part["chapters"] for part in toc["parts"]}
+    return {name: [ROOT / f"{each['file']}.md" for each in group] for name, group in files.items()}
+
+
+def minutes(route: str) -> float:
+    """How long its chapters take at the page's speed; of two that are offered, the longer one."""
+    pages = {page.read_text(encoding="utf8") for group in parts().values() for page in group}
+    by_name = {name: page for page in pages for name in re.findall(r"^\((chap-[\w-]+)\)=", page, re.M)}
+    groups = {f"*{name}*": [p.read_text(encoding="utf8") for p in group] for name, group in parts().items()}
+    total = 0
+    for item in re.findall(r"^\d\. .*$", route, re.M):
+        named = [words(by_name[name]) for name in re.findall(r"\{ref\}`(chap-[\w-]+)`", item)]
+        whole = [words(page) for name, group in groups.items() if name in item for page in group]
+        total += sum(whole) + (max(named) if " if you have " in item else sum(named))
+    return total / SPEED
+
+
+def test_the_routes_take_the_time_that_they_state():
+    page = (ROOT / "book/routes.md").read_text(encoding="utf8")
+    routes = dict(re.findall(r"^## ([\w-]+ \w+)[,:](.*?)(?=^## |\Z)", page, re.M | re.S))
+    first = list(parts())[1:9]
+    assert (first[0], first[-1]) == ("The problem", "Real networks") and "a hundred words" in page
+    chapters = [page for name in first if name != "By hand" for page in parts()[name]]
+    week = "\n".join(f"1. *{name}*" for name in first if name != "By hand")
+    assert HOURS.keys() <= routes.keys()
+    for name, hours in HOURS.items():
+        factor = 1 if hours <= 2 else 2  # figures, bets, proofs and an exercise
+        taken = factor * minutes(week if name == "Twenty-two hours" else routes[name]) / 60
+        assert 0.85 * hours < taken < 1.05 * hours, name
+    assert abs(2 * minutes(week) / len(chapters) - 40) < 4  # "forty minutes" on the first page
