@@ -3,13 +3,15 @@
   "use strict";
   const SLICE = 14; // milliseconds of training between two pictures
   const RECORDS = 160;
+  const MOMENTUM = 0.9; // of the menu
   const REACH = 2.6, FINE = 0.01, COARSE = 0.05; // of the plane, and of its arrow keys
 
   const root = document.getElementById("laboratory");
   if (!root) return;
   const get = (name) => root.querySelector(`[data-lab="${name}"]`);
-  let setup, problem, records = [], version = 0, held = null, address = 0;
+  let setup, problem, records = [], version = 0, address = 0;
   let at = 0, wanted = Infinity; // the record that is shown, and the one that was asked for: the last
+  let opened = "", typed = false; // the preset that this set-up was, and whether it has scores of its own
 
   // --- training ------------------------------------------------------------------------------
 
@@ -17,8 +19,9 @@
     version += 1;
     problem = lab.prepare(setup);
     records = [];
-    clearTimeout(address);
-    address = setTimeout(keepAddress, 400); // browsers refuse many in a second
+    keepAddress();
+    if (typed && !setup.scores) say([get("note").textContent, "The scores that were typed are given up: all come from u again."]);
+    typed = Boolean(setup.scores);
     showSetup();
     if (problem.tied) return showTie();
     const run = new lab.Run(lab.runnable(setup), problem), steps = lab.grid(setup.steps, RECORDS);
@@ -32,7 +35,7 @@
     while (steps.length && run.status === "running" && performance.now() < until) {
       run.advance(Math.min(steps[0], run.step + 500));
       if (run.step < steps[0] || run.status !== "running") continue;
-      records.push(run.record());
+      if (run.step > records[records.length - 1].step) records.push(run.record());
       steps.shift();
     }
     const done = !steps.length || run.status !== "running";
@@ -94,6 +97,7 @@
   function showSetup() {
     drawTokens();
     const momentum = setup.momentum > 0;
+    get("rule").querySelector("[value=momentum]").textContent = `NGD, momentum ${setup.momentum || MOMENTUM}`;
     get("rule").value = momentum ? "momentum" : setup.normalise === "shared" ? "shared" : setup.rule;
     for (const option of get("rule").options)
       option.hidden = option.disabled = option.value === (setup.joint ? "momentum" : "shared");
@@ -101,11 +105,16 @@
     const capped = setup.rule === "Polyak"; // it takes no step size, and may have a cap
     get("step-name").textContent = capped ? "Cap, if any" : "Step size";
     get("step").value = capped ? setup.cap || "" : setup.step;
-    get("steps").value = setup.steps;
-    const name = lab.toHash(setup).slice(1), preset = lab.PRESETS[name];
-    get("preset").value = preset ? name : "";
-    get("look").textContent = preset ? preset.look
-      : "A set-up of your own: the address of this page now holds it.";
+    const steps = get("steps"), values = [...steps.options].map(({ value }) => Number(value));
+    if (!values.includes(setup.steps))
+      steps.add(new Option(setup.steps.toLocaleString("en"), setup.steps), values.filter((value) => value < setup.steps).length);
+    steps.value = setup.steps;
+    const name = lab.toHash(setup).slice(1), preset = get("preset");
+    preset.value = lab.PRESETS[name] ? name : "";
+    opened = preset.value || opened; // its words stay while it is changed as they say
+    get("look").textContent = opened
+      ? `${preset.querySelector(`[value="${opened}"]`).textContent}: ${lab.PRESETS[opened].look}`
+      : "A set-up of your own: the address of this page holds it.";
     get("python").textContent = lab.asPython(setup);
     if (!get("numbers").contains(document.activeElement)) showNumbers();
     else showScores();
@@ -142,30 +151,47 @@
     }
   }
 
+  const joined = (tokens) => {
+    const names = tokens.map((t) => t + 1), end = names.pop();
+    return names.length ? `tokens ${names.join(", ")} and ${end}` : `token ${end}`;
+  };
+
   function showTie() {
     for (const name of ["below", "compass", "attention", "error", "readout"]) get(name).replaceChildren();
-    get("said").innerHTML = "<li>Two tokens of a sequence share its largest score, so that none is optimal: move u or one of them.</li>";
+    get("time").max = 0;
+    get("time").setAttribute("aria-valuetext", "no run");
+    const said = problem.scores.map((scores, i) => {
+      const best = [...scores.keys()].filter((t) => scores[t] === Math.max(...scores));
+      const apart = best.some((t) => String(setup.X[i][t]) !== String(setup.X[i][best[0]]));
+      const how = setup.scores ? "type another score for one of them" : setup.u.every((value) => !value) ? "move u"
+        : apart ? "move u or one of them" : "move one of them";
+      return best.length > 1 ? `<li>Sequence ${i + 1}: ${joined(best)} share its largest score, so that none is optimal: ${how}.</li>` : "";
+    });
+    get("said").innerHTML = said.join("");
     root.dataset.state = "done";
   }
 
   function showEnd(status) {
     const { svm } = problem;
-    const said = lab.endings(setup, problem, records).map(({ token, optimal, locked }, i) => {
-      const where = `Sequence ${i + 1}: attention is on token ${token + 1}`;
-      if (optimal) return `<li>${where}, its optimal one.</li>`;
-      const how = { proved: "It has locked: no later step leaves it, by the theorem of the lock.",
-        seen: `It looks locked: that token's lead has only grown since step ${number(setup.steps / 10)}.`, "": "It may still turn." }[locked];
-      return `<li><span class="wrong">${where}, not on token ${problem.opt[i] + 1}.</span> ${how}</li>`;
+    const said = lab.endings(setup, problem, records, status).map(({ token, tokens, share, optimal, locked, draws, since }, i) => {
+      const opt = problem.opt[i], even = tokens.length > 1;
+      const where = `Sequence ${i + 1}: attention is ` + (even ? `split evenly between ${joined(tokens)}`
+        : share > 0.95 ? `on ${joined(tokens)}` : `most on ${joined(tokens)} (${Math.round(100 * share)}%)`);
+      const how = { proved: `It has locked: by the theorem of the lock every later step draws attention to token ${draws + 1}.`,
+        ended: "There it stays.", still: "There it stands still in float64.",
+        seen: `It looks locked: the lead of token ${token + 1} has only grown since step ${number(since)}.` }[locked];
+      if (tokens.includes(opt)) return `<li>${where}${even ? "" : ", its optimal one"}. ${how ?? ""}</li>`;
+      return `<li><span class="wrong">${where}, not on token ${opt + 1}.</span> ${how ?? "It may still turn."}</li>`;
     });
     const kinds = { support: [], touching: [], idle: [] };
     problem.rows.forEach((row, k) => {
       kinds[lab.kindOf(problem, k)].push(`${row.sequence + 1}.${problem.opt[row.sequence] + 1} over ${row.sequence + 1}.${row.token + 1}`);
     });
     const list = (words, kind) => (kinds[kind].length ? `<li>${words} ${kinds[kind].join(", ")}.</li>` : "");
-    if (!svm.feasible) said.push("<li>No W gives every optimal token the larger logit: W<sub>mm</sub> does not exist.</li>");
+    if (!svm.feasible) said.push("<li>No W that float64 can tell gives every optimal token the larger logit: W<sub>mm</sub> does not exist.</li>");
     else said.push(list("Constraints that support W<sub>mm</sub>:", "support"),
       list("Constraints that touch without support:", "touching"), list("Idle constraints:", "idle"));
-    if (status !== "running") said.push(`<li>The run ended at step ${records[records.length - 1].step}: ${status === "diverged" ? "a step too long for floats" : "the gradient is zero"}.</li>`);
+    if (status !== "running") said.push(`<li>The run ended at step ${records[records.length - 1].step}: ${status === "diverged" ? "a step too long for floats" : "the gradient is zero in float64"}.</li>`);
     get("said").innerHTML = said.join("");
   }
 
@@ -173,8 +199,12 @@
 
   const pointOf = (name) => (name === "u" ? setup.u : setup.X[name.split(".")[0]][name.split(".")[1]]);
   function movePoint(name, [x, y]) {
-    const kept = (value) => Math.round(Math.max(-REACH, Math.min(REACH, value)) / FINE) / Math.round(1 / FINE);
-    const point = pointOf(name), next = [kept(x), kept(y)];
+    const point = pointOf(name);
+    const kept = (value, old) => { // within the picture, or no farther out
+      const near = Math.max(Math.min(-REACH, old), Math.min(Math.max(REACH, old), value));
+      return Math.round(near / FINE) / Math.round(1 / FINE);
+    };
+    const next = [kept(x, point[0]), kept(y, point[1])];
     if (next.join() === point.join()) return;
     [point[0], point[1]] = next;
     if (name === "u") setup.scores = null; // all scores are its own again
@@ -186,41 +216,58 @@
     const box = plane.getBoundingClientRect(), scale = 360 / box.width;
     return lab.fromPlane([(event.clientX - box.left) * scale, (event.clientY - box.top) * scale]);
   };
+  // A token has the pointer that took it, so that another finger moves nothing, or another token.
   plane.addEventListener("pointerdown", (event) => {
     const each = event.target.closest("g.drag");
-    if (!each) return;
-    held = each;
+    if (!each || event.button || each.classList.contains("held")) return;
+    say([]);
     each.classList.add("held");
     each.setPointerCapture(event.pointerId);
     each.focus({ preventScroll: true });
     event.preventDefault();
   });
-  plane.addEventListener("pointermove", (event) => held && movePoint(held.dataset.name, under(event)));
-  for (const kind of ["pointerup", "pointercancel"])
-    plane.addEventListener(kind, () => { held?.classList.remove("held"); held = null; });
+  plane.addEventListener("pointermove", (event) => {
+    const each = event.target.closest("g.drag");
+    if (each?.hasPointerCapture(event.pointerId)) movePoint(each.dataset.name, under(event));
+  });
+  plane.addEventListener("lostpointercapture", (event) => event.target.classList.remove("held"));
   plane.addEventListener("keydown", (event) => {
     const each = event.target.closest("g.drag");
     const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
     if (!each || !way) return;
     event.preventDefault();
+    say([]);
     const size = event.shiftKey ? FINE : COARSE, [x, y] = pointOf(each.dataset.name);
     movePoint(each.dataset.name, [x + size * way[0], y + size * way[1]]);
   });
 
+  // Nothing that a reader gives is changed in silence.
+  function say(notes) {
+    get("note").textContent = notes.filter(Boolean).join("\n");
+  }
   function change(parts) {
+    say([]);
     setup = lab.filled({ ...setup, ...parts });
     restart();
   }
+  // The number of a field, shown as it is used.
+  function typedNumber(input, key, old, name, text = input.value) {
+    const used = lab.nearest(key, text, old);
+    say(lab.note(name, text, used, key));
+    input.value = used;
+    return used;
+  }
   const on = (name, kind, work) => get(name).addEventListener(kind, (event) => work(event.target.value, event));
-  on("preset", "change", (name) => name && open("#" + name));
+  on("preset", "change", (name) => { say([]); take(lab.PRESETS[name].setup); });
   on("rule", "change", (name) => {
     const rule = { momentum: "NGD", shared: "NGD" }[name] ?? name;
-    change({ rule, momentum: name === "momentum" ? 0.9 : 0, normalise: name === "shared" ? "shared" : "separate" });
+    change({ rule, momentum: name === "momentum" ? MOMENTUM : 0, normalise: name === "shared" ? "shared" : "separate" });
   });
   on("joint", "change", (name) => change({ joint: name === "both", momentum: 0 }));
-  on("step", "change", (value) => {
-    if (setup.rule === "Polyak") change({ cap: value > 0 ? Math.min(value, 1e9) : 0 });
-    else change({ step: value > 0 && value <= 100 ? Number(value) : setup.step });
+  on("step", "change", (value, { target }) => {
+    const key = setup.rule === "Polyak" ? "cap" : "step", none = key === "cap" && !value && !target.validity.badInput;
+    setup[key] = typedNumber(target, key, setup[key], get("step-name").textContent, none ? "0" : value);
+    restart();
   });
   on("steps", "change", (value) => change({ steps: Number(value) }));
   on("time", "input", (value) => {
@@ -228,12 +275,15 @@
     at = Number(value);
     if (records.length) draw();
   });
-  on("numbers", "change", (value, event) => {
-    const keys = event.target.dataset.key.split("."), last = keys.pop();
-    if (value === "" || !(Math.abs(value) <= lab.LARGEST)) return showNumbers();
-    if (keys[0] === "scores") setup.scores ??= problem.scores.map((row) => [...row]);
-    if (keys[0] === "u") setup.scores = null;
-    keys.reduce((part, key) => part[key], setup)[last] = Number(value);
+  on("numbers", "change", (_, { target }) => {
+    const [kind, ...keys] = target.dataset.key.split("."), last = keys.pop();
+    const row = (whole) => keys.reduce((part, key) => part[key], whole);
+    const old = row(setup[kind] ?? problem.scores)[last];
+    const used = typedNumber(target, "number", old, target.getAttribute("aria-label"));
+    if (used === old) return;
+    if (kind === "scores") setup.scores ??= problem.scores.map((scores) => [...scores]);
+    if (kind === "u") setup.scores = null;
+    row(setup[kind])[last] = used;
     restart();
   });
   // New tokens stand where none is yet, on a circle.
@@ -253,23 +303,36 @@
   on("link", "click", (_, event) => copied(event.target, location.href));
   on("copy", "click", (_, event) => copied(event.target, lab.asPython(setup)));
 
-  const FIRST = "#" + Object.keys(lab.PRESETS)[0];
-  let heard = location.hash;
+  const FIRST = Object.keys(lab.PRESETS)[0];
+  let heard = "", says = ""; // the address, and the set-up that stands for it
   function keepAddress() {
-    const hash = lab.toHash(setup);
-    if (location.hash !== heard) return; // a new address whose event has not come yet
-    if (heard || hash !== FIRST) history.replaceState(null, "", hash);
-    heard = location.hash;
+    clearTimeout(address);
+    address = setTimeout(() => { // browsers refuse many in a second
+      const hash = lab.toHash(setup);
+      if (hash === says || location.hash !== heard) return; // the event of a new address is to come
+      history.replaceState(null, "", hash);
+      heard = location.hash;
+      says = hash;
+    }, 400);
   }
-  function open(hash) {
-    heard = location.hash;
-    const found = lab.fromHash(hash);
-    if (!found) return false; // an anchor of the page
-    setup = found;
+  function take(found) {
+    setup = lab.filled(found);
+    opened = "";
+    typed = false;
     wanted = Infinity;
     restart();
-    return true;
   }
-  addEventListener("hashchange", () => open(location.hash));
-  if (!open(location.hash)) open(FIRST);
+  // An anchor of the page asks for no set-up, and stands for the first as no address does.
+  function open() {
+    heard = location.hash;
+    const name = heard.slice(1), notes = [];
+    const asked = name && (Object.hasOwn(lab.PRESETS, name) || !document.getElementById(name));
+    const found = asked ? lab.fromHash(heard, notes) : null;
+    says = !asked ? "#" + FIRST : notes.length ? "" : lab.toHash(found);
+    if (found || !setup) take(found ?? lab.PRESETS[FIRST].setup);
+    else keepAddress();
+    if (asked) say(notes);
+  }
+  addEventListener("hashchange", open);
+  open();
 })((globalThis.Laboratory ??= {}));

@@ -1,91 +1,135 @@
 // Set-ups of the page: its presets, a set-up as an address, and as lines of Python.
 (function (lab) {
   "use strict";
-  const LARGEST = 1000; // of all numbers that a reader gives
+  const LARGEST = 1000; // of tokens, u, W0 and scores
   const zero = [[0, 0], [0, 0]];
   const plain = { W0: zero, rule: "NGD", step: 0.1, momentum: 0, joint: false, steps: 10000 };
   const half = Math.SQRT1_2;
 
-  // name: what to look for, and the set-up; the menu stands in the markup
+  // name: what to look for, said after its title, and the set-up; the menu stands in the markup
   lab.PRESETS = {
     "first-picture": {
-      look: "The error falls like 1/t²: its slope settles at −2. Choose GD and see it creep.",
+      look: "with NGD the error falls like 1/t², and its slope settles at −2. Choose GD and see it creep.",
       setup: { ...plain, y: [1, 1, -1], u: [1, 0], X: [
         [[1.2, 0.7], [-0.5, 1.5], [0.2, -0.6]], [[-0.2, -1.6], [1.6, -0.5], [-0.7, 0.5]],
         [[-1.5, 1], [0.6, -1.2], [-0.4, -0.7]]] },
     },
     clash: {
-      look: "Token (2, 0) is wrong in sequence 1 and right in sequence 2. Sequence 1 is lost for good; halve u, and it is not.",
+      look: "token (2, 0) is wrong in sequence 1 and right in sequence 2. Sequence 1 is lost for good; halve u, and it is not.",
       setup: { ...plain, y: [1, -1], u: [0, 2], X: [[[2, 0], [0, 1]], [[2, 0], [1, 1]]] },
     },
     "score-trap": {
-      look: "The second token scores 0.99, the first 1, and the second wins. Drag u down until the second scores less than 0.95.",
+      look: "the second token scores 0.99, the first 1, and the second wins. Drag u down until the second scores less than 0.95.",
       setup: { ...plain, y: [1], u: [1, 1.19 / 0.97], X: [[[1, 0], [-0.2, 0.97], [0.1, -0.1]]] },
     },
     degenerate: {
-      look: "The constraint of the third token touches without supporting: the slope stays short of −2. Move that token left or right, and it is −2.",
+      look: "the constraint of the third token touches without supporting, so the slope stays short of −2. Move that token left or right, and it is −2.",
       setup: { ...plain, y: [1], u: [1, 0], X: [[[1, 0], [0, 0], [0, -1]]], steps: 100000 },
     },
     "figure-8": {
-      look: "The start attends to the wrong token of sequence 1, and gradient descent still finds its way.",
+      look: "the start attends to the wrong token of sequence 1, and gradient descent still finds its way.",
       setup: { ...plain, y: [1, -1], u: [1, -1], X: [[[1, 0], [0, 1]], [[0.2, 1], [1, -0.2]]],
         W0: [[0, 0], [4 * half, 4 * half]], rule: "GD", step: 1 },
     },
     both: {
-      look: "From u = 0 both directions are learned at once, and the loss of NGD falls exponentially.",
+      look: "from u = 0 both directions are learned at once, and the loss of NGD falls exponentially.",
       setup: { ...plain, y: [1, -1], u: [1, 0], joint: true,
         X: [[[1.2, 0.3], [0.1, 0.9]], [[-1, 0.6], [0.1, -0.8]]] },
     },
   };
 
-  const numbers = (values) => values.flat(3).join(",");
+  // --- addresses -------------------------------------------------------------------------------
+
+  lab.MOST_TOKENS = 5;
+  lab.RULES = ["GD", "NGD", "Polyak"];
+  const SPAN = `from −${LARGEST} to ${LARGEST}`;
+  const LIMITS = { step: [1e-6, 100], steps: [10, 1e5], momentum: [0, 0.99], cap: [0, 1e9] };
+  const ALLOWED = {
+    X: `two numbers ${SPAN} for each token, and 2 to ${lab.MOST_TOKENS} tokens for each label y`,
+    y: "1 or −1 for each of 1 to 3 sequences",
+    u: `two numbers ${SPAN}`,
+    W0: `four numbers ${SPAN}`,
+    rule: lab.RULES.join(", "),
+    step: "from 0.000001 to 100",
+    steps: "a whole number from 10 to 100000",
+    momentum: "from 0 to 0.99, with NGD and W alone",
+    cap: "from 0 (none) to 1000000000, with Polyak",
+    scores: `a number ${SPAN} for each token, with W alone`,
+    joint: "separate, or with NGD shared",
+    number: `a number ${SPAN}`,
+    preset: `${Object.keys(lab.PRESETS).join(", ")}, or X=…&y=…&u=…`,
+  };
+
+  // The allowed number that is nearest to what a text says, or another where it says none.
+  lab.nearest = function (key, text, other) {
+    const [low, high] = LIMITS[key] ?? [-LARGEST, LARGEST], value = Number(text);
+    return text.trim() === "" || Number.isNaN(value) ? other : Math.max(low, Math.min(high, value));
+  };
+
+  const short = (value) => (String(value).length > 60 ? `${String(value).slice(0, 60)}…` : value);
+  const differ = (came, used) => came !== used && (came.trim() === "" || Number(came) !== Number(used));
+
+  // A sentence for what came and is not used as it is, or nothing where it is.
+  lab.note = function (name, came, used, key = name) {
+    let [a, b] = [came, String(used)].map((value) => value.split(","));
+    if (a.length === b.length) [a, b] = [a, b].map((list) => list.filter((_, k) => differ(a[k], b[k])));
+    return a.length ? [`${name}: ${short(a.join()) || "no number"} came, ${short(b.join())} is used; allowed: ${ALLOWED[key]}.`] : [];
+  };
+
+  const numbers = (values) => values?.flat(3).join(",");
   const folded = (values, size) =>
     Array.from({ length: values.length / size }, (_, k) => values.slice(k * size, (k + 1) * size));
+  const partsOf = ({ X, y, u, W0, rule, step, momentum, cap, normalise, joint, steps, scores }) => ({
+    X: numbers(X), y: numbers(y), u: numbers(u), W0: numbers(W0), rule, step, steps, momentum, cap,
+    scores: numbers(scores ?? []), joint: joint ? normalise : "",
+  });
 
-  // #n=2&X=..&y=..&.., or the name of a preset that is unchanged
+  // #X=..&y=..&.., or the name of a preset that is unchanged
   lab.toHash = function (setup) {
     const own = JSON.stringify(lab.filled(setup));
     for (const [name, preset] of Object.entries(lab.PRESETS))
       if (JSON.stringify(lab.filled(preset.setup)) === own) return "#" + name;
-    const { X, y, u, W0, rule, step, momentum, cap, normalise, joint, steps, scores } = setup;
-    const parts = { X: numbers(X), y: numbers(y), u: numbers(u), W0: numbers(W0), rule, step, steps };
-    if (momentum) parts.momentum = momentum;
-    if (cap) parts.cap = cap;
-    if (scores) parts.scores = numbers(scores);
-    if (joint) parts.joint = normalise ?? "separate";
-    return "#" + Object.entries(parts).map((pair) => pair.join("=")).join("&");
+    const parts = Object.entries(partsOf(lab.filled(setup))).filter(([, value]) => value);
+    return "#" + parts.map((pair) => pair.join("=")).join("&");
   };
 
-  // The set-up of an address, or null where it holds none that can be run.
-  lab.fromHash = function (hash) {
-    const name = hash.replace(/^#/, "").replaceAll("%2C", ",");
-    if (Object.hasOwn(lab.PRESETS, name)) return lab.filled(lab.PRESETS[name].setup);
-    const parts = new Map(name.split("&").map((part) => part.split("=")));
-    const list = (key) => (parts.get(key) ?? "").split(",").map(Number);
-    const y = list("y"), tokens = folded(list("X"), 2), u = list("u"), W0 = list("W0");
-    const T = tokens.length / y.length, joint = parts.get("joint");
-    const all = [...y, ...tokens.flat(), ...u, ...W0];
-    const held = (value) => Math.abs(value) <= LARGEST; // NaN is not
-    const fits = Number.isInteger(T) && T >= 2 && T <= lab.MOST_TOKENS && y.length <= 3;
-    if (!fits || u.length !== 2 || W0.length !== 4 || !all.every(held)) return null;
-    if (!y.every((label) => Math.abs(label) === 1) || !lab.RULES.includes(parts.get("rule"))) return null;
-    const number = (key, low, high, other) => {
-      const value = Number(parts.get(key));
-      return value > low && value <= high ? value : other;
+  // The set-up of an address, or null where its tokens, labels, u or scores cannot be used; what
+  // else cannot be is replaced. The notes say what came, what is used and what is allowed.
+  lab.fromHash = function (hash, notes = []) {
+    let text = hash.replace(/^#/, "");
+    try { text = decodeURIComponent(text); } catch { /* it stays as it is */ }
+    if (Object.hasOwn(lab.PRESETS, text)) return lab.filled(lab.PRESETS[text].setup);
+    const refuse = (name, came, key) => (notes.push(...lab.note(name, came, "what the page shows", key)), null);
+    if (!text.includes("=")) return refuse("set-up", text, "preset");
+    const came = new Map();
+    for (const part of text.split("&")) {
+      const [key, ...value] = part.split("=");
+      if (came.has(key)) notes.push(`${short(key)} came twice: the last one is used.`);
+      came.set(key, value.join("="));
+    }
+    const said = (key) => came.get(key) ?? "", list = (key) => said(key).split(",").map((each) => lab.nearest(key, each, NaN));
+    const X = list("X"), y = list("y"), u = list("u"), W0 = list("W0"), T = X.length / y.length / 2;
+    const joint = ["separate", "shared"].includes(said("joint")), scores = came.has("scores") && !joint && list("scores");
+    const held = (values, count) => values.length === count && !values.some(Number.isNaN);
+    const fit = {
+      y: y.length <= 3 && y.every((label) => Math.abs(label) === 1),
+      X: Number.isInteger(T) && T >= 2 && T <= lab.MOST_TOKENS && held(X, X.length),
+      u: held(u, 2),
+      scores: !scores || held(scores, X.length / 2),
     };
-    const scores = parts.has("scores") && !joint ? list("scores") : null;
-    if (scores && !(scores.length === tokens.length && scores.every(held))) return null;
-    return lab.filled({
-      scores: scores && folded(scores, T), X: folded(tokens, T), y, u, W0: folded(W0, 2), rule: parts.get("rule"),
-      step: number("step", 0, 100, 0.1), momentum: number("momentum", 0, 0.99, 0),
-      cap: number("cap", 0, 1e9, 0), joint: Boolean(joint),
-      normalise: joint === "shared" ? "shared" : "separate",
-      steps: Math.round(number("steps", 9, 1e5, 10000)),
+    for (const key in fit) if (!fit[key]) return refuse(key, said(key));
+    const number = (key) => lab.nearest(key, said(key), plain[key] ?? 0);
+    const used = lab.filled({
+      X: folded(folded(X, 2), T), y, u, scores: scores && folded(scores, T),
+      W0: held(W0, 4) ? folded(W0, 2) : zero, rule: lab.RULES.includes(said("rule")) ? said("rule") : plain.rule,
+      step: number("step"), steps: Math.round(number("steps")), momentum: number("momentum"), cap: number("cap"),
+      joint, normalise: said("joint"),
     });
+    const parts = partsOf(used);
+    for (const [key, value] of came)
+      notes.push(...(Object.hasOwn(parts, key) ? lab.note(key, value, String(parts[key]) || "none") : [`${short(key)} is not a part of a set-up, and is left out; parts are ${Object.keys(parts).join(", ")}.`]));
+    return used;
   };
-  lab.LARGEST = LARGEST;
-  lab.MOST_TOKENS = 5;
-  lab.RULES = ["GD", "NGD", "Polyak"];
 
   // A copy with every part, as the page keeps it: what the rule does not take is left out.
   lab.filled = function (setup) {
