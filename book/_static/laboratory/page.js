@@ -180,7 +180,7 @@
       const how = { proved: `It has locked: by the theorem of the lock every later step draws attention to token ${draws + 1}.`,
         ended: "There it stays.", still: "There it stands still in float64.",
         seen: `It looks locked: the lead of token ${token + 1} has only grown since step ${number(since)}.` }[locked];
-      if (tokens.includes(opt)) return `<li>${where}${even ? "" : ", its optimal one"}. ${how ?? ""}</li>`;
+      if (tokens.includes(opt)) return `<li>${where}${even ? "" : ", its optimal one"}.${how ? ` ${how}` : ""}</li>`;
       return `<li><span class="wrong">${where}, not on token ${opt + 1}.</span> ${how ?? "It may still turn."}</li>`;
     });
     const kinds = { support: [], touching: [], idle: [] };
