@@ -5,6 +5,7 @@
 
 import numpy as np
 import pytest
+from browser import DRAWN
 from test_laboratory_page import PHONE, PRESETS, Lab
 
 from tools.files import SITE
@@ -34,6 +35,7 @@ class Finger:
 
     def draw(self, start, way):
         """Down, many small moves, and up: where it ends, what was heard, how far it scrolled."""
+        self.browser.evaluate(DRAWN)  # a frame knows where the tokens are now
         before = self.browser.evaluate(SCROLLED)
         self.send("touchStart", start)
         for k in range(1, MOVES + 1):

@@ -46,9 +46,10 @@ ENDS = {
         address({"X": "0,0,1,0,2,0", "y": "1", "u": "1,0"}),
         ["split evenly between tokens 1, 2 and 3.", "ended at step 0: the gradient is zero"],
         ["may still", "locked"]),
-    "a clash ends too far": (
-        address(CLASH, {"W0": "1,0,-1,0", "rule": "Polyak"}),
-        ["a step too long for floats"], ["may still", "locked", "zero"]),
+    "a step too long": (
+        address(PAIR, {"W0": "-1000,0,0,0", "rule": "Polyak"}),
+        ["not on token 1. There it stays.", "ended at step 0: a step too long for floats"],
+        ["may still", "locked", "zero"]),
     "a lock by the theorem": (
         address(TRIPLE, {"rule": "NGD", "step": "0.1"}),
         ["has locked: by the theorem of the lock every later step draws attention to token 2."],
@@ -146,10 +147,10 @@ GIVEN = {
     "constructor=2": (["constructor is not a part"], []),
 }  # fmt: skip
 REFUSED = {
-    "X=1": "X: 1 came", "X=1,0,0,1,1,0": "2 to 5 tokens for each label", "X=1,,0,1": "X: 1,,0,1",
+    "X=1": "X: 1 came", "X=1,0,0,1,1": "2 to 5 tokens for each label", "X=1,,0,1": "X: 1,,0,1",
     "X=": "X: no number came", "y=1,1,1": "for each label y", "y=2": "y: 2 came", "y=": "y: no number",
     "y=1,1,1,1&X=1,0,0,1,1,0,0,1,1,0,0,1,1,0,0,1": "1 to 3 sequences", "u=1": "u: 1 came",
-    "u=1,NaN": "u: NaN came", "scores=1,x": "scores: x came", "scores=1": "scores: 1 came",
+    "u=1,NaN": "u: 1,NaN came", "scores=1,x": "scores: 1,x came", "scores=1": "scores: 1 came",
 }  # fmt: skip
 
 
@@ -167,8 +168,6 @@ def merged(given):
 @pytest.mark.parametrize("given", GIVEN)
 def test_an_address_is_not_changed_in_silence(browser, given):
     words, held = GIVEN[given]
-    if given == "step=-1":
-        words, held = ["step: -1 came, 0.000001 is used"], ["step=0.000001"]
     lab = Lab(browser, "clash")
     lab.go(merged(given))
     lab.browser.wait_for("document.getElementById('laboratory').dataset.state === 'done'")
@@ -209,7 +208,9 @@ def test_an_anchor_is_no_set_up_and_what_the_address_holds_stays_true(browser):
 
 def fill(lab, selector, value):
     """Type into a field, all that it held replaced, and leave it."""
-    lab.browser.evaluate("document.querySelectorAll('#laboratory details').forEach(d => d.open = true)")
+    lab.browser.evaluate(
+        "document.querySelectorAll('#laboratory details').forEach(d => d.open = true)"
+    )
     lab.browser.tab.click(selector, click_count=3)
     lab.browser.tab.keyboard.type(value)
     lab.browser.press("Tab")
@@ -217,27 +218,27 @@ def fill(lab, selector, value):
 
 
 @pytest.mark.parametrize(
-    ("typed", "used", "words"),
-    [("1e9", "100", "Step size: 1000000000 came, 100 is used"), ("-1", "0.000001", "Step size: -1"),
-     ("-", "0.1", "Step size: no number came, 0.1 is used"), ("0.2", "0.2", "")],
-)  # fmt: skip
-def test_a_step_size_is_not_changed_in_silence(browser, typed, used, words):
+    ("typed", "used", "came"),
+    [("1e9", 100, "1e9"), ("-1", 1e-6, "-1"), ("-", 0.1, "no number"), ("0.2", 0.2, None)],
+)
+def test_a_step_size_is_not_changed_in_silence(browser, typed, used, came):
     lab = Lab(browser)
     fill(lab, "[data-lab=step]", typed)
-    value, note = lab.ask("step", "value"), lab.ask("note")
-    assert float(value) == float(used) == lab.last["setup"]["step"]
-    assert (words.replace("1000000000", "1e9") in note or words in note) if words else note == ""
-    if words:
-        assert "allowed: from 0.000001 to 100" in note
-        fill(lab, "[data-lab=step]", "0.3")
-        assert lab.ask("note") == ""
+    note = lab.ask("note")
+    assert float(lab.ask("step", "value")) == used == lab.last["setup"]["step"]
+    assert note.startswith(f"Step size: {came} came, ") if came else note == ""
+    assert ("allowed: from 0.000001 to 100" in note) == bool(came)
+    fill(lab, "[data-lab=step]", "0.3")
+    assert lab.ask("note") == ""
 
 
 def test_a_number_of_the_table_is_not_changed_in_silence(browser):
     lab = Lab(browser, "score-trap")
     for typed, used, came in (("5000", "1000", "5000"), ("-", "1000", "no number")):
         fill(lab, "[data-key='X.0.2.1']", typed)
-        assert lab.browser.evaluate("document.querySelector(\"[data-key='X.0.2.1']\").value") == used
+        assert (
+            lab.browser.evaluate("document.querySelector(\"[data-key='X.0.2.1']\").value") == used
+        )
         assert f"sequence 1, token 3, y: {came} came, 1000 is used" in lab.ask("note")
     before = lab.ask("python")
     fill(lab, "[data-key='scores.0.1']", "-")  # no score is typed, so none is one's own
@@ -252,9 +253,10 @@ def test_a_number_of_the_table_is_not_changed_in_silence(browser):
 def test_a_cap_that_is_none_is_shown_as_none(browser, value):
     lab = Lab(browser)
     lab.choose("rule", "Polyak")
-    lab.browser.tab.fill("[data-lab=step]", "50")
-    fill(lab, "[data-lab=step]", value or "50")
-    if not value:
+    fill(lab, "[data-lab=step]", "50")
+    if value:
+        fill(lab, "[data-lab=step]", value)
+    else:
         lab.browser.tab.fill("[data-lab=step]", "")
         lab.browser.press("Tab")
         lab.wait()
@@ -282,9 +284,17 @@ def junk(seed):
     tokens = ",".join(f"{draw.uniform(-2, 2):.3g}" for _ in range(draw.choice([4, 6, 8])))
     parts = {"X": draw.choice([tokens, tokens, tokens, some(9)]), "y": draw.choice(["1", "-1", some(2)]),
              "u": draw.choice(["1,0.3", "-2,1", some(3)])}  # fmt: skip
+    like = {
+        "W0": "0,1,0,0.5",
+        "rule": draw.choice(["GD", "NGD", "Polyak"]),
+        "step": "0.5",
+        "steps": "200",
+    }
     for key in ("W0", "rule", "step", "steps", "momentum", "cap", "joint", "n"):
-        if draw.random() < 0.4:
-            parts[key] = draw.choice([some(4), "Polyak", "NGD", "0.5", "200", "shared"])
+        if key not in like or draw.random() < 0.2:
+            parts |= {key: some(4)} if draw.random() < 0.15 else {}
+        else:
+            parts[key] = like[key]
     return "&".join(f"{key}={value}" for key, value in parts.items())
 
 
@@ -301,7 +311,7 @@ def test_junk_is_said_or_used_and_the_lines_reproduce_what_is_kept(browser):
         assert found["python"] == lab.ask("python"), now
         if "share" not in lab.ask("said") and seed % 6 == 0:
             assert executed(found["python"]).status
-    assert errors == [] and 15 < said < 30
+    assert errors == [] and 5 < said < 30
     lab.go("clash")
     lab.wait()
     check_against_train(lab)
