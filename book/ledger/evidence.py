@@ -59,6 +59,21 @@ def on_instances(e, check, *rules: str) -> list[Check]:
     ]
 
 
+def by_their_rule(e, *rules: str) -> list[Check]:
+    """That every recorded step of the instances' runs has the size that its rule gives it."""
+    checks = []
+    for rule in rules:
+        for made, run in e.instance_runs(rule):
+            size = {
+                "GD": math.log(made.gd) + 0 * run.step,
+                "NGD": math.log(made.ngd) - run.log_grad_norm,
+                "Polyak": run.log_loss_gap - math.log(2) - 2 * run.log_grad_norm,
+            }[rule]
+            off = float(abs(run.log_step_size - size).max())
+            checks.append(Check(f"log of the step size, off {rule}'s by at most", off, 1e-9))
+    return checks
+
+
 class Evidence:
     """Runs by name, one for each thing that claims are about.
 

@@ -16,6 +16,7 @@ import torch
 from attnbias import Trace
 
 from .claim import Claim, Finding, Refutation
+from .kinds import Partly
 
 
 class Tampered:
@@ -27,6 +28,8 @@ class Tampered:
     change : mapping of str to callable
         By the name of an attribute or method of the evidence, or of a function that it was
         asked to `run`: what is made of each value.
+    partly : Partly, optional
+        Where that is done in a part of the runs or records alone.
 
     Examples
     --------
@@ -35,8 +38,10 @@ class Tampered:
     6
     """
 
-    def __init__(self, evidence, change: Mapping[str, Callable]) -> None:
-        self._evidence, self._change = evidence, dict(change)
+    def __init__(
+        self, evidence, change: Mapping[str, Callable], partly: Partly | None = None
+    ) -> None:
+        self._evidence, self._change, self._partly = evidence, dict(change), partly
         self._used: set[str] = set()
 
     def run(self, make: Callable, *arguments, **options) -> Any:
@@ -53,11 +58,14 @@ class Tampered:
         if name not in self._change:
             return value
         self._used.add(name)
-        return self._change[name](value)
+        altered = self._change[name](value)
+        return altered if self._partly is None else self._partly(value, altered)
 
 
-def refute(claim: Claim, evidence, refutation: Refutation) -> Finding:
-    """The finding of a claim on evidence tampered with.
+def refute(
+    claim: Claim, evidence, refutation: Refutation, partly: Partly | None = None
+) -> Finding:
+    """The finding of a claim on evidence tampered with, as a whole or in part.
 
     Raises
     ------
@@ -74,7 +82,7 @@ def refute(claim: Claim, evidence, refutation: Refutation) -> Finding:
     >>> claim.judge(Evidence()).verdict, refute(claim, Evidence(), longer).number
     ('holds', 'length: 6 <= 3')
     """
-    tampered = Tampered(evidence, refutation.change)
+    tampered = Tampered(evidence, refutation.change, partly)
     found = claim.judge(tampered)
     unused = set(refutation.change) - tampered._used
     if unused:

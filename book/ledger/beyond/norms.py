@@ -92,9 +92,8 @@ def each_norm_its_svm(e):
 @claim("d", "runs = {titles[norm]: train_steepest(")
 @refuted("sign descent and NGD change places", steepest_runs=swaps("max", "frobenius"))
 def own_norm_leads(e):
-    """In each of the four norms its own rule reaches more of the largest margin in 1,000 short
-    steps than the rules of the other norms do, by however little: the best of these reaches from
-    less than half of it to over 90%."""
+    """Each norm's own rule reaches the most of that norm's largest margin in 1,000 short steps; the
+    best of the other rules reaches from less than half of it to over 90%."""
     checks, others = [], []
     for seed in FRESH:
         runs = e.run(steepest_runs, seed)

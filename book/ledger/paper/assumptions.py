@@ -126,7 +126,7 @@ def antipodal(e):
         checks += check_assumption2(made.data)
         checks += _turn(e, made.data, made.ngd, made.W0, made.svm)
     note = "ten instances with two opposite optimal tokens, the rest at the edge of Assumption 1"
-    return judge(checks, show="1 - cosine, largest", note=note)
+    return judge(checks, show="1 - cosine, growth", note=note)
 
 
 @claim("a", "train(data, NGD", "Section 3.1, after Assumption 1", "chap-equal-scores")
@@ -162,7 +162,7 @@ def any_direction(e):
         for W0 in directions(made):
             checks += _turn(e, made.data, made.ngd, W0, made.svm)
     note = f"from -W_mm and three Gaussian directions, norm 0.5, on each of {EDGE}"
-    return judge(checks, show="1 - cosine, largest", note=note)
+    return judge(checks, show="1 - cosine, growth", note=note)
 
 
 @claim("a", "W0=W0_here", "Section 1, contributions", "chap-theorem1")

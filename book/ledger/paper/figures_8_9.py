@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from attnbias import Check
 from attnbias.experiments.fig8 import claims as fig8_claims
 from attnbias.experiments.fig9 import claims as fig9_claims
 
@@ -79,7 +80,24 @@ def fig8_gd(e):
 )
 def fig8_loss(e):
     """From there GD also minimises the train loss."""
-    return read(e.fig8, "GD minimises", note=_FIG8)
+    runs = [run for name, (run,) in e.fig8.traces.items() if name.startswith("GD")]
+    rises = [float((run.log_loss_gap - run.log_loss_gap[0]).max()) for run in runs]
+    words = "log of the loss gap, largest along the run less start, GD"
+    checks = [*starting(e.fig8.claims, "GD minimises"), Check(words, max(rises), 0.0)]
+    return judge(checks, show="GD minimises", note=_FIG8)
+
+
+@claim("a", 'experiments.run("fig8"', "Appendix C.1, Fig. 8", "chap-bad-start")
+@_fig8_altered("attention stays on the wrong token", retold(gaps=lambda run, gaps: gaps[:1] + 0 * gaps))
+def small_norm(e):
+    """A start of small enough norm avoids the bad stationary directions in the limit."""
+    ends = [
+        Check("least softmax of an optimal token at the end, |W_0| at most 1",
+              float(1 / (1 + np.exp(-run.gaps[-1].min()))), 0.9, ">=")
+        for name, (run,) in e.fig8.traces.items() if name.startswith("GD") and run.W_norm[0] <= 1.001
+    ]  # fmt: skip
+    near = starting(e.fig8.claims, "GD converges")
+    return judge([*ends, *near], show="least softmax", note="GD, 10^4 steps, |W_0| = 0.1, 0.5 and 1")
 
 
 @claim("a", 'experiments.run("fig9"', "Appendix C.2, Fig. 9", "chap-mnist")

@@ -10,6 +10,7 @@ from attnbias.theorems import check_fast_rate, check_lemma1, check_theorem1, che
 from attnbias.theorems.run import TraceView
 
 from ..claim import Section, judge, refuted, starting
+from ..draws import normal
 from ..evidence import EDGE, on_instances
 from ..order import gd_limit_rate, gd_rate, no_slower, saturates_fast, theorem1_rate, turns
 from ..tamper import retold
@@ -23,9 +24,30 @@ def alignment_order(e, rule: str, rate, **options) -> list[Check]:
     return [turns(run, rate, **options) for _, run in e.instance_runs(rule)]
 
 
+def gd_order(e) -> list[Check]:
+    """That GD's 1 - cosine is O(1 / (log t)^2): in t, where little tells it, and against |W|.
+
+    |W| is of order log t under GD, and |W|^2 (1 - cosine) tends to a constant. On instances of
+    short steps it still moves by a fifth; the median over the instances does not.
+    """
+    found = [
+        no_slower("", run.step, run.W_alignment_error, 1 / np.maximum(run.W_norm, 1e-9) ** 2).value
+        for _, run in e.instance_runs("GD")
+    ]
+    words = "|W|^2 (1 - cosine), its growth in a decade, median over the instances"
+    steady = Check(words, float(np.median(found)), 1.05)
+    return [*alignment_order(e, "GD", gd_rate, tolerance=GD_ROOM), steady]
+
+
 def two_solutions(made) -> tuple[torch.Tensor, torch.Tensor]:
     """W_mm, and the solution of (W-SVM) in the nuclear norm."""
     return made.svm.weights, solve_norm_svm(made.data, "nuclear").weights
+
+
+def off_by(W: torch.Tensor, share: float) -> torch.Tensor:
+    """W, feasible as before, with Gaussian noise of that share of its norm."""
+    noise = normal(0, *W.shape)
+    return (1 + share) * (W + share * W.norm() * noise / noise.norm())
 
 
 def _of_higher_rank():
@@ -68,7 +90,7 @@ def theorem1(e):
     return judge(
         [*order, *on_instances(e, check_theorem1)],
         sharper=[*squared, *starting(on_instances(e, check_fast_rate), *M2_ROWS)],
-        show="1 - cosine, largest",
+        show="1 - cosine, growth",
         note=f"{EDGE}; 1/t^2 holds as well",
     )
 
@@ -97,6 +119,7 @@ def others_vanish(e):
 
 @claim("a", "solve_norm_svm(", "Appendix D", "chap-geometries")
 @refuted("the nuclear norm's solution is W_mm", two_solutions=lambda two: (two[0], two[0]))
+@refuted("W_mm off by 5% stands for it", two_solutions=lambda two: (two[0], off_by(two[0], 0.05)))
 def other_norms(e):
     """The minimum is not unique: another norm in (W-SVM) gives another solution."""
     checks = []
@@ -106,7 +129,11 @@ def other_norms(e):
         floor = float(torch.exp(-_best(data)).mean())
         # margins of 60: exp(-60) is below rounding, so both losses are L* itself
         losses = [float(empirical_risk(data, 60 * each)) / floor - 1 for each in (W, other)]
+        shortest = float(torch.linalg.matrix_norm(other, "nuc") / torch.linalg.matrix_norm(W, "nuc"))
+        margin = float(made.svm.rows.gaps(other).min())
         checks += [
+            Check("1 - least gap of the nuclear solution", 1 - margin, 1e-6),
+            Check("nuclear norm of that solution over W_mm's", shortest, 1 - 1e-4),
             Check("1 - cosine of the solutions in the nuclear and the Frobenius norm",
                   1 - cosine, 1e-3, ">="),
             Check("loss at 60 times either over L*, less 1", max(losses), 1e-9),
@@ -122,7 +149,7 @@ def theorem6(e):
     order = alignment_order(e, "GD", gd_limit_rate, tolerance=0.0)
     return judge(
         [*order, *on_instances(e, check_theorem6, "GD")],
-        sharper=alignment_order(e, "GD", gd_rate, tolerance=GD_ROOM),
-        show="1 - cosine, largest",
+        sharper=gd_order(e),
+        show="1 - cosine, growth",
         note=f"{EDGE}; 1/log t where the paper has a limit, and 1/(log t)^2 as well",
     )

@@ -196,6 +196,12 @@ def linear_models(e):
     return undecided("a statement on other work")
 
 
+@claim("a", "", "Section 6", "chap-theorem1")
+def contemporaneous(e):
+    """Results of contemporaneous work hold only for gradient flow, and are asymptotic."""
+    return undecided("a statement on other work")
+
+
 @claim("a", "", "Section 6", "chap-momentum")
 def dual_momentum(e):
     """In linear logistic regression momentum has a faster proved rate; to extend it to attention is

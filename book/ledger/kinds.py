@@ -1,0 +1,141 @@
+"""Kinds of partial tampering: what a refutation changes, in one run, in a window, at one record.
+
+A refutation alters all runs at all records. Here its change is made in a part of them, or its
+series are given another shape, so that a claim on every run and record is still false.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from attnbias import Trace
+from attnbias.experiments import ExperimentResult
+
+Shape = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+class Partly:
+    """Of a value and what a refutation makes of it, a value between the two.
+
+    Parameters
+    ----------
+    run : int, optional
+        The only run, or draw, in which something changes; all of them by default.
+    shape : callable, optional
+        Of steps, a series, and the series that the refutation puts in its place: the series to
+        take, by default the refutation's. With a shape only traces change.
+
+    Attributes
+    ----------
+    runs : int
+        How many runs and draws the refutation has changed so far.
+    changed : bool
+        Whether anything has changed.
+
+    Examples
+    --------
+    >>> partly = Partly(run=1)
+    >>> partly([1, 2, 3], [10, 20, 30]), partly.runs
+    ([1, 20, 3], 3)
+    """
+
+    def __init__(self, run: int | None = None, shape: Shape | None = None) -> None:
+        self.run, self.shape, self.runs, self.changed = run, shape, 0, False
+
+    def __call__(self, old: Any, new: Any) -> Any:
+        if old is new:
+            return old
+        if isinstance(old, ExperimentResult):
+            return self._experiment(old, new)
+        if isinstance(old, dict) and old.keys() == new.keys():
+            return {key: self(old[key], new[key]) for key in old}
+        if type(old) in (list, tuple) and len(old) == len(new):
+            return type(old)(self(*pair) for pair in zip(old, new, strict=True))
+        self.runs += 1
+        if self.run not in (None, self.runs - 1) or (self.shape and not _alike(old, new)):
+            return old
+        self.changed = True
+        return _reshaped(old, new, self.shape) if self.shape else new
+
+    def _experiment(self, old, new):
+        given = {
+            name: self(getattr(old, name), getattr(new, name)) for name in ("traces", "measures")
+        }
+        module = importlib.import_module(f"attnbias.experiments.{old.name}")
+        table = module.claims(given["traces"], old.settings, given["measures"])
+        return dataclasses.replace(old, **given, claims=table)
+
+
+def _alike(old, new) -> bool:
+    """Whether both are traces with the same records."""
+    both = isinstance(old, Trace) and isinstance(new, Trace)
+    return both and len(old.step) == len(new.step)
+
+
+def _reshaped(old: Trace, new: Trace, shape: Shape) -> Trace:
+    changes: dict[str, Any] = {
+        name: shape(new.step, values, new.series[name])
+        for name, values in old.series.items()
+        if new.series.get(name) is not values and np.shape(new.series.get(name)) == values.shape
+    }
+    if old.W is not new.W:
+        at_records = old.W.ndim > 2 and old.W.shape == new.W.shape
+        changes["W"] = new.W[:0] if not at_records else old.W.new_tensor(
+            shape(new.step, old.W.numpy(), new.W.numpy())
+        )  # fmt: skip
+        if not at_records:  # the last W: the refutation's own only if that record is changed
+            marks = shape(new.step, np.zeros(len(new.step)), np.ones(len(new.step)))
+            changes["W"] = new.W if marks[-1] == 1 or not new.W.numel() else old.W
+    return dataclasses.replace(old, **changes)
+
+
+def where(chosen: Callable[[np.ndarray], np.ndarray]) -> Shape:
+    """The refutation's series at the records that a function of the steps chooses."""
+
+    def shape(step, old, new):
+        mask = chosen(step).reshape(-1, *[1] * (old.ndim - 1))
+        return np.where(mask, new, old)
+
+    return shape
+
+
+def window(first: float, last: float) -> Shape:
+    """In a part of the run: between two powers of its length."""
+    return where(lambda step: (step >= step[-1] ** first) & (step <= step[-1] ** last))
+
+
+def every(k: int, first: int = 0) -> Shape:
+    """At every k-th record."""
+    return where(lambda step: (np.arange(len(step)) % k == first % k) & (step > 0))
+
+
+def at_record(part: float) -> Shape:
+    """At the one record that stands at this part of all of them; 1 is the last."""
+    return where(lambda step: np.arange(len(step)) == round(part * (len(step) - 1)))
+
+
+def drop_and_stall(at: float, held: float = 0.01) -> Shape:
+    """Held from an early part of the run to a late one; then at the value there, to the end."""
+
+    def shape(step, old, new):
+        first, drop = (int(np.searchsorted(step, part * step[-1])) for part in (held, at))
+        held_on = np.where(step.reshape(-1, *[1] * (old.ndim - 1)) < step[drop], old[first], old[drop])
+        early = (np.arange(len(step)) < first).reshape(-1, *[1] * (old.ndim - 1))
+        return np.where(early, old, held_on)
+
+    return shape
+
+
+def log_power(power: float) -> Shape:
+    """Times a power of log t, which is 1 at the first steps."""
+
+    def shape(step, old, new):
+        scale = np.log(np.maximum(step, np.e)) ** power
+        return old * scale.reshape(-1, *[1] * (old.ndim - 1))
+
+    return shape
