@@ -9,7 +9,7 @@ import pkgutil
 
 from .answers import ANSWERS, STRENGTHS, Answer, render_answers
 from .claim import Claim, Finding, Refutation, Section, judge, refuted
-from .evidence import Evidence
+from .evidence import Evidence, Kept
 from .page import find_all, made_now, render, verdicts, write
 from .tamper import Tampered, refute
 
@@ -21,6 +21,7 @@ __all__ = [
     "Claim",
     "Evidence",
     "Finding",
+    "Kept",
     "Refutation",
     "Section",
     "Tampered",

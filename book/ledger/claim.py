@@ -113,6 +113,7 @@ class Claim:
 
     def judge(self, evidence) -> Finding:
         """The finding; "true by construction" where no tampering could change a "holds"."""
+        getattr(evidence, "begin", lambda key: None)(self.key)
         found = self.find(evidence)
         if self.key in SEEDS:
             found = replace(found, note=_joined(found.note, str(SEEDS[self.key])))

@@ -173,3 +173,35 @@ class Evidence:
         powers = {"p = 2/3": 2 / 3, "p = 3/4": 0.75, "p = 9/10": 0.9, "p = 0": 0.0}
         more = {"steps": 10**4, "record": 200}
         return {name: eq10_runs(dm_problems(), p=p, **more) for name, p in powers.items()}
+
+
+class Kept(Evidence):
+    """Evidence that makes the runs of each claim once, for all that is made of them afterwards.
+
+    A claim asks for its runs in one order, so that a run is known by its function and number.
+
+    Examples
+    --------
+    >>> kept = Kept()
+    >>> kept.begin("a")
+    >>> kept.run(abs, -3), len(kept.runs)
+    (3, 1)
+    """
+
+    def __init__(self, results="book/results") -> None:
+        super().__init__(results)
+        self.runs: dict[tuple[str, str, int], object] = {}
+        self.begin("")
+
+    def begin(self, key: str) -> None:
+        """The runs asked for from now on are that claim's, from its first one on."""
+        self._key, self._asked = key, dict[str, int]()
+
+    def run(self, make, *arguments, **options):
+        """What the function gave when the claim first asked for it."""
+        name = make.__name__
+        self._asked[name] = self._asked.get(name, 0) + 1
+        place = (self._key, name, self._asked[name])
+        if place not in self.runs:
+            self.runs[place] = super().run(make, *arguments, **options)
+        return self.runs[place]

@@ -32,8 +32,6 @@ class Partly:
 
     Attributes
     ----------
-    runs : int
-        How many runs and draws the refutation has changed so far.
     changed : bool
         Whether anything has changed.
 
@@ -45,7 +43,13 @@ class Partly:
     """
 
     def __init__(self, run: int | None = None, shape: Shape | None = None) -> None:
-        self.run, self.shape, self.runs, self.changed = run, shape, 0, False
+        self.run, self.shape, self.changed = run, shape, False
+        self._seen: list[Any] = []  # a run that a claim asks for twice is one run
+
+    @property
+    def runs(self) -> int:
+        """How many runs and draws the refutation has changed so far."""
+        return len(self._seen)
 
     def __call__(self, old: Any, new: Any) -> Any:
         if old is new:
@@ -56,8 +60,10 @@ class Partly:
             return {key: self(old[key], new[key]) for key in old}
         if type(old) in (list, tuple) and len(old) == len(new):
             return type(old)(self(*pair) for pair in zip(old, new, strict=True))
-        self.runs += 1
-        if self.run not in (None, self.runs - 1) or (self.shape and not _alike(old, new)):
+        if not any(seen is old for seen in self._seen):
+            self._seen.append(old)
+        number = next(k for k, seen in enumerate(self._seen) if seen is old)
+        if self.run not in (None, number) or (self.shape and not _alike(old, new)):
             return old
         self.changed = True
         return _reshaped(old, new, self.shape) if self.shape else new
@@ -124,9 +130,9 @@ def drop_and_stall(at: float, held: float = 0.01) -> Shape:
 
     def shape(step, old, new):
         first, drop = (int(np.searchsorted(step, part * step[-1])) for part in (held, at))
-        held_on = np.where(step.reshape(-1, *[1] * (old.ndim - 1)) < step[drop], old[first], old[drop])
-        early = (np.arange(len(step)) < first).reshape(-1, *[1] * (old.ndim - 1))
-        return np.where(early, old, held_on)
+        number = np.arange(len(step)).reshape(-1, *[1] * (old.ndim - 1))
+        held_on = np.where(number < drop, old[first], old[drop])
+        return np.where(number < first, old, held_on)
 
     return shape
 

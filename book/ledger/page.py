@@ -11,9 +11,11 @@ from attnbias._provenance import provenance
 
 from .answers import Answer, render_answers
 from .claim import CONTRADICTED, ONLY_WHEN, Claim, Finding
+from .key import used
+from .places import section_of
 
-_HEAD = "| claim (its place) | verdict (the chapter that runs it) | measured |\n|---|---|---|\n"
-_INTRO = """(chap-ledger)=
+_HEAD = "| claim (its place) | verdict (the section that runs it) | measured |\n|---|---|---|\n"
+_INTRO = r"""(chap-ledger)=
 # The ledger
 
 Every claim that we found in the text of the paper, which chapter runs it, and what the runs said;
@@ -21,8 +23,9 @@ and, as a list of its own, the statements that this book adds.
 `make ledger` writes this page from the checks of the library.
 No verdict on it was typed, and `make test` computes them all again and fails when one changes.
 
-* *Holds*: every check of the claim applies and holds, on every instance and at every recorded
-  step.
+* *Holds*: every check of the claim applies and holds, on every instance. A bound is checked at
+  every recorded step; an order from step 100 on, by how values move from decade to decade; an end
+  at the last record; and a claim on the runs as a whole by their count or their median.
 * *Holds sharper*: so does a stronger statement, which stands in the chapter.
 * *Holds only when ...*: the claim as worded fails in a run, and holds under a restriction that
   its own words do not contain.
@@ -36,9 +39,15 @@ and says nothing at the sizes run, and *true by construction*, for an identity t
 violate.
 
 A verdict that cannot fail is worth nothing.
-So every claim carries refutations: runs tampered with so that the claim is false of them, by
-series that stay finite and of full length, such as NGD whose error stops falling.
-`make test` judges each claim on each of its refutations, and fails where a check that applies
+So each claim is also judged on faked runs of which it is false (an error that stops falling, say),
+and must reject them; and again where only one run is faked, a window in mid-run, every third
+record or one, and where values fall once and then stall.
+A finite run tells an order from its neighbours only so far.
+Where runs follow the rate itself, the checks tell it from rates that differ by 0.03 in the exponent
+of $t$ or by 0.25 in that of $\log t$; GD's $1/(\log t)^2$ is told by $|\W|^2(1 - \cos)$ from
+$(\log t)^{-1.7}$.
+Where a claim names a slower rate than the runs have, nothing between the two is told apart:
+a $1 - \cos$ of order $t^{-0.8}$ would pass for $(\log t)^2/t$ over the decades run, and $t^{-0.7}$
 does not.
 A check whose hypotheses a run does not meet is *silent*, and a claim with a silent check is
 undecided.
@@ -46,6 +55,7 @@ undecided.
 The badge behind a source is the provenance of the form that was checked
 ({ref}`sec-provenance`); an a leads to the words of the paper that carry the claim.
 A verdict on b to d is one on that form.
+Each verdict leads to the section whose code makes the run.
 """
 
 
@@ -74,6 +84,7 @@ def find_all(sections: dict[str, tuple[Claim, ...]], evidence, progress: bool = 
 def _entry(claim: Claim, finding: Finding) -> dict:
     fields = ("key", "text", "source", "chapter", "provenance")
     entry = {name: getattr(claim, name) for name in fields}
+    entry["section"] = section_of(claim.chapter, claim.calls)
     entry |= {"verdict": finding.verdict, "number": finding.number, "note": finding.note}
     return entry | {"refuted_by": [refutation.words for refutation in claim.refuted_by]}
 
@@ -105,7 +116,7 @@ def render(sections: dict[str, list[dict]], made: dict) -> str:
     """
     papers = {title: rows for title, rows in sections.items() if not _ours(rows)}
     ours = {title: rows for title, rows in sections.items() if _ours(rows)}
-    parts = [_INTRO]
+    parts = [_INTRO, _key([entry for rows in sections.values() for entry in rows])]
     for heading, part in (("The paper's claims", papers), ("What this book adds", ours)):
         if part:
             parts.append(
@@ -115,6 +126,11 @@ def render(sections: dict[str, list[dict]], made: dict) -> str:
             parts.append(f"### {title}\n\n" + _HEAD + "".join(_row(entry) for entry in rows))
     parts.append(_made(made))
     return "\n".join(parts)
+
+
+def _key(rows: list[dict]) -> str:
+    lines = "".join(f"| {phrase} | {meaning} |\n" for phrase, meaning in used(rows).items())
+    return "## What the rows measure\n\n| words of a row | meaning |\n|---|---|\n" + lines
 
 
 def _ours(rows: list[dict]) -> bool:
@@ -145,7 +161,7 @@ def _item(entry: dict) -> str:
     setting = f" Setting: {entry['note']}." if entry["note"] else ""
     return (
         f"* {entry['text']} ({entry['source']}): **{entry['verdict']}** "
-        f"({entry['number']}).{setting} See {{ref}}`{entry['chapter']}`.\n"
+        f"({entry['number']}).{setting} See {{ref}}`{entry['section']}`.\n"
     )
 
 
@@ -156,7 +172,7 @@ def _row(entry: dict) -> str:
     badge = f"a:{entry['key']}" if letter == "a" else letter
     cells = (
         f"{entry['text']} ({entry['source']} {{prov}}`{badge}`)",
-        f"**{entry['verdict']}** ({{ref}}`{entry['chapter']}`)",
+        f"**{entry['verdict']}** ({{ref}}`{entry['section']}`)",
         measured,
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"

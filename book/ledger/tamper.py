@@ -62,9 +62,7 @@ class Tampered:
         return altered if self._partly is None else self._partly(value, altered)
 
 
-def refute(
-    claim: Claim, evidence, refutation: Refutation, partly: Partly | None = None
-) -> Finding:
+def refute(claim: Claim, evidence, refutation: Refutation, partly: Partly | None = None) -> Finding:
     """The finding of a claim on evidence tampered with, as a whole or in part.
 
     Raises

@@ -4,24 +4,37 @@ import importlib
 import json
 import math
 import re
+from collections import Counter
 
 import pytest
 import torch
 
 from attnbias import NGD, Check, make_separation_pair, train
 from book import ledger
-from book.ledger import ANSWERS, SECTIONS, Evidence, Finding, Refutation, judge, refute, render
+from book.ledger import (
+    ANSWERS,
+    SECTIONS,
+    Evidence,
+    Finding,
+    Kept,
+    Refutation,
+    judge,
+    refute,
+    render,
+)
 from book.ledger.__main__ import main
 from book.ledger.claim import POSITIVE
+from book.ledger.key import KEY, used
+from book.ledger.places import cells, section_of
 from book.ledger.seeds import SEEDS
 from book.ledger.tamper import series, stalls
-from tools.chapters import notebook_sources
 from tools.files import ROOT
 
 BOOK = ROOT / "book"
 GOOD, BAD = Check("good", 1.0, 2.0), Check("bad", 3.0, 2.0)
 SILENT = Check.not_applicable("silent", "T > 2", source="Theorem 2")
 CLAIMS = [claim for claims in SECTIONS.values() for claim in claims]
+EVIDENCE, STORED = Kept(), json.loads((BOOK / "results" / "ledger.json").read_text())
 
 
 WIDE = Check("wide", 1.0, 9.0, vacuous=True, reason="below 1 from t = 100")
@@ -142,20 +155,44 @@ def test_tampered_series_stay_finite_and_of_full_length():
         series(W_norm=math.nan)(trace)
 
 
-def test_keys_are_unique_and_the_chapter_that_a_claim_names_contains_its_run():
+def test_keys_are_unique_and_a_row_leads_to_the_section_that_contains_its_run():
     keys = [claim.key for claim in CLAIMS]
     assert len(set(keys)) == len(keys)
-    code = {}  # the code cells of each chapter, by its labels: those of chapters merged into it too
-    for page in notebook_sources():
-        text = page.read_text(encoding="utf8")
-        cells = re.findall(r"^```\{code-cell\}.*?^```", text, re.M | re.S)
-        for label in re.findall(r"^\((chap-.+)\)=", text, re.M):
-            code[label] = "\n".join(cells)
     for claim in CLAIMS:
         assert claim.text.endswith(".") and claim.source and claim.provenance in "abcd"
-        assert claim.chapter in code, claim.key
+        assert claim.chapter in cells(), claim.key
+        inside = [label for label, code in cells()[claim.chapter] if claim.calls in code]
         if claim.refuted_by:
-            assert claim.calls and claim.calls in code[claim.chapter], claim.key
+            assert claim.calls and inside, claim.key
+        if claim.calls:  # a record that is read before the first section is the chapter's own
+            wanted = next((label for label in inside if label), claim.chapter)
+            assert section_of(claim.chapter, claim.calls) == wanted
+    sections = {entry["section"] for rows in STORED["sections"].values() for entry in rows}
+    assert sum(label.startswith("sec-") for label in sections) > len(sections) / 2
+
+
+def test_the_section_is_that_of_the_cell_with_the_code():
+    """A mark of a section counts up to the next; code in prose is no cell."""
+    for chapter, inside in cells().items():
+        for label, code in inside:
+            assert not label.startswith("chap-") and code.strip(), chapter
+    assert section_of("chap-figure2", 'experiments.run("fig2"') != section_of("chap-figure2", "no")
+
+
+def test_the_key_explains_what_several_rows_say():
+    """A part of a note or a quantity that three rows share holds a phrase of the key."""
+    rows = [entry for rows in STORED["sections"].values() for entry in rows]
+    parts = Counter()
+    for row in rows:
+        words = row["number"].rpartition(": ")[0]
+        shared = [words, words.rpartition(", ")[2], *row["note"].split("; ")]
+        parts.update({part.strip() for part in shared if part.strip()})
+    unsaid = [part for part, count in parts.items()
+              if count > 2 and not any(phrase in part for phrase in KEY)]  # fmt: skip
+    assert unsaid == []
+    assert list(used(rows)) == list(KEY)  # and nothing that no row says
+    page = render(STORED["sections"], {})
+    assert all(f"| {phrase} | {meaning} |" in page for phrase, meaning in KEY.items())
 
 
 def judged(**options):
@@ -224,9 +261,6 @@ def test_the_library_knows_no_chapter_and_no_role_of_the_book():
     pattern = re.compile(rf"\bchap-\w|\{{(?:{roles})\}}`|:(?:{roles}):`|\bbook\.ledger\b")
     assert pattern.search("{prov}`c`") and not pattern.search("`{name}`")
     assert [p for p in library.rglob("*.py") if pattern.search(p.read_text(encoding="utf8"))] == []
-
-
-EVIDENCE, STORED = Evidence(), json.loads((BOOK / "results" / "ledger.json").read_text())
 
 
 @pytest.mark.slow

@@ -108,7 +108,8 @@ def fig2_softmax(e):
     return judge(
         [*order, Check("measured rate over Lemma 1's with our constants", explicit.value, 1.5)],
         decided_by="Lemma 1's constants in the paper, which are lost; the threshold is ours",
-        note=f"of order exp(-Theta(t)) as there; {explicit.reason}; the rate is eta Xi an iteration; {_FIG2}",
+        note=f"of order exp(-Theta(t)) as there; {explicit.reason}; the rate is eta Xi an "
+        f"iteration; {_FIG2}",
     )
 
 

@@ -129,7 +129,9 @@ def other_norms(e):
         floor = float(torch.exp(-_best(data)).mean())
         # margins of 60: exp(-60) is below rounding, so both losses are L* itself
         losses = [float(empirical_risk(data, 60 * each)) / floor - 1 for each in (W, other)]
-        shortest = float(torch.linalg.matrix_norm(other, "nuc") / torch.linalg.matrix_norm(W, "nuc"))
+        shortest = float(
+            torch.linalg.matrix_norm(other, "nuc") / torch.linalg.matrix_norm(W, "nuc")
+        )
         margin = float(made.svm.rows.gaps(other).min())
         checks += [
             Check("1 - least gap of the nuclear solution", 1 - margin, 1e-6),

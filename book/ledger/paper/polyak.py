@@ -140,7 +140,11 @@ def cap_stabilises(e):
             Check("uncapped runs that diverge", free.count("diverged"), len(SCALES), ">="),
             Check("capped runs that complete", capped.count("completed"), len(SCALES), ">="),
             Check("log of the loss gap, end less start, uncapped: least", min(up), 0.0, ">="),
-            Check("log of the loss gap, largest along the run less start, capped: largest", max(down), 0.0),
+            Check(
+                "log of the loss gap, largest along the run less start, capped: largest",
+                max(down),
+                0.0,
+            ),
         ],
         show="capped runs",
         note="Figure 8's data from |W_0| = 9 to 20, the true L*, cap 10; below 9 no run diverges",

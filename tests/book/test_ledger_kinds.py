@@ -1,0 +1,122 @@
+"""Partial tampering: each claim rejects the kinds that make it false, or a reason says why not."""
+
+import numpy as np
+import pytest
+import torch
+
+from attnbias import NGD, make_separation_pair, train
+from book.ledger import SECTIONS, Kept, refute
+from book.ledger.claim import POSITIVE
+from book.ledger.kinds import Partly, at_record, drop_and_stall, every, log_power, window
+from book.ledger.order import no_slower
+from book.ledger.scope import REASONS, SCOPE
+from book.ledger.tamper import each, series
+
+KINDS = {
+    "run": lambda: Partly(run=0),
+    "window": lambda: Partly(shape=window(0.55, 0.75)),
+    "every": lambda: Partly(shape=every(3)),
+    "record": lambda: Partly(shape=at_record(0.7)),
+    "stall": lambda: Partly(shape=drop_and_stall(0.1)),
+}
+STEP = np.unique(np.geomspace(1, 1e5, 81).astype(int))
+RATES = {
+    "1/log t": lambda t: 1 / np.log(t + 1),
+    "1/log log t": lambda t: 1 / np.log(np.log(t + 3)),
+    "t^(-1/3)": lambda t: t ** (-1 / 3),
+    "1/t^2": lambda t: t**-2.0,
+}
+CLAIMS = [claim for claims in SECTIONS.values() for claim in claims if claim.refuted_by]
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return train(make_separation_pair(), NGD(0.5), 100, W0=torch.eye(2).double(), record=range(101))
+
+
+@pytest.mark.parametrize("rate", RATES.values(), ids=RATES)
+@pytest.mark.parametrize("at", [0.1, 0.15, 0.2, 0.3, 0.4])
+def test_values_that_fall_once_and_then_stall_keep_pace_with_no_rate(rate, at):
+    late = np.where(at * 1e5 > STEP, 1.2, 0.3)
+    assert no_slower("", STEP, rate(STEP), rate).holds
+    assert not no_slower("", STEP, late, rate).holds
+
+
+@pytest.mark.parametrize("rate", RATES.values(), ids=RATES)
+def test_a_rise_in_mid_run_counts_from_step_100_on(rate):
+    for first in (100, 1000, 10**4):
+        risen = np.where((first <= STEP) & (2 * first > STEP), 1.2, 1.0) * rate(STEP)
+        assert not no_slower("", STEP, risen, rate).holds
+        once = np.where(STEP[np.searchsorted(STEP, first)] == STEP, np.nan, rate(STEP))
+        assert not no_slower("", STEP, once, rate).holds
+
+
+def test_rates_are_told_from_their_neighbours_as_far_as_the_page_says():
+    t = np.unique(np.geomspace(10, 2e5, 90).astype(int))
+    for power in (0.0, 0.02):  # as the rate, and too near to it to tell
+        assert no_slower("", t, t ** (power - 1.0), lambda t: 1 / t).holds
+    assert not no_slower("", t, t**-0.97, lambda t: 1 / t).holds
+    assert not no_slower("", t, np.log(t) ** 0.3 / t, lambda t: 1 / t).holds
+    slow = no_slower("", t, t**-0.7, lambda t: np.log(t) ** 2 / t)
+    assert not slow.holds and no_slower("", t, t**-0.82, lambda t: np.log(t) ** 2 / t).holds
+
+
+def test_a_part_of_what_a_refutation_changes(trace):
+    change = each(series(W_alignment_error=0.5))
+    old, late = trace.W_alignment_error, trace.step > 0
+    made = Partly(run=1)([trace, trace, trace][:1] + [change(trace)][:0], change([trace]))
+    assert (made[0].W_alignment_error == old).all()  # it has a run 0 alone
+    for shape, mask in (
+        (window(0.5, 0.75), (trace.step >= 10) & (trace.step <= 100**0.75)),
+        (every(4), (trace.step % 4 == 0) & late),
+        (at_record(0.5), trace.step == 50),
+    ):
+        partly = Partly(shape=shape)
+        (made,) = partly([trace], change([trace]))
+        assert partly.changed and np.array_equal(made.W_alignment_error, np.where(mask, 0.5, old))
+        assert np.array_equal(made.W_norm, trace.W_norm)
+    (held,) = Partly(shape=drop_and_stall(0.1))([trace], change([trace]))
+    assert len(set(held.W_alignment_error[1:])) == 2 and held.W_alignment_error[-1] == old[10]
+    (more,) = Partly(shape=log_power(0.5))([trace], change([trace]))
+    assert more.W_alignment_error[-1] == pytest.approx(old[-1] * np.log(100) ** 0.5)
+
+
+def test_a_claim_that_asks_twice_for_a_run_gets_it_altered_twice(trace):
+    partly, change = Partly(run=0), each(series(W_norm=1.0))
+    for _ in range(2):
+        assert (partly([trace], change([trace]))[0].W_norm[1:] == 1.0).all()
+    assert partly.runs == 1
+
+
+def silent(claim, evidence, make) -> bool:
+    """Whether no refutation of the claim is rejected where it is made in that part alone."""
+    tried = 0
+    for refutation in claim.refuted_by:
+        partly = make()
+        try:
+            found = refute(claim, evidence, refutation, partly)
+        except Exception:  # the checks refuse such a run, as they would a damaged file
+            continue
+        if partly.changed:
+            tried += 1
+            if found.failing and not found.verdict.startswith(POSITIVE):
+                return False
+    return tried > 0
+
+
+@pytest.mark.slow
+def test_each_claim_rejects_every_kind_of_partial_tampering_that_makes_it_false():
+    evidence, found = Kept(), {}
+    for claim in CLAIMS:
+        if claim.judge(evidence).verdict.startswith(POSITIVE):
+            kinds = {kind for kind, make in KINDS.items() if kind not in SCOPE.get(claim.key, ())}
+            missed = {kind for kind in kinds if silent(claim, evidence, KINDS[kind])}
+            if missed:
+                found[claim.key] = missed
+    assert found == {}
+
+
+def test_what_a_claim_need_not_reject_has_a_reason():
+    keys = {claim.key for claim in CLAIMS}
+    assert set(SCOPE) <= keys and set(REASONS) == set(KINDS)
+    assert all(set(kinds) <= set(KINDS) for kinds in SCOPE.values())
