@@ -5,8 +5,8 @@ By a kind of partial tampering, what a claim is like that does not speak of it.
 
 REASONS = {
     "run": "it counts runs, compares rules or takes a median, or it has its restriction from them",
-    "window": "it is on the end of a run, on named steps, or on an order, which a stall or an early "
-    "value of a run leaves as it is when the run goes on",
+    "window": "it is on the end of a run, on named steps, or on an order, which a stall or an "
+    "early value leaves as it is when the run goes on",
     "every": "it is on the end of a run or on named steps, which are not among these records",
     "record": "it is on the end of a run or on named steps, or the record moves by less than the "
     "inequality leaves room for",
