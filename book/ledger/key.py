@@ -9,8 +9,6 @@ KEY = {
     "median growth in a decade by pairs of records within the last one if that is larger; from "
     "step 100 on a ratio 15% above all of the decade before it counts too. At most 1 means "
     "that the values keep pace with the rate; about 1 is a rate that is met exactly",
-    "from below": "the same of one over the values: that they are no smaller than the rate says",
-    "over the rate": "divided by the rate that the claim names",
     "lead": "how far one rule is ahead of another on a panel of a figure, in decades: log10 of the "
     "quotient of the two values; the least over the seeds",
     "decades": "powers of ten: one decade is a factor of ten",
@@ -27,11 +25,17 @@ KEY = {
     "pair of Section 3.3": "one sequence of the two unit vectors of the plane",
     "Eq. 10": "NGD on $\\W$ and $u$, whose steps fall like $1/t$ and $t^{-2/3}$",
     "Figure 8's data": "two sequences of two tokens, and a start on a wrong one",
+    "ten starts": "Figure 8's two sequences, from a start on a wrong token in ten lengths",
+    "in size": "the absolute value, so that both sides count",
+    "off": "the distance, in absolute value, from what the words name",
+    "minus 1": "of a quotient: how far the two are apart, as a part of the second",
+    "in place of": "what the recorded networks have instead of the paper's, for want of time",
+    "smaller ViT": "a vision transformer that trains here in minutes, beside an epoch of the "
+    "usual one",
+    "on other work": "about what others have shown: nothing that is run here bears on it",
     "seeds": "random draws of data or start; 'limits set on ..., judged on ...' means that the "
     "limits of a claim of ours were chosen on the first seeds, and the verdict is by the others",
     "training loss of": "a factor above 1 means that the first of the two falls more slowly",
-    "silent": "a check whose hypotheses a run does not meet says nothing, and leaves the claim "
-    "undecided",
     "would be decided by": "what is missing for a verdict",
     "eta": "the step size",
     "Xi": "the largest margin, $1/\\|\\W_{mm}\\|$",

@@ -176,7 +176,8 @@ def test_the_section_is_that_of_the_cell_with_the_code():
     for chapter, inside in cells().items():
         for label, code in inside:
             assert not label.startswith("chap-") and code.strip(), chapter
-    assert section_of("chap-figure2", 'experiments.run("fig2"') != section_of("chap-figure2", "no")
+    assert section_of("chap-figure2", 'experiments.run("fig2"').startswith("sec-")
+    assert section_of("chap-figure2", "no such code") == "chap-figure2"
 
 
 def test_the_key_explains_what_several_rows_say():
