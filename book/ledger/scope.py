@@ -4,8 +4,8 @@ By a kind of partial tampering, what a claim is like that does not speak of it.
 """
 
 REASONS = {
-    "run": "it counts runs, compares rules or takes a median, its inequality leaves more room than the "
-    "run moves, or the run tried, the first, is one of which it says nothing",
+    "run": "it counts runs, compares rules or takes a median, its inequality has more room than "
+    "the run moves, or the run tried, the first, is one of which it says nothing",
     "window": "it is on the end of a run, on named steps, or on an order, which a stall or an "
     "early value leaves as it is when the run goes on",
     "every": "it is on the end of a run or on named steps, which are not among these records",

@@ -1,10 +1,21 @@
 """Evidence of the claims on a fixed decoder: different instances, and checks of orders."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from attnbias import GD, NGD, check_assumption1, check_assumption2, make_separation_pair, train
+from attnbias import (
+    GD,
+    NGD,
+    Polyak,
+    check_assumption1,
+    check_assumption2,
+    make_separation_pair,
+    train,
+)
 from attnbias.theorems.run import TraceView
 from attnbias.theorems.w.gap_sets import GapView, needed_eps
+from book.ledger.evidence import by_their_rule
 from book.ledger.paper.instances import COUNT, edge_instance, instances, slack_pair, uneven_start
 from book.ledger.paper.polyak import FLAT
 
@@ -53,3 +64,13 @@ def test_the_slack_pair_fills_the_sets_of_lemma7():
 def test_a_flat_point_of_a_decreasing_loss_traps_gd():
     run = train(make_separation_pair(), GD(10.0), 300, loss=FLAT, record=[30, 300])
     assert 0.69 < run.opt_score[-1] < 0.7 and run.opt_score[0] < run.opt_score[-1]
+
+
+@pytest.mark.parametrize("name", ["GD", "NGD", "Polyak"])
+def test_runs_of_another_rule_are_seen_by_their_steps(name):
+    made = slack_pair()
+    rules = {"GD": GD(made.gd), "NGD": NGD(made.ngd), "Polyak": Polyak()}
+    runs = {x: [(made, train(made.data, rule, 50, W0=made.W0))] for x, rule in rules.items()}
+    for other, given in runs.items():
+        evidence = SimpleNamespace(instance_runs=lambda rule, given=given: given)
+        assert by_their_rule(evidence, name)[0].holds == (other == name)
