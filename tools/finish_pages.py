@@ -24,15 +24,39 @@ from tools.files import SITE, pages_of
 
 SHEET = "book.css"
 PRELOAD = r'[ \t]*<link rel="preload"[^>]*>\n?'
+# What a reader has chosen is kept by the browser. One that keeps nothing, or no more, is given a
+# memory that lasts as long as the page, so that no script stops. What is no choice counts as none.
+CHOICE = """{
+      for (const name of ["localStorage", "sessionStorage"]) {
+        try {
+          window[name].setItem("attnbias", "");
+          window[name].removeItem("attnbias");
+        } catch {
+          let kept = new Map();
+          try {
+            kept = new Map(Object.entries(window[name]));
+          } catch {}
+          Object.defineProperty(window, name, {value: {
+            getItem: (key) => kept.get(key) ?? null,
+            setItem: (key, text) => void kept.set(key, String(text)),
+            removeItem: (key) => void kept.delete(key),
+          }});
+        }
+      }
+      const mode = localStorage.getItem("mode"), chosen = ["light", "dark"].includes(mode);
+      const own = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+      document.documentElement.dataset.mode = chosen ? mode : "auto";
+      document.documentElement.dataset.theme = chosen ? mode : own;
+    }"""
 # Pattern, what stands for it, and why; none of them finds itself again in what it wrote.
 ON_EVERY_PAGE = [
     # The side bar was in no landmark.
     (r'<div class="(?=bd-sidebar-primary bd-sidebar)',
      '<div role="complementary" aria-label="Contents of the book" class="'),
-    # The colours were chosen by a script at the end of the page: a white flash at night.
-    (r'localStorage\.getItem\("theme"\) \|\| "";',
-     'localStorage.getItem("theme") || '
-     '(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");'),
+    # The colours were chosen by a script at the end of the page: a white flash at night, and an
+    # error in the console of whoever has chosen none.
+    (r'document\.documentElement\.dataset\.mode = localStorage[^;]*;\s*'
+     r'document\.documentElement\.dataset\.theme = localStorage[^;]*;', CHOICE),
     # A label hid the words that one sees.
     (r'(?<=search-button-field search-button__button") title="Search" aria-label="Search"', ""),
     # Icons come as a font: their script, 1.5 MB, and what is loaded ahead of need go.
@@ -40,7 +64,7 @@ ON_EVERY_PAGE = [
     (r'[ \t]*<script src="[^"]*fontawesome[^"]*"></script>\n?', ""),
     (r'<script(?![^>]*\bdefer\b)(?=[^>]*\bsrc="[^"]*(?:_static/|searchindex))', "<script defer"),
     # An inline script that uses what a deferred script defines waits as well, being a module.
-    (r"<script>(?=DOCUMENTATION_OPTIONS\.)", '<script type="module">'),
+    (r"<script>(?=\s*DOCUMENTATION_OPTIONS\.)", '<script type="module">'),
 ]  # fmt: skip
 ON_SOME_PAGE = [
     # The arrow that opens a part of the contents had no name.

@@ -3,24 +3,30 @@
   const KEY = "attnbias-bets";
   const boxes = document.querySelectorAll("fieldset.predict[data-bet]"), table = document.querySelector("table.bets");
   if (!boxes.length && !table) return;
-  let kept = {};
-  try {
-    kept = JSON.parse(localStorage.getItem(KEY)) ?? {};
-  } catch {}  // a browser that keeps nothing
-  const save = () => {
+  // What is no bet, whoever wrote it there, is left out; so it is gone when the next one is kept.
+  function read() {
+    let found = null;
+    try {
+      found = JSON.parse(localStorage.getItem(KEY));
+    } catch {}  // no JSON
+    const bets = Object.entries(found ?? {}).filter(([, bet]) => bet?.place >= 0 && typeof bet.won === "boolean");
+    return Object.fromEntries(bets);
+  }
+  function save(kept) {
     try {
       localStorage.setItem(KEY, JSON.stringify(kept));
-    } catch {}
-  };
+    } catch {}  // a browser that is full
+  }
 
   const root = new URL(document.documentElement.dataset.content_root, location.href);
   const page = location.pathname.slice(root.pathname.length).replace(/\.html$/, "");
   for (const box of boxes) {
     const name = `${page}#${box.dataset.bet}`, inputs = [...box.querySelectorAll("input")];
-    if (name in kept && inputs[kept[name].place]) inputs[kept[name].place].checked = true;
+    const place = read()[name]?.place;
+    if (inputs[place]) inputs[place].checked = true;
     box.addEventListener("change", (event) => {
-      kept[name] = { place: inputs.indexOf(event.target), won: event.target.closest("label").classList.contains("right") };
-      save();
+      const won = event.target.closest("label").classList.contains("right");
+      save({ ...read(), [name]: { place: inputs.indexOf(event.target), won } });
     });
   }
 
@@ -28,7 +34,7 @@
   function count() {
     for (const row of table.querySelectorAll("tr[data-pages]")) {
       const pages = row.dataset.pages.split(" ");
-      const bets = Object.entries(kept).filter(([name]) => pages.includes(name.split("#")[0])).map(([, bet]) => bet);
+      const bets = Object.entries(read()).filter(([name]) => pages.includes(name.split("#")[0])).map(([, bet]) => bet);
       row.lastElementChild.textContent = bets.length ? `${bets.filter((bet) => bet.won).length} of ${bets.length} made` : "none made yet";
     }
   }
@@ -36,7 +42,7 @@
   button.type = "button";
   button.className = "btn btn-sm btn-outline-secondary";
   button.textContent = "Forget my bets";
-  button.addEventListener("click", () => ((kept = {}), save(), count()));
+  button.addEventListener("click", () => (save({}), count()));
   table.after(button);
   count();
 })();

@@ -25,6 +25,7 @@ RAW = """<link href="../_static/styles/a.css?digest=1" rel="stylesheet" />
 <button class="search-button__button" title="Search" aria-label="Search"></button>
 <section id="proof-content"></section><section id="proof-of-lemma"></section>
 <div role="doc-biblioentry"></div><input id="search-input"><p></p><input id="search-input">
+document.documentElement.dataset.mode = localStorage.getItem("mode") || "";
 document.documentElement.dataset.theme = localStorage.getItem("theme") || "";"""
 RAW += '<button class="search-button-field search-button__button"'
 RAW += ' title="Search" aria-label="Search">Search Ctrl+K</button>'

@@ -9,6 +9,7 @@ import pytest
 
 from attnbias.errors import MissingExtraError, MissingFileError
 from tools.browser import open_browser
+from tools.files import SITE
 
 WAIT_MS = 30_000
 # JavaScript: a frame has been drawn, or won't be. Without a window now and then none is.
@@ -29,6 +30,8 @@ def or_skip(find: Callable[[], str]) -> str:
 class Page:
     """``with Page() as page``: a tab without a network that shows one page of the built book."""
 
+    site = ""
+
     def __enter__(self) -> Page:
         self.opened = open_browser()
         self.tab = self.opened.__enter__().new_page()
@@ -46,7 +49,13 @@ class Page:
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600,
         })  # fmt: skip
         self.paper(False)
-        self.tab.goto(page.resolve().as_uri())
+        self.tab.goto(self.address_of(page))
+
+    def address_of(self, page: Path) -> str:
+        """Where a page is opened: on disk, or from the server that `site` names."""
+        if not self.site:
+            return page.resolve().as_uri()
+        return f"{self.site}/{page.relative_to(SITE).as_posix()}"
 
     def paper(self, printed: bool = True) -> None:
         """Show the page as on paper, or on a screen."""

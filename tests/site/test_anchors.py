@@ -180,3 +180,27 @@ def test_an_anchor_may_be_encoded(browser, written):
     with window(browser, 1200) as tab:
         tab.goto(address("book/paper/one_picture", written))
         assert missed(tab, "sec-one-break") is None
+
+
+NUMBER = re.compile(r"^[\d.]+ ")
+
+
+def test_the_search_leads_to_the_place_that_it_names(browser):
+    found = {}
+    for page in dict.fromkeys(page for page, _ in drawn() if "reference" not in page):
+        with window(browser, 1200) as tab:
+            tab.goto(address(page))
+            titles = [NUMBER.sub("", link.inner_text()) for link in contents(tab).values()]
+            plain = [title for title in titles if title.isascii() and "\n" not in title]
+            tab.goto(address("search"))
+            tab.wait_for_function("Search.hasIndex()")
+            tab.evaluate("title => Search.performSearch(title)", plain[-1])
+            link = tab.locator(f"#search-results a[href*='{page}.html#']").first
+            anchor = link.get_attribute("href").partition("#")[2]
+            link.click()
+            tab.wait_for_url(f"**/{page}.html#*")
+            found[page, anchor] = missed(tab, anchor)
+        if len(found) == 10:
+            break
+    assert len(found) == 10
+    assert {place: top for place, top in found.items() if top is not None} == {}

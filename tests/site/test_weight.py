@@ -6,14 +6,12 @@
 import gzip
 import random
 import re
-import threading
-from contextlib import contextmanager
-from functools import cache, partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from functools import cache
 from urllib.parse import unquote
 
 import pytest
 from browser import DRAWN, or_skip
+from served import served
 
 from tools.browser import find_browser, open_browser
 from tools.chapters import toc_files
@@ -45,34 +43,11 @@ SCROLL = f"""(async () => {{
 pytestmark = pytest.mark.site
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """Files of a folder, kept by the browser for an hour."""
-
-    protocol_version = "HTTP/1.1"
-
-    def end_headers(self):
-        self.send_header("Cache-Control", "max-age=3600")
-        super().end_headers()
-
-    def log_message(self, *args):
-        pass
-
-
 @cache
 def sent(path):
     """The bytes of a file on the line."""
     data = path.read_bytes()
     return len(gzip.compress(data, 9) if path.suffix in PACKED else data)
-
-
-@contextmanager
-def served(site):
-    """The address of `site`, served from a thread."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 def layout_shift(shifts):
