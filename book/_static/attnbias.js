@@ -1,15 +1,25 @@
-// What scrolls sideways can be reached with the Tab key. Its size is looked at whenever it changes,
-// also when a proof or a hidden cell around it opens.
+// What scrolls sideways can be reached with the Tab key, and shows a sign until its end is in view.
+// It is looked at whenever its size changes, also when a proof or a hidden cell around it opens.
 addEventListener("DOMContentLoaded", () => {
-  const sized = new ResizeObserver((entries) => {
-    for (const { target } of entries) {
-      if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
-      else if (target.tabIndex === 0) target.removeAttribute("tabindex");
-    }
-  });
+  function look(each) {
+    if (each.scrollWidth > each.clientWidth) each.tabIndex = 0;
+    else if (each.tabIndex === 0) each.removeAttribute("tabindex");
+    // Less than that is the empty edge of a box, which the sign itself may take away.
+    each.classList.toggle("goes-on", each.scrollWidth - each.clientWidth - each.scrollLeft > 16);
+    const shown = each.matches("figure") ? each.querySelector("img, svg") : each;
+    each.style.setProperty("--tall", `${shown?.clientHeight ?? 0}px`);
+  }
+  const sized = new ResizeObserver((entries) => entries.forEach((entry) => look(entry.target)));
   const scrolling =
-    "figure, pre, .output, .pst-scrollable-table-container, div.math, div.math mjx-container, p:has(> .math)";
-  document.querySelectorAll(`.bd-article :is(${scrolling})`).forEach((each) => sized.observe(each));
+    "figure, pre, .output, .pst-scrollable-table-container, div.math, div.math mjx-container, p:has(.math)";
+  const all = document.querySelectorAll(`.bd-article :is(${scrolling})`);
+  for (const each of all) {
+    sized.observe(each);
+    each.addEventListener("scroll", () => look(each), { passive: true });
+  }
+  // What comes late, such as letters, changes what is in a box and not its size.
+  document.fonts.addEventListener("loadingdone", () => all.forEach(look));
+  addEventListener("load", () => all.forEach(look));
 });
 
 // An address may name what is folded away, such as a formula of a proof: what folds it opens.

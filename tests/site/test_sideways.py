@@ -1,0 +1,66 @@
+"""What is wider than its place scrolls sideways, shows that it does, and does so by the keyboard.
+
+`make book` runs this after each build. On a machine without Chromium it is skipped.
+"""
+
+import pytest
+from test_anchors import window
+
+from tools.files import SITE
+
+PAGES = [
+    "book/checked",
+    "book/ledger",
+    "book/notation",
+    "book/paper/bounds",
+    "book/paper/figure3",
+    "book/paper/fine_tuning",
+    "book/paper/one_picture",
+    "book/paper/theorem1",
+]
+# Whatever scrolls sideways: whether it is cut off, has a sign at its right edge, and a key.
+FOUND = """async () => {
+  document.querySelectorAll("details").forEach(each => { each.open = true; });
+  await new Promise(done => setTimeout(done, 1000));
+  const all = [...document.querySelectorAll(".bd-article *")].filter(each => each.clientWidth
+    && !each.closest("figure.slider, .solution, .toggle-hidden")
+    && ["auto", "scroll"].includes(getComputedStyle(each).overflowX));
+  window.look = () => all.map(each => {
+    const sign = getComputedStyle(each, "::before");
+    const cut = each.scrollWidth - each.clientWidth > 16; // more than an empty edge
+    const shown = sign.position === "sticky" && parseFloat(sign.height) > 8;
+    const name = `${each.tagName} ${each.className} ${each.textContent.trim().slice(0, 30)}`;
+    return [cut, shown, each.tabIndex === 0, name];
+  });
+  return look();
+}"""  # fmt: skip
+TO_THE_END = """async () => {
+  document.querySelectorAll(".goes-on").forEach(each => { each.scrollLeft = 1e6; });
+  await new Promise(done => setTimeout(done, 1000));
+  return look();
+}"""
+pytestmark = pytest.mark.site
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+@pytest.mark.parametrize("name", PAGES)
+def test_what_is_cut_off_shows_it_until_its_end_is_in_view(browser, name, width):
+    browser.open(SITE / f"{name}.html", width=width)
+    found = browser.tab.evaluate(FOUND)
+    assert width > 390 or any(cut for cut, *_ in found)
+    assert [each for cut, sign, key, each in found if cut and not (sign and key)] == []
+    assert [each for cut, sign, _, each in found if sign and not cut] == []
+    assert [each for _, sign, _, each in browser.tab.evaluate(TO_THE_END) if sign] == []
+
+
+@pytest.mark.parametrize("night", [False, True])
+def test_a_sign_is_drawn_over_a_picture(browser, night):
+    """A figure of two panels looks other with the sign than without."""
+    with window(browser.tab.context.browser, 390, night) as tab:
+        tab.goto((SITE / "book/paper/theorem1.html").as_uri())
+        tab.locator(".bd-article figure.goes-on").first.scroll_into_view_if_needed()
+        tab.wait_for_timeout(500)
+        shown = tab.screenshot()
+        assert tab.screenshot() == shown
+        tab.add_style_tag(content=".goes-on::before { visibility: hidden }")
+        assert tab.screenshot() != shown
