@@ -29,7 +29,8 @@ def slider_html(
     name : str, optional
         Id of the figure, unique on the page; made from the label by default.
     start : int, optional
-        Frame that stands when the page opens; the last by default.
+        Frame at which it opens, and which stands without scripts and in print. By default it
+        opens at the first frame, and the last one stands: where a run ends.
 
     Returns
     -------
@@ -56,12 +57,13 @@ def slider_html(
     captions = [f"frame {k}" for k in range(len(frames))] if captions is None else captions
     captions = _one_each("captions", captions, len(frames))
     last = len(frames) - 1
+    opens = 0 if start is None else None
     start = last if start is None else require_int("start", start, low=0, high=last)
     body = "".join(
         f'<div class="frame"{"" if k == start else " hidden"}>{frame}</div>'
         for k, frame in enumerate(frames)
     )
-    picture = Picture([Control(label, captions, start)], (0, 0))
+    picture = Picture([Control(label, captions, start, opens)], (0, 0))
     return figure(body, picture, {"on": [0], "values": captions}, label, name)
 
 
@@ -108,7 +110,7 @@ def slider_attention(step, maps, *, label: str, opt=None, numbers=None, name: st
         values = _one_each(key, values, len(maps))
         texts = [f"{text}, {key} {float(v):.2g}" for text, v in zip(texts, values, strict=True)]
     steps = [text.partition(",")[0] for text in texts]
-    picture = Picture([Control("along the run", steps, len(texts) - 1)], (0, 0))
+    picture = Picture([Control("along the run", steps, len(texts) - 1, 0)], (0, 0))
     _draw_grid(picture, (100 * maps).round().long().flatten(1), *maps.shape[1:], opt)
     return picture.markup(label, texts, name=name)
 

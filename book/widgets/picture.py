@@ -3,7 +3,7 @@
 Every position is computed beforehand. A `Picture` is an SVG in which some attributes follow one
 or more controls; a few lines of inline script look the chosen values up. Controls are native
 range inputs, so that keyboard and touch work, and the numbers stand in an `output`, which is read
-out when they change. Without scripts, and in print, the first picture stands.
+out when they change. Without scripts, and in print, one picture stands: of a run, its end.
 """
 
 from __future__ import annotations
@@ -63,11 +63,16 @@ def stroke(hue: str, dashes: str = "none") -> dict:
 
 
 class Control(NamedTuple):
-    """A range input: what it moves along, a word for each position, and the first position."""
+    """A range input: what it moves along, a word for each position, and two positions.
+
+    Without scripts and in print the picture stands at `start`; with scripts it opens at `opens`,
+    by default the same. A run stands at its end and opens at its beginning.
+    """
 
     label: str
     values: list[str]
     start: int = 0
+    opens: int | None = None
 
 
 class Picture:
@@ -158,10 +163,11 @@ def figure(body: str, picture: Picture, text: dict, label: str, name: str | None
 
 
 def _input(control: Control) -> str:
+    opens = control.start if control.opens is None else control.opens
     return (
         f"<label><span>{html.escape(control.label)}</span>"
-        f'<input type="range" min="0" max="{len(control.values) - 1}" value="{control.start}" '
-        f'step="1"><b aria-hidden="true">{html.escape(str(control.values[control.start]))}</b>'
+        f'<input type="range" min="0" max="{len(control.values) - 1}" value="{opens}" '
+        f'step="1"><b aria-hidden="true">{html.escape(str(control.values[opens]))}</b>'
         f"</label>"
     )
 

@@ -192,7 +192,7 @@ def slider_normalisation(traces, *, label: str, name: str | None = None) -> str:
     picked = np.unique(np.searchsorted(step, np.geomspace(max(step[moved], 1), step[-1], 25)))
     controls = [
         Control("step size", [f"{size:g}" for size in sizes], len(sizes) // 2),
-        Control("step", [str(step[k]) for k in picked], len(picked) - 1),
+        Control("step", [str(step[k]) for k in picked], len(picked) - 1, 0),
     ]
     picture = Picture(controls, (420, 500))
     picture.add(_key(ways))

@@ -14,12 +14,22 @@ from tools.files import SITE
 
 CHAPTERS = SITE / "book/paper"
 FIGURES = {
+    "slider-one-angles": "one_picture",
+    "slider-one-attention": "one_picture",
+    "mnist-slider": "mnist",
     "slider-step-paths": "step_sizes",
     "slider-attention-map-along-the-run": "sparsification",
     "slider-svm-support": "attention_svm",
     "slider-bad-angle": "bad_start",
     "slider-fig2-window": "figure2",
     "slider-fig3-norms": "figure3",
+}
+ALONG_A_RUN = {  # and which of their controls goes along it
+    "slider-one-angles": 0,
+    "slider-one-attention": 0,
+    "mnist-slider": 0,
+    "slider-attention-map-along-the-run": 0,
+    "slider-fig3-norms": 1,
 }
 PHONE = 390  # pixels wide
 DRAWN = """Array.from(figure.querySelectorAll("[data-set]"),
@@ -89,10 +99,26 @@ def test_the_arrow_keys_show_what_the_figure_holds(browser, name):
     assert len(seen) > 1
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_fits_a_phone_follows_a_finger_and_prints_its_first_picture(browser, name):
+@pytest.mark.parametrize(("name", "control"), ALONG_A_RUN.items())
+def test_a_run_opens_at_its_beginning_and_stands_at_its_end(browser, name, control):
     slider = Slider(browser, name)
-    first = slider.text, slider.ask("figure.querySelector('svg').outerHTML")
+    data = data_of(slider.ask("figure.querySelector('script').textContent"))
+    opens = slider.ask("Array.from(inputs, each => Number(each.value))")
+    assert opens[control] == 0 and data["start"][control] == len(data["controls"][control]) - 1
+    assert slider.text == held(data["text"], data, opens)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_fits_a_phone_follows_a_finger_and_prints_what_stands_without_scripts(browser, name):
+    slider = Slider(browser, name)
+    data = data_of(slider.ask("figure.querySelector('script').textContent"))
+    browser.scripts(False)
+    try:
+        stands = Slider(browser, name).text
+    finally:
+        browser.scripts(True)
+    assert stands == held(data["text"], data, data["start"])
+    slider = Slider(browser, name)
     for part in ("svg", "input", "output"):
         right = f"figure.querySelector('{part}').getBoundingClientRect().right"
         assert 0 < slider.ask(right) <= PHONE
@@ -110,10 +136,10 @@ def test_fits_a_phone_follows_a_finger_and_prints_its_first_picture(browser, nam
     assert slider.text != before
 
     moved = slider.move(1)
-    assert moved != first[0]
     browser.paper()
     slider.ask("window.dispatchEvent(new Event('beforeprint'))")
-    assert (slider.text, slider.ask("figure.querySelector('svg').outerHTML")) == first
+    assert slider.text == stands
+    assert slider.ask(DRAWN) == [held(slot, data, data["start"]) for slot in data["slots"]]
     assert slider.ask("getComputedStyle(figure.querySelector('.control')).display") == "none"
     slider.ask("window.dispatchEvent(new Event('afterprint'))")
     assert slider.text == moved
