@@ -363,16 +363,17 @@ def test_bad_input_is_named(call, error):
     assert caught.value.remedy
 
 
-def test_without_scripts_the_last_frame_stands():
+def test_a_run_opens_at_its_beginning_and_without_scripts_its_end_stands():
     page = Tags(frames())
     hidden = ["hidden" in attributes for attributes in page.named("div")]
     assert hidden == [True, True, True, False, True]  # four frames, and the control
     cells = [each for each in Tags(attention()).named("rect") if "data-set" in each]
     shown = np.array([float(cell["fill-opacity"]) for cell in cells])
     assert np.allclose(shown, shots().attention[-1].ravel(), atol=0.005 + 1e-9)
-    for drawn in (page, Tags(attention())):
-        (control,) = drawn.named("input")
-        assert control["value"] == control["max"]
+    for markup in (frames(), attention(), slider_normalisation(joint(), label="x")):
+        control = Tags(markup).named("input")[-1]
+        assert control["value"] == "0" and data_of(markup)["start"][-1] == int(control["max"])
+    assert Tags(frames(start=1)).named("input")[0]["value"] == "1"  # as asked for
 
 
 def test_labels_of_the_attention_slider_keep_their_size():
