@@ -159,7 +159,8 @@ def test_without_scripts_a_picture_stands(browser, name):
     try:
         slider = Slider(browser, name)
         assert slider.ask("figure.querySelector('.control').hidden")
-        assert slider.ask("figure.querySelector('svg').getBoundingClientRect().height") > 100
+        shown = "figure.querySelector(':scope > svg, .frame:not([hidden]) svg')"
+        assert slider.ask(f"{shown}.getBoundingClientRect().height") > 100
         assert slider.text
     finally:
         browser.scripts(True)
@@ -174,5 +175,5 @@ def test_a_dead_slider_would_be_noticed(browser, tmp_path):
         browser.evaluate("document.querySelector('.control').hidden = false")
         browser.evaluate("document.querySelector('input').focus()")
         before = browser.evaluate(said)
-        browser.press("ArrowLeft")
+        browser.press("ArrowRight")
         assert (browser.evaluate(said) != before) == alive
