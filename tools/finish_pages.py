@@ -79,6 +79,11 @@ ON_SOME_PAGE = [
     (r'role="doc-biblioentry"', 'role="listitem"'),
     # The search page has the field of every page's pop-up a second time, with the same id.
     (r'(?s)(id="search-input".*?id="search-input)"', r'\1-page"'),
+    # The book's search changes the theme's, which answers as soon as it has its index.
+    (
+        r"(?s)(<script[^>]*/search\.js[^>]*></script>\n)(.*?/language_data\.js[^>]*></script>\n)",
+        r"\2\1",
+    ),
 ]
 # The theme measures every cell to make it focusable, which lays out the whole page at once; the
 # book's attnbias.js does that for cells as they come into view.

@@ -37,7 +37,7 @@ from page_tags import tags as page_tags  # noqa: E402
 from tools.first_cell import version  # noqa: E402
 from tools.origin import github_address, launch_ref  # noqa: E402
 
-SCRIPTS = {  # of one page each: the search's makes its results quote the articles
+SCRIPTS = {  # of one page each: the search's ranks what it finds
     "search": ["search.js"],
     "book/statements": ["map.js"],
     "book/laboratory": [

@@ -29,6 +29,8 @@ document.documentElement.dataset.mode = localStorage.getItem("mode") || "";
 document.documentElement.dataset.theme = localStorage.getItem("theme") || "";"""
 RAW += '<button class="search-button-field search-button__button"'
 RAW += ' title="Search" aria-label="Search">Search Ctrl+K</button>'
+RAW += '<script defer src="_static/search.js"></script>\n'
+RAW += '<script src="_static/language_data.js"></script>\n'
 EDITS = finish_pages.ON_EVERY_PAGE + finish_pages.ON_SOME_PAGE
 
 
@@ -41,9 +43,10 @@ def test_every_mend_is_made_once():
         '<summary aria-label="': 1, 'role="complementary"': 1, "<td></td><th>step</th>": 1,
         'class="head"': 0, "<summary>Show": 1, 'aria-label="Search"': 1, 'id="proof-content"': 0,
         'id="proof-of-lemma"': 1, 'id="search-input"': 1, "prefers-color-scheme": 1,
-        "<script defer": 3, '<script type="module">': 1, "fontawesome": 0, "preload": 0,
+        "<script defer": 5, '<script type="module">': 1, "fontawesome": 0, "preload": 0,
     }  # fmt: skip
     assert {text: better.count(text) for text in found} == found
+    assert better.index("language_data.js") < better.index("search.js")
 
 
 @pytest.mark.parametrize("edit", finish_pages.ON_EVERY_PAGE, ids=lambda edit: edit[0][:30])

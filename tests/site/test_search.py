@@ -1,10 +1,23 @@
-"""The search page finds chapters and quotes them, in a real browser from a folder on disk."""
+"""The search finds pages, boxes and sections and quotes them, in a browser, from a folder."""
+
+import re
+from html import unescape
 
 import pytest
+from reference_statements import read_statements
 
+from tools.chapters import toc_files
 from tools.files import SITE
 
 QUOTE = "document.querySelector('#search-results .context')?.textContent ?? ''"
+# The pages found for a query, in their order, and the addresses of the places below each.
+FOUND = """(query => {
+  document.querySelector("#search-results").replaceChildren();
+  Search.performSearch(query);
+  return [...document.querySelectorAll("#search-results ul.search > li")].map(page =>
+    [...page.querySelectorAll("a")].map(link => link.getAttribute("href")));
+})"""
+STATEMENT = re.compile(r"(theorem|lemma|assumption|definition|example|condition)-\d+")
 pytestmark = pytest.mark.site
 
 
@@ -13,6 +26,84 @@ def search(browser):
     browser.open(SITE / "search.html")
     browser.wait_for("Search.hasIndex()")
     return browser
+
+
+def found(search, query):
+    return search.evaluate(f"{FOUND}({query!r})")
+
+
+def titles():
+    """The title of each page of the table of contents."""
+    for name in toc_files():
+        page = (SITE / f"{name}.html").read_text("utf8")
+        title = re.search(r'<h1>([^\n]*?)<a class="headerlink"', page)[1]
+        yield name, unescape(re.sub(r"<[^>]+>", "", title))
+
+
+def test_each_title_finds_its_page_first(search):
+    wrong = {}
+    for name, title in titles():
+        without = re.sub(r"^\d+\. ", "", title)
+        for query in {title, without, without.lower()}:
+            first = found(search, query)[0][0]
+            if first != f"./{name}.html":
+                wrong[query] = first
+    assert wrong == {}
+    assert "Momentum" in {re.sub(r"^\d+\. ", "", title) for _, title in titles()}
+
+
+def test_each_statement_of_the_paper_is_found_first_with_its_place(search):
+    boxes = {
+        label: kept.chapter
+        for label, kept in read_statements().items()
+        if STATEMENT.fullmatch(label)
+    } | {"remark-2": "book/paper/theorem1"}
+    assert len(boxes) > 20 and boxes["theorem-1"] == "book/paper/theorem1"
+    for label, chapter in boxes.items():
+        page, *places = found(search, label.replace("-", " ").title())[0]
+        assert (page, places[0]) == (f"./{chapter}.html", f"./{chapter}.html#{label}")
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("Figure 4", "book/paper/fine_tuning.html"),
+        ("figure 9", "book/paper/mnist.html"),
+        ("Implicit bias rate", "book/paper/theorem1.html#theorem-1"),
+        ("logit gap", "book/notation.html#term-logit-gap"),
+        ("Polyak", "book/paper/polyak.html"),
+        ("solve_w_svm", "book/reference/geometry.html#attnbias.solve_w_svm"),
+        ("attnbias.solve_w_svm()", "book/reference/geometry.html#attnbias.solve_w_svm"),
+        ("float64 wall", "book/paper/float64_wall.html"),
+        (
+            "a small start is a fair start",
+            "book/paper/theorem1.html#lemma-2-a-small-start-is-a-fair-start",
+        ),
+    ],
+)
+def test_the_first_answer_is_the_plain_one(search, query, place):
+    assert f"./{place}" in found(search, query)[0]
+
+
+def test_sections_stand_below_their_page_with_their_anchors(search):
+    pages = found(search, "gradient")
+    assert len(pages) > 10 and sum(len(page) > 1 for page in pages) > 3
+    for page, *places in pages:
+        assert all(place.startswith(f"{page}#") for place in places) and len(places) <= 4
+        text = (SITE / page).read_text("utf8")
+        assert all(f'id="{place.partition("#")[2]}"' in text for place in places)
+
+
+def test_what_no_page_has_finds_nothing(search):
+    assert found(search, "xyzzyq") == []
+    assert "did not match" in search.evaluate("document.querySelector('.search-summary').innerText")
+
+
+def test_a_query_in_the_address_is_answered_by_the_same_ranking(browser):
+    browser.tab.goto(f"{(SITE / 'search.html').as_uri()}?q=momentum")
+    browser.wait_for("document.querySelector('#search-results li a') !== null")
+    first = browser.evaluate("document.querySelector('#search-results li a').innerText")
+    assert first.endswith("Momentum") and ">" not in first
 
 
 def test_a_result_quotes_the_article(search):
