@@ -61,7 +61,7 @@ serve:  ## open the built book, served on this machine
 		{ echo "port $(PORT) is taken: make serve PORT=8001, say"; exit 1; }
 	@echo "http://localhost:$(PORT)/  (Ctrl-C ends it)"
 	@(sleep 1; $(RUN) -m webbrowser -t "http://localhost:$(PORT)/" >/dev/null 2>&1 || true) &
-	@$(RUN) -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
+	@$(RUN) -m tools.serve $(PORT)
 
 lab: $(READY)  ## the chapters in JupyterLab; saving a notebook writes its .md as well
 	$(VENV)/bin/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/book \
