@@ -1,7 +1,7 @@
-"""``{statement-map}``: all statements of the book, chapter by chapter, and which rests on which.
+"""``{statement-map}``: a picture of all statements of the book, and of which rests on which.
 
-Each is a link, so that pointing at it opens its card; what it rests on, what rests on it and what
-would fall with it stand in a table, and `map.js` marks them where they stand.
+Each is a link, so that pointing at it opens its card, and stands right of what it rests on; a line
+leads from one to the other. The same stands in a table. `map.js` marks what belongs to one.
 """
 
 from __future__ import annotations
@@ -19,16 +19,29 @@ from reference_statements import MAPPING, Statement
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from statement_graph import all_behind, read_edges, reverse
+from statement_layers import columns, rows
 
 from tools.files import ROOT
 
 BREAK = re.compile(r"^\((sec-[\w-]+)\)=\n#{2,3} [^\n]*\bBreak", re.MULTILINE)
-MARKS = {"run": "checked by a run", "rocq": "checked by Rocq", "rocq-part": "in part by Rocq"}
+WIDE, HIGH = 72, 34  # pixels: a statement
+APART, DOWN = 90, 42  # and from one to the next
+ARROW = (
+    '<marker id="map-arrow" viewBox="0 0 6 6" refX="1" refY="3" markerWidth="6" markerHeight="6" '
+    'markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L6 3L0 6z"/></marker>'
+)
 
 
 def broken_cases(chapter: str) -> list[str]:
     """The sections of a chapter that take a hypothesis away."""
     return BREAK.findall((ROOT / f"{chapter}.md").read_text(encoding="utf8"))
+
+
+def line(start: tuple[int, int], end: tuple[int, int]) -> str:
+    """The path from the right of one statement to the left of another."""
+    (x, y), (to, down) = (start[0] + WIDE, start[1] + HIGH // 2), (end[0] - 5, end[1] + HIGH // 2)
+    bend = max(20, abs(to - x) // 2)
+    return f"M{x} {y}C{x + bend} {y} {to - bend} {down} {to} {down}"
 
 
 class StatementMap(SphinxDirective):
@@ -38,54 +51,67 @@ class StatementMap(SphinxDirective):
         for source in (MAPPING, SOURCE):
             self.env.note_dependency(str(source))
         statements = getattr(self.env.app, REFERENCE).statements
-        uses = read_edges(set(statements))
+        found = read_edges(set(statements))
+        uses = {label: found[label] for label in statements}
+        lines = ["::::{dropdown} The same as a table", *self.table(statements, uses), "::::"]
+        return [self.picture(statements, uses), *self.parse_text_to_nodes("\n".join(lines))]
+
+    def picture(self, statements: dict[str, Statement], uses: dict) -> Tag:
+        """The statements at their places; those without a neighbour in lines of their own below."""
+        column = columns(uses)
+        down = rows(uses, column)
+        count, last = max(column.values()) + 1, max(down.values())
+        alone = [label for label in statements if label not in column]
+        at = {label: (column[label] * APART, round(down[label] * DOWN)) for label in column}
+        for k, label in enumerate(alone):
+            at[label] = (k % count * APART, round((last + 2 + k // count) * DOWN))
+        width = (count - 1) * APART + WIDE
+        height = max(y for _, y in at.values()) + HIGH
+        lines = "".join(
+            f'<path d="{line(at[used], at[label])}" data-from="{used}" data-to="{label}"/>'
+            for label in uses
+            for used in uses[label]
+        )
+        size = f'style="width:{width}px;height:{height}px"'
+        before = f'<div class="statement-map"><div class="map-frame"><div {size}>'
+        before += f'<svg aria-hidden="true" {size}>{ARROW}{lines}</svg>'
+        before += f'<p style="top:{round((last + 1.35) * DOWN)}px">Without a line:</p><ul>\n'
+        out = Tag(before=before, behind="</ul></div></div></div>\n")
+        for label in sorted(at, key=lambda each: (each in alone, at[each])):
+            out += self.chip(statements[label], uses[label], *at[label])
+        return out
+
+    def chip(self, kept: Statement, uses: tuple[str, ...], left: int, top: int) -> TextTag:
+        """A statement: its link, its letter, and signs of what checks it."""
+        letter = kept.provenance[:1]
+        marks, words = (letter, [PROVENANCE[letter]]) if letter else ("", [])
+        if kept.checks:
+            marks, words = f"{marks} \u2713", [*words, "checked by a run"]
+        if entry := getattr(self.env.app, CHECKED).entries.get(kept.label):
+            marks += " \u25e7" if entry.part else " \u25a0"
+            words += ["in part by Rocq" if entry.part else "checked by Rocq"]
+        attributes = {
+            "id": f"map-{kept.label}", "class": f"prov-{letter or 'none'}",
+            "style": f"left:{left}px;top:{top}px", "title": "; ".join(words),
+            "data-marks": marks.strip(), "data-uses": " ".join(uses),
+        }  # fmt: skip
+        told = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
+        found, messages = self.state.inline_text(kept.linked(), self.lineno)
+        return TextTag("", "", *found, *messages, before=f"<li {told}>", behind="</li>\n")
+
+    def table(self, statements: dict[str, Statement], uses: dict) -> list[str]:
+        """What each rests on and carries, and where its chapter takes a hypothesis away."""
         used = reverse(uses)
-        out = Tag(before='<div class="statement-map">\n', behind="</div>\n")
-        rows: dict[str, list[Statement]] = {}
-        for kept in statements.values():
-            rows.setdefault(kept.chapter, []).append(kept)
-        for chapter, row in rows.items():
-            out += self.row(chapter, row, uses)
-        table = ["| statement | rests on | carries |", "|---|---|---|"]
-        for label in statements:
+        out = ["| statement | rests on | carries | broken in |", "|---|---|---|---|"]
+        for label, kept in statements.items():
             if uses[label] or used[label]:
                 cells = [[label], uses[label], used[label]]
                 told = [", ".join(statements[each].linked() for each in cell) for cell in cells]
                 falls = len(all_behind(label, used))
                 told[2] += f" ({falls} in all)" if falls > len(used[label]) else ""
-                table.append("| " + " | ".join(told) + " |")
-        lines = ["::::{dropdown} The same as a table", *table, "::::"]
-        return [out, *self.parse_text_to_nodes("\n".join(lines))]
-
-    def row(self, chapter: str, row: list[Statement], uses: dict) -> Tag:
-        """One chapter: its name, its statements, and where it takes a hypothesis away."""
-        out = Tag(before='<div class="map-row">', behind="</div>\n")
-        head = f"{{ref}}`{row[0].anchor}`"
-        for k, label in enumerate(broken_cases(chapter)):
-            head += (", " if k else ", broken ") + f"{{ref}}`here <{label}>`"
-        out += nodes.paragraph("", "", *self.inline(head))
-        chips = Tag(before="<ul>", behind="</ul>")
-        checked = getattr(self.env.app, CHECKED).entries
-        for kept in row:
-            marks = [f"prov-{kept.provenance[:1]}" if kept.provenance else "prov-none"]
-            marks += ["run"] if kept.checks else []
-            if entry := checked.get(kept.label):
-                marks += ["rocq-part" if entry.part else "rocq"]
-            words = [PROVENANCE[kept.provenance[0]]] if kept.provenance else []
-            words += [MARKS[mark] for mark in marks if mark in MARKS]
-            attributes = {
-                "id": f"map-{kept.label}", "class": " ".join(marks), "title": "; ".join(words),
-                "data-letter": kept.provenance[:1], "data-uses": " ".join(uses[kept.label]),
-            }  # fmt: skip
-            told = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
-            tags = {"before": f"<li {told}>", "behind": "</li>\n"}
-            chips += TextTag("", "", *self.inline(kept.linked()), **tags)
-        out += chips
+                broken = (f"{{ref}}`here <{each}>`" for each in broken_cases(kept.chapter))
+                out.append("| " + " | ".join([*told, ", ".join(broken)]) + " |")
         return out
-
-    def inline(self, text: str) -> list[nodes.Node]:
-        found, messages = self.state.inline_text(text, self.lineno)
-        return [*found, *messages]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -25,7 +25,7 @@ def page(browser, request):
 
 
 def marked(page, kind):
-    ids = f"[...document.querySelectorAll('.map-row li.{kind}')].map(each => each.id.slice(4))"
+    ids = f"[...document.querySelectorAll('.map-frame li.{kind}')].map(each => each.id.slice(4))"
     return set(page.evaluate(ids))
 
 
@@ -33,19 +33,70 @@ def check_marks(page, label):
     assert marked(page, "here") == {label}
     assert marked(page, "uses") == set(USES[label]) and marked(page, "used") == set(USED[label])
     assert marked(page, "falls") == all_behind(label, USED)
-    lines = page.evaluate("document.querySelectorAll('.statement-map svg path').length")
-    assert lines == len(USES[label]) + len(USED[label])
-    said = page.evaluate("document.querySelector('.statement-map output').textContent")
+    lines = "[...document.querySelectorAll('path.KIND')].map(line => line.dataset.END)"
+    for kind, end, others in (("uses", "from", USES), ("used", "to", USED)):
+        found = page.evaluate(lines.replace("KIND", kind).replace("END", end))
+        assert sorted(found) == sorted(others[label])
+    said = page.evaluate("document.querySelector('.map-words').textContent")
     assert f"{len(all_behind(label, USED))} of the others would fall with it" in said
 
 
-def test_all_statements_stand_there_and_fit(page):
-    ids = "[...document.querySelectorAll('.map-row li')].map(each => each.id.slice(4))"
-    assert sorted(page.evaluate(ids)) == sorted(USES)
-    rights = (
-        "[...document.querySelectorAll('.map-row li')].map(e => e.getBoundingClientRect().right)"
-    )
-    assert max(page.evaluate(rights)) <= page.evaluate("innerWidth")
+def test_all_statements_stand_in_the_frame_and_none_on_another(page):
+    places = """[...document.querySelectorAll('.map-frame li')].map(each => [each.id.slice(4),
+      each.offsetLeft, each.offsetTop, each.scrollWidth > each.offsetWidth ||
+      each.scrollHeight > each.offsetHeight, each.offsetWidth, each.offsetHeight])"""
+    found = page.evaluate(places)
+    assert sorted(label for label, *_ in found) == sorted(USES)
+    assert [label for label, *_, spills, _, _ in found if spills] == []
+    for k, (_, x, y, _, wide, high) in enumerate(found):
+        for _, other_x, other_y, *_ in found[:k]:
+            assert abs(x - other_x) >= wide or abs(y - other_y) >= high
+    assert page.evaluate("document.scrollingElement.scrollWidth") == page.evaluate("innerWidth")
+
+
+def test_a_line_leads_from_each_statement_to_each_that_rests_on_it(page):
+    """At its ends stand the two, as one sees them."""
+    ends = """[...document.querySelectorAll('path[data-to]')].map(line => {
+      const home = line.ownerSVGElement.getBoundingClientRect(), length = line.getTotalLength();
+      const off = (name, at, side) => {
+        const box = document.getElementById(`map-${name}`).getBoundingClientRect();
+        const point = line.getPointAtLength(at);
+        const middle = box.y + box.height / 2;
+        return Math.hypot(home.x + point.x - box[side], home.y + point.y - middle);
+      };
+      const { from, to } = line.dataset;
+      return [from, to, Math.max(off(from, 0, 'right'), off(to, length, 'left'))];
+    })"""
+    found = page.evaluate(ends)
+    lines = sorted((used, label) for label in USES for used in USES[label])
+    assert sorted((start, end) for start, end, _ in found) == lines
+    assert max(off for *_, off in found) < 7  # pixels: an arrow's head lies between
+
+
+def test_a_narrow_frame_says_that_it_moves(page):
+    frame = "document.querySelector('.map-frame')"
+    wider = page.evaluate(f"{frame}.scrollWidth > {frame}.clientWidth")
+    assert wider == ("sideways" in page.evaluate(f"getComputedStyle({frame}, '::before').content"))
+    assert wider or page.evaluate("innerWidth") > 390
+
+
+def test_no_card_covers_the_words_nor_its_own_statement(page):
+    page.style("* { transition: none !important; scroll-behavior: auto !important }")
+    boxes = """(chip => [chip, document.querySelector('.map-words'),
+      document.getElementById('hover-card')].map(each => {
+        const { left, top, right, bottom } = each.getBoundingClientRect();
+        return [left, top, right, bottom];
+    }))"""
+    for label in list(USES)[::12]:
+        chip = f"document.getElementById('map-{label}')"
+        page.press("Escape")
+        page.evaluate(f"{chip}.querySelector('a').blur()")
+        page.evaluate(f"{chip}.querySelector('a').focus({{focusVisible: true}})")
+        page.wait_for(f"{chip}.querySelector('[aria-describedby]') !== null")
+        shown, words, card = page.evaluate(f"{boxes}({chip})")
+        for one, two in ((card, words), (card, shown), (shown, words)):
+            apart = [one[0] >= two[2], two[0] >= one[2], one[1] >= two[3], two[1] >= one[3]]
+            assert any(apart), (label, one, two)
 
 
 def test_the_mouse_marks_what_a_statement_rests_on_and_what_falls_with_it(page):
@@ -53,7 +104,7 @@ def test_the_mouse_marks_what_a_statement_rests_on_and_what_falls_with_it(page):
     page.evaluate(f"{chip}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
     box = f"(b => [b.left + b.width / 2, b.top + b.height / 2])({chip}.getBoundingClientRect())"
     page.point(*page.evaluate(box))
-    page.wait_for("document.querySelector('.map-row li.here') !== null")
+    page.wait_for("document.querySelector('.map-frame li.here') !== null")
     check_marks(page, LABEL)
 
 
