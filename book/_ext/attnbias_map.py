@@ -91,10 +91,13 @@ class StatementMap(SphinxDirective):
             marks += " \u25e7" if entry.part else " \u25a0"
             words += ["in part by Rocq" if entry.part else "checked by Rocq"]
         attributes = {
-            "id": f"map-{kept.label}", "class": f"prov-{letter or 'none'}",
-            "style": f"left:{left}px;top:{top}px", "title": "; ".join(words),
-            "data-marks": marks.strip(), "data-uses": " ".join(uses),
-        }  # fmt: skip
+            "id": f"map-{kept.label}",
+            "class": f"prov-{letter or 'none'}",
+            "style": f"left:{left}px;top:{top}px",
+            "title": "; ".join(words),
+            "data-marks": marks.strip(),
+            "data-uses": " ".join(uses),
+        }
         told = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
         found, messages = self.state.inline_text(kept.linked(), self.lineno)
         return TextTag("", "", *found, *messages, before=f"<li {told}>", behind="</li>\n")

@@ -188,8 +188,11 @@ def test_the_key_explains_what_several_rows_say():
         words = row["number"].rpartition(": ")[0]
         shared = [words, words.rpartition(", ")[2], *row["note"].split("; ")]
         parts.update({part.strip() for part in shared if part.strip()})
-    unsaid = [part for part, count in parts.items()
-              if count > 2 and not any(phrase in part for phrase in KEY)]  # fmt: skip
+    unsaid = [
+        part
+        for part, count in parts.items()
+        if count > 2 and not any(phrase in part for phrase in KEY)
+    ]
     assert unsaid == []
     assert list(used(rows)) == list(KEY)  # and nothing that no row says
     page = render(STORED["sections"], {})

@@ -47,8 +47,9 @@ def test_every_neighbour_says_what_was_read():
     assert unread(PAGE.read_text(encoding="utf8")) == []
 
 
-@pytest.mark.parametrize("old, new", [("| abstract |", "| |"), ("| notes only |", "| all |"),
-                                      ("{ref}`chap-vision`", "")])  # fmt: skip
+@pytest.mark.parametrize(
+    "old, new", [("| abstract |", "| |"), ("| notes only |", "| all |"), ("{ref}`chap-vision`", "")]
+)
 def test_a_row_that_hides_what_was_read_is_found(old, new):
     page = PAGE.read_text(encoding="utf8")
     assert old in page

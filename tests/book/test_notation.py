@@ -80,14 +80,20 @@ MEANING = {
     "neither says what it means": ([], BOX, CITING, (0, 1)),
     "another letter with an index": (["there"], BOX, CITING.replace("rho", "rho_i"), (0, 0)),
     "the letter in code": (
-        ["there"], BOX, "```{code-cell}\n$\\rho$\n```\n{prf:ref}`growth`", (0, 0)
+        ["there"],
+        BOX,
+        "```{code-cell}\n$\\rho$\n```\n{prf:ref}`growth`",
+        (0, 0),
     ),
     "a chapter that does not cite": (["there"], BOX, "The norm $\\rho$", (0, 0)),
     "an equation": (["there"], "$$\nS = \\rho\n$$ (eq-s)\n", "In {eq}`eq-s` $\\rho$", (1, 0)),
     "an equation named above": (
-        ["there"], "(eq-s)=\n$$\nS = \\rho\n$$\n", "[(1)](#eq-s), $\\rho$", (1, 0)
+        ["there"],
+        "(eq-s)=\n$$\nS = \\rho\n$$\n",
+        "[(1)](#eq-s), $\\rho$",
+        (1, 0),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", MEANING, ids=lambda name: name.replace(" ", "-"))

@@ -111,8 +111,10 @@ def parts() -> dict[str, list[str]]:
     """The texts of each part of the book."""
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf8"))
     files = {part["caption"]: [each["file"] for each in part["chapters"]] for part in toc["parts"]}
-    return {name: [(ROOT / f"{file}.md").read_text(encoding="utf8") for file in group]
-            for name, group in files.items()}  # fmt: skip
+    return {
+        name: [(ROOT / f"{file}.md").read_text(encoding="utf8") for file in group]
+        for name, group in files.items()
+    }
 
 
 def minutes(route: str) -> float:

@@ -51,7 +51,7 @@ LANDED = """async anchor => {
   }
   const end = scrollY + innerHeight >= root.scrollHeight - 1;
   return end && top() >= 0 && top() < innerHeight ? null : top();
-}"""  # fmt: skip
+}"""
 
 pytestmark = pytest.mark.site
 

@@ -42,8 +42,9 @@ class Finger:
             self.send("touchMove", start + way * k / MOVES)
         self.send("touchEnd")
         self.browser.evaluate("new Promise(done => setTimeout(done, 100))")
-        heard = self.browser.evaluate("const each = {...heard}; for (const kind in heard) "
-                                      "heard[kind] = 0; each")  # fmt: skip
+        heard = self.browser.evaluate(
+            "const each = {...heard}; for (const kind in heard) heard[kind] = 0; each"
+        )
         return heard, self.browser.evaluate(SCROLLED) - before
 
 

@@ -19,7 +19,9 @@ GIVEN = {
     "step=": (["step: no number came, 0.1 is used"], ["step=0.1"]),
     "step=1=2": (["step: 1=2 came, 0.1 is used"], ["step=0.1"]),
     "steps=1000000": (
-        ["steps: 1000000 came, 100000 is used", "from 10 to 100000"], ["steps=100000"]),
+        ["steps: 1000000 came, 100000 is used", "from 10 to 100000"],
+        ["steps=100000"],
+    ),
     "steps=3": (["steps: 3 came, 10 is used"], ["steps=10"]),
     "steps=12.7": (["steps: 12.7 came, 13 is used"], ["steps=13"]),
     "rule=SGD": (["rule: SGD came, NGD is used; allowed: GD, NGD, Polyak"], ["rule=NGD"]),
@@ -31,21 +33,30 @@ GIVEN = {
     "joint=shared": (["joint: shared came, separate is used"], ["joint=separate"]),
     "joint=separate&scores=1,2": (["scores: 1,2 came, none is used"], ["joint=separate"]),
     "W0=1,2": (["W0: 1,2 came, 0,0,0,0 is used; allowed: four numbers"], ["W0=0,0,0,0"]),
-    "W0=1,2,x,4": (["W0: 1,2,x,4 came" ], ["W0=0,0,0,0"]),
+    "W0=1,2,x,4": (["W0: 1,2,x,4 came"], ["W0=0,0,0,0"]),
     "W0=1e300,0,0,-Infinity": (
-        ["W0: 1e300,-Infinity came, 1000,-1000 is used"], ["1000,0,0,-1000"]),
+        ["W0: 1e300,-Infinity came, 1000,-1000 is used"],
+        ["1000,0,0,-1000"],
+    ),
     "X=1e9,2,3,4": (["X: 1e9 came, 1000 is used", "from −1000 to 1000"], ["X=1000,2,3,4"]),
     "u=5000,1": (["u: 5000 came, 1000 is used"], ["u=1000,1"]),
     "n=2": (["n is not a part of a set-up, and is left out"], ["X=1,0,0,1&"]),
     "constructor=2": (["constructor is not a part"], []),
-}  # fmt: skip
+}
 REFUSED = {
-    "X=1": "X: 1 came", "X=1,0,0,1,1": "2 to 5 tokens for each label", "X=1,,0,1": "X: 1,,0,1",
-    "X=": "X: no number came", "y=1,1,1": "for each label y", "y=2": "y: 2 came",
+    "X=1": "X: 1 came",
+    "X=1,0,0,1,1": "2 to 5 tokens for each label",
+    "X=1,,0,1": "X: 1,,0,1",
+    "X=": "X: no number came",
+    "y=1,1,1": "for each label y",
+    "y=2": "y: 2 came",
     "y=": "y: no number",
-    "y=1,1,1,1&X=1,0,0,1,1,0,0,1,1,0,0,1,1,0,0,1": "1 to 3 sequences", "u=1": "u: 1 came",
-    "u=1,NaN": "u: 1,NaN came", "scores=1,x": "scores: 1,x came", "scores=1": "scores: 1 came",
-}  # fmt: skip
+    "y=1,1,1,1&X=1,0,0,1,1,0,0,1,1,0,0,1,1,0,0,1": "1 to 3 sequences",
+    "u=1": "u: 1 came",
+    "u=1,NaN": "u: 1,NaN came",
+    "scores=1,x": "scores: 1,x came",
+    "scores=1": "scores: 1 came",
+}
 
 
 def kept(lab):
@@ -154,8 +165,10 @@ def test_odd_steps_and_an_odd_momentum_are_shown_in_their_menus(browser, steps, 
     lab = Lab(browser, address(PAIR, {"rule": "NGD", "momentum": "0.5", "steps": steps}))
     assert lab.ask("steps", "selectedOptions[0].textContent") == shown
     assert lab.ask("rule", "selectedOptions[0].textContent") == "NGD, momentum 0.5"
-    values = lab.browser.evaluate("[...document.querySelector('[data-lab=steps]').options].map("
-                                  "option => Number(option.value))")  # fmt: skip
+    values = lab.browser.evaluate(
+        "[...document.querySelector('[data-lab=steps]').options].map("
+        "option => Number(option.value))"
+    )
     assert values == sorted(set(values))
 
 

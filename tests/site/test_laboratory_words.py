@@ -36,62 +36,97 @@ def fill(lab, selector, value):
 # What is said of an end, and what would be false of it.
 ENDS = {
     "even by symmetry": (
-        address(CLASH), ["1: attention is split evenly between tokens 1 and 2.",
-                         "2: attention is split evenly", "does not exist", "gradient is zero"],
-        ["may still", "its optimal one", "locked"]),
+        address(CLASH),
+        [
+            "1: attention is split evenly between tokens 1 and 2.",
+            "2: attention is split evenly",
+            "does not exist",
+            "gradient is zero",
+        ],
+        ["may still", "its optimal one", "locked"],
+    ),
     "a saturated start stands still": (
-        address(PAIR, {"W0": "-40,0,40,0"}), ["on token 2, not on token 1. There it stands still"],
-        ["locked", "may still"]),
+        address(PAIR, {"W0": "-40,0,40,0"}),
+        ["on token 2, not on token 1. There it stands still"],
+        ["locked", "may still"],
+    ),
     "so it does with NGD for a sequence that no step moves": (
         address({"X": "0,0,1,0,1,0,0,1", "y": "1,1", "u": "1,0.5", "rule": "NGD"}),
-        ["1: attention is split evenly between tokens 1 and 2."], ["may still"]),
+        ["1: attention is split evenly between tokens 1 and 2."],
+        ["may still"],
+    ),
     "a slow turn may still come": (
-        address(PAIR, {"W0": "-9,0,0,0"}), ["on token 2, not on token 1. It may still turn."],
-        ["locked", "stands still"]),
+        address(PAIR, {"W0": "-9,0,0,0"}),
+        ["on token 2, not on token 1. It may still turn."],
+        ["locked", "stands still"],
+    ),
     "a balance that is not even": (
         address({"X": "1,0,0,1,1,0,0,1", "y": "1,-1", "u": "1,-2", "steps": "10000"}),
-        ["most on token", "%)", "There it stands still in float64."], ["may still", "locked"]),
+        ["most on token", "%)", "There it stands still in float64."],
+        ["may still", "locked"],
+    ),
     "no query, no step": (
         address({"X": "0,0,1,0,2,0", "y": "1", "u": "1,0"}),
         ["split evenly between tokens 1, 2 and 3.", "ended at step 0: the gradient is zero"],
-        ["may still", "locked"]),
+        ["may still", "locked"],
+    ),
     "a step too long": (
         address(PAIR, {"W0": "-1000,0,0,0", "rule": "Polyak"}),
         ["not on token 1. There it stays.", "ended at step 0: a step too long for floats"],
-        ["may still", "locked", "zero"]),
+        ["may still", "locked", "zero"],
+    ),
     "a lock by the theorem": (
         address(TRIPLE, {"rule": "NGD", "step": "0.1"}),
         ["has locked: by the theorem of the lock every later step draws attention to token 2."],
-        ["may still", "its optimal"]),
+        ["may still", "its optimal"],
+    ),
     "on its way to the lock": (
         address(TRIPLE, {"W0": "-40,0,-30,0", "rule": "GD", "step": "0.000001"}),
-        ["on token 3, not on token 1. It has locked", "draws attention to token 2"], ["may still"]),
+        ["on token 3, not on token 1. It has locked", "draws attention to token 2"],
+        ["may still"],
+    ),
     "a lead that grows": (
         address({"X": "2,0,0,1,2,0,1,1", "y": "1,-1", "u": "0,2", "rule": "NGD"}),
         ["1: attention is on token 1, not on token 2. It looks locked: the lead of token 1"],
-        ["may still", "has locked"]),
+        ["may still", "has locked"],
+    ),
     "half way": (
-        address(PAIR, {"step": "0.01", "steps": "100"}), ["most on token 1 (", "%), its optimal"],
-        ["evenly"]),
+        address(PAIR, {"step": "0.01", "steps": "100"}),
+        ["most on token 1 (", "%), its optimal"],
+        ["evenly"],
+    ),
     "all scores zero": (
-        address(PAIR, {"u": "0,0"}), ["tokens 1 and 2 share its largest score", ": move u."],
-        ["or one of them"]),
+        address(PAIR, {"u": "0,0"}),
+        ["tokens 1 and 2 share its largest score", ": move u."],
+        ["or one of them"],
+    ),
     "one place": (
-        address({"X": "1,0,1,0", "y": "1", "u": "1,0"}), [": move one of them."], ["move u"]),
+        address({"X": "1,0,1,0", "y": "1", "u": "1,0"}),
+        [": move one of them."],
+        ["move u"],
+    ),
     "equal projections": (
         address({"X": "1,0,1,1,0,0", "y": "1", "u": "1,0"}),
-        ["Sequence 1: tokens 1 and 2 share", "move u or one of them."], []),
+        ["Sequence 1: tokens 1 and 2 share", "move u or one of them."],
+        [],
+    ),
     "typed scores": (
-        address(PAIR, {"scores": "1,1"}), ["type another score for one of them"], ["move"]),
+        address(PAIR, {"scores": "1,1"}),
+        ["type another score for one of them"],
+        ["move"],
+    ),
     "both, no query": (
         address({"X": "0,0,1,0", "y": "1", "u": "1,0", "joint": "separate"}),
-        ["split evenly"], ["may still", "ended"]),
-    "both": (
-        address(CLASH, {"joint": "separate"}), ["does not exist"], ["has locked"]),
+        ["split evenly"],
+        ["may still", "ended"],
+    ),
+    "both": (address(CLASH, {"joint": "separate"}), ["does not exist"], ["has locked"]),
     "momentum": (
         address(TRIPLE, {"rule": "NGD", "step": "0.1", "momentum": "0.5"}),
-        ["looks locked"], ["has locked", "may still"]),
-}  # fmt: skip
+        ["looks locked"],
+        ["has locked", "may still"],
+    ),
+}
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -108,9 +143,13 @@ def test_what_is_said_of_an_end_is_true(browser, end):
 
 # What the words of each set-up tell one to do.
 FOLLOWED = {
-    "first-picture": ["rule", "GD"], "clash": ["u.1", "1"], "score-trap": ["u.1", "1.18"],
-    "degenerate": ["X.0.2.0", "0.05"], "figure-8": ["steps", "100000"], "both": ["rule", "shared"],
-}  # fmt: skip
+    "first-picture": ["rule", "GD"],
+    "clash": ["u.1", "1"],
+    "score-trap": ["u.1", "1.18"],
+    "degenerate": ["X.0.2.0", "0.05"],
+    "figure-8": ["steps", "100000"],
+    "both": ["rule", "shared"],
+}
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -33,7 +33,7 @@ FOUND = """async () => {
     return [cut, shown, each.tabIndex === 0, name];
   });
   return look();
-}"""  # fmt: skip
+}"""
 TO_THE_END = """async () => {
   document.querySelectorAll(".goes-on").forEach(each => { each.scrollLeft = 1e6; });
   await new Promise(done => setTimeout(done, 1000));

@@ -26,9 +26,15 @@ DAMAGED = {
     "huge": json.dumps({f"page#{k}": {"place": k} for k in range(30_000)}),
 }
 ENTRIES = [
-    "null", "3", '"won"', "[]", '{"place": null}', '{"place": "0"}', '{"won": true}',
+    "null",
+    "3",
+    '"won"',
+    "[]",
+    '{"place": null}',
+    '{"place": "0"}',
+    '{"won": true}',
     *(f'{{"place": {place}, "won": true}}' for place in ("99", "-1", "0.5")),
-]  # fmt: skip
+]
 FORBIDDEN = """for (const name of ["localStorage", "sessionStorage"])
   Object.defineProperty(window, name, {configurable: true, get() {
     throw new DOMException("no", "SecurityError"); }})"""

@@ -51,12 +51,26 @@ PIECES = {
 }
 # terms of the proofs, and the names under which the values are handed over
 TERMS = {
-    "mnorm (d D) (off D Wmm (W t0))": "offset", "mnorm (d D) F": "outside",
-    "mnorm (d D) Q0": "inside", "height D Wmm (W t)": "height", "margin D Wmm": "Xi",
-    "Kinv k k": "corner", "alpha k": "alpha", "Dl i": "Dl", "Dh i": "Dh", "eps i": "eps",
-    "INR (n D)": "n", "INR ": "", "sum t s": "S", "(high / low)": "kappa", "(M / v)": "kappa",
-    "(hi / lo)": "kappa", "Rmax": "max", "^": "**", "\n": " ",
-}  # fmt: skip
+    "mnorm (d D) (off D Wmm (W t0))": "offset",
+    "mnorm (d D) F": "outside",
+    "mnorm (d D) Q0": "inside",
+    "height D Wmm (W t)": "height",
+    "margin D Wmm": "Xi",
+    "Kinv k k": "corner",
+    "alpha k": "alpha",
+    "Dl i": "Dl",
+    "Dh i": "Dh",
+    "eps i": "eps",
+    "INR (n D)": "n",
+    "INR ": "",
+    "sum t s": "S",
+    "(high / low)": "kappa",
+    "(M / v)": "kappa",
+    "(hi / lo)": "kappa",
+    "Rmax": "max",
+    "^": "**",
+    "\n": " ",
+}
 
 
 def sentence(stem: str, name: str) -> str:
@@ -122,11 +136,19 @@ def measured(data: Dataset, opt: list[int]) -> dict:
     gram = np.abs(np.einsum("iad,jbd->iajb", X, X)).reshape(n * T, n * T) * (1 - np.eye(n * T))
     others = np.delete(np.arange(n * T), [i * T + opt[i] for i in range(n)])
     return dict(
-        n=n, T=T, N=n * (T - 1), B=np.sqrt((X**2).sum(-1).max()), w=(tops * queries).min(),
-        mu=gram[others].max(), bo=np.sqrt(tops.min()), b1=np.sqrt(queries.min()),
-        Dl=low, Dh=high, eps=inside.max(axis=(1, 2)) / tops,
+        n=n,
+        T=T,
+        N=n * (T - 1),
+        B=np.sqrt((X**2).sum(-1).max()),
+        w=(tops * queries).min(),
+        mu=gram[others].max(),
+        bo=np.sqrt(tops.min()),
+        b1=np.sqrt(queries.min()),
+        Dl=low,
+        Dh=high,
+        eps=inside.max(axis=(1, 2)) / tops,
         kappa=(high * np.exp(high - best)).max() / (low * np.exp(-best)).min(),
-    )  # fmt: skip
+    )
 
 
 def sides(name: str, given: dict, text: str) -> list[tuple[float, float]]:
@@ -140,8 +162,10 @@ def sides(name: str, given: dict, text: str) -> list[tuple[float, float]]:
         check = coherence_table(c)[2]
         return [(ratio(text, v), check.value / check.bound)]
     if name == "C3":
-        return [(ratio(text, v | {"sbar": c.largest_step}), 1.0),
-                (ratio(text, v | {"sbar": below.largest_step, "f": below.f}), 1.0)]  # fmt: skip
+        return [
+            (ratio(text, v | {"sbar": c.largest_step}), 1.0),
+            (ratio(text, v | {"sbar": below.largest_step, "f": below.f}), 1.0),
+        ]
     if name.startswith("f, "):
         return [(value(text, v), (below if name == "f, a gap negative" else c).f)]
     if name == "H3":
@@ -185,8 +209,10 @@ def sides(name: str, given: dict, text: str) -> list[tuple[float, float]]:
         return [(found, table[3].bounds[last] ** 2)]
     if name == "M2, bound":
         wide = ball | {"inside": 99.0}  # the other side of the maximum, by hand
-        return [(value(text, ball | {"rho": radius}), table[3].bounds[last] ** 2),
-                (value(text, wide | {"rho": radius}), outside**2 + 99.0**2)]  # fmt: skip
+        return [
+            (value(text, ball | {"rho": radius}), table[3].bounds[last] ** 2),
+            (value(text, wide | {"rho": radius}), outside**2 + 99.0**2),
+        ]
     decade = last_decade(run)
     R = 1.01 * offset_before(run, decade) + FLICKER * longest
     if name == "M2, along":
@@ -221,10 +247,16 @@ def given(request):
     lists = {k: of_spread[k] for k in ("Dl", "Dh", "eps")}
     return SimpleNamespace(
         spread=[of_spread | {k: x[i] for k, x in lists.items()} for i in range(2)],
-        of_spread=of_spread, of_equal=of_equal | {"Xi": svm.margin}, coherence=c, below=below,
-        constants=constants, at=token_constants(equal, svm=svm, phi=0.2), equal=equal,
-        run=TraceView(equal, trace, svm), table=check_fast_rate(equal, trace, svm=svm),
-    )  # fmt: skip
+        of_spread=of_spread,
+        of_equal=of_equal | {"Xi": svm.margin},
+        coherence=c,
+        below=below,
+        constants=constants,
+        at=token_constants(equal, svm=svm, phi=0.2),
+        equal=equal,
+        run=TraceView(equal, trace, svm),
+        table=check_fast_rate(equal, trace, svm=svm),
+    )
 
 
 def handed(given, name: str) -> dict:
