@@ -41,7 +41,8 @@ SCRIPTS = {  # of one page each: the search's ranks what it finds
     "search": ["search.js"],
     "book/statements": ["map.js"],
     "book/laboratory": [
-        f"laboratory/{name}.js" for name in ("svm", "engine", "lock", "setups", "draw", "page")
+        f"laboratory/{name}.js"
+        for name in ("svm", "engine", "lock", "setups", "draw", "words", "page")
     ],
 }
 PUNCTUATION = re.compile(r"[.,;:!?)]+")

@@ -1,0 +1,46 @@
+// The laboratory's words on where a run ends: HTML from a set-up, its problem and its records.
+(function (lab) {
+  "use strict";
+
+  const joined = (tokens) => {
+    const names = tokens.map((t) => t + 1), end = names.pop();
+    return names.length ? `tokens ${names.join(", ")} and ${end}` : `token ${end}`;
+  };
+
+  // The tokens that share a largest score, and what would part them.
+  lab.tieWords = function (setup, problem) {
+    const said = problem.scores.map((scores, i) => {
+      const best = [...scores.keys()].filter((t) => scores[t] === Math.max(...scores));
+      const apart = best.some((t) => String(setup.X[i][t]) !== String(setup.X[i][best[0]]));
+      const how = setup.scores ? "type another score for one of them" : setup.u.every((value) => !value) ? "move u"
+        : apart ? "move u or one of them" : "move one of them";
+      return best.length > 1 ? `<li>Sequence ${i + 1}: ${joined(best)} share its largest score, so that none is optimal: ${how}.</li>` : "";
+    });
+    return said.join("");
+  };
+
+  // Where each sequence ends and why, what supports W_mm, and what ended the run.
+  lab.endWords = function (setup, problem, records, status) {
+    const { svm } = problem;
+    const said = lab.endings(setup, problem, records, status).map(({ token, tokens, share, locked, draws, since }, i) => {
+      const opt = problem.opt[i], even = tokens.length > 1;
+      const where = `Sequence ${i + 1}: attention is ` + (even ? `split evenly between ${joined(tokens)}`
+        : share > 0.95 ? `on ${joined(tokens)}` : `most on ${joined(tokens)} (${Math.round(100 * share)}%)`);
+      const how = { proved: `It has locked: by the theorem of the lock every later step draws attention to token ${draws + 1}.`,
+        ended: "There it stays.", still: "There it stands still in float64.",
+        seen: `It looks locked: the lead of token ${token + 1} has only grown since step ${lab.number(since)}.` }[locked];
+      if (tokens.includes(opt)) return `<li>${where}${even ? "" : ", its optimal one"}.${how ? ` ${how}` : ""}</li>`;
+      return `<li><span class="wrong">${where}, not on token ${opt + 1}.</span> ${how ?? "It may still turn."}</li>`;
+    });
+    const kinds = { support: [], touching: [], idle: [] };
+    problem.rows.forEach((row, k) => {
+      kinds[lab.kindOf(problem, k)].push(`${row.sequence + 1}.${problem.opt[row.sequence] + 1} over ${row.sequence + 1}.${row.token + 1}`);
+    });
+    const list = (words, kind) => (kinds[kind].length ? `<li>${words} ${kinds[kind].join(", ")}.</li>` : "");
+    if (!svm.feasible) said.push("<li>No W that float64 can tell gives every optimal token the larger logit: W<sub>mm</sub> does not exist.</li>");
+    else said.push(list("Constraints that support W<sub>mm</sub>:", "support"),
+      list("Constraints that touch without support:", "touching"), list("Idle constraints:", "idle"));
+    if (status !== "running") said.push(`<li>The run ended at step ${records[records.length - 1].step}: ${status === "diverged" ? "a step too long for floats" : "the gradient is zero in float64"}.</li>`);
+    return said.join("");
+  };
+})((globalThis.Laboratory ??= {}));
