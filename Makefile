@@ -20,7 +20,7 @@ READY := $(VENV)/.ready
 RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -p no:cacheprovider
 
-.PHONY: help env check test proofs shake book pdf serve lab links lint format bench gpu fuzz notebooks ledger constraints clean
+.PHONY: help env check test proofs shake book pdf serve lab links lint format bench gpu fuzz mutants notebooks ledger constraints clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -89,6 +89,9 @@ gpu: $(if $(GIVEN),,$(READY))  ## what a GPU alone can say, in 40 minutes and wi
 
 fuzz: $(READY)  ## attack the library: junk, flipped bits, kills; hours (ARGS="--kinds 10 --flips 100 --kills 5" for less)
 	$(RUN) -m tests.fuzz $(ARGS)
+
+mutants: $(READY)  ## change the core in a hundred places: which changes does no near test notice? under an hour (ARGS="--seed 2" for others)
+	$(RUN) -m tools.mutants $(ARGS)
 
 notebooks: $(READY)  ## execute the chapters and write the .ipynb beside each (CHAPTERS="tokens figure2" for some)
 	$(RUN) -m tools.sync_notebooks $(CHAPTERS)
