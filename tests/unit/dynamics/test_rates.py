@@ -40,6 +40,20 @@ def test_curvature_widens_the_interval():
     assert width(straight * (1 + 0.3 * np.sin(3 * np.log(STEP))), (10, 10**5)) > 0
 
 
+def test_the_interval_is_that_of_five_windows_of_half_the_length():
+    """Beside numpy's fit in each: from the first record, and an eighth further each time."""
+    x, y = np.log(STEP), np.cumsum(np.random.default_rng(1).normal(size=len(STEP)))
+    weight, length, slopes = np.gradient(x), x[-1] - x[0], []
+    for low, size in [(0, 1), *((k / 8, 1 / 2) for k in range(5))]:
+        inside = (x >= x[0] + low * length - 1e-9) & (x <= x[0] + (low + size) * length + 1e-9)
+        w = np.sqrt(weight[inside])  # numpy squares it
+        slopes.append(np.polyfit(x[inside], y[inside] / 30, 1, w=w)[0])
+    for sign in (1, -1):
+        exponent, interval = fit_rate(STEP, np.exp(sign * y / 30))
+        assert exponent == pytest.approx(sign * slopes[0], abs=EXACT_POWER)
+        assert interval == pytest.approx(sorted(sign * np.array([min(slopes), max(slopes)])))
+
+
 def test_window_decides_what_is_fitted():
     value = np.where(STEP < 1000, STEP**-1.0, 1e6 * STEP**-3.0)
     assert fit_rate(STEP, value, (1, 900)).exponent == pytest.approx(-1, abs=EXACT_POWER)

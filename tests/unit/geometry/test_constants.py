@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from attnbias import NGD, Dataset, fit_rate, make_example1, make_separation_pair
 from attnbias.data import make_degenerate
 from attnbias.geometry import constants as module
 from attnbias.geometry.constants import limit_offset, token_constants
+from attnbias.geometry.offset import offset_within, support_basis
 from attnbias.geometry.svm import solve_w_svm
 from attnbias.geometry.tokens import gap_rows, optimal_tokens, token_scores
 
@@ -141,9 +143,22 @@ class TestDefinitions:
         assert c.kappa == c.A == math.inf
         assert c.log_A - 10 < c.Lambda < c.log_A  # log A - log log A
         assert math.isfinite(c.m1_bound(1.0, 1.0) + c.log_m1_iterations(0.1, 0.01))
+        edge = replace(c, log_Upsilon=709.5)  # exp(709.78) is the largest float
+        assert math.isfinite(edge.Upsilon) and replace(c, log_Upsilon=710.0).Upsilon == math.inf
 
 
 class TestLimitOffset:
+    @pytest.mark.parametrize("height", [0.0, -2.0, 30.0])
+    def test_the_offset_of_weights_is_what_is_orthogonal_to_W_mm(self, height):
+        """W = height W_mm + Q, with Q in the span and <Q, W_mm> = 0, for |W_mm| other than 1."""
+        data = make_degenerate(0.2)
+        svm = solve_w_svm(data)
+        z = svm.rows.combine(torch.eye(2).double()[0])
+        Q = z - (z * svm.weights).sum() / svm.norm**2 * svm.weights
+        gaps = svm.rows.gaps(height * svm.weights + Q)
+        assert len(svm.support) == 2 and abs(svm.norm - 1) > 0.01
+        close(offset_within(svm, support_basis(svm.rows, svm), gaps), float(Q.norm()), RESCALED_LOG)
+
     def test_printed_limit(self):
         """x_3 = (0.2, -1) restores strict complementarity; u keeps the two scores equal."""
         data = make_degenerate(0.2)

@@ -415,6 +415,17 @@ def test_wrong_weights_are_not_optimal():
     assert not replace(solution, primal_residual=1e-3).is_optimal()
 
 
+@pytest.mark.parametrize(
+    ("weights", "off"), [([0.25, 0.25], 0.0), ([1 / 3, 0.0], 0.25), ([-1.0, 0.0], 1.75)]
+)
+def test_how_far_weights_are_from_dual_to_their_rows_in_the_largest_entry(weights, off):
+    """min max|w_j| with 3 w_1 + w_2 >= 1: (1/4, 1/4), and 1/4 of the row has a sum of 1."""
+    rows, dual = solve([[3.0, 1.0]]).rows, torch.tensor([0.25]).double()
+    found = certify(rows, dual, torch.tensor(weights).double(), norm="max")
+    assert found.dual_residual == pytest.approx(off, abs=tolerances.CLOSED_FORM)
+    assert found.is_optimal() == (off == 0)
+
+
 def test_equalities_are_met_and_cost_nothing_elsewhere():
     """min |w| with w_1 + w_2 >= 1 and w_1 = 3 w_2: (3/4, 1/4)."""
     found = solve([[1.0, 1.0, 0.0]], equalities=[[1.0, -3.0, 0.0]])

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -148,6 +149,11 @@ class TestPowerSum:
             assert float(power_sum(t, p)) >= total * (1 - CLOSED_FORM)
             assert t == 1 or float(power_sum(t - 1, p)) < total
         assert first_step(1e5, 0.999) == math.inf  # out of reach
+
+    def test_a_far_first_step_is_known_to_twelve_digits(self):
+        """For p = 0 the sum is t itself."""
+        for total in np.geomspace(3e13, 3e17, 40):
+            assert 0 <= first_step(total, 0.0) - total <= 1e-12 * total + 1
 
 
 def test_meta_that_lacks_what_the_maker_writes_is_no_maker():

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from instances import seeds
 from joint_instances import largest_eta, orthogonal, repelling
 from lemma_instances import tampered
+from scipy.special import lambertw
 from tolerances import FORMS, PRINTED_FOUR_RELATIVE, PRINTED_TWO_RELATIVE
 
-from attnbias import GD, NGD, Dataset, Polyak, make_separation_pair, train
+from attnbias import GD, NGD, Dataset, Polyak, make_separation_pair, solve_w_svm, train
 from attnbias.data import make_dm
 from attnbias.model import attention_map
 from attnbias.theorems import check_lemma10, check_lemma11, check_lemma12, check_theorem4
@@ -221,6 +222,53 @@ class TestSecondForms:
         assert table[0].values[-1] == pytest.approx(pull, rel=FORMS)
         norm = torch.linalg.eigvalsh(torch.func.hessian(loss)(theta) / loss(theta)).abs().max()
         assert table[3].values[-1] == pytest.approx(float(norm), rel=FORMS)
+
+    @pytest.mark.parametrize("p", [0, 0.4, ROOT])
+    def test_bounds_of_a_run_recorded_at_every_step(self, p):
+        """Of the decoder and the loss, with avg_t as a plain weighted mean and a = 1, n = 2."""
+        data, eta = orthogonal(), 1.5
+        trace = joint(data, eta, p=p, steps=120, record=range(121))
+        s, given = np.arange(1.0, 121), {"assume_conditions": True}
+        U, best = np.cumsum(eta * s**-p), 1 / math.sqrt(2)  # u_mm = x_1 - x_3
+        wrong = 1 - 1 / (1 + np.exp(-trace.gaps.min(axis=1)))
+        average = np.cumsum(eta * s**-p * wrong[:-1]) / U
+        tau = 0.44 * best
+        late = 10 * math.log(2) / best <= U
+        turned = 6 * ((2 * math.log(11) / tau + eta) / U + 9.7 * math.sqrt(2) * average)
+        direction = check_decoder_direction(data, trace, **given)[0]
+        np.testing.assert_allclose(direction.bounds, turned[late], rtol=FORMS)
+        rest = (math.log(2) + eta**2 * (1.03 + 0.62) * np.cumsum(s ** (-2 * p))) / U
+        sharper = check_sharper_theorem4(data, trace, **given)[0]
+        whole = best - (best + 1) * average - rest
+        np.testing.assert_allclose(sharper.bounds, whole, rtol=FORMS, atol=FORMS)
+        margin = check_theorem4(data, trace, **given)[0]
+        np.testing.assert_allclose(margin.bounds, 0.39 * best - math.log(2) / U, atol=FORMS)
+        loss = check_theorem2(data, trace, **given)
+        plain = [0.4 * best * U, U]
+        if p == ROOT:
+            plain += [1.2 * eta * best * (np.cbrt(s + 1) - 1), 3 * eta * np.cbrt(s)]
+        for check, bounds in zip(loss, plain, strict=True):
+            np.testing.assert_allclose(check.bounds, bounds, rtol=FORMS, atol=FORMS)
+        gaps = check_lemma11(data, trace, **given)
+        np.testing.assert_allclose(gaps[0].bounds, 0.032 * best * U, rtol=FORMS)
+        np.testing.assert_allclose(gaps[1].bounds, 35 * best * U, rtol=FORMS)
+        steep = check_lemma13(data, trace, **given)
+        u = trace.u_norm
+        for check, bounds in zip(
+            steep, (tau, 1.0, math.log(1.05), 2 + u**2 + 2 * u, 2 + u**2 + 0.77 * u), strict=True
+        ):
+            np.testing.assert_allclose(check.bounds, np.broadcast_to(bounds, 121), rtol=FORMS)
+
+    def test_bounds_of_theorem_3(self):
+        data, eta = orthogonal(), 1.5
+        trace = joint(data, eta, steps=50, record=range(51))
+        svm, t = solve_w_svm(data), np.arange(2.0, 51)
+        Xi, Lambda = 1 / svm.norm, float(lambertw(4 * 2 / math.e * 11 * 1100).real)
+        path = eta * np.log((t + 1) / 2)
+        rows = check_theorem3(data, trace, assume_conditions=True)
+        plain = Xi / 2 * path, eta * np.log(t), 2 / Xi**2 * (2 * Lambda / Xi + eta) / path
+        for check, bounds in zip(rows, (*plain, np.full(49, 1 - Xi / 2)), strict=True):
+            np.testing.assert_allclose(check.bounds, bounds, rtol=FORMS)
 
     def test_segment_ends_at_the_next_iterate(self):
         for T in (2, 3):

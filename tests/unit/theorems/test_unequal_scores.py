@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from lemma_instances import tampered, verdicts
+from tolerances import CLOSED_FORM
 
 from attnbias import GD, NGD, Dataset, Polyak, solve_w_svm, train
 from attnbias.data import make_score_lock
@@ -127,11 +128,25 @@ def test_the_lock_refuses_what_arrives_and_what_is_told_falsely():
     fails = [check.statement for check in check_lock(data, back) if check.verdict == "fails"]
     assert {lock.INSIDE.words, lock.FALLS.words} <= set(fails)
     pair = Dataset([[[1.0, 0.0], [0.0, 1.0]]], [1], [1.0, 0.0])
-    assert set(verdicts(check_lock(pair, train(pair, NGD(0.1), 5)))) == {"not applicable"}
+    four = Dataset(torch.eye(4).double()[None], [1], [1.0, 0.9, 0.5, 0.0])
+    twice = Dataset(torch.eye(6).double().reshape(2, 3, 6), [1, 1], [1.0, 0.9, 0, 1, 0.9, 0])
+    for other in (pair, four, twice):
+        table = check_lock(other, train(other, NGD(0.1), 5))
+        assert set(verdicts(table)) == {"not applicable"} and "three tokens" in table[0].reason
     # no region where the angle at the third token is not obtuse
     apart = Dataset([[[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]], [1], [1.0, 0.9])
     table = check_lock(apart, train(apart, NGD(0.1), 5))
     assert verdicts(table) == ["fails"] + ["not applicable"] * 3
+
+
+@given(st.lists(st.floats(-5, 5), min_size=3, max_size=3), st.floats(0.01, 0.99))
+def test_the_level_of_the_lock_from_attention_itself(logits, gap):
+    """F = phi_o / mean + (phi_o / phi_3) gap / (1 - gap), for scores 1, 1 - gap and 0."""
+    phi = np.exp(logits) / np.exp(logits).sum()
+    plain = phi[0] / (phi[0] + (1 - gap) * phi[1]) + phi[0] / phi[2] * gap / (1 - gap)
+    behind = np.array([[logits[1] - logits[0], logits[1] - logits[2]]])
+    found = lock.Lock(np.arange(3), gap, 1.0, 0.5, 0.1).level(behind)
+    assert found == pytest.approx([plain], rel=CLOSED_FORM)
 
 
 @given(st.lists(st.floats(-3, 3), min_size=6, max_size=6))

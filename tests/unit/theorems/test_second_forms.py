@@ -1,0 +1,226 @@
+"""The bounds of the checks beside their formulas, written out from the statements a second time.
+
+On one run whose letters are all different, from a start against W_mm, recorded at every step.
+"""
+
+import functools
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from instances import dyadic_data, random_start
+from scipy.special import lambertw
+
+from attnbias import GD, NGD, Polyak, solve_w_svm, train
+from attnbias.geometry.constants import token_constants
+from attnbias.theorems import (
+    check_fast_rate,
+    check_lemma1,
+    check_rate,
+    check_theorem1,
+    check_theorem6,
+    check_theorem7,
+)
+from attnbias.theorems.sharper import fast_rate, rate
+from attnbias.theorems.w import sparsification, theorem1, theorem6, theorem7
+
+# A few sums of some hundred numbers, and |P|, a root of a difference of two squares.
+SAME = 1e-8
+
+
+@functools.cache
+def letters(rule, steps: int = 300, against: float = 2.0):
+    """A run and the letters of the statements, each from its definition."""
+    data = dyadic_data(2, 3, 8, seed=1, equal_scores=True)
+    svm = solve_w_svm(data)
+    unit = svm.weights / svm.norm
+    W0 = random_start(data, 0.05, 1) - against * unit
+    trace = train(data, rule, steps, W0=W0, svm=svm, record=range(steps + 1))
+    constants = token_constants(data, svm=svm)
+    scores = data.y[:, None] * (data.X @ data.u)
+    along = trace.gaps @ svm.dual.numpy() / svm.norm
+    return SimpleNamespace(
+        data=data, svm=svm, trace=trace, n=2, T=3, rows=4, B=float(data.X.norm(dim=2).max()),
+        Xi=1 / svm.norm, Upsilon=constants.Upsilon, upsilon=constants.upsilon,
+        Delta=float((scores.amax(1) - scores.amin(1)).max()),
+        kappa=constants.Upsilon / constants.upsilon, eta=rule_size(rule), t=trace.step,
+        S=trace.path_length, sbar=trace.longest_step, phi=trace.least_opt_score,
+        c=along, W=trace.W_norm, P=np.sqrt(trace.W_norm**2 - along**2),
+        turn=int((along >= 0).argmax()), error=trace.W_alignment_error,
+    )  # fmt: skip
+
+
+def rule_size(rule) -> float:
+    return math.exp(rule.log_scale)
+
+
+def m1(L, path, phi, sbar):
+    """(2 B^4 / Xi^2) (|P_t0|^2 + (2 Lambda / Xi + sbar) S) / S^2."""
+    Lambda = lambertw(L.rows * L.kappa / (math.e * phi**2)).real
+    return 2 * L.B**4 / L.Xi**2 * (L.P[L.turn] ** 2 + (2 * Lambda / L.Xi + sbar) * path) / path**2
+
+
+def row(table, statement):
+    return next(check for check in table if check.statement == statement.words)
+
+
+def assert_is(table, statement, L, values, bounds, first: int) -> None:
+    """Both sides of a statement from the record `first` on."""
+    check = row(table, statement)
+    assert check.step.tolist() == L.t[first:].tolist() and check.verdict.startswith("holds")
+    np.testing.assert_allclose(check.values, values[first:], rtol=SAME, atol=1e-12)
+    np.testing.assert_allclose(check.bounds, np.broadcast_to(bounds, L.t.shape)[first:], rtol=SAME)
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with np.errstate(all="ignore"):  # before the turn, where nothing is compared
+        yield
+
+
+def test_m1():
+    L = letters(NGD(0.1), 1000)
+    table, turn = check_rate(L.data, L.trace, svm=L.svm), L.turn
+    assert 5 < turn < 100 and not table[4].vacuous
+    start = row(table, rate.START)
+    assert start.step.tolist() == L.t[:turn].tolist()
+    assert start.bound == pytest.approx(2 * L.B**2 * L.W[0] / L.Xi, rel=SAME)
+    assert start.value == pytest.approx(0.1 * (turn - 1), rel=SAME) and f"{turn}" in start.reason
+    grown = L.c[0] + L.Xi / (2 * L.B**2) * L.S
+    assert_is(table, rate.GROWTH, L, L.c, grown, 1)
+    Lambda = lambertw(L.rows * L.kappa / (math.e * L.phi**2)).real
+    moved = np.diff(L.trace.gaps, axis=0, append=np.nan) / 0.1
+    # <P_t, step>: (|W_t + eta D|^2 - |W_t|^2 - eta^2) / (2 eta) less what is along W_mm
+    outward = (np.diff(L.W**2, append=np.nan) - 0.01) / 0.2
+    outward -= L.c * (moved @ L.svm.dual.numpy()) / L.svm.norm
+    check = row(table, rate.OUTWARD)
+    np.testing.assert_allclose(check.values[:-1], outward[turn:-1], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(check.bounds, (Lambda / L.Xi)[turn:], rtol=SAME)
+    S = L.S - L.S[turn]
+    across = L.P[turn] ** 2 + (2 * Lambda / L.Xi + L.sbar) * S
+    assert_is(table, rate.ACROSS, L, L.P**2, across, turn + 1)
+    assert_is(table, rate.RATE, L, L.error, m1(L, S, L.phi, L.sbar), turn + 1)
+    bites = float(table[4].reason.split("t = ")[1])
+    path = (bites - turn) * 0.1
+    assert m1(L, path, L.phi[-1], 0.1) == pytest.approx(1, rel=2e-3)  # printed to four digits
+
+
+def test_theorem_1():
+    L = letters(NGD(0.1), against=0.1)
+    table, log_t = check_theorem1(L.data, L.trace, svm=L.svm), np.log(L.t)
+    phi, B, Xi, eta = min(L.phi[-1], 0.25), L.B, L.Xi, 0.1
+    t_0 = max(1.0, 4 * B**2 * L.W[0] / (eta * Xi))
+    assert 1 < t_0 < 200
+    D = 10 * L.n * L.kappa * L.T * B**2 / (Xi * phi**2)
+    first = math.ceil(t_0)
+
+    def bound(log_t):
+        start = 2 * (L.W[0] + eta * t_0) + 2 * eta * B**2 / Xi * (1 + log_t)
+        preference = 20 * B**2 / Xi**2 * (np.log(D) + log_t) * (1 + log_t)
+        return 4 * B**2 / (eta * Xi * np.exp(log_t)) * (start + preference)
+
+    assert_is(table, theorem1.RATE, L, L.error, bound(log_t), first)
+    bites = float(table[0].reason.split("10^")[1].split()[0])
+    assert bound((bites - 0.06) * math.log(10)) > 1 > bound((bites + 0.06) * math.log(10))
+    epsilon = 20 * B**2 / (eta * Xi**2) * np.log(D * L.t) / L.t
+    lost = np.cumsum((eta**2 / (2 * L.W) + eta * epsilon)[first:-1])
+    telescoped = L.W - L.W[first] - np.r_[np.zeros(first + 1), lost]
+    assert_is(table, theorem1.TELESCOPED, L, L.c - L.c[first], telescoped, first + 1)
+
+
+def test_theorem_6():
+    L = letters(GD(0.7), against=0.3)
+    table, turn = check_theorem6(L.data, L.trace, svm=L.svm), L.turn
+    assert turn > 0
+    assert_is(table, theorem6.STEP, L, L.sbar, 0.7 * L.B**2 * L.Upsilon / 2, 1)
+
+    def height(start):
+        speed = 0.7 * L.Xi**2 * L.upsilon * L.phi**2 / L.n
+        return np.log(np.exp(L.Xi * L.c[start]) + speed * (L.t - start))
+
+    assert_is(table, theorem6.HEIGHT, L, L.Xi * L.c, height(0), 1)
+    path = height(turn) / L.Xi - L.c[turn]
+    assert_is(table, theorem6.RATE, L, L.error, m1(L, path, L.phi, L.sbar), turn + 1)
+    log_t = float(table[2].reason.split("10^")[1].split()[0]) * math.log(10)
+    speed = 0.7 * L.Xi**2 * L.upsilon * L.phi[-1] ** 2 / L.n
+    bites = (math.log(speed) + log_t) / L.Xi - L.c[turn]  # late, the start's height is nothing
+    assert m1(L, bites, L.phi[-1], L.sbar[-1]) == pytest.approx(1, rel=1e-2)  # one decimal
+    steps = np.diff(L.S)[turn:]
+    R = max(np.maximum(L.P[turn + 1 :], L.P[turn:-1]) + steps / 2)
+    assert f"R = {R:.4g}" in table[3].reason
+    log_G = math.log(2 * L.B**2 * L.rows / L.n * L.Upsilon) + 2 * L.B**2 * R
+    late = math.log(L.Xi * 0.7) + log_G + L.Xi * L.sbar[-1] + np.log(np.maximum(L.t - turn, 1))
+    ceiling = np.logaddexp(L.Xi * L.c[turn], late)
+    assert_is(table, theorem6.CEILING, L, L.Xi * L.c, ceiling, turn + 1)
+    outside = norm_outside(L)
+    path = 2 * L.B**2 / L.Xi * (ceiling / L.Xi - L.c[0])
+    slow = (outside / (L.W[0] + path)) ** 2 / 2
+    assert outside > 0.1
+    assert_is(table, theorem6.SLOW, L, L.error, slow, turn + 1)
+
+
+def norm_outside(L) -> float:
+    """The norm of what W_0 has outside the span of the rows, by least squares."""
+    units = torch.eye(L.rows, dtype=torch.float64)
+    Z = np.stack([L.svm.rows.combine(unit).numpy().ravel() for unit in units])
+    inside = np.linalg.lstsq(Z @ Z.T, L.trace.gaps[0], rcond=None)[0] @ Z
+    return math.sqrt(L.W[0] ** 2 - (inside**2).sum())
+
+
+def test_theorem_7():
+    L = letters(Polyak(), 100, against=0.1)
+    table, turn = check_theorem7(L.data, L.trace, svm=L.svm), L.turn
+    shortest = 1 / (4 * L.B**2 * math.exp(L.Delta))
+    longest = 1 / (2 * L.Xi * L.phi)
+    taken = np.diff(L.S, append=np.nan)
+    taken[-1] = table[0].values[-1]  # of the step that was not taken
+    assert_is(table, theorem7.SHORTEST, L, taken, shortest, 0)
+    assert_is(table, theorem7.LONGEST, L, taken, longest, 0)
+    assert_is(table, theorem7.FLOOR, L, L.S, shortest * L.t, 1)
+    path = shortest * (L.t - turn)
+    assert_is(table, theorem7.RATE, L, L.error, m1(L, path, L.phi, longest), turn + 1)
+    bites = float(table[3].reason.split("t = ")[1].split()[0]) - turn
+    assert m1(L, shortest * bites, L.phi[-1], longest[-1]) == pytest.approx(1, rel=1e-2)
+
+
+def test_what_a_run_shows_of_m2():
+    L = letters(NGD(0.5), 20_000, against=0.5)
+    table = check_fast_rate(L.data, L.trace, svm=L.svm)
+    assert [check.verdict for check in table[:3]] == ["holds"] * 3
+    decade = int(np.flatnonzero(L.S[-1] / 10 >= L.S)[-1])
+    before = L.P[(L.S[-1] / 100 < L.S) & (L.t <= decade)].max()
+    P = 1.01 * before + 0.1 * 0.5
+    assert_is(table, fast_rate.ALONG_RATE, L, L.error, (P / L.c) ** 2 / 2, decade)
+    path = L.Xi * L.S - 2 * L.B**2 * L.W[0]
+    bounds = 2 * L.B**4 * P**2 / path**2
+    assert_is(table, fast_rate.PATH_RATE, L, L.error, bounds, decade)
+
+
+def test_lemma_1():
+    L = letters(NGD(0.5), 500, against=0.5)
+    table = check_lemma1(L.data, L.trace, svm=L.svm)
+    least = L.trace.gaps.min(axis=1) / L.W
+    gaps = L.Xi - 2 * L.B**2 * np.sqrt(2 * L.error)
+    assert_is(table, sparsification.GAPS, L, least, gaps, 0)
+    near = L.Xi**2 / (32 * L.B**4)
+    half = row(table, sparsification.HALF)
+    assert half.step.tolist() == L.t[L.error <= near].tolist()
+    assert half.bounds == pytest.approx(L.Xi / 2, rel=SAME)
+    t_0 = 4 * L.B**2 * L.W[0] / (0.5 * L.Xi)
+    found = row(table, sparsification.RATE)
+    keep = (L.error <= near) & (L.t >= t_0)
+    assert found.step.tolist() == L.t[keep].tolist() and keep.any()
+    wrong = np.exp(-L.trace.gaps).reshape(-1, 2, 2).sum(axis=2).max(axis=1)
+    np.testing.assert_allclose(found.values, np.log1p(1 / wrong)[keep], rtol=SAME)
+    exponent = 0.5 * L.Xi**2 / (8 * L.B**2) * L.t
+    bounds = np.logaddexp(0, exponent - math.log(L.T - 1))
+    np.testing.assert_allclose(found.bounds, bounds[keep], rtol=SAME)
+    late = 2 * L.B**2 * L.W[0] / L.Xi + 0.5
+    reason = row(table, sparsification.PROVED).reason
+    t_1 = float(reason.split("t_1 = ")[1].split()[0].rstrip(","))
+    path, phi = t_1 * 0.5 - late, min(L.phi[-1], 0.25)
+    Lambda = lambertw(L.rows * L.kappa / (math.e * phi**2)).real
+    top = (L.W[0] + late) ** 2 + (2 * Lambda / L.Xi + 0.5) * path
+    assert 2 * L.B**4 / L.Xi**2 * top / path**2 == pytest.approx(near, rel=1e-2)
