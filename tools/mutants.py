@@ -218,7 +218,7 @@ def main() -> int:
         which = f"{len(results):3}/{len(mutants)} {outcome}"
         print(f"{which} {mutant} ({seconds:.0f} s) {by}", flush=True)
 
-    for name in ("hypothesis", "numba", "pandas", "scipy.optimize", "torch"):
+    for name in ("cvxpy", "hypothesis", "nbval.plugin", "numba", "pandas", "torch"):
         importlib.import_module(name)  # once, for all forks
     done = [Mutant(**each["mutant"]) for each in results]
     options = ("-m", "not site and not slow") if chosen.quick else ()

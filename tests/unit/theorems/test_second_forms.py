@@ -11,20 +11,35 @@ import numpy as np
 import pytest
 import torch
 from instances import dyadic_data, random_start
+from lemma_instances import at, start_with_gaps
 from scipy.special import lambertw
 
 from attnbias import GD, NGD, Polyak, solve_w_svm, train
 from attnbias.geometry.constants import token_constants
 from attnbias.theorems import (
     check_fast_rate,
+    check_gradient_bounds,
     check_lemma1,
+    check_lemma4,
+    check_lemma5,
+    check_lemma7,
     check_rate,
     check_theorem1,
     check_theorem6,
     check_theorem7,
 )
+from attnbias.theorems.run import TraceView
 from attnbias.theorems.sharper import fast_rate, rate
-from attnbias.theorems.w import sparsification, theorem1, theorem6, theorem7
+from attnbias.theorems.w import (
+    gap_sets,
+    gradient,
+    lemma3,
+    lemma7,
+    sparsification,
+    theorem1,
+    theorem6,
+    theorem7,
+)
 
 # A few sums of some hundred numbers, and |P|, a root of a difference of two squares.
 SAME = 1e-8
@@ -224,3 +239,166 @@ def test_lemma_1():
     Lambda = lambertw(L.rows * L.kappa / (math.e * phi**2)).real
     top = (L.W[0] + late) ** 2 + (2 * Lambda / L.Xi + 0.5) * path
     assert 2 * L.B**4 / L.Xi**2 * top / path**2 == pytest.approx(near, rel=1e-2)
+
+
+def weights(L):
+    """phi_opt of each row's sequence and log p_k of Eq. 14, (R, N') both, from the gaps."""
+    said = np.exp(-L.trace.gaps)
+    first = np.repeat(1 / (1 + said.reshape(-1, L.n, L.T - 1).sum(axis=2)), L.T - 1, axis=1)
+    scores = (L.data.y[:, None] * (L.data.X @ L.data.u)).numpy()
+    top, gap = scores.max(axis=1), np.ptp(scores, axis=1)
+    top, gap = np.repeat(top, L.T - 1), np.repeat(gap, L.T - 1)
+    return first, -top + gap * (1 - first) + 2 * np.log(first) - L.trace.gaps + np.log(gap)
+
+
+def gradient_norm(L, p):
+    return np.sqrt(np.einsum("rk,kl,rl->r", p, L.svm.rows.gram().numpy(), p)) / L.n
+
+
+def test_the_weights_of_the_gradient():
+    L = letters(NGD(0.1), 60, against=0.5)
+    first, log_p = weights(L)
+    p = np.exp(log_p)
+    size, mean = gradient_norm(L, p), p.sum(axis=1) / L.n
+    np.testing.assert_allclose(np.exp(L.trace.log_grad_norm), size, rtol=SAME)
+    table = check_gradient_bounds(L.data, L.trace, svm=L.svm)
+    assert table.all_hold
+    assert_is(table, gradient.LEFT, L, size / mean, L.Xi, 0)
+    assert_is(table, gradient.RIGHT, L, size / mean, 2 * L.B**2, 0)
+    largest = p.reshape(-1, L.n, L.T - 1).sum(axis=2).max(axis=1)
+    assert_is(table, gradient.WEIGHT, L, largest / (L.Upsilon / 4), 1.0, 0)
+    least = (p * np.exp(L.trace.gaps) / first**2).min(axis=1) / L.upsilon
+    assert_is(table, gradient.FLOOR, L, least, 1.0, 0)
+    for check, bound in zip(table[1:3], (L.Xi, 2 * L.B**2), strict=True):
+        room = view(L).cosine_rounding() * bound
+        assert check.rounding in room and check.rounding < 1e-9
+
+
+def view(L):
+    return TraceView(L.data, L.trace, L.svm)
+
+
+def test_lemmas_4_and_5():
+    L = letters(NGD(0.1), 300, against=0.1)
+    p, least = np.exp(weights(L)[1]), L.Xi / (2 * L.B**2)
+    table = check_lemma4(L.data, L.trace, svm=L.svm)
+    cosine = (p @ L.svm.margins.numpy()) * L.Xi / L.n / gradient_norm(L, p)
+    assert_is(table, gradient.COSINE, L, cosine, least, 0)
+    assert_is(table, gradient.SPEED, L, np.diff(L.c, prepend=np.nan) / 0.1, least, 1)
+    table, t_0 = check_lemma5(L.data, L.trace, svm=L.svm), 4 * L.B**2 * L.W[0] / (0.1 * L.Xi)
+    assert 2 < t_0 < 200
+    assert_is(table, gradient.UPPER, L, L.W, L.W[0] + 0.1 * L.t, 1)
+    assert_is(table, gradient.PROJECTION, L, L.c, 0.1 * least * L.t - L.W[0], 1)
+    assert_is(table, gradient.LOWER, L, L.W, 0.1 * least * L.t / 2, math.ceil(t_0))
+    assert f"from t = {math.ceil(t_0 / 2)} on" in table[1].reason and not table[1].vacuous
+
+
+def test_the_changes_of_gaps_of_lemma_3():
+    """Of velocities, and of changes over one step, whether or not Assumption 1 holds."""
+    L = letters(NGD(0.1), 60, against=0.5)
+    (first, log_p), K = weights(L), L.svm.rows.gram().numpy()
+    p, c = np.exp(log_p), token_constants(L.data, svm=L.svm)
+    velocity = p @ K / L.n / gradient_norm(L, p)[:, None]
+    phi = min(0.25, first[0].min())
+    low = first <= (1 + math.sqrt(1 - 2 * phi)) / 2
+    assert low.any() and not low.all()
+    rising, rising_step, fall, fall_step, change = lemma3.gap_checks(view(L))
+    least = np.where(low, velocity, np.inf).min(axis=1)
+    np.testing.assert_allclose(rising.values, least[np.isfinite(least)], rtol=SAME, atol=1e-12)
+    moved = np.diff(L.trace.gaps, axis=0)
+    least = np.where(low[:-1], moved, np.inf).min(axis=1)
+    np.testing.assert_allclose(rising_step.values, least[np.isfinite(least)], atol=1e-12)
+    harm = 1.2 * c.mu * L.B**2 / L.Xi
+    np.testing.assert_allclose(fall.values, velocity.min(axis=1), rtol=SAME, atol=1e-12)
+    np.testing.assert_allclose(fall.bounds, -harm, rtol=SAME)
+    np.testing.assert_allclose(fall_step.values, moved.min(axis=1), atol=1e-12)
+    np.testing.assert_allclose(fall_step.bounds, -0.1 * harm, rtol=SAME)
+    # Eq. 18 is exact for the gaps of one step; the allowance is of rounding
+    off = np.abs(moved - 0.1 * velocity[:-1]).max()
+    assert change.holds and off < 1e-12 and change.bounds.max() < 1e-11
+    own, cross = lemma3.row_checks(view(L))
+    blocks = np.kron(np.eye(L.n), np.ones((L.T - 1, L.T - 1))) > 0
+    assert own.value == K[blocks].min() and cross.value == K[~blocks].min()
+    assert own.bound == pytest.approx((c.b_o**2 - 3 * c.mu) * c.b_1**2, rel=SAME)
+    assert cross.bound == pytest.approx(-1.2 * c.mu * L.B**2, rel=SAME)
+    assert 0 < own.rounding == cross.rounding < 1e-11
+    (score,) = lemma3.softmax_checks(view(L))
+    np.testing.assert_allclose(score.values, np.minimum.accumulate(first.min(axis=1)), rtol=SAME)
+    assert score.bound == pytest.approx(phi, rel=SAME)
+
+
+def test_the_sizes_in_the_proof_of_lemma_7():
+    L = letters(NGD(0.5), 500, against=0.5)
+    phi, log_p = min(0.25, L.phi[-1]), weights(L)[1]
+    p = np.exp(log_p - log_p.max(axis=1, keepdims=True))  # to a factor, as they underflow
+    D = 10 * L.n * L.kappa * L.T * L.B**2 / (L.Xi * phi**2)
+    eps = 2 * 5 * float(lambertw(D * L.Xi * L.W[-1] / 5).real) / (L.Xi * L.W[-1])
+    radius = 5 / (eps * L.Xi) * math.log(D / eps)
+    rho, keep = L.Xi * L.W, radius <= L.W
+    assert 10 < keep.sum() < len(keep)
+    table = check_lemma7(L.data, L.trace, svm=L.svm, eps=eps)
+    h = L.trace.gaps / rho[:, None]
+    delta = h.reshape(-1, L.n, L.T - 1).min(axis=2) - 1
+
+    def same(statement, values, bounds, atol=1e-12):
+        check = row(table, statement)
+        assert check.step.tolist() == L.t[keep].tolist()
+        np.testing.assert_allclose(check.values, values[keep], rtol=SAME, atol=atol)
+        bounds = np.broadcast_to(bounds, keep.shape)[keep]
+        np.testing.assert_allclose(check.bounds, bounds, rtol=SAME)
+
+    same(lemma7.SUFFICES, (p * (h - 1)).sum(axis=1) / p.sum(axis=1), eps)
+    least = np.repeat(delta == delta.min(axis=1)[:, None], L.T - 1, axis=1)
+    residual = np.log((p * least).sum(axis=1)) + log_p.max(axis=1)
+    same(lemma7.RESIDUAL, residual, math.log(L.upsilon * phi**2) - rho, 1e-9)
+    ratio = 4 * L.n * L.T * L.kappa * L.B**2 / (eps * L.Xi * phi**2)
+    same(lemma7.OUTWEIGHS, 0.8 * eps * rho, math.log(ratio))
+    same(lemma7.SPLIT, 0.2 * eps * rho, math.log(10 * L.T * L.B**2 / (eps * L.Xi)))
+    eq4 = table[3]
+    p_h = (p * h).sum(axis=1) * L.Xi / L.n / gradient_norm(L, p)
+    np.testing.assert_allclose(eq4.values, p_h[keep], rtol=SAME)
+    toward = (p @ L.svm.margins.numpy()) * L.Xi / L.n / gradient_norm(L, p)
+    np.testing.assert_allclose(eq4.bounds, (1 + eps) * toward[keep], rtol=SAME)
+    assert f"R_eps = {radius:.4g}" in eq4.reason
+    needed = np.maximum((p * h).sum(axis=1) / (p @ L.svm.margins.numpy()) - 1, 0)
+    bounds = 5 * lambertw(D * L.Xi * L.W / 5).real / (L.Xi * L.W)
+    sharp = np.log(L.rows * L.kappa / (math.e * phi**2)) / (L.Xi * L.W)
+    for check, allowed in zip(table[:2], (bounds, sharp), strict=True):
+        np.testing.assert_allclose(check.values, needed, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(check.bounds, allowed, rtol=SAME)
+
+
+def test_the_three_sets_in_the_proof_of_lemma_7():
+    """Of one iterate far out, whose second sequence meets its constraints with much to spare."""
+    data, eps = dyadic_data(2, 3, 8, seed=1, equal_scores=True), 0.1
+    W = 400 * start_with_gaps(data, [1.0, 1.3, 3.0, 4.0])
+    trace = at(data, W)
+    L = letters(NGD(0.1))
+    L = SimpleNamespace(**(vars(L) | {"trace": trace}))
+    log_p = weights(L)[1][0]
+    rho, phi = L.Xi * float(W.norm()), min(0.25, trace.least_opt_score[0])
+    h = trace.gaps[0] / rho
+    assert h[:2].min() - 1 < 0.3 * eps and h[2:].min() - 1 > 0.8 * eps and h.min() < 1.3
+    table = check_lemma7(data, trace, eps=eps)
+    assert table.all_hold
+    adds = np.logaddexp.reduce(log_p[2:] + np.log(h[2:] - 1 - eps))
+    spare = math.log(eps / 2) + np.logaddexp.reduce(log_p[:2])
+    tail = math.log(L.n * L.T * L.Upsilon * 2 * L.B**2 / L.Xi) - (1 + 0.8 * eps) * rho
+    beaten, least = row(table, lemma7.BEATEN), row(table, lemma7.RESIDUAL)
+    assert (beaten.value, beaten.bound) == pytest.approx((adds, spare), rel=SAME)
+    found = row(table, lemma7.TAIL)
+    assert (found.value, found.bound) == pytest.approx((adds, tail), rel=SAME)
+    assert least.value == pytest.approx(np.logaddexp.reduce(log_p[:2]), rel=SAME)
+    assert least.bound == pytest.approx(math.log(L.upsilon * phi**2) - rho, rel=SAME)
+    excess = (np.exp(log_p - log_p.max()) * (h - 1))[:2].sum() / np.exp(log_p - log_p.max())[
+        :2
+    ].sum()
+    assert row(table, lemma7.FIRST).value == pytest.approx(excess, rel=SAME)
+    assert row(table, lemma7.FIRST).bound == eps / 2
+    sets = gap_sets.GapView(view(L))
+    for size in (0.01, 0.3, 1.0, 3.0, 30.0):
+        least = h.reshape(2, 2).min(axis=1) - 1
+        assert (
+            sets.part(size)[0].tolist()
+            == (1 + (least > 0.3 * size) + (least > 0.8 * size)).tolist()
+        )

@@ -185,6 +185,18 @@ def test_dependent_rows_span_less():
     assert norm_outside(TraceView(data, trace)) == pytest.approx(math.sqrt(rest), rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_what_rows_of_one_direction_leave_is_rounding(seed):
+    """Two rows at an angle of 1e-4, and a W_0 in the direction that their Gram matrix loses."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=5)
+    near = z + 1e-4 * rng.normal(size=5)
+    X = np.stack([[z, np.zeros(5)], [near, np.zeros(5)]])
+    data = Dataset(X, [1, 1], np.linalg.lstsq(np.stack([z, near]), [1.0, 1.0], rcond=None)[0])
+    W0 = 1e4 * (np.outer(z, z) - np.outer(near, near))
+    assert norm_outside(TraceView(data, train(data, NGD(0.1), 1, W0=W0))) == 0.0
+
+
 # random instances
 
 

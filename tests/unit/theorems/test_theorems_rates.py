@@ -443,6 +443,18 @@ def test_nothing_beside_the_entry_and_the_cosine_is_one():
     assert verdicts(table) == ["holds"] * 3 + ["holds, vacuous"]
 
 
+@pytest.mark.parametrize("share", np.geomspace(2e-6, 2e-4, 9))
+@pytest.mark.parametrize(
+    "rule, check", [(GD(0.5), check_gd_lower_bound), (NGD(0.5), check_ngd_separation)]
+)
+def test_separation_of_a_start_almost_along_the_row(rule, check, share):
+    """c^2 is a difference of two squares that agree to nine digits and more."""
+    trace = train(PAIR, rule, 40, W0=[[3.0, 3.0 * share], [0.0, 0.0]], record=range(41))
+    assert check(PAIR, trace).all_hold
+    off = tampered(trace, W_alignment_error=1.01 + 0 * trace.W_alignment_error)
+    assert not check(PAIR, off).all_hold
+
+
 def test_separation_refuses_tampered_runs():
     slow, fast = run_pair(GD(1.0), 10**4), run_pair(NGD(1.0), 10**4)
     GD_CLAIMS = [lower.CLOSED, lower.BELOW, lower.ABOVE, lower.SLOW]

@@ -275,6 +275,19 @@ def test_no_proved_statement_fails_where_the_norm_of_w_underflows(rule):
         assert "fails" not in [each.verdict for each in check(data, trace)]
 
 
+@pytest.mark.parametrize("size", [1e-8, 1.0, 1e12])
+def test_a_norm_of_zero_is_known_where_all_gaps_are_zero_to_rounding(size):
+    """Steps there and back leave a rounding of the largest gap, whatever its size."""
+    data = make_separation_pair()
+    trace = train(data, NGD(size), 10)
+    gaps = trace.gaps.copy()
+    for rest, known in ((1e-13, True), (1e-3, False)):
+        gaps[5] = rest * gaps.max()
+        norm = np.where(trace.step == 5, 0.0, trace.W_norm)
+        view = TraceView(data, tampered(trace, W_norm=norm, gaps=gaps))
+        assert (view.needs_norms() == "") == known
+
+
 @pytest.mark.parametrize("factor", [0.0, np.inf])
 def test_a_recorded_norm_that_is_not_known_leaves_every_statement_undecided(factor):
     data = make_separation_pair()
