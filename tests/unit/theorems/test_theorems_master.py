@@ -29,6 +29,7 @@ from attnbias.geometry.tokens import optimal_tokens
 from attnbias.model import attention_map, empirical_risk, risk_gradient
 from attnbias.theorems import check_fast_rate
 from attnbias.theorems.run import TraceView
+from attnbias.theorems.sharper import fast_rate
 from attnbias.theorems.sharper import rate as m1
 from attnbias.theorems.sharper.fast_rate import last_decade, least_lean, offset_growth
 from attnbias.theorems.sharper.lower_bounds import check_rate_lower_bound, norm_outside
@@ -366,6 +367,21 @@ def test_m2_too_early_to_tell():
         assert verdicts(table[:3]) == ["not applicable"] * 3
         assert "too early to tell" in table[0].reason
     assert check_fast_rate(data, train(data, NGD(0.1), 10**5)).all_hold
+
+
+@pytest.mark.parametrize("late", ["height", "path"])
+def test_m2_asks_both_for_a_height_and_for_a_path(monkeypatch, late):
+    """The tokens decide the height and M1 the path, a decade before the end; either may be late."""
+    table = check_fast_rate(O_DATA, run := run_O(NGD(0.5), 10**4))
+    assert verdicts(table[:3]) == ["holds"] * 3
+    view, decade = TraceView(O_DATA, run), last_decade(TraceView(O_DATA, run))
+    height, path = view.Xi * view.along[decade], run.path_length[decade]
+    for share, verdict in ((0.99, "holds"), (1.01, "not applicable")):
+        if late == "height":  # every row supports, and all dual weights are equal
+            monkeypatch.setattr(fast_rate, "LATE", share * height)
+        else:
+            monkeypatch.setattr(fast_rate, "biting_path", lambda *_, to=share * path: to)
+        assert verdicts(check_fast_rate(O_DATA, run)[:3]) == [verdict] * 3
 
 
 def test_m2_waits_longer_where_complementarity_is_nearly_lost():

@@ -2,6 +2,7 @@
 
 import decimal
 import math
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -15,6 +16,7 @@ from tolerances import CLOSED_FORM
 from attnbias import GD, NGD, Dataset, Polyak, solve_w_svm, train
 from attnbias.data import make_score_lock
 from attnbias.geometry.coherence import token_coherence
+from attnbias.geometry.constants import token_constants
 from attnbias.theorems.w import lock, unequal
 from attnbias.theorems.w.lock import check_lock, lock_of
 from attnbias.theorems.w.unequal import check_unequal_scores
@@ -58,6 +60,42 @@ def test_a_start_with_negative_gaps(made):
     assert table[0].verdict == table[1].verdict == "holds" and not failing(table)
     lower = check_unequal_scores(data, train(data, NGD(0.5), 10, W0=1.01 * start))
     assert set(verdicts(lower)) == {"not applicable"} and "start" in lower[0].reason
+
+
+def test_the_slope_and_the_rate_from_plain_sums(made):
+    """Of a run recorded at every step; M1 with 1/2 from the first record with all E_i small."""
+    data, svm = made
+    trace = train(data, Polyak(), 400, svm=svm, record=range(401))
+    table, c = check_unequal_scores(data, trace, svm=svm), token_coherence(data)
+    scores = (data.y[:, None] * (data.X @ data.u)).numpy()
+    best, two = scores.argmax(axis=1), np.arange(2)
+    Delta = np.stack([scores[i, best[i]] - np.delete(scores[i], best[i]) for i in two])
+    said = np.exp(-trace.gaps.reshape(-1, 2, 3))
+    phi = said / (1 + said.sum(axis=2, keepdims=True))
+    E = (phi * Delta).sum(axis=2)
+    loss = np.exp(E - scores[two, best])
+    slope = 2 * np.exp(trace.log_grad_norm) / (loss * E).sum(axis=1)
+    found = table[4]
+    np.testing.assert_allclose(found.values, slope, rtol=1e-9)
+    w = min(float(x @ x) for x in data.X[two, best]) * min(float(x @ x) for x in data.X[:, 0])
+    assert c.f == 1 and found.bounds == pytest.approx(2 * math.sqrt(c.w) / (3 * 4 * 2), rel=1e-9)
+    assert c.w >= w * (1 - CLOSED_FORM)
+    share = E / Delta.min(axis=1)
+    settled = (np.minimum.accumulate(share, axis=0) < 0.5).all(axis=1)
+    turn = int(settled.argmax())
+    constants = replace(token_constants(data, svm=svm), phi_low=0.5)
+    path = trace.path_length - trace.path_length[turn]
+    across = trace.W_norm[turn] * math.sqrt(1 - (1 - trace.W_alignment_error[turn]) ** 2)
+    later = slice(turn + 1, None)
+    bounds = [
+        constants.m1_bound(S, longest, across)
+        for S, longest in zip(path[later], trace.longest_step[later], strict=True)
+    ]
+    np.testing.assert_allclose(table[5].values, trace.W_alignment_error[later])
+    np.testing.assert_allclose(table[5].bounds, bounds, rtol=1e-9)
+    bites = float(table[5].reason.split("path length ")[1].split()[0]) - trace.path_length[turn]
+    last = trace.longest_step[-1]
+    assert constants.m1_bound(bites, last, across) == pytest.approx(1, rel=1e-2)  # of four digits
 
 
 def test_shared_optimal_tokens_are_allowed():
