@@ -122,6 +122,15 @@ def test_a_slow_power_law_is_not_called_flat(power):
     assert not fit_rate(STEP, 1 / (STEP + 100)).flat  # level at the start alone
 
 
+@pytest.mark.parametrize(("late", "flat"), [(0.048, True), (0.052, False)])
+def test_a_slope_of_a_twentieth_in_the_second_half_is_the_limit_of_flat(late, flat):
+    """A steep first half and then one slope; and half of the exponent is the other limit."""
+    kink = np.log(STEP[-1]) / 2
+    for sign in (1, -1):
+        value = np.exp(sign * (np.maximum(kink - np.log(STEP), 0) - late * np.log(STEP)))
+        assert fit_rate(STEP, value).flat == flat
+
+
 def test_a_flat_fit_is_still_a_pair():
     fit = fit_rate(STEP, np.full(len(STEP), 0.03))
     exponent, interval = fit

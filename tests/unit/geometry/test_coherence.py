@@ -71,6 +71,25 @@ def test_closed_form_of_two_sequences():
     assert check_coherence(data)[1].value == pytest.approx(8 * 3 * 0.04, rel=CLOSED_FORM)
 
 
+def test_closed_form_of_queries_that_lower_each_others_gaps():
+    """(e_1, e_2) and (e_1, -2 e_2): with a = e_1 + 2 e_2 the products are 1 and 2, nu = 1/2."""
+    X = [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, -2.0]]]
+    data = Dataset(X, [1, 1], [1.0, 0.0])
+    c, early = token_coherence(data), token_coherence(data, least_gap=-0.3)
+    assert (c.across, c.w, c.log_kappa, c.spread) == (0.5, 1.0, 1.0, 1.0)
+    assert (c.B, c.longest) == (2.0, 2.0)
+    # log 2 sqrt(w) f / (3 T n nu), and (n - 1) nu kappa / w
+    assert c.largest_step == pytest.approx(math.log(2) / 6, rel=CLOSED_FORM)
+    assert early.largest_step == pytest.approx(math.log(2) / 18, rel=CLOSED_FORM)
+    assert c.coupling == pytest.approx(math.e / 2, rel=CLOSED_FORM)
+    assert early.rho == pytest.approx(3 * 32 * 2 * 2 * 4 * math.e, rel=CLOSED_FORM)
+    assert early.settling_path == pytest.approx(early.rho * (math.log(4) + 0.3), rel=CLOSED_FORM)
+    table = check_coherence(data, least_gap=-0.3)
+    assert table[2].value == pytest.approx(32 * 2 * math.e / 2, rel=CLOSED_FORM)
+    assert [check.bound for check in table] == pytest.approx([1, 1 / 3, 1 / 3, 1 / 2])
+    assert table[3].value == pytest.approx(math.exp(0.3) - 1, rel=CLOSED_FORM)
+
+
 def test_orthogonal_tokens_satisfy_all_whatever_their_scores():
     data = Dataset(torch.eye(6).double().reshape(2, 3, 6), [1, -1], [1, 1 - 1e-9, -5, 0, -2, -9])
     c = token_coherence(data)

@@ -44,6 +44,30 @@ class TestClosedForms:
             close(c.m1_bound(0.5 * t, 0.5), bound)
             close(math.exp(c.log_m1_iterations(0.5, bound)), t)
 
+    def test_tokens_that_are_not_orthogonal(self):
+        """Norms 1 and 1/2 and a product of 0.1: every letter has a number of its own."""
+        data = Dataset([[[1.0, 0.0], [0.1, 0.3]], [[0.0, 2.0], [0.1, 0.0]]], [1, 1], [1.0, 1.5])
+        svm = solve_w_svm(data)
+        c, z = token_constants(data, svm=svm), gap_rows(data)
+        K = z.gram()
+        alpha = torch.linalg.solve(K, torch.ones(2).double())  # both rows support W_mm
+        Xi = 1 / math.sqrt(float(alpha.sum()))
+        assert float(alpha.min()) > 0
+        for value, expected in ((c.B, 2), (c.mu, 0.6), (c.Xi, Xi), (c.b_o, 1), (c.b_1, 1)):
+            close(value, expected)
+        # scores 1 and 0.55, 3 and 0.1
+        Upsilon, upsilon = max(0.45 * math.exp(-0.55), 2.9 * math.exp(-0.1)), 2.9 * math.exp(-3)
+        close(c.Upsilon, Upsilon)
+        close(c.upsilon, min(upsilon, 0.45 * math.exp(-1)))
+        A = 2 * Upsilon / min(upsilon, 0.45 * math.exp(-1)) / math.e * 16
+        close(c.A, A)
+        longest = math.log(2) * Xi / (1.2 * 0.6 * 4)
+        close(c.largest_step, longest)
+        close(c.largest_gd_step_size, 2 * longest / (4 * Upsilon))
+        speed = 2 * float(lambertw(A).real) / Xi + 0.3
+        close(c.m1_bound(7.0, 0.3, 1.5), 2 * 2**4 / Xi**2 * (1.5**2 + speed * 7) / 7**2)
+        close(c.log_m1_iterations(0.3, 0.2), math.log(2 * 2**4 / Xi**2 * speed / (0.2 * 0.3)))
+
     def test_equal_other_tokens_are_not_free(self):
         c = token_constants(Dataset(torch.eye(2).double().expand(2, 2, 2), [1, 1], u=[1.0, 0.0]))
         close(c.mu, 1)

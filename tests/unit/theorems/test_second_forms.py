@@ -14,22 +14,26 @@ from instances import dyadic_data, random_start
 from lemma_instances import at, start_with_gaps
 from scipy.special import lambertw
 
-from attnbias import GD, NGD, Polyak, solve_w_svm, train
+from attnbias import GD, NGD, Polyak, make_separation_pair, solve_w_svm, train
+from attnbias.data import make_degenerate
 from attnbias.geometry.constants import token_constants
 from attnbias.theorems import (
+    check_degenerate_rate,
     check_fast_rate,
+    check_gd_lower_bound,
     check_gradient_bounds,
     check_lemma1,
     check_lemma4,
     check_lemma5,
     check_lemma7,
+    check_ngd_separation,
     check_rate,
     check_theorem1,
     check_theorem6,
     check_theorem7,
 )
 from attnbias.theorems.run import TraceView
-from attnbias.theorems.sharper import fast_rate, rate
+from attnbias.theorems.sharper import fast_rate, lower_bounds, rate
 from attnbias.theorems.w import (
     gap_sets,
     gradient,
@@ -211,6 +215,55 @@ def test_what_a_run_shows_of_m2():
     path = L.Xi * L.S - 2 * L.B**2 * L.W[0]
     bounds = 2 * L.B**4 * P**2 / path**2
     assert_is(table, fast_rate.PATH_RATE, L, L.error, bounds, decade)
+
+
+@pytest.mark.parametrize("rule", [GD(0.7), NGD(0.7)], ids=["GD", "NGD"])
+def test_the_separation_pair(rule):
+    """w_0 = -1.2 and c^2 = 0.3^2 + 0.4^2 + 0.1^2."""
+    data, W0 = make_separation_pair(), [[-1.2, 0.3], [0.4, 0.1]]
+    trace, c = train(data, rule, 60, W0=W0, record=range(61)), math.sqrt(0.26)
+    t, w, error, eta = trace.step, trace.gaps[:, 0], trace.W_alignment_error, 0.7
+    L = SimpleNamespace(t=t)
+    gd = len(table := check_gd_lower_bound(data, trace)) and table[0].applicable
+    if gd:
+        phi = 1 / (1 + math.exp(1.2))
+        below = np.log(math.exp(-1.2) + eta * phi**2 * math.exp(-phi) * t)
+        above = np.log(math.exp(-1.2) + eta * math.exp(eta / 4 - 1) * t)
+        assert_is(table, lower_bounds.BELOW, L, w, below, 1)
+        assert_is(table, lower_bounds.ABOVE, L, w, above, 1)
+        assert_is(table, lower_bounds.SLOW, L, error, c**2 / (2 * (above**2 + c**2)), 1)
+        assert f"{w[-1] - math.log(eta * 60):.4g}" in table[1].reason
+    else:
+        table, line = check_ngd_separation(data, trace), -1.2 + eta * t
+        ahead = int((line > 0).argmax())
+        assert_is(table, lower_bounds.NGD_BELOW, L, error, c**2 / (2 * (line**2 + c**2)), ahead)
+        assert_is(table, lower_bounds.NGD_ABOVE, L, error, c**2 / (2 * line**2), ahead)
+        limits = c**2 / (2 * eta**2), error[-1] * 60**2
+        assert all(f"{limit:.6g}" in table[3].reason for limit in limits)
+    exact = row(table, lower_bounds.CLOSED)
+    assert exact.step.tolist() == t.tolist() and exact.values.max() < 1e-12
+    assert exact.bounds.min() > 0 and exact.bounds.max() < 1e-8
+
+
+def test_the_degenerate_triple():
+    """1 - cosine between P^2 / (2 (c^2 + P^2)) and P^2 / (2 c^2) at the brackets of both."""
+    data, eta = make_degenerate(), 0.7
+    trace = train(data, NGD(eta), 60, record=range(61))
+    L, reach = SimpleNamespace(t=trace.step), eta * trace.step
+    table = check_degenerate_rate(data, trace)
+    cosine = 1 - trace.W_alignment_error
+    c, P = trace.W_norm * cosine, trace.W_norm * np.sqrt(1 - cosine**2)
+    low_P, high_P = np.log(1 + reach / math.sqrt(5)), np.log(1 + reach * math.exp(eta))
+    low_c = np.maximum(2 * reach / math.sqrt(5), reach - eta - math.sqrt(5))
+    assert_is(table, fast_rate.ACROSS_BELOW, L, P, low_P, 1)
+    assert_is(table, fast_rate.ACROSS_ABOVE, L, P, high_P, 1)
+    assert_is(table, fast_rate.ALONG_BELOW, L, c, low_c, 1)
+    assert_is(table, fast_rate.ALONG_ABOVE, L, c, reach, 1)
+    error, below = trace.W_alignment_error, low_P**2 / (2 * (reach**2 + low_P**2))
+    assert_is(table, fast_rate.RATE_BELOW, L, error, below, 1)
+    assert_is(table, fast_rate.RATE_ABOVE, L, error, high_P**2 / (2 * low_c**2), 1)
+    assert f"{P[-1] - math.log(42):.3g}" in table[0].reason
+    assert f"{error[-1] * 2 * 42**2 / math.log(42) ** 2:.5g}" in table[4].reason
 
 
 def test_lemma_1():
