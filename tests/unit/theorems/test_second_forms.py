@@ -27,11 +27,13 @@ from attnbias.theorems import (
     check_lemma5,
     check_lemma7,
     check_ngd_separation,
+    check_polyak_sandwich,
     check_rate,
     check_theorem1,
     check_theorem6,
     check_theorem7,
 )
+from attnbias.theorems.hypotheses import EPS
 from attnbias.theorems.run import TraceView
 from attnbias.theorems.sharper import fast_rate, lower_bounds, rate
 from attnbias.theorems.w import (
@@ -85,12 +87,25 @@ def row(table, statement):
     return next(check for check in table if check.statement == statement.words)
 
 
-def assert_is(table, statement, L, values, bounds, first: int) -> None:
-    """Both sides of a statement from the record `first` on."""
+def assert_is(table, statement, L, values, bounds, first: int, room=0.0) -> None:
+    """Both sides of a statement from the record `first` on, and what rounding is allowed for.
+
+    An allowance that is too small refuses true runs, one that is too large takes false ones.
+    """
     check = row(table, statement)
     assert check.step.tolist() == L.t[first:].tolist() and check.verdict.startswith("holds")
     np.testing.assert_allclose(check.values, values[first:], rtol=SAME, atol=1e-12)
     np.testing.assert_allclose(check.bounds, np.broadcast_to(bounds, L.t.shape)[first:], rtol=SAME)
+    worst = (check.values == check.value) & (check.bounds == check.bound)
+    rooms = np.broadcast_to(room, L.t.shape)[first:][worst]
+    assert np.isclose(check.rounding, rooms, rtol=1e-6, atol=0).any(), (check.rounding, rooms)
+
+
+def cosine_room(L):
+    """64 roundings of the logs of weights, and 16 of a norm that cancels to Xi of 2 B^2."""
+    log_p = weights(L)[1]
+    digits = 64 * EPS * (1 + np.abs(log_p.max(axis=1)) + np.abs(L.trace.gaps).min(axis=1))
+    return digits + 16 * EPS * (2 * L.B**2 / L.Xi) ** 2 + max(L.svm.duality_gap, 0)
 
 
 @pytest.fixture(autouse=True)
@@ -106,9 +121,10 @@ def test_m1():
     start = row(table, rate.START)
     assert start.step.tolist() == L.t[:turn].tolist()
     assert start.bound == pytest.approx(2 * L.B**2 * L.W[0] / L.Xi, rel=SAME)
+    assert start.rounding == pytest.approx(1e-9 * start.bound)
     assert start.value == pytest.approx(0.1 * (turn - 1), rel=SAME) and f"{turn}" in start.reason
     grown = L.c[0] + L.Xi / (2 * L.B**2) * L.S
-    assert_is(table, rate.GROWTH, L, L.c, grown, 1)
+    assert_is(table, rate.GROWTH, L, L.c, grown, 1, 1e-9 * (abs(L.c[0]) + L.S))
     Lambda = lambertw(L.rows * L.kappa / (math.e * L.phi**2)).real
     moved = np.diff(L.trace.gaps, axis=0, append=np.nan) / 0.1
     # <P_t, step>: (|W_t + eta D|^2 - |W_t|^2 - eta^2) / (2 eta) less what is along W_mm
@@ -119,7 +135,7 @@ def test_m1():
     np.testing.assert_allclose(check.bounds, (Lambda / L.Xi)[turn:], rtol=SAME)
     S = L.S - L.S[turn]
     across = L.P[turn] ** 2 + (2 * Lambda / L.Xi + L.sbar) * S
-    assert_is(table, rate.ACROSS, L, L.P**2, across, turn + 1)
+    assert_is(table, rate.ACROSS, L, L.P**2, across, turn + 1, 1e-9 * across)
     assert_is(table, rate.RATE, L, L.error, m1(L, S, L.phi, L.sbar), turn + 1)
     bites = float(table[4].reason.split("t = ")[1])
     path = (bites - turn) * 0.1
@@ -146,20 +162,22 @@ def test_theorem_1():
     epsilon = 20 * B**2 / (eta * Xi**2) * np.log(D * L.t) / L.t
     lost = np.cumsum((eta**2 / (2 * L.W) + eta * epsilon)[first:-1])
     telescoped = L.W - L.W[first] - np.r_[np.zeros(first + 1), lost]
-    assert_is(table, theorem1.TELESCOPED, L, L.c - L.c[first], telescoped, first + 1)
+    assert_is(table, theorem1.TELESCOPED, L, L.c - L.c[first], telescoped, first + 1, 1e-9 * L.W)
 
 
 def test_theorem_6():
     L = letters(GD(0.7), against=0.3)
     table, turn = check_theorem6(L.data, L.trace, svm=L.svm), L.turn
     assert turn > 0
-    assert_is(table, theorem6.STEP, L, L.sbar, 0.7 * L.B**2 * L.Upsilon / 2, 1)
+    longest = 0.7 * L.B**2 * L.Upsilon / 2
+    assert_is(table, theorem6.STEP, L, L.sbar, longest, 1, 1e-9 * longest)
 
     def height(start):
         speed = 0.7 * L.Xi**2 * L.upsilon * L.phi**2 / L.n
         return np.log(np.exp(L.Xi * L.c[start]) + speed * (L.t - start))
 
-    assert_is(table, theorem6.HEIGHT, L, L.Xi * L.c, height(0), 1)
+    room = 1e-9 * (1 + np.abs(L.Xi * L.c))
+    assert_is(table, theorem6.HEIGHT, L, L.Xi * L.c, height(0), 1, room)
     path = height(turn) / L.Xi - L.c[turn]
     assert_is(table, theorem6.RATE, L, L.error, m1(L, path, L.phi, L.sbar), turn + 1)
     log_t = float(table[2].reason.split("10^")[1].split()[0]) * math.log(10)
@@ -172,12 +190,12 @@ def test_theorem_6():
     log_G = math.log(2 * L.B**2 * L.rows / L.n * L.Upsilon) + 2 * L.B**2 * R
     late = math.log(L.Xi * 0.7) + log_G + L.Xi * L.sbar[-1] + np.log(np.maximum(L.t - turn, 1))
     ceiling = np.logaddexp(L.Xi * L.c[turn], late)
-    assert_is(table, theorem6.CEILING, L, L.Xi * L.c, ceiling, turn + 1)
+    assert_is(table, theorem6.CEILING, L, L.Xi * L.c, ceiling, turn + 1, room)
     outside = norm_outside(L)
     path = 2 * L.B**2 / L.Xi * (ceiling / L.Xi - L.c[0])
     slow = (outside / (L.W[0] + path)) ** 2 / 2
     assert outside > 0.1
-    assert_is(table, theorem6.SLOW, L, L.error, slow, turn + 1)
+    assert_is(table, theorem6.SLOW, L, L.error, slow, turn + 1, 1e-9 * slow)
 
 
 def norm_outside(L) -> float:
@@ -195,9 +213,17 @@ def test_theorem_7():
     longest = 1 / (2 * L.Xi * L.phi)
     taken = np.diff(L.S, append=np.nan)
     taken[-1] = table[0].values[-1]  # of the step that was not taken
-    assert_is(table, theorem7.SHORTEST, L, taken, shortest, 0)
-    assert_is(table, theorem7.LONGEST, L, taken, longest, 0)
-    assert_is(table, theorem7.FLOOR, L, L.S, shortest * L.t, 1)
+    # four roundings of each logarithm and of their constants
+    digits = 1e-15 * (4 + np.abs(L.trace.log_loss_gap) + np.abs(L.trace.log_grad_norm))
+    assert_is(table, theorem7.SHORTEST, L, taken, shortest, 0, taken * digits)
+    assert_is(table, theorem7.LONGEST, L, taken, longest, 0, taken * digits)
+    assert_is(table, theorem7.FLOOR, L, L.S, shortest * L.t, 1, 1e-9 * shortest * L.t)
+    sandwich = check_polyak_sandwich(L.data, L.trace, svm=L.svm)
+    ratio = L.trace.log_grad_norm - L.trace.log_loss_gap
+    lower = np.log(L.Xi * weights(L)[0].min(axis=1))
+    assert_is(sandwich, theorem7.LOWER, L, ratio, lower, 0, digits)
+    steepest = math.log(2 * L.B**2) + L.Delta
+    assert_is(sandwich, theorem7.UPPER, L, ratio, steepest, 0, digits)
     path = shortest * (L.t - turn)
     assert_is(table, theorem7.RATE, L, L.error, m1(L, path, L.phi, longest), turn + 1)
     bites = float(table[3].reason.split("t = ")[1].split()[0]) - turn
@@ -211,10 +237,11 @@ def test_what_a_run_shows_of_m2():
     decade = int(np.flatnonzero(L.S[-1] / 10 >= L.S)[-1])
     before = L.P[(L.S[-1] / 100 < L.S) & (L.t <= decade)].max()
     P = 1.01 * before + 0.1 * 0.5
-    assert_is(table, fast_rate.ALONG_RATE, L, L.error, (P / L.c) ** 2 / 2, decade)
+    room = 1e-9 * L.error + 1e-24
+    assert_is(table, fast_rate.ALONG_RATE, L, L.error, (P / L.c) ** 2 / 2, decade, room)
     path = L.Xi * L.S - 2 * L.B**2 * L.W[0]
     bounds = 2 * L.B**4 * P**2 / path**2
-    assert_is(table, fast_rate.PATH_RATE, L, L.error, bounds, decade)
+    assert_is(table, fast_rate.PATH_RATE, L, L.error, bounds, decade, room)
 
 
 @pytest.mark.parametrize("rule", [GD(0.7), NGD(0.7)], ids=["GD", "NGD"])
@@ -229,15 +256,20 @@ def test_the_separation_pair(rule):
         phi = 1 / (1 + math.exp(1.2))
         below = np.log(math.exp(-1.2) + eta * phi**2 * math.exp(-phi) * t)
         above = np.log(math.exp(-1.2) + eta * math.exp(eta / 4 - 1) * t)
-        assert_is(table, lower_bounds.BELOW, L, w, below, 1)
-        assert_is(table, lower_bounds.ABOVE, L, w, above, 1)
-        assert_is(table, lower_bounds.SLOW, L, error, c**2 / (2 * (above**2 + c**2)), 1)
+        room = 1e-9 * (1 + np.abs(w))
+        assert_is(table, lower_bounds.BELOW, L, w, below, 1, room)
+        assert_is(table, lower_bounds.ABOVE, L, w, above, 1, room)
+        slow = c**2 / (2 * (above**2 + c**2))
+        doubt = 1e-15 * (trace.W_norm[0] ** 2 / (above**2 + c**2)) / 2
+        assert_is(table, lower_bounds.SLOW, L, error, slow, 1, 1e-9 * slow + doubt)
         assert f"{w[-1] - math.log(eta * 60):.4g}" in table[1].reason
     else:
         table, line = check_ngd_separation(data, trace), -1.2 + eta * t
         ahead = int((line > 0).argmax())
-        assert_is(table, lower_bounds.NGD_BELOW, L, error, c**2 / (2 * (line**2 + c**2)), ahead)
-        assert_is(table, lower_bounds.NGD_ABOVE, L, error, c**2 / (2 * line**2), ahead)
+        below, above = c**2 / (2 * (line**2 + c**2)), c**2 / (2 * line**2)
+        room = 1e-24 + 2e-9 * above + 1e-15 * (trace.W_norm[0] / line) ** 2 / 2
+        assert_is(table, lower_bounds.NGD_BELOW, L, error, below, ahead, room)
+        assert_is(table, lower_bounds.NGD_ABOVE, L, error, above, ahead, room)
         limits = c**2 / (2 * eta**2), error[-1] * 60**2
         assert all(f"{limit:.6g}" in table[3].reason for limit in limits)
     exact = row(table, lower_bounds.CLOSED)
@@ -255,13 +287,14 @@ def test_the_degenerate_triple():
     c, P = trace.W_norm * cosine, trace.W_norm * np.sqrt(1 - cosine**2)
     low_P, high_P = np.log(1 + reach / math.sqrt(5)), np.log(1 + reach * math.exp(eta))
     low_c = np.maximum(2 * reach / math.sqrt(5), reach - eta - math.sqrt(5))
-    assert_is(table, fast_rate.ACROSS_BELOW, L, P, low_P, 1)
-    assert_is(table, fast_rate.ACROSS_ABOVE, L, P, high_P, 1)
-    assert_is(table, fast_rate.ALONG_BELOW, L, c, low_c, 1)
-    assert_is(table, fast_rate.ALONG_ABOVE, L, c, reach, 1)
+    assert_is(table, fast_rate.ACROSS_BELOW, L, P, low_P, 1, 1e-9 * low_P)
+    assert_is(table, fast_rate.ACROSS_ABOVE, L, P, high_P, 1, 1e-9 * high_P)
+    assert_is(table, fast_rate.ALONG_BELOW, L, c, low_c, 1, 1e-9 * low_c)
+    assert_is(table, fast_rate.ALONG_ABOVE, L, c, reach, 1, 1e-9 * reach)
     error, below = trace.W_alignment_error, low_P**2 / (2 * (reach**2 + low_P**2))
-    assert_is(table, fast_rate.RATE_BELOW, L, error, below, 1)
-    assert_is(table, fast_rate.RATE_ABOVE, L, error, high_P**2 / (2 * low_c**2), 1)
+    assert_is(table, fast_rate.RATE_BELOW, L, error, below, 1, 1e-9 * below)
+    above = high_P**2 / (2 * low_c**2)
+    assert_is(table, fast_rate.RATE_ABOVE, L, error, above, 1, 1e-9 * above)
     assert f"{P[-1] - math.log(42):.3g}" in table[0].reason
     assert f"{error[-1] * 2 * 42**2 / math.log(42) ** 2:.5g}" in table[4].reason
 
@@ -271,11 +304,13 @@ def test_lemma_1():
     table = check_lemma1(L.data, L.trace, svm=L.svm)
     least = L.trace.gaps.min(axis=1) / L.W
     gaps = L.Xi - 2 * L.B**2 * np.sqrt(2 * L.error)
-    assert_is(table, sparsification.GAPS, L, least, gaps, 0)
+    room = 64 * EPS * L.B**2 + 1e-9 * L.Xi
+    assert_is(table, sparsification.GAPS, L, least, gaps, 0, room)
     near = L.Xi**2 / (32 * L.B**4)
     half = row(table, sparsification.HALF)
     assert half.step.tolist() == L.t[L.error <= near].tolist()
     assert half.bounds == pytest.approx(L.Xi / 2, rel=SAME)
+    assert half.rounding == pytest.approx(room)
     t_0 = 4 * L.B**2 * L.W[0] / (0.5 * L.Xi)
     found = row(table, sparsification.RATE)
     keep = (L.error <= near) & (L.t >= t_0)
@@ -285,6 +320,7 @@ def test_lemma_1():
     exponent = 0.5 * L.Xi**2 / (8 * L.B**2) * L.t
     bounds = np.logaddexp(0, exponent - math.log(L.T - 1))
     np.testing.assert_allclose(found.bounds, bounds[keep], rtol=SAME)
+    assert found.rounding == pytest.approx(1e-9 * (1 + found.value))
     late = 2 * L.B**2 * L.W[0] / L.Xi + 0.5
     reason = row(table, sparsification.PROVED).reason
     t_1 = float(reason.split("t_1 = ")[1].split()[0].rstrip(","))
@@ -316,15 +352,14 @@ def test_the_weights_of_the_gradient():
     np.testing.assert_allclose(np.exp(L.trace.log_grad_norm), size, rtol=SAME)
     table = check_gradient_bounds(L.data, L.trace, svm=L.svm)
     assert table.all_hold
-    assert_is(table, gradient.LEFT, L, size / mean, L.Xi, 0)
-    assert_is(table, gradient.RIGHT, L, size / mean, 2 * L.B**2, 0)
+    room = cosine_room(L)
+    assert_is(table, gradient.LEFT, L, size / mean, L.Xi, 0, room * L.Xi)
+    assert_is(table, gradient.RIGHT, L, size / mean, 2 * L.B**2, 0, room * 2 * L.B**2)
     largest = p.reshape(-1, L.n, L.T - 1).sum(axis=2).max(axis=1)
-    assert_is(table, gradient.WEIGHT, L, largest / (L.Upsilon / 4), 1.0, 0)
+    assert_is(table, gradient.WEIGHT, L, largest / (L.Upsilon / 4), 1.0, 0, room)
     least = (p * np.exp(L.trace.gaps) / first**2).min(axis=1) / L.upsilon
-    assert_is(table, gradient.FLOOR, L, least, 1.0, 0)
-    for check, bound in zip(table[1:3], (L.Xi, 2 * L.B**2), strict=True):
-        room = view(L).cosine_rounding() * bound
-        assert check.rounding in room and check.rounding < 1e-9
+    room = 64 * EPS * (1 + np.abs(L.trace.gaps).max(axis=1))
+    assert_is(table, gradient.FLOOR, L, least, 1.0, 0, room)
 
 
 def view(L):
@@ -336,13 +371,16 @@ def test_lemmas_4_and_5():
     p, least = np.exp(weights(L)[1]), L.Xi / (2 * L.B**2)
     table = check_lemma4(L.data, L.trace, svm=L.svm)
     cosine = (p @ L.svm.margins.numpy()) * L.Xi / L.n / gradient_norm(L, p)
-    assert_is(table, gradient.COSINE, L, cosine, least, 0)
-    assert_is(table, gradient.SPEED, L, np.diff(L.c, prepend=np.nan) / 0.1, least, 1)
+    assert_is(table, gradient.COSINE, L, cosine, least, 0, cosine_room(L))
+    room = (128 * EPS * L.B**2 * L.W / L.Xi + 4 * EPS * L.S) / 0.1
+    assert_is(table, gradient.SPEED, L, np.diff(L.c, prepend=np.nan) / 0.1, least, 1, room)
     table, t_0 = check_lemma5(L.data, L.trace, svm=L.svm), 4 * L.B**2 * L.W[0] / (0.1 * L.Xi)
     assert 2 < t_0 < 200
-    assert_is(table, gradient.UPPER, L, L.W, L.W[0] + 0.1 * L.t, 1)
-    assert_is(table, gradient.PROJECTION, L, L.c, 0.1 * least * L.t - L.W[0], 1)
-    assert_is(table, gradient.LOWER, L, L.W, 0.1 * least * L.t / 2, math.ceil(t_0))
+    upper, grown = L.W[0] + 0.1 * L.t, 0.1 * least * L.t
+    assert_is(table, gradient.UPPER, L, L.W, upper, 1, 1e-9 * upper)
+    room = 1e-9 * (L.W[0] + grown)
+    assert_is(table, gradient.PROJECTION, L, L.c, grown - L.W[0], 1, room)
+    assert_is(table, gradient.LOWER, L, L.W, grown / 2, math.ceil(t_0), 1e-9 * grown / 2)
     assert f"from t = {math.ceil(t_0 / 2)} on" in table[1].reason and not table[1].vacuous
 
 
@@ -374,7 +412,13 @@ def test_the_changes_of_gaps_of_lemma_3():
     assert own.value == K[blocks].min() and cross.value == K[~blocks].min()
     assert own.bound == pytest.approx((c.b_o**2 - 3 * c.mu) * c.b_1**2, rel=SAME)
     assert cross.bound == pytest.approx(-1.2 * c.mu * L.B**2, rel=SAME)
-    assert 0 < own.rounding == cross.rounding < 1e-11
+    assert own.rounding == cross.rounding == pytest.approx(64 * EPS * 4 * L.B**4)
+    share = cosine_room(L) * 4 * L.B**4 / L.Xi
+    assert fall.rounding == pytest.approx(share[fall.values == fall.value][0])
+    doubt = 256 * EPS * L.B**2 * L.W + 8 * EPS * L.B**2 * L.S
+    np.testing.assert_allclose(change.bounds, (doubt + 0.1 * np.roll(share, 1))[1:], rtol=1e-6)
+    at = int((fall_step.values == fall_step.value).argmax())
+    assert fall_step.rounding == pytest.approx(doubt[1:][at])
     (score,) = lemma3.softmax_checks(view(L))
     np.testing.assert_allclose(score.values, np.minimum.accumulate(first.min(axis=1)), rtol=SAME)
     assert score.bound == pytest.approx(phi, rel=SAME)

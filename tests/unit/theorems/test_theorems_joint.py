@@ -243,6 +243,18 @@ class TestSecondForms:
         np.testing.assert_allclose(sharper.bounds, whole, rtol=FORMS, atol=FORMS)
         margin = check_theorem4(data, trace, **given)[0]
         np.testing.assert_allclose(margin.bounds, 0.39 * best - math.log(2) / U, atol=FORMS)
+        # in words: from when on these bounds say something
+        longest = math.sqrt(10 / 9)  # of the rows
+        for check, small in ((direction, 1 / (29.1 * math.sqrt(2))), (sharper, best / (best + 1))):
+            assert f"under {small:.2g} (at last {average[-1]:.3g})" in check.reason
+            if small < 0.5:
+                needed = math.log(1 / small - 1) / (longest * eta)
+                assert f"log t must exceed {needed:.3g}" in check.reason
+        total = np.cumsum(eta * np.arange(1.0, 10**5) ** -p)
+        bites = int((total >= 3 * (2 * math.log(11) / tau + eta)).argmax()) + 1
+        assert f"below 2 only from t = {bites:.3g} on" in direction.reason
+        first = int((total >= math.log(2) / (0.39 * best)).argmax()) + 1
+        assert f"from t = {first:.4g} on" in margin.reason
         loss = check_theorem2(data, trace, **given)
         plain = [0.4 * best * U, U]
         if p == ROOT:
