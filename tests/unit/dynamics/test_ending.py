@@ -177,7 +177,8 @@ def test_what_is_said_survives_a_file_and_files_from_before_load(tmp_path, joint
         _ = before.selected
     with pytest.raises(ShapeError, match="Run the training again"):
         before.alignment_with(svm)
-    for broken in ({"opt": arrays["opt"] + 7}, {"opt": arrays["opt"] * 1.0}, {"last_logits": None}):
+    outside = {"opt": arrays["opt"] + 7}, {"opt": arrays["opt"] - 7}
+    for broken in (*outside, {"opt": arrays["opt"] * 1.0}, {"last_logits": None}):
         kept = {k: v for k, v in (arrays | broken).items() if v is not None}
         write_npz(path, kept, header | {"arrays": sorted(kept)})
         with pytest.raises(FileFormatError, match="opt"):
