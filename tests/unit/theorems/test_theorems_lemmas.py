@@ -116,7 +116,18 @@ class TestLemma2:
         zeta = lemma2_zeta(data, 0.05, 0.1)
         printed = 0.05 * B**2 * math.sqrt(2 * math.log(2 * 9 / 0.1))
         assert zeta == pytest.approx(printed, rel=CLOSED_FORM)
-        assert check_lemma2(data, W0, omega=0.05, zeta=zeta, delta=0.1).all_hold
+        table = check_lemma2(data, W0, omega=0.05, zeta=zeta, delta=0.1)
+        assert table.all_hold
+        norm = 0.05 * (20 + math.sqrt(2 * math.log(10)))
+        bounds = [zeta, math.exp(-2 * zeta), math.exp(2 * zeta), norm]
+        assert [check.bound for check in table] == pytest.approx(bounds, rel=CLOSED_FORM)
+        share = 3 * attention_map(data.X, W0)
+        values = [float(share.min()), float(share.max()), float(W0.norm())]
+        assert [check.value for check in table[1:]] == pytest.approx(values, rel=CLOSED_FORM)
+        eps = np.finfo(float).eps
+        room = 64 * eps * 20 * (1 + table[0].value)
+        rooms = [room, room * bounds[1], room * bounds[2], 64 * eps * norm]
+        assert [check.rounding for check in table] == pytest.approx(rooms, rel=CLOSED_FORM, abs=0)
         assert_refused(check_lemma2(data, W0, omega=0.0501, zeta=zeta, delta=0.1), "omega")
         assert verdicts(check_lemma2(data, 10 * W0, omega=0.05)) == ["fails"] * 4
         for zeta, verdict in ((0.54, "holds"), (0.56, "holds, vacuous")):
@@ -410,6 +421,23 @@ class TestLemma5:
 
 
 class TestLemma6:
+    def test_bounds_of_a_draw(self):
+        """Noise of variance 1/4 in 1000 dimensions, and l = log(6 (n T)^2 / delta)."""
+        data = make_example1(n=3, T=3, d=1000, sigma=0.5, signal=7.0, position="first")
+        table, logs = check_lemma6(data, delta=0.2), math.log(6 * 81 / 0.2)
+        bounds = [1.63 * 250, 0.5 * 250, 1.9 / 4 * math.sqrt(1000 * logs)]
+        bounds.append(7 / 2 * math.sqrt(2 * logs))
+        assert [check.bound for check in table[:4]] == pytest.approx(bounds, rel=CLOSED_FORM)
+        noise = data.X[:, 1:].reshape(6, 1000)
+        products = noise @ noise.T
+        sizes = products.diagonal().clone()
+        values = [float(sizes.max()), float(sizes.min())]
+        values.append(float((products - torch.diag(sizes)).abs().max()))
+        values.append(float((data.X[:, 0] @ noise.T).abs().max()))
+        assert [check.value for check in table[:4]] == pytest.approx(values, rel=CLOSED_FORM)
+        rooms = [64 * np.finfo(float).eps * bound for bound in bounds]
+        assert [check.rounding for check in table[:4]] == pytest.approx(rooms, abs=0)
+
     def test_holds_for_almost_all_draws(self):
         draws = (make_example1(n=3, T=2, d=170, seed=seed) for seed in range(20))
         tables = [check_lemma6(data, delta=0.5) for data in draws]
