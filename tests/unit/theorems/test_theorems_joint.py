@@ -270,6 +270,15 @@ class TestSecondForms:
             steep, (tau, 1.0, math.log(1.05), 2 + u**2 + 2 * u, 2 + u**2 + 0.77 * u), strict=True
         ):
             np.testing.assert_allclose(check.bounds, np.broadcast_to(bounds, 121), rtol=FORMS)
+        # what rounding is allowed for
+        fall = -trace.log_loss
+        for check in loss:
+            assert check.rounding == pytest.approx(1e-9 * check.value, abs=0) and fall[-1] > 1
+        assert gaps[3].rounding == 1e-15
+        assert gaps[4].rounding == pytest.approx(2e-15 * longest, abs=0)
+        assert steep[1].rounding == pytest.approx(1e-9, abs=0)
+        room = 1e-14 * np.abs(fall)[(steep[2].values == steep[2].value).argmax()]
+        assert steep[2].rounding == pytest.approx(room, abs=0)
 
     def test_bounds_of_theorem_3(self):
         data, eta = orthogonal(), 1.5
@@ -281,6 +290,10 @@ class TestSecondForms:
         plain = Xi / 2 * path, eta * np.log(t), 2 / Xi**2 * (2 * Lambda / Xi + eta) / path
         for check, bounds in zip(rows, (*plain, np.full(49, 1 - Xi / 2)), strict=True):
             np.testing.assert_allclose(check.bounds, bounds, rtol=FORMS)
+        rooms = [1e-9 * rows[0].bound, 1e-9 * rows[1].bound, 0, 1e-12]
+        assert [check.rounding for check in rows] == pytest.approx(rooms, rel=FORMS, abs=0)
+        for check, series in zip(rows, (trace.W_norm, trace.W_norm), strict=False):
+            assert check.values.tolist() == series[2:].tolist()
 
     def test_segment_ends_at_the_next_iterate(self):
         for T in (2, 3):

@@ -17,6 +17,7 @@ from attnbias import GD, NGD, Dataset, Polyak, solve_w_svm, train
 from attnbias.data import make_score_lock
 from attnbias.geometry.coherence import token_coherence
 from attnbias.geometry.constants import token_constants
+from attnbias.theorems.hypotheses import EPS
 from attnbias.theorems.w import lock, unequal
 from attnbias.theorems.w.lock import check_lock, lock_of
 from attnbias.theorems.w.unequal import check_unequal_scores
@@ -80,6 +81,20 @@ def test_the_slope_and_the_rate_from_plain_sums(made):
     w = min(float(x @ x) for x in data.X[two, best]) * min(float(x @ x) for x in data.X[:, 0])
     assert c.f == 1 and found.bounds == pytest.approx(2 * math.sqrt(c.w) / (3 * 4 * 2), rel=1e-9)
     assert c.w >= w * (1 - CLOSED_FORM)
+    cancels = 16 * EPS * (2 * c.B**2 * svm.norm) ** 2 + max(svm.duality_gap, 0)
+    assert found.rounding == pytest.approx(cancels * found.value, rel=1e-9, abs=0)
+    least, growth, stays, settled = table[:4]
+    np.testing.assert_allclose(least.values, trace.gaps.min(axis=1))
+    rooms = 128 * EPS * c.B**2 * trace.W_norm[least.values == least.value]
+    assert least.bound == 0 and np.isclose(rooms, least.rounding, atol=0).any()
+    moving = (E / Delta.min(axis=1) >= 0.25).repeat(3, axis=1)
+    speed = np.diff(trace.gaps, axis=0) / np.diff(trace.path_length)[:, None]
+    speed = np.where(moving[:-1], speed, np.inf).min(axis=1)
+    shown = np.isfinite(speed)
+    assert growth.step[: shown.sum()].tolist() == trace.step[:-1][shown].tolist()
+    np.testing.assert_allclose(growth.values[: shown.sum()], speed[shown], rtol=1e-6, atol=1e-9)
+    assert growth.bounds == pytest.approx(1 / c.rho) and growth.rounding < 1e-8
+    assert stays.bound == settled.bound == 0.5 and stays.rounding == 1e-9
     share = E / Delta.min(axis=1)
     settled = (np.minimum.accumulate(share, axis=0) < 0.5).all(axis=1)
     turn = int(settled.argmax())
