@@ -94,7 +94,8 @@ def test_the_slope_and_the_rate_from_plain_sums(made):
     assert growth.step[: shown.sum()].tolist() == trace.step[:-1][shown].tolist()
     np.testing.assert_allclose(growth.values[: shown.sum()], speed[shown], rtol=1e-6, atol=1e-9)
     assert growth.bounds == pytest.approx(1 / c.rho) and growth.rounding < 1e-8
-    assert stays.bound == settled.bound == 0.5 and stays.rounding == 1e-9
+    assert stays.bound == 0.5 and stays.rounding == 1e-9
+    assert f"does not reach S_1 = {c.settling_path:.4g}" in settled.reason
     share = E / Delta.min(axis=1)
     settled = (np.minimum.accumulate(share, axis=0) < 0.5).all(axis=1)
     turn = int(settled.argmax())
