@@ -333,3 +333,12 @@ def test_a_matrix_of_any_size_is_measured(engine, coordinates, size, start):
     tiny, like = run(GD(size), W0=size * W0), run(GD(1e-20), W0=1e-20 * W0)
     np.testing.assert_allclose(tiny.W_norm / size, like.W_norm / 1e-20, rtol=1e-12)
     np.testing.assert_allclose(tiny.W_alignment_error, like.W_alignment_error, rtol=1e-9)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_steps_below_the_rounding_of_a_gap_add_up(momentum):
+    """A thousand steps of 5e-8 at a gap of 1e10, whose last digit is 1.9e-6."""
+    rule, data = NGD(5e-8, momentum=momentum), make_separation_pair()
+    run = train(data, rule, 1000, W0=[[1e10, 0.0], [0.0, 0.0]], record=2)
+    speeds = (1 - momentum ** np.arange(1, 1001)) / (1 - momentum)
+    assert run.gaps[-1, 0] - 1e10 == pytest.approx(5e-8 * speeds.sum(), abs=2 * np.spacing(1e10))

@@ -98,6 +98,7 @@ class TestExample1Threshold:
     def test_formula(self):
         exact = math.log(6 * 36 / 0.1) * (4.7 * 3 * math.e / 0.25) ** 2
         assert example1_threshold(3, 2) == math.ceil(exact)
+        assert example1_threshold(2, 10**6, phi=1.0) == 2 * (10**6 - 1) + 2  # for Assumption 2
         # where 6 (n T)^2 / delta is beyond float64, its logarithm is not
         least = math.log(216) + 1074 * math.log(2)
         assert log_term(3, 2, 5e-324) == pytest.approx(least, rel=1e-15)
