@@ -18,7 +18,7 @@ from attnbias import NGD, Dataset, fit_rate, make_example1, make_separation_pair
 from attnbias.data import make_degenerate
 from attnbias.geometry import constants as module
 from attnbias.geometry.constants import limit_offset, token_constants
-from attnbias.geometry.offset import offset_within, support_basis
+from attnbias.geometry.offset import offset_within, settled_offset, support_basis
 from attnbias.geometry.svm import solve_w_svm
 from attnbias.geometry.tokens import gap_rows, optimal_tokens, token_scores
 
@@ -187,6 +187,15 @@ class TestLimitOffset:
         """x_3 = (0.2, -1) restores strict complementarity; u keeps the two scores equal."""
         data = make_degenerate(0.2)
         close(limit_offset(data, solve_w_svm(data)), 1.40721616, PRINTED_EIGHT)
+
+    @pytest.mark.parametrize("weights", [(0.0, 0.0, 0.0), (-3.0, 1.0, 0.5), (40.0, 38.0, -2.0)])
+    def test_weights_of_equal_rows_add_up(self, weights):
+        """Half of log(e^a + e^b) - c, for the first sequence twice; rows of norm sqrt 2."""
+        X = orthonormal().X[[0, 0, 1]]
+        svm = solve_w_svm(Dataset(X, [1, 1, 1], opt=[0, 0, 0]))
+        a, b, c = weights
+        found = settled_offset(svm.rows, torch.tensor(weights).double(), svm)
+        close(found, abs(np.logaddexp(a, b) - c) / 2, RESCALED_LOG)
 
     def test_blind_to_constraints_outside_the_support(self):
         """x_3 = (-0.2, -1) is no support row; the true offset, 1.65, is all its doing."""

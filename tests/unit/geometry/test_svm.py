@@ -27,7 +27,7 @@ from attnbias import (
 from attnbias._records import read_npz, write_npz
 from attnbias.data import make_degenerate, make_example1, make_two_sample_trap
 from attnbias.errors import AttnBiasError, FileFormatError, InfeasibleError, SolverError
-from attnbias.geometry import svm, tokens
+from attnbias.geometry import interior, svm, tokens
 from attnbias.geometry.svm import LOOSE, certify, solve
 from attnbias.geometry.tokens import WIDE, gap_rows
 from tests import tolerances
@@ -191,6 +191,30 @@ def test_tie_at_the_margin_has_no_strict_complementarity():
     near, beyond = (solve_w_svm(make_degenerate(slack)) for slack in (-0.2, 0.2))
     assert near.strictly_complementary and beyond.strictly_complementary
     assert near.least_slack == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("sizes", [(1.0, 1.0), (1e-6, 1e-6), (1e6, 1e6), (1e-4, 1e4)])
+def test_a_zero_weight_that_another_solution_makes_positive_at_any_scale(sizes):
+    """A sequence twice, all of its weight on one of the two; and a tie that nothing can lift."""
+    X, scale = orthonormal_pair().X, torch.tensor([sizes[0], sizes[0], sizes[1]]).double()
+    rows = gap_rows(Dataset(X[[0, 0, 1]], [1, 1, 1], opt=[0, 0, 0]))
+    rows = replace(rows, differences=rows.differences * scale[:, None])
+    gram = rows.gram().diagonal()
+    dual = torch.stack([1 / gram[0], 0 * gram[0], 1 / gram[2]])
+    assert certify(rows, dual).strictly_complementary
+    tied = make_degenerate()
+    tied = Dataset(tied.X * sizes[0], tied.y, tied.u / sizes[0])
+    assert not solve_w_svm(tied).strictly_complementary
+
+
+@pytest.mark.parametrize("norm, size", [("max", 0.5), ("spectral", 1.0), ("nuclear", 1.0)])
+def test_other_norms_of_one_row(norm, size):
+    """W with <(e_1 - e_2) e_1', W> >= 1: entries of 1/2, or half of the row itself."""
+    data = Dataset([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]], [1], [1.0, 0.0, 0.0])
+    found = interior.least_norm(gap_rows(data), torch.ones(1).double(), norm)
+    root = 1.0 if norm == "max" else math.sqrt(2)
+    assert found.norm == pytest.approx(size / root, rel=tolerances.INTERIOR_POINT)
+    assert found.weights.shape == (3, 3)
 
 
 def test_ragged_sequences_have_no_constraint_at_padding():
@@ -527,6 +551,8 @@ def test_training_takes_a_loaded_solution_and_refuses_that_of_other_data(tmp_pat
     lambda arrays, header: arrays.pop("rows.queries"),
     lambda arrays, header: arrays.update(other=np.ones(2)),
     lambda arrays, header: arrays.update(margins=np.ones(3)),
+    lambda arrays, header: arrays.update(dual=np.ones(2)),
+    lambda arrays, header: arrays.update(right=np.ones(2)),
     lambda arrays, header: arrays.update({"rows.token": np.zeros(3, int)}),
     lambda arrays, header: arrays.update(point=np.ones((3, 3))),
     lambda arrays, header: arrays.update(point=np.array("a")),

@@ -30,7 +30,7 @@ from tolerances import AUTOGRAD, CLOSED_FORM, PRINTED_FOUR
 
 from attnbias import GD, NGD, Dataset, Polyak, make_example1, make_separation_pair, train
 from attnbias.data.degenerate import make_two_sample_trap
-from attnbias.errors import DtypeError, InfeasibleError
+from attnbias.errors import DtypeError, InfeasibleError, RangeError
 from attnbias.geometry.assumptions import check_assumption1, example1_threshold
 from attnbias.geometry.svm import solve_w_svm
 from attnbias.geometry.tokens import gap_rows
@@ -458,6 +458,9 @@ class TestLemma6:
     def test_too_few_features_other_data_and_another_signal(self):
         assert_refused(check_lemma6(make_example1(n=3, T=2, d=100)), "16 l = 123")
         assert_refused(check_lemma6(make_two_sample_trap()), "make_example1")
+        for delta in (0.0, 1.0):
+            with pytest.raises(RangeError, match="delta"):
+                check_lemma6(make_example1(n=3, T=2, d=1000), delta=delta)
         table = check_lemma6(make_example1(n=3, T=2, d=1000, signal=1.0))
         assert verdicts(table) == ["holds"] * 4 + ["not applicable"] * 3
 

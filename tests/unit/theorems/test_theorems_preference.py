@@ -29,6 +29,7 @@ from attnbias.geometry.constants import token_constants
 from attnbias.theorems import check_lemma1, check_lemma7
 from attnbias.theorems.run import TraceView
 from attnbias.theorems.w import gap_sets as ours
+from attnbias.theorems.w import sparsification
 from attnbias.theorems.w.gap_sets import GapView, needed_eps, radius, radius_eps
 from attnbias.theorems.w.sparsification import near_enough, proved_start, rate_bound
 
@@ -238,7 +239,7 @@ class TestLemma1:
         assert verdicts(table) == ["holds", "holds", "holds", "not applicable"]
         assert "proved from t_1 = 1.78e+05 on, and the run ends at 2000" in table[3].reason
 
-    def test_bound_and_proved_start_within_reach(self):
+    def test_bound_and_proved_start_within_reach(self, monkeypatch):
         """Orthonormal: A = 32, and M1 gives 2 (2 Lambda + .5) / S <= 1/32 with S = .5 t."""
         data = orthonormal()
         trace = train(data, NGD(0.5), 900, record=[100, 713, 714, 900, 0])
@@ -251,6 +252,8 @@ class TestLemma1:
         table = check_lemma1(data, trace)
         assert table.all_hold
         assert table[3].step.tolist() == [714, 900]
+        monkeypatch.setattr(sparsification, "proved_start", lambda run: 714.0)
+        assert check_lemma1(data, trace)[3].step.tolist() == [714, 900]
         assert run.constants().m1_bound(0.5 * start, 0.5) == pytest.approx(near_enough(run))
 
     def test_proved_start_from_a_start_elsewhere(self):
