@@ -5,7 +5,10 @@ import re
 from pathlib import Path
 
 BOOK = Path(__file__).parents[1]
-_PIECES = re.compile(r"^\((?P<label>sec-[\w-]+)\)=|^```\{code-cell\}(?P<code>.*?)^```", re.M | re.S)
+# A label that stands before a paragraph has no title to link by.
+_PIECES = re.compile(
+    r"^\((?P<label>sec-[\w-]+)\)=\n+(?=#)|^```\{code-cell\}(?P<code>.*?)^```", re.M | re.S
+)
 
 
 @functools.cache
