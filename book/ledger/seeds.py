@@ -35,9 +35,12 @@ _MOMENTUM = Seeds(range(100, 140), range(200, 240))
 _NORMS = Seeds(range(1010), range(1010, 1020))
 _FACTORS = Seeds(range(25), range(30, 35))
 _EXPONENTS = Seeds(range(724), range(1000, 1020))
+_SHORT_RUNS = Seeds(range(10), range(10, 20))
 
 #: By the key of the claim. The ledger adds the words to its row.
 SEEDS = {
+    "fig3-polyak": _SHORT_RUNS,
+    "fig3-ngd": _SHORT_RUNS,
     "settling-rate": _EXPONENTS,
     "unsettling-steps": _EXPONENTS,
     "same-offset": _MOMENTUM,

@@ -33,12 +33,12 @@ def leads(claims, words: str) -> list[Check]:
     return [dataclasses.replace(check, bound=TIE) for check in starting(claims, words)]
 
 
-def retraced(figure: str, claims):
-    """Refutations by words and what alters the traces of an experiment, judged anew."""
-    return lambda words, alter: refuted(words, **{figure: experiment(alter, claims)})
+def retraced(claims, *figures: str):
+    """Refutations by words and what alters the traces of experiments, judged anew."""
+    return lambda words, alter: refuted(words, **dict.fromkeys(figures, experiment(alter, claims)))
 
 
-altered = retraced("fig2", fig2.claims)
+altered = retraced(fig2.claims, "fig2")
 _FIG2 = "Example 1, n, T, d = 10, 6, 200, ten seeds"
 # Of |W_mm| / 2, the length of Polyak's steps once attention saturates.
 BELOW, ABOVE = (0.1, 0.7, 0.95), (1.05, 1.4, 2.8)

@@ -17,8 +17,8 @@ claim = Section("Figures 8 and 9", 150)
 
 _FIG8 = "ten starts, |W_0| = 0.1 to 10, GD, 10^4 steps"
 _FIG9 = "MNIST digits, n, T = 20, 6, ten seeds"
-_fig8_altered = retraced("fig8", fig8_claims)
-_fig9_altered = retraced("fig9", fig9_claims)
+_fig8_altered = retraced(fig8_claims, "fig8")
+_fig9_altered = retraced(fig9_claims, "fig9")
 
 
 def _stuck(traces: dict) -> dict:

@@ -106,7 +106,7 @@ def lemma3(e):
     return judge(on_instances(e, check_lemma3), show="least velocity of the logit gaps", note=EDGE)
 
 
-@claim("a", "check_gradient_bounds(", "Eqs. 5 and 14", "chap-theorem1")
+@claim("b", "check_gradient_bounds(", "Eqs. 5 and 14", "chap-theorem1")
 @refuted(
     "the recorded gradients are a tenth longer",
     instance_runs=retold(log_grad_norm=lambda run, old: old + 0.1),
