@@ -22,6 +22,7 @@ from attnbias import (
 from attnbias.data import make_two_sample_trap
 from attnbias.errors import MissingFileError
 
+from .claim import starting
 from .draws import normal
 from .joint.instances import Runs, dm_problems, eq10_runs, limit_problems, moving_problems
 from .paper.instances import Instance, instances
@@ -49,29 +50,28 @@ def _train_on(made: Instance, name: str) -> Trace:
     return train(made.data, rule, ON_INSTANCES, W0=made.W0, svm=made.svm, record=record)
 
 
-def on_instances(e, check, *rules: str) -> list[Check]:
-    """What a check says of the runs of all instances by these rules; of NGD's if none is named."""
-    return [
-        found
-        for rule in rules or ("NGD",)
-        for made, run in e.instance_runs(rule)
-        for found in check(made.data, run, svm=made.svm)
-    ]
+def on_instances(e, check, *rules: str, rows: tuple[str, ...] = ("",)) -> list[Check]:
+    """What a check says of the runs of all instances by these rules, and that they are theirs.
 
-
-def by_their_rule(e, *rules: str) -> list[Check]:
-    """That every recorded step of the instances' runs has the size that its rule gives it."""
+    NGD's runs if no rule is named; of the check the rows whose statement starts so.
+    """
     checks = []
-    for rule in rules:
+    for rule in rules or ("NGD",):
         for made, run in e.instance_runs(rule):
-            size = {
-                "GD": math.log(made.gd) + 0 * run.step,
-                "NGD": math.log(made.ngd) - run.log_grad_norm,
-                "Polyak": run.log_loss_gap - math.log(2) - 2 * run.log_grad_norm,
-            }[rule]
-            off = float(abs(run.log_step_size - size).max())
-            checks.append(Check(f"log of the step size, off {rule}'s by at most", off, 1e-9))
+            checks += starting(check(made.data, run, svm=made.svm), *rows)
+            checks.append(of_rule(run, rule, {"GD": made.gd, "NGD": made.ngd}.get(rule, 1.0)))
     return checks
+
+
+def of_rule(run: Trace, rule: str, step_size: float) -> Check:
+    """That every recorded step has the size that "GD", "NGD" or "Polyak" gives it."""
+    size = {
+        "GD": 0 * run.log_grad_norm,
+        "NGD": -run.log_grad_norm,
+        "Polyak": run.log_loss_gap - math.log(2) - 2 * run.log_grad_norm,
+    }[rule]
+    off = float(abs(run.log_step_size - size - math.log(step_size)).max())
+    return Check(f"log of the step size, off {rule}'s by at most", off, 1e-9)
 
 
 class Evidence:

@@ -25,7 +25,8 @@ class Partly:
     Parameters
     ----------
     run : int, optional
-        The only run, or draw, in which something changes; all of them by default.
+        The only run, or draw, in which something changes; all of them by default. Of an
+        experiment on several seeds it is one seed's, under every label.
     shape : callable, optional
         Of steps, a series, and the series that the refutation puts in its place: the series to
         take, by default the refutation's. With a shape only traces change.
@@ -59,7 +60,10 @@ class Partly:
         if isinstance(old, dict) and old.keys() == new.keys():
             return {key: self(old[key], new[key]) for key in old}
         if type(old) in (list, tuple) and len(old) == len(new):
-            return type(old)(self(*pair) for pair in zip(old, new, strict=True))
+            pairs = [*zip(old, new, strict=True)]
+            if type(old) is tuple and any(isinstance(item, Trace) for item in old):
+                pairs = [pair if isinstance(pair[0], Trace) else pair[:1] * 2 for pair in pairs]
+            return type(old)(self(*pair) for pair in pairs)  # beside a run its data stay
         if not any(seen is old for seen in self._seen):
             self._seen.append(old)
         number = next(k for k, seen in enumerate(self._seen) if seen is old)
@@ -69,12 +73,21 @@ class Partly:
         return _reshaped(old, new, self.shape) if self.shape else new
 
     def _experiment(self, old, new):
+        part = self if self.run is None or len(old.seeds) == 1 else self._one_seed
         given = {
-            name: self(getattr(old, name), getattr(new, name)) for name in ("traces", "measures")
+            name: part(getattr(old, name), getattr(new, name)) for name in ("traces", "measures")
         }
         module = importlib.import_module(f"attnbias.experiments.{old.name}")
         table = module.claims(given["traces"], old.settings, given["measures"])
         return dataclasses.replace(old, **given, claims=table)
+
+    def _one_seed(self, old, new):
+        """Of lists with one item a seed, those of the seed with the number of the run."""
+        self.changed = True
+        return {
+            key: type(items)(new[key][k] if k == self.run else item for k, item in enumerate(items))
+            for key, items in old.items()
+        }
 
 
 def _alike(old, new) -> bool:
@@ -133,15 +146,5 @@ def drop_and_stall(at: float, held: float = 0.01) -> Shape:
         number = np.arange(len(step)).reshape(-1, *[1] * (old.ndim - 1))
         held_on = np.where(number < drop, old[first], old[drop])
         return np.where(number < first, old, held_on)
-
-    return shape
-
-
-def log_power(power: float) -> Shape:
-    """Times a power of log t, which is 1 at the first steps."""
-
-    def shape(step, old, new):
-        scale = np.log(np.maximum(step, np.e)) ** power
-        return old * scale.reshape(-1, *[1] * (old.ndim - 1))
 
     return shape

@@ -96,6 +96,13 @@ def turns(run: Trace, rate: Callable, name: str = "1 - cosine", **options) -> Ch
     return no_slower(name, run.step, run.W_alignment_error, rate, **options)
 
 
+def turns_by_path(run: Trace, power: float = 1.0) -> Check:
+    """That 1 - cosine is O(1 / path length^power), from the first step on."""
+    moved = run.path_length > 0
+    rate, error = run.path_length[moved] ** -power, run.W_alignment_error[moved]
+    return no_slower(f"1 - cosine over 1 / path length^{power:g}", run.step[moved], error, rate)
+
+
 def saturates_fast(run: Trace) -> Check:
     """That the optimal tokens' softmax tends to 1 exponentially, as Lemma 1 says."""
     rest = -1 / run.log_nonopt_score

@@ -212,6 +212,11 @@ def bent(power: float, *names: str) -> Callable:
     return _each_series(names, lambda step, old: old * step**power)
 
 
+def bent_by_log(power: float, *names: str) -> Callable:
+    """The same by a power of log t: the nearest orders that runs of this length tell apart."""
+    return _each_series(names, lambda step, old: old * np.log(np.maximum(step, np.e)) ** power)
+
+
 def stops(*names: str, at: float = 0.03) -> Callable:
     """Every trace's series keep the value that they have after a part `at` of the run."""
 

@@ -1,7 +1,5 @@
 """Evidence of the claims on a fixed decoder: different instances, and checks of orders."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from attnbias import (
@@ -15,7 +13,7 @@ from attnbias import (
 )
 from attnbias.theorems.run import TraceView
 from attnbias.theorems.w.gap_sets import GapView, needed_eps
-from book.ledger.evidence import by_their_rule
+from book.ledger.evidence import of_rule
 from book.ledger.paper.instances import COUNT, edge_instance, instances, slack_pair, uneven_start
 from book.ledger.paper.polyak import FLAT
 
@@ -70,7 +68,7 @@ def test_a_flat_point_of_a_decreasing_loss_traps_gd():
 def test_runs_of_another_rule_are_seen_by_their_steps(name):
     made = slack_pair()
     rules = {"GD": GD(made.gd), "NGD": NGD(made.ngd), "Polyak": Polyak()}
-    runs = {x: [(made, train(made.data, rule, 50, W0=made.W0))] for x, rule in rules.items()}
-    for other, given in runs.items():
-        evidence = SimpleNamespace(instance_runs=lambda rule, given=given: given)
-        assert by_their_rule(evidence, name)[0].holds == (other == name)
+    sizes = {"GD": made.gd, "NGD": made.ngd, "Polyak": 1.0}
+    for other, rule in rules.items():
+        run = train(made.data, rule, 50, W0=made.W0)
+        assert of_rule(run, name, sizes[name]).holds == (other == name)

@@ -12,7 +12,7 @@ from book.ledger.joint.figure3 import SHORT, until
 from book.ledger.joint.instances import eq10_runs, limit_problems, moving_problems
 from book.ledger.joint.scope import alike_tokens
 from book.ledger.joint.setup import hessian_norms, level_direction
-from book.ledger.tamper import bent, stops
+from book.ledger.tamper import bent, bent_by_log, stops
 
 EQ10 = NGD(0.1, decay=(2 / 3, 1))
 
@@ -79,6 +79,8 @@ def test_bent_series_change_their_order_and_stopped_ones_stay():
     assert np.allclose(more.W_norm[late], run.W_norm[late] * run.step[late] ** 0.5)
     assert np.allclose(more.scores[-1], run.scores[-1] * 1000**0.5)
     assert np.array_equal(more.log_loss, run.log_loss)
+    (more,) = bent_by_log(0.5, "W_norm")([run])
+    assert more.W_norm[-1] == pytest.approx(run.W_norm[-1] * np.log(1000) ** 0.5)
     held = stops("log_loss", "scores", at=0.1)((run,))[0]
     start = int(np.searchsorted(run.step, 100))
     assert (held.log_loss[start:] == run.log_loss[start]).all()

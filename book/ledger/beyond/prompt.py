@@ -19,6 +19,7 @@ from book.studies.prompts import make_joint_prompts, make_prompt_triple, make_sc
 
 from ..claim import Section, judge, refuted, starting
 from ..draws import normal
+from ..order import turns_by_path
 from ..seeds import SEEDS
 from ..tamper import altered, aside, each, retold, series, swaps
 
@@ -98,12 +99,12 @@ def prompt_m1(e):
     checks, triple = [], make_prompt_triple()
     for height in HEIGHTS:
         run = e.run(train, triple, NGD(0.1), 20_000, W0=_on_triple(height))
-        checks += check_rows(triple, run)
+        checks += [*check_rows(triple, run), turns_by_path(run)]
     for seed in range(100, 110):
         data, p = _random(seed)
         keys = prompt_keys(data)
         run = e.run(train, keys, NGD(50.0), 1000, W0=_start(p))
-        checks += starting(check_rows(keys, run), "1 - cosine")
+        checks += [*starting(check_rows(keys, run), "1 - cosine"), turns_by_path(run)]
     return judge(
         checks,
         show="1 - cosine",

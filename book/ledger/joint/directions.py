@@ -9,7 +9,7 @@ from attnbias.theorems import check_theorem3
 
 from ..claim import Section, judge, refuted, undecided
 from ..order import gd_limit_rate, gd_rate, no_slower
-from ..tamper import bent, each, series, stalls, stops
+from ..tamper import bent_by_log, each, series, stalls, stops
 from .instances import DM, LIMIT, MOVING, dm_problems
 from .loss import error_of_W, falls_like, grows_like, over
 
@@ -59,7 +59,8 @@ def joint_gd(e):
 
 
 @claim("b", "check_theorem3(", "Section 4.2, Eq. 55", "chap-joint-w")
-@refuted("it grows like t^.1", joint_moving=bent(0.1, "W_norm"))
+@refuted("it grows like (log t)^1.25", joint_moving=bent_by_log(0.25, "W_norm"))
+@refuted("it grows like (log t)^.75", joint_moving=bent_by_log(-0.25, "W_norm"))
 @refuted("it stops growing", joint_dm=stops("W_norm"))
 def norm_log(e):
     """The norm of W grows like log t."""

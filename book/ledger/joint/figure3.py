@@ -118,5 +118,5 @@ def fig3_ngd(e):
         [*leads(e.fig3.claims, faster), *starting(e.fig3.claims, "and only slightly")],
         only_when=(_SHORT, [*leads(claims, faster), only]),
         note=f"{_SETTING}; ahead on every seed to the end, slightly, within a decade, on every "
-        f"panel up to step {SHORT}, where it is {largest:.2g}; the decade is our threshold",
+        f"panel at step {SHORT}, where it is {largest:.2g}; the decade is our threshold",
     )

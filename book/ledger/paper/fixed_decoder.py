@@ -9,7 +9,7 @@ from attnbias.model import empirical_risk
 from attnbias.theorems import check_fast_rate, check_lemma1, check_theorem1, check_theorem6
 from attnbias.theorems.run import TraceView
 
-from ..claim import Section, judge, refuted, starting
+from ..claim import Section, judge, refuted
 from ..draws import normal
 from ..evidence import EDGE, on_instances
 from ..order import gd_limit_rate, gd_rate, no_slower, saturates_fast, theorem1_rate, turns
@@ -25,18 +25,25 @@ def alignment_order(e, rule: str, rate, **options) -> list[Check]:
 
 
 def gd_order(e) -> list[Check]:
-    """That GD's 1 - cosine is O(1 / (log t)^2): in t, where little tells it, and against |W|.
+    """That GD's 1 - cosine is O(1 / (log t)^2): in t, where little tells it, and against |W|."""
+    return [*alignment_order(e, "GD", gd_rate, tolerance=GD_ROOM), steady(e, 1)]
 
-    |W| is of order log t under GD, and |W|^2 (1 - cosine) tends to a constant. On instances of
-    short steps it still moves by a fifth; the median over the instances does not.
+
+def steady(e, sign: int) -> Check:
+    """That |W|^2 (1 - cosine) under GD, or for -1 its inverse, does not grow.
+
+    |W| is of order log t under GD, and the product tends to a constant. On instances of short
+    steps it still moves by a fifth; the median over the instances does not.
     """
-    found = [
-        no_slower("", run.step, run.W_alignment_error, 1 / np.maximum(run.W_norm, 1e-9) ** 2).value
-        for _, run in e.instance_runs("GD")
-    ]
-    words = "|W|^2 (1 - cosine), its growth in a decade, median over the instances"
-    steady = Check(words, float(np.median(found)), 1.05)
-    return [*alignment_order(e, "GD", gd_rate, tolerance=GD_ROOM), steady]
+    growths = []
+    for _, run in e.instance_runs("GD"):
+        moved = run.W_norm > 0
+        values = run.W_alignment_error[moved] ** sign
+        rate = run.W_norm[moved] ** (-2.0 * sign)
+        growths.append(no_slower("", run.step[moved], values, rate).value)
+    words = "|W|^2 (1 - cosine)" if sign > 0 else "1 / (|W|^2 (1 - cosine))"
+    words += ", its growth in a decade, median over the instances"
+    return Check(words, float(np.median(growths)), 1.05)
 
 
 def two_solutions(made) -> tuple[torch.Tensor, torch.Tensor]:
@@ -89,7 +96,7 @@ def theorem1(e):
     squared = alignment_order(e, "NGD", lambda t: t**-2.0)
     return judge(
         [*order, *on_instances(e, check_theorem1)],
-        sharper=[*squared, *starting(on_instances(e, check_fast_rate), *M2_ROWS)],
+        sharper=[*squared, *on_instances(e, check_fast_rate, rows=M2_ROWS)],
         show="1 - cosine, growth",
         note=f"{EDGE}; 1/t^2 holds as well",
     )
@@ -99,7 +106,7 @@ def theorem1(e):
 @refuted("gaps grow like the root of t", instance_runs=saturates(0.5))
 def lemma1(e):
     """Attention to the optimal tokens tends to 1 exponentially fast."""
-    rows = starting(on_instances(e, check_lemma1), "least logit gap", "-log(1 - optimal")
+    rows = on_instances(e, check_lemma1, rows=("least logit gap", "-log(1 - optimal"))
     slow = [saturates_fast(run) for _, run in e.instance_runs("NGD")]
     return judge([*rows, *slow], show="-log(1 - optimal", note=EDGE)
 

@@ -11,7 +11,7 @@ from attnbias.theorems import check_gd_lower_bound, check_ngd_separation
 from ..claim import Section, judge, refuted
 from ..evidence import LONG
 from ..order import no_slower
-from ..tamper import retold
+from ..tamper import bent_by_log, retold
 
 claim = Section("A fixed decoder", 40, chapter="chap-gd-vs-ngd")
 
@@ -92,6 +92,7 @@ def ngd_quadratic(e):
 
 @claim("a", "train(pair, rule, 10**6", "Appendix D")
 @refuted("W stays at 1 - cosine 0.5", pair_runs=retold(W_alignment_error=0.5))
+@refuted("1 - cosine is (log t)^.3 / t^2", pair_runs=bent_by_log(0.3, "W_alignment_error"))
 @refuted(
     "the loss falls like 1/t^2 as well",
     pair_runs=retold(log_loss_gap=lambda run, old: old[0] - 2 * np.log1p(run.step)),

@@ -18,7 +18,7 @@ from attnbias.theorems.w.gap_sets import GapView, needed_eps
 
 from ..claim import Finding, Section, judge, refuted, undecided
 from ..draws import normal
-from ..evidence import EDGE, Evidence, on_instances
+from ..evidence import EDGE, Evidence, of_rule, on_instances
 from ..order import gd_limit_rate, theorem1_rate
 from ..tamper import each, retold, series, stalls
 from .fixed_decoder import alignment_order
@@ -100,6 +100,7 @@ def lemma2(e):
     "attention above one half falls a little while a constraint is violated",
     instance_runs=retold(gaps=_dips),
 )
+@refuted("attention is lost", instance_runs=retold(gaps=-5.0))
 def lemma3(e):
     """Attention to optimal tokens stays above a constant, and does not fall while a constraint is
     violated."""
@@ -120,7 +121,7 @@ def gradient_form(e):
 @refuted("W goes away from W_mm", instance_runs=retold(gaps=_back))
 def lemma4(e):
     """The negative gradient always correlates with W_mm."""
-    return judge(on_instances(e, check_lemma4), note=EDGE)
+    return judge(on_instances(e, check_lemma4), show="cosine of -grad", note=EDGE)
 
 
 @claim("a", "check_lemma5(data, trace", "Lemma 5, Eq. 9", "chap-theorem1")
@@ -181,6 +182,7 @@ def local_elsewhere(e):
         checks += [
             Check(f"1 - cosine at the end, {name}, least of ten starts", min(errors), 0.5, ">="),
             Check(f"{words}, {name}, largest of ten starts", max(other), near),
+            *(of_rule(run, name, 0.1) for run in runs),
         ]
     return judge(
         checks,
