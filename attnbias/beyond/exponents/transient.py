@@ -46,7 +46,7 @@ def transient_rates(svm: SVMSolution) -> torch.Tensor:
     """Stiffness of the offset's fixed point, one number a direction, least first.
 
     Once the softmax is saturated, a unit step along the negative gradient moves the offset,
-    at a small distance x from its fixed point, by -kappa x in each of m - 1 directions.
+    at a small distance x from its fixed point, by -chi x in each of m - 1 directions.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def transient_rates(svm: SVMSolution) -> torch.Tensor:
     -----
     Source: ours [c]. Saturated weights are p_k = Lambda alpha_k exp(-<z_k, x>), so the unit
     direction is unit W_mm - Xi sum_k alpha_k <z_k, x> z_k plus a part along W_mm, to first
-    order. sum_k alpha_k z_k z_k' has W_mm as an eigenvector, with eigenvalue 1; kappa are Xi
+    order. sum_k alpha_k z_k z_k' has W_mm as an eigenvector, with eigenvalue 1; chi are Xi
     times the others on the rows' span, those of A^(1/2) K A^(1/2) without the eigenvector
     A^(1/2) 1, A = diag(alpha).
 
@@ -146,7 +146,7 @@ def max_stable_step(svm: SVMSolution, method: str = "NGD", momentum: float = 0.0
     Returns
     -------
     float
-        2 / kappa, 2 (1 + beta) / kappa or 4 / (3 kappa), kappa the largest of
+        2 / chi, 2 (1 + beta) / chi or 4 / (3 chi), chi the largest of
         `transient_rates`; infinity with a single supporting row.
 
     Raises
@@ -156,7 +156,7 @@ def max_stable_step(svm: SVMSolution, method: str = "NGD", momentum: float = 0.0
     Notes
     -----
     Source: ours [c]: linear stability of the fixed point in the saturated limit. With
-    a = step_size kappa an offset x multiplies by the roots of r - (1 - a),
+    a = step_size chi an offset x multiplies by the roots of r - (1 - a),
     r^2 - (1 + beta - a) r + beta, and for dual acceleration, late, r^2 - 2 (1 - a) r + 1 - a.
     All lie inside the unit circle exactly up to these step sizes. That a run comes near the
     fixed point in the first place is not said.

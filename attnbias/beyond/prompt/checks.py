@@ -22,7 +22,7 @@ RISE = Statement(
     "rows that never point apart",
 )
 RATE = Statement(
-    "1 - cosine(W_t, W_mm), against (R^2 / (2 Xi^2)) (|P_0|^2 + (2 Lambda / Xi + sbar) S) / S^2",
+    "1 - cosine(W_t, W_mm), against (b^2 / (2 Xi^2)) (|P_0|^2 + (2 Lambda / Xi + sbar) S) / S^2",
     "M1 on rows",
 )
 _SETTLED = 1e-12  # share of a gap by which rounding may lower it
@@ -31,11 +31,11 @@ _SETTLED = 1e-12  # share of a gap by which rounding may lower it
 def check_rows(data: Dataset, trace, loss="exponential", *, svm=None) -> CheckTable:
     """M1 in terms of the rows z_k alone, for data whose queries and keys are anything.
 
-    With R the largest |z_k|, N' rows, Lambda exp(Lambda) = N' kappa / (e phi_low^2), S the path
+    With b the largest |z_k|, N' rows, Lambda exp(Lambda) = N' kappa / (e phi_low^2), S the path
     length since <W, W_mm> was first recorded non-negative, P_0 the part of W across W_mm there,
     and sbar the longest step so far,
 
-        1 - cosine(W_t, W_mm) <= (R^2 / (2 Xi^2)) (|P_0|^2 + (2 Lambda / Xi + sbar) S) / S^2.
+        1 - cosine(W_t, W_mm) <= (b^2 / (2 Xi^2)) (|P_0|^2 + (2 Lambda / Xi + sbar) S) / S^2.
 
     Parameters
     ----------

@@ -34,8 +34,8 @@ PATH_RATE = Statement(
     "1 - cosine(W_t, W_mm), against 2 B^4 P^2 / (Xi S_t - 2 B^2 |W_0|)^2 in the last decade", "M2"
 )
 BALL = Statement(
-    "|P_t|, against the root of |W_0 outside|^2 + max(|Q_0|, rho + sbar)^2, "
-    "rho = (log(N' kappa / phi_low^2) + B^2 sbar) / lambda",
+    "|P_t|, against the root of |W_0 outside|^2 + max(|Q_0|, Q_* + sbar)^2, "
+    "Q_* = (log(N' kappa / phi_low^2) + B^2 sbar) / lambda",
     "M2, every row active",
 )
 TOO_SHORT = "no step with <W, W_mm> > 0 is recorded before a tenth of the path"

@@ -87,20 +87,20 @@ def norm_outside(run: TraceView) -> float:
 
 
 CLOSED = Statement(
-    "|1 - cosine(W_t, W_mm) - (1 - w_t / sqrt(w_t^2 + c^2))|, against its rounding",
+    "|1 - cosine(W_t, W_mm) - (1 - w_t / sqrt(w_t^2 + r^2))|, against its rounding",
     "Section 3.3, Eq. 3",
 )
 BELOW = at_least("w_t, against log(exp(w_0) + eta phi_0^2 e^-phi_0 t)", "Section 3.3, our bracket")
 ABOVE = Statement("w_t, against log(exp(w_0) + eta e^(eta/4 - 1) t)", "Section 3.3, our bracket")
 SLOW = at_least(
-    "1 - cosine(W_t, W_mm), against c^2 / (2 (w^2 + c^2)) at the largest w that t allows",
+    "1 - cosine(W_t, W_mm), against r^2 / (2 (w^2 + r^2)) at the largest w that t allows",
     "Section 3.3: GD is no faster than 1 / log^2 t",
 )
 LINEAR = Statement("|w_t - w_0 - eta t| / (|w_0| + eta t)", "Appendix A.4")
 NGD_BELOW = at_least(
-    "1 - cosine(W_t, W_mm), against c^2 / (2 ((w_0 + eta t)^2 + c^2))", "Appendix A.4"
+    "1 - cosine(W_t, W_mm), against r^2 / (2 ((w_0 + eta t)^2 + r^2))", "Appendix A.4"
 )
-NGD_ABOVE = Statement("1 - cosine(W_t, W_mm), against c^2 / (2 (w_0 + eta t)^2)", "Appendix A.4")
+NGD_ABOVE = Statement("1 - cosine(W_t, W_mm), against r^2 / (2 (w_0 + eta t)^2)", "Appendix A.4")
 # Tokens and scores typed in, or rotated by an orthogonal matrix: a few roundings.
 EXACT = 1e-12
 # Relative, of a difference of two squares: a few roundings of the larger.
@@ -126,11 +126,11 @@ def separation_fault(run: TraceView) -> str:
 def check_gd_lower_bound(run: TraceView) -> Checks:
     """Section 3.3: on the separation pair GD's 1 - cosine is at least of order 1 / log^2 t.
 
-    With w_t the logit gap of W_t and c the norm of the rest of W_0, which never moves,
+    With w_t the logit gap of W_t and r the norm of the rest of W_0, which never moves,
 
         log(e^w_0 + eta phi_0^2 e^-phi_0 t) <= w_t <= log(e^w_0 + eta e^(eta/4 - 1) t),
 
-    cosine = w_t / sqrt(w_t^2 + c^2), and 1 - cosine >= c^2 / (2 (w_t^2 + c^2)).
+    cosine = w_t / sqrt(w_t^2 + r^2), and 1 - cosine >= r^2 / (2 (w_t^2 + r^2)).
 
     Parameters
     ----------
@@ -179,9 +179,9 @@ def check_gd_lower_bound(run: TraceView) -> Checks:
     given=("NGD", separation_fault, "start", "alignment", "full_steps"),
 )  # fmt: skip
 def check_ngd_separation(run: TraceView) -> Checks:
-    """Appendix A.4: on the separation pair NGD has t^2 (1 - cosine) -> c^2 / (2 eta^2).
+    """Appendix A.4: on the separation pair NGD has t^2 (1 - cosine) -> r^2 / (2 eta^2).
 
-    w_t = w_0 + eta t exactly, whence c^2 / (2 (w_t^2 + c^2)) <= 1 - cosine <= c^2 / (2 w_t^2).
+    w_t = w_0 + eta t exactly, whence r^2 / (2 (w_t^2 + r^2)) <= 1 - cosine <= r^2 / (2 w_t^2).
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def check_ngd_separation(run: TraceView) -> Checks:
     above = (rest / line) ** 2 / 2
     # w_t is known to 1e-9 of itself, its square to twice that
     rounding = FLOOR + 2 * MEASURED * above + _doubt(run, rest, line)
-    limit = f"c^2 / (2 eta^2) = {(rest / run.step_size) ** 2 / 2:.6g}"
+    limit = f"r^2 / (2 eta^2) = {(rest / run.step_size) ** 2 / 2:.6g}"
     measured = f"{limit}; t^2 (1 - cosine) at the end {error[-1] * float(run.step[-1]) ** 2:.6g}"
     settings = {"empty": "w is still negative", "rounding": rounding}
     settings |= {"vacuous": rest == 0, "reason": measured}

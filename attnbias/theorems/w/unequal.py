@@ -16,7 +16,7 @@ from ..statements import Checks, Statement, at_least, run_check
 SOURCE = "unequal scores"
 LEAST = at_least("least logit gap, against -e_0", SOURCE)
 GROWTH = at_least(
-    "least change of a gap a unit of path, where E_i >= Delta_i / 4, against 1 / rho", SOURCE
+    "least change of a gap a unit of path, where E_i >= Delta_i / 4, against 1 / psi", SOURCE
 )
 STAYS = Statement(
     "largest E_i / Delta_i of a sequence once it was recorded below 1/2, against 1/2", SOURCE
@@ -51,7 +51,7 @@ def check_unequal_scores(run: TraceView) -> Checks:
     """Convergence without Assumption 2, from tokens that are coherent below the score gaps.
 
     E_i is how far the mean score under the softmax lies below the optimal one. Under C1, C2 and
-    C3 (`check_coherence`) every gap of a sequence grows by at least (step) / rho while
+    C3 (`check_coherence`) every gap of a sequence grows by at least (step) / psi while
     E_i >= Delta_i / 4; a sequence once below Delta_i / 2 stays there; from path S_1 on all are; and
     from where all are, M1 holds with phi_low = 1/2.
 

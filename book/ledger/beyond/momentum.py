@@ -162,7 +162,7 @@ def idle_logarithm(e):
 @refuted("the short and the long steps change places", settling_runs=swaps(0.95, 1.05))
 @refuted("1 - cosine ends a tenth higher", settling_runs=_LONGER)
 def settling_step(e):
-    """The offset of dual acceleration settles up to the step size 4 / (3 kappa) and no further."""
+    """The offset of dual acceleration settles up to the step size 4 / (3 chi) and no further."""
     checks = []
     for seed in _seeds(True):
         for share, run in e.run(settling_runs, seed).items():
