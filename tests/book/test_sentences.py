@@ -2,6 +2,7 @@
 
 import ast
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ UP = r"at most|no more than|less than|within|up to|never exceeds"
 DOWN = r"at least|no less than|or more than"
 GLUED = r"(?:a factor of |about )?\{glue:text\}`([\w-]+)"
 BOUND = re.compile(rf"\b(?:(?P<up>{UP}|differs? [^.]* by more than)|(?P<down>{DOWN})) {GLUED}")
+PRINTED = re.compile(rf"\b(?:{UP}|{DOWN}) (?:10\^)?$")
 SHARE = re.compile(
     r"(?:percent|per cent|%) of (?:the |all |our )?(?:(\w+) )?(?:seeds|draws|data sets|optimizers)"
 )
@@ -68,6 +70,18 @@ def wrong_bounds(text: str, cells: list[str]) -> list[str]:
     return wrong
 
 
+def printed_bounds(cells: list[str]) -> list[str]:
+    """Numbers that a cell rounds to the nearest behind "at most" or "at least"."""
+    nodes = (node for cell in cells for node in ast.walk(ast.parse(cell)))
+    texts = (node.values for node in nodes if isinstance(node, ast.JoinedStr))
+    return [
+        ast.unparse(number.value)
+        for words, number in (pair for parts in texts for pair in pairwise(parts))
+        if isinstance(words, ast.Constant) and PRINTED.search(words.value)
+        if number.format_spec and "." in ast.unparse(number.format_spec)
+    ]
+
+
 def small_shares(text: str) -> list[str]:
     """Percentages of seeds and the like, where there is no count of ten or more of them."""
     counted = (match for match in SHARE.finditer(text))
@@ -78,6 +92,7 @@ def small_shares(text: str) -> list[str]:
 def test_a_bound_is_rounded_to_its_safe_side_and_few_seeds_are_counted(source):
     text = source.read_text(encoding="utf8")
     assert wrong_bounds(text, code_of(source)) == []
+    assert printed_bounds(code_of(source)) == []
     assert small_shares(text) == []
 
 
@@ -88,6 +103,11 @@ def test_a_bound_rounded_to_nearest_and_a_percentage_of_five_are_found():
     kept = ["for k, v in {'a': round_up(x)}.items():\n    glue(k, v)", "glue('b', round_down(x))"]
     assert wrong_bounds(text, [*kept, nearest[2]]) == []
     assert wrong_bounds(text, [kept[0].replace("up", "down"), *kept[1:], nearest[2]]) == ["a"]
+    assert printed_bounds(["print(f'at most {x:.2f}, at least 10^{y:.1f} or {z:.1f}')"]) == [
+        "x",
+        "y",
+    ]
+    assert printed_bounds(["print(f'at most {round_up(x, 2)}, {y:.1f} at most, within {n}')"]) == []
     assert small_shares("in 80 percent of the seeds") == ["percent of the seeds"]
     assert small_shares("in percent of 5 seeds, in percent of 20 seeds") == ["percent of 5 seeds"]
 
