@@ -104,9 +104,11 @@ def _reshaped(old: Trace, new: Trace, shape: Shape) -> Trace:
     }
     if old.W is not new.W:
         at_records = old.W.ndim > 2 and old.W.shape == new.W.shape
-        changes["W"] = new.W[:0] if not at_records else old.W.new_tensor(
-            shape(new.step, old.W.numpy(), new.W.numpy())
-        )  # fmt: skip
+        changes["W"] = (
+            new.W[:0]
+            if not at_records
+            else old.W.new_tensor(shape(new.step, old.W.numpy(), new.W.numpy()))
+        )
         if not at_records:  # the last W: the refutation's own only if that record is changed
             marks = shape(new.step, np.zeros(len(new.step)), np.ones(len(new.step)))
             changes["W"] = new.W if marks[-1] == 1 or not new.W.numel() else old.W

@@ -109,11 +109,15 @@ OUTCOMES = {
 def test_what_must_die_dies_what_says_the_same_lives_and_no_loop_is_endless(tmp_path):
     """Of a compiled function too, whose unchanged machine code numba has kept."""
     files = {
-        "attnbias/__init__.py": "", "attnbias/geometry/__init__.py": "",
-        "attnbias/geometry/tiny.py": CORE, "tests/unit/geometry/test_tiny.py": TEST,
-        "book/x": "", "proofs/x": "", "conftest.py": "",
+        "attnbias/__init__.py": "",
+        "attnbias/geometry/__init__.py": "",
+        "attnbias/geometry/tiny.py": CORE,
+        "tests/unit/geometry/test_tiny.py": TEST,
+        "book/x": "",
+        "proofs/x": "",
+        "conftest.py": "",
         "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\nmarkers = ["slow"]\n',
-    }  # fmt: skip
+    }
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -59,9 +59,14 @@ def u_margin(e):
         words = "missing part of u's largest margin over t^(-1/3)"
         rate = path(2 / 3)
         checks.append(
-            no_slower(words, run.step[1:], np.abs(1 - part[1:]), lambda t, rate=rate: 1 / rate(t),
-                      tolerance=0.1)  # one set: .053 up to step 10^5, none to 10^6
-        )  # fmt: skip
+            no_slower(
+                words,
+                run.step[1:],
+                np.abs(1 - part[1:]),
+                lambda t, rate=rate: 1 / rate(t),
+                tolerance=0.1,
+            )  # one set: .053 up to step 10^5, none to 10^6
+        )
     return judge(
         checks,
         show="missing part",

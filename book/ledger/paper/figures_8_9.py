@@ -94,11 +94,15 @@ def fig8_loss(e):
 def small_norm(e):
     """A start of small enough norm avoids the bad stationary directions in the limit."""
     ends = [
-        Check("least softmax of an optimal token at the end, |W_0| at most 1",
-              float(1 / (1 + np.exp(-run.gaps[-1].min()))), 0.9, ">=")
+        Check(
+            "least softmax of an optimal token at the end, |W_0| at most 1",
+            float(1 / (1 + np.exp(-run.gaps[-1].min()))),
+            0.9,
+            ">=",
+        )
         for name, (run,) in e.fig8.traces.items()
         if name.startswith("GD") and run.W_norm[0] <= 1.001  # a norm is rounded
-    ]  # fmt: skip
+    ]
     near = starting(e.fig8.claims, "GD converges")
     return judge(
         [*ends, *near], show="least softmax", note="GD, 10^4 steps, |W_0| = 0.1, 0.5 and 1"

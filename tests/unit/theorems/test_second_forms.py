@@ -63,14 +63,29 @@ def letters(rule, steps: int = 300, against: float = 2.0):
     scores = data.y[:, None] * (data.X @ data.u)
     along = trace.gaps @ svm.dual.numpy() / svm.norm
     return SimpleNamespace(
-        data=data, svm=svm, trace=trace, n=2, T=3, rows=4, B=float(data.X.norm(dim=2).max()),
-        Xi=1 / svm.norm, Upsilon=constants.Upsilon, upsilon=constants.upsilon,
+        data=data,
+        svm=svm,
+        trace=trace,
+        n=2,
+        T=3,
+        rows=4,
+        B=float(data.X.norm(dim=2).max()),
+        Xi=1 / svm.norm,
+        Upsilon=constants.Upsilon,
+        upsilon=constants.upsilon,
         Delta=float((scores.amax(1) - scores.amin(1)).max()),
-        kappa=constants.Upsilon / constants.upsilon, eta=rule_size(rule), t=trace.step,
-        S=trace.path_length, sbar=trace.longest_step, phi=trace.least_opt_score,
-        c=along, W=trace.W_norm, P=np.sqrt(trace.W_norm**2 - along**2),
-        turn=int((along >= 0).argmax()), error=trace.W_alignment_error,
-    )  # fmt: skip
+        kappa=constants.Upsilon / constants.upsilon,
+        eta=rule_size(rule),
+        t=trace.step,
+        S=trace.path_length,
+        sbar=trace.longest_step,
+        phi=trace.least_opt_score,
+        c=along,
+        W=trace.W_norm,
+        P=np.sqrt(trace.W_norm**2 - along**2),
+        turn=int((along >= 0).argmax()),
+        error=trace.W_alignment_error,
+    )
 
 
 def rule_size(rule) -> float:
