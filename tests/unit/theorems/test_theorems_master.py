@@ -369,6 +369,18 @@ def test_m2_too_early_to_tell():
     assert check_fast_rate(data, train(data, NGD(0.1), 10**5)).all_hold
 
 
+def test_the_decade_before_the_last_begins_past_a_hundredth_of_the_path():
+    """A path of 500 in all: |P_t| counts from the record after 5 up to that at 50."""
+    trace = run_O(NGD(0.5), 1000, record=range(1001))
+    decade = last_decade(TraceView(O_DATA, trace))
+    assert trace.path_length[[10, 100, 1000]].tolist() == [5.0, 50.0, 500.0] and decade == 100
+    plain = fast_rate.offset_before(TraceView(O_DATA, trace), decade)
+    for at, counts in ((10, False), (11, True), (100, True), (101, False)):
+        error = np.where(trace.step == at, 0.5, trace.W_alignment_error)
+        view = TraceView(O_DATA, tampered(trace, W_alignment_error=error))
+        assert (fast_rate.offset_before(view, decade) > plain) == counts
+
+
 @pytest.mark.parametrize("late", ["height", "path"])
 def test_m2_asks_both_for_a_height_and_for_a_path(monkeypatch, late):
     """The tokens decide the height and M1 the path, a decade before the end; either may be late."""
