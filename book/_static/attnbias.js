@@ -5,7 +5,9 @@ addEventListener("DOMContentLoaded", () => {
     if (each.scrollWidth > each.clientWidth) each.tabIndex = 0;
     else if (each.tabIndex === 0) each.removeAttribute("tabindex");
     // Less than that is the empty edge of a box, which the sign itself may take away.
-    each.classList.toggle("goes-on", each.scrollWidth - each.clientWidth - each.scrollLeft > 16);
+    const more = each.scrollWidth - each.clientWidth - each.scrollLeft > 16;
+    each.classList.toggle("goes-on", more);
+    if (!more) return;
     const shown = each.matches("figure") ? each.querySelector("img, svg") : each;
     each.style.setProperty("--tall", `${shown?.clientHeight ?? 0}px`);
   }
