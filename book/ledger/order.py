@@ -100,7 +100,8 @@ def turns_by_path(run: Trace, power: float = 1.0) -> Check:
     """That 1 - cosine is O(1 / path length^power), from the first step on."""
     moved = run.path_length > 0
     rate, error = run.path_length[moved] ** -power, run.W_alignment_error[moved]
-    return no_slower(f"1 - cosine over 1 / path length^{power:g}", run.step[moved], error, rate)
+    words = "1 - cosine over 1 / path length" + (f"^{power:g}" if power != 1 else "")
+    return no_slower(words, run.step[moved], error, rate)
 
 
 def saturates_fast(run: Trace) -> Check:

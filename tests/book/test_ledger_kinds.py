@@ -14,8 +14,8 @@ from book.ledger.order import no_slower
 from book.ledger.scope import BOUND, COUNT, END, EXISTS, SCOPE
 from book.ledger.tamper import bent_by_log, each, experiment, series
 
-KINDS = {  # not the first run: some claims are on those of two sequences or more
-    "run": [{"run": 1}, {"run": 2}],
+KINDS = {  # several runs: a claim may be on those of two sequences or more, or on those that lock
+    "run": [{"run": number} for number in range(1, 6)],
     "window": [{"shape": window(0.55, 0.75)}],
     "every": [{"shape": every(3)}],
     "record": [{"shape": at_record(0.7)}],

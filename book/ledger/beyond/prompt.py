@@ -107,7 +107,7 @@ def prompt_m1(e):
         checks += [*starting(check_rows(keys, run), "1 - cosine"), turns_by_path(run)]
     return judge(
         checks,
-        show="1 - cosine",
+        show="1 - cosine(W_t",
         note="a sequence whose rows never point apart, six starts, its gaps as well; seeds 100 to "
         "109 of five random shapes, random starts, steps of 50 at which M1 bites",
     )

@@ -60,7 +60,7 @@ def joint_gd(e):
 
 @claim("b", "check_theorem3(", "Section 4.2, Eq. 55", "chap-joint-w")
 @refuted("it grows like (log t)^1.25", joint_moving=bent_by_log(0.25, "W_norm"))
-@refuted("it grows like (log t)^.75", joint_moving=bent_by_log(-0.25, "W_norm"))
+@refuted("it grows like (log t)^.7", joint_moving=bent_by_log(-0.3, "W_norm"))
 @refuted("it stops growing", joint_dm=stops("W_norm"))
 def norm_log(e):
     """The norm of W grows like log t."""
