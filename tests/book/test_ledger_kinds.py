@@ -14,8 +14,10 @@ from book.ledger.order import no_slower
 from book.ledger.scope import BOUND, COUNT, END, EXISTS, SCOPE
 from book.ledger.tamper import bent_by_log, each, experiment, series
 
-KINDS = {  # several runs: a claim may be on those of two sequences or more, or on those that lock
-    "run": [{"run": number} for number in range(1, 6)],
+# Several runs: a claim may be on those of two sequences or more, or on those that lock, and what a
+# refutation says of a run with short steps may be within the claim's room.
+KINDS = {
+    "run": [{"run": number} for number in range(1, 7)],
     "window": [{"shape": window(0.55, 0.75)}],
     "every": [{"shape": every(3)}],
     "record": [{"shape": at_record(0.7)}],
