@@ -136,7 +136,7 @@ def test_m1():
     start = row(table, rate.START)
     assert start.step.tolist() == L.t[:turn].tolist()
     assert start.bound == pytest.approx(2 * L.B**2 * L.W[0] / L.Xi, rel=SAME)
-    assert start.rounding == pytest.approx(1e-9 * start.bound)
+    assert start.rounding == pytest.approx(1e-9 * start.bound, abs=0)
     assert start.value == pytest.approx(0.1 * (turn - 1), rel=SAME) and f"{turn}" in start.reason
     grown = L.c[0] + L.Xi / (2 * L.B**2) * L.S
     assert_is(table, rate.GROWTH, L, L.c, grown, 1, 1e-9 * (abs(L.c[0]) + L.S))
@@ -325,7 +325,7 @@ def test_lemma_1():
     half = row(table, sparsification.HALF)
     assert half.step.tolist() == L.t[L.error <= near].tolist()
     assert half.bounds == pytest.approx(L.Xi / 2, rel=SAME)
-    assert half.rounding == pytest.approx(room)
+    assert half.rounding == pytest.approx(room, abs=0)
     t_0 = 4 * L.B**2 * L.W[0] / (0.5 * L.Xi)
     found = row(table, sparsification.RATE)
     keep = (L.error <= near) & (L.t >= t_0)
@@ -335,7 +335,7 @@ def test_lemma_1():
     exponent = 0.5 * L.Xi**2 / (8 * L.B**2) * L.t
     bounds = np.logaddexp(0, exponent - math.log(L.T - 1))
     np.testing.assert_allclose(found.bounds, bounds[keep], rtol=SAME)
-    assert found.rounding == pytest.approx(1e-9 * (1 + found.value))
+    assert found.rounding == pytest.approx(1e-9 * (1 + found.value), abs=0)
     late = 2 * L.B**2 * L.W[0] / L.Xi + 0.5
     reason = row(table, sparsification.PROVED).reason
     t_1 = float(reason.split("t_1 = ")[1].split()[0].rstrip(","))
@@ -427,13 +427,13 @@ def test_the_changes_of_gaps_of_lemma_3():
     assert own.value == K[blocks].min() and cross.value == K[~blocks].min()
     assert own.bound == pytest.approx((c.b_o**2 - 3 * c.mu) * c.b_1**2, rel=SAME)
     assert cross.bound == pytest.approx(-1.2 * c.mu * L.B**2, rel=SAME)
-    assert own.rounding == cross.rounding == pytest.approx(64 * EPS * 4 * L.B**4)
+    assert own.rounding == cross.rounding == pytest.approx(64 * EPS * 4 * L.B**4, abs=0)
     share = cosine_room(L) * 4 * L.B**4 / L.Xi
-    assert fall.rounding == pytest.approx(share[fall.values == fall.value][0])
+    assert fall.rounding == pytest.approx(share[fall.values == fall.value][0], abs=0)
     doubt = 256 * EPS * L.B**2 * L.W + 8 * EPS * L.B**2 * L.S
     np.testing.assert_allclose(change.bounds, (doubt + 0.1 * np.roll(share, 1))[1:], rtol=1e-6)
     at = int((fall_step.values == fall_step.value).argmax())
-    assert fall_step.rounding == pytest.approx(doubt[1:][at])
+    assert fall_step.rounding == pytest.approx(doubt[1:][at], abs=0)
     (score,) = lemma3.softmax_checks(view(L))
     np.testing.assert_allclose(score.values, np.minimum.accumulate(first.min(axis=1)), rtol=SAME)
     assert score.bound == pytest.approx(phi, rel=SAME)
