@@ -140,7 +140,6 @@ class OneRule(Evidence):
         return Evidence.instance_runs(self.rule)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["GD", "NGD", "Polyak"])
 def test_another_rules_runs_change_the_verdict_of_a_claim_on_a_rule(rule):
     of_any_rule = {"lemma7", "remark1", "remark2", "others-vanish", "assumption1-alone"}
@@ -152,7 +151,6 @@ def test_another_rules_runs_change_the_verdict_of_a_claim_on_a_rule(rule):
             assert positive == (evidence.asked == {rule}), claim.key
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("key", ["theorem1", "theorem6", "theorem7"])
 def test_a_quarter_of_a_power_of_log_t_loses_what_holds_sharper(key):
     (claim,) = (claim for claim in CLAIMS if claim.key == key)

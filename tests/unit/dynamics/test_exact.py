@@ -151,8 +151,7 @@ CASES = {
 # seconds each, in hundreds of digits
 SLOW = ("ngd", "polyak", "momentum", "polyak, general", "ngd, bad start", "joint ngd")
 SLOW += ("joint polyak", "joint ngd, good start", "joint ngd, bad start")
-SLOW += ("joint ngd, T = 2, logistic", "joint polyak, cap", "shared, ragged, decay")
-SLOW += ("eq. 10, ragged",)
+SLOW += ("joint ngd, T = 2, logistic", "joint polyak, cap")
 
 
 def reference(name: str, steps=None, record=None, digits=None, **changed) -> dict:
