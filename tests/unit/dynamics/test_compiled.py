@@ -11,10 +11,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 import attnbias
 from attnbias.dynamics import problem, recording
-from attnbias.dynamics.compiled import arithmetic
+from attnbias.dynamics.compiled import arithmetic, engine
 from attnbias.dynamics.compiled import loop as module
 from attnbias.dynamics.compiled.engine import in_one_block
 from attnbias.dynamics.compiled.forms import Decoder
@@ -60,6 +61,19 @@ def test_an_edit_of_any_of_them_changes_the_digest(tmp_path, monkeypatch):
     assert module._digest() == before  # of an empty file
     file.write_text("x = 1")
     assert module._digest() != before
+
+
+@pytest.mark.parametrize("coordinates", ["dense", "factored"])
+def test_a_run_is_the_same_however_its_sequences_are_cut_into_blocks(monkeypatch, coordinates):
+    """Of a few sequences all fit the cache, and are one block."""
+    data = attnbias.make_example1(n=5, T=3, d=20, seed=0)
+
+    def run():
+        return attnbias.train(data, attnbias.NGD(0.1), 20, coordinates=coordinates)
+
+    whole = run()
+    monkeypatch.setattr(engine, "BLOCK", 1)  # a block for each sequence
+    assert torch.equal(run().W, whole.W)
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """Certificates without rounding: closed forms, rational arithmetic, and what must be refused."""
 
 import math
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
 
 import pytest
@@ -37,6 +37,8 @@ def test_margins_that_are_roots_are_enclosed():
         low, high = map(Fraction, certificate.margin)
         assert low**2 <= square <= high**2 and high - low <= ULPS * high
         assert certificate.is_optimal(1e-15) and certificate.refusals() == []
+        with pytest.raises(FrozenInstanceError):  # what is proved stays as it was proved
+            certificate.negative = 0
 
 
 def rational(rows):
