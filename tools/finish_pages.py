@@ -139,7 +139,7 @@ def smaller_font(path: Path, codes: set[int]) -> bytes:
 
 def own_letters(sheet: str, static: Path) -> str:
     """The sheet with smaller fonts for its formulas, written to `_static/letters`."""
-    signs = "".join(SIGNS.findall(sheet))
+    signs = " ".join(SIGNS.findall(sheet))  # apart: after \2212 a 0 would read as one more digit
     codes = {int(code, 16) for code in ESCAPED.findall(signs)}
     codes |= set(map(ord, ESCAPED.sub("", signs)))
     (static / "letters").mkdir(exist_ok=True)

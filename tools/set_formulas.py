@@ -82,7 +82,7 @@ def set_all(formulas: list[str], site: Path) -> dict:
         done = tab.evaluate(SET, [formulas, SETTING])
         style = tab.evaluate("MathJax.chtmlStylesheet().textContent")
     for tex, html in zip(formulas, done, strict=True):
-        if "merror" in html:
+        if "merror" in html or 'mathcolor="red"' in html:  # so MathJax shows an unknown macro
             wanted, remedy = "TeX that MathJax can set", "mend it in the chapter"
             raise FormulaError("a formula", expected=wanted, got=tex, remedy=remedy)
     style = re.sub(r'url\("[^"]*/(MathJax_[^"/]*)"\)', rf'url("{FONTS}/\1")', style)

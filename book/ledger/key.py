@@ -3,7 +3,7 @@
 #: By a phrase of the rows, in the order in which the page explains them.
 KEY = {
     "1 - cosine": "one minus the cosine of the angle between two matrices (or decoders): with "
-    "$\\W_{mm}$, or $u_{mm}$, if no other is named; 0 is the same direction, 2 the opposite one",
+    "$W_{mm}$, or $u_{mm}$, if no other is named; 0 is the same direction, 2 the opposite one",
     "growth of its ratio to the rate in a decade": "how an order $O(r(t))$ is judged: value over "
     "$r(t)$, its largest of the last decade of steps over its largest of the decade before, or its "
     "median growth in a decade by pairs of records within the last one if that is larger; from "
@@ -19,11 +19,11 @@ KEY = {
     "limit of Condition 2": "tokens whose norms and products, and steps whose size, are as large "
     "as Condition 2 of joint training allows; there attention hardly moves",
     "far beyond Condition 2": "the same kinds of tokens with steps thousands of times as long, so "
-    "that attention saturates and $\\W$ turns: the theorems' conclusions outside their hypotheses",
+    "that attention saturates and $W$ turns: the theorems' conclusions outside their hypotheses",
     "(DM)": "the Gaussian tokens of Section 4.1: optimal and other tokens of independent entries",
     "Example 1": "the Gaussian tokens of Section 3.1 with a decoder that gives equal scores",
     "pair of Section 3.3": "one sequence of the two unit vectors of the plane",
-    "Eq. 10": "NGD on $\\W$ and $u$, whose steps fall like $1/t$ and $t^{-2/3}$",
+    "Eq. 10": "NGD on $W$ and $u$, whose steps fall like $1/t$ and $t^{-2/3}$",
     "Figure 8's data": "two sequences of two tokens, and a start on a wrong one",
     "ten starts": "Figure 8's two sequences, from a start on a wrong token in ten lengths",
     "in size": "the absolute value, so that both sides count",
@@ -38,9 +38,9 @@ KEY = {
     "training loss of": "a factor above 1 means that the first of the two falls more slowly",
     "would be decided by": "what is missing for a verdict",
     "eta": "the step size",
-    "Xi": "the largest margin, $1/\\|\\W_{mm}\\|$",
+    "Xi": "the largest margin, $1/\\|W_{mm}\\|$",
     "L*": "the infimum of the loss with the decoder fixed",
-    "P_t": "the part of $\\W_t$ across $\\W_{mm}$",
+    "P_t": "the part of $W_t$ across $W_{mm}$",
     "n, T, d": "sequences, tokens of each, features of a token",
 }
 

@@ -44,7 +44,7 @@ and must reject them; and again where only one run is faked, a window in mid-run
 record or one, and where values fall once and then stall.
 A finite run tells an order from its neighbours only so far.
 Where runs follow the rate itself, the checks tell it from rates that differ by 0.03 in the exponent
-of $t$ or by 0.3 in that of $\log t$: GD's $1/(\log t)^2$, by $|\W|^2(1 - \cos)$, from
+of $t$ or by 0.3 in that of $\log t$: GD's $1/(\log t)^2$, by $|W|^2(1 - \cos)$, from
 $(\log t)^{-1.75}$ and $(\log t)^{-2.25}$.
 Where a claim names a slower rate than the runs have, nothing between the two is told apart:
 a $1 - \cos$ of order $t^{-0.8}$ would pass for $(\log t)^2/t$ over the decades run, and $t^{-0.7}$

@@ -169,11 +169,11 @@ def test_letters_that_no_formula_has_are_left_out(tmp_path):
     shutil.copy(findfont("DejaVu Sans"), tmp_path / "mathjax/woff/MathJax_Main.woff")
     address = 'url("mathjax/woff/MathJax_{}.woff")'
     sheet = "".join(f"@font-face{{src:{address.format(name)}}}" for name in ("Main", "Zero"))
-    sheet += r'a::before{content:"W"}b::before{content: "\2212"}'
+    sheet += r'a::before{content:"W"}b::before{content: "\2212"}i::before{content:"0"}'
     better = finish_pages.own_letters(sheet, tmp_path)
     assert 'url("letters/MathJax_Main.woff")' in better and address.format("Zero") in better
     found = TTFont(tmp_path / "letters/MathJax_Main.woff").getBestCmap()
-    assert set(found) == {ord("W"), 0x2212}
+    assert set(found) == {ord("W"), ord("0"), 0x2212, ord(" ")}
     assert finish_pages.own_letters("p{top:0}", tmp_path) == "p{top:0}"
 
 
