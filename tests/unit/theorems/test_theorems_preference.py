@@ -256,12 +256,12 @@ class TestLemma1:
         assert check_lemma1(data, trace)[3].step.tolist() == [714, 900]
         assert run.constants().m1_bound(0.5 * start, 0.5) == pytest.approx(near_enough(run))
 
-    def test_proved_start_from_a_start_elsewhere(self):
+    @pytest.mark.parametrize("data", [orthonormal(), make_example1(n=2, T=2, d=8)])
+    def test_proved_start_from_a_start_elsewhere(self, data):
         """What M1 promises at t_1 is small enough, with its own estimate of t_0."""
-        data = orthonormal()
         run = TraceView(data, train(data, NGD(0.5), 10, W0=start_with_gaps(data, [-0.4, 0.6])))
         c, start = run.constants(), float(run.W_norm[0])
-        late = 2 * start + 0.5
+        late = 2 * c.B**2 * start * torch.linalg.norm(run.svm.weights).item() + 0.5
         path = 0.5 * proved_start(run) - late
         assert c.m1_bound(path, 0.5, start + late) == pytest.approx(near_enough(run))
 
