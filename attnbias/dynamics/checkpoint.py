@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import time
 
+from .._marks import differing, in_words
 from .._records import read_npz, write_npz
 from .._validate import short
 from ..errors import FileFormatError
-from ..rules import Descent
+from ..rules import Descent, Rule
+from .identity import TOLERANCE, loss_mark, problem_mark, rule_mark
+from .iteration import Iteration
 
 
 class Checkpoint:
@@ -16,35 +19,42 @@ class Checkpoint:
 
     def __init__(self, path, seconds: float, run, problem, rule: Descent, recorded):
         self.path, self.seconds, self.run = path, seconds, run
-        self.written = time.monotonic()
+        self.written, self.kept = time.monotonic(), None  # when, and at which step
         if path is None:
             return
         digest = hashlib.sha256()
         for tensor in problem.identity:
             digest.update(tensor.cpu().contiguous().numpy().tobytes())
         loss = getattr(problem.loss, "name", problem.loss)
-        words = (repr({"name": rule.name, **vars(rule)}), loss, run.coordinates, run.name)
+        held = {"name": rule.name, **vars(rule)}
+        known = repr(held) if type(rule) is Rule else in_words(held)
+        words = (known, loss, run.coordinates, run.name)
         digest.update(recorded.tobytes())
         digest.update(repr(words).encode())
         self.key = digest.hexdigest()
+        self.marks = loss_mark(problem.loss, problem.identity[0].device)
+        if isinstance(run, Iteration):  # problems and rules of one's own run there
+            self.marks |= rule_mark(rule, run.problem) | problem_mark(run.problem)
 
     def save(self, step: int, force: bool) -> None:
         due = force or time.monotonic() - self.written >= self.seconds
-        if self.path is None or not due:
+        if self.path is None or not due or step == self.kept:  # a finished one is only read
             return
         arrays = {**self._records(), **self.run.state_arrays()}
-        write_npz(self.path, arrays, {"kind": "checkpoint", "step": step, "key": self.key})
-        self.written = time.monotonic()
+        header = {"kind": "checkpoint", "step": step, "key": self.key, "marks": self.marks}
+        write_npz(self.path, arrays, header)
+        self.written, self.kept = time.monotonic(), step
 
     def resume(self, steps: int) -> int:
         if self.path is None or not self.path.exists():
             return 0
         arrays, header = read_npz(self.path, kind="checkpoint")
-        if header.get("key") != self.key:
+        other = differing(header.get("marks", {}), self.marks, TOLERANCE)
+        if header.get("key") != self.key or other:
             raise FileFormatError(
                 str(self.path),
                 expected="a checkpoint of this run (same data, rule, loss, start and records)",
-                got="one of another run",
+                got="one of another run" + (f" (another {', '.join(other)})" if other else ""),
                 remedy="give another file name, or delete it to start afresh",
             )
         step = header.get("step")
@@ -64,6 +74,7 @@ class Checkpoint:
         self.run.restore(arrays)
         for name, array in self._records().items():
             array[...] = arrays[name]
+        self.kept = step
         return step
 
     def _records(self) -> dict:

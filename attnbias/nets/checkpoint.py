@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
 from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from .._marks import digest, in_words, kind
 from .._records import read_npz, write_npz
 from ..data._source import damaged, reading
 
@@ -28,49 +26,15 @@ def identity(model, optimizer) -> dict[str, str]:
     first: dict[int, str] = {}
     shapes = [(name, first.setdefault(id(t), name), str(t.dtype), list(t.shape), t.requires_grad)
               for name, t in tensors]  # fmt: skip
-    modules = [(name, _kind(module), _public(module)) for name, module in model.named_modules()]
+    modules = [(name, kind(module), _public(module)) for name, module in model.named_modules()]
     found = {"model": f"{type(model).__name__} {digest([modules, shapes])}",
-             "start weights": digest(dict(tensors)), "optimizer": _kind(optimizer)}  # fmt: skip
-    found |= {f"optimizer.{key}": _words(value) for key, value in _public(optimizer).items()}
+             "start weights": digest(dict(tensors)), "optimizer": kind(optimizer)}  # fmt: skip
+    found |= {f"optimizer.{key}": in_words(value) for key, value in _public(optimizer).items()}
     for k, group in enumerate(optimizer.param_groups):
         members = [first.get(id(p), "of no module") for p in group["params"]]
-        found |= {f"{key} of group {k}": _words(value)
+        found |= {f"{key} of group {k}": in_words(value)
                   for key, value in {**group, "params": digest(members)}.items()}  # fmt: skip
     return found
-
-
-def digest(value) -> str:
-    """A short checksum of numbers, words, tensors and collections of them."""
-    return "sha256 " + hashlib.sha256(_words(value).encode()).hexdigest()[:16]
-
-
-def _words(value) -> str:
-    """A value in words that are equal where it is, also in another process."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, np.ndarray) and value.dtype.hasobject:
-        value = value.tolist()
-    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
-        if np.prod(value.shape) == 1:
-            return repr(value.item())
-        bits = value
-        if isinstance(value, torch.Tensor):
-            flat = value.detach().cpu().to_dense().resolve_conj().contiguous().reshape(-1)
-            bits = flat.view(torch.uint8).numpy()  # numpy has no bfloat16
-        bits = bits.tobytes()
-        return f"{value.dtype} {list(value.shape)} {hashlib.sha256(bits).hexdigest()}"
-    if isinstance(value, Mapping):
-        return f"({', '.join(f'{key!r}: {_words(each)}' for key, each in value.items())})"
-    if isinstance(value, list | tuple):
-        return f"({', '.join(map(_words, value))})"
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes | torch.dtype):
-        return repr(value)
-    return _kind(value)
-
-
-def _kind(value) -> str:
-    named = value if hasattr(value, "__qualname__") else type(value)
-    return f"{named.__module__}.{named.__qualname__}"
 
 
 def _public(value) -> dict:
