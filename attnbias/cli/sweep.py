@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import dataclasses
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from .._extras import need
@@ -37,8 +38,9 @@ def sweep_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, metavar="COUNT", help="processes (default: 1)")
     parser.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster to run on")
     parser.add_argument("--device", default="cpu", help="cpu, or cuda (not run yet; default: cpu)")
-    words = ("import MODULE and call what the grid names of it as a model, 'MODULE:function': this "
-             "runs its code; without it a grid is data alone; repeatable")  # fmt: skip
+    words = ("import MODULE, which may stand beside the file, and call what the grid names of it "
+             "as a model, a rule or a loss, 'MODULE:function': this runs its code; without it a "
+             "grid is data alone; repeatable")  # fmt: skip
     parser.add_argument("--allow-code", metavar="MODULE", action="append", default=[], help=words)
     parser.add_argument("--plan", action="store_true",
                         help="say what it takes; run and import nothing")  # fmt: skip
@@ -58,6 +60,8 @@ def run_sweep(arguments: argparse.Namespace) -> tuple[dict, object]:
         return dataclasses.asdict(plan), plan
     out = Path(arguments.out or Path(arguments.config).with_suffix(""))
     with contextlib.ExitStack() as stack:
+        if arguments.allow_code:
+            stack.enter_context(_importable(Path(arguments.config).resolve().parent))
         if arguments.dask is not None:
             stack.enter_context(_cluster(arguments.dask))
             stack.enter_context(joblib.parallel_config("dask"))
@@ -69,6 +73,16 @@ def run_sweep(arguments: argparse.Namespace) -> tuple[dict, object]:
     text = f"{path}: {len(table):,} rows, {table['run'].nunique():,} runs"
     text += "".join(f"\n  {status}: {count:,}" for status, count in runs.items())
     return {"table": str(path), "rows": len(table), "runs": runs.to_dict()}, text
+
+
+@contextlib.contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Find modules in the folder, as Python does beside a script; workers do as well."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
 
 
 def _cluster(address: str):

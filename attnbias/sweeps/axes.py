@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+import torch
 
 from ..errors import DtypeError, RangeError
 
@@ -75,13 +76,29 @@ def plain_list(value):
 
 
 def distinct(name: str, items) -> tuple:
-    """The items, none of them twice."""
+    """The items, none of them twice by its `key`."""
     items = tuple(items)
     with writable(name):
-        ((mark, count),) = Counter(map(repr, items)).most_common(1)
+        ((mark, count),) = Counter(item.key for item in items).most_common(1)
     if count > 1:
         raise RangeError(
             name, expected="every run once", got=f"one twice: {mark[:60]}",
             remedy="take a value out of an axis, or a block out of the union",
         )  # fmt: skip
     return items
+
+
+def plain(value):
+    """A value with its numbers as Python's own, whole ones as integers: they have one text each."""
+    if isinstance(value, np.generic | np.ndarray | torch.Tensor):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def key_of(value) -> str:
+    """A text that values have in common which differ in how their numbers are written alone."""
+    return repr(plain(value))

@@ -7,7 +7,6 @@ settings of the training, and runs all of the one with all of the others.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import math
@@ -15,66 +14,17 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from .._files import read_text
-from .._validate import require_choice, require_flag, require_int, require_number, require_type
+from .._marks import in_words
+from .._validate import require_int, require_type
 from ..dynamics.request import record_steps, require_inputs
-from ..errors import FileFormatError, RangeError
-from ..rules import Rule
-from .axes import MOST_RUNS, axes_of, combinations, distinct, plain_list, writable
-from .models import Point, as_modules, as_rule, bound, resolve_model
+from ..errors import AttnBiasError, FileFormatError, RangeError
+from .axes import MOST_RUNS, axes_of, combinations, distinct, plain, plain_list, writable
+from .code import FOREIGN, as_modules
+from .models import Point, points_of
+from .settings import Setting, Training, as_rule, as_training
 
-FORMAT = 1  # of a results folder; raise it when the meaning of a column changes
 KEYS = ("data", "rule", "train", "steps", "record")
-
-
-@dataclass(frozen=True)
-class Setting:
-    """How one run trains on its data set."""
-
-    rule: Rule
-    loss: str
-    W0_norm: float
-    start: str
-    train_u: bool
-
-    def columns(self) -> dict:
-        """As the table shows it."""
-        rule = self.rule
-        return {
-            "rule": rule.name,
-            "rule_name": rule.name.partition("(")[0],
-            "eta": _exp(rule.log_scale) if rule.gap_power == 0 else np.nan,
-            "momentum": rule.momentum,
-            "max_step": _exp(rule.log_max_step),
-            "loss_name": self.loss,
-            "W0_norm": self.W0_norm,
-            "start": self.start,
-            "train_u": self.train_u,
-        }
-
-
-def _exp(log: float) -> float:
-    """The number that was given: a rule keeps its logarithm, which has lost the last digits."""
-    return float(f"{np.exp(log):.12g}")
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """What is done on each data set.
-
-    Attributes
-    ----------
-    settings : tuple of Setting
-    steps : int
-    record : (R,) int
-        Recorded iterations.
-    """
-
-    settings: tuple[Setting, ...]
-    steps: int
-    record: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,19 +57,15 @@ class Grid:
         """The first of those data sets that differ in nothing but their seed."""
         found: dict[str, Point] = {}
         for point in self.points:
-            found.setdefault(repr(point.family), point)
+            found.setdefault(point.family, point)
         return list(found.values())
 
     @property
     def spec(self) -> dict:
-        """The grid as json holds it: two grids with one spec run the same."""
+        """The grid as json holds it: two grids with one spec run the same, if their code does."""
         return {
-            "format": FORMAT,
             "points": [[point.model, dict(point.arguments)] for point in self.points],
-            "settings": [
-                dataclasses.asdict(setting) | {"rule": setting.rule.parameters()}
-                for setting in self.training.settings
-            ],
+            "settings": [setting.spec for setting in self.training.settings],
             "steps": self.training.steps,
             "record": self.training.record.tolist(),
         }
@@ -128,7 +74,7 @@ class Grid:
     def text(self) -> str:
         """`spec` in json."""
         with writable("data"):
-            return json.dumps(self.spec, sort_keys=True, default=repr)
+            return json.dumps(plain(self.spec), sort_keys=True, default=in_words)
 
     @property
     def key(self) -> str:
@@ -228,14 +174,17 @@ def multiplied(grid, allow_code=(), imports: bool = True) -> Grid:
     counts = (sum(math.prod(map(len, block.values())) for block in blocks) for blocks in axes)
     require_int("number of runs", math.prod(counts), low=1, high=MOST_RUNS)
     data, rule, train = map(combinations, axes)
-    points = distinct("data", (_point(block, allowed, imports) for block in data))
-    rules, trains = [as_rule(block) for block in rule], [_train(block) for block in train]
-    settings = distinct("rule and train", [Setting(r, **t) for t in trains for r in rules])
-    return Grid(points, Training(settings, steps, record))
+    points = distinct("data", points_of(data, allowed, imports))
+    rules = [as_rule(block, allowed, imports) for block in rule]
+    trains = [as_training(block, allowed, imports) for block in train]
+    made = [Setting(rule=r, arguments=given, **t) for t in trains for r, given in rules]
+    return Grid(points, Training(distinct("rule and train", made), steps, record))
 
 
 def try_families(grid: Grid) -> None:
     """Make the first data set of each family, and see whether every setting can run on it.
+
+    Other errors of a function of one's own are left to its rows.
 
     Raises
     ------
@@ -243,7 +192,12 @@ def try_families(grid: Grid) -> None:
         Of any kind.
     """
     for point in grid.families:
-        data = point.make()
+        try:
+            data = point.make()
+        except AttnBiasError:
+            raise
+        except FOREIGN:
+            continue
         for setting in grid.training.settings:
             require_inputs(data, setting.rule, None, setting.train_u)
 
@@ -262,22 +216,3 @@ def _require_keys(grid) -> dict:
             remedy=f"add {' and '.join(missing)}" if missing else belongs,
         )  # fmt: skip
     return dict(grid)
-
-
-def _point(block, allowed: tuple[str, ...], imports: bool) -> Point:
-    given = dict(block) if isinstance(block, Mapping) else {"model": block}
-    name, function = resolve_model(given.pop("model", ""), allowed, imports)
-    arguments = given if function is None else bound("model", name, function, (), given)
-    return Point(name, tuple(arguments.items()), function)
-
-
-def _train(block) -> dict:
-    defaults = {"loss": "exponential", "W0_norm": 0.0, "start": "random", "train_u": False}
-    require_type("train", block, Mapping, "a dict", "its keys are " + ", ".join(defaults))
-    for key in block:
-        require_choice("key of train", key, tuple(defaults))
-    chosen = defaults | dict(block)
-    require_choice("train.loss", chosen["loss"], ("exponential", "logistic"))
-    require_choice("train.start", chosen["start"], ("random", "against"))
-    norm = require_number("train.W0_norm", chosen["W0_norm"], low=0, high=1e100)
-    return chosen | {"W0_norm": norm, "train_u": require_flag("train.train_u", chosen["train_u"])}

@@ -1,21 +1,16 @@
-"""What the blocks of a grid name: models of data, a function or a file of one's own, and rules."""
+"""The data sets that a grid names: models of data, a function or a file of one's own."""
 
 from __future__ import annotations
 
-import ast
 import functools
-import hashlib
-import importlib
-import inspect
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from .._validate import require_choice, require_type, short
+from .._validate import require_type, short
 from ..data import Dataset, load_binary_mnist, make_dm, make_example1, make_separation_pair
 from ..errors import DtypeError, RangeError
-from ..rules import GD, NGD, Polyak, Rule
+from .axes import key_of
+from .code import CODE, bound, imported, name_of, same_function, told_apart
 
 #: The data sets that a grid may call by a short name, and the functions that make them.
 MODELS: dict[str, Callable[..., Dataset]] = {
@@ -24,8 +19,6 @@ MODELS: dict[str, Callable[..., Dataset]] = {
     "separation_pair": make_separation_pair,
     "mnist": load_binary_mnist,
 }
-_CODE = re.compile(r"[\w.]+:[\w.]+")
-RULES = {"GD": GD, "NGD": NGD, "Polyak": Polyak}
 
 
 @dataclass(frozen=True)
@@ -35,7 +28,8 @@ class Point:
     Attributes
     ----------
     model : str
-        A name of `MODELS`, "module:function", or the name of an npz file of tokens.
+        A name of `MODELS`, "module:function", or the name of an npz file of tokens; numbered
+        where several functions of a grid have one name.
     arguments : tuple of (str, value)
         All of the model's, defaults among them.
     function : callable or None
@@ -65,42 +59,55 @@ class Point:
         return seed if isinstance(seed, int) else 0
 
     @property
-    def family(self) -> tuple:
+    def key(self) -> str:
+        """One for all ways to write its numbers."""
+        return key_of((self.model, self.arguments))
+
+    @property
+    def family(self) -> str:
         """What points share that differ in nothing but their seed."""
-        return (self.model, *((k, v) for k, v in self.arguments if k != "seed"))
+        return key_of((self.model, *((k, v) for k, v in self.arguments if k != "seed")))
+
+    def __str__(self) -> str:
+        return f"{self.model}({', '.join(f'{k}={short(v)}' for k, v in self.arguments)})"
 
 
-def as_modules(allow_code) -> tuple[str, ...]:
-    """Names of the modules whose code a grid may name."""
-    given = [allow_code] if isinstance(allow_code, str) else allow_code
-    listed = isinstance(given, list | tuple | set | frozenset)
-    if not listed or not all(isinstance(module, str) for module in given):
-        raise DtypeError("allow_code", expected="names of modules", got=short(allow_code),
-                         remedy="for example allow_code=['my_data']")  # fmt: skip
-    return tuple(given)
+def points_of(blocks, allowed: tuple[str, ...], imports: bool) -> list[Point]:
+    """A data set of each block, whose values are no lists any more.
+
+    Raises
+    ------
+    RangeError, DtypeError, MissingFileError, FileFormatError
+    """
+    found = []
+    for block in blocks:
+        given = dict(block) if isinstance(block, dict) else {"model": block}
+        name, function = resolve_model(given.pop("model", ""), allowed, imports)
+        arguments = given if function is None else bound("model", name, function, (), given)
+        found.append((name, function, tuple(arguments.items())))
+    # a file is known by its name, whatever reads it
+    keys = [name if name.endswith(".npz") else same_function(made) for name, made, _ in found]
+    names = told_apart(zip([name for name, *_ in found], keys, strict=True))
+    return [Point(name, given, made) for name, (_, made, given) in zip(names, found, strict=True)]
 
 
 def resolve_model(model, allowed: tuple[str, ...] = (), imports: bool = True):
-    """A model's name, by which a results folder knows it, and its function.
-
-    A "module:function" is code, which is run for a module of `allowed` alone; without `imports`
-    its function is left out.
+    """A model's name and its function, which is left out for code without `imports`.
 
     Raises
     ------
     RangeError, DtypeError, MissingFileError, FileFormatError
     """
     if callable(model):
-        name = f"{getattr(model, '__module__', '?')}:{getattr(model, '__qualname__', '?')}"
-        return next((key for key, made in MODELS.items() if made is model), name), model
+        known = (key for key, made in MODELS.items() if made is model)
+        return next(known, None) or name_of(model), model
     if isinstance(model, str) and model in MODELS:
         return model, MODELS[model]
     if isinstance(model, str) and model.endswith(".npz"):
-        Dataset.load(model)  # refuses what is no file of tokens; a file is known by its content
-        digest = hashlib.sha256(Path(model).read_bytes()).hexdigest()
-        return f"{model} (sha256 {digest[:16]})", functools.partial(Dataset.load, model)
-    if isinstance(model, str) and _CODE.fullmatch(model):
-        return model, _code(model, allowed) if imports else _allowed(model, allowed)
+        Dataset.load(model)  # refuses what is no file of tokens
+        return model, functools.partial(Dataset.load, model)
+    if isinstance(model, str) and CODE.fullmatch(model):
+        return model, imported("data.model", model, allowed, imports)
     raise (RangeError if isinstance(model, str) else DtypeError)(
         "data.model",
         expected="one of " + ", ".join(MODELS) + ", a function that makes a Dataset, the "
@@ -108,99 +115,3 @@ def resolve_model(model, allowed: tuple[str, ...] = (), imports: bool = True):
         got=short(model),
         remedy="name one of these, or pass your own function",
     )
-
-
-def _allowed(model: str, allowed: tuple[str, ...]) -> None:
-    module = model.partition(":")[0]
-    if module not in allowed:
-        raise RangeError(
-            "data.model", expected="a model without code, since the grid is data",
-            got=f"{short(model)}, which would import that module and call what it names",
-            remedy="if you trust that code, say so: on the command line by --allow-code "
-            f"{module[:60]}, in Python by allow_code",
-        )  # fmt: skip
-
-
-def _code(model: str, allowed: tuple[str, ...]) -> Callable[..., Dataset]:
-    """The function "module:function" of an allowed module, not of one that it has imported."""
-    _allowed(model, allowed)
-    module, _, path = model.partition(":")
-    try:
-        found = importlib.import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
-            if not callable(found):
-                raise TypeError(f"{part!r} is no function")
-    except Exception as error:  # the module's own errors among them
-        raise RangeError(
-            "data.model", expected="an importable 'module:function'",
-            got=f"{short(model)} ({type(error).__name__}: {error})"[:200],
-            remedy="try the import in Python first",
-        ) from error  # fmt: skip
-    return found
-
-
-def bound(kind: str, name: str, function, positional: tuple, named: dict) -> dict[str, object]:
-    """All arguments of a call by name, defaults filled in; those that do not fit are refused.
-
-    Raises
-    ------
-    RangeError
-    """
-    try:
-        names = "..."  # of a function that does not tell them
-        signature = inspect.signature(function)
-        names = ", ".join(signature.parameters)
-        arguments = signature.bind(*positional, **named)
-    except (TypeError, ValueError) as error:
-        raise RangeError(
-            f"{kind} {name}", expected=f"arguments of {name}({names})",
-            got=f"{', '.join([*map(repr, positional), *map(str, named)]) or 'none'} ({error})",
-            remedy=f"give each {kind} a block of its own with the axes it has",
-        ) from None  # fmt: skip
-    arguments.apply_defaults()
-    return arguments.arguments
-
-
-def as_rule(value) -> Rule:
-    """A rule.
-
-    Parameters
-    ----------
-    value : Rule, str or mapping
-        NGD(0.1), "NGD(0.1)", or {"name": "NGD", "step_size": 0.1}.
-
-    Raises
-    ------
-    RangeError, DtypeError, NonFiniteError
-    """
-    if isinstance(value, Rule):
-        return value
-    if isinstance(value, str):
-        name, positional, named = _parse(value)
-    elif isinstance(value, Mapping) and "name" in value:
-        name, positional, named = value["name"], (), {k: v for k, v in value.items() if k != "name"}
-    else:
-        raise DtypeError(
-            "rule", expected="a rule, its name with arguments, or a block with a name",
-            got=short(value),
-            remedy="for example 'NGD(0.1)' or {'name': 'NGD', 'step_size': [0.1, 0.5]}",
-        )  # fmt: skip
-    make = RULES[require_choice("rule", name, tuple(RULES))]
-    return make(**bound("rule", name, make, positional, named))
-
-
-def _parse(text: str) -> tuple[str, tuple, dict]:
-    """Name and arguments of a call written out, read without being run."""
-    try:
-        call = ast.parse(text.strip() if "(" in text else f"{text.strip()}()", mode="eval").body
-        if not isinstance(getattr(call, "func", None), ast.Name):
-            raise ValueError("no call")
-        positional = tuple(map(ast.literal_eval, call.args))
-        return call.func.id, positional, {k.arg: ast.literal_eval(k.value) for k in call.keywords}
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
-        raise RangeError(
-            "rule", expected="a rule such as 'NGD(0.1, momentum=0.9)'",
-            got=f"{short(text)} ({error})"[:120],
-            remedy="name one of " + ", ".join(RULES) + " with plain numbers",
-        ) from None  # fmt: skip

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 import psutil
 
 from .._validate import require_int, require_type
+from ..dataset import Dataset
 from ..dynamics.recording import RECORDS
 from ..dynamics.request import GRAM_LIMIT
-from ..errors import MemoryLimitError
-from .grid import Grid, Training
+from ..errors import AttnBiasError, MemoryLimitError
+from .code import FOREIGN
+from .grid import Grid
 from .models import Point
+from .settings import Training
 from .table import columns
 
 SHARE = 0.9  # of the free memory that may be asked for
@@ -134,12 +137,25 @@ def _sizes(point: Point) -> tuple[int, ...]:
     """n, T and d: the model's arguments if they say it, else those of the data set, once made."""
     given = dict(point.arguments)
     found = [given.get(name) for name in ("n", "T", "d")]
-    if point.function is None:  # code that is not to be imported: it is taken to be small
-        found = [value if isinstance(value, int) else 20 for value in found]
-    elif not all(isinstance(value, int) for value in found) or given.get("span"):
-        data = point.make()
+    data = None
+    if not all(isinstance(value, int) for value in found) or given.get("span"):
+        data = _made(point)
+    if data is not None:
         found = [data.n, data.T, data.d]
+    found = [value if isinstance(value, int) else 20 for value in found]
     return tuple(min(max(value, 1), 10**12) for value in found)
+
+
+def _made(point: Point) -> Dataset | None:
+    """None for code that is not imported, or that fails; what it makes is taken to be small."""
+    if point.function is None:
+        return None
+    try:
+        return point.make()
+    except AttnBiasError:
+        raise
+    except FOREIGN:
+        return None
 
 
 def _work(training: Training, point: Point) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
 
 import joblib
@@ -13,12 +15,15 @@ from tqdm import tqdm
 from .._provenance import provenance
 from .._threads import one_thread
 from .._validate import DeviceLike, PathLike, as_device, require_flag, require_int
-from .grid import Grid, Training, read_grid, try_families
+from ..errors import DeviceError, DtypeError
+from .grid import Grid, read_grid, try_families
+from .identity import marks_of
 from .models import Point
 from .planning import plan
-from .store import Store
+from .settings import Training
+from .store import Store, parts_of
 from .table import columns, part
-from .task import require_batched, run_batch, run_point
+from .task import Results, require_batched, run_batch, run_point
 
 if TYPE_CHECKING:
     import pandas
@@ -122,15 +127,19 @@ def sweep(
 
 def _run(todo: Grid, store: Store | None, workers, device, progress: bool) -> pandas.DataFrame:
     """What is not done yet, and the table of all."""
-    done = set() if store is None else store.done()
+    done = store.done() if store is not None else {}
     left = [number for number in range(len(todo.points)) if number not in done]
     parts, each = {}, len(todo.training.settings)
-    with tqdm(total=todo.runs, initial=each * len(done), disable=not progress, unit="run") as bar:
-        for number, frame in _finished(todo, left, workers, device):
+    bar = tqdm(total=todo.runs, initial=each * len(done), disable=not progress, unit="run")
+    with bar, workers_named(store):
+        if store is not None and done:
+            for number, made in _marks(todo, done, workers):
+                store.require_same(number, made, done[number])
+        for number, frame, marks in _finished(todo, left, workers, device):
             if store is None:
                 parts[number] = frame
             else:
-                store.write(number, frame, provenance(device))
+                store.write(number, frame, marks, provenance(device))
             bar.update(each)
     if store is not None:
         return store.finish()
@@ -141,10 +150,43 @@ def _run(todo: Grid, store: Store | None, workers, device, progress: bool) -> pa
     return table
 
 
+@contextlib.contextmanager
+def workers_named(store: Store | None) -> Iterator[None]:
+    """Say of a worker that is no more what is kept, and of what can't be sent to one that it is."""
+    try:
+        yield
+    except PicklingError as error:
+        raise DtypeError(
+            "workers", expected="functions and arguments that can be sent to other processes",
+            got=str(error)[:200].rstrip("."), remedy="take workers=1, or open files and the like inside",
+        ) from error  # fmt: skip
+    except Exception as error:
+        of_dask = type(error).__module__.partition(".")[0] == "distributed"
+        if not isinstance(error, BrokenExecutor) and not of_dask:
+            raise
+        kept = "nothing is kept without `out`"
+        remedy = "give it a folder `out`, and the same call goes on after such an end"
+        if store is not None:
+            kept = f"{len(parts_of(store.folder))} of {len(store.grid.points)} data sets are kept"
+            remedy = "the same call goes on from there; with fewer workers each has more memory"
+        raise DeviceError(
+            "workers", expected="processes that live until their work is done",
+            got="one that was killed, or has ended itself "
+            f"({type(error).__name__}); {kept}", remedy=remedy,
+        ) from error  # fmt: skip
+
+
+def _marks(grid: Grid, done: dict, workers) -> Iterator[tuple[int, dict]]:
+    """(number, marks) of the data sets that are done, made anew."""
+    jobs = (joblib.delayed(marks_of)(grid.training, grid.points[number]) for number in done)
+    pool = joblib.Parallel(n_jobs=workers, return_as="generator")
+    yield from zip(done, pool(jobs), strict=True)
+
+
 def _finished(
     grid: Grid, left: list[int], workers, device
-) -> Iterator[tuple[int, pandas.DataFrame]]:
-    """(number, rows) of each data set, as they are finished."""
+) -> Iterator[tuple[int, pandas.DataFrame, dict]]:
+    """(number, rows, marks) of each data set, as they are finished."""
     dtypes = columns(grid)
     jobs = ((grid.training, number, grid.points[number], dtypes) for number in left)
     if device.type == "cpu":
@@ -156,12 +198,18 @@ def _finished(
         points = [grid.points[number] for number in batch]
         with one_thread():
             results = run_batch(grid.training, points, device)
-        for number, point, (facts, outcomes) in zip(batch, points, results, strict=True):
-            yield number, part(grid.training, number, point, facts, outcomes, dtypes)
+        for number, point, found in zip(batch, points, results, strict=True):
+            yield number, _rows(grid.training, number, point, found, dtypes), found.marks
 
 
-def work(training: Training, number: int, point: Point, dtypes) -> tuple[int, pandas.DataFrame]:
+def work(
+    training: Training, number: int, point: Point, dtypes
+) -> tuple[int, pandas.DataFrame, dict]:
     """One data set, in whatever process."""
     with one_thread():  # no number depends on how many are free
-        facts, outcomes = run_point(training, point)
-    return number, part(training, number, point, facts, outcomes, dtypes)
+        found = run_point(training, point)
+    return number, _rows(training, number, point, found, dtypes), found.marks
+
+
+def _rows(training: Training, number: int, point: Point, found: Results, dtypes):
+    return part(training, number, point, found.facts, found.outcomes, dtypes)

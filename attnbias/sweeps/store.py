@@ -3,6 +3,9 @@
 grid.json        what is swept; a folder belongs to one grid
 parts/000000.parquet ...  written to a temporary name and renamed, so a part is whole or absent
 table.parquet    all parts in order, once all are there; the parts go then
+
+Each file of rows says in its sealed header of which grid it is, which data sets it has, and what
+they are known by.
 .attnbias.lock   while a process works in the folder, or after it was killed
 """
 
@@ -21,9 +24,12 @@ from .._files import as_path, locked, results_folder
 from .._records import read_json, write_json
 from ..errors import FileFormatError
 from .grid import Grid
+from .identity import other_marks
 from .parquet import read_table, unreadable, write_table
 from .table import columns
 
+FORMAT = 2  # raise it when the meaning of a column changes; 1 had no marks of the data
+HEADER = ("made", "grid", "points")
 TABLE, GRID, PARTS, LOCK = "table.parquet", "grid.json", "parts", ".attnbias.lock"
 KIND = "sweep"
 
@@ -37,7 +43,7 @@ class Store:
     Parameters
     ----------
     folder : path
-        Made if need be.
+        That is there.
     grid : Grid
 
     Raises
@@ -48,8 +54,8 @@ class Store:
 
     def __init__(self, folder, grid: Grid):
         need("pyarrow", "sweeps")
-        self.folder, self.grid = results_folder(folder), grid
-        self.dtypes = columns(grid)
+        self.folder, self.grid = Path(folder), grid
+        self.dtypes, self.key = columns(grid), f"{FORMAT} {grid.key}"
         if (self.folder / GRID).exists():
             self._require_same_grid()
         elif any(  # that is not what killed processes leave
@@ -60,25 +66,26 @@ class Store:
                 got="a folder with other files", remedy="give another name; nothing was changed",
             )  # fmt: skip
         else:
-            write_json(self.folder / GRID, KIND, {"key": self.grid.key, **self._spec()})
+            write_json(self.folder / GRID, KIND, {"key": self.key, **json.loads(grid.text)})
 
     @classmethod
     @contextlib.contextmanager
     def alone(cls, folder, grid: Grid) -> Iterator[Store]:
         """A store that no other process works in until the block ends.
 
-        A finished one is only read, so it keeps nobody waiting.
+        A finished one is only read, so it keeps nobody waiting, and may be on a read-only disk.
         """
         need("pyarrow", "sweeps")
-        folder = results_folder(folder)
+        folder = as_path(folder)
         finished = (folder / TABLE).exists()
-        with contextlib.nullcontext() if finished else locked(folder / LOCK):
+        with contextlib.nullcontext() if finished else locked(results_folder(folder) / LOCK):
             yield cls(folder, grid)
 
     def _require_same_grid(self) -> None:
-        header = read_json(self.folder / GRID, KIND)
-        if header.get("key") != self.grid.key:
-            other = [name for name, value in self._spec().items() if header.get(name) != value]
+        header = grid_of(self.folder)
+        if header["key"] != self.key:
+            spec = json.loads(self.grid.text)
+            other = [name for name, value in spec.items() if header.get(name) != value]
             sizes = [f"{len(header.get(name, []))} {name}" for name in ("points", "settings")]
             raise FileFormatError(
                 str(self.folder),
@@ -88,39 +95,57 @@ class Store:
                 remedy="give another folder; the results there were not touched",
             )
 
-    def _spec(self) -> dict:
-        """The grid as json holds it; the format of its columns is in its key."""
-        plain = json.loads(self.grid.text)
-        return {name: value for name, value in plain.items() if name != "format"}
-
-    def done(self) -> set[int]:
-        """Numbers of the data sets that are finished.
+    def done(self) -> dict[int, dict]:
+        """The data sets that are finished, by number, and the marks of each.
 
         Raises
         ------
         FileFormatError
-            For a part that can't be read, or is of other columns.
+            For a part that can't be read, or is of other columns or of another place.
         """
         if (self.folder / TABLE).exists():
-            return set(range(len(self.grid.points)))
-        found = {int(path.stem): path for path in parts_of(self.folder)}
-        for path in found.values():
-            if list(read_table(path, ("made",))[0]) != list(self.dtypes):
+            return _read(self.folder / TABLE, self.key)[1]
+        found = {}
+        for path in parts_of(self.folder):
+            frame, marks, _ = _read(path, self.key)
+            if list(frame) != list(self.dtypes):
                 raise unreadable(path, "other columns", "a part of this sweep")
-        return set(found)
+            found |= marks
+        return found
 
-    def write(self, number: int, frame: pandas.DataFrame, made: dict) -> None:
-        """Keep a part, and what made it."""
+    def require_same(self, number: int, made: dict, kept: dict) -> None:
+        """Refuse results of code that is no longer what it was.
+
+        Raises
+        ------
+        FileFormatError
+        """
+        other = other_marks(made, kept)
+        if other:
+            raise FileFormatError(
+                str(self.folder), expected="results of what the grid's functions make",
+                got=f"those of other {', '.join(other)} at data set {number}, "
+                f"{self.grid.points[number]}",
+                remedy="a function was edited since, or makes something else at each call: give "
+                "another folder, and functions that draw a seed; sweeps.load reads what is there",
+            )  # fmt: skip
+
+    def write(self, number: int, frame: pandas.DataFrame, marks: dict, made: dict) -> None:
+        """Keep a part, what its data set is known by, and what made it."""
         if not (self.folder / PARTS).is_dir():
             results_folder(self.folder / PARTS)
-        write_table(self._path(number), frame, {"made": [made]})
+        self._write(self._path(number), frame, {number: marks}, [made])
+
+    def _write(self, path: Path, frame, marks: dict, made: list) -> None:
+        points = {str(number): each for number, each in marks.items()}
+        write_table(path, frame, dict(zip(HEADER, (made, self.key, points), strict=True)))
 
     def finish(self) -> pandas.DataFrame:
         """The table of all parts, written to one file; the parts are removed."""
         path = self.folder / TABLE
         if not path.exists():
-            frame, made = join([self._path(k) for k in range(len(self.grid.points))])
-            write_table(path, frame, {"made": made})
+            paths = [self._path(k) for k in range(len(self.grid.points))]
+            self._write(path, *join(paths, self.key))
         shutil.rmtree(self.folder / PARTS, ignore_errors=True)
         with contextlib.suppress(OSError):  # of a process that was killed
             (self.folder / LOCK).unlink()
@@ -140,6 +165,35 @@ def parts_of(folder: Path) -> list[Path]:
                 got="another", remedy="move it away: the folder goes when the sweep is done",
             )  # fmt: skip
     return found
+
+
+def grid_of(folder: Path) -> dict:
+    """What grid.json says.
+
+    Raises
+    ------
+    MissingFileError, FileFormatError
+    """
+    header = read_json(folder / GRID, KIND)
+    if str(header.get("key")).partition(" ")[0] != str(FORMAT):
+        raise FileFormatError(
+            str(folder), expected=f"a sweep's results of format {FORMAT}",
+            got="those of another version of the library",
+            remedy="give another folder; pandas.read_parquet reads the table that is there",
+        )  # fmt: skip
+    return header
+
+
+def _read(path: Path, key: str) -> tuple[pandas.DataFrame, dict[int, dict], list[dict]]:
+    """Rows, marks by number, and what made them, of a file that has its place in this grid."""
+    frame, header = read_table(path, HEADER)
+    marks = {int(number): each for number, each in header["points"].items()}
+    if header["grid"] != key or (path.name != TABLE and [*marks] != [int(path.stem)]):
+        raise FileFormatError(
+            str(path), expected=f"rows of the grid in {GRID}, and of this place in it",
+            got="those of another", remedy="move it away, and the sweep makes it again",
+        )  # fmt: skip
+    return frame, marks, header["made"]
 
 
 def load(folder) -> pandas.DataFrame:
@@ -170,24 +224,23 @@ def load(folder) -> pandas.DataFrame:
     1
     """
     folder = as_path(folder)
-    read_json(folder / GRID, KIND)
-    whole = folder / TABLE
-    paths = [whole] if whole.exists() else parts_of(folder)
-    frame, made = join(paths)
+    key, whole = grid_of(folder)["key"], folder / TABLE
+    frame, _, made = join([whole] if whole.exists() else parts_of(folder), key)
     frame.attrs = {"provenance": made, "complete": whole.exists()}
     return frame
 
 
-def join(paths: list[Path]) -> tuple[pandas.DataFrame, list[dict]]:
-    """The rows of several files, and what made them, each way once."""
-    frames, made = [], {}
+def join(paths: list[Path], key: str) -> tuple[pandas.DataFrame, dict[int, dict], list[dict]]:
+    """The rows of several files, their marks, and what made them, each way once."""
+    frames, marks, made = [], {}, {}
     for path in paths:
-        frame, header = read_table(path, ("made",))
-        for record in header["made"]:
+        frame, own, records = _read(path, key)
+        for record in records:
             same = {key: value for key, value in record.items() if key != "date"}
             made.setdefault(json.dumps(same, sort_keys=True), record)
         frames.append(frame)
+        marks |= own
     import pandas
 
     frame = pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
-    return frame, list(made.values())
+    return frame, marks, list(made.values())

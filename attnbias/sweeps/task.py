@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 import psutil
 import torch
 
 from ..data import Dataset
 from ..dynamics.batched.runs import BatchedRuns, batched_bytes
+from ..dynamics.ending import missed
 from ..dynamics.problem import Problem, adversarial_init, small_start
 from ..dynamics.recording import LOG_NORM, STATUS, finished, fixed_series, matrix_series
 from ..dynamics.trace import Trace
@@ -16,41 +18,70 @@ from ..dynamics.train import train
 from ..errors import AttnBiasError, DeviceError, MemoryLimitError, RangeError
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import as_loss
-from .grid import Setting, Training
+from .code import FOREIGN
+from .identity import failed_marks, marks
 from .models import Point
+from .settings import Setting, Training
 from .table import failed, recorded
 
 SHARE = 0.8  # of the device's free memory
 
 
-def run_point(training: Training, point: Point) -> tuple[dict, list[dict]]:
-    """All settings on one data set.
+class Results(NamedTuple):
+    """Of all settings on one data set.
 
-    Returns
-    -------
+    Attributes
+    ----------
     facts : dict
         What the tokens decide: N', the SVM's margin, its support and its least slack.
     outcomes : list of dict
         One a setting, as `table.recorded` gives it. An error of the data or of the SVM is that of
         every run.
+    marks : dict
+        What the data set and the code are known by.
     """
+
+    facts: dict
+    outcomes: list[dict]
+    marks: dict
+
+
+def _prepared(training: Training, point: Point) -> tuple[Dataset, SVMSolution, dict] | Results:
+    """The data set, its SVM and its marks, or what is left where there is none."""
     try:
         data = point.make()
-        svm = solve_w_svm(data)
-        facts = token_facts(svm)
+    except FOREIGN as error:  # a function of one's own may raise anything
+        return Results({}, [failed(error)] * len(training.settings), failed_marks(error))
+    known = marks(training, data)
+    try:
+        return data, solve_w_svm(data), known
     except AttnBiasError as error:
-        return {}, [failed(error)] * len(training.settings)
+        return Results({}, [failed(error)] * len(training.settings), known)
+
+
+def run_point(training: Training, point: Point) -> Results:
+    """All settings on one data set, one after another."""
+    prepared = _prepared(training, point)
+    if isinstance(prepared, Results):
+        return prepared
+    data, svm, known = prepared
     outcomes = []
     for setting in training.settings:
+        ends = FOREIGN if setting.own else AttnBiasError
         try:
             trace = train(
                 data, setting.rule, training.steps, loss=setting.loss, train_u=setting.train_u,
                 W0=start_of(data, svm, setting, point.seed), record=training.record, svm=svm,
             )  # fmt: skip
-            outcomes.append(recorded(trace))
-        except AttnBiasError as error:
+            outcomes.append(recorded(trace, selected_optimal(trace)))
+        except ends as error:
             outcomes.append(failed(error))
-    return facts, outcomes
+    return Results(token_facts(svm), outcomes, known)
+
+
+def selected_optimal(trace: Trace) -> int:
+    """How many sequences end on their optimal token."""
+    return len(trace.opt) - len(missed(trace.last_logits, trace.opt))
 
 
 def token_facts(svm: SVMSolution) -> dict:
@@ -66,6 +97,7 @@ def token_facts(svm: SVMSolution) -> dict:
         "support": len(dual),
         "least_slack": max(0.0, float(svm.idle_slack.min())),
         "least_dual": float(dual.min() / dual.max()),
+        "duality_gap": svm.duality_gap,
     }
 
 
@@ -90,7 +122,7 @@ def prepare(data: Dataset, svm: SVMSolution, settings, seed: int) -> list[Proble
 
 
 def require_batched(training: Training, device) -> None:
-    """Refuse a device without float64, and joint training, which has no batched form."""
+    """Refuse a device without float64, and what has no batched form: joint training, own code."""
     if device.type not in ("cpu", "cuda"):
         raise DeviceError(
             "device", expected="cpu, or a GPU that computes in float64", got=str(device),
@@ -101,9 +133,16 @@ def require_batched(training: Training, device) -> None:
             "train.train_u", expected="False on a device other than the CPU", got="True",
             remedy="run the joint part of the grid with device='cpu'",
         )  # fmt: skip
+    own = next((setting for setting in training.settings if setting.own), None)
+    if device.type != "cpu" and own is not None:
+        raise RangeError(
+            "rule and train.loss", expected="the library's on a device other than the CPU",
+            got=f"{own.rule.name} and {own.loss_name}",
+            remedy="run rules and losses of your own with device='cpu'",
+        )  # fmt: skip
 
 
-def run_batch(training: Training, points: list[Point], device) -> list[tuple[dict, list[dict]]]:
+def run_batch(training: Training, points: list[Point], device) -> list[Results]:
     """What `run_point` gives, for each point; those of equal shape run together.
 
     Raises
@@ -111,17 +150,20 @@ def run_batch(training: Training, points: list[Point], device) -> list[tuple[dic
     MemoryLimitError
         When not even one data set fits on the device.
     """
-    results: dict[int, tuple] = {}
+    results: dict[int, Results] = {}
     shapes: dict[tuple, list] = {}
     for k, point in enumerate(points):
+        prepared = _prepared(training, point)
+        if isinstance(prepared, Results):
+            results[k] = prepared
+            continue
+        data, svm, known = prepared
         try:
-            data = point.make()
-            svm = solve_w_svm(data)
             problems = prepare(data, svm, training.settings, point.seed)
         except AttnBiasError as error:
-            results[k] = {}, [failed(error)] * len(training.settings)
+            results[k] = Results({}, [failed(error)] * len(training.settings), known)
             continue
-        shapes.setdefault(tuple(data.lengths.tolist()), []).append((k, data, problems))
+        shapes.setdefault(tuple(data.lengths.tolist()), []).append((k, data, problems, known))
     for group in shapes.values():
         most = _fitting(training, group[0][1], device)
         for first in range(0, len(group), most):
@@ -129,15 +171,16 @@ def run_batch(training: Training, points: list[Point], device) -> list[tuple[dic
     return [results[k] for k in range(len(points))]
 
 
-def _together(training: Training, group: list, device) -> dict[int, tuple]:
-    """Facts and outcomes of data sets of one shape."""
+def _together(training: Training, group: list, device) -> dict[int, Results]:
+    """Of data sets of one shape."""
     rules = [setting.rule for setting in training.settings]
     runs = BatchedRuns(
         [each[2] for each in group], [rules] * len(group), training.record, device=device
     )
     runs.run(0, training.steps)
     results = {}
-    for s, (k, data, problems) in enumerate(group):
+    optimal = _selected_optimal(runs)
+    for s, (k, data, problems, known) in enumerate(group):
         outcomes = []
         for r, (problem, rule) in enumerate(zip(problems, rules, strict=True)):
             records, step = runs.records[s, r], int(runs.steps[s, r])
@@ -145,9 +188,16 @@ def _together(training: Training, group: list, device) -> dict[int, tuple]:
             series = matrix_series(problem, records[done], rule.momentum)
             series |= fixed_series(data, int(done.sum())) | {"W": torch.empty(0, 0)}
             status = STATUS[int(runs.statuses[s, r])]
-            outcomes.append(recorded(Trace(**series, step=training.record[done], status=status)))
-        results[k] = token_facts(problems[0].svm), outcomes
+            trace = Trace(**series, step=training.record[done], status=status)
+            outcomes.append(recorded(trace, int(optimal[s, r])))
+        results[k] = Results(token_facts(problems[0].svm), outcomes, known)
     return results
+
+
+def _selected_optimal(runs: BatchedRuns) -> torch.Tensor:
+    """(S, R) how many sequences end on their optimal token: where all gaps are above zero."""
+    gaps = runs.state.g.unflatten(-1, runs.fixed.delta.shape[-2:])
+    return ((gaps > 0) | ~runs.fixed.valid).all(dim=-1).sum(dim=-1).cpu()
 
 
 def _fitting(training: Training, data: Dataset, device) -> int:

@@ -86,12 +86,16 @@ def short_fit(path, steps=6):
 def part_of_a_sweep(folder: Path) -> None:
     """A sweep's folder as a kill leaves it after one of the two data sets."""
     from attnbias.sweeps.grid import read_grid
+    from attnbias.sweeps.identity import marks_of
     from attnbias.sweeps.store import Store
 
     sweep({**GRID, "data": GRID["data"] | {"seed": [0]}}, out=folder / "one")
     made = pd.read_parquet(folder / "one" / "table.parquet")
     shutil.rmtree(folder / "one")
-    Store(folder / "s", read_grid(GRID)).write(0, made, {"date": ""})
+    (folder / "s").mkdir()
+    grid = read_grid(GRID)
+    marks = marks_of(grid.training, grid.points[0])
+    Store(folder / "s", grid).write(0, made, marks, {"date": ""})
 
 
 def digest_of(value):

@@ -91,11 +91,12 @@ def test_a_batch_gives_what_the_cpu_gives_alone():
     grid = sweeps.read_grid(changed(data=[GRID["data"], {"model": sweep_models.gaussian_tokens}]))
     points = list(grid.points)
     batched = run_batch(grid.training, points, torch.device("cpu"))
-    for point, (facts, outcomes) in zip(points, batched, strict=True):
-        alone_facts, alone = run_point(grid.training, point)
-        assert facts == alone_facts
-        for ours, theirs in zip(outcomes, alone, strict=True):
-            assert ours["status"] == theirs["status"]
+    for point, together in zip(points, batched, strict=True):
+        alone = run_point(grid.training, point)
+        assert together.facts == alone.facts and together.marks == alone.marks
+        for ours, theirs in zip(together.outcomes, alone.outcomes, strict=True):
+            for name in ("status", "selected_optimal"):
+                assert ours[name] == theirs[name]
             for name in SERIES:
                 np.testing.assert_allclose(ours[name], theirs[name], rtol=FORMS, atol=FORMS)
 

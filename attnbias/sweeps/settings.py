@@ -1,0 +1,202 @@
+"""How the runs of a grid train: rules, losses and starts, the library's and one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._validate import require_choice, require_flag, require_number, require_type, short
+from ..errors import DtypeError
+from ..losses import Loss
+from ..losses import as_loss as known_loss
+from ..rules import GD, NGD, Descent, Polyak, Rule
+from .axes import key_of
+from .code import CODE, bound, call_of, called, imported, name_of, told_apart
+
+RULES = {"GD": GD, "NGD": NGD, "Polyak": Polyak}
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """How one run trains on its data set.
+
+    Attributes
+    ----------
+    rule : Descent
+    loss : str or Loss
+        A name for those of the library.
+    W0_norm : float
+    start : {"random", "against"}
+    train_u : bool
+    arguments : tuple of (str, value)
+        That a function of one's own made the rule of.
+    """
+
+    rule: Descent
+    loss: str | Loss
+    W0_norm: float
+    start: str
+    train_u: bool
+    arguments: tuple[tuple[str, object], ...] = ()
+
+    @property
+    def own(self) -> bool:
+        """Whether its rule or its loss is code that is not the library's."""
+        return not isinstance(self.loss, str) or type(self.rule) is not Rule
+
+    @property
+    def rule_key(self) -> str:
+        """One for rules that step alike, as far as their numbers tell."""
+        rule = self.rule
+        held = (id(type(rule)), rule.name, vars(rule))
+        return key_of(rule.parameters() if type(rule) is Rule else held)
+
+    @property
+    def loss_name(self) -> str:
+        return self.loss if isinstance(self.loss, str) else self.loss.name
+
+    @property
+    def key(self) -> str:
+        """One for all ways to write its numbers."""
+        return key_of((self.rule_key, repr(self.loss), *self._start.values()))
+
+    @property
+    def _start(self) -> dict:
+        return {name: getattr(self, name) for name in ("W0_norm", "start", "train_u")}
+
+    @property
+    def spec(self) -> dict:
+        """As json holds it."""
+        return {"rule": self.rule.parameters(), "loss": self.loss_name, **self._start}
+
+    def columns(self) -> dict:
+        """As the table shows it, but for the names of rule and loss."""
+        rule = self.rule
+        eta = isinstance(rule, Rule) and rule.gap_power == 0
+        return {
+            "rule_name": rule.name.partition("(")[0],
+            "eta": _exp(rule.log_scale) if eta else np.nan,
+            "momentum": rule.momentum,
+            "max_step": _exp(getattr(rule, "log_max_step", np.inf)),
+            **self._start,
+        }
+
+
+def _exp(log: float) -> float:
+    """The number that was given: a rule keeps its logarithm, which has lost the last digits."""
+    return float(f"{np.exp(log):.12g}")
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What is done on each data set.
+
+    Attributes
+    ----------
+    settings : tuple of Setting
+    steps : int
+    record : (R,) int
+        Recorded iterations.
+    """
+
+    settings: tuple[Setting, ...]
+    steps: int
+    record: np.ndarray
+
+    def columns(self) -> list[dict]:
+        """Of each setting as the table shows it; rules and losses of one name are numbered."""
+        rules = told_apart((each.rule.name, each.rule_key) for each in self.settings)
+        losses = told_apart((each.loss_name, repr(each.loss)) for each in self.settings)
+        named = zip(rules, losses, self.settings, strict=True)
+        return [{"rule": rule, "loss_name": loss, **each.columns()} for rule, loss, each in named]
+
+
+def as_rule(value, allowed: tuple[str, ...] = (), imports: bool = True) -> tuple[Descent, tuple]:
+    """A rule, and the arguments that a function of one's own made it of.
+
+    Parameters
+    ----------
+    value : Descent, str or mapping
+        NGD(0.1), "NGD(0.1)", {"name": "NGD", "step_size": 0.1}; in the place of NGD also the
+        "module:function" of an allowed module, or a function.
+
+    Raises
+    ------
+    RangeError, DtypeError, NonFiniteError
+    """
+    if isinstance(value, Descent):
+        return value, ()
+    if isinstance(value, str):
+        name, positional, named = call_of("rule", value)
+    elif isinstance(value, Mapping) and "name" in value:
+        name, positional, named = value["name"], (), {k: v for k, v in value.items() if k != "name"}
+    else:
+        raise DtypeError(
+            "rule", expected="a rule, its name with arguments, or a block with a name",
+            got=short(value),
+            remedy="for example 'NGD(0.1)' or {'name': 'NGD', 'step_size': [0.1, 0.5]}",
+        )  # fmt: skip
+    if not callable(name) and not _is_code(name):
+        make = RULES[require_choice("rule", name, tuple(RULES))]
+        return make(**bound("rule", name, make, positional, named)), ()
+    made, arguments = _own("rule", name, positional, named, allowed, imports, Descent)
+    if made is None:
+        made = Descent()  # what can be planned, and not run
+        made.name = f"{name} {positional} {named}"
+    return made, arguments
+
+
+def _own(what, name, positional, named, allowed, imports, wanted: type) -> tuple:
+    """What code of one's own makes, or is, and the arguments; None for what is not imported."""
+    make = name if callable(name) else imported(what, name, allowed, imports, wanted)
+    if make is None:
+        return None, ()
+    name = name if isinstance(name, str) else name_of(name)
+    if isinstance(make, wanted):
+        bound(what, name, lambda: make, positional, named)
+        return make, ()
+    arguments = bound(what, name, make, positional, named)
+    return called(what, name, make, arguments, wanted), tuple(arguments.items())
+
+
+def _is_code(name) -> bool:
+    return isinstance(name, str) and CODE.fullmatch(name) is not None
+
+
+def as_loss(value, allowed: tuple[str, ...] = (), imports: bool = True) -> str | Loss:
+    """The name of a loss, a `Loss` of one's own, or that of an allowed "module:function".
+
+    Raises
+    ------
+    RangeError, DtypeError
+    """
+    if isinstance(value, Loss):
+        return value if value.compiled is None else value.name
+    if isinstance(value, str) and ":" in value:
+        name, positional, named = call_of("train.loss", value)
+        if _is_code(name):
+            made, _ = _own("train.loss", name, positional, named, allowed, imports, Loss)
+            return as_loss(made) if imports else value
+    return known_loss(value).name
+
+
+def as_training(block, allowed: tuple[str, ...] = (), imports: bool = True) -> dict:
+    """What a block of `train` says, defaults filled in.
+
+    Raises
+    ------
+    RangeError, DtypeError, NonFiniteError
+    """
+    defaults = {"loss": "exponential", "W0_norm": 0.0, "start": "random", "train_u": False}
+    require_type("train", block, Mapping, "a dict", "its keys are " + ", ".join(defaults))
+    for key in block:
+        require_choice("key of train", key, tuple(defaults))
+    chosen = defaults | dict(block)
+    require_choice("train.start", chosen["start"], ("random", "against"))
+    return chosen | {
+        "loss": as_loss(chosen["loss"], allowed, imports),
+        "W0_norm": require_number("train.W0_norm", chosen["W0_norm"], low=0, high=1e100),
+        "train_u": require_flag("train.train_u", chosen["train_u"]),
+    }
