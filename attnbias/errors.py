@@ -54,8 +54,10 @@ class AttnBiasError(Exception):
 
 
 def _sentence(text: str) -> str:
+    """With a capital, unless it begins with a name in code, and a full stop."""
     text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!")) else ".")
+    first = text[:1] if re.match(r"\w+[_.(\[=]\S", text) else text[:1].upper()
+    return first + text[1:] + ("" if text.endswith((".", "!")) else ".")
 
 
 class ShapeError(AttnBiasError, ValueError):

@@ -1,9 +1,10 @@
 """Real networks: optimizers, models, and one loop that trains them."""
 
 from .data.examples import ImageExamples, TextExamples
-from .heads import Head, head_from_qk, head_from_weights, random_head
+from .heads import Head
 from .log import TrainingLog
 from .loop import fit
+from .made_heads import head_from_qk, head_from_weights, random_head
 from .optim import SNGD, SPS
 from .probe import HeadProbe, HeadTrace
 from .recorder import Heads, record_heads

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -76,6 +77,15 @@ def reading(name: str, transformers):
 
 def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0].rstrip(" .")[:200]
+
+
+def require_tokenizer_files(folder: Path) -> None:
+    """Refuse a folder without a tokenizer, for which `transformers` makes an empty one."""
+    if not any(re.search(r"token|vocab|\.model$", file.name) for file in folder.iterdir()):
+        raise MissingFileError(
+            str(folder), expected="a model and its tokenizer", got="no file of a tokenizer",
+            remedy="write it beside the model: tokenizer.save_pretrained(folder)",
+        )  # fmt: skip
 
 
 def require_complete(name: str, missing) -> None:

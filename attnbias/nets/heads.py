@@ -9,19 +9,22 @@ taken as it stands: q and k in place of x_s and x_t, and W = I / sqrt(width).
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
 
-from .._validate import TensorLike, as_floats, as_tensor, require_choice, require_int, require_type
+from .._validate import as_floats, as_tensor, require_choice
 from ..data import Dataset
 from ..errors import RangeError, TiedTokensError
-from ._states import asked, gathered, scaled
+from ..geometry.svm import solve_w_svm
 from .head_margin import Comparison, compare, decoder_of
+
+if TYPE_CHECKING:
+    import pandas
 
 STREAM, TURNED, KEYS = "residual stream", "residual stream with positions", "keys"
 
@@ -43,8 +46,8 @@ class Head:
         Tokens that the query sees in each sequence.
     tokens : list of list of str, or None
         Their names, in the order of X.
-    attention : (n, T) float32 or float64
-        The query's attention as the model computes it, in the order of X.
+    attention : (n, T) float64
+        The query's attention, of the model's own queries and keys, in the order of X.
     layer, head, query : int
         Which head it is, and the query's position in the sequence, negative from its end.
     queries : (n, d) float64, or None
@@ -181,6 +184,47 @@ class Head:
         """
         return compare(self.W, self.dataset())
 
+    def support_pairs(self) -> pandas.DataFrame:
+        """Why W_mm is what it is: the pairs of tokens that it has to tell apart, heaviest first.
+
+        W_mm is the sum over these rows of weight times (x_selected - x_other) x_1'; all other pairs
+        could be left out without changing it.
+
+        Returns
+        -------
+        pandas.DataFrame
+            sequence; selected and other, their names, or positions where tokens have none; weight,
+            the dual weight of the pair's constraint, and share, its part of them all.
+
+        Raises
+        ------
+        TiedTokensError, SolverError
+
+        Examples
+        --------
+        >>> import torch
+        >>> from attnbias.nets import head_from_qk
+        >>> q, k = torch.ones(1, 3, 2), torch.tensor([[[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]]])
+        >>> head_from_qk(q, k).support_pairs()[["selected", "other", "share"]].values.tolist()
+        [[1, 0, 1.0]]
+        """
+        import pandas
+
+        svm = solve_w_svm(self.dataset())
+        places, kept = self.positions, svm.support
+        kept = kept[svm.dual[kept].argsort(descending=True, stable=True)]
+        sequence, other = (each[kept].tolist() for each in (svm.rows.sequence, svm.rows.token))
+        selected = svm.rows.opt[sequence].tolist()
+        name = (lambda i, t: self.tokens[i][t]) if self.tokens else (lambda i, t: int(places[i, t]))
+        weight = svm.dual[kept].numpy()
+        columns = {
+            column: [name(i, t) for i, t in zip(sequence, tokens, strict=True)]
+            for column, tokens in (("selected", selected), ("other", other))
+        }
+        return pandas.DataFrame(
+            {"sequence": sequence, **columns, "weight": weight, "share": weight / weight.sum()}
+        )
+
     def __repr__(self) -> str:
         n, T, d = self.X.shape
         space = "" if self.space == STREAM else f", {self.space}"
@@ -188,155 +232,3 @@ class Head:
             f"Head(layer {self.layer}, head {self.head}: n={n}, T={T}, d={d}, "
             f"query {self.query}{space})"
         )
-
-
-def head_from_weights(
-    hidden: TensorLike, Wq: TensorLike, Wk: TensorLike, bq: TensorLike | None = None,
-    bk: TensorLike | None = None, *, query: int = 0, lengths: TensorLike | None = None,
-    scale: float | None = None,
-) -> Head:  # fmt: skip
-    """A head from its weights and the states that enter its layer, in the residual stream.
-
-    Parameters
-    ----------
-    hidden : (n, T, d)
-        What Wq and Wk are applied to: after the layer's norm, if it has one in front. The query
-        sees all these tokens; of a causal model leave out those behind it.
-    Wq, Wk : (width, d)
-        As `nn.Linear` stores them: the query is Wq h + bq.
-    bq, bk : (width,), optional
-    query : int
-        Position of the query, negative from the end of a sequence: -1 is its last token.
-    lengths : (n,) integers, optional
-        Tokens in each sequence, from 2 to T. None means that all have T.
-    scale : float, optional
-        Factor of the logits; 1 / sqrt(width) by default.
-
-    Returns
-    -------
-    Head
-
-    Raises
-    ------
-    ShapeError, DtypeError, NonFiniteError, RangeError
-
-    Notes
-    -----
-    Source: Eq. 1 [a], with the appended constant [c]. With rotary positions the logits are others:
-    see `head_from_qk`.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from attnbias.nets import head_from_weights
-    >>> hidden = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]])
-    >>> head = head_from_weights(hidden, [[1.0, 0.0]], [[0.0, 2.0]], bk=[1.0], query=-1)
-    >>> head.logits.tolist()  # the last token's own first
-    [[3.0, 1.0, 3.0]]
-    """
-    hidden = as_floats("hidden", hidden, (None,) * 3, "(n, T, d)").double()
-    Wq = as_floats("Wq", Wq, (None, hidden.shape[2]), "(width, d)", hidden.device).double()
-    maps = [Wq, as_floats("Wk", Wk, tuple(Wq.shape), "that of Wq", hidden.device).double()]
-    if bq is not None or bk is not None:
-        for i, (name, bias) in enumerate((("bq", bq), ("bk", bk))):
-            bias = hidden.new_zeros(len(Wq)) if bias is None else bias
-            bias = as_floats(name, bias, (len(Wq),), "(width,)", hidden.device)
-            maps[i] = torch.cat([maps[i], bias.double()[:, None]], dim=1)
-        hidden = torch.cat([hidden, torch.ones_like(hidden[..., :1])], dim=2)
-    W = maps[1].T @ maps[0] * scaled(scale, len(Wq))
-    order, lengths = asked("hidden", hidden, lengths, query)
-    return _head(W, hidden, order, lengths, query)
-
-
-def head_from_qk(
-    q: TensorLike, k: TensorLike, *, query: int = 0, lengths: TensorLike | None = None,
-    scale: float | None = None,
-) -> Head:  # fmt: skip
-    """A head from its queries and keys, as the softmax sees them: in key space.
-
-    Parameters
-    ----------
-    q, k : (n, T, width)
-        After biases, norms and rotary positions, before the scaling: what hooks of TransformerLens
-        (`hook_rot_q`, `hook_q`) and of nnsight give.
-    query : int
-        Position of the query, negative from the end of a sequence: -1 is its last token.
-    lengths : (n,) integers, optional
-        Tokens in each sequence, from 2 to T. None means that all have T. The query sees them all;
-        of a causal model leave out those behind it.
-    scale : float, optional
-        Factor of the logits; 1 / sqrt(width) by default.
-
-    Returns
-    -------
-    Head
-
-    Raises
-    ------
-    ShapeError, DtypeError, NonFiniteError, RangeError
-
-    Notes
-    -----
-    Source: Eq. 1 [a] with keys and queries for tokens [d]; see `Head` for what that W depends on.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from attnbias.nets import head_from_qk
-    >>> q, k = torch.ones(1, 3, 4), torch.arange(12.0).reshape(1, 3, 4)
-    >>> head_from_qk(q, k, query=-1).logits.tolist()
-    [[19.0, 3.0, 11.0]]
-    """
-    k = as_floats("k", k, (None,) * 3, "(n, T, width)").double()
-    q = as_floats("q", q, tuple(k.shape), "that of k", k.device).double()
-    W = torch.eye(k.shape[2], dtype=k.dtype, device=k.device) * scaled(scale, k.shape[2])
-    order, lengths = asked("k", k, lengths, query)
-    queries = q[torch.arange(len(q)), order[:, 0]]
-    return _head(W, k, order, lengths, query, queries, KEYS)
-
-
-def random_head(head: Head, width: int | None = None, generator=0) -> Head:
-    """A head at a random start on the tokens of another one: Gaussian W of rank `width`.
-
-    Parameters
-    ----------
-    head : Head
-    width : int, optional
-        The head's own by default. The size of W makes no difference to what it selects, nor to
-        any cosine or margin.
-    generator : torch.Generator or int
-        Or its seed.
-
-    Returns
-    -------
-    Head
-        Number -1.
-
-    Raises
-    ------
-    DtypeError, RangeError
-
-    Examples
-    --------
-    >>> import torch
-    >>> from attnbias.nets import head_from_qk, random_head
-    >>> head = head_from_qk(torch.randn(4, 5, 8), torch.randn(4, 5, 8))
-    >>> random_head(head).compare().margin > 0
-    True
-    """
-    require_type("head", head, Head, "a Head", "record_heads gives some")
-    if not isinstance(generator, torch.Generator):
-        seed = require_int("generator", generator, low=0, high=2**63 - 1)
-        generator = torch.Generator().manual_seed(seed)
-    own = (head.X if head.values is None else head.values).shape[2]
-    width = require_int("width", own if width is None else width, low=1)
-    shape = (2, width, head.X.shape[2])
-    key, query = torch.randn(shape, dtype=torch.float64, generator=generator)
-    return dataclasses.replace(head, W=key.T @ query / math.sqrt(width), head=-1)
-
-
-def _head(W, X, order, lengths, query: int, queries=None, space: str = STREAM) -> Head:
-    """One without a model: its attention is that of its own logits."""
-    X = gathered(X, order, lengths)
-    head = Head(W, X, lengths, None, X[..., 0], 0, 0, query, queries, None, space, order)
-    return dataclasses.replace(head, attention=head.logits.softmax(dim=1))

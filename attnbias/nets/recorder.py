@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import nn
 
-from .._validate import as_tensor, require_choice, require_int, require_type
+from .._validate import require_choice, require_int, require_type
 from ..errors import AttnBiasError, DtypeError, RangeError
-from ._states import at_queries, gathered, joined, packed
-from ._tape import Call, recording, refuse
-from .data.examples import require_tokenizer
 from .heads import KEYS, STREAM, TURNED, Head
+from .recording.agreement import settled
+from .recording.called import body_of, with_positions
+from .recording.inputs import Inputs, in_parts, placed, prepared, require_real, too_long
+from .recording.multihead import hooks_of
+from .recording.states import at_queries, gathered, joined, packed
+from .recording.tape import Call, Tape, recording, refuse
 
 CHUNK = 32  # sequences a pass
 
@@ -69,19 +72,25 @@ def record_heads(model, inputs, *, tokenizer=None, layers=None, heads=None, quer
     Head(layer 1, head 0: n=2, T=7, d=65, query 0)
     """
     require_type("model", model, nn.Module, "a torch module", "pass the model itself")
-    model = _unwrapped(model)
-    inputs, tokens = _inputs(model, inputs, tokenizer)
     wanted = Wanted(layers, heads, query)
-    with recording(model) as start:
-        for part in _parts(model, inputs):
+    inputs, tokens = prepared(model, inputs, tokenizer)
+    with recording(model, hooks_of) as start:
+
+        def run(module: nn.Module, part: Inputs) -> Tape:
             tape = start()
-            _pass(model, part)
-            wanted.keep(list(tape.calls.items()))
-    turns = [buffer for name, buffer in model.named_buffers() if name.endswith("inv_freq")]
-    return Heads(wanted, tokens, turns)
+            _pass(module, part)
+            return tape
+
+        inputs = placed(model, inputs)
+        called = body_of(model, inputs, run)
+        inputs = with_positions(called, inputs, run)
+        for part in in_parts(called, inputs, CHUNK):
+            wanted.keep(run(called, part))
+        turns = [buffer for name, buffer in model.named_buffers() if name.endswith("inv_freq")]
+        return Heads(wanted, tokens, turns)  # maps are read while the model is in its eval mode
 
 
-def _pass(model: nn.Module, part: Mapping | torch.Tensor) -> None:
+def _pass(model: nn.Module, part: Inputs) -> None:
     try:
         if isinstance(part, Mapping):
             model(**part)
@@ -91,10 +100,11 @@ def _pass(model: nn.Module, part: Mapping | torch.Tensor) -> None:
             model(part)
     except AttnBiasError:
         raise
-    except (TypeError, ValueError, IndexError, RuntimeError) as error:
-        raise DtypeError(
+    except (TypeError, ValueError, IndexError, RuntimeError, AttributeError) as error:
+        raise too_long(model, part) or DtypeError(
             "inputs", expected="what the model can be called with",
-            got=f"{type(error).__name__}: {error}"[:200], remedy="call the model with them first",
+            got=f"{type(error).__name__}: {error}"[:200],
+            remedy="call the model with them first",
         ) from error  # fmt: skip
 
 
@@ -109,35 +119,38 @@ class Wanted:
         self.modules: dict[int, nn.Module] = {}
         self.queries: list[int] = []
 
-    def keep(self, calls: list[tuple[nn.Module, Call]]) -> None:
+    def keep(self, tape: Tape) -> None:
         """Keep of a pass what is asked for."""
+        calls = list(tape.calls.items())
+        if not calls and tape.cross:
+            refuse(tape.cross[0], "queries and keys of the same tokens", "cross-attention")
         if not calls:
             raise RangeError(
                 "model", expected="attention layers that can be recorded", got="none in a pass",
                 remedy="take the queries and keys yourself: head_from_qk(q, k)",
             )  # fmt: skip
         self.layers = _within("layers", self.layers, len(calls))
-        first = calls[self.layers[0]][1]
-        self.heads = _within("heads", self.heads, first.q.shape[1])
-        places = self._places(first)
+        first = calls[self.layers[0]]
+        self.heads = _within("heads", self.heads, first[1].q.shape[1])
+        places = self._places(settled(*first).cpu())
         for layer in self.layers:
             module, call = calls[layer]
-            if call.q.shape[2] != call.k.shape[2]:
-                refuse(module, "queries and keys of the same tokens", "cross-attention")
-            if call.q.shape[:3] != first.q.shape[:3]:
+            if call.q.shape[:3] != first[1].q.shape[:3]:
                 raise RangeError(
                     "layers", expected="layers with as many sequences, heads and tokens each",
-                    got=f"{tuple(first.q.shape[:3])} and {tuple(call.q.shape[:3])}",
+                    got=f"{tuple(first[1].q.shape[:3])} and {tuple(call.q.shape[:3])}",
                     remedy="record them one by one: layers=0, then layers=1",
                 )  # fmt: skip
             self.modules[layer] = module
-            self.parts.setdefault(layer, []).append((at_queries(call, places[0]), places))
+            kept = at_queries(module, call, settled(module, call), places[0])
+            self.parts.setdefault(layer, []).append((kept, places))
 
-    def _places(self, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
+    def _places(self, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """(n, S), where the queries that are asked for stand, and (n, T), what is no padding."""
-        allowed = call.allowed[:, 0].cpu()
+        allowed = mask[:, 0]
         real = allowed.any(dim=1)  # what no query sees is padding
         counts, first = real.sum(dim=1), real.long().argmax(dim=1)
+        require_real(counts)
         causal = bool((allowed[torch.arange(len(first)), first].sum(dim=1) == 1).all())
         shortest = int(counts.min())
         if self.query == "all":
@@ -212,9 +225,10 @@ class Heads(Sequence):
         record = self._records[layer]
         call, n = record.call, len(record.position)
         group = number // (call.q.shape[1] // call.k.shape[1])
-        allowed = call.allowed.expand(-1, call.q.shape[1], -1, -1)[:, number, at]
+        allowed = call.masks[0].expand(-1, call.q.shape[1], -1, -1)[:, number, at]
         order, lengths = packed(allowed, record.position[:, at])
-        q, k = call.q[:, number, at], gathered(call.k[:, group], order, lengths)
+        q = call.q[:, number, at].double()
+        k = gathered(call.k[:, group].double(), order, lengths)
         inside = torch.arange(order.shape[1]) < lengths[:, None]
         logits = (torch.einsum("nd,ntd->nt", q, k) * call.scale).masked_fill(~inside, -torch.inf)
         words = self._tokens and [
@@ -223,8 +237,8 @@ class Heads(Sequence):
         width = torch.eye(q.shape[1], dtype=torch.float64) * call.scale
         values = gathered(call.v[:, group], order, lengths).double()
         places = (record.real.long().cumsum(dim=1) - 1).gather(1, order)
-        head = Head(width, k.double(), lengths, words, logits.softmax(dim=1), layer, number,
-                    self.queries[at], q.double(), values, KEYS, places)  # fmt: skip
+        head = Head(width, k, lengths, words, logits.softmax(dim=1), layer, number,
+                    self.queries[at], q, values, KEYS, places)  # fmt: skip
         sees_itself = bool(allowed[torch.arange(n), record.position[:, at]].all())
         if record.states is None:
             return head
@@ -233,83 +247,6 @@ class Heads(Sequence):
         W, X = K[group].T @ Q[number] * record.factor, gathered(record.states, order, lengths)
         space = TURNED if record.turned else STREAM
         return dataclasses.replace(head, W=W, X=X, queries=queries, space=space)
-
-
-def _unwrapped(model: nn.Module) -> nn.Module:
-    """The first model of `transformers` inside, without its task's head; else the model itself."""
-    parts = [part for part in model.modules() if hasattr(part, "set_attn_implementation")]
-    if not parts:
-        return model
-    model = parts[0].base_model
-    if hasattr(model, "encoder") and hasattr(model, "decoder"):
-        raise RangeError(
-            "model", expected="an encoder or a decoder", got=f"{type(model).__name__}: both",
-            remedy="pass one of them: model.get_encoder()",
-        )  # fmt: skip
-    return model
-
-
-def _inputs(model, inputs, tokenizer) -> tuple[Mapping | torch.Tensor, list | None]:
-    """What the model is called with, and the tokens' names."""
-    if tokenizer is not None:
-        require_tokenizer(tokenizer)
-    if isinstance(inputs, list | tuple):
-        inputs = _words(model, inputs, tokenizer)
-    named = {"inputs": inputs} if isinstance(inputs, torch.Tensor) else inputs
-    tensors = named.values() if isinstance(named, Mapping) else ()
-    tensors = [as_tensor("inputs", each) for each in tensors if isinstance(each, torch.Tensor)]
-    if not tensors or any(each.ndim == 0 for each in tensors):
-        raise DtypeError(
-            "inputs", expected="sentences, a mapping of tensors or one tensor",
-            got=f"a {type(inputs).__name__} without any",
-            remedy='pass a list of str with tokenizer=, or tokenizer(..., return_tensors="pt")',
-        )  # fmt: skip
-    ids = named.get("input_ids")
-    if tokenizer is None or ids is None:
-        return inputs, None
-    return inputs, [tokenizer.convert_ids_to_tokens(row.tolist()) for row in ids]
-
-
-def _words(model, sentences, tokenizer) -> dict[str, torch.Tensor]:
-    """Sentences as word pieces, padded on the right; some tokenizers have no padding."""
-    strings = all(isinstance(each, str) for each in sentences)
-    if not strings or not sentences or tokenizer is None:
-        error = RangeError if strings and tokenizer is not None else DtypeError
-        raise error(
-            "inputs", expected="at least one sentence, and a tokenizer beside them",
-            got="no tokenizer" if strings and sentences else "none, or others than str",
-            remedy="pass a list of str and tokenizer=",
-        )  # fmt: skip
-    longest = (
-        getattr(model.config, "max_position_embeddings", None) if hasattr(model, "config") else None
-    )
-    options = {"truncation": True, "max_length": longest} if longest else {}
-    rows = [tokenizer(each, **options) for each in sentences]
-    known = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in rows[0]]
-    pad = tokenizer.pad_token_id or 0
-    return {
-        name: nn.utils.rnn.pad_sequence(
-            [torch.tensor(row[name]) for row in rows], batch_first=True,
-            padding_value=pad if name == "input_ids" else 0,
-        )
-        for name in known
-    }  # fmt: skip
-
-
-def _parts(model, inputs) -> Iterator[Mapping | torch.Tensor]:
-    """The inputs in parts of so many sequences, on the model's device."""
-    parameter = next(model.parameters(), torch.empty(0))
-    whole = any(isinstance(part, nn.MultiheadAttention) for part in model.modules())
-    if isinstance(inputs, torch.Tensor):
-        inputs = inputs.to(parameter.device)
-        yield from [inputs] if whole else inputs.split(CHUNK)
-        return
-    tensors = {k: v.to(parameter.device) for k, v in inputs.items() if isinstance(v, torch.Tensor)}
-    size = len(next(iter(tensors.values())))
-    for start in range(0, size, max(size, 1) if whole else CHUNK):
-        part = slice(start, None if whole else start + CHUNK)
-        sliced = {k: v[part] if len(v) == size and not whole else v for k, v in tensors.items()}
-        yield {**inputs, **sliced}
 
 
 def _numbers(name: str, given) -> list[int] | None:

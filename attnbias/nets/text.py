@@ -26,6 +26,7 @@ from ._bert_files import (
     name_or_folder,
     reading,
     require_complete,
+    require_tokenizer_files,
 )
 from .data.minilm import vocabulary
 
@@ -296,6 +297,8 @@ def load_model(source="huggingface"):
             name[:80], expected="a folder or a file of weights, or OWNER/NAME on the hub",
             got="none there", remedy="check the path, or name the owner",
         )  # fmt: skip
+    if path.is_dir():
+        require_tokenizer_files(path)
     options = {"local_files_only": here, "trust_remote_code": False}
     weights = {"use_safetensors": True}
     if file:

@@ -6,8 +6,6 @@ no random number is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import torch
 
@@ -16,9 +14,9 @@ from ..._validate import require_int, require_type
 from ...data._source import reading
 from ...errors import InfeasibleError, RangeError, SolverError, TiedTokensError
 from ..checkpoint import digest
-from ..data.examples import require_tokenizer
 from ..heads import STREAM, Head
 from ..recorder import Wanted, record_heads
+from ..recording.inputs import as_inputs, require_tokenizer
 from .head_trace import HeadTrace, alike
 
 MEASURED = ("entropy", "saturation", "margin", "cosine", "cosine_span", "norm")
@@ -67,9 +65,7 @@ class HeadProbe:
     """
 
     def __init__(self, inputs, *, tokenizer=None, layers=None, heads=None, query=None) -> None:
-        kinds = (torch.Tensor, Mapping, list, tuple)
-        expected = "sentences, a mapping of tensors or one tensor"
-        self.inputs = require_type("inputs", inputs, kinds, expected, "as in record_heads")
+        self.inputs = as_inputs(inputs)
         if tokenizer is not None:
             require_tokenizer(tokenizer)
         wanted = Wanted(layers, heads, query)  # refuses what can't be asked for

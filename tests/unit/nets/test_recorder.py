@@ -10,7 +10,7 @@ from torch import nn
 from attnbias import diagnose, optimal_tokens, token_scores
 from attnbias.errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from attnbias.nets import head_from_qk, head_from_weights, random_head, record_heads, recorder
-from attnbias.nets._states import _turn
+from attnbias.nets.recording.states import _turn
 
 FLOAT32 = 2e-6  # probabilities of logits of size 10, computed in float32 by other routines
 SIZES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, vocab_size=50,
@@ -309,7 +309,7 @@ def test_wrappers_are_unwrapped_and_halves_of_translators_are_asked_for():
     for name, kind in (("Bert", "ForSequenceClassification"), ("Llama", "ForCausalLM")):
         wrapped = tiny(name, kind=kind)
         assert len(record_heads(wrapped, inputs)) == 8
-        inside = record_heads(nn.Sequential(wrapped), inputs)  # as others wrap them
+        inside = record_heads(nn.Sequential(wrapped), inputs["input_ids"])
         assert len(inside) == 8
     sizes = dict(d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=4,
                  decoder_attention_heads=4, encoder_ffn_dim=32, decoder_ffn_dim=32, vocab_size=50,

@@ -10,17 +10,21 @@ these tokens can see.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
-from .._sequences import as_lengths
-from .._validate import require_int, require_number
-from ..errors import RangeError, ShapeError
-from ._tape import Call, maps_of
+from ..._sequences import as_lengths
+from ..._validate import require_int, require_number
+from ...errors import RangeError, ShapeError
+from .agreement import agrees, differs
+from .maps import maps_of
+from .tape import Call
 
+FLOAT32 = 3.5e-4  # the root of its eps: models turn keys and queries in float32 at best
 MOST = 4096  # tokens whose Gram matrix is decomposed: a minute, and 130 MB
 
 
@@ -41,15 +45,21 @@ class Record:
     turned: bool = False
 
 
-def at_queries(call: Call, position: torch.Tensor) -> Call:
-    """The call at some queries (n, S) alone, on the CPU."""
-    place = position.to(call.q.device)[:, None, :, None]
-    q, seen = call.q, call.allowed
-    q = q.gather(2, place.expand(-1, q.shape[1], -1, q.shape[3]))
-    seen = seen.gather(2, place.expand(-1, seen.shape[1], -1, seen.shape[3]))
-    parts = (q, call.k, call.v, seen, call.x)
-    q, k, v, seen, x = (None if part is None else part.detach().cpu() for part in parts)
-    return Call(q, k, v, seen, call.scale, x)
+def at_queries(module, call: Call, mask: torch.Tensor, position: torch.Tensor) -> Call:
+    """The call at some queries (n, S) alone, on the CPU; each sequence agrees with them."""
+    place = position.to(call.q.device)
+    q = call.q.gather(2, place[:, None, :, None].expand(-1, call.q.shape[1], -1, call.q.shape[3]))
+    rows = place[:, None, :, None].expand(-1, mask.shape[1], -1, mask.shape[3])
+    out = call.out
+    if out is not None:
+        out = out.flatten(2) if out.ndim > 3 else out
+        out = out.gather(1, place[:, :, None].expand(-1, -1, out.shape[2]))
+    parts = (q, call.k, call.v, out, mask.gather(2, rows), call.x)
+    q, k, v, out, mask, x = (None if part is None else part.detach().cpu() for part in parts)
+    cut = dataclasses.replace(call, q=q, k=k, v=v, out=out, masks=(mask,), x=x, weights=None)
+    if not all(agrees(cut, mask, sequence) for sequence in range(len(q))):
+        differs(module, call)
+    return cut
 
 
 def joined(parts, queries: int, module, turns: Sequence[torch.Tensor]) -> Record:
@@ -63,28 +73,33 @@ def joined(parts, queries: int, module, turns: Sequence[torch.Tensor]) -> Record
         name: torch.cat([getattr(call, name) for call in calls])
         for name in ("k", "v", "x") if getattr(calls[0], name) is not None
     }  # fmt: skip
-    cut = {
-        name: torch.cat([getattr(call, name)[:, :, :queries] for call in calls])
-        for name in ("q", "allowed")
-    }
-    x, k = whole.pop("x", None), whole["k"]
-    call = Call(**cut, **whole, scale=calls[0].scale, x=None)
+    q = torch.cat([call.q[:, :, :queries] for call in calls])
+    mask = torch.cat([call.masks[0][:, :, :queries] for call in calls])
+    call = dataclasses.replace(calls[-1], q=q, masks=(mask,), out=None, **whole)
     record = Record(call, position, torch.cat([real for _, real in places]))
-    maps = None if x is None else maps_of(module)
-    if maps is None:
-        return record
-    factor = float(getattr(module, "scaling", call.scale))  # some scale the queries beforehand
-    x = x.double()
-    if maps[0].shape[1] > x.shape[2]:  # there are biases
-        x = torch.cat([x, torch.ones_like(x[..., :1])], dim=2)
-    if any(each.shape[1] != x.shape[2] or each.shape[0] % k.shape[3] for each in maps):
-        return record
-    Q, K = (each.unflatten(0, (-1, k.shape[3])) for each in maps)
-    record = dataclasses.replace(record, states=x, maps=(K, Q), factor=factor)
-    images = _mapped(record)
-    if _alike(record, *images):
-        return record
-    return _turned(record, images, turns) or dataclasses.replace(record, states=None)
+    factor = getattr(module, "scaling", call.scale)  # some scale the queries beforehand
+    record.factor = factor if isinstance(factor, float) else call.scale
+    with contextlib.suppress(Exception):  # whatever the weights are, the keys are there
+        return _in_stream(record, turns) or record
+    return record
+
+
+def _in_stream(record: Record, turns) -> Record | None:
+    """The record with the states that its keys and queries are maps of, if these are found."""
+    if record.call.x is None:
+        return None
+    x = record.call.x.double()
+    one = torch.ones_like(x[..., :1])
+    for K, Q in maps_of(record.call):
+        states = torch.cat([x, one], dim=2) if K.shape[2] > x.shape[2] else x
+        tried = dataclasses.replace(record, states=states, maps=(K, Q))
+        images = _mapped(tried)
+        if _alike(tried, *images):
+            return tried
+        turned = _turned(tried, images, turns)
+        if turned is not None:
+            return turned
+    return None
 
 
 def _mapped(record: Record) -> tuple[torch.Tensor, torch.Tensor]:
@@ -94,13 +109,27 @@ def _mapped(record: Record) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _alike(record: Record, keys, queries) -> bool:
-    """Whether these are the recorded ones, far above rounding and far below what a turn changes."""
+    """Whether these make the recorded logits: every gap to the largest, beside the head's widest.
+
+    Within what the model's precision leaves of them; what is added to all logits of a query is
+    seen by no softmax.
+    """
     call, rows = record.call, torch.arange(len(record.position))[:, None]
     asked = queries.transpose(1, 2)[rows, record.position].transpose(1, 2)
-    for own, other in ((call.k, keys), (call.q * call.scale, asked * record.factor)):
-        eps = torch.finfo(own.dtype if own.dtype != torch.float64 else torch.float32).eps
-        close = eps**0.5 * own.abs().max()  # models turn in float32 at best
-        if own.shape != other.shape or bool((own - other).abs().max() > close):
+    if keys.shape != call.k.shape or asked.shape != call.q.shape:
+        return False
+    near = max(FLOAT32, 4 * torch.finfo(call.q.dtype).eps)
+    for head in range(call.q.shape[1]):
+        group, mask = head * call.k.shape[1] // call.q.shape[1], call.masks[0]
+        seen = mask[:, head % mask.shape[1]]
+        own, other = (
+            torch.einsum("nsm,ntm->nst", q.double(), k.double()) * factor
+            for q, k, factor in ((call.q[:, head], call.k[:, group], call.scale),
+                                 (asked[:, head], keys[:, group], record.factor))
+        )  # fmt: skip
+        top = own.masked_fill(~seen, -torch.inf).argmax(dim=2, keepdim=True)
+        own, other = ((each.gather(2, top) - each)[seen] for each in (own, other))
+        if not bool(((own - other).abs() <= near * own.max()).all()):
             return False
     return True
 
@@ -111,7 +140,7 @@ def _turned(record: Record, images, turns) -> Record | None:
     `images` are those of the states themselves, not turned.
     """
     n, T, _ = record.states.shape
-    real = record.call.allowed.any(dim=2).any(dim=1)
+    real = record.call.masks[0].any(dim=2).any(dim=1)
     if int(real.sum()) > MOST:
         return None
     for frequencies in {tuple(each.double().cpu().tolist()) for each in turns}:

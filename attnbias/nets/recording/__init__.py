@@ -1,0 +1,1 @@
+"""How the heads of a model are recorded: its inputs, its calls, and the maps behind these."""

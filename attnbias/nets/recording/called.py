@@ -1,0 +1,99 @@
+"""Which module is called, and on which positions: decided by what its attention then sees.
+
+Of a model of `transformers` with a task's head the model below it does for the attention, if it is
+given the inputs as they are. A batch padded in front, or with holes, is meant to give what its
+sequences give alone. Both are tried on one sequence.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import nn
+
+from ...errors import AttnBiasError, PaddingWarning, RangeError
+from .inputs import Inputs, rows_of, takes_of
+from .tape import Tape
+
+Run = Callable[[nn.Module, Inputs], Tape]
+
+
+def body_of(model: nn.Module, inputs: Inputs, run: Run) -> nn.Module:
+    """The model without its task's head, where that makes the same calls; else the model itself."""
+    body = getattr(model, "base_model", model)
+    if not type(model).__module__.startswith("transformers.") or not isinstance(body, nn.Module):
+        return model
+    if hasattr(body, "encoder") and hasattr(body, "decoder"):
+        raise RangeError(
+            "model", expected="an encoder or a decoder", got=f"{type(body).__name__}: both",
+            remedy="pass one of them: model.get_encoder()",
+        )  # fmt: skip
+    named = set(inputs) if isinstance(inputs, Mapping) else set()
+    if body is model or not named <= takes_of(body):
+        return model
+    one = rows_of(inputs, slice(0, 1))
+    try:
+        below = run(body, one)
+    except AttnBiasError:
+        return model
+    whole = run(model, one)
+    whole, below = whole.calls, below.calls
+    equal = list(whole) == list(below) and all(
+        torch.equal(whole[layer].q, below[layer].q) and torch.equal(whole[layer].k, below[layer].k)
+        for layer in whole
+    )
+    return body if equal else model
+
+
+def with_positions(model: nn.Module, inputs: Inputs, run: Run) -> Inputs:
+    """The inputs, with positions that pass padding over where sequences would else see it."""
+    mask = inputs.get("attention_mask") if isinstance(inputs, Mapping) else None
+    if not isinstance(mask, torch.Tensor) or mask.ndim != 2 or "position_ids" in inputs:
+        return inputs
+    held = mask.bool()
+    holes = (held != (torch.arange(held.shape[1], device=mask.device)
+                      < held.sum(dim=1, keepdim=True))).any(dim=1)  # fmt: skip
+    if not bool(holes.any()):
+        return inputs
+    row = int((holes * held.sum(dim=1)).argmax())
+    one, real = rows_of(inputs, slice(row, row + 1)), held[row]
+    alone = {
+        k: v[:, real] if isinstance(v, torch.Tensor) and v.shape[:2] == (1, len(real)) else v
+        for k, v in one.items()
+    }
+    positions = {"position_ids": (mask.long().cumsum(dim=1) - 1).clamp(min=0)}
+    target = run(model, alone)
+    for more in ({}, positions) if "position_ids" in takes_of(model) else ({},):
+        try:
+            found = run(model, one | rows_of(more, slice(row, row + 1)) if more else one)
+        except AttnBiasError:
+            continue
+        if _as_alone(found.calls, target.calls, real.cpu()):
+            return {**inputs, **more}
+    warnings.warn(
+        "padding before tokens changes what this model attends to; pad on the right",
+        PaddingWarning, stacklevel=4,
+    )  # fmt: skip
+    return inputs
+
+
+def _as_alone(found: dict, target: dict, real: torch.Tensor) -> bool:
+    """Whether all real tokens' logits are those of the sequence without its padding."""
+    if list(found) != list(target):
+        return False
+    for layer, alone in target.items():
+        padded = found[layer]
+        k, q = (each.detach().cpu().double()[0][:, real] for each in (padded.k, padded.q))
+        own_k, own_q = (each.detach().cpu().double()[0] for each in (alone.k, alone.q))
+        if q.shape != own_q.shape or k.shape != own_k.shape:
+            return False
+        repeats = len(q) // len(k)
+        k, own_k = (each.repeat_interleave(repeats, dim=0) for each in (k, own_k))
+        one, other = (a @ b.transpose(1, 2) for a, b in ((q, k), (own_q, own_k)))
+        one, other = (each - each.mean(dim=2, keepdim=True) for each in (one, other))
+        eps = torch.finfo(alone.q.dtype).eps
+        if bool((one - other).abs().max() > max(eps, 1e-7) ** 0.5 * other.abs().max()):
+            return False
+    return True
