@@ -13,11 +13,12 @@ need("matplotlib", "plots")  # before the imports that take it, here and in each
 
 from .checks import plot_check  # noqa: E402
 from .cosines import plot_cosines  # noqa: E402
+from .heads import plot_heads  # noqa: E402
 from .networks import plot_training  # noqa: E402
 from .runs import plot_alignment_rates, plot_escape_steps, plot_runs  # noqa: E402
 from .theme import rule_style, style  # noqa: E402
 
 __all__ = [
-    "plot_alignment_rates", "plot_check", "plot_cosines", "plot_escape_steps", "plot_runs",
-    "plot_training", "rule_style", "style",
+    "plot_alignment_rates", "plot_check", "plot_cosines", "plot_escape_steps", "plot_heads",
+    "plot_runs", "plot_training", "rule_style", "style",
 ]  # fmt: skip

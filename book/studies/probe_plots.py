@@ -6,16 +6,13 @@ import numpy as np
 from matplotlib.ticker import NullLocator
 
 from attnbias.plots.axes import band_line, panel_axes, shared_legend
+from attnbias.plots.heads import NAMES
 from attnbias.plots.networks import network_styles
 from attnbias.plots.theme import COLOURS, FAINT, styled
 
 from .probe import OPTIMIZERS
 
-NAMES = {
-    "path": r"path of $W$ / $\|W_0\|$", "saturation": "largest attention",
-    "kept": "selects as at the end", "margin": "share of the margin",
-    "cosine_span": r"cosine with $W_{mm}$ in the span",
-}  # fmt: skip
+NAMES = NAMES | {"path": r"path of $W$ / $\|W_0\|$"}
 
 
 def of_heads(study, name: str, optimizer: str, labels: str = "true") -> np.ndarray:
