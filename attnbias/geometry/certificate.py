@@ -11,7 +11,7 @@ from torch.linalg import vector_norm
 
 from .._validate import require_choice
 from ..errors import InfeasibleError, SolverError
-from .active_set import solve_dual
+from .active_set import EPS, solve_dual
 
 # Weights below this share of the largest count as zero, slacks below it as none: weights
 # are right to EPS times the condition number of the active rows, which is far below 1e7.
@@ -28,6 +28,9 @@ REMEDIES = {
     "have a zero query or a token equal to the optimal one",
     "u-SVM": "no decoder separates these optimal tokens: add features, or drop sequences",
 }
+
+# Ratio of sizes from which units are named as the likely reason.
+UNLIKE = 1e5
 
 NORMS = ("frobenius", "max", "spectral", "nuclear")
 _SIZES = {
@@ -128,29 +131,56 @@ def refuse_infeasible(dual, rows, right, problem: str, correct=None) -> None:
         got=f"{int((best > 0).sum())} of {len(best)} rows that cancel when weighted by the "
         f"certificate (relative norm {residual:.1e}), the heaviest from sequence "
         f"{int(rows.sequence[worst])}, token {int(rows.token[worst])}",
-        remedy=REMEDIES.get(problem, "add features, or drop rows that contradict each other"),
+        remedy=units(rows)
+        + REMEDIES.get(problem, "add features, or drop rows that contradict each other"),
     )
     error.certificate, error.residual = best, residual
     raise error
 
 
-def undecided(problem: str, got: str) -> SolverError:
+def undecided(problem: str, got: str, rows) -> SolverError:
     """The error at the edge of infeasibility, where there is no proof of either in float64."""
     return SolverError(
         problem,
         expected=f"a margin above 1e-9 of the row norms, or none, which is below {VANISHING:g}",
         got=got,
-        remedy="center or rescale the features, or drop nearly repeated tokens",
+        remedy=units(rows) + "center or rescale the features, or drop nearly repeated tokens",
     )
 
 
-def least_share(rows, right: torch.Tensor, margins: torch.Tensor, size: float) -> float:
+def units(rows) -> str:
+    """Advice for rows whose features, or whose norms, are in units far apart; else nothing."""
+    sizes = {"rows": rows.norms()}
+    sizes |= {"features": max((part.abs().amax(dim=0) for part in rows.factors), key=_apart)}
+    widest = max(sizes, key=lambda name: _apart(sizes[name]))
+    if not _apart(sizes[widest]) > UNLIKE:
+        return ""
+    known = sizes[widest][sizes[widest] > 0]
+    of = "columns of sizes" if widest == "features" else "sequences whose rows have norms"
+    what = "each feature" if widest == "features" else "the tokens of each sequence"
+    return (
+        f"rescale {what}, for {of} from {float(known.min()):.0e} to {float(known.max()):.0e} "
+        "leave float64 no digits (it is the SVM of the new units that is solved then); or "
+    )
+
+
+def _apart(sizes: torch.Tensor) -> float:
+    known = sizes[sizes > 0]
+    return float(known.max() / known.min()) if len(known) else 1.0
+
+
+def least_share(rows, right, margins, unsure, size: float) -> float:
     """The least margin over its right side; -inf where one of right side 0 is negative."""
     asked = right > 0
     slack = margins + BELOW * rows.norms() * size
     if bool((slack[~asked] < 0).any()):
         return -math.inf
-    return float((margins[asked] / right[asked]).min())
+    return float(((margins - unsure)[asked] / right[asked]).min())
+
+
+def spread(rows, dual: torch.Tensor) -> float:
+    """How far rounding, of the weights and on the way, may move the sum of rows by them."""
+    return 4 * EPS * math.sqrt(len(dual)) * float(dual.abs() @ rows.norms())
 
 
 def can_all_be_positive(rows, positive: torch.Tensor, zero: torch.Tensor) -> bool:

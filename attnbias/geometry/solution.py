@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, overload
@@ -21,8 +21,11 @@ from .certificate import (
     dual_norm,
     least_share,
     matrix_norm,
+    spread,
+    units,
 )
 from .exact import ExactCertificate, prove
+from .precise import margins_of
 from .stored import moved, read, write
 from .tokens import GapRows, VectorRows
 
@@ -42,18 +45,20 @@ class SVMSolution:
     dual : (N',) float64
         alpha >= 0, one a constraint: weights = sum_k alpha_k z_k in the Frobenius norm.
     margins : (N',) float64
-        <z_k, weights>, evaluated on the weights, or on `point` for d above 2048; all at
-        least `right`.
+        <z_k, weights>, of the weights as they stand: to within 1e-11 of the right side, in more
+        digits than float64 has where it takes that. For d above 2048 of `point`, in float64. What
+        float64's weights cannot hold falls short of `right`, and `is_optimal` is False.
     right : (N',) float64
         The right sides of the constraints: all 1, unless others were asked for.
     norm : float
         Of the weights, in the norm that is minimised.
     primal_residual : float
-        The largest share of its right side by which a margin falls short; infinite where a
-        margin of right side 0 is negative.
+        The largest share of its right side by which a margin may fall short, the rounding left
+        in it included; infinite where a margin of right side 0 is negative.
     dual_residual : float
-        |weights - G| / norm, with G = sum_k alpha_k z_k; in other norms than Frobenius'
-        1 - <weights, G> / (norm |G|_dual), which is 0 where G is the dual of the weights.
+        |weights - G| / norm, with G = sum_k alpha_k z_k, beyond what rounding moves that sum; in
+        other norms than Frobenius' 1 - <weights, G> / (norm |G|_dual), which is 0 where G is the
+        dual of the weights.
     bounds : Bounds
         On the optimal norm, proved by the margins and by the dual weights.
     solver, problem : str
@@ -70,8 +75,9 @@ class SVMSolution:
 
     Notes
     -----
-    Source: (W-SVM), (u-SVM) and Xi of the paper; dual and certificates [c]. Bounds hold up to
-    rounding: about 1e-16 times the largest |z_k| norm among the active constraints.
+    Source: (W-SVM), (u-SVM) and Xi of the paper; dual and certificates [c]. The bounds allow for
+    their own rounding: |G| is at most the root of <weights, G>^2 / norm^2 + |weights - G|^2, the
+    first from the margins and the second small, so that its rounding is of second order.
 
     Examples
     --------
@@ -191,8 +197,8 @@ class SVMSolution:
         """
         if require_flag("exact", exact):
             return prove(self)
-        names = {"norm": self.norm_name, "solver": self.solver, "problem": self.problem}
-        return certify(self.rows, self.dual, self.weights, right=self.right, **names)
+        held = (self.rows, self.right, self.dual, self.point, self.basis)
+        return proved(*held, norm=self.norm_name, solver=self.solver, problem=self.problem)
 
     def save(self, path: PathLike) -> Path:
         """Write to an npz file: arrays and a json header, no pickle, atomically.
@@ -205,7 +211,7 @@ class SVMSolution:
 
     @classmethod
     def load(cls, path: PathLike) -> SVMSolution:
-        """Read a file written by `save`, every number as it was, onto the CPU.
+        """Read a file written by `save`, onto the CPU, and judge it anew.
 
         Raises
         ------
@@ -276,25 +282,35 @@ def certify(
     thin, basis = rows.thin() if weights is None else (rows, None)
     total = thin.combine(dual)
     point = total if weights is None else weights
-    margins, names = thin.gaps(point), {"norm": norm, "solver": solver, "problem": problem}
-    return proved(rows, right, dual, total, point, margins, basis, **names)
+    names = {"norm": norm, "solver": solver, "problem": problem}
+    return proved(rows, right, dual, point, basis, total=total, **names)
 
 
-def proved(rows, right, dual, total, point, margins, basis, *, norm="frobenius", solver, problem):
-    """The solution `point` with `margins`, where the dual weights' sum of rows is `total`."""
+def proved(rows, right, dual, point, basis, *, total=None, norm="frobenius", solver, problem):
+    """The solution `point`, or point @ basis, judged by its rows and dual weights.
+
+    Whatever float64 may have added to a margin or taken from a bound counts against the solution;
+    how far rounding moves the sum of the rows says nothing about it, and does not count.
+    """
+    here = rows.within(basis)
+    total = here.combine(dual) if total is None else total
+    right = torch.ones_like(dual) if right is None else right
     size, dual_size = matrix_norm(point, norm), dual_norm(total, norm)
-    if right is None:
-        right = torch.ones_like(margins)
-        least, lower = float(margins.min()), float(dual.sum())
-    else:
-        least, lower = least_share(rows, right, margins, size), float(right @ dual)
-    # These weights are judged, not their best multiple: a margin above 1 earns nothing.
-    both = bounds(size, min(least, 1.0), lower if float(dual.min()) >= 0 else 0.0, dual_size)
+    margins, unsure = margins_of(here, right, point, fine=basis is None)
+    least, lower = least_share(rows, right, margins, unsure, size), float(right @ dual)
+    moved = spread(rows, dual)
+    away = float(vector_norm(point - total)) + moved
+    inner = float(dual @ (margins + unsure))  # <W, G>, at most
     off = math.inf
     if 0 < size < math.inf and norm == "frobenius":
-        off = 0.0 if point is total else float(vector_norm(point - total)) / size
+        off = max(away - 2 * moved, 0.0) / size
+        dual_size = math.hypot(inner / size, away)  # |G|, at most: along W, and all else
     elif 0 < size < math.inf and dual_size:
-        off = 1 - float((point * total).sum()) / (size * dual_size)
+        off = max(1 - inner / (size * dual_size), 0.0)
+        # of a matrix with entries from rounding alone
+        dual_size += total.numel() ** (1 / 2 if norm == "max" else 1 / 4) * moved
+    # These weights are judged, not their best multiple: a margin above 1 earns nothing.
+    both = bounds(size, min(least, 1.0), lower if float(dual.min()) >= 0 else 0.0, dual_size)
     return SVMSolution(
         dual=dual,
         margins=margins,
@@ -325,8 +341,8 @@ def require_svm(svm, rows: GapRows) -> SVMSolution:
         svm = moved(svm, rows.differences.device)
     basis, shape = svm.basis, tuple(svm.point.shape)
     if shape == (d, d) or (basis is not None and (len(svm.point), basis.shape[1]) == (d, d)):
-        here = rows if basis is None else replace(rows, queries=rows.queries @ basis.T)
-        apart = (here.gaps(svm.point) - svm.margins).abs().max()
+        margins, _ = margins_of(rows.within(basis), svm.right, svm.point, fine=basis is None)
+        apart = (margins - svm.margins).abs().max()
         if apart <= 1e-6 * svm.margins.abs().max():  # up to rounding
             return require_optimal("svm", svm)
     raise RangeError(
@@ -344,6 +360,6 @@ def require_optimal(name: str, svm: SVMSolution) -> SVMSolution:
             expected=f"an optimal solution: residuals and duality gap of at most {LOOSE:g}",
             got=f"residuals {svm.primal_residual:.2g} and {svm.dual_residual:.2g}, "
             f"gap {svm.duality_gap:.2g}",
-            remedy="pass what the solver returned, solve_w_svm(data) or its like",
+            remedy=units(svm.rows) + "pass what the solver returned, solve_w_svm(data) or its like",
         )
     return svm

@@ -33,10 +33,10 @@ def write(solution, path: PathLike) -> Path:
 
 
 def read(kind, path: PathLike):
-    """The solution, of class `kind`, that `write` has put into a file."""
+    """The solution, of class `kind`, that `write` has put into a file, judged anew."""
     arrays, header = read_npz(path, kind="solution")
     try:
-        return kind(**parts(arrays, header))
+        return kind(**parts(arrays, header)).certify()
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise FileFormatError(
             str(path), expected="a solution with the rows that it is for",
@@ -56,8 +56,8 @@ def parts(arrays: dict, header: dict) -> dict[str, Any]:
     require_number("norm", own["norm"], low=0)
     require_choice("norm_name", own["norm_name"], NORMS)
     basis, rows = own["basis"], own["rows"]
-    here = rows if basis is None else replace(rows, queries=rows.queries @ basis.T)
-    sizes = {len(each) for each in (rows.sequence, rows.token, here.gaps(own["point"]))}
+    margins = rows.within(basis).gaps(own["point"])
+    sizes = {len(each) for each in (rows.sequence, rows.token, margins)}
     if sizes | {len(own[name]) for name in ("dual", "right")} != {len(own["margins"])}:
         raise ValueError("rows, margins and dual weights of different numbers")
     return own

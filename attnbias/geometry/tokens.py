@@ -212,6 +212,12 @@ class GapRows:
         basis, coordinates = torch.linalg.qr(self.queries.T)
         return dataclasses.replace(self, queries=coordinates.T.contiguous()), basis.T
 
+    def within(self, basis: torch.Tensor | None) -> GapRows:
+        """The rows for the coordinates of W in an orthonormal basis (r, d), as `thin` has them."""
+        if basis is None:
+            return self
+        return dataclasses.replace(self, queries=self.queries @ basis.T)
+
     def gaps(self, W: torch.Tensor) -> torch.Tensor:
         """(N',) logit gaps g_k = <z_k, W>."""
         require_vectors(W=W)
@@ -310,3 +316,7 @@ class VectorRows:
     def thin(self) -> tuple[VectorRows, None]:
         """The rows themselves, which have no factors, and no basis."""
         return self, None
+
+    def within(self, _: None) -> VectorRows:
+        """The rows themselves."""
+        return self
