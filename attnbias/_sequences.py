@@ -204,6 +204,15 @@ def require_alike(parts: Sequence) -> None:
                              remedy="use part.with_decoder(u) to give each the same")  # fmt: skip
 
 
+def without_padding(X: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """X (n, T, ...) with zeros past each sequence's length, and (n, T): where that is.
+
+    What stands there, NaN and infinity too, so reaches no sum and no gradient.
+    """
+    padding = torch.arange(X.shape[1], device=X.device) >= lengths[:, None]
+    return X.masked_fill(padding.reshape(*padding.shape, *[1] * (X.ndim - 2)), 0), padding
+
+
 def zero_padded(name: str, values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Finite values, with zeros where the mask is False."""
     values = torch.where(mask[..., None], values.detach(), values.new_zeros(()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from ._sequences import as_lengths
+from ._sequences import as_lengths, without_padding
 from ._validate import (
     TensorLike,
     as_float_tensor,
@@ -26,12 +26,12 @@ from .losses import Loss, as_loss
 
 def attention_logits(X, W, lengths=None, query=None) -> torch.Tensor:
     """(n, T) logits X W x_1, or X W query; -inf at padding."""
+    padding = None
+    if lengths is not None:
+        X, padding = without_padding(X, lengths)
     query = X[:, 0] if query is None else query
     logits = (X @ (query @ W.T)[:, :, None]).squeeze(2)  # W x_1 first: n d^2, not n T d^2
-    if lengths is None:
-        return logits
-    padding = torch.arange(X.shape[1], device=X.device) >= lengths[:, None]
-    return logits.masked_fill(padding, -torch.inf)
+    return logits if padding is None else logits.masked_fill(padding, -torch.inf)
 
 
 def attention_map(X, W, lengths=None, query=None) -> torch.Tensor:
@@ -43,7 +43,7 @@ def attention_map(X, W, lengths=None, query=None) -> torch.Tensor:
     W : (d, d)
         Where dtypes differ, here and below, the wider one is taken.
     lengths : (n,) integers, optional
-        Tokens in each sequence; None means that all have T.
+        Tokens in each sequence; rows past them may hold anything. None means that all have T.
     query : (n, d), optional
         In place of the first tokens.
 
@@ -148,6 +148,7 @@ def _softmax(X, W, lengths, query=None) -> torch.Tensor:
 
 
 def _outputs(X, W, u, lengths) -> torch.Tensor:
+    X = X if lengths is None else without_padding(X, lengths)[0]
     return (_softmax(X, W, lengths)[:, None] @ X).squeeze(1) @ u
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from .._sequences import as_labels, as_lengths
+from .._sequences import as_labels, as_lengths, without_padding
 from .._validate import (
     TensorLike,
     as_float_tensor,
@@ -16,7 +16,7 @@ from .._validate import (
 )
 from ..errors import DtypeError, NonFiniteError, RangeError, ShapeError
 from ..losses import Loss, as_loss
-from .risk import AttentionGradient, Risk, readable, risk, scaled
+from .risk import AttentionGradient, Risk, has_tangent, readable, risk, scaled
 
 
 def attention_loss(
@@ -68,9 +68,10 @@ def attention_loss(
     relative error of the gradients: below 1e-12 for a trained W until float64 ends, at gaps of 700.
     Of a gradient below 1e-154 torch's own `norm` is wrong and then 0, as it squares:
     `attention_gradient` has its own.
-    Second derivatives come from autograd and are not watched for underflow. In transforms of
-    `torch.func` and under `torch.compile` no value is looked at: labels are not checked, and what
-    is too small for float64 comes out as zero. Source: Eqs. 1 and 2; the form is ours [c].
+    Second derivatives, and all of forward mode (dual numbers, jvp), come from autograd and are not
+    watched for underflow. In transforms of `torch.func` and under `torch.compile` no value is
+    looked at: labels are not checked, and what is too small for float64 comes out as zero.
+    Source: Eqs. 1 and 2; the form is ours [c].
 
     Examples
     --------
@@ -89,10 +90,10 @@ def attention_loss(
     True
     """
     checked = *_arguments(X, y, u, W, lengths), as_loss(loss)
-    if not readable(*checked[:4]):
-        return risk(*checked)[0]
-    found = Risk.apply(*checked)
-    if not bool(torch.isfinite(found.detach()).all()):
+    known = readable(*checked[:4])
+    plain = not known or has_tangent(*checked[:4])
+    found = risk(*checked)[0] if plain else Risk.apply(*checked)
+    if known and not bool(torch.isfinite(found.detach()).all()):
         _refuse(*checked[:4])
     return found
 
@@ -173,7 +174,7 @@ def _arguments(X, y, u, W, lengths):
     """
     X = as_float_tensor("X", X)
     require_shape("X", X, (None, None, None), "(n, T, d)")
-    _, T, d = X.shape
+    d = X.shape[2]
     y = (as_labels(y, X) if readable(y, X) else as_tensor("y", y)).double()
     u, W = _weights("u", u, (d,), X.device), _weights("W", W, (d, d), X.device)
     if u.ndim > 1 or W.ndim > 2:
@@ -182,8 +183,7 @@ def _arguments(X, y, u, W, lengths):
     if lengths is not None:
         known = readable(lengths, X)
         lengths = as_lengths(lengths, X, low=1) if known else as_tensor("lengths", lengths)
-        padding = torch.arange(T, device=X.device) >= lengths[:, None]
-        X = X.masked_fill(padding[..., None], 0.0)
+        X, padding = without_padding(X, lengths)
     return X, y, u, W, padding
 
 

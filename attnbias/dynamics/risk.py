@@ -12,6 +12,7 @@ import math
 from typing import NamedTuple
 
 import torch
+from torch.autograd import forward_ad
 
 from ..errors import UnderflowError
 from ..losses import Loss
@@ -58,6 +59,11 @@ def readable(*values) -> bool:
     wrapped, batched = inside.is_functorch_wrapped_tensor, inside.is_legacy_batchedtensor
     tensors = [each for each in values if isinstance(each, torch.Tensor)]
     return not any(wrapped(each) or batched(each) for each in tensors)
+
+
+def has_tangent(*values: torch.Tensor) -> bool:
+    """Whether one is a dual number of torch.autograd.forward_ad, which `Risk` can't take."""
+    return any(forward_ad.unpack_dual(each).tangent is not None for each in values)
 
 
 def _from_largest(X: torch.Tensor, W: torch.Tensor, padding: torch.Tensor | None):
@@ -107,7 +113,7 @@ def risk(X, y, u, W, padding, loss: Loss):
 
 
 class Risk(torch.autograd.Function):
-    """`risk`, whose gradients in u and W are exact or refused."""
+    """`risk`, whose gradients in u and W are exact or refused; by backward mode alone."""
 
     @staticmethod
     def forward(ctx, X, y, u, W, padding, loss):

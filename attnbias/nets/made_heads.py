@@ -7,7 +7,15 @@ import math
 
 import torch
 
-from .._validate import TensorLike, as_floats, require_int, require_type
+from .._sequences import as_lengths, without_padding
+from .._validate import (
+    TensorLike,
+    as_float_tensor,
+    as_floats,
+    require_int,
+    require_shape,
+    require_type,
+)
 from .heads import KEYS, STREAM, Head
 from .recording.states import asked, gathered, scaled
 
@@ -30,7 +38,8 @@ def head_from_weights(
     query : int
         Position of the query, negative from the end of a sequence: -1 is its last token.
     lengths : (n,) integers, optional
-        Tokens in each sequence, from 2 to T. None means that all have T.
+        Tokens in each sequence, from 2 to T; rows past them may hold anything. None means that
+        all have T.
     scale : float, optional
         Factor of the logits; 1 / sqrt(width) by default.
 
@@ -56,7 +65,7 @@ def head_from_weights(
     >>> head.logits.tolist()  # the last token's own first
     [[3.0, 1.0, 3.0]]
     """
-    hidden = as_floats("hidden", hidden, (None,) * 3, "(n, T, d)").double()
+    hidden = _real("hidden", hidden, (None,) * 3, "(n, T, d)", lengths)
     Wq = as_floats("Wq", Wq, (None, hidden.shape[2]), "(width, d)", hidden.device).double()
     maps = [Wq, as_floats("Wk", Wk, tuple(Wq.shape), "that of Wq", hidden.device).double()]
     if bq is not None or bk is not None:
@@ -84,8 +93,8 @@ def head_from_qk(
     query : int
         Position of the query, negative from the end of a sequence: -1 is its last token.
     lengths : (n,) integers, optional
-        Tokens in each sequence, from 2 to T. None means that all have T. The query sees them all;
-        of a causal model leave out those behind it.
+        Tokens in each sequence, from 2 to T; rows past them may hold anything. None means that
+        all have T. The query sees them all; of a causal model leave out those behind it.
     scale : float, optional
         Factor of the logits; 1 / sqrt(width) by default.
 
@@ -109,8 +118,8 @@ def head_from_qk(
     >>> head_from_qk(q, k, query=-1).logits.tolist()
     [[19.0, 3.0, 11.0]]
     """
-    k = as_floats("k", k, (None,) * 3, "(n, T, width)").double()
-    q = as_floats("q", q, tuple(k.shape), "that of k", k.device).double()
+    k = _real("k", k, (None,) * 3, "(n, T, width)", lengths)
+    q = _real("q", q, tuple(k.shape), "that of k", lengths, k.device)
     W = torch.eye(k.shape[2], dtype=k.dtype, device=k.device) * scaled(scale, k.shape[2])
     order, lengths = asked("k", k, lengths, query)
     queries = q[torch.arange(len(q)), order[:, 0]]
@@ -155,6 +164,15 @@ def random_head(head: Head, width: int | None = None, generator=0) -> Head:
     shape = (2, width, head.X.shape[2])
     key, query = torch.randn(shape, dtype=torch.float64, generator=generator)
     return dataclasses.replace(head, W=key.T @ query / math.sqrt(width), head=-1)
+
+
+def _real(name: str, values, shape: tuple, meaning: str, lengths, device=None) -> torch.Tensor:
+    """Finite float64 values, past the lengths zeros."""
+    values = as_float_tensor(name, values)
+    require_shape(name, values, shape, meaning)
+    if lengths is not None:
+        values, _ = without_padding(values, as_lengths(lengths, values, low=2))
+    return as_floats(name, values, shape, meaning, device).double()
 
 
 def _head(W, X, order, lengths, query: int, queries=None, space: str = STREAM) -> Head:

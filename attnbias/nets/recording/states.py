@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..._sequences import as_lengths
+from ..._sequences import as_lengths, without_padding
 from ..._validate import require_int, require_number
 from ...errors import RangeError, ShapeError
 from .agreement import agrees, differs
@@ -202,9 +202,7 @@ def packed(allowed: torch.Tensor, place: torch.Tensor) -> tuple[torch.Tensor, to
 
 def gathered(values: torch.Tensor, order: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     """(n, L, ...) the rows of (n, T, ...) in that order; padding is 0."""
-    rows = values[torch.arange(len(order))[:, None], order]
-    inside = torch.arange(order.shape[1]) < lengths[:, None]
-    return rows * inside.reshape(*inside.shape, *[1] * (rows.ndim - 2))
+    return without_padding(values[torch.arange(len(order))[:, None], order], lengths)[0]
 
 
 def scaled(scale, width: int) -> float:

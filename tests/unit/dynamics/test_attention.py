@@ -8,11 +8,13 @@ from instances import random_data, random_start, start_decoder
 from mpmath import mp, mpf
 from refusals import refuses
 from tolerances import AUTOGRAD, FORMS, LOGIT_ROUNDING, MULTIPRECISION_GRADIENT
+from torch.autograd import forward_ad
 
 from attnbias import (
     NGD,
     Dataset,
     Loss,
+    SelfAttention,
     attention_gradient,
     attention_loss,
     make_example1,
@@ -309,14 +311,94 @@ def test_transforms_of_torch():
     assert torch.allclose(curved, flat, rtol=0, atol=AUTOGRAD)
 
 
+FORWARD = [("W",), ("X",), ("u",), ("u", "W"), ("X", "u", "W")]
+
+
+def forward_problem(loss="exponential"):
+    """The risk by name of its arguments, their values, and a tangent of each."""
+    data = random_data(3, 4, 5, seed=2, lengths=[4, 2, 3])
+    values = {"X": data.X, "u": data.u, "W": random_start(data, 2.0, 1)}
+    generator = torch.Generator().manual_seed(3)
+    tangents = {name: torch.randn(value.shape, generator=generator, dtype=DOUBLE)
+                for name, value in values.items()}  # fmt: skip
+
+    def risk(**changed):
+        X, u, W = (values | changed).values()
+        return attention_loss(X, data.y, u, W, loss, data.lengths)
+
+    return risk, values, tangents
+
+
+@pytest.mark.parametrize("names", FORWARD, ids="".join)
+@pytest.mark.parametrize("loss", LOSSES, ids=loss_name)
+def test_dual_numbers_carry_the_tangent_of_jvp(names, loss):
+    risk, values, tangents = forward_problem(loss)
+    at, along = ([each[name] for name in names] for each in (values, tangents))
+
+    def of(*given):
+        return risk(**dict(zip(names, given, strict=True)))
+
+    value, right = torch.func.jvp(of, tuple(at), tuple(along))
+    with forward_ad.dual_level():
+        found = forward_ad.unpack_dual(of(*map(forward_ad.make_dual, at, along)))
+        assert torch.equal(found.tangent, right) and torch.equal(found.primal, value)
+    leaves = [each.clone().requires_grad_() for each in at]
+    gradients = torch.autograd.grad(of(*leaves), leaves)  # by backward mode
+    product = sum((a * b).sum() for a, b in zip(gradients, along, strict=True))
+    assert torch.allclose(product, right, rtol=AUTOGRAD, atol=AUTOGRAD)
+
+
+def test_forward_mode_over_backward_and_over_itself():
+    """Products with the Hessian by dual numbers, and both modes nested in torch.func."""
+    risk, values, tangents = forward_problem()
+    of, W, along = lambda W: risk(W=W), values["W"], tangents["W"]
+    _, right = torch.autograd.functional.hvp(of, W, along)
+    with forward_ad.dual_level():
+        leaf = W.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(of(forward_ad.make_dual(leaf, along)), leaf)
+        found = [forward_ad.unpack_dual(slope).tangent]
+        # a transform inside, with the duals outside it
+        fixed = forward_ad.make_dual(values["u"], tangents["u"])
+        mixed = torch.func.grad(lambda W: risk(W=W, u=fixed))(W)
+        mixed = forward_ad.unpack_dual(mixed).tangent
+    func = torch.func
+    _, over = func.jvp(func.grad(of), (W,), (along,))
+    _, twice = func.jvp(lambda W: func.jvp(of, (W,), (along,))[1], (W,), (along,))
+    found += [over, func.jacfwd(func.jacfwd(of))(W).flatten(2).flatten(0, 1) @ along.flatten()]
+    for each in found:
+        assert torch.allclose(each.reshape(W.shape), right, rtol=0, atol=AUTOGRAD)
+    assert torch.allclose(twice, (right * along).sum(), rtol=0, atol=AUTOGRAD)
+    by_u = func.grad(lambda u: (func.grad(lambda W: risk(W=W, u=u))(W) * along).sum())(values["u"])
+    assert torch.allclose((mixed * along).sum(), by_u @ tangents["u"], rtol=0, atol=AUTOGRAD)
+
+
+def test_forward_mode_of_many_models_and_in_gradcheck():
+    risk, values, tangents = forward_problem()
+    W, along = (torch.stack([each["W"], 2 * each["W"]]) for each in (values, tangents))
+    with forward_ad.dual_level():
+        found = forward_ad.unpack_dual(risk(W=forward_ad.make_dual(W, along))).tangent
+    alone = [torch.func.jvp(lambda W: risk(W=W), (W[k],), (along[k],))[1] for k in range(2)]
+    assert torch.allclose(found, torch.stack(alone), rtol=0, atol=AUTOGRAD)
+    leaf = values["W"].clone().requires_grad_()
+    modes = dict(check_forward_ad=True, check_batched_forward_grad=True)
+    assert torch.autograd.gradcheck(lambda W: risk(W=W), leaf, **modes)
+    with forward_ad.dual_level(), pytest.raises(NonFiniteError):
+        risk(W=forward_ad.make_dual(math.nan * values["W"], tangents["W"]))
+
+
 @pytest.mark.slow
 def test_compiled():
     data = random_data(3, 4, 3, seed=2, lengths=[4, 2, 3])
+    X = data.X.masked_fill(~data.mask[..., None], math.nan)  # padding is not read
     compiled = torch.compile(attention_loss, backend="aot_eager")
     W = random_start(data, 2.0, 1).requires_grad_()
-    arguments = (data.X, data.y, data.u, W, "exponential", data.lengths)
+    arguments = (X, data.y, data.u, W, "exponential", data.lengths)
     (found,), (right,) = (torch.autograd.grad(f(*arguments), W) for f in (compiled, attention_loss))
     assert torch.allclose(found, right, rtol=AUTOGRAD)
+    layer = SelfAttention(3, W=W.detach(), u=data.u)
+    calls = (layer, torch.compile(layer, backend="aot_eager"))
+    (right,), (found,) = (torch.autograd.grad(f(X, data.lengths).sum(), layer.W) for f in calls)
+    assert bool(found.isfinite().all()) and torch.allclose(found, right, rtol=AUTOGRAD)
 
 
 def test_a_loop_of_ones_own_is_the_run_of_train():
