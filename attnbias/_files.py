@@ -8,18 +8,25 @@ import hashlib
 import itertools
 import os
 import platform
+import re
 import stat
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
-
-import psutil
 
 from ._validate import require_type
 from .errors import AttnBiasError, FileAccessError, FileFormatError, MissingFileError
 
+try:
+    import fcntl
+except ImportError:  # Windows, where nobody can remove a file that is open
+    fcntl = None  # type: ignore[assignment]
+
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}  # a file system without them
+_DAY = 86400.0
 _count = itertools.count()
 
 
@@ -70,6 +77,20 @@ def new_path(path: Path) -> Path:
     return path
 
 
+@contextlib.contextmanager
+def new_result(folder, name: str) -> Iterator[Path | None]:
+    """Where a new result goes, which no other process makes until the block ends.
+
+    None, if no folder is given. Nothing is written, not even to try it, where one is there.
+    """
+    if folder is None:
+        yield None
+        return
+    target = new_path(as_path(folder) / name)
+    with owned(results_folder(folder) / name):
+        yield new_path(target)
+
+
 def _unusable(path: Path, problem, expected="the name of a file, and the right to use it"):
     name, got = ascii(str(path))[:80], str(problem)[:200]
     remedy = "give another name, or check the permissions and the space left"
@@ -84,46 +105,82 @@ def _kind(path: Path) -> str:
 def writing(path) -> Iterator[BinaryIO]:
     """A stream whose bytes become the file `path` when the block ends, all of them or none.
 
-    They go to a temporary file in the same folder, made anew under a name of this process, and are
-    on the disk before it is renamed. A file that is replaced keeps its permissions, a link stays a
-    link, and what a killed process left of the same file is cleared away.
+    They go to a temporary file in the same folder, and are on the disk before it is renamed. A
+    file that is replaced keeps its permissions, which the temporary one has from the start; a link
+    stays a link, and what a killed process left of the same file is cleared away.
     """
     asked = target_path(path)
     path = Path(os.path.realpath(asked))
-    temporary = path.with_name(f"{_stem(path)}.{os.getpid()}.{next(_count)}.part")
+    temporary = None
     try:
         _clear_left(path)
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-        with open(os.open(temporary, _NEW, 0o666), "wb") as stream:
+        temporary, stream = _temporary(path, 0o666 if mode is None else mode | stat.S_IWUSR)
+        with stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        if mode is not None:
-            temporary.chmod(mode)
-        os.replace(temporary, path)
+            if mode is not None:
+                temporary.chmod(mode)
+            if fcntl is not None:
+                os.replace(temporary, path)  # while the lock on it is held
+        if fcntl is None:
+            os.replace(temporary, path)  # once it is closed, as Windows asks
     except BaseException as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and not isinstance(error, AttnBiasError):
             raise _unusable(asked, error) from None
         raise
 
 
 def _stem(path: Path) -> str:
-    """Short, whatever the length of the name, and of this machine: pids mean something here."""
+    """Short, whatever the name's length, and of this machine: some locks are known here alone."""
     name = f"{platform.node()}\0{path.name}".encode(errors="surrogatepass")
     return f".attnbias-{hashlib.sha256(name).hexdigest()[:12]}"
 
 
+def _temporary(path: Path, mode: int) -> tuple[Path, BinaryIO]:
+    """A new file beside `path`, locked for as long as it is open: so it is known to be in use."""
+    while True:
+        place = path.with_name(f"{_stem(path)}.{os.getpid()}.{next(_count)}.part")
+        try:
+            stream = open(os.open(place, _NEW, mode), "wb")  # noqa: SIM115
+        except FileExistsError:  # of a process with this number in another container
+            continue
+        _lock(stream, wait=True)
+        if os.fstat(stream.fileno()).st_nlink:  # not cleared away before it was locked
+            return place, stream
+        stream.close()
+
+
+def _lock(stream: BinaryIO, wait: bool) -> bool | None:
+    """Whether an open file, which nobody else had locked, is now; None where there are no locks."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(stream.fileno(), fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError as error:
+        return None if error.errno in _NO_LOCKS else False
+    return True
+
+
 def _clear_left(path: Path) -> None:
-    """Remove what processes of this machine that are no more had begun to write to `path`."""
+    """Remove what processes that are no more had begun to write to `path`: nobody locks it."""
+    pattern = re.compile(re.escape(_stem(path)) + r"\.[0-9]+\.[0-9]+\.part")
     for left in path.parent.glob(f"{_stem(path)}.*.part"):
-        if not psutil.pid_exists(int(left.name.split(".")[2])):
-            left.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            if not pattern.fullmatch(left.name) or not stat.S_ISREG(left.lstat().st_mode):
+                continue  # none of ours
+            with left.open("r+b") as stream:
+                free = _lock(stream, wait=False)
+                if free or (free is None and time.time() - left.stat().st_mtime > _DAY):
+                    left.unlink()
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, place: str = "") -> Iterator[None]:
     """Keep other processes that ask for this lock out until the block ends; then its file goes.
 
     The system frees the lock of a process that dies, so a file that is left keeps nobody out.
@@ -134,13 +191,9 @@ def locked(path: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:
-        raise FileAccessError(
-            str(path.parent), expected="a folder that no other process works in",
-            got="one that another process works in",
-            remedy="wait until it is done, and the same call goes on from there; or give another",
-        ) from None  # fmt: skip
+        raise _busy(place or str(path.parent)) from None
     except (OSError, NotImplementedError) as error:
-        if getattr(error, "errno", None) not in (None, errno.ENOLCK, errno.EOPNOTSUPP):
+        if getattr(error, "errno", None) not in {None, *_NO_LOCKS}:
             raise _unusable(path, error) from None
         # a file system without locks: as before there were any
     try:
@@ -149,6 +202,41 @@ def locked(path: Path) -> Iterator[None]:
         with contextlib.suppress(OSError):  # before it is free, lest another's file goes
             path.unlink()
         lock.release()
+
+
+def _busy(place: str) -> FileAccessError:
+    return FileAccessError(
+        place, expected="a place that no other process works at",
+        got="one that another process works at",
+        remedy="wait until it is done, and the same call goes on from there; or give another",
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def owned(path: Path | None, unfinished: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    """Keep other processes from a file that the block writes, if `unfinished` says that it will.
+
+    `unfinished` may read the file. What is finished is only read: it needs no lock, nor a disk that
+    can be written. None for a path stands for no file.
+    """
+    before = _version(path)
+    if not unfinished() or path is None:
+        yield
+        return
+    lock = hashlib.sha256(path.name.encode(errors="surrogatepass")).hexdigest()[:12]
+    with locked(path.with_name(f".attnbias-{lock}.lock"), str(path)):
+        if _version(path) != before:  # since it was read
+            raise _busy(str(path))
+        yield
+
+
+def _version(path: Path | None) -> tuple[int, int, int] | None:
+    """What tells one content of a file from the next; None where there is no file."""
+    if path is not None:
+        with contextlib.suppress(OSError):
+            found = path.stat()
+            return found.st_ino, found.st_mtime_ns, found.st_size
+    return None
 
 
 def write_text(path, text: str) -> Path:

@@ -7,6 +7,7 @@ import json
 import struct
 import warnings
 import zipfile
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +19,7 @@ from .errors import ChecksumError, DtypeError, FileFormatError
 
 FORMAT = 2  # 1 had no checksum; raise it when the meaning of something stored changes
 _HEADER, _SEAL = "attnbias_json", "sha256"
+_SEALED = "attnbias_sealed"  # an empty array that says that a header belongs to the others
 # A file of ours is not compressed; one of a user's may be, within reason.
 _LEAST_LIMIT, _LARGEST_RATIO = 2**26, 20
 _END = struct.Struct("<4s4H2LH")  # a zip file's end: its fifth field counts the members
@@ -25,14 +27,19 @@ _END = struct.Struct("<4s4H2LH")  # a zip file's end: its fifth field counts the
 
 def seal(header: dict, content: Iterable[bytes] = ()) -> dict:
     """The header with its format and the checksum of itself and of the content."""
+    plain = as_stored({**header, "format": FORMAT})
+    return plain | {_SEAL: _digest(plain, content)}
+
+
+def as_stored(record: dict) -> dict:
+    """A record as it is when it comes back from a file, so that the two can be compared."""
     try:
-        plain = json.loads(json.dumps({**header, "format": FORMAT}))
+        return json.loads(json.dumps(record))
     except (TypeError, ValueError, RecursionError) as error:
         raise DtypeError(
             "meta", expected="numbers, strings, lists and dicts, which json can hold",
             got=str(error), remedy="convert or drop the other values before saving",
         ) from None  # fmt: skip
-    return plain | {_SEAL: _digest(plain, content)}
 
 
 def require_seal(path, header, kind: str, content: Iterable[bytes] = ()) -> dict:
@@ -56,7 +63,7 @@ def require_seal(path, header, kind: str, content: Iterable[bytes] = ()) -> dict
             remedy="read it with the version of attnbias that wrote it, or make it again",
         )  # fmt: skip
     plain = {key: value for key, value in header.items() if key != _SEAL}
-    if header["format"] == 1:
+    if header["format"] == 1 and _SEAL not in header:
         warnings.warn(f"{path}: written before files had a checksum, and read unchecked; "
                       "save it again to have one", stacklevel=3)  # fmt: skip
     elif header.get(_SEAL) != _digest(plain, content):
@@ -106,7 +113,7 @@ def read_json(path, kind: str) -> dict:
 
 def write_npz(path, arrays: dict, header: dict) -> Path:
     """Write arrays and header to `path`."""
-    arrays = {key: np.asarray(array) for key, array in arrays.items()}
+    arrays = {key: np.asarray(array) for key, array in arrays.items()} | {_SEALED: np.zeros(0)}
     text = json.dumps(seal(header, _parts(arrays)), sort_keys=True)
     with writing(path) as stream:
         np.savez(stream, **arrays, **{_HEADER: np.frombuffer(text.encode(), dtype=np.uint8)})
@@ -127,6 +134,9 @@ def read_npz(path, kind: str, header_required: bool = True) -> tuple[dict, dict]
             _require_arrays(stream)
             with np.load(stream, allow_pickle=False) as stored:
                 arrays = {key: stored[key] for key in stored.files}
+            for key, array in arrays.items():
+                if not isinstance(array, np.ndarray):  # numpy gives the bytes of what is no npy
+                    raise ValueError(f"a member that holds no array, {key!r}"[:100])
             header = json.loads(arrays.pop(_HEADER).tobytes()) if _HEADER in arrays else None
         except Exception as error:  # numpy, zipfile and json raise many kinds on foreign bytes
             raise FileFormatError(
@@ -136,9 +146,11 @@ def read_npz(path, kind: str, header_required: bool = True) -> tuple[dict, dict]
                 remedy="write it again with numpy.savez, or with the save method of what it holds; "
                 "half-written and pickled files are not read",
             ) from None
-    if header is None and not header_required:
+    if header is None and not header_required and _SEALED not in arrays:
         return arrays, {}
-    return arrays, require_seal(path, header, kind, _parts(arrays))
+    header = require_seal(path, header, kind, _parts(arrays))
+    arrays.pop(_SEALED, None)
+    return arrays, header
 
 
 def unpacked_limit(size: int) -> int:
@@ -164,6 +176,10 @@ def _require_arrays(stream: BinaryIO) -> None:
         directory = stream.read()
     if any(member.filename.endswith("data.pkl") for member in members):
         raise ValueError("a file that torch.save has pickled")
+    names = Counter(member.filename.removesuffix(".npy") for member in members)
+    for name, count in names.items():
+        if count > 1:
+            raise ValueError(f"{count} members of one name, {name!r}"[:100])
     # zipfile believes the directory's lengths, so that a flipped bit can hide the members behind
     end = directory.rfind(b"PK\5\6")
     if _END.unpack_from(directory, end)[4] not in (len(members), 0xFFFF):
