@@ -70,7 +70,7 @@ def _setting_words(name: str) -> dict[str, str]:
 
 def run_experiment(arguments: argparse.Namespace) -> tuple[dict, str]:
     from .. import experiments
-    from .._files import new_path, results_folder
+    from .._files import new_result
     from ..experiments.networks.estimate import dry_run
 
     own = experiments.parameters(arguments.name)
@@ -79,14 +79,13 @@ def run_experiment(arguments: argparse.Namespace) -> tuple[dict, str]:
         found = dry_run(experiments.module_of(arguments.name), **settings)
         return dataclasses.asdict(found), found
     settings |= {"progress": sys.stderr.isatty()}
-    folder = results_folder(arguments.out)
     kind = getattr(experiments.module_of(arguments.name), "RESULT", experiments.ExperimentResult)
-    target = new_path(folder / f"{arguments.name}{kind.SUFFIX}")
     if "out" in own:
-        settings["out"] = folder
-    result = experiments.run(arguments.name, **settings)
-    if "out" not in own:
-        result.save(target)
+        result = experiments.run(arguments.name, **settings, out=arguments.out)
+    else:
+        with new_result(arguments.out, f"{arguments.name}{kind.SUFFIX}") as target:
+            result = experiments.run(arguments.name, **settings)
+            result.save(target)
     return _told(arguments.name, result)
 
 
@@ -100,10 +99,11 @@ def merge_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_merge(arguments: argparse.Namespace) -> tuple[dict, str]:
     from .. import experiments
-    from .._files import new_path, results_folder
+    from .._files import new_result
 
-    result = experiments.merge(arguments.name, arguments.folders)
-    result.save(new_path(results_folder(arguments.out) / f"{arguments.name}.json"))
+    with new_result(arguments.out, f"{arguments.name}.json") as target:
+        result = experiments.merge(arguments.name, arguments.folders)
+        result.save(target)
     return _told(arguments.name, result)
 
 

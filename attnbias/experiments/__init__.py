@@ -12,7 +12,7 @@ from types import ModuleType
 
 from .._files import as_path
 from .._validate import require_choice, short
-from ..errors import DtypeError
+from ..errors import DtypeError, FileFormatError
 from . import fig2, fig3, fig8, fig9, fig10
 from .cosine_result import CosineResult
 from .networks.figures import fig1, fig4, fig6, fig7
@@ -176,7 +176,14 @@ def load(name: str, folder="book/results") -> ExperimentResult | NetworkResult |
     """
     chosen = module_of(name)
     kind = getattr(chosen, "RESULT", ExperimentResult)
-    return kind.load(as_path(folder) / f"{name}{kind.SUFFIX}", getattr(chosen, "claims", None))
+    path = as_path(folder) / f"{name}{kind.SUFFIX}"
+    found = kind.load(path, getattr(chosen, "claims", None))
+    if getattr(found, "name", name) != name:
+        raise FileFormatError(
+            str(path), expected=f"the result of {name}", got=f"that of {short(found.name)}",
+            remedy=f"give it its own name back, {found.name}{kind.SUFFIX}",
+        )  # fmt: skip
+    return found
 
 
 def merge(name: str, folders) -> NetworkResult:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from tqdm import tqdm
 
-from .._files import as_path, target_path
+from .._files import new_result
 from .._provenance import provenance
 from .._validate import require_choice, require_flag, require_int, require_type
 from ..checks import CheckTable
@@ -95,23 +95,24 @@ ChecksumError, FileFormatError
     wanted = _wanted(texts)
     max_length = require_int("max_length", max_length, low=5)
     rng = np.random.default_rng(require_int("seed", seed, low=0))
-    target = None if out is None else target_path(as_path(out) / "fig10.json")
     bundled, model = source == "bundled" and model is None, source if model is None else model
-    if bundled:
-        tokens, vectors = _bundled(wanted, max_length)
-    else:
-        tokens, vectors = _read(source, model, wanted, max_length, progress)
-    cosines = {corpus: corpus_cosines(rows, vectors, rng, progress)
-               for corpus, rows in tokens.items()}  # fmt: skip
-    settings = {"source": source, "model": str(model), "texts": wanted,
-                "max_length": max_length, "seed": seed}  # fmt: skip
-    result = CosineResult(
-        "fig10", TITLE, cosines, {corpus: _sizes(rows) for corpus, rows in tokens.items()},
-        vectors.shape[1], float(np.linalg.norm(unit_rows(vectors).mean(axis=0))), settings,
-        _substitutes(settings, tokens), claims(cosines, vectors.shape[1]), provenance(),
-    )  # fmt: skip
-    if target is not None:
-        result.save(target)
+    with new_result(out, "fig10.json") as target:
+        if bundled:
+            tokens, vectors = _bundled(wanted, max_length)
+        else:
+            tokens, vectors = _read(source, model, wanted, max_length, progress)
+        cosines = {corpus: corpus_cosines(rows, vectors, rng, progress)
+                   for corpus, rows in tokens.items()}  # fmt: skip
+        settings = {"source": source, "model": str(model), "texts": wanted,
+                    "max_length": max_length, "seed": seed}  # fmt: skip
+        norm = float(np.linalg.norm(unit_rows(vectors).mean(axis=0)))
+        result = CosineResult(
+            "fig10", TITLE, cosines, {corpus: _sizes(rows) for corpus, rows in tokens.items()},
+            vectors.shape[1], norm, settings, _substitutes(settings, tokens),
+            claims(cosines, vectors.shape[1]), provenance(),
+        )  # fmt: skip
+        if target is not None:
+            result.save(target)
     return result
 
 

@@ -21,12 +21,12 @@ from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss, as_loss
 from ..rules import Rule
 
-MOST_SEEDS = 10**6
+MOST_SEEDS = 1000
 FEWEST_RECORDS = 8  # that `fit_rate` asks for
 
 
 def seed_list(seeds) -> tuple[int, ...]:
-    """So many seeds from 0, or the given ones; a million at most."""
+    """So many seeds from 0, or the given ones, each once; a thousand at most."""
     if isinstance(seeds, int | np.integer):
         return tuple(range(require_int("seeds", seeds, low=1, high=MOST_SEEDS)))
     try:
@@ -39,7 +39,19 @@ def seed_list(seeds) -> tuple[int, ...]:
             remedy="for example seeds=5 or seeds=[3, 4]",
         )  # fmt: skip
     require_int("number of seeds", len(chosen), low=1, high=MOST_SEEDS)
-    return tuple(require_int("seeds", seed, low=0) for seed in chosen)
+    found = tuple(require_int("seeds", seed, low=0) for seed in chosen)
+    if len(set(found)) < len(found):
+        raise RangeError(
+            "seeds", expected="each seed once: the same one gives the same run",
+            got=short(chosen), remedy="for example seeds=5 or seeds=[3, 4]",
+        )  # fmt: skip
+    return found
+
+
+def exact_word(value: float) -> str:
+    """A number in six digits if these are all of it, else in as many as it takes."""
+    short_form = f"{value:g}"
+    return short_form if float(short_form) == value else repr(float(value))
 
 
 class Common(NamedTuple):

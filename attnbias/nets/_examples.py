@@ -9,8 +9,8 @@ import functools
 import numpy as np
 import torch
 
+from .._marks import digest
 from ..errors import DtypeError, RangeError
-from .checkpoint import digest
 
 EVAL_BATCH = 128
 HASHED = 1000  # examples of each set that a checkpoint knows it by

@@ -21,20 +21,31 @@ def identity(model, optimizer) -> dict[str, str]:
     Of a module its class and its public attributes count, as far as they are numbers, words,
     arrays or collections of them; of a function its name, not its code.
     """
-    tensors = [*model.named_parameters(remove_duplicate=False),
-               *model.named_buffers(remove_duplicate=False)]  # fmt: skip
-    first: dict[int, str] = {}
-    shapes = [(name, first.setdefault(id(t), name), str(t.dtype), list(t.shape), t.requires_grad)
-              for name, t in tensors]  # fmt: skip
-    modules = [(name, kind(module), _public(module)) for name, module in model.named_modules()]
-    found = {"model": f"{type(model).__name__} {digest([modules, shapes])}",
-             "start weights": digest(dict(tensors)), "optimizer": kind(optimizer)}  # fmt: skip
+    first = {id(t): name for name, t in reversed(_tensors(model))}
+    found = identity_of_model(model) | {"optimizer": kind(optimizer)}
     found |= {f"optimizer.{key}": in_words(value) for key, value in _public(optimizer).items()}
     for k, group in enumerate(optimizer.param_groups):
         members = [first.get(id(p), "of no module") for p in group["params"]]
         found |= {f"{key} of group {k}": in_words(value)
                   for key, value in {**group, "params": digest(members)}.items()}  # fmt: skip
     return found
+
+
+def identity_of_model(model) -> dict[str, str]:
+    """The part of `identity` that a model brings."""
+    tensors = _tensors(model)
+    first = {id(t): name for name, t in reversed(tensors)}
+    shapes = [(name, first[id(t)], str(t.dtype), list(t.shape), t.requires_grad)
+              for name, t in tensors]  # fmt: skip
+    modules = [(name, kind(module), _public(module)) for name, module in model.named_modules()]
+    return {"model": f"{type(model).__name__} {digest([modules, shapes])}",
+            "start weights": digest(dict(tensors))}  # fmt: skip
+
+
+def _tensors(model) -> list[tuple[str, torch.Tensor]]:
+    """Parameters and buffers, a shared one once for each of its names."""
+    return [*model.named_parameters(remove_duplicate=False),
+            *model.named_buffers(remove_duplicate=False)]  # fmt: skip
 
 
 def _public(value) -> dict:

@@ -158,7 +158,7 @@ def workers_named(store: Store | None) -> Iterator[None]:
     except PicklingError as error:
         raise DtypeError(
             "workers", expected="functions and arguments that can be sent to other processes",
-            got=str(error)[:200].rstrip("."), remedy="take workers=1, or open files and the like inside",
+            got=str(error)[:200].rstrip("."), remedy="take workers=1, or open files inside",
         ) from error  # fmt: skip
     except Exception as error:
         of_dask = type(error).__module__.partition(".")[0] == "distributed"

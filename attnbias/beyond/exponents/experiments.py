@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._files import results_folder
+from ..._files import new_result
 from ..._validate import require_flag, require_int, require_number
 from ...data import Dataset, make_example1
 from ...experiments.runs import seed_list
@@ -92,20 +92,20 @@ def run(
     require_flag("progress", progress)
     noise, slack = listed("noise", noise, require_number), listed("slack", slack, require_number)
     both = grids(list(seeds), steps, listed("d", d, _features), noise, slack)
-    out = None if out is None else results_folder(out)
-    work = out and out / "exponents"
-    tables = []
-    for name, grid in both.items():
-        table = sweep(grid, out=work and work / name, workers=workers, progress=progress)
-        tables.append(reduce(table).assign(part=name))
-        made = table.attrs["provenance"]
-    whole = pandas.concat(tables, ignore_index=True)
-    settings = {"seeds": list(seeds), "steps": steps, "d": both["map"]["data"]["d"]}
-    settings |= {"noise": noise, "slack": slack}
-    result = ExponentResult(whole, settings, claims(whole), made)
-    if work is not None:
-        result.save(out / f"exponents{ExponentResult.SUFFIX}")
-        shutil.rmtree(work)
+    with new_result(out, f"exponents{ExponentResult.SUFFIX}") as target:
+        work = target and target.with_name("exponents")
+        tables = []
+        for name, grid in both.items():
+            table = sweep(grid, out=work and work / name, workers=workers, progress=progress)
+            tables.append(reduce(table).assign(part=name))
+            made = table.attrs["provenance"]
+        whole = pandas.concat(tables, ignore_index=True)
+        settings = {"seeds": list(seeds), "steps": steps, "d": both["map"]["data"]["d"]}
+        settings |= {"noise": noise, "slack": slack}
+        result = ExponentResult(whole, settings, claims(whole), made)
+        if target is not None:
+            result.save(target)
+            shutil.rmtree(work, ignore_errors=True)
     return result
 
 

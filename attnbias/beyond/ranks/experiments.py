@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from tqdm import tqdm
 
-from ..._files import results_folder
+from ..._files import new_result
 from ..._provenance import provenance
 from ..._validate import require_flag, require_int, short
 from ...data import Dataset
@@ -75,18 +75,18 @@ def run(
     require_flag("progress", progress)
     features = listed("d", d, _positive)
     settings = [(n, T, each) for n, T in listed("sizes", sizes, _size) for each in features]
-    out = None if out is None else results_folder(out)
-    work = out and out / "ranks"
-    parts = []
-    for n, T, each in tqdm(settings, disable=not progress, unit="setting"):
-        file = work and work / f"{n}_{T}_{each}.parquet"
-        parts.append(_part((n, T, each), seeds, first, file))
-    table = pandas.concat(parts, ignore_index=True)
-    chosen = {"seeds": seeds, "nuclear": first, "settings": [list(each) for each in settings]}
-    result = RankResult(table, chosen, claims(table), [provenance()])
-    if work is not None:
-        result.save(out / f"ranks{RankResult.SUFFIX}")
-        shutil.rmtree(work)
+    with new_result(out, f"ranks{RankResult.SUFFIX}") as target:
+        work = target and target.with_name("ranks")
+        parts = []
+        for n, T, each in tqdm(settings, disable=not progress, unit="setting"):
+            file = work and work / f"{n}_{T}_{each}.parquet"
+            parts.append(_part([n, T, each], seeds, first, file))
+        table = pandas.concat(parts, ignore_index=True)
+        chosen = {"seeds": seeds, "nuclear": first, "settings": [list(each) for each in settings]}
+        result = RankResult(table, chosen, claims(table), [provenance()])
+        if target is not None:
+            result.save(target)
+            shutil.rmtree(work, ignore_errors=True)
     return result
 
 
@@ -103,21 +103,25 @@ def _size(_name: str, pair) -> tuple[int, int]:
     return _positive("n", n), require_int("T", T, low=2)
 
 
-def _part(setting, seeds: list[int], nuclear: list[int], file: Path | None) -> pandas.DataFrame:
-    """One setting, from its file if that holds the same seeds."""
+def _part(
+    setting: list[int], seeds: list[int], nuclear: list[int], file: Path | None
+) -> pandas.DataFrame:
+    """One setting, from its file if it has one, which must be of this setting and these seeds."""
     import pandas
 
+    place = {"setting": setting, "seeds": seeds, "nuclear": nuclear}
     if file is not None and file.exists():
-        try:
-            table, header = read_table(file, ("seeds", "nuclear"))
-            if (header["seeds"], header["nuclear"]) == (seeds, nuclear):
-                return table
-        except FileFormatError:
-            pass  # of another version, or damaged: made again below
+        table, header = read_table(file, tuple(place))
+        if {key: header[key] for key in place} != place:
+            raise FileFormatError(
+                str(file), expected="the part of this setting, with these seeds",
+                got="another's", remedy="finish that study first, or name another folder",
+            )  # fmt: skip
+        return table
     table = pandas.DataFrame([instance(*setting, seed, seed in nuclear) for seed in seeds])
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_table(file, table, {"seeds": seeds, "nuclear": nuclear})
+        write_table(file, table, place)
     return table
 
 

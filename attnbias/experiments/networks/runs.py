@@ -8,28 +8,25 @@ step sizes or seeds too.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import shutil
 import statistics
 from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
-from ..._files import new_path
+from ..._marks import digest
 from ..._provenance import provenance
-from ..._records import read_json, write_json
 from ..._validate import require_choices, require_flag, require_int, require_number, require_type
-from ...errors import DivergedError, FileFormatError, NonFiniteError, RangeError
+from ...errors import DivergedError, NonFiniteError, RangeError
+from ...nets._examples import known_by
+from ...nets.checkpoint import identity_of_model
 from ...nets.log import TrainingLog
 from ...nets.loop import fit
 from ...nets.optim import SNGD, SPS
-from ..runs import seed_list
+from ..runs import exact_word, seed_list
 from .claims import CLIPPED, HALF, judged
+from .desk import Desk, desk_at
 from .estimate import Estimate, estimate
 from .result import NetworkResult
 
@@ -147,26 +144,65 @@ def train_all(
         runs = sum(len(values) + min(len(values), 3) * others for values in tried.values())
         return estimate(recipe, lambda epoch: _steps(epochs, steps, figure.epochs, epoch),
                         runs, records, common)  # fmt: skip
-    desk, every = Desk(out, figure.name, settings), max(1, total // records)
+    settings |= {"data": digest([known_by(recipe.train), known_by(recipe.test)])}
+    with desk_at(out, figure.name, settings, device) as desk:
+        jobs = Jobs(recipe, desk, total, max(1, total // records), common, progress)
+        losses, chosen = _chosen(jobs, tried, seeds)
+        logs = {label: tuple(jobs.log(label, value, seed) for seed in seeds)
+                for label, value in chosen.items()}  # fmt: skip
+        substitutes = [words for words in recipe.substitutes if words]
+        if total != figure.epochs * per_epoch:
+            words = f"{total} steps, {total / per_epoch:.3g} epochs"
+            substitutes.append(f"{words}, in place of the paper's {figure.epochs}")
+        settings |= {"start": desk.starts}
+        made = provenance(device) | {"commits of the runs": sorted(desk.commits)}
+        result = NetworkResult(
+            figure.name, figure.TITLE, logs, seeds, settings, chosen, losses, tuple(substitutes),
+            judged(figure.claims, logs), made,
+        )  # fmt: skip
+        desk.close(result)
+    return result
 
-    def run(label, value, seed):
+
+@dataclass(frozen=True)
+class Jobs:
+    """The runs of a figure, each made once."""
+
+    recipe: Recipe
+    desk: Desk
+    steps: int
+    every: int
+    common: dict
+    progress: bool
+
+    def log(self, label: str, value: float, seed: int) -> TrainingLog:
+        """That of one optimizer at one step size from one seed."""
+        recipe, steps, every = self.recipe, self.steps, self.every
+        job = f"{label}-{exact_word(value)}-{seed}"
+
         def work(checkpoint):
+            words = f"{recipe.figure.name} {label} {exact_word(value)}, seed {seed}"
+            model = recipe.build(seed)
+            self.desk.require_start(seed, digest(identity_of_model(model)))
             try:
                 return fit(
-                    recipe.build(seed), recipe.train, recipe.test, OPTIMIZERS[label](value),
-                    steps=total, record_every=every, seed=seed, checkpoint=checkpoint,
-                    progress=progress, label=f"{figure.name} {label} {value:g}, seed {seed}",
-                    **common,
+                    model, recipe.train, recipe.test, OPTIMIZERS[label](value),
+                    steps=steps, record_every=every, seed=seed, checkpoint=checkpoint,
+                    progress=self.progress, label=words, **self.common,
                 )  # fmt: skip
             except (DivergedError, NonFiniteError) as error:
                 if not hasattr(error, "log"):
                     raise
-                return error.log.diverged([*range(0, total, every), total])
+                return error.log.diverged([*range(0, steps, every), steps])
 
-        return desk.once(f"{label}-{value:g}-{seed}", work)
+        return self.desk.once(job, seed, work)
+
+
+def _chosen(jobs: Jobs, tried: dict, seeds) -> tuple[dict, dict]:
+    """By optimizer: the losses at the end, by value and seed, and the value that is taken."""
 
     def ends(label, value, seeds):
-        return [float(run(label, value, seed)["train_loss"][-1]) for seed in seeds]
+        return [float(jobs.log(label, value, seed)["train_loss"][-1]) for seed in seeds]
 
     losses, chosen = {}, {}
     for label, values in tried.items():
@@ -176,21 +212,9 @@ def train_all(
         every_seed = {k: ends(label, values[k], seeds) for k in near}
         least = min(near, key=lambda k, found=every_seed: statistics.median(found[k]))
         chosen[label] = values[least]
-        losses[label] = {f"{value:g}": every_seed.get(k, first[k])
+        losses[label] = {exact_word(value): every_seed.get(k, first[k])
                          for k, value in enumerate(values)}  # fmt: skip
-    logs = {label: tuple(run(label, value, seed) for seed in seeds)
-            for label, value in chosen.items()}  # fmt: skip
-    substitutes = [words for words in recipe.substitutes if words]
-    if total != figure.epochs * per_epoch:
-        words = f"{total} steps, {total / per_epoch:.3g} epochs"
-        substitutes.append(f"{words}, in place of the paper's {figure.epochs}")
-    made = provenance(device) | {"commits of the runs": sorted(desk.commits)}
-    result = NetworkResult(
-        figure.name, figure.TITLE, logs, seeds, settings, chosen, losses, tuple(substitutes),
-        judged(figure.claims, logs), made,
-    )  # fmt: skip
-    desk.close(result)
-    return result
+    return losses, chosen
 
 
 def _values(grids: dict, optimizers, step_sizes) -> dict[str, list[float]]:
@@ -205,8 +229,10 @@ def _values(grids: dict, optimizers, step_sizes) -> dict[str, list[float]]:
     values = {label: given.get(label, grids[label.split(",")[0]]) for label in labels}
     return {
         label: sorted(
-            require_number(f"step size of {label}", value, low=0, open_low=True)
-            for value in (found if isinstance(found, list | tuple) and found else [found])
+            {
+                require_number(f"step size of {label}", value, low=0, open_low=True)
+                for value in (found if isinstance(found, list | tuple) and found else [found])
+            }
         )
         for label, found in values.items()
     }
@@ -224,58 +250,3 @@ def _steps(epochs, steps, usual: int, per_epoch: int) -> int:
             remedy="give epochs=40, say, or steps=1000",
         )  # fmt: skip
     return require_int("steps", steps, low=1)
-
-
-class Desk:
-    """What is done of an experiment, in a folder; without a folder, nothing is kept."""
-
-    def __init__(self, out, name: str, settings: dict) -> None:
-        self.folder = self.target = None
-        self.logs: dict[str, TrainingLog] = {}
-        self.commits: set[str] = set()
-        if out is None:
-            return
-        self.target = new_path(Path(out) / f"{name}.json")
-        self.folder = Path(out) / f"{name}.part"
-        self.folder.mkdir(parents=True, exist_ok=True)
-        noted, settings = self.folder / "settings.json", json.loads(json.dumps(settings))
-        if not noted.exists():
-            write_json(noted, "settings", {"settings": settings})
-        elif read_json(noted, "settings")["settings"] != settings:
-            raise FileFormatError(
-                str(self.folder), expected="the unfinished work of these settings",
-                got="that of others", remedy="finish it with its own settings, or delete it",
-            )  # fmt: skip
-
-    def once(self, job: str, work: Callable) -> TrainingLog:
-        """The log of a job, from where it is done; `work` takes its checkpoint."""
-        if job not in self.logs:
-            self.logs[job] = self._log(job, work)
-        return self.logs[job]
-
-    def _log(self, job: str, work: Callable) -> TrainingLog:
-        if self.folder is None:
-            return work(None)
-        stem = hashlib.sha256(job.encode()).hexdigest()[:12]
-        done, checkpoint = self.folder / f"{stem}.json", self.folder / f"{stem}.npz"
-        if not done.exists():
-            log = work(checkpoint)
-            if not _writes():
-                return log
-            made = {"job": job, "commit": provenance()["commit"], "log": log.to_json()}
-            write_json(done, "training log", made)
-            checkpoint.unlink(missing_ok=True)
-        stored = read_json(done, "training log")
-        self.commits.add(str(stored["commit"]))
-        return TrainingLog.from_json(stored["log"])
-
-    def close(self, result: NetworkResult) -> None:
-        """Put the result in its place and the parts away."""
-        if self.folder is not None and _writes():
-            result.save(self.target)
-            shutil.rmtree(self.folder)
-
-
-def _writes() -> bool:
-    """Whether this is the first of the processes of `accelerate launch`, or the only one."""
-    return os.environ.get("RANK", "0") == "0"

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from ..._marks import digest
 from ..._provenance import provenance
 from ..._validate import require_int, require_type
 from ...data._source import reading
 from ...errors import InfeasibleError, RangeError, SolverError, TiedTokensError
-from ..checkpoint import digest
 from ..heads import STREAM, Head
 from ..recorder import Wanted, record_heads
 from ..recording.inputs import as_inputs, require_tokenizer

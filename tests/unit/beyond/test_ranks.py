@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from functools import partial
 
 import numpy as np
@@ -23,7 +24,7 @@ from attnbias.beyond.ranks import result as rank_result
 from attnbias.beyond.ranks.data import make_free_queries, with_unit_values
 from attnbias.beyond.ranks.geometry import frobenius_rank, nuclear_bounds, nuclear_rank
 from attnbias.beyond.ranks.plots import plot_left_over, plot_ranks
-from attnbias.errors import InfeasibleError, MissingDecoderError
+from attnbias.errors import FileFormatError, InfeasibleError, MissingDecoderError
 from attnbias.geometry.solution import certify
 from attnbias.geometry.tokens import gap_rows
 from book.ledger import Evidence
@@ -200,6 +201,29 @@ def test_study_goes_on(small, tmp_path, monkeypatch):
     assert len(list((tmp_path / "ranks").iterdir())) == 2  # two settings of three seeds are kept
     result = experiments.run("ranks", out=tmp_path, **SETTINGS)
     assert len(calls) == 8 + 18 - 6 and result.table.equals(small[0].table)
+
+
+@pytest.mark.parametrize("change", ["moved", "other seeds"])
+def test_a_part_of_another_setting_or_study_is_refused(tmp_path, monkeypatch, change):
+    options = {"seeds": [0, 1], "sizes": [(5, 5)], "d": [10, 12]}
+
+    def stopping(n, T, d, seed, nuclear):
+        if d == 12:
+            raise KeyboardInterrupt
+        return {"n": n, "T": T, "d": d, "seed": seed}
+
+    monkeypatch.setattr(ranks, "instance", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        experiments.run("ranks", out=tmp_path, **options)
+    (part,) = (tmp_path / "ranks").iterdir()
+    before = part.read_bytes()
+    if change == "moved":
+        shutil.copy(part, part.with_name("5_5_12.parquet"))
+    else:
+        options["seeds"] = [0, 2]
+    with pytest.raises(FileFormatError, match="another's"):
+        experiments.run("ranks", out=tmp_path, **options)
+    assert part.read_bytes() == before
 
 
 def test_study_claims_can_fail(small):

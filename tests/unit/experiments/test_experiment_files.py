@@ -1,6 +1,7 @@
 """Results of experiments as files: written as they were, and refused when damaged or foreign."""
 
 import json
+import shutil
 
 import pytest
 
@@ -58,6 +59,21 @@ def test_damaged_files_are_refused(name, keys, value, tmp_path):
 def test_what_a_result_lacks_is_refused_by_name(error, call):
     with pytest.raises(error):
         call()
+
+
+@pytest.mark.parametrize(("found", "asked"), [("fig6", "fig7"), ("fig7", "fig6")])
+def test_the_result_of_another_experiment_is_refused_under_its_name(found, asked, tmp_path):
+    """It was returned, and judged by the claims of the one that was asked for."""
+    shutil.copy(RESULTS / f"{found}.json", tmp_path / f"{asked}.json")
+    for call in (experiments.load, lambda name, folder: experiments.merge(name, [folder])):
+        with pytest.raises(FileFormatError, match=f"the result of {asked}.*{found}"):
+            call(asked, tmp_path)
+
+
+def test_the_trace_of_another_experiment_is_refused_under_its_name(tmp_path):
+    experiments.run("fig2", seeds=1, steps=1000).save(tmp_path / "fig3.npz")
+    with pytest.raises(FileFormatError, match="the result of fig3.*fig2"):
+        experiments.load("fig3", tmp_path)
 
 
 def test_no_file_and_no_experiment(tmp_path):

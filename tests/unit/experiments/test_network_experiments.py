@@ -9,6 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from accelerate.state import AcceleratorState
+from hypothesis import given
+from hypothesis import strategies as st
 from networks import Points, network, same_curves
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
@@ -16,11 +19,12 @@ from torch.nn.utils import clip_grad_norm_
 from attnbias import CheckTable, experiments
 from attnbias.cli import main
 from attnbias.errors import FileAccessError, FileFormatError, RangeError
-from attnbias.experiments.networks import claims, figures
+from attnbias.experiments.networks import claims, desk, figures
 from attnbias.experiments.networks.figures import fig1, fig6
 from attnbias.experiments.networks.merge import merged
 from attnbias.experiments.networks.result import NetworkResult
 from attnbias.experiments.networks.runs import OPTIMIZERS, Recipe, _values, train_all
+from attnbias.experiments.runs import exact_word
 from attnbias.nets import TrainingLog, fit
 from attnbias.nets.data.text import load_toxic
 from attnbias.nets.log import CURVES
@@ -154,14 +158,14 @@ class TestTrainAll:
 class Stopping:
     """A maker of models that stops the whole run when the given model is asked for."""
 
-    def __init__(self, after: int, error: BaseException) -> None:
-        self.after, self.error = after, error
+    def __init__(self, after: int, error: BaseException, build=lambda seed: network()) -> None:
+        self.after, self.error, self.build = after, error, build
 
     def __call__(self, seed):
         self.after -= 1
         if self.after < 0:
             raise self.error
-        return network()
+        return self.build(seed)
 
 
 class TestFiles:
@@ -204,6 +208,88 @@ class TestFiles:
             assert again.curves(label, "train_loss") == losses
         assert "accelerate" in again.provenance["versions"]
 
+    def test_a_log_is_of_its_job_its_settings_and_its_weights(self, tmp_path):
+        """Parts of other folders or of a changed model, copied in or gone on from, were taken."""
+        folders = [tmp_path / name for name in ("mine", "shorter", "moved")]
+        for folder, options in zip(folders, ({}, {"steps": 3}, {}), strict=True):
+            folder.mkdir()
+            build = (lambda seed: network(1.0)) if folder.name == "moved" else lambda s: network()
+            with pytest.raises(KeyboardInterrupt):
+                run(Stopping(2, KeyboardInterrupt(), build), out=folder, **options)
+        mine, shorter, _ = (sorted(each.glob("points.part/*[0-9a-f].json")) for each in folders)
+        kept = {path: path.read_bytes() for path in mine}
+        place = next(path for path in mine if path.name != "settings.json")
+        same = next(path for path in shorter if path.name == place.name)
+        other = next(path for path in mine if path.name not in (place.name, "settings.json"))
+        for copied in (same, other):
+            place.write_bytes(copied.read_bytes())
+            with pytest.raises(FileFormatError, match="of another run.*run again"):
+                run(out=folders[0])
+            place.write_bytes(kept[place])
+        with pytest.raises(FileFormatError, match="the model has changed"):
+            run(out=folders[2])
+        assert {path: path.read_bytes() for path in mine} == kept
+
+    def test_unfinished_work_on_other_examples_is_refused(self, tmp_path, monkeypatch):
+        with pytest.raises(KeyboardInterrupt):
+            run(Stopping(2, KeyboardInterrupt()), out=tmp_path)
+        moved = Points()
+        moved.x = moved.x + 1e-3
+        monkeypatch.setitem(globals(), "Points", lambda *_, **__: moved)
+        with pytest.raises(FileFormatError, match="others .data."):
+            run(out=tmp_path)
+
+    def test_one_process_at_a_time_works_on_a_figure(self, tmp_path):
+        def second(seed):
+            with pytest.raises(FileAccessError, match="another process works at"):
+                run(Stopping(0, AssertionError("it ran")), out=tmp_path)
+            return network()
+
+        assert run(second, seeds=1, steps=2, out=tmp_path)
+
+    def test_what_is_finished_is_not_tried_to_be_written(self, tmp_path, monkeypatch):
+        run(seeds=1, steps=2, out=tmp_path)
+        monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: pytest.fail("a trial write"))
+        with pytest.raises(FileAccessError, match="one that is there"):
+            run(seeds=1, steps=2, out=tmp_path)
+
+    @pytest.mark.parametrize("environment", [{"RANK": "1"}, {"RANK": "3", "WORLD_SIZE": "1"}])
+    def test_a_rank_of_no_group_keeps_nothing_from_being_written(
+        self, environment, tmp_path, monkeypatch
+    ):
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        run(seeds=1, steps=2, out=tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == ["points.json"]
+
+    def test_a_process_that_leaves_the_writing_to_another_says_so(self, tmp_path, monkeypatch):
+        for name, value in (("is_initialized", True), ("get_rank", 1), ("get_world_size", 2)):
+            monkeypatch.setattr(f"torch.distributed.{name}", lambda value=value: value)
+        with pytest.warns(UserWarning, match="process 1 of 2 writes nothing"):
+            assert not desk._leads("cpu")
+
+    @pytest.mark.parametrize(("name", "value"), [("LOCAL_RANK", "1"), ("WORLD_SIZE", "2"),
+                                                 ("WORLD_SIZE", "two")])  # fmt: skip
+    def test_a_group_that_nobody_has_started_is_named(self, name, value, monkeypatch):
+        AcceleratorState._reset_state(True)  # it is asked once a process
+        monkeypatch.setenv(name, value)
+        monkeypatch.delenv("MASTER_ADDR", raising=False)
+        with pytest.raises(RangeError, match="LOCAL_RANK.*accelerate launch"):
+            desk._leads("cpu")
+
+    def test_step_sizes_that_agree_in_six_digits_are_two(self):
+        values = [0.1, 0.10000001, 0.3, 0.1]
+        result = run(optimizers=["SGD"], step_sizes={"SGD": values}, seeds=1, steps=2)
+        assert [*result.losses["SGD"]] == ["0.1", "0.10000001", "0.3"]
+        for value, (loss,) in result.losses["SGD"].items():
+            log = fit(network(), Points(), Points(16, seed=1), OPTIMIZERS["SGD"](float(value)),
+                      batch_size=8, steps=2, record_every=1, seed=0)  # fmt: skip
+            assert loss == log["train_loss"][-1]
+
+    @given(st.floats(min_value=1e-300, allow_infinity=False))
+    def test_the_word_for_a_number_is_that_number(self, value):
+        assert float(exact_word(value)) == value
+
     def test_results_of_one_figure_become_one(self, tmp_path):
         whole = run()
         parts = [run(optimizers=[label]) for label in reversed(BOTH)]
@@ -216,6 +302,7 @@ class TestFiles:
         for others, words in (
             ([whole, parts[0]], "SNGD"), ([parts[0], run(optimizers=["SGD"], epochs=6)], "steps"),
             ([parts[0], run(optimizers=["SGD"], seeds=3)], "seeds"),
+            ([parts[0], run(lambda seed: network(1.0), optimizers=["SGD"])], "start"),
         ):  # fmt: skip
             with pytest.raises(RangeError, match=words):
                 merged(others, no_claims)
