@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from .._extras import need
-from ..errors import FileFormatError, RangeError
+from ..errors import FileFormatError, MissingExtraError, RangeError
 from .base import add_json
 
 FILES = """\
@@ -18,8 +18,9 @@ MODEL is a name on the Hugging Face hub, a folder or a .gguf file. Without a mod
 made by numpy.savez("heads.npz", q=q, k=k), with queries and keys (layers, heads, n, T, width) or
 (n, T, width) as the softmax sees them, and lengths (n,) if the sequences are ragged.
 
-The folder then holds heads.csv, a row a head, heads.svg, and heads.json, which
-attnbias.experiments.load("heads", FOLDER) reads. After an interruption the same command goes on.
+The folder then holds heads.csv, a row a head, heads.svg if matplotlib is there, and heads.json,
+which attnbias.experiments.load("heads", FOLDER) reads. After an interruption the same command goes
+on; results that are there are only read, and those of another call refused.
 """
 
 
@@ -50,11 +51,14 @@ def run_heads(arguments: argparse.Namespace) -> tuple[dict, str]:
             "MODEL", expected="a model or --npz", got="both" if arguments.npz else "neither",
             remedy="for example attnbias heads HuggingFaceTB/SmolLM2-135M --text captions.txt",
         )  # fmt: skip
-    need("matplotlib", "plots")
-    from .._files import results_folder, write_text, writing
-    from ..beyond.heads import experiments, plots
+    from .._files import as_path, new_path, results_folder, write_text
+    from ..beyond.heads import experiments
 
-    folder = results_folder(arguments.out)
+    folder = as_path(arguments.out)
+    if not (folder / "heads.json").exists():
+        for name in ("heads.csv", "heads.svg"):
+            new_path(folder / name)
+        results_folder(folder)
     common = {"random": arguments.random, "seed": arguments.seed}
     shown = {"out": folder, "progress": sys.stderr.isatty()}
     if arguments.npz is None:
@@ -64,12 +68,28 @@ def run_heads(arguments: argparse.Namespace) -> tuple[dict, str]:
     else:
         found, settings = _stored(arguments.npz, arguments.query)
         result = experiments.measure(found, settings, **common, **shown)
-    table = result.table()
-    write_text(folder / "heads.csv", table.to_csv())
-    with writing(folder / "heads.svg") as stream:
-        plots.plot_head_table(result).savefig(stream, format="svg")
+    table, told = result.table(), [str(result), str(folder)]
+    if not (folder / "heads.csv").exists():
+        write_text(folder / "heads.csv", table.to_csv())
+    if not (folder / "heads.svg").exists():
+        told += _drawn(result, folder / "heads.svg")
     rows = table.reset_index().to_dict("records")
-    return {"settings": result.settings, "heads": rows}, f"{_shown(table)}\n\n{result}\n{folder}"
+    return {"settings": result.settings, "heads": rows}, "\n".join([_shown(table), "", *told])
+
+
+def _drawn(result, path: Path) -> list[str]:
+    """Write the picture, or say what is missing for it."""
+    from .._files import writing
+
+    try:
+        need("matplotlib", "plots")
+    except MissingExtraError as error:
+        return [f"no picture: {error}"]
+    from ..beyond.heads import plots
+
+    with writing(path) as stream:
+        plots.plot_head_table(result).savefig(stream, format="svg")
+    return []
 
 
 def _stored(path: str, query) -> tuple[list, dict]:

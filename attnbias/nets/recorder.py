@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
+from .._threads import one_thread
 from .._validate import require_choice, require_int, require_type
 from ..errors import AttnBiasError, DtypeError, RangeError
+from .head_table import describe, head_table
 from .heads import KEYS, STREAM, TURNED, Head
 from .recording.agreement import settled
 from .recording.called import body_of, with_positions
@@ -17,6 +20,9 @@ from .recording.inputs import Inputs, in_parts, placed, prepared, require_real, 
 from .recording.multihead import hooks_of
 from .recording.states import at_queries, gathered, joined, packed
 from .recording.tape import Call, Tape, recording, refuse
+
+if TYPE_CHECKING:
+    import pandas
 
 CHUNK = 32  # sequences a pass
 
@@ -183,6 +189,9 @@ class Heads(Sequence):
     (24, (0, 1, 2, 3, 4, 5))
     >>> found[1, 0, 5].tokens[1]
     ['[SEP]', '[CLS]', 'it', 'is', 'implicit', '.']
+    >>> found.compare().columns.tolist()  # doctest: +NORMALIZE_WHITESPACE
+    ['favourite', 'share', 'attention', 'cosine', 'cosine_span', 'dimension', 'margin', 'query',
+     'first']
     """
 
     def __init__(self, wanted: Wanted, tokens, turns) -> None:
@@ -219,6 +228,22 @@ class Heads(Sequence):
         require_choice("head", head, self.heads)
         require_choice("query", query, self.queries)
         return self._made(layer, head, self.queries.index(query))
+
+    def compare(self) -> pandas.DataFrame:
+        """Each head against the W_mm that selects what it selects: the table of `attnbias heads`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            By layer and head, the columns that `attnbias.nets.head_table.describe` gives.
+
+        Raises
+        ------
+        TiedTokensError, SolverError
+            As `Head.compare`.
+        """
+        with one_thread():
+            return head_table(map(describe, self))
 
     def _made(self, layer: int, number: int, at: int) -> Head:
         """The head in the residual stream, if that gives the recorded logits, else by its keys."""

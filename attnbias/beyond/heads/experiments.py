@@ -5,21 +5,24 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
-from ..._files import as_path, read_text, target_path
+from ..._files import as_path, owned, read_text, target_path
 from ..._provenance import provenance
-from ..._records import read_json, write_json
+from ..._records import as_stored, read_json, write_json
 from ..._threads import one_thread
 from ..._validate import require_flag, require_int, require_mapping, require_type, short
 from ...checks import CheckTable
-from ...errors import DtypeError, MissingFileError, RangeError
+from ...errors import DtypeError, FileFormatError, MissingFileError, RangeError
 from ...nets import Head, load_model, random_head, record_heads
+from ...nets.checkpoint import digest
 from ...nets.data.text import load_nli
+from ...nets.head_table import describe
 from ...theorems.statements import Statement
 from ..common.arguments import seeded
 from .result import HeadResult
@@ -52,7 +55,8 @@ def run(
     seed : int
         Of the random heads.
     out : path, optional
-        Folder for the result. What is done is kept there, and the same call goes on from it.
+        Folder for the result. What is done is kept there, and the same call goes on from it; a
+        finished result is read. Those of other heads, or of other settings, are refused.
     progress : bool
         Show a progress bar on standard error.
 
@@ -81,15 +85,14 @@ def run(
     require_flag("progress", progress)
     texts = _sentences(sentences)
     random = require_int("random", random, low=1)
-    if out is not None:
-        target_path(as_path(out) / "heads.json")
     seeded(seed)
-    loaded, tokenizer = load_model(model)
-    found = record_heads(loaded, texts, tokenizer=tokenizer, query=query)
-    asked = found.queries[0] if len(found.queries) == 1 else "all"
-    digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]
-    about = {"model": str(model), "sentences": len(texts), "inputs": digest, "query": asked}
-    return measure(found, about, random=random, seed=seed, out=out, progress=progress)
+    with _place(out) as target:
+        loaded, tokenizer = load_model(model)
+        found = record_heads(loaded, texts, tokenizer=tokenizer, query=query)
+        asked = found.queries[0] if len(found.queries) == 1 else "all"
+        sentences = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]
+        about = {"model": str(model), "sentences": len(texts), "inputs": sentences, "query": asked}
+        return _measured(found, about, random, seed, target, progress)
 
 
 def measure(
@@ -103,8 +106,7 @@ def measure(
     found : sequence of Head
         Layer by layer.
     about : dict, optional
-        What made them, for the settings of the result: "model" and others that json can hold. A
-        call with the same settings goes on with what is done in the folder.
+        What made them, for the settings of the result: "model" and others that json can hold.
     random, seed, out, progress
         As in `run`.
 
@@ -122,11 +124,39 @@ def measure(
     3
     """
     require_flag("progress", progress)
+    _by_layer(found)
+    with _place(out) as target:
+        return _measured(found, about, random, seed, target, progress)
+
+
+@contextlib.contextmanager
+def _place(out):
+    """Where the result goes, for this process alone unless it is there already; None for no folder.
+
+    Nothing is written, not even to try it, where it is there.
+    """
+    if out is None:
+        yield None
+        return
+    target = target_path(as_path(out) / "heads.json")
+    with owned(target, lambda: not target.exists()):
+        yield target
+
+
+def _measured(
+    found, about: dict | None, random: int, seed: int, target: Path | None, progress: bool
+) -> HeadResult:
     places, n = _by_layer(found)
     settings = {"model": "?", "sentences": n} | require_mapping("about", about)
     settings |= {"random": require_int("random", random, low=1), "seed": seed}
     generator = seeded(seed)
-    partial = None if out is None else as_path(out) / "heads.partial.json"
+    decides = [*map(digest, found), digest(generator.get_state())]  # with these, all of the numbers
+    settings = as_stored(settings | {"heads": digest(decides)})
+    if target is not None and target.exists():
+        finished = HeadResult.load(target, claims)
+        _require_same(target, finished.settings, settings)
+        return finished
+    partial = target and target.with_name("heads.partial.json")
     rows, chance = _begun(partial, settings)
     with one_thread(), tqdm(total=len(found), disable=not progress, unit="head") as bar:
         bar.update(len(rows))
@@ -143,8 +173,8 @@ def measure(
     result = HeadResult(
         "heads", TITLE, tuple(rows), tuple(chance), settings, claims(rows, chance), provenance()
     )
-    if partial is not None:
-        result.save(partial.with_name("heads.json"))
+    if target is not None:
+        result.save(target)
         partial.unlink(missing_ok=True)
     return result
 
@@ -164,49 +194,33 @@ def _by_layer(found) -> tuple[dict[int, list[int]], int]:
 
 
 def _begun(partial, settings: dict) -> tuple[list[dict], list[dict]]:
-    """The rows that the same settings have left in the folder, by whole layers."""
+    """The rows that the same call has left in the folder, by whole layers."""
     with contextlib.suppress(MissingFileError):
         left = {} if partial is None else read_json(partial, PARTIAL)
-        if left.get("settings") == settings:
+        if left:
+            _require_same(partial, left.get("settings"), settings)
             return left["rows"], left["random"]
     return [], []
+
+
+def _require_same(path: Path, found, settings: dict) -> None:
+    """Refuse to go on from, or to write over, the work on other heads or with other settings."""
+    if found == settings:
+        return
+    found = found if isinstance(found, dict) else {}
+    keys = sorted(found.keys() | settings.keys())
+    other = [key for key in keys if found.get(key) != settings.get(key)]
+    raise FileFormatError(
+        str(path), expected="the work of this call, on these heads",
+        got=f"that of another: {', '.join(other)} differ{'s' * (len(other) == 1)}",
+        remedy="name another folder, or move the file away; nothing was changed",
+    )  # fmt: skip
 
 
 def _drawn(found, places: list[int], count: int, generator) -> list[Head]:
     """So many random heads beside those of a layer, on the tokens of one after another."""
     heads = (found[places[-1 - j % len(places)]] for j in range(count))
     return [random_head(head, generator=generator) for head in heads]
-
-
-def describe(head: Head) -> dict:
-    """One row of the table: what a head selects and how it compares with W_mm.
-
-    Parameters
-    ----------
-    head : Head
-
-    Returns
-    -------
-    dict
-        layer, head, query; favourite, the word piece selected most often (its place among those
-        that the query sees where tokens have no names), and its share of the sentences; first, how
-        often it is the first token of the sentence that is selected; attention,
-        the mean of the selected tokens'; cosine and cosine_span with W_mm; dimension of the span;
-        margin, as a share of the largest possible.
-    """
-    places = head.selected.tolist()
-    names = head.tokens or [[str(t) for t in range(head.X.shape[1])]] * len(places)
-    chosen = [words[t] for words, t in zip(names, places, strict=True)]
-    favourite, count = Counter(chosen).most_common(1)[0]
-    against = head.compare()
-    return {
-        "layer": head.layer, "head": head.head, "favourite": favourite,
-        "share": count / len(chosen),
-        "attention": float(head.logits.softmax(dim=1).amax(dim=1).mean()),
-        **{name: getattr(against, name) for name in ("cosine", "cosine_span", "dimension")},
-        "margin": against.margin / against.svm.margin, "query": head.query,
-        "first": float((head.positions[range(len(places)), places] == 0).double().mean()),
-    }  # fmt: skip
 
 
 def claims(rows, random) -> CheckTable:

@@ -9,6 +9,7 @@ import numpy as np
 from ..._validate import require_choice, require_flag
 from ...checks import CheckTable
 from ...experiments.result import JsonResult
+from ...nets.head_table import head_table
 from ..common.arguments import Typed
 
 COLUMNS = (
@@ -58,9 +59,7 @@ class HeadResult(Typed, JsonResult):
         -------
         pandas.DataFrame
         """
-        import pandas
-
-        return pandas.DataFrame(self.rows).set_index(["layer", "head"])
+        return head_table(self.rows)
 
     def column(self, name: str, random: bool = False) -> np.ndarray:
         """One column, of the heads or of the random ones."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pandas.testing import assert_frame_equal
 from room_tests import RISK, assert_gradient, assert_unit_steps, normal, refusals, refused_settings
 from tolerances import ALIGNMENT_FLOOR, ASYMPTOTIC, CLOSED_FORM
 
@@ -29,6 +32,7 @@ from attnbias.beyond.heads.plots import plot_head_table, plot_heads
 from attnbias.data.degenerate import make_two_sample_trap
 from attnbias.errors import (
     DtypeError,
+    FileAccessError,
     FileFormatError,
     InfeasibleError,
     MissingFileError,
@@ -36,11 +40,12 @@ from attnbias.errors import (
     ShapeError,
     TiedTokensError,
 )
-from attnbias.nets import random_head
+from attnbias.nets import head_from_qk, load_model, random_head, record_heads
 from book.ledger.beyond.heads import two_heads
 from book.texts import load_bundled_head
 
 PAIR = make_separation_pair()
+SIX_DECIMALS = 1e-6  # what a file of heads keeps
 SAME = torch.stack([PAIR.u, PAIR.u])
 
 
@@ -287,8 +292,79 @@ def test_a_run_that_was_stopped_goes_on(tiny, tmp_path, monkeypatch):
     result = heads.run(**settings)  # two heads and three random ones are left
     assert len(calls) == 6 and result.rows == tiny.rows and result.random == tiny.random
     assert [path.name for path in tmp_path.iterdir()] == ["heads.json"]
-    monkeypatch.setattr(heads, "describe", own)
-    assert heads.run(**settings | {"seed": 1}).random != tiny.random  # another run, from its start
+    before = (tmp_path / "heads.json").read_bytes()
+    monkeypatch.setattr(heads, "describe", lambda head: pytest.fail("it is finished"))
+    again = heads.run(**settings)
+    assert_frame_equal(again.table(), result.table(), rtol=0, atol=SIX_DECIMALS)
+    assert (tmp_path / "heads.json").read_bytes() == before
+
+
+def made_heads(seed: int, count: int = 2) -> list:
+    """Heads of random queries and keys, one a layer."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = (torch.randn(2, 4, 5, 8, generator=generator) for _ in range(count))
+    return [replace(head_from_qk(q, k), layer=i, head=0) for i, (q, k) in enumerate(drawn)]
+
+
+def renamed(found: list) -> list:
+    return [replace(found[0], tokens=[list("abcde")] * 4), *found[1:]]
+
+
+OTHERS = {
+    "other weights": (lambda: made_heads(2), {}),
+    "another order": (lambda: made_heads(1)[::-1], {}),
+    "fewer": (lambda: made_heads(1)[:1], {}),
+    "other lengths": (lambda: [replace(h, lengths=h.lengths - 1) for h in made_heads(1)], {}),
+    "named tokens": (lambda: renamed(made_heads(1)), {}),
+    "another seed": (lambda: made_heads(1), {"seed": 1}),
+    "more random heads": (lambda: made_heads(1), {"random": 3}),
+    "another model": (lambda: made_heads(1), {"about": {"model": "other"}}),
+}
+
+
+@pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.parametrize("other", OTHERS)
+def test_the_work_on_other_heads_is_refused_and_stays(other, finished, tmp_path, monkeypatch):
+    """A killed run whose model had changed gave a table of rows of two models."""
+    if not finished:
+        write = heads.write_json
+
+        def killed(*given):
+            write(*given)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(heads, "write_json", killed)
+    with nullcontext() if finished else pytest.raises(KeyboardInterrupt):
+        heads.measure(made_heads(1), {"model": "mine"}, random=2, out=tmp_path)
+    monkeypatch.undo()
+    (kept,) = tmp_path.iterdir()
+    before, (found, options) = kept.read_bytes(), OTHERS[other]
+    options = {"about": {"model": "mine"}, "random": 2} | options
+    with pytest.raises(FileFormatError, match="Name another folder"):
+        heads.measure(found(), **options, out=tmp_path)
+    assert [*tmp_path.iterdir()] == [kept] and kept.read_bytes() == before
+    whole = heads.measure(made_heads(1), {"model": "mine"}, random=2, out=tmp_path).table()
+    alone = heads.measure(made_heads(1), {"model": "mine"}, random=2).table()
+    assert_frame_equal(whole, alone, rtol=0, atol=SIX_DECIMALS)
+
+
+def test_one_process_at_a_time_works_in_a_folder(tmp_path, monkeypatch):
+    def second(*_):
+        with pytest.raises(FileAccessError, match="another process works at"):
+            heads.measure(made_heads(1), out=tmp_path)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(heads, "describe", second)
+    with pytest.raises(KeyboardInterrupt):
+        heads.measure(made_heads(1), out=tmp_path)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_table_of_recorded_heads_is_that_of_the_command(tiny):
+    texts = heads._sentences(5)
+    model, tokenizer = load_model("tiny")
+    table = record_heads(model, texts, tokenizer=tokenizer).compare()
+    assert table.equals(tiny.table())
 
 
 def test_every_query_has_its_rows(tiny):

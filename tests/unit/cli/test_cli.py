@@ -274,8 +274,26 @@ class TestHeads:
         assert len(rows) == 5 and rows[0].startswith("layer,head,favourite")
         own = experiments.load("heads", folder)
         assert own.settings["sentences"] == 2 and len(own.random) == 4
-        status, out, _ = run(capsys, *wanted, "--query", "2", "--json")
+        before = {path: path.read_bytes() for path in folder.iterdir()}
+        assert run(capsys, *wanted)[0] == 0  # finished, so it is read
+        status, _, err = run(capsys, *wanted, "--query", "2")
+        assert status == 2 and "query" in err and "Name another folder" in err
+        assert {path: path.read_bytes() for path in folder.iterdir()} == before
+        (folder / "heads.json").unlink()  # moved away; the rest is still no place for a new table
+        assert run(capsys, *wanted)[0] == 2 and not (folder / "heads.json").exists()
+        status, out, _ = run(capsys, *wanted[:-1], tmp_path / "b", "--query", "2", "--json")
         assert {row["query"] for row in json.loads(out)["heads"]} == {2}
+
+    def test_a_table_needs_no_matplotlib(self, tmp_path, capsys, monkeypatch):
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
+        q, k = np.random.default_rng(0).normal(size=(2, 4, 5, 8))
+        np.savez(tmp_path / "qk.npz", q=q, k=k)
+        wanted = ("heads", "--npz", tmp_path / "qk.npz", "--out", tmp_path / "out")
+        status, out, _ = run(capsys, *wanted)
+        assert status == 0 and "no picture" in out and "attnbias[plots]" in out
+        assert sorted(os.listdir(tmp_path / "out")) == ["heads.csv", "heads.json"]
+        monkeypatch.undo()  # once it is installed the same command draws what is missing
+        assert run(capsys, *wanted)[0] == 0 and (tmp_path / "out" / "heads.svg").exists()
 
     def test_queries_and_keys_from_a_file(self, tmp_path, capsys):
         pytest.importorskip("transformers")
