@@ -193,9 +193,9 @@ def locked(path: Path, place: str = "") -> Iterator[None]:
     except filelock.Timeout:
         raise _busy(place or str(path.parent)) from None
     except (OSError, NotImplementedError) as error:
-        if getattr(error, "errno", None) not in {None, *_NO_LOCKS}:
+        if getattr(error, "errno", None) not in {None, errno.EROFS, *_NO_LOCKS}:
             raise _unusable(path, error) from None
-        # a file system without locks: as before there were any
+        # a file system without locks, as before there were any; or one that nobody can write to
     try:
         yield
     finally:

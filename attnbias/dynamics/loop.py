@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from .._files import target_path
+from .._files import owned, target_path
 from .._provenance import provenance
 from .._threads import spared
 from .._validate import (
@@ -123,7 +123,11 @@ class Course:
         Compiled loops don't look at the keyboard; between two chunks Python does.
         """
         keeper = Checkpoint(self.checkpoint, self.seconds, run, problem, rule, self.recorded)
-        size, step = 16, keeper.resume(self.steps)
+        with owned(self.checkpoint, lambda: keeper.resume(self.steps) < self.steps):
+            return self._run(run, keeper, keeper.resume(self.steps))
+
+    def _run(self, run, keeper: Checkpoint, step: int) -> tuple[int, int]:
+        size = 16
         options = {"total": self.steps, "initial": step, "disable": not self.progress}
         with subnormals_as_zero(), tqdm(**options, unit="step") as bar:
             while True:

@@ -6,6 +6,7 @@ alone, so a run that is killed and resumed from its checkpoint gives the same cu
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 
@@ -15,7 +16,7 @@ from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
 from .._extras import need
-from .._files import target_path
+from .._files import owned, target_path
 from .._validate import memory_named, require_choice, require_flag, require_int, require_type
 from ..errors import DivergedError, NonFiniteError, RangeError
 from ._examples import (
@@ -153,22 +154,25 @@ def fit(
     devices = [run.accelerator.device] if run.accelerator.device.type == "cuda" else []
     remedy = "take a smaller batch_size or precision='bf16', or another device"
     named = memory_named("training", f"memory for batches of {settings['batch_size']}", remedy)
-    with torch.random.fork_rng(devices=devices), named:
-        run.start(checkpoint)
-        with tqdm(
+    with (
+        torch.random.fork_rng(devices=devices),
+        named,
+        run.alone(checkpoint, steps),
+        tqdm(
             total=steps, initial=run.step, desc=label, disable=not progress, dynamic_ncols=True
-        ) as bar:
-            try:
-                for step in range(run.step + 1, steps + 1):
-                    run.iterate()
-                    bar.update()
-                    if recorded := step % record_every == 0 or step == steps:
-                        bar.set_postfix_str(run.record())
-                    if checkpoint is not None and (recorded or run.unsaved > SAVE_SECONDS):
-                        run.save(checkpoint)
-            except (DivergedError, NonFiniteError) as error:
-                error.log = run.log()
-                raise
+        ) as bar,
+    ):
+        try:
+            for step in range(run.step + 1, steps + 1):
+                run.iterate()
+                bar.update()
+                if recorded := step % record_every == 0 or step == steps:
+                    bar.set_postfix_str(run.record())
+                if checkpoint is not None and (recorded or run.unsaved > SAVE_SECONDS):
+                    run.save(checkpoint)
+        except (DivergedError, NonFiniteError) as error:
+            error.log = run.log()
+            raise
     return run.log()
 
 
@@ -216,6 +220,15 @@ class _Run:
             name: sample(len(examples), settings["eval_examples"])
             for name, examples in (("train", train), ("test", test))
         }
+
+    def alone(self, checkpoint, steps: int) -> contextlib.AbstractContextManager:
+        """Start, or go on; until the block ends no other run writes the checkpoint."""
+
+        def unfinished():
+            self.start(checkpoint)
+            return self.step < steps and self.accelerator.is_main_process
+
+        return owned(checkpoint, unfinished)
 
     def start(self, checkpoint) -> None:
         if checkpoint is not None:

@@ -276,6 +276,14 @@ class TestNewResults:
         with owned(tmp_path / "a.json", lambda: False):
             pass
 
+    def test_a_disk_that_cannot_be_written_to_needs_no_lock(self, tmp_path, monkeypatch):
+        def refuse(*_, **__):
+            raise OSError(errno.EROFS, "Read-only file system")
+
+        monkeypatch.setattr("filelock.FileLock.acquire", refuse)
+        with owned(tmp_path / "a.txt"):
+            pass
+
     def test_a_file_that_another_process_wrote_after_it_was_read_is_not_written(self, tmp_path):
         path = write_text(tmp_path / "a.txt", "old")
 

@@ -22,7 +22,7 @@ from attnbias import GD, NGD, Dataset, Polyak, Trace, train
 from attnbias._records import read_npz, write_npz
 from attnbias.dynamics import loop as loop_module
 from attnbias.dynamics.trace import SERIES
-from attnbias.errors import AttnBiasError, FileFormatError, MemoryLimitError
+from attnbias.errors import AttnBiasError, FileAccessError, FileFormatError, MemoryLimitError
 
 FORMS = [("compiled", form) for form in ("span", "factored", "dense")]
 FORMS += [("torch", form) for form in ("span", "dense")]
@@ -242,6 +242,23 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path, name):
     with pytest.raises(FileFormatError, match="one of another run"):
         some_run(**first | other)
     assert path.read_bytes() == before
+
+
+def test_one_process_at_a_time_works_on_a_checkpoint(tmp_path, monkeypatch):
+    path, original = tmp_path / "state.npz", loop_module.Checkpoint.save
+
+    def meanwhile(keeper, step, force):
+        for rule in (NGD(0.1, momentum=0.9), NGD(0.2)):  # the same run, and another
+            with pytest.raises(FileAccessError, match="state.npz.*another process works at"):
+                some_run(100, rule=rule, checkpoint=path)
+        original(keeper, step, force)
+
+    monkeypatch.setattr(loop_module.Checkpoint, "save", meanwhile)
+    some_run(100, checkpoint=path)
+    monkeypatch.undo()
+    assert [*tmp_path.iterdir()] == [path]
+    monkeypatch.setattr("attnbias._files.locked", lambda *_: pytest.fail("it is finished"))
+    some_run(100, checkpoint=path)
 
 
 def test_a_diverged_run_resumes_to_the_same_end(tmp_path):

@@ -169,6 +169,18 @@ class TestResume:
         for _ in range(2):
             self.short(tmp_path / "state.npz", train=Noisy())
 
+    def test_one_process_at_a_time_works_on_a_checkpoint(self, tmp_path):
+        state, tried = tmp_path / "state.npz", []
+
+        def meanwhile(_, step):
+            if step == 5:
+                with pytest.raises(FileAccessError, match="state.npz.*another process works at"):
+                    training("SGD", checkpoint=state)
+                tried.append(step)
+
+        training("SGD", checkpoint=state, probe=meanwhile)
+        assert tried and [*tmp_path.iterdir()] == [state]
+
     def test_a_checkpoint_of_an_earlier_version_is_refused(self, tmp_path):
         state = tmp_path / "state.npz"
         self.short(state)
