@@ -35,7 +35,7 @@ AXES = "check the order of the axes: sequences, tokens, features"
 def as_tensor(name: str, value) -> torch.Tensor:
     """A dense tensor of any numeric dtype from a tensor, an array or nested lists."""
     if isinstance(value, torch.Tensor):
-        _require_dense(name, value)
+        require_dense(name, value)
         return value
     try:
         if isinstance(value, np.ma.MaskedArray):
@@ -53,20 +53,23 @@ def as_tensor(name: str, value) -> torch.Tensor:
         ) from None
 
 
-def _require_dense(name: str, tensor: torch.Tensor) -> None:
+def require_dense(name: str, tensor: torch.Tensor) -> None:
     if tensor.is_meta:
         raise DeviceError(
             name, expected="a tensor with entries", got="one on the meta device, which holds none",
             remedy="make it on 'cpu' or on a GPU",
         )  # fmt: skip
-    if tensor.is_nested or tensor.is_quantized or tensor.layout != torch.strided:
-        kinds = {"nested": tensor.is_nested, "quantized": tensor.is_quantized, "sparse": True}
-        raise DtypeError(
-            name,
-            expected="a dense tensor",
-            got=f"a {next(kind for kind, true in kinds.items() if true)} one",
-            remedy="use to_dense() or dequantize(); of a nested one, Dataset.from_sequences",
-        )
+    parts = (
+        "pass its parts, [*nested.unbind()], where a list is taken, as in Dataset.from_sequences"
+    )
+    kinds = {
+        "nested": (tensor.is_nested, parts),
+        "quantized": (tensor.is_quantized, "use dequantize()"),
+        "sparse": (tensor.layout != torch.strided, "use to_dense()"),
+    }
+    for kind, (found, remedy) in kinds.items():
+        if found:
+            raise DtypeError(name, expected="a dense tensor", got=f"a {kind} one", remedy=remedy)
 
 
 def as_float_tensor(name: str, value, *, dtype=None) -> torch.Tensor:
@@ -83,7 +86,7 @@ def as_float_tensor(name: str, value, *, dtype=None) -> torch.Tensor:
 def as_numbers(name: str, value, shape: tuple | None = None, dtype=None) -> np.ndarray:
     """Real numbers, NaN among them, as an array; of a shape, to which one number is repeated."""
     if isinstance(value, torch.Tensor):
-        _require_dense(name, value)
+        require_dense(name, value)
     try:
         if isinstance(value, torch.Tensor):
             value = value.detach().cpu()
@@ -148,7 +151,7 @@ def require_vectors(**tensors) -> None:
         if not isinstance(value, torch.Tensor) or value.dtype not in FLOATS:
             raise DtypeError(name, expected="a tensor of dtype float32 or float64",
                              got=short(value), remedy="pass torch.as_tensor of floats")  # fmt: skip
-        _require_dense(name, value)
+        require_dense(name, value)
     try:
         np.broadcast_shapes(*(tuple(value.shape) for value in tensors.values()))
     except ValueError:  # torch's own function would import sympy

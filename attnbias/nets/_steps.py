@@ -15,9 +15,10 @@ from ..errors import AttnBiasError, DtypeError, NonFiniteError, RangeError
 from ..rules import INFINITE
 
 LARGEST_EXPONENT = 709.0
-WIDE, SINGLE = (torch.float64, torch.complex128), torch.finfo(torch.float32).max
-# A float32 step takes a size beyond its largest number as this factor on the gradient and the rest.
-LIFT = 2.0**100
+# What is stepped in place; anything narrower, such as float16, is stepped as a float32 copy.
+IN_PLACE = (torch.float64, torch.float32, torch.bfloat16, torch.complex128, torch.complex64)
+# A size beyond the largest of bfloat16 is taken as this factor on the gradient and the rest.
+LIFT, LARGEST = 2.0**100, torch.finfo(torch.bfloat16).max
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 BLOCK = 8192  # numbers whose squares are added up in single precision: an error of 1e-8
 
@@ -45,19 +46,21 @@ class Steps(Optimizer):
 
     limits = LIMITS
     shared: tuple[str, ...] = ("nonfinite",)
-    _handed_on: tuple[str, ...] = ("skipped",)  # from step to step, beside the buffers
+    # From step to step, beside the buffers, with their starts. In every group, since torch's
+    # flattened states hold what a group has and no more.
+    _handed_on: dict[str, float] = {"skipped": 0}
 
     def __init__(self, params, options: dict, process_group, **unknown):
         self._names = tuple(options)
         for name, value in unknown.items():
             raise self._foreign(name, value)
-        self.process_group, self.skipped = process_group, 0
+        self.process_group = process_group
         self.last_grad_norm, self.last_step_size = _pair(math.nan, math.nan)
         with _named_errors():
             super().__init__(params, self._checked(options))
 
     def __getstate__(self) -> dict:
-        kept = ("process_group", *self._handed_on, "_names", "last_grad_norm", "last_step_size")
+        kept = ("process_group", "_names", "last_grad_norm", "last_step_size")
         return super().__getstate__() | {name: getattr(self, name) for name in kept}
 
     def add_param_group(self, param_group: dict) -> None:
@@ -74,6 +77,18 @@ class Steps(Optimizer):
             group = self._checked(self.defaults | param_group)
             self._require_shared(self.defaults, group)
             super().add_param_group(param_group)
+        first = self.param_groups[0]
+        for name, start in self._handed_on.items():
+            self.param_groups[-1][name] = first.get(name, start)
+
+    @property
+    def skipped(self) -> int:
+        """Steps left out."""
+        return self.param_groups[0]["skipped"]
+
+    def _hand_on(self, name: str, value: float) -> None:
+        for group in self.param_groups:
+            group[name] = value
 
     def _foreign(self, name: str, value) -> DtypeError:
         """The error for an option that this optimizer, or a group of it, does not have."""
@@ -102,6 +117,7 @@ class Steps(Optimizer):
                     remedy=f"it belongs to the whole step: give it to {type(self).__name__} itself",
                 )  # fmt: skip
 
+    @torch._disable_dynamo  # a compiled step would keep no monitors; torch's own constructor has it
     @torch.no_grad()
     def step(self, closure=None, *, loss=None):
         """Take one step.
@@ -121,9 +137,9 @@ class Steps(Optimizer):
         Raises
         ------
         NonFiniteError
-            The gradient norm, the loss or the step size is NaN or infinite, or the step is beyond
-            3.4e38, the largest number of float32, in a group with a parameter narrower than
-            float64; nothing has moved then, in any group.
+            The gradient norm, the loss or the step size is NaN or infinite, or a parameter can't
+            hold the step: a step beyond 3.4e38 in float32 or bfloat16, or a weight or velocity
+            that would be beyond 65504 in float16. Nothing has moved then, in any group.
         RangeError
             The loss lies below `loss_floor`, or a number of a group is out of its limits.
         DtypeError, ShapeError
@@ -146,7 +162,7 @@ class Steps(Optimizer):
         sizes = [size if norm > 0 else 0.0 for size in self._sizes(norm, value)]
         self.last_grad_norm, self.last_step_size = _pair(norm, sizes[0])
         groups = [*zip(self.param_groups, moving, sizes, strict=True)]
-        if not self._is_fault(norm, value, max(_reach(*group, norm) for group in groups)):
+        if not self._is_fault(norm, value, max(self._reach(*group, norm) for group in groups)):
             self._taken()
             for group, params, size in groups:
                 if params:
@@ -172,7 +188,7 @@ class Steps(Optimizer):
         if what is None:
             return False
         if self.param_groups[0]["nonfinite"] == "skip":
-            self.skipped += 1
+            self._hand_on("skipped", self.skipped + 1)
             return True
         low = math.isfinite(found[what])
         expected = "at least loss_floor" if low else "a finite number"
@@ -181,30 +197,51 @@ class Steps(Optimizer):
         error = RangeError if low else NonFiniteError
         raise error(what, expected=expected, got=f"{found[what]:g}", remedy=remedy)
 
-    def _update(self, group: dict, params: list, size: float) -> None:
-        """Make v <- momentum v - size g and W <- (1 - lr decay) W + v; the buffer holds -v."""
-        weights, grads = _local(params), _local([p.grad for p in params])
-        if size > SINGLE:
-            grads, size = torch._foreach_mul(grads, LIFT), size / LIFT
+    def _reach(self, group: dict, params: list, size: float, norm: float) -> float:
+        """The largest number of a group's step, infinite where its parameters can't hold that."""
+        largest = max(size / LIFT, size * norm)
         if group["weight_decay"]:
-            torch._foreach_mul_(weights, 1 - float(group["lr"]) * group["weight_decay"])
+            largest = max(largest, float(group["lr"]) * group["weight_decay"])
+        dtypes = {p.dtype if p.dtype in IN_PLACE else torch.float32 for p in params}
+        if any(largest > torch.finfo(dtype).max for dtype in dtypes):
+            return math.inf
+        for p in params:
+            held = torch.finfo(p.dtype).max
+            if p.dtype not in IN_PLACE and not all(
+                bool((moved.abs() <= held).all()) for moved in self._moved_copies(group, p, size)
+            ):
+                return math.inf
+        return largest
+
+    def _moved_copies(self, group: dict, p, size: float) -> list[torch.Tensor]:
+        """A narrow parameter, and its buffer if it has one, as they are after the step."""
+        wide = torch.complex64 if p.is_complex() else torch.float32
+        parts = [[each[0].to(wide, copy=True)] for each in self._parts(group, [p])]
+        _advance(group, size, *parts)
+        return [part[0] for part in parts[:1] + parts[2:]]
+
+    def _parts(self, group: dict, params: list) -> list[list]:
+        """What lies here of parameters, gradients and, with momentum, buffers."""
+        parts = [params, [p.grad for p in params]]
+        if group["momentum"]:
+            buffers = [self.state.get(p, {}).get("momentum_buffer") for p in params]
+            parts.append([torch.zeros_like(p) if buffer is None else buffer
+                          for p, buffer in zip(params, buffers, strict=True)])  # fmt: skip
+        return [_local(part) for part in parts]
+
+    def _update(self, group: dict, params: list, size: float) -> None:
         if group["momentum"]:
             for p in params:
                 if not self.state[p]:
                     self.state[p]["momentum_buffer"] = torch.zeros_like(p)
-            buffers = _local([self.state[p]["momentum_buffer"] for p in params])
-            torch._foreach_mul_(buffers, float(group["momentum"]))
-            torch._foreach_add_(buffers, grads, alpha=size)
-            torch._foreach_sub_(weights, buffers)
-        else:
-            torch._foreach_add_(weights, grads, alpha=-size)
-
-    def state_dict(self) -> dict:
-        """torch's; the groups also hold the numbers that steps hand on."""
-        state = super().state_dict()
-        for group in state["param_groups"]:
-            group.update((name, getattr(self, name)) for name in self._handed_on)
-        return state
+        if wide := [p for p in params if p.dtype in IN_PLACE]:
+            _advance(group, size, *self._parts(group, wide))
+        for p in params:
+            if p.dtype not in IN_PLACE:
+                weights, _, *buffers = self._parts(group, [p])
+                for own, moved in zip([weights, *buffers], self._moved_copies(group, p, size),
+                                      strict=True):  # fmt: skip
+                    own[0].copy_(moved)
 
     def load_state_dict(self, state_dict: dict) -> None:
         """torch's; steps go on as if nothing had come between.
@@ -219,13 +256,28 @@ class Steps(Optimizer):
         with reading("state_dict", f"what {name} gave for the same parameters", remedy):
             self._require_shared(*map(self._checked, state_dict["param_groups"]))
             for group in state_dict["param_groups"]:
-                {each: require_number(each, group[each]) for each in self._handed_on}
-            if any(set(state) - {"momentum_buffer"} for state in state_dict["state"].values()):
+                for each in self._handed_on:
+                    require_number(each, group[each])
+            # torch's flattened states have an empty dict in place of a buffer that is not made yet
+            kept = {key: {name: value for name, value in state.items() if value != {}}
+                    for key, state in state_dict["state"].items()}  # fmt: skip
+            if any(set(state) - {"momentum_buffer"} for state in kept.values()):
                 raise ValueError("other entries for a parameter")
-            super().load_state_dict(state_dict)
-        for group in self.param_groups:
-            for each in self._handed_on:
-                setattr(self, each, group.pop(each))
+            super().load_state_dict(state_dict | {"state": kept})
+
+
+def _advance(group: dict, size: float, weights: list, grads: list, buffers=()) -> None:
+    """Make v <- momentum v - size g and W <- (1 - lr decay) W + v; a buffer holds -v."""
+    if size > LARGEST:
+        grads, size = torch._foreach_mul(grads, LIFT), size / LIFT
+    if group["weight_decay"]:
+        torch._foreach_mul_(weights, 1 - float(group["lr"]) * group["weight_decay"])
+    if group["momentum"]:
+        torch._foreach_mul_(buffers, float(group["momentum"]))
+        torch._foreach_add_(buffers, grads, alpha=size)
+        torch._foreach_sub_(weights, buffers)
+    else:
+        torch._foreach_add_(weights, grads, alpha=-size)
 
 
 def grad_norm(grads: list[torch.Tensor]) -> float:
@@ -238,6 +290,7 @@ def grad_norm(grads: list[torch.Tensor]) -> float:
     for grad in grads:
         grad = _coalesced(grad).values() if grad.is_sparse else grad
         grad = torch.view_as_real(grad.resolve_conj()) if grad.is_complex() else grad
+        grad = grad.float() if grad.itemsize < 2 else grad  # no arithmetic in a byte
         if grad.numel():
             sharding = None
             if type(grad) not in PLAIN:
@@ -284,16 +337,6 @@ def _plain_norm(tensors: list[torch.Tensor], order: float) -> float:
 
 def _pair(norm: float, size: float) -> torch.Tensor:
     return torch.tensor([norm, size], dtype=torch.float64)
-
-
-def _reach(group: dict, params: list, size: float, norm: float) -> float:
-    """The largest number of a group's step, infinite where its parameters can't hold that."""
-    largest = max(size / LIFT, size * norm)
-    if group["weight_decay"]:
-        largest = max(largest, float(group["lr"]) * group["weight_decay"])
-    if largest <= SINGLE or all(p.dtype in WIDE for p in params):
-        return largest
-    return math.inf
 
 
 def _local(tensors: list) -> list:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from .._validate import short
+from .._validate import require_dense, short
 from ..errors import DtypeError, ShapeError
 from ..rules import NGD, Polyak
 from ._steps import LIMITS, Steps, exp, log
@@ -41,9 +41,10 @@ class SNGD(Steps):
         Infinite by default, since lr itself bounds how far a step goes; where the gradient is
         mere rounding, a step is as long as any other.
     nonfinite : {"raise", "skip"}
-        What a norm that is NaN or infinite does, and a step beyond 3.4e38 for parameters
-        narrower than float64, which can't hold it. "raise": an error, with the parameters as
-        they were before the step. "skip": the step is left out and counted in `skipped`.
+        What a norm that is NaN or infinite does, and a step that a parameter's dtype can't hold:
+        beyond 3.4e38 in float32, or to a weight beyond 65504 in float16. "raise": an error, with
+        the parameters as they were before the step. "skip": the step is left out and counted in
+        `skipped`.
     process_group : ProcessGroup, None or False
         For `SPS`; here nothing is exchanged, since gradients that DistributedDataParallel has
         averaged have the norm of the whole batch.
@@ -188,7 +189,7 @@ class SPS(Steps):
 
     limits = LIMITS | {"lr": {"low": 0}}
     shared = (*Steps.shared, "loss_floor", "smoothing", "steps_per_epoch", "max_grad_norm")
-    _handed_on = ("skipped", "_log_quotient")
+    _handed_on = Steps._handed_on | {"_log_quotient": math.inf}
     _passes: _Passes | None = None  # a copy of an optimizer has none
 
     def __init__(
@@ -211,7 +212,7 @@ class SPS(Steps):
                    "loss_floor": loss_floor, "smoothing": smoothing,
                    "steps_per_epoch": steps_per_epoch, "max_grad_norm": max_grad_norm,
                    "nonfinite": nonfinite}  # fmt: skip
-        self._log_quotient = self._next = math.inf
+        self._next = math.inf
         super().__init__(params, options, process_group, **unknown)
         self._passes = _Passes.of(p for group in self.param_groups for p in group["params"])
 
@@ -230,15 +231,15 @@ class SPS(Steps):
         quotient = POLYAK.log_step_size(log(loss - first["loss_floor"]), log(norm))
         if first["smoothing"] is not None:
             growth = math.log(first["smoothing"]) / first["steps_per_epoch"]
-            quotient = min(quotient, self._log_quotient + growth)
+            quotient = min(quotient, first["_log_quotient"] + growth)
         # a quotient of zero could not grow again
-        self._next = quotient if norm > 0 and quotient > -math.inf else self._log_quotient
+        self._next = quotient if norm > 0 and quotient > -math.inf else first["_log_quotient"]
         clip = min(1.0, (first["max_grad_norm"] or math.inf) / norm) if norm > 0 else 1.0
         return [clip * min(exp(quotient - log(float(group["c"]))), float(group["lr"]))
                 for group in self.param_groups]  # fmt: skip
 
     def _taken(self):
-        self._log_quotient = self._next
+        self._hand_on("_log_quotient", self._next)
 
     def _loss(self, loss, norm) -> float:
         if loss is None and norm == 0:  # torch.distributed.checkpoint makes such a step
@@ -284,13 +285,15 @@ class _Passes:
             warnings.warn(
                 f"{self.count} backward passes added to the gradient, and SPS has one loss. If it "
                 "is that of the last, the step is too short: pass what each of them began with, "
-                "step(loss=[l1 / k, ..., lk / k]), or a list with their sum.", stacklevel=6,
+                "step(loss=[l1 / k, ..., lk / k]), or a list with their sum.", stacklevel=8,
             )  # fmt: skip
 
 
 def _one_number(loss) -> float:
     """The loss as a float."""
     tensor = isinstance(loss, torch.Tensor)
+    if tensor:
+        require_dense("loss", loss)
     # numpy registers its time differences as integers
     plain = isinstance(loss, numbers.Real) and not isinstance(loss, np.timedelta64)
     if loss.is_complex() if tensor else not plain:

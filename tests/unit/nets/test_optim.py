@@ -10,7 +10,14 @@ import torch
 from refusals import refuses
 
 from attnbias import GD, NGD, Polyak, SelfAttention, make_example1, train
-from attnbias.errors import DtypeError, FileFormatError, NonFiniteError, RangeError, ShapeError
+from attnbias.errors import (
+    DeviceError,
+    DtypeError,
+    FileFormatError,
+    NonFiniteError,
+    RangeError,
+    ShapeError,
+)
 from attnbias.model import empirical_risk
 from attnbias.nets._steps import grad_norm
 from attnbias.nets.optim import SNGD, SPS
@@ -541,12 +548,15 @@ def test_bad_parameters_are_refused():
             SNGD(params, 0.1)
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_sps_needs_one_real_loss():
-    params = parameters()
+    params, nested = parameters(), torch.nested.nested_tensor([torch.ones(1)])
     risk(params).backward()
     before = flat(params)
     for loss, error in (
         (None, DtypeError), ("0.5", DtypeError), (torch.ones(2), ShapeError), (1j, DtypeError),
+        (nested, DtypeError), ([1.0, nested], DtypeError), (torch.ones(1).to_sparse(), DtypeError),
+        (torch.ones((), device="meta"), DeviceError),
     ):  # fmt: skip
         for arguments in ({"loss": loss}, {"closure": lambda loss=loss: loss}):
             with pytest.raises(error, match="loss"):

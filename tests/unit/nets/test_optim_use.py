@@ -8,7 +8,11 @@ from functools import partial
 
 import pytest
 import torch
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_state_dict,
+    set_state_dict,
+)
 
 from attnbias.errors import DtypeError, NonFiniteError, RangeError
 from attnbias.nets.optim import SNGD, SPS
@@ -149,30 +153,57 @@ class TestStates:
         for name, value in options.items():
             assert f"    {name}: {value}\n" in repr(optimizer)
 
-    @pytest.mark.parametrize("make", [partial(SPS, momentum=0.5), partial(SNGD, lr=0.1)])
-    def test_torchs_distributed_checkpoints_go_on(self, make):
+    @pytest.mark.parametrize("flat", [False, True])
+    @pytest.mark.parametrize("make", [
+        partial(SPS, momentum=0.5), partial(SNGD, lr=0.1),
+        partial(SPS, smoothing=1.5, steps_per_epoch=2, nonfinite="skip", momentum=0.5),
+    ])  # fmt: skip
+    def test_torchs_distributed_checkpoints_go_on(self, make, flat):
         """They begin with a step of zero gradients, which has no loss."""
-        ends = []
+        ends, options = [], StateDictOptions(flatten_optimizer_state_dict=flat)
         for stops in (False, True):
             torch.manual_seed(0)
-            model, stored = torch.nn.Linear(3, 2), None
-            optimizer = make(model.parameters())
+            model = torch.nn.Linear(3, 2)
+
+            def own(model):
+                return make([{"params": [model.weight]}, {"params": [model.bias], "lr": 0.03}])
+
+            optimizer = own(model)
             for step in range(4):
                 if stops and step == 2:
-                    stored = get_state_dict(model, optimizer)
+                    stored = get_state_dict(model, optimizer, options=options)
                     model = torch.nn.Linear(3, 2)
-                    optimizer = make(model.parameters())
-                    get_state_dict(model, optimizer)
+                    optimizer = own(model)
                     set_state_dict(model, optimizer, model_state_dict=stored[0],
-                                   optim_state_dict=stored[1])  # fmt: skip
+                                   optim_state_dict=stored[1], options=options)  # fmt: skip
                 optimizer.zero_grad()
                 loss = model(torch.eye(3)).square().sum()
                 loss.backward()
+                if step == 1 and optimizer.param_groups[0]["nonfinite"] == "skip":
+                    loss = math.nan
                 optimizer.step(loss=loss)
-            ends.append(model.weight.detach())
+            ends += [torch.cat([model.weight.detach().flatten(), model.bias.detach()])]
+            assert optimizer.skipped == (optimizer.param_groups[0]["nonfinite"] == "skip")
         assert torch.equal(*ends)
         with pytest.raises(DtypeError, match="^loss: "):  # a gradient needs its loss
             SPS(model.parameters()).step()
+
+    def test_a_flattened_state_may_lack_a_velocity(self):
+        """Of a parameter that has had no gradient; torch's own SGD fails at its first."""
+        model = torch.nn.ModuleList([torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)])
+        first, options = SNGD(model.parameters(), 0.1, momentum=0.5), {
+            "options": StateDictOptions(flatten_optimizer_state_dict=True)}  # fmt: skip
+        model[0](torch.eye(3)).square().sum().backward()
+        first.step()
+        stored = get_state_dict(model, first, **options)
+        second = SNGD(model.parameters(), 0.1, momentum=0.5)
+        model.zero_grad()
+        set_state_dict(model, second, model_state_dict=stored[0], optim_state_dict=stored[1],
+                       **options)  # fmt: skip
+        before = model[1].weight.detach().clone()
+        model[1](torch.eye(3)).square().sum().backward()
+        second.step()
+        assert not torch.equal(model[1].weight, before)
 
     def test_models_are_saved_and_copied_as_before(self):
         model = torch.nn.Linear(3, 2)
@@ -330,3 +361,31 @@ class TestIdioms:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             optimizer.step(loss=loss)
+
+
+@pytest.mark.parametrize(
+    ("make", "whole"), [(partial(SNGD, lr=0.1, momentum=0.5), False), (SPS, False), (SPS, True)]
+)
+def test_compiled_steps_are_eager_ones_and_keep_their_monitors(make, whole):
+    torch.compiler.reset()
+    ends = []
+    for compiled in (False, True):
+        params = layers()
+        optimizer = make(params)
+        takes = optimizer.step
+
+        def iteration(optimizer=optimizer, params=params):
+            optimizer.zero_grad()
+            loss = mean_loss(params)
+            loss.backward()
+            takes(loss=loss)  # noqa: B023
+
+        if compiled and whole:
+            iteration = torch.compile(iteration, backend="eager")
+        elif compiled:
+            takes = torch.compile(optimizer.step, backend="eager")
+        for _ in range(2):
+            iteration()
+        ends.append([optimizer.last_grad_norm, optimizer.last_step_size, *params])
+    for eager, own in zip(*ends, strict=True):
+        torch.testing.assert_close(own, eager, rtol=CLOSED_FORM, atol=CLOSED_FORM)
