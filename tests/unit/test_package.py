@@ -1,6 +1,7 @@
 """What is built holds the library, its data and its types, and nothing of the book."""
 
 import email
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+import attnbias
 from tools.chapters import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
@@ -121,20 +123,55 @@ def test_the_public_names_come_without_what_only_a_run_needs():
 LAZY = """
 import sys, attnbias
 assert "torch" not in sys.modules
-try:
-    attnbias.trian
-except AttributeError as error:
-    assert str(error) == "module 'attnbias' has no attribute 'trian'"
-assert "train" in vars(attnbias) and attnbias.geometry.svm.solve_w_svm is attnbias.solve_w_svm
-assert {"train", "__version__", "geometry"} <= set(dir(attnbias))
+for name in ("nets", "optim", "beyond", "plots", "theorems", "errors"):  # in whatever order
+    assert getattr(attnbias, name) is sys.modules["attnbias." + name]
+assert attnbias.train is vars(attnbias)["train"]
+assert attnbias.geometry.svm.solve_w_svm is attnbias.solve_w_svm
+assert {"train", "__version__", "geometry", "nets", "optim"} <= set(dir(attnbias))
+assert not {"TYPE_CHECKING", "VERSION", "importlib", "sys", "_public"} & set(dir(attnbias))
 everything = {}
 exec("from attnbias import *", everything)
 assert set(attnbias.__all__) == everything.keys() - {"__builtins__"}
 """
 
 
-def test_the_public_names_come_with_the_first_that_is_asked_for():
+def test_packages_come_when_they_are_asked_for_and_all_public_names_with_the_first():
     subprocess.run([sys.executable, "-c", LAZY], cwd=ROOT, check=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "home"),
+    [("SNGD", "optim"), ("record_heads", "nets"), ("plot_runs", "plots"), ("ShapeError", "errors"),
+     ("check_rate", "theorems"), ("solve_norm_svm", "beyond.norms.geometry")],
+)  # fmt: skip
+def test_a_name_that_is_elsewhere_is_pointed_to_however_it_is_asked_for(name, home):
+    where = f"{name} is in attnbias.{home}, so from attnbias.{home} import {name}"
+    with pytest.raises(AttributeError, match=where):
+        getattr(attnbias, name)
+    with pytest.raises(ImportError, match=where):
+        exec(f"from attnbias import {name}")
+    exec(where.partition("so ")[2])
+
+
+@pytest.mark.parametrize("name", ["trian", "_home_", "SNG", "wrapper", "__nothing__"])
+def test_a_name_that_is_nowhere_is_said_to_be_missing_and_no_more(name):
+    words = f"module 'attnbias' has no attribute {name!r}$"
+    with pytest.raises(AttributeError, match=words):
+        getattr(attnbias, name)
+    with pytest.raises(ImportError, match="cannot import name"):
+        exec(f"from attnbias import {name}")
+
+
+def test_a_package_whose_extra_is_missing_says_which():
+    asked = "import attnbias; print(hasattr(attnbias, 'plots')); attnbias.plots"
+    done = run_without(("matplotlib",), asked)
+    assert (done.returncode, done.stdout) == (1, "False\n") and "AttributeError: " in done.stderr
+    assert "pip install 'attnbias[plots]'" in done.stderr
+
+
+def test_type_checkers_are_told_of_each_package():
+    said = re.findall(r"from \. import (\w+) as \1$", Path(attnbias.__file__).read_text(), re.M)
+    assert said == attnbias._parts()
 
 
 FIRST = """
