@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from .._validate import require_number, short
 from ..errors import DtypeError, NonFiniteError, RangeError, ShapeError
+from .trace import Trace
 
 LEVEL = 0.05  # a slope by which a value falls by a factor of 10 in 20 decades of steps
 
@@ -56,16 +57,18 @@ class RateFit(_Fit):
 
 
 def fit_rate(
-    step: ArrayLike, value: ArrayLike, window: tuple[float, float] | None = None
+    step: ArrayLike | Trace,
+    value: ArrayLike | None = None,
+    window: tuple[float, float] | None = None,
 ) -> RateFit:
     """Exponent of a power law on a window, with the range of slopes inside it.
 
     Parameters
     ----------
-    step : (R,) array
-        Iterations; 0 is left out, since it has no logarithm.
+    step : (R,) array, or Trace
+        Iterations; 0 is left out, since it has no logarithm. Of a trace its own.
     value : (R,) array
-        Positive quantity, such as `trace.W_alignment_error`.
+        Positive quantity, such as `trace.loss_gap`; of a trace `W_alignment_error` by default.
     window : (first, last), optional
         Iterations to fit on; all by default.
 
@@ -94,6 +97,9 @@ def fit_rate(
     >>> round(fit.exponent, 6), tuple(round(x, 6) for x in fit.interval)
     (-2.0, (-2.0, -2.0))
     """
+    if isinstance(step, Trace):
+        value = step.series.get("W_alignment_error") if value is None else value
+        step = step.step
     x, y = _log_points(step, value, window)
     weight = np.gradient(x)
     middle = np.linspace(x[0], x[-1], 9)

@@ -28,6 +28,7 @@ from ..losses import Loss
 from ..rules import Descent, Rule
 from .coordinates import TorchEngine
 from .problem import Parameter, Problem
+from .trace import Trace
 
 COORDINATES = ("auto", "dense", "factored", "span")
 ENGINES = ("auto", "compiled", "torch")
@@ -123,6 +124,7 @@ def initial_decoder(u0, data: Dataset) -> torch.Tensor:
 def _start(name: str, value, shape: tuple[int, ...], letters: str, data: Dataset) -> torch.Tensor:
     if value is None:
         return torch.zeros((), dtype=torch.float64, device=data.X.device).expand(shape)
+    value = getattr(value, name[0]) if isinstance(value, Trace) else value
     value = as_floats(name, value, shape, letters, data.X.device).to(torch.float64, copy=True)
     if not bool(torch.isfinite(value.square().sum())):
         raise RangeError(

@@ -118,7 +118,31 @@ class Trace:
     opt: torch.Tensor | None
     last_logits: torch.Tensor | None
     status: str
-    meta: dict = field(default_factory=dict)
+    if TYPE_CHECKING:  # of the series, for type checkers; at run time __getattr__ has them
+        log_loss: np.ndarray
+        loss: np.ndarray
+        log_loss_gap: np.ndarray
+        loss_gap: np.ndarray
+        log_grad_norm: np.ndarray
+        grad_norm: np.ndarray
+        log_step_size: np.ndarray
+        step_size: np.ndarray
+        log_nonopt_score: np.ndarray
+        nonopt_score: np.ndarray
+        W_norm: np.ndarray
+        W_alignment_error: np.ndarray
+        u_norm: np.ndarray
+        u_alignment_error: np.ndarray
+        path_length: np.ndarray
+        longest_step: np.ndarray
+        least_opt_score: np.ndarray
+        u_path_length: np.ndarray
+        log_u_step_size: np.ndarray
+        u_step_size: np.ndarray
+        log_attention: np.ndarray
+        gaps: np.ndarray | None
+        scores: np.ndarray | None
+    meta: dict[str, Any] = field(default_factory=dict)
     series: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __init__(
@@ -141,28 +165,39 @@ class Trace:
         vars(self).update({f"_make_{k}" if callable(v) else k: v for k, v in made.items()})
         vars(self)["_data"] = data
 
-    def __getattr__(self, name: str) -> Any:
-        if f"_make_{name}" in self.__dict__:  # d x d numbers of W say, made when asked for
-            vars(self)[name] = vars(self).pop(f"_make_{name}")()
-            return vars(self)[name]
-        series = self.__dict__.get("series", {})
-        if name in series:
-            return series[name]
-        if name in TABLES and series:
-            return None
-        if f"log_{name}" in series:
-            with np.errstate(over="ignore", under="ignore"):  # inf and 0 are the documented values
-                return np.exp(series[f"log_{name}"])
-        words = f"this Trace has no series {name!r}; it has {', '.join(series)}"
-        if name in OF_OPTIMAL:
-            words += "; where no optimal tokens are given, go on with `selected`"
-        if name == "selected":
-            words = "this Trace has no last logits; selected_tokens(data, W) of "
-            words += "attnbias.geometry.selection finds the tokens that any W selects"
-        raise AttributeError(words)
+    if not TYPE_CHECKING:
 
-    def __dir__(self):
-        return [*super().__dir__(), *self.series]
+        def __getattr__(self, name):
+            if f"_make_{name}" in self.__dict__:  # d x d numbers of W say, made when asked for
+                vars(self)[name] = vars(self).pop(f"_make_{name}")()
+                return vars(self)[name]
+            series = self.__dict__.get("series", {})
+            if name in series:
+                return series[name]
+            if name in TABLES and series:
+                return None
+            if f"log_{name}" in series:
+                with np.errstate(
+                    over="ignore", under="ignore"
+                ):  # inf and 0 are the documented values
+                    return np.exp(series[f"log_{name}"])
+            words = f"this Trace has no series {name!r}; it has {', '.join(self._names())}"
+            if name in OF_OPTIMAL:
+                words += "; where no optimal tokens are given, go on with `selected`"
+            if name == "selected":
+                words = "this Trace has no last logits; selected_tokens(data, W) of "
+                words += "attnbias.geometry.selection finds the tokens that any W selects"
+            raise AttributeError(words)
+
+    def _names(self) -> list[str]:
+        """What `_found` finds."""
+        series = self.__dict__.get("series", {})
+        plain = [name.removeprefix("log_") for name in series if name.startswith("log_")]
+        made = [name.removeprefix("_make_") for name in vars(self) if name.startswith("_make_")]
+        return [*series, *plain, *made]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._names()]
 
     @property
     def opt_score(self) -> np.ndarray:

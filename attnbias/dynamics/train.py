@@ -32,8 +32,8 @@ def train(
     steps: int,
     *,
     loss: str | Loss = "exponential",
-    W0: TensorLike | None = None,
-    u0: TensorLike | None = None,
+    W0: TensorLike | Trace | None = None,
+    u0: TensorLike | Trace | None = None,
     train_u: bool = False,
     coordinates: str = "auto",
     record: int | Sequence[int] = 200,
@@ -58,9 +58,10 @@ def train(
         Iterations, >= 0.
     loss : str or Loss
         "exponential", "logistic", or a `Loss` of your own (runs in torch).
-    W0 : (d, d) tensor, optional
-        Start; zero (uniform attention) by default.
-    u0 : (d,) tensor, optional
+    W0 : (d, d) tensor or Trace, optional
+        Start; zero (uniform attention) by default. Of a trace its last W, without its momentum;
+        steps and path are counted from 0.
+    u0 : (d,) tensor or Trace, optional
         Start of the decoder in joint training; zero by default, whatever decoder the data have.
     train_u : bool
         Train u together with W (Section 4 of the paper).

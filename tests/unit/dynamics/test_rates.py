@@ -5,11 +5,12 @@ import pickle
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import EXACT_POWER, FITTED_EXPONENT
 
-from attnbias import NGD, RateFit, fit_rate, make_example1, solve_w_svm, train
+from attnbias import NGD, RateFit, Trace, fit_rate, make_example1, solve_w_svm, train
 from attnbias.beyond.local.data import make_score_trap
 from attnbias.errors import DtypeError, RangeError
 
@@ -146,3 +147,16 @@ def test_a_run_that_stays_away_from_W_mm_is_flat():
     assert fit_rate(trace.step, trace.W_alignment_error, (100, 10_000)).flat
     right = train(data, NGD(0.1), 10_000)
     assert not fit_rate(right.step, right.W_alignment_error, (100, 10_000)).flat
+
+
+def test_a_trace_gives_its_steps_and_where_none_is_named_its_alignment_error():
+    trace = train(make_example1(n=4, T=3, d=20), NGD(0.1), 1000)
+    window = (10, 1000)
+    assert fit_rate(trace) == fit_rate(trace.step, trace.W_alignment_error)
+    assert fit_rate(trace, window=window) == fit_rate(trace.step, trace.W_alignment_error, window)
+    assert fit_rate(trace, trace.loss_gap, window) == fit_rate(trace.step, trace.loss_gap, window)
+    own = Trace(STEP, torch.eye(2), series={"loss": 1.0 / STEP})
+    assert fit_rate(own, own.loss).exponent == pytest.approx(-1)
+    for call in (lambda: fit_rate(own), lambda: fit_rate(STEP), lambda: fit_rate(None)):
+        with pytest.raises(DtypeError, match="series of the trace|step"):
+            call()

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ import attnbias
 from attnbias import GD, NGD, Dataset, Polyak, Trace, train
 from attnbias._records import read_npz, write_npz
 from attnbias.dynamics import loop as loop_module
-from attnbias.dynamics.trace import SERIES
+from attnbias.dynamics.trace import SERIES, TABLES
 from attnbias.errors import AttnBiasError, FileAccessError, FileFormatError, MemoryLimitError
 
 FORMS = [("compiled", form) for form in ("span", "factored", "dense")]
@@ -64,6 +65,30 @@ def test_every_series_has_one_entry_a_record():
     assert frame["step"].tolist() == trace.step.tolist()
     assert frame["opt_score"].tolist() == trace.opt_score.tolist()
     assert set(SERIES) < set(frame.columns)
+
+
+def test_what_a_trace_has_is_found_by_tab_by_a_type_checker_and_in_its_error():
+    trace, joint = some_run(), some_run(joint=True)
+    wanted = {"W", "last_logits", "loss", "loss_gap", "grad_norm", "step_size", "nonopt_score"}
+    assert wanted | {"opt_score", "selected", "status", *SERIES} <= set(dir(trace))
+    assert all(hasattr(joint, name) for name in dir(joint) if not name.startswith("_"))
+    source = Path(attnbias.dynamics.trace.__file__).read_text(encoding="utf8")
+    declared = set(re.findall(r"^        (\w+): np.ndarray(?: \| None)?$", source, re.MULTILINE))
+    plain = {name.removeprefix("log_") for name in SERIES}
+    assert declared == {*SERIES, *plain, *TABLES, "log_attention"}
+    with pytest.raises(AttributeError, match="no series 'losss'; it has .*log_loss.* loss, .* W"):
+        print(some_run().losss)
+    own = Trace(np.arange(3), torch.eye(2), series={"log_mine": np.zeros(3)})
+    assert {"mine", "log_mine", "W"} <= set(dir(own)) and "loss" not in dir(own)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_a_run_starts_where_a_trace_ended(joint):
+    first = some_run(joint=joint)
+    options = {"W0": first, "joint": joint} | ({"u0": first} if joint else {})
+    given = some_run(**options | {key: getattr(first, key[0]) for key in options if key[1] == "0"})
+    assert_same_bits(some_run(**options), given)
+    assert torch.equal(first.W, some_run(0, W0=first).W) and some_run(W0=first).step[0] == 0
 
 
 def test_far_beyond_floats_the_logarithms_go_on_without_a_warning():
