@@ -89,11 +89,13 @@ def _step_text(step: float, _position) -> str:
     return f"$10^{{{math.log10(step):.0f}}}$" if step >= 1 else "0"
 
 
-def panel_axes(count: int, height: float = 2.6, single: float = 4.2, **shared):
-    """A figure and its panels, two a row; its height by row, and that of a single panel."""
-    columns = min(count, 2)
+def panel_axes(count: int, ax=None, *, height: float = 2.6, single: float = 4.2, **shared):
+    """A figure and its panels, two a row; its height by row, and that of a single panel. In `ax`,
+    axes of the caller's own, one a panel.
+    """
+    columns = min(count, 2) if ax is None else 1
     rows = -(-count // columns)
-    fig = new_figure((WIDTH, single if count == 1 else 0.7 + height * rows))
+    fig = new_figure((WIDTH, single if count == 1 else 0.7 + height * rows), ax)
     axes = fig.subplots(rows, columns, squeeze=False, **shared).ravel()
     for axis in axes[count:]:
         axis.remove()

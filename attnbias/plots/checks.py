@@ -14,8 +14,8 @@ from ..checks import Check
 from ..errors import RangeError
 from ..experiments.claims import log10
 from .axes import exponent_axis, panel_axes, shared_legend, step_axis, thinned
-from .series import finite, text
-from .theme import COLOURS, INK, styled
+from .series import finite, several, text
+from .theme import COLOURS, INK, Given, styled
 
 SIDES = {"<=": "bound, at most", ">=": "bound, at least"}
 MOST_PANELS = 6
@@ -26,7 +26,10 @@ _LOGARITHM = re.compile(r"(?:^|: )log\b(?! t\b)")
 
 
 @styled(logs=require_flag, ylabel=text)
-def plot_check(checks, *, logs: bool | None = None, titles=None, ylabel: str = ""):
+def plot_check(
+    checks: Check | Iterable[Check], *, logs: bool | None = None,
+    titles: str | Iterable[str] | None = None, ylabel: str = "", ax: Given = None,
+):  # fmt: skip
     """The measured value and its bound at every recorded step, one panel a check.
 
     Parameters
@@ -41,6 +44,8 @@ def plot_check(checks, *, logs: bool | None = None, titles=None, ylabel: str = "
         Over the panels; by default the checks' statements.
     ylabel : str
         What is measured, the same for all panels.
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -66,7 +71,8 @@ def plot_check(checks, *, logs: bool | None = None, titles=None, ylabel: str = "
     """
     drawn = _drawable(checks)
     titles = [titles] if isinstance(titles, str) else titles
-    titles = [check.statement for check in drawn] if titles is None else [str(t) for t in titles]
+    titles = [check.statement for check in drawn] if titles is None else titles
+    titles = [str(title) for title in several("titles", titles, "texts")]
     if len(titles) != len(drawn):
         raise RangeError(
             "titles", expected=f"one a panel, {len(drawn)}", got=str(len(titles)),
@@ -74,7 +80,7 @@ def plot_check(checks, *, logs: bool | None = None, titles=None, ylabel: str = "
         )  # fmt: skip
     titles = [textwrap.fill(title, 62 if len(drawn) == 1 else 29) for title in titles]
     lines = 0.2 * (max(title.count("\n") for title in titles) + 1)
-    fig, axes = panel_axes(len(drawn), height=2.5 + lines, single=4.0 + lines)
+    fig, axes = panel_axes(len(drawn), ax, height=2.5 + lines, single=4.0 + lines)
     senses = {check.sense for check in drawn}
     words = SIDES[senses.pop()] if len(senses) == 1 else "bound, allowed where shaded"
     for axis, check, title in zip(axes, drawn, titles, strict=True):

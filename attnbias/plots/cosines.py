@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from .._validate import require_choices, require_type
 from ..experiments.cosine_result import CosineResult
 from ..experiments.cosines import random_density
 from .axes import shared_legend
-from .theme import COLOURS, INK, WIDTH, new_figure, styled
+from .theme import COLOURS, INK, WIDTH, Given, new_figure, styled
 
 LOOKS = {
     "text": ("blue", "-", "pieces of one text"),
@@ -21,8 +23,11 @@ LOWEST = 1e-3  # of the density that is drawn
 MERGED = 4  # bins drawn as one
 
 
-@styled
-def plot_cosines(result: CosineResult, kinds=("text", "shuffled", "uniform")):
+@styled()
+def plot_cosines(
+    result: CosineResult, kinds: str | Sequence[str] = ("text", "shuffled", "uniform"), *,
+    ax: Given = None,
+):  # fmt: skip
     """Density of the cosine between two tokens, one panel a corpus.
 
     Parameters
@@ -31,6 +36,8 @@ def plot_cosines(result: CosineResult, kinds=("text", "shuffled", "uniform")):
         Of `attnbias.experiments.fig10`.
     kinds : sequence of str
         Kinds of pairs that are drawn; random directions always are.
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a corpus; its look is kept.
 
     Returns
     -------
@@ -52,7 +59,7 @@ def plot_cosines(result: CosineResult, kinds=("text", "shuffled", "uniform")):
     remedy = 'run or load the experiment "fig10"'
     require_type("result", result, CosineResult, "a CosineResult", remedy)
     kinds = require_choices("kinds", kinds, LOOKS)
-    fig = new_figure((WIDTH, 3.9))
+    fig = new_figure((WIDTH, 3.9), ax)
     axes = fig.subplots(1, len(result.cosines), sharey=True, squeeze=False).ravel()
     for axis, (corpus, found) in zip(axes, result.cosines.items(), strict=True):
         _panel(axis, {kind: found[kind] for kind in kinds}, result.dimension)

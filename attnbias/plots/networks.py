@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from .._validate import require_choices
 from ..errors import RangeError
 from ..experiments.claims import log10
+from ..experiments.networks.result import NetworkResult
 from ..nets.log import CURVES, TrainingLog
 from .axes import band_line, exponent_axis, panel_axes, shared_legend
 from .series import finite, gather, text
-from .theme import RULE_STYLES, styled, styles_of
+from .theme import RULE_STYLES, Given, styled, styles_of
 
 # The look of the rule that each optimizer carries over to mini-batches; Adam has one of its own.
 OPTIMIZER_STYLES = {
@@ -36,17 +40,28 @@ PANELS = {
 _LINEAR = ("train_accuracy", "test_accuracy")
 
 
+Logs: TypeAlias = (
+    TrainingLog | Sequence[TrainingLog] | Mapping[str, TrainingLog | Sequence[TrainingLog]]
+    | NetworkResult
+)  # fmt: skip
+
+
 @styled(title=text)
-def plot_training(result, panels=("train_loss", "test_accuracy"), title: str = ""):
+def plot_training(
+    result: Logs, panels: str | Sequence[str] = ("train_loss", "test_accuracy"), title: str = "",
+    *, ax: Given = None,
+):  # fmt: skip
     """Curves of several optimizers: one panel a curve, median over seeds and min-max band.
 
     Parameters
     ----------
-    result : NetworkResult, or dict of str to TrainingLog or sequence of TrainingLog
+    result : TrainingLog, sequence of TrainingLog, dict of str to such, or NetworkResult
         By label; those that begin with the same optimizer's name get different looks.
     panels : sequence of str, or str
         Curves of a TrainingLog, or "train_error" and "test_error" (1 - accuracy).
     title : str
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -74,7 +89,7 @@ def plot_training(result, panels=("train_loss", "test_accuracy"), title: str = "
     """
     groups, panels = gather_logs(result), require_choices("panels", panels, PANELS)
     looks = network_styles(groups)
-    fig, axes = panel_axes(len(panels))
+    fig, axes = panel_axes(len(panels), ax)
     for axis, name in zip(axes, panels, strict=True):
         blocks = {each: _values(logs, name) for each, logs in groups.items()
                   if not (name == "step_size" and each.startswith("Adam"))}  # fmt: skip

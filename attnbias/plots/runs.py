@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from .._validate import require_choices
+from ..dynamics.trace import Trace
 from ..errors import DtypeError
 from ..experiments.result import ExperimentResult
 from .axes import band_line, exponent_axis, panel_axes, shared_legend, thinned
-from .series import SERIES, band, gather, numbers, pair, text
-from .theme import FAINT, label_styles, rule_style, styled
+from .series import SERIES, band, gather, has_series, numbers, pair, text
+from .theme import FAINT, Given, label_styles, rule_style, styled
+
+Runs: TypeAlias = Trace | Sequence[Trace] | Mapping[str, Trace | Sequence[Trace]] | ExperimentResult
+PANELS = ("loss_gap", "loss", "W_norm", "nonopt", "alignment")
 
 
 @styled(title=text)
-def plot_runs(runs, series=("loss_gap", "W_norm", "nonopt", "alignment"), title: str = ""):
+def plot_runs(
+    runs: Runs, series: str | Sequence[str] | None = None, title: str = "", *, ax: Given = None
+):
     """Runs of several rules: one panel a quantity, median over seeds and min-max band.
 
     Parameters
     ----------
-    runs : ExperimentResult, or dict of str to Trace or sequence of Trace
-        By label.
-    series : sequence of str, or str
+    runs : Trace, sequence of Trace, dict of str to such, or ExperimentResult
+        By label; without labels each is a line that is named by its rule.
+    series : sequence of str, or str, optional
         Any of "loss_gap", "loss", "W_norm", "nonopt" (1 minus the softmax at the optimal
         token), "alignment" (1 - cosine with W_mm), "grad_norm", "step_size"; in joint
-        training "u_norm" and "u_alignment" (1 - cosine with u_mm) as well.
+        training "u_norm" and "u_alignment" (1 - cosine with u_mm) as well. By default those of
+        "loss_gap" (where a run lacks it "loss"), "W_norm", "nonopt" and "alignment" that a run
+        recorded.
     title : str
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -50,28 +63,50 @@ def plot_runs(runs, series=("loss_gap", "W_norm", "nonopt", "alignment"), title:
     >>> len(plot_runs({"NGD": trace}).axes)
     4
     """
-    names = require_choices("series", series, SERIES)
     groups = gather(runs)
-    fig, axes = panel_axes(len(names))
-    for axis, name in zip(axes, names, strict=True):
-        _panel(axis, groups, name)
+    panels = _panels(groups, series)
+    looks = label_styles(groups)
+    fig, axes = panel_axes(len(panels), ax)
+    for axis, (name, shown) in zip(axes, panels.items(), strict=True):
+        _panel(axis, shown, name, looks)
     for axis in axes[-2:]:
         axis.set_xlabel("step t")
-    shared_legend(fig, axes[:1], title=title, handlelength=3.2)
+    shared_legend(fig, axes, title=title, handlelength=3.2)
     return fig
 
 
+def _panels(groups: dict, series) -> dict[str, dict]:
+    """What each panel shows: all groups in those asked for, else those that have its series."""
+    if series is not None:
+        return dict.fromkeys(require_choices("series", series, SERIES), groups)
+    panels = {
+        name: {label: traces for label, traces in groups.items()
+               if all(has_series(trace, name) for trace in traces)}
+        for name in PANELS
+    }  # fmt: skip
+    if panels["loss"].keys() <= panels["loss_gap"].keys():
+        del panels["loss"]
+    found = {name: shown for name, shown in panels.items() if shown}
+    return found or {PANELS[0]: groups}  # which says what is missing
+
+
 @styled(guides=numbers, window=pair)
-def plot_alignment_rates(runs, guides=(-1, -2), window=None):
+def plot_alignment_rates(
+    runs: Runs, guides: Sequence[float] = (-1, -2), window: tuple[float, float] | None = None,
+    *, ax: Axes | None = None,
+):  # fmt: skip
     """1 - cosine with W_mm along the runs, beside thin grey powers of t.
 
     Parameters
     ----------
-    runs : ExperimentResult, or dict of str to Trace or sequence of Trace
+    runs : Trace, sequence of Trace, dict of str to such, or ExperimentResult
+        As in `plot_runs`.
     guides : sequence of float
         Exponents to draw for comparison.
     window : (first, last), optional
         Steps to shade, such as those on which exponents were fitted.
+    ax : Axes, optional
+        Of a figure of one's own, whose look is kept.
 
     Returns
     -------
@@ -90,8 +125,8 @@ def plot_alignment_rates(runs, guides=(-1, -2), window=None):
     'step t'
     """
     groups = gather(runs)
-    fig, (axis,) = panel_axes(1)
-    _panel(axis, groups, "alignment")
+    fig, (axis,) = panel_axes(1, ax)
+    _panel(axis, groups, "alignment", label_styles(groups))
     axis.set_xlabel("step t")
     limits = axis.get_xlim(), axis.get_ylim()
     last = max(trace.step[-1] for traces in groups.values() for trace in traces)
@@ -120,25 +155,27 @@ def _guide(axis, power: float, last: float, limits) -> None:
     )  # fmt: skip
 
 
-def _panel(axis, groups, name: str) -> None:
+def _panel(axis, groups, name: str, looks: dict[str, dict]) -> None:
     axis.set_xscale("log")
     lines = []
-    for k, (label, look) in enumerate(label_styles(groups).items()):
-        values = band(groups[label], name)
+    for k, (label, traces) in enumerate(groups.items()):
+        values = band(traces, name)
         lines.append([array[thinned(values[0])] for array in values])
-        band_line(axis, *lines[-1], label, look, (k + 0.5) / len(groups))
+        band_line(axis, *lines[-1], label, looks[label], (k + 0.5) / len(groups))
     axis.set_ylabel(SERIES[name].label)
     exponent_axis(axis, np.concatenate([each for line in lines for each in line[1:]]))
 
 
-@styled
-def plot_escape_steps(result: ExperimentResult):
+@styled()
+def plot_escape_steps(result: ExperimentResult, *, ax: Sequence[Axes] | None = None):
     """Steps until sequence 1 attends to its optimal token by more than half, over R.
 
     Parameters
     ----------
     result : ExperimentResult
         Of experiment fig8.
+    ax : sequence of two Axes, optional
+        Of a figure of one's own, whose look is kept.
 
     Returns
     -------
@@ -159,7 +196,7 @@ def plot_escape_steps(result: ExperimentResult):
     """
     require_fig8(result)
     R = np.array(result.measures["scale"])
-    fig, axes = panel_axes(2, height=2.7)
+    fig, axes = panel_axes(2, ax, height=2.7)
     for axis, rule in zip(axes, ("GD", "NGD"), strict=True):
         steps = np.array(result.measures[f"{rule}, steps to one half"])
         reached = np.isfinite(steps)

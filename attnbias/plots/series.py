@@ -33,21 +33,47 @@ SERIES = {
 
 
 def gather(given, name: str = "runs", part: str = "traces", kind: type = Trace) -> dict:
-    """{label: traces} from a result, or from a dict of traces or of sequences of them."""
+    """{label: traces} from a result, or a dict of traces or of sequences of them; traces without
+    labels, one or a list, are named by their rules.
+    """
     groups = getattr(given, part, given)
-    words = f"a result with {part}, or {{label: {kind.__name__} or several}}"
+    words = f"a {kind.__name__}, several, {{label: {kind.__name__} or several}} or a result"
+    if _are(kind, groups):
+        groups = _by_rule(groups if isinstance(groups, tuple | list) else [groups])
     require_dict(name, groups, f"{kind.__name__} or several", expected=words)
     lists = {}
     for label, entries in groups.items():
-        entries = (entries,) if isinstance(entries, kind) else entries
-        good = isinstance(entries, tuple | list) and entries
-        if not good or not all(isinstance(entry, kind) for entry in entries):
+        if not _are(kind, entries):
             raise DtypeError(
                 name, expected=words, got=f"{short(entries)} under {label!r}",
                 remedy=f"give each label a {kind.__name__}, or a list of them",
             )  # fmt: skip
-        lists[str(label)] = tuple(entries)
+        lists[str(label)] = (entries,) if isinstance(entries, kind) else tuple(entries)
     return lists
+
+
+def _are(kind: type, given) -> bool:
+    """Whether it is one of that kind, or a list of some."""
+    several = isinstance(given, tuple | list) and len(given) > 0
+    return all(isinstance(each, kind) for each in (given if several else [given]))
+
+
+def _by_rule(runs) -> dict:
+    """{rule: run}; of a rule that comes again, the second is numbered 2."""
+    named: dict = {}
+    for run in runs:
+        rule = str(run.meta.get("rule", "run"))
+        again = sum(label.partition(", no. ")[0] == rule for label in named)
+        named[f"{rule}, no. {again + 1}" if again else rule] = run
+    return named
+
+
+def several(name: str, value, what: str) -> list:
+    """What is in a list, or in what else can be gone through."""
+    try:
+        return [*value]
+    except (TypeError, RuntimeError):
+        raise DtypeError(name, expected=what, got=short(value), remedy="pass a list") from None
 
 
 def text(name: str, value) -> str:
@@ -90,9 +116,23 @@ def require_dict(name: str, given, values: str, expected: str = "a dict that is 
         )  # fmt: skip
 
 
+def _attribute(trace: Trace, name: str) -> str:
+    """Under which name a trace has a series: its logarithm, where that was recorded."""
+    logarithm = SERIES[name].attribute
+    plain = logarithm.removeprefix("log_")
+    return plain if plain in trace.series and logarithm not in trace.series else logarithm
+
+
+def has_series(trace: Trace, name: str) -> bool:
+    """Whether it recorded the series, with a value that has a logarithm."""
+    if getattr(getattr(trace, _attribute(trace, name), None), "ndim", 0) != 1:
+        return False  # none, or one of several matrices
+    return bool(np.isfinite(log10_series(trace, name)[trace.step > 0]).any())
+
+
 def log10_series(trace: Trace, name: str) -> np.ndarray:
     """log10 of a series of a trace; exact where the value itself leaves float range."""
-    return log10_of(trace, SERIES[name].attribute)
+    return log10_of(trace, _attribute(trace, name))
 
 
 def band(traces, name: str):
@@ -106,13 +146,15 @@ def band(traces, name: str):
             "runs", expected="a step from 1 on that all traces of a label have recorded",
             got="none", remedy="record the same steps in each run",
         )  # fmt: skip
-    values = finite([log10_series(trace, name)[np.isin(trace.step, step)] for trace in traces])
-    if np.isnan(values).all():
+    missing = next((trace for trace in traces if not has_series(trace, name)), None)
+    if missing is not None:
         raise RangeError(
             "series", expected="one that these runs have",
-            got=f"{name!r}, which is never a finite positive number",
-            remedy='"u_alignment" needs train_u=True, "alignment" an SVM',
+            got=f"{name!r}, which {missing!r} has not recorded, or never as a positive number",
+            remedy='"u_alignment" needs train_u=True, "alignment" an SVM; it has '
+            + (", ".join(each for each in SERIES if has_series(missing, each)) or "none"),
         )  # fmt: skip
+    values = finite([log10_series(trace, name)[np.isin(trace.step, step)] for trace in traces])
     return step, values.min(axis=0), np.median(values, axis=0), values.max(axis=0)
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+from collections.abc import Callable, Sequence
 from itertools import cycle
+from typing import Any, ParamSpec, TypeAlias
 
 import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from .._validate import require_type, short
-from ..errors import AttnBiasError, DtypeError
+from .._validate import require_type
+from ..errors import RangeError
 
 INK, FAINT = "#1a1a1a", "#8a8a8a"
 # Okabe and Ito (2008), in which colour-blind readers tell all pairs apart. Yellow, and light
@@ -111,45 +115,87 @@ def _use_svg(shell) -> None:
     set_matplotlib_formats("svg", **options)
 
 
-def styled(plot=None, /, **kinds):
+P = ParamSpec("P")
+Given: TypeAlias = Axes | Sequence[Axes] | np.ndarray | None  # what `ax` of a plot takes
+
+
+def styled(**kinds: Callable[[str, Any], Any]) -> Callable[[Callable[P, Any]], Callable[P, Figure]]:
     """Draw with the look of `style`, and leave matplotlib's settings as they were.
 
     All figures go through this door. Of an argument in `kinds`, a function of a name and a value
-    gives the value back or refuses it. Where something else fails inside, it is said with which
-    arguments, and with its cause; no half of a figure stays, since pyplot does not know it.
+    gives the value back or refuses it. In `ax`, axes of the caller's own, their look is kept.
     """
-    if plot is None:
-        return functools.partial(styled, **kinds)
-    signature = inspect.signature(plot)
 
-    @functools.wraps(plot)
-    def wrapper(*args, **kwargs):
-        given = signature.bind(*args, **kwargs)
-        for key, check in kinds.items():
-            default = signature.parameters[key].default
-            value = given.arguments.get(key, default)
-            if value is not default:
-                given.arguments[key] = check(f"{key} of {plot.__name__}", value)
-        try:
-            with mpl.rc_context(RC):
-                return plot(*given.args, **given.kwargs)
-        except (AttnBiasError, MemoryError):
-            raise
-        except Exception as error:
-            shown = ", ".join(f"{key}={short(value)}" for key, value in given.arguments.items())
-            why = str(error).partition("tensor(")[0][:200]
-            raise DtypeError(
-                plot.__name__, expected="what its documentation says of each argument",
-                got=f"{shown}, on which {type(error).__name__}: {why}",
-                remedy="compare with its example; if all is as there, the cause is a bug of ours",
-            ) from error  # fmt: skip
+    def door(plot: Callable[P, Any]) -> Callable[P, Figure]:
+        signature = inspect.signature(plot)
 
-    return wrapper
+        @functools.wraps(plot)
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> Figure:
+            given = signature.bind(*args, **kwargs).arguments
+            for key, check in kinds.items():
+                if key in given and given[key] is not signature.parameters[key].default:
+                    given[key] = check(f"{key} of {plot.__name__}", given[key])
+            with mpl.rc_context(RC if given.get("ax") is None else {}):
+                return plot(**given).figure
+
+        return wrapper
+
+    return door
 
 
-def new_figure(size) -> Figure:
-    """A figure that pyplot does not know, laid out so that nothing overlaps."""
-    return Figure(figsize=size, layout="constrained")
+class OwnFigure(Figure):
+    """A figure whose words stay words in a PDF, as journals ask: Type 42 fonts, not Type 3."""
+
+    def savefig(self, fname, **options):
+        """As that of matplotlib, whose settings are left as they were."""
+        several = hasattr(fname, "attach_note")  # PdfPages, which writes its fonts when it closes
+        kinds = {} if several else {"pdf.fonttype": 42, "ps.fonttype": 42}
+        with mpl.rc_context(kinds):
+            super().savefig(fname, **options)
+
+
+class LentAxes:
+    """Axes of the caller's in place of a figure; what is a figure's own goes into the first."""
+
+    def __init__(self, ax: Axes | Sequence[Axes] | np.ndarray) -> None:
+        given = ax.ravel() if isinstance(ax, np.ndarray) else ax
+        self.axes = [*given] if isinstance(given, list | tuple | np.ndarray) else [ax]
+        words = "Axes of matplotlib, or several"
+        for axis in self.axes or [None]:
+            require_type("ax", axis, Axes, words, "plt.subplots() makes some")
+        self.figure = self.axes[0].figure
+
+    def __getattr__(self, name: str):
+        return getattr(self.figure, name)
+
+    def subplots(self, rows: int = 1, columns: int = 1, *, squeeze: bool = True, **_shared):
+        """The axes, if there is one a panel."""
+        if len(self.axes) != rows * columns:
+            raise RangeError(
+                "ax", expected=f"one a panel, {rows * columns}", got=str(len(self.axes)),
+                remedy=f"plt.subplots({rows}, {columns}) makes as many; without ax= so do we",
+            )  # fmt: skip
+        panels = np.array(self.axes, dtype=object).reshape(rows, columns)
+        if not squeeze:
+            return panels
+        return self.axes[0] if panels.size == 1 else panels.squeeze()
+
+    def legend(self, *named, loc: str, ncols: int = 1, **look):
+        return self.axes[0].legend(*named, **look)
+
+    def suptitle(self, text: str, **look):
+        return self.axes[0].set_title(text, **look)
+
+    def supxlabel(self, text: str, **look):
+        return [axis.set_xlabel(text, **look) for axis in self.axes]
+
+    def supylabel(self, text: str, **look):
+        return self.axes[0].set_ylabel(text, **look)
+
+
+def new_figure(size: tuple[float, float], ax: Given = None) -> Any:
+    """A figure that pyplot does not know, laid out so that nothing overlaps; or the axes given."""
+    return OwnFigure(figsize=size, layout="constrained") if ax is None else LentAxes(ax)
 
 
 def rule_family(label: str) -> str | None:

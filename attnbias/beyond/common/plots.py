@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._validate import as_tensor, require_type, short
 from ...errors import DtypeError, RangeError, ShapeError
-from ...plots.series import require_columns, require_dict
+from ...plots.series import require_columns, require_dict, several, text
 from ...plots.theme import MAP, ON_DARK, ON_LIGHT, label_styles
 
 
@@ -21,10 +21,7 @@ def arrays(count: int):
     """A check of `count` arrays of numbers, all of one length, NaN where one is missing."""
 
     def check(name: str, value) -> list[np.ndarray]:
-        try:
-            parts = [*value]
-        except TypeError:
-            parts = []
+        parts = several(name, value, f"{count} arrays of numbers")
         if len(parts) < count:
             raise DtypeError(name, expected=f"{count} arrays of numbers", got=short(value),
                              remedy="give a tuple of them")  # fmt: skip
@@ -38,6 +35,19 @@ def arrays(count: int):
                 got=", ".join(str(tuple(part.shape)) for part in parts),
             )  # fmt: skip
         return [part.double().numpy() for part in parts]
+
+    return check
+
+
+def texts(count: int):
+    """A check of so many texts."""
+
+    def check(name: str, value) -> list[str]:
+        found = several(name, value, f"{count} texts")
+        if isinstance(value, str) or len(found) != count:
+            raise DtypeError(name, expected=f"{count} texts", got=short(value),
+                             remedy="give a tuple of them")  # fmt: skip
+        return [text(name, each) for each in found]
 
     return check
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from ...errors import ShapeError
-from ...plots.theme import COLOURS, FAINT, INK, WIDTH, new_figure, styled
+from ...plots.theme import COLOURS, FAINT, INK, WIDTH, Given, new_figure, styled
 from ..common.plots import arrays, by_label
 
 
-@styled(edge=arrays(2), growth=by_label(arrays(2)), limit=arrays(2))
-def plot_depth(starts, edge, growth, limit):
+@styled(starts=arrays(3), edge=arrays(2), growth=by_label(arrays(2)), limit=arrays(2))
+def plot_depth(starts, edge, growth, limit, *, ax: Given = None):
     """The plane of a token pair with its separatrix, and layer one's gap along layer two's norm.
 
     Parameters
@@ -23,6 +20,8 @@ def plot_depth(starts, edge, growth, limit):
         Label to (norm of W_2, gap of layer one).
     limit : (norm, gap) of arrays
         The predicted gap, drawn dashed.
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -39,13 +38,8 @@ def plot_depth(starts, edge, growth, limit):
     >>> len(plot_depth(([0.0], [1.0], [0]), line, {"a": line}, line).axes)
     2
     """
-    w, delta, token = (np.asarray(part) for part in starts)
-    if not w.shape == delta.shape == token.shape or w.ndim != 1:
-        raise ShapeError(
-            "starts", expected="three arrays of one length",
-            got=f"{w.shape}, {delta.shape}, {token.shape}", remedy="(w, delta, token)",
-        )  # fmt: skip
-    fig = new_figure((WIDTH, 4.4))
+    w, delta, token = starts
+    fig = new_figure((WIDTH, 4.4), ax)
     left, right = fig.subplots(1, 2)
     looks = (("first token", "blue", "o"), ("second token", "vermillion", "s"))
     for value, (label, colour, marker) in enumerate(looks):

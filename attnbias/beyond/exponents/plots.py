@@ -6,16 +6,17 @@ from functools import partial
 
 import numpy as np
 
-from ..._validate import require_int, require_number
+from ..._validate import require_choices, require_int, require_number
 from ...plots.axes import shared_legend
-from ...plots.theme import INK, WIDTH, new_figure, rule_family, rule_style, styled
+from ...plots.series import require_columns, several
+from ...plots.theme import INK, WIDTH, Given, new_figure, rule_family, rule_style, styled
 from ..common.plots import draw_cells, table
 from .claims import heights
 from .result import ExponentResult
 
 
 @styled(table=table("rule", "noise", "d", "n", "T"), decade=partial(require_int, low=0))
-def plot_exponent_map(table, decade: int, rules=None):
+def plot_exponent_map(table, decade: int, rules=None, *, ax: Given = None):
     """Median exponent of 1 - cosine over noise and features, a panel a rule, with its number.
 
     Parameters
@@ -26,6 +27,8 @@ def plot_exponent_map(table, decade: int, rules=None):
         Over steps 10^decade to 10^(decade + 1).
     rules : sequence of str, optional
         All of the table by default.
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -40,9 +43,11 @@ def plot_exponent_map(table, decade: int, rules=None):
     >>> len(plot_exponent_map(table, 3).axes) > 1
     True
     """
-    rules = list(table["rule"].unique()) if rules is None else list(rules)
+    found = list(table["rule"].unique())
+    rules = found if rules is None else require_choices("rules", rules, found)
+    require_columns(table, f"exponent_{decade}")
     rows = -(-len(rules) // 2)
-    fig = new_figure((WIDTH, 0.7 + 2.15 * rows))
+    fig = new_figure((WIDTH, 0.7 + 2.15 * rows), ax)
     axes = np.atleast_2d(fig.subplots(rows, 2, squeeze=False))
     for axis, rule in zip(axes.flat, rules, strict=False):
         cells = table[table["rule"] == rule].pivot_table(
@@ -61,8 +66,13 @@ def plot_exponent_map(table, decade: int, rules=None):
     return fig
 
 
-@styled(table=table("rule", "settling_rate"), tolerance=require_number)
-def plot_settling(table, decades, tolerance: float = 0.05):
+def _decades(name: str, value) -> list[int]:
+    found = several(name, value, "decades") or [None]  # none of them is refused as None is
+    return [require_int(name, each, low=0) for each in found]
+
+
+@styled(table=table("rule", "settling_rate", "margin"), decades=_decades, tolerance=require_number)
+def plot_settling(table, decades, tolerance: float = 0.05, *, ax: Given = None):
     """Exponents over the e-folds rate |W| Xi, a dot a run and decade.
 
     Parameters
@@ -73,6 +83,8 @@ def plot_settling(table, decades, tolerance: float = 0.05):
         Those to draw.
     tolerance : float
         Half width of the band about -2.
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -88,7 +100,8 @@ def plot_settling(table, decades, tolerance: float = 0.05):
     >>> len(plot_settling(table, [3]).axes)
     1
     """
-    fig = new_figure((WIDTH, 4.4))
+    require_columns(table, *(f"{name}_{k}" for k in decades for name in ("norm", "exponent")))
+    fig = new_figure((WIDTH, 4.4), ax)
     axis = fig.subplots()
     axis.axhspan(-2 - tolerance, -2 + tolerance, color="#d9d9d9", linewidth=0)
     found = heights(table, decades)
@@ -103,13 +116,15 @@ def plot_settling(table, decades, tolerance: float = 0.05):
 
 
 @styled(table=table("rule", "slack", "settled", "law_settled"))
-def plot_settled_steps(table):
+def plot_settled_steps(table, *, ax: Given = None):
     """The step from which the exponent stays near -2, over the slack, beside the law's.
 
     Parameters
     ----------
     table : pandas.DataFrame
         Runs of one NGD rule of part "margins" of an `ExponentResult`, without slack 0.
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -124,7 +139,7 @@ def plot_settled_steps(table):
     >>> plot_settled_steps(table).axes[0].get_xscale()
     'log'
     """
-    fig = new_figure((WIDTH, 3.8))
+    fig = new_figure((WIDTH, 3.8), ax)
     axis = fig.subplots()
     found = table.groupby("slack")["settled"].agg(["min", "median", "max"])
     look, band = rule_style(str(table["rule"].iloc[0])), {"alpha": 0.18, "linewidth": 0}

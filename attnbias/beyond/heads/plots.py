@@ -6,14 +6,24 @@ import numpy as np
 
 from ..._validate import require_number
 from ...plots.axes import MaxNLocator
-from ...plots.theme import FAINT, MAP, ON_DARK, ON_LIGHT, WIDTH, new_figure, styled, withStroke
+from ...plots.theme import (
+    FAINT,
+    MAP,
+    ON_DARK,
+    ON_LIGHT,
+    WIDTH,
+    Given,
+    new_figure,
+    styled,
+    withStroke,
+)
 from ..common.arguments import require_kind
 from ..common.plots import arrays, by_label, draw_runs
 from .result import HeadResult
 
 
 @styled(errors=by_label(arrays(2)), differences=by_label(arrays(2)), limit=require_number)
-def plot_heads(errors, differences, limit=None):
+def plot_heads(errors, differences, limit=None, *, ax: Given = None):
     """1 - cosine of heads with SVMs, and the difference of two heads over that at the start.
 
     Parameters
@@ -24,6 +34,8 @@ def plot_heads(errors, differences, limit=None):
         Label to (step, difference over its start).
     limit : float, optional
         The largest difference that is expected, drawn as a line.
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -39,7 +51,7 @@ def plot_heads(errors, differences, limit=None):
     >>> len(plot_heads({"a": ([1, 10], [1, 0.1])}, {"b": ([1, 10], [1, 2])}).axes)
     2
     """
-    fig = new_figure((WIDTH, 4.6))
+    fig = new_figure((WIDTH, 4.6), ax)
     axes = fig.subplots(1, 2)
     for axis, runs in zip(axes, (errors, differences), strict=True):
         draw_runs(axis, runs)
@@ -58,14 +70,16 @@ PANELS = {
 }
 
 
-@styled
-def plot_head_table(result: HeadResult):
+@styled()
+def plot_head_table(result: HeadResult, *, ax: Given = None):
     """Saturation, cosine with W_mm and share of the margin of each head, layers by heads.
 
     Parameters
     ----------
     result : HeadResult
         Of `attnbias.beyond.heads.experiments`.
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -87,7 +101,7 @@ def plot_head_table(result: HeadResult):
     """
     require_kind("result", result, HeadResult, 'run or load the experiment "heads"')
     layers = len(set(result.column("layer")))
-    fig = new_figure((WIDTH, 1.6 + min(0.14 * layers + 1, 6)))
+    fig = new_figure((WIDTH, 1.6 + min(0.14 * layers + 1, 6)), ax)
     for axis, (name, words) in zip(fig.subplots(1, 3, sharey=True), PANELS.items(), strict=True):
         cells = result.table()[name].groupby(level=[0, 1]).mean().unstack()
         image = axis.imshow(cells, cmap=MAP, aspect="auto", vmin=0)

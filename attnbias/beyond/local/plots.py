@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._validate import short
 from ...dataset import Dataset
 from ...errors import RangeError
 from ...geometry.tokens import token_scores
-from ...plots.series import require_columns
-from ...plots.theme import COLOURS, HALO, INK, WIDTH, new_figure, styled
+from ...plots.theme import COLOURS, HALO, INK, WIDTH, Given, new_figure, styled
+from ..common.plots import function, table
 
 
-@styled
-def plot_trap(data: Dataset, table, threshold):
+@styled(table=table("distance", "score", "locked"), threshold=function)
+def plot_trap(data: Dataset, table, threshold, *, ax: Given = None):
     """Three tokens with their scores, and which starts lock, beside the threshold.
 
     Parameters
@@ -23,6 +24,8 @@ def plot_trap(data: Dataset, table, threshold):
         A row a run: distance of the start, score of the wrong token, and locked (bool).
     threshold : callable
         From a score to a distance of starts, drawn as a curve.
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -43,11 +46,10 @@ def plot_trap(data: Dataset, table, threshold):
     >>> len(plot_trap(make_score_trap(0.3), runs, trap_threshold).axes)
     2
     """
-    if data.n != 1 or data.d != 2:
-        raise RangeError("data", expected="one sequence of tokens in the plane",
-                         got=f"n = {data.n}, d = {data.d}", remedy="make_score_trap()")  # fmt: skip
-    require_columns(table, "distance", "score", "locked")
-    fig = new_figure((WIDTH, 3.5))
+    if not isinstance(data, Dataset) or data.n != 1 or data.d != 2:
+        raise RangeError("data", expected="a Dataset of one sequence of tokens in the plane",
+                         got=short(data), remedy="make_score_trap() makes one")  # fmt: skip
+    fig = new_figure((WIDTH, 3.5), ax)
     plane, phase = fig.subplots(1, 2, width_ratios=(1, 1.25))
     _draw_scored_tokens(plane, data)
     _draw_outcomes(phase, table)

@@ -6,20 +6,22 @@ import numpy as np
 
 from ...errors import RangeError
 from ...plots.axes import FuncFormatter, MaxNLocator, power_of_ten, shared_legend
-from ...plots.series import gather, numbers
-from ...plots.theme import HALO, INK, WIDTH, label_styles, new_figure, styled
+from ...plots.series import gather, has_series, numbers
+from ...plots.theme import HALO, INK, WIDTH, Given, label_styles, new_figure, styled
 
 
 @styled(guides=numbers)
-def plot_momentum(traces, guides=(-2, -4)):
+def plot_momentum(traces, guides=(-2, -4), *, ax: Given = None):
     """1 - cosine and the size of the offset along runs, one line a run.
 
     Parameters
     ----------
-    traces : dict of str to Trace
-        Runs with W_mm known, by label.
+    traces : Trace, sequence of Trace, or dict of str to such
+        Runs with W_mm known, by label; without labels named by their rules.
     guides : sequence of float
         Exponents of short guide lines, each under the lowest line that ends with about that slope.
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -38,11 +40,12 @@ def plot_momentum(traces, guides=(-2, -4)):
     >>> len(plot_momentum({"NGD": train(data, NGD(0.1), 100)}).axes)
     2
     """
-    gather(traces, "traces")
-    fig = new_figure((WIDTH, 6.2))
+    groups = gather(traces, "traces")
+    fig = new_figure((WIDTH, 6.2), ax)
     upper, lower = fig.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    for label, look in label_styles(traces).items():
-        step, error, norm = _late(label, traces[label])
+    looks = label_styles(groups)
+    for label, trace in [(each, trace) for each in groups for trace in groups[each]]:
+        look, (step, error, norm) = looks[label], _late(label, trace)
         every = {**look, "markevery": max(1, len(step) // 9), "markersize": 5}
         upper.plot(step, np.log10(error), label=label, **every)
         lower.plot(step, norm * np.sqrt(error * (2 - error)), **every)
@@ -79,8 +82,8 @@ def _last_slope(x, y) -> float:
 
 def _late(label: str, trace):
     """Steps from 1 on, with the error and the norm there."""
-    keep = (trace.step > 0) & (trace.W_alignment_error > 0)
-    if not keep.any():
+    if not all(has_series(trace, name) for name in ("alignment", "W_norm")):
         raise RangeError(label, expected="a run that measured 1 - cosine above 0", got="none",
                          remedy="train with its W-SVM, from a start off W_mm")  # fmt: skip
+    keep = (trace.step > 0) & (trace.W_alignment_error > 0)
     return trace.step[keep], trace.W_alignment_error[keep], trace.W_norm[keep]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ...errors import RangeError
 from ...plots.series import require_dict
-from ...plots.theme import COLOURS, INK, MARKS, WIDTH, new_figure, styled
+from ...plots.theme import COLOURS, INK, MARKS, WIDTH, Given, new_figure, styled
 from ..common.plots import arrays, by_label, draw_runs
 
 
 @styled(runs=by_label(arrays(2)), predicted=arrays(2))
-def plot_several(runs, medians, predicted=None):
+def plot_several(runs, medians, predicted=None, *, ax: Given = None):
     """1 - cosine with the several-token SVM along runs, and with several candidates on many seeds.
 
     Parameters
@@ -21,6 +21,8 @@ def plot_several(runs, medians, predicted=None):
         1 - cosine.
     predicted : (step, 1 - cosine), optional
         Drawn as a dashed line on the left.
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -42,7 +44,7 @@ def plot_several(runs, medians, predicted=None):
             "medians", expected=f"at most {len(MARKS)} labels", got=str(len(medians)),
             remedy="plot fewer",
         )  # fmt: skip
-    fig = new_figure((WIDTH, 4.4))
+    fig = new_figure((WIDTH, 4.4), ax)
     left, right = fig.subplots(1, 2)
     draw_runs(left, runs)
     if predicted is not None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._validate import as_tensor
 from ...errors import RangeError
-from ...plots.theme import WIDTH, new_figure, styled
-from ..common.plots import draw_cells
+from ...plots.theme import WIDTH, Given, new_figure, styled
+from ..common.plots import draw_cells, table, texts
 
 
-@styled
-def plot_margin_matrix(table, names=("norm of the margin", "trained with")):
+@styled(table=table(), names=texts(2))
+def plot_margin_matrix(table, names=("norm of the margin", "trained with"), *, ax: Given = None):
     """A table of margins over the largest possible ones, each cell with its number.
 
     Parameters
@@ -19,6 +20,8 @@ def plot_margin_matrix(table, names=("norm of the margin", "trained with")):
         A row a rule, a column a norm, entries of at most 1 (a little more by rounding).
     names : (str, str)
         Of columns and of rows.
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -36,13 +39,13 @@ def plot_margin_matrix(table, names=("norm of the margin", "trained with")):
     >>> len(plot_margin_matrix(pd.DataFrame([[1.0, 0.5]], ["NGD"], ["max", "sum"])).axes)
     1
     """
-    values = table.to_numpy(dtype=float)
+    values = as_tensor("table", table.to_numpy()).double().numpy()
     if not values.size or not np.isfinite(values).all() or values.max() > 1 + 1e-6:
         raise RangeError(
             "table", expected="margins over the largest possible, at most 1",
             got="others, or none", remedy="divide norm_margin by the margin of solve_norm_svm",
         )  # fmt: skip
-    fig = new_figure((WIDTH, 1.2 + 0.52 * len(values)))
+    fig = new_figure((WIDTH, 1.2 + 0.52 * len(values)), ax)
     axis = fig.subplots()
     draw_cells(axis, table, 0.2, 1.0, 0.6, bold=values == values.max(axis=0))
     axis.set_xticks(range(values.shape[1]), list(table.columns))

@@ -6,14 +6,14 @@ import numpy as np
 
 from ...errors import RangeError
 from ...plots.axes import shared_legend
-from ...plots.theme import COLOURS, WIDTH, new_figure, styled
+from ...plots.theme import COLOURS, WIDTH, Given, new_figure, styled
 from ..common.plots import function, table
 
 _LOOKS = (("blue", "o", "-"), ("vermillion", "s", "--"), ("green", "^", "-."))
 
 
 @styled(table=table("d", "rows", "share", "count"), law=function)
-def plot_feasible_share(table, law):
+def plot_feasible_share(table, law, *, ax: Given = None):
     """Share of feasible data sets over rows and unknowns, with the law as lines.
 
     Parameters
@@ -23,6 +23,8 @@ def plot_feasible_share(table, law):
         and count (of data sets); at most three values of d.
     law : callable
         From rows and unknowns d^2 to a probability.
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -47,7 +49,7 @@ def plot_feasible_share(table, law):
     if len(groups) > len(_LOOKS):
         raise RangeError("d", expected=f"at most {len(_LOOKS)} values", got=str(len(groups)),
                          remedy="draw some of them")  # fmt: skip
-    fig = new_figure((WIDTH, 3.6))
+    fig = new_figure((WIDTH, 3.6), ax)
     axis = fig.subplots()
     for (d, part), (colour, marker, line) in zip(groups, _LOOKS, strict=False):
         rows = np.arange(1, int(part["rows"].max()) + 1)

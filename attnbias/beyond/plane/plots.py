@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._validate import as_float_tensor, short
+from ..._validate import as_floats, as_numbers, short
 from ...dataset import Dataset
 from ...errors import DtypeError, RangeError
-from ...plots.theme import COLOURS, FAINT, HALO, INK, WIDTH, new_figure, styled
+from ...plots.theme import COLOURS, FAINT, HALO, INK, WIDTH, Given, new_figure, styled
 
 _LOOKS = (("blue", "-", ":"), ("vermillion", "--", "-."))
 
 
-@styled
-def plot_query_images(data: Dataset, paths, directions, *, marks=None):
+@styled()
+def plot_query_images(data: Dataset, paths, directions, *, marks=None, ax: Given = None):
     """Images W_t z_i of the queries, one panel a sequence, on a radius log10(1 + |W_t z_i|).
 
     Parameters
@@ -27,6 +27,8 @@ def plot_query_images(data: Dataset, paths, directions, *, marks=None):
         k-th path.
     marks : (R,) bool, optional
         Records to mark with dots.
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -46,15 +48,18 @@ def plot_query_images(data: Dataset, paths, directions, *, marks=None):
     2
     """
     _require(data, paths, directions)
-    paths = {label: as_float_tensor(label, W).numpy() for label, W in paths.items()}
+    paths = {k: as_floats(k, W, (None, 2, 2), "(R, 2, 2)").cpu().numpy() for k, W in paths.items()}
+    directions = {k: as_floats(k, W, (2, 2), "(2, 2)").cpu().numpy() for k, W in directions.items()}
+    if marks is not None:
+        marks = as_numbers("marks", marks, (len(next(iter(paths.values()))),)).astype(bool)
     queries = data.queries.double().cpu().numpy()
     far = max(float(np.linalg.norm(W @ queries.T, axis=1).max()) for W in paths.values())
     reach = 1.05 * np.log10(1 + far)
-    fig = new_figure((WIDTH, 0.9 + 3.5 * (-(-data.n // 2))))
+    fig = new_figure((WIDTH, 0.9 + 3.5 * (-(-data.n // 2))), ax)
     axes = fig.subplots(-(-data.n // 2), min(data.n, 2), squeeze=False).ravel()
     for i, axis in enumerate(axes[: data.n]):
         for (label, matrix), (colour, _, line) in zip(directions.items(), _LOOKS, strict=False):
-            ray = as_float_tensor(label, matrix).numpy() @ queries[i]
+            ray = matrix @ queries[i]
             ray = 2 * reach * ray / np.linalg.norm(ray)
             look = {"color": COLOURS[colour], "linestyle": line, "linewidth": 2.6, "alpha": 0.55}
             axis.plot([0, ray[0]], [0, ray[1]], label=label, **look)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from ...plots.series import require_columns, require_dict
-from ...plots.theme import COLOURS, INK, MARKS, WIDTH, new_figure, styled
+from ..._validate import require_number
+from ...plots.series import require_columns
+from ...plots.theme import COLOURS, INK, MARKS, WIDTH, Given, new_figure, styled
+from ..common.plots import arrays, by_label, table, texts
 from .result import RankResult
 
 
-@styled
-def plot_ranks(ours, theirs=None, *, titles=("Frobenius", "nuclear")):
+@styled(ours=table("n", "d"), theirs=table("n", "d"), titles=texts(2))
+def plot_ranks(ours, theirs=None, *, titles=("Frobenius", "nuclear"), ax: Given = None):
     """Mean ranks over the number of features, a panel a norm, a line a number of sequences.
 
     Parameters
@@ -19,6 +19,8 @@ def plot_ranks(ours, theirs=None, *, titles=("Frobenius", "nuclear")):
         With columns n, d and one a title; `theirs` is drawn as hollow markers.
     titles : (str, str)
         Of panels and columns.
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -37,9 +39,9 @@ def plot_ranks(ours, theirs=None, *, titles=("Frobenius", "nuclear")):
     >>> len(plot_ranks(table).axes)
     2
     """
-    for table in (ours,) if theirs is None else (ours, theirs):
-        require_columns(table, "n", "d", *titles)
-    fig = new_figure((WIDTH, 4.4))
+    for given in (ours,) if theirs is None else (ours, theirs):
+        require_columns(given, *titles)
+    fig = new_figure((WIDTH, 4.4), ax)
     axes = fig.subplots(1, 2, sharey=True)
     for axis, title in zip(axes, titles, strict=True):
         for (n, part), (colour, mark) in zip(ours.groupby("n"), MARKS, strict=False):
@@ -55,8 +57,14 @@ def plot_ranks(ours, theirs=None, *, titles=("Frobenius", "nuclear")):
     return fig
 
 
-@styled
-def plot_left_over(runs):
+def _run(name: str, value) -> tuple:
+    """Arrays of norm and share, and an exponent."""
+    *series, exponent = value if isinstance(value, tuple | list) and len(value) == 3 else (None,)
+    return *arrays(2)(name, series), require_number(f"exponent of {name}", exponent)
+
+
+@styled(runs=by_label(_run))
+def plot_left_over(runs, *, ax: Given = None):
     """Share of the nuclear norm outside the leading directions against the nuclear norm.
 
     Parameters
@@ -64,6 +72,8 @@ def plot_left_over(runs):
     runs : dict
         Label to (nuclear norm, share, exponent); through the last point a thin line with that
         exponent is drawn.
+    ax : Axes, or sequence of Axes, optional
+        Of a figure of one's own, one a panel; its look is kept.
 
     Returns
     -------
@@ -79,11 +89,9 @@ def plot_left_over(runs):
     >>> len(plot_left_over({"a": ([1, 10], [1, 0.1], -1.0)}).axes)
     1
     """
-    require_dict("runs", runs, "(norm, share, exponent)")
-    fig = new_figure((WIDTH, 3.8))
+    fig = new_figure((WIDTH, 3.8), ax)
     axis = fig.subplots()
     for (label, (norm, share, exponent)), (colour, mark) in zip(runs.items(), MARKS, strict=False):
-        norm, share = np.asarray(norm, dtype=float), np.asarray(share, dtype=float)
         axis.loglog(norm, share, color=COLOURS[colour], marker=mark, label=label, markersize=4)
         axis.loglog(norm, share[-1] * (norm / norm[-1]) ** exponent, color=INK, linewidth=0.9,
                     linestyle="--")  # fmt: skip

@@ -179,7 +179,7 @@ BAD = {
         (plot_grid, dataclasses.replace(RESULT, losses={})),
     ],
     DtypeError: [
-        (plots.plot_training, {}), (plots.plot_training, [make_log(0)]), (plot_grid, ONE),
+        (plots.plot_training, {}), (plots.plot_training, []), (plot_grid, ONE),
         (plots.plot_training, {"SGD": []}), (plots.plot_training, {"SGD": [1]}),
         (plots.plot_training, {"SGD": 1}),
     ],
