@@ -183,7 +183,7 @@ class Check:
             return "fails" if self.applicable else "not applicable"
         return "holds, vacuous" if self.vacuous else "holds"
 
-    def table(self) -> pandas.DataFrame:
+    def to_dataframe(self) -> pandas.DataFrame:
         """A pandas data frame of step, value, bound and slack, for a check made with `along`.
 
         Raises
@@ -279,10 +279,14 @@ class CheckTable(tuple[Check, ...]):
     >>> table = CheckTable([Check("longest step", 0.1, 0.2), Check("least gap", 0.5, 1.0, ">=")])
     >>> table.all_hold, [check.holds for check in table]
     (False, [True, False])
+    >>> table.to_dataframe()["verdict"].tolist()
+    ['holds', 'fails']
     """
 
     __slots__ = ()
-    HEAD = ("statement", "value", "", "bound", "slack", "verdict", "source")
+    _HEAD = ("statement", "value", "", "bound", "slack", "verdict", "source")
+    _COLUMNS = ("statement", "value", "sense", "bound", "slack", "verdict", "reason", "source",
+                "provenance")  # fmt: skip
 
     def __new__(cls, checks: Iterable[Check] = ()) -> CheckTable:
         entries = _entries(checks)
@@ -311,13 +315,16 @@ class CheckTable(tuple[Check, ...]):
         """True if every check applies and holds."""
         return all(check.holds for check in self)
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """Cells as text, one tuple a check."""
-        return [_cells(check) for check in self]
+    def to_dataframe(self) -> pandas.DataFrame:
+        """A pandas data frame with one row a check: its sides, slack and verdict."""
+        import pandas
+
+        rows = [[getattr(check, name) for name in self._COLUMNS] for check in self]
+        return pandas.DataFrame(rows, columns=self._COLUMNS)
 
     def __repr__(self) -> str:
-        table = [self.HEAD, *self.rows()]
-        widths = [max(len(row[j]) for row in table) for j in range(len(self.HEAD))]
+        table = [self._HEAD, *map(_cells, self)]
+        widths = [max(len(row[j]) for row in table) for j in range(len(self._HEAD))]
         lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in table]
         return "\n".join(line.rstrip() for line in lines)
 
@@ -325,9 +332,9 @@ class CheckTable(tuple[Check, ...]):
         def row(cells, tag):
             return "<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
 
-        body = "".join(row(cells, "td") for cells in self.rows())
+        body = "".join(row(cells, "td") for cells in map(_cells, self))
         return (
             '<table class="attnbias-checks"><thead>'
-            + row(self.HEAD, "th")
+            + row(self._HEAD, "th")
             + f"</thead><tbody>{body}</tbody></table>"
         )

@@ -68,7 +68,7 @@ def run_heads(arguments: argparse.Namespace) -> tuple[dict, str]:
     else:
         found, settings = _stored(arguments.npz, arguments.query)
         result = experiments.measure(found, settings, **common, **shown)
-    table, told = result.table(), [str(result), str(folder)]
+    table, told = result.to_dataframe(), [str(result), str(folder)]
     if not (folder / "heads.csv").exists():
         write_text(folder / "heads.csv", table.to_csv())
     if not (folder / "heads.svg").exists():

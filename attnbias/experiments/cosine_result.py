@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from .._validate import require_choice
 from ..checks import CheckTable
 from .cosines import Cosines, random_mean_abs
 from .result import JsonResult
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +58,7 @@ class CosineResult(JsonResult):
     claims: CheckTable
     provenance: dict = field(default_factory=dict)
 
-    def table(self, corpus: str):
+    def to_dataframe(self, corpus: str) -> pandas.DataFrame:
         """One row a kind of pair, and random directions at the end.
 
         Returns

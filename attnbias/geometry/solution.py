@@ -109,6 +109,13 @@ class SVMSolution:
         return self.point if self.basis is None else self.point @ self.basis
 
     @property
+    def W(self) -> torch.Tensor:
+        """The weights (d, d), under the name that traces and heads have for theirs."""
+        if self.point.ndim == 1:
+            raise AttributeError(f"the {self.problem} has no W; its weights are u_mm")
+        return self.weights
+
+    @property
     def margin(self) -> float:
         """The margin Xi = 1 / norm."""
         return 1 / self.norm if self.norm > 0 else math.inf

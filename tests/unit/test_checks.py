@@ -105,13 +105,13 @@ def test_along_reports_the_step_with_least_room():
 
 def test_along_keeps_both_sides_for_the_table():
     check = Check.along("s", [1, 10], [1.0, 2.0], 4.0, source="Lemma 4", provenance="a")
-    table = check.table()
+    table = check.to_dataframe()
     assert list(table["step"]) == [1, 10]
     assert list(table["bound"]) == [4.0, 4.0]
     assert list(table["slack"]) == [0.75, 0.5]
     assert check.source == "Lemma 4"
     with pytest.raises(ShapeError, match="single value"):
-        Check("s", 1.0, 2.0).table()
+        Check("s", 1.0, 2.0).to_dataframe()
 
 
 def test_along_with_a_nan_or_equal_infinities_or_no_step():
@@ -136,8 +136,18 @@ def test_rounding_is_an_absolute_allowance():
 def test_not_applicable_never_holds_and_shows_no_numbers():
     check = Check.not_applicable("s", "T > 2", source="Theorem 2")
     assert not check.holds and check.verdict == "not applicable"
-    assert CheckTable([check]).rows()[0][1] == ""
+    assert "nan" not in repr(CheckTable([check]))
     assert "nan" not in CheckTable([check])._repr_html_()
+
+
+def test_a_table_is_a_data_frame_of_numbers_and_verdicts():
+    good, bad = Check("s", 1.0, 2.0, source="Theorem 1"), Check("t", 1.0, 2.0, ">=", reason="why")
+    frame = CheckTable([good, bad, Check.not_applicable("r", "no", source="")]).to_dataframe()
+    assert frame["value"].tolist()[:2] == [1.0, 1.0] and np.isnan(frame["slack"][2])
+    assert frame["slack"].tolist()[:2] == [good.slack, bad.slack]
+    assert frame["verdict"].tolist() == ["holds", "fails", "not applicable"]
+    assert frame["reason"].tolist() == ["", "why", "no"]
+    assert list(CheckTable().to_dataframe().columns) == list(frame.columns)
 
 
 STEPS = {"step": [1, 10], "values": [1.0, 2.0], "bounds": 4.0}

@@ -41,7 +41,7 @@ pair, folder = make_separation_pair(), tempfile.mkdtemp()
 trace = attnbias.train(pair, GD(0.1), 3)  # and its tables need none
 assert len(trace.to_dataframe()) == len(trace.step)
 assert attnbias.Trace.load(trace.save(folder + "/run.npz")).status == "completed"
-assert len(attnbias.Check.along("norm", [1, 10], [1, 8], [1, 10]).table())
+assert len(attnbias.Check.along("norm", [1, 10], [1, 8], [1, 10]).to_dataframe())
 
 from attnbias.beyond.norms.geometry import solve_norm_svm
 from attnbias.data import _source

@@ -103,7 +103,7 @@ def plot_head_table(result: HeadResult, *, ax: Given = None):
     layers = len(set(result.column("layer")))
     fig = new_figure((WIDTH, 1.6 + min(0.14 * layers + 1, 6)), ax)
     for axis, (name, words) in zip(fig.subplots(1, 3, sharey=True), PANELS.items(), strict=True):
-        cells = result.table()[name].groupby(level=[0, 1]).mean().unstack()
+        cells = result.to_dataframe()[name].groupby(level=[0, 1]).mean().unstack()
         image = axis.imshow(cells, cmap=MAP, aspect="auto", vmin=0)
         if name != "attention":  # that of a random head is a matter of its size
             _mark(axis, cells, *np.quantile(result.column(name, random=True), [0.1, 0.9]))

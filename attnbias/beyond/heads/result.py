@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from ...checks import CheckTable
 from ...experiments.result import JsonResult
 from ...nets.head_table import head_table
 from ..common.arguments import Typed
+
+if TYPE_CHECKING:
+    import pandas
 
 COLUMNS = (
     "layer", "head", "favourite", "share", "attention", "cosine", "cosine_span", "dimension",
@@ -38,7 +42,7 @@ class HeadResult(Typed, JsonResult):
     --------
     >>> from attnbias import experiments
     >>> result = experiments.load("heads")
-    >>> len(result.table()) == len(result.rows)
+    >>> len(result.to_dataframe()) == len(result.rows)
     True
     """
 
@@ -52,7 +56,7 @@ class HeadResult(Typed, JsonResult):
     claims: CheckTable
     provenance: dict = field(default_factory=dict)
 
-    def table(self):
+    def to_dataframe(self) -> pandas.DataFrame:
         """One row a head, by layer and head.
 
         Returns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from ...checks import CheckTable
 from ...nets.log import TrainingLog
 from ..result import JsonResult
 from .claims import judged
+
+if TYPE_CHECKING:
+    import pandas
 
 DIGITS = 6  # of the curves on disk; a record is read, never gone on from
 
@@ -74,7 +78,7 @@ class NetworkResult(JsonResult):
         """(seeds, records) of one curve of one optimizer."""
         return np.stack([log[name] for log in self.logs[require_choice("label", label, self.logs)]])
 
-    def table(self):
+    def to_dataframe(self) -> pandas.DataFrame:
         """Where each optimizer ends: medians over the seeds, and the spread of the loss.
 
         Returns

@@ -62,7 +62,7 @@ class HeadTrace:
     >>> trace = probe.trace()
     >>> trace["path"].tolist(), trace["kept"].tolist()
     ([[0.0], [0.0]], [[1.0], [1.0]])
-    >>> trace.table()["step"].tolist()
+    >>> trace.to_dataframe()["step"].tolist()
     [0, 10]
     """
 
@@ -82,7 +82,7 @@ class HeadTrace:
         first, last = self.step[0], self.step[-1]
         return f"HeadTrace({R} records of {H} heads, steps {first} to {last}, n={n})"
 
-    def table(self) -> pandas.DataFrame:
+    def to_dataframe(self) -> pandas.DataFrame:
         """One row a record and head."""
         import pandas
 

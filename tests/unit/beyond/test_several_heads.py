@@ -191,7 +191,7 @@ def test_a_random_head_has_the_rank_and_its_own_selection(noun):
 
 def test_the_bundled_heads_are_rows_of_the_recorded_table():
     """But for the rounding of the hidden states."""
-    table = experiments.load("heads", "book/results").table()
+    table = experiments.load("heads", "book/results").to_dataframe()
     for layer, number in ((5, 8), (2, 10)):
         mine, recorded = describe(load_bundled_head(layer, number)), table.loc[layer, number]
         assert recorded.favourite == mine["favourite"]

@@ -52,7 +52,7 @@ def test_damaged_files_are_refused(name, keys, value, tmp_path):
 @pytest.mark.parametrize(("error", "call"), [
     (DtypeError, lambda: experiments.load("fig4", 3)),
     (RangeError, lambda: experiments.load("fig4", RESULTS).curves("x", "train_loss")),
-    (RangeError, lambda: experiments.load("fig10", RESULTS).table([])),
+    (RangeError, lambda: experiments.load("fig10", RESULTS).to_dataframe([])),
     (DtypeError, lambda: experiments.merge("fig6", str(RESULTS))),
     (DtypeError, lambda: experiments.merge("fig6", [])),
 ])  # fmt: skip

@@ -143,7 +143,9 @@ def test_kinds_say_what_they_should(small):
         # one piece drawn twice in a text is no pair
         assert kinds["text"].pairs > kinds["shuffled"].pairs > kinds["uniform"].pairs * 0.7
         assert kinds["uniform"].mean_abs < kinds["shuffled"].mean_abs < kinds["text"].mean_abs
-        assert small.table(corpus)["pairs"].to_dict() == {k: kinds[k].pairs for k in fig10.KINDS}
+        assert small.to_dataframe(corpus)["pairs"].to_dict() == {
+            k: kinds[k].pairs for k in fig10.KINDS
+        }
         assert small.sizes[corpus]["texts"] == {"NLI": 60, "toxic": 30}[corpus]
     assert fig10.spaced(10, 4).tolist() == [0, 3, 6, 9]
     assert fig10.spaced(3, 100).tolist() == [0, 1, 2]

@@ -429,4 +429,4 @@ def test_the_recorded_runs_say_how_to_make_them_again(name):
     assert effort >= 4
     assert len(result.seeds) >= 3
     assert result.substitutes, "nothing here was run at the paper's size"
-    assert list(result.table().index) == list(result.logs) == list(result.step_sizes)
+    assert list(result.to_dataframe().index) == list(result.logs) == list(result.step_sizes)

@@ -69,6 +69,14 @@ def test_closed_form_of_the_decoder():
     assert solution.constraints.tolist() == [[0, 0], [1, 1]]
 
 
+def test_W_is_the_name_of_the_weights_where_they_are_a_matrix():
+    data = make_separation_pair()
+    for found in (solve_w_svm(data), solve_w_svm(make_example1(n=3, T=3, d=10))):
+        assert found.W is found.weights and found.W.ndim == 2
+    with pytest.raises(AttributeError, match="u-SVM has no W; its weights are u_mm"):
+        print(solve_u_svm(data).W)
+
+
 def test_fields_are_consistent():
     data, opt = normal_data(6, 4, 12)
     solution = solve_w_svm(data, opt)

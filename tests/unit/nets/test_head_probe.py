@@ -189,7 +189,7 @@ class TestWhatIsRecorded:
         assert trace["entropy"] == pytest.approx(np.full((1, 2), np.log(4)))
 
     def test_the_table_has_a_row_a_record_and_head(self, grown):
-        table = grown.table()
+        table = grown.to_dataframe()
         assert len(table) == 8 and list(table["head"][:3]) == [0, 1, 0]
         assert (table.loc[table["step"] == 20, "norm"].to_numpy() == grown["norm"][2]).all()
 
