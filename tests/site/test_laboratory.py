@@ -110,6 +110,32 @@ def test_rows_without_a_solution_are_refused(engine, rows):
     assert engine("svm", rows) == {"feasible": False}
 
 
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e-150])
+@pytest.mark.parametrize("e", [1e-3, 1e-6, 1e-9, 1e-12])
+def test_rows_that_all_but_cancel_have_a_w(engine, e, size):
+    """(1, -1) and (e - 1, 1) have the margin 1 under (2/e, 2/e - 1), and no shorter w."""
+    rows = np.array([[1, -1], [e - 1, 1], [3, -1]])
+    found = engine("svm", (size * rows).tolist())
+    wanted = np.array([2 / e, 2 / e - 1]) / size
+    # an entry of a row is rounded by 1e-16, and e is what is left of it
+    assert found["feasible"] and abs(found["weights"] / wanted - 1).max() < 1e-12 + 1e-15 / e
+    assert found["active"] == found["support"] == [True, True, False]
+
+
+@pytest.mark.parametrize("e", [1e-5, 1e-8])
+def test_three_rows_that_all_but_cancel_have_a_w(engine, e):
+    """At angles of 120 degrees, each raised by e out of their plane: w stands across it."""
+    angles = 2 * np.pi * np.arange(3) / 3
+    rows = np.stack([np.cos(angles), np.sin(angles), np.full(3, e)], axis=1)
+    found = engine("svm", rows.tolist())
+    assert found["feasible"] and found["norm"] == pytest.approx(1 / e, rel=1e-14 / e)
+    assert engine("svm", (rows * [1, 1, 0]).tolist()) == {"feasible": False}
+
+
+def test_a_row_of_rounding_decides_nothing(engine):
+    assert engine("svm", [[1, -1], [1e-16 - 1, 1]]) == {"feasible": False}
+
+
 def test_tied_optimal_tokens_and_equal_scores(engine):
     plain = {"X": [[[1, 0], [0, 1]]], "y": [1], "u": [1.0, 1.0], "rule": "GD", "step": 1}
     assert engine("prepare", plain)["tied"]

@@ -45,6 +45,19 @@ ENDS = {
         ],
         ["may still", "its optimal one", "locked"],
     ),
+    "all but a clash": (
+        address({"X": "1,0,0,1,1,0,0.000001,1", "y": "1,-1", "u": "1,-1"}),
+        ["Constraints that support Wmm: 1.1 over 1.2, 2.2 over 2.1"],
+        ["does not exist"],
+    ),
+    "so with long tokens": (
+        address(
+            {"X": "1000,0,0,1000,1000,0,0.001,1000", "y": "1,-1", "u": "1,-1"},
+            {"W0": "100,0,99.99995,0", "step": "0.000001", "steps": "10"},
+        ),
+        ["1: attention is on token 1, its optimal", "2: attention is on token 2, its optimal"],
+        ["does not exist"],
+    ),
     "a saturated start stands still": (
         address(PAIR, {"W0": "-40,0,40,0"}),
         ["on token 2, not on token 1. There it stands still"],

@@ -1,15 +1,14 @@
 // The hard-margin SVM of a few rows: the least w with <z_k, w> >= 1, by an active set.
 //
-// Lawson and Hanson's least distance programming: the dual weights solve a non-negative least
-// squares problem, whose residual is zero just where no w is feasible. A row enters only where the
-// rows in use do not explain it already, so dependent rows and constraints that touch without a
-// weight of their own do no harm. The weights are then refined on the rows themselves.
+// Goldfarb and Idnani's dual method on rows of length 1: w starts at 0, and the row that it fails
+// most enters, for which others may leave. What a row has in common with those in use comes from
+// an orthogonal basis of them, not from their products: so rows that all but cancel, whose w is
+// long, are told from those that do. A row that w does not fail stays out, so dependent rows and
+// constraints that touch without a weight of their own do no harm.
 (function (lab) {
   "use strict";
-  const FEASIBLE = 1e-13; // squared residual under which float64 has no feasible w
-  const ENTERS = 1e-12; // least gain of a row that enters
-  const DEPENDENT = 1e-13; // squared distance of a unit row from others that counts as none
-  const ROUNDING = 1e-9; // share of |z||w| by which a margin may miss 1
+  const MISSES = 1e-12, TOUCHES = 1e-9; // a margin is below 1 if by more, and is 1 if it misses it by less
+  const NOISE = 2 ** -50; // of <z, w>, relative to |z||w|, and of a row left by others: four roundings
 
   const dot = (a, b) => {
     let total = 0;
@@ -17,108 +16,112 @@
     return total;
   };
 
-  // sum_k weights_k rows_k
-  const combine = (rows, weights) => {
-    const total = new Float64Array(rows[0].length);
-    rows.forEach((row, k) => {
-      for (let j = 0; j < total.length; j++) total[j] += weights[k] * row[j];
-    });
-    return total;
+  // to + factor * row, in place
+  const add = (to, factor, row) => {
+    for (let j = 0; j < to.length; j++) to[j] += factor * row[j];
+    return to;
   };
 
-  // x with A x = b for the symmetric positive A by Cholesky, or null where A is singular.
-  function solve(A, b) {
-    const n = b.length;
-    const L = A.map((row) => Float64Array.from(row));
-    const x = Float64Array.from(b);
-    for (let i = 0; i < n; i++) {
-      for (let j = 0; j <= i; j++) {
-        let rest = L[i][j];
-        for (let k = 0; k < j; k++) rest -= L[i][k] * L[j][k];
-        if (i > j) L[i][j] = rest / L[j][j];
-        else if (rest > DEPENDENT * A[i][i]) L[i][i] = Math.sqrt(rest);
-        else return null;
-      }
+  // What is left of a row across orthonormal ones, and its share along each.
+  function across(row, basis) {
+    const rest = Float64Array.from(row), along = new Float64Array(basis.length);
+    for (let round = 0; round < 2; round++)
+      basis.forEach((unit, k) => {
+        const share = dot(unit, rest);
+        along[k] += share;
+        add(rest, -share, unit);
+      });
+    return { rest, along };
+  }
+
+  // An orthonormal basis of independent rows, and their shares along it: rows = R' basis.
+  function factor(rows) {
+    const basis = [], R = [];
+    for (const row of rows) {
+      const { rest, along } = across(row, basis), size = Math.hypot(...rest);
+      R.push([...along, size]);
+      basis.push(rest.map((value) => value / size));
     }
-    for (let i = 0; i < n; i++) {
-      for (let k = 0; k < i; k++) x[i] -= L[i][k] * x[k];
-      x[i] /= L[i][i];
-    }
-    for (let i = n - 1; i >= 0; i--) {
-      for (let k = i + 1; k < n; k++) x[i] -= L[k][i] * x[k];
-      x[i] /= L[i][i];
+    return { basis, R };
+  }
+
+  // x with sum_k x_k rows_k = sum_k y_k basis_k
+  function back(R, y) {
+    const x = Float64Array.from(y);
+    for (let k = x.length - 1; k >= 0; k--) {
+      x[k] /= R[k][k];
+      for (let j = 0; j < k; j++) x[j] -= R[k][j] * x[k];
     }
     return x;
   }
 
-  const part = (H, used) => used.map((i) => used.map((j) => H[i][j]));
-
-  // Weights a >= 0 that minimise |Z'a|^2 + (1 - b'a)^2, and the rows in use.
-  function leastDistance(H, b) {
-    const a = new Float64Array(b.length);
-    const refused = new Set();
-    let used = [];
-    for (let round = 0; round < 30 * b.length; round++) {
-      let entering = -1, most = ENTERS;
-      for (let k = 0; k < b.length; k++) {
-        const gain = b[k] - dot(H[k], a);
-        if (gain > most && !used.includes(k) && !refused.has(k)) [entering, most] = [k, gain];
+  // The least w with <row_k, w> = b_k, and the weights a of the rows of which it is the sum.
+  function least(rows, b) {
+    const { basis, R } = factor(rows);
+    const w = new Float64Array(rows[0].length), a = new Float64Array(rows.length);
+    for (let round = 0; round < 3; round++) {
+      const y = rows.map((row, k) => b[k] - dot(row, w));
+      for (let k = 0; k < y.length; k++) {
+        for (let j = 0; j < k; j++) y[k] -= R[k][j] * y[j];
+        y[k] /= R[k][k];
       }
-      if (entering < 0) break;
-      used.push(entering);
-      for (;;) {
-        const best = solve(part(H, used), used.map((k) => b[k]));
-        if (!best) {
-          refused.add(entering);
-          used = used.filter((k) => k !== entering);
-          break;
-        }
-        let share = 1, leaving = -1;
-        used.forEach((k, at) => {
-          const ratio = best[at] > 0 ? 1 : a[k] / (a[k] - best[at]);
-          if (ratio < share) [share, leaving] = [ratio, k];
-        });
-        used.forEach((k, at) => { a[k] += share * (best[at] - a[k]); });
-        if (leaving < 0) break;
-        if (leaving === entering) refused.add(entering); // rounding alone let it in
-        a[leaving] = 0;
-        used = used.filter((k) => a[k] > 0);
-      }
+      basis.forEach((unit, k) => add(w, y[k], unit));
+      add(a, 1, back(R, y));
     }
-    return { a, used };
+    return { w, a };
+  }
+
+  // The weights a of rows of length 1 whose sum w is the least with <row_k, w> >= b_k, or null.
+  function leastDistance(rows, b) {
+    const a = new Float64Array(b.length);
+    let used = [], w = new Float64Array(rows[0].length);
+    for (let round = 0; round < 30 * b.length; round++) {
+      const long = Math.hypot(...w);
+      let entering = -1, most = 0;
+      rows.forEach((row, k) => {
+        const missed = b[k] - dot(row, w) - Math.max(MISSES * b[k], NOISE * long);
+        if (missed > most && !used.includes(k)) [entering, most] = [k, missed];
+      });
+      if (entering < 0) return { w, a };
+      for (;;) {
+        const row = rows[entering], { basis, R } = factor(used.map((k) => rows[k]));
+        const { rest, along } = across(row, basis), gives = back(R, along), size = dot(rest, rest);
+        const total = gives.reduce((sum, value) => sum + Math.abs(value), 1);
+        let step = Math.sqrt(size) > NOISE * total ? (b[entering] - dot(row, w)) / size : Infinity, leaving = -1;
+        used.forEach((k, at) => {
+          if (gives[at] > 0 && a[k] / gives[at] < step) [step, leaving] = [a[k] / gives[at], k];
+        });
+        if (step === Infinity) return null; // the rows in use and this one cancel
+        used.forEach((k, at) => { a[k] -= step * gives[at]; });
+        a[entering] += step;
+        if (size > 0) add(w, step, rest);
+        if (leaving < 0) break;
+        a[leaving] = 0;
+        used = used.filter((k) => k !== leaving);
+      }
+      used.push(entering);
+      const found = least(used.map((k) => rows[k]), used.map((k) => b[k]));
+      w = found.w;
+      used.forEach((k, at) => { a[k] = Math.max(0, found.a[at]); });
+    }
+    return null;
   }
 
   // {feasible, weights, norm, dual, margins, active, support} of rows, arrays of one length.
   // active: the margin is 1; support: the constraint pushes, its dual weight is positive.
   lab.svm = function (rows) {
-    const sizes = rows.map((row) => Math.sqrt(dot(row, row)));
+    const sizes = rows.map((row) => Math.hypot(...row));
     if (!sizes.every((size) => size > 0)) return { feasible: false };
-    const unit = rows.map((row, k) => row.map((value) => value / sizes[k]));
-    const least = Math.min(...sizes);
-    const b = sizes.map((size) => least / size);
-    const K = unit.map((row) => unit.map((other) => dot(row, other)));
-    const { a, used } = leastDistance(K.map((row, i) => row.map((k, j) => k + b[i] * b[j])), b);
-    if (!(1 - dot(a, b) > FEASIBLE) || !used.length) return { feasible: false };
-    const chosen = used.map((k) => rows[k]), gram = part(K, used), scale = used.map((k) => sizes[k]);
-    let dual = new Float64Array(used.length);
-    let weights = new Float64Array(rows[0].length);
-    for (let round = 0; round < 3; round++) {
-      const change = solve(gram, chosen.map((row, at) => (1 - dot(row, weights)) / scale[at]));
-      if (!change) return { feasible: false };
-      dual = dual.map((value, at) => value + change[at] / scale[at]);
-      weights = combine(chosen, dual);
-    }
-    const norm = Math.sqrt(dot(weights, weights));
+    const unit = rows.map((row, k) => Float64Array.from(row, (value) => value / sizes[k]));
+    const found = leastDistance(unit, sizes.map((size) => 1 / size));
+    if (!found) return { feasible: false };
+    const { w: weights, a } = found, norm = Math.hypot(...weights);
     const margins = rows.map((row) => dot(row, weights));
-    const doubt = sizes.map((size) => ROUNDING * Math.max(1, size * norm));
-    if (!margins.every((margin, k) => margin > 1 - doubt[k])) return { feasible: false };
-    const all = new Float64Array(rows.length);
-    used.forEach((k, at) => { all[k] = Math.max(0, dual[at]); });
     return {
-      feasible: true, weights, norm, dual: all, margins,
-      active: margins.map((margin, k) => margin < 1 + doubt[k]),
-      support: rows.map((_, k) => all[k] * sizes[k] > ROUNDING * norm),
+      feasible: true, weights, norm, dual: a.map((value, k) => value / sizes[k]), margins,
+      active: margins.map((margin, k) => margin - 1 < Math.max(TOUCHES, NOISE * sizes[k] * norm)),
+      support: rows.map((_, k) => a[k] > TOUCHES * norm),
     };
   };
-  Object.assign(lab, { dot, combine });
+  Object.assign(lab, { dot });
 })((globalThis.Laboratory ??= {}));
