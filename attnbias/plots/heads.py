@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._validate import require_choices, require_type
 from ..nets.probe import HeadTrace
 from .axes import panel_axes, shared_legend
 from .theme import COLOURS, INK, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Of each quantity in a HeadTrace, what an axis calls it.
 NAMES = {
@@ -19,8 +25,13 @@ NAMES = {
 }  # fmt: skip
 
 
-@styled
-def plot_heads(trace: HeadTrace, panels=("saturation", "kept", "margin", "cosine_span")):
+@styled()
+def plot_heads(
+    trace: HeadTrace,
+    panels: str | Sequence[str] = ("saturation", "kept", "margin", "cosine_span"),
+    *,
+    ax: Axes | Sequence[Axes] | None = None,
+):
     """Every head of a model over the steps of its training, one panel a quantity.
 
     Parameters
@@ -28,6 +39,8 @@ def plot_heads(trace: HeadTrace, panels=("saturation", "kept", "margin", "cosine
     trace : HeadTrace
     panels : sequence of str, or str
         Quantities of the trace.
+    ax : Axes or sequence of Axes, one a panel, optional
+        Of a figure of one's own, whose look is kept.
 
     Returns
     -------
@@ -50,7 +63,7 @@ def plot_heads(trace: HeadTrace, panels=("saturation", "kept", "margin", "cosine
     """
     require_type("trace", trace, HeadTrace, "a HeadTrace", "HeadProbe.trace() gives one")
     panels = require_choices("panels", panels, NAMES)
-    fig, axes = panel_axes(len(panels))
+    fig, axes = panel_axes(len(panels), ax)
     for axis, name in zip(axes, panels, strict=True):
         for k, values in enumerate(trace[name].T):
             axis.plot(trace.step, values, color=COLOURS["sky"], linewidth=0.8,

@@ -295,7 +295,7 @@ def test_a_run_that_was_stopped_goes_on(tiny, tmp_path, monkeypatch):
     before = (tmp_path / "heads.json").read_bytes()
     monkeypatch.setattr(heads, "describe", lambda head: pytest.fail("it is finished"))
     again = heads.run(**settings)
-    assert_frame_equal(again.table(), result.table(), rtol=0, atol=SIX_DECIMALS)
+    assert_frame_equal(again.to_dataframe(), result.table(), rtol=0, atol=SIX_DECIMALS)
     assert (tmp_path / "heads.json").read_bytes() == before
 
 
@@ -343,8 +343,8 @@ def test_the_work_on_other_heads_is_refused_and_stays(other, finished, tmp_path,
     with pytest.raises(FileFormatError, match="Name another folder"):
         heads.measure(found(), **options, out=tmp_path)
     assert [*tmp_path.iterdir()] == [kept] and kept.read_bytes() == before
-    whole = heads.measure(made_heads(1), {"model": "mine"}, random=2, out=tmp_path).table()
-    alone = heads.measure(made_heads(1), {"model": "mine"}, random=2).table()
+    whole = heads.measure(made_heads(1), {"model": "mine"}, random=2, out=tmp_path).to_dataframe()
+    alone = heads.measure(made_heads(1), {"model": "mine"}, random=2).to_dataframe()
     assert_frame_equal(whole, alone, rtol=0, atol=SIX_DECIMALS)
 
 
@@ -364,7 +364,7 @@ def test_the_table_of_recorded_heads_is_that_of_the_command(tiny):
     texts = heads._sentences(5)
     model, tokenizer = load_model("tiny")
     table = record_heads(model, texts, tokenizer=tokenizer).compare()
-    assert table.equals(tiny.table())
+    assert table.equals(tiny.to_dataframe())
 
 
 def test_every_query_has_its_rows(tiny):
