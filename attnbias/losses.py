@@ -80,6 +80,18 @@ class Loss:
         slopes = self.log_slope(z[..., None] - log_S.exp()[..., None] * nodes)
         return log_S + torch.logsumexp(slopes + log_weights, dim=-1)
 
+    def fade(self, z: torch.Tensor, log_S: torch.Tensor) -> torch.Tensor:
+        """log of the mean slope from z - S to z over that at z - S, elementwise.
+
+        Of the two named losses without a difference of large numbers.
+        """
+        if self.compiled is not None:
+            return _FADES[self.name](z, log_S)
+        steepest = self.log_slope(z - log_S.exp())
+        fade = self.gap(z, log_S) - log_S - steepest
+        # 0 where S underflows, so that both are one; and where the loss is flat, its gap is 0 too
+        return fade.masked_fill((log_S < -745) | (steepest == -torch.inf), 0.0)
+
 
 def log_expm1(log_S: torch.Tensor) -> torch.Tensor:
     """log(exp(S) - 1) from log S, for any S.
@@ -107,6 +119,24 @@ def _logistic_log_gap(z: torch.Tensor, log_S: torch.Tensor) -> torch.Tensor:
     return torch.where(x < 1e-8, log_x - x / 2, middle)
 
 
+def _exponential_fade(z: torch.Tensor, log_S: torch.Tensor) -> torch.Tensor:
+    # log((1 - e^-S) / S)
+    S = log_S.exp()
+    return torch.where(S < 1e-8, -S / 2, (-torch.expm1(-S)).log() - log_S)
+
+
+def _logistic_fade(z: torch.Tensor, log_S: torch.Tensor) -> torch.Tensor:
+    # log1p(x) / S over the slope, log_x as in the gap
+    softplus = torch.nn.functional.softplus
+    low = z - log_S.exp()
+    linear = _exponential_fade(z, log_S) + softplus(-low) - softplus(-z)
+    log_x = linear + log_S - softplus(low)
+    x = log_x.clamp(max=30).exp()
+    middle = linear + torch.where(x < 1e-8, -x / 2, torch.log1p(x).log() - log_x)
+    return torch.where(log_x > 30, log_x.clamp(min=1).log() - log_S + softplus(low), middle)
+
+
+_FADES = {"exponential": _exponential_fade, "logistic": _logistic_fade}
 EXPONENTIAL = Loss(
     "exponential",
     log_value=lambda z: -z,

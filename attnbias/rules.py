@@ -80,6 +80,14 @@ class Descent:
         """What the step size multiplies; the negative gradient unless a rule says otherwise."""
         return gradient.descent
 
+    def log_factor(self, gradient: Gradient, step: int, along: Vector):
+        """log of what the direction's parts are multiplied by: step size times their scale.
+
+        A rule whose length has the gradient's norm in it may form this without either, as a
+        difference of two large logarithms has no digits.
+        """
+        return self.length(gradient, step) + along.log_scale
+
     def carry(self, move: torch.Tensor, gradient: Gradient, step: int, memory: Memory):
         """The move of the iterate, given step size times direction; that itself here."""
         return move
@@ -162,13 +170,29 @@ class Rule(Descent):
         own = gradient.log_norm
         norm = torch.logsumexp(2 * own, dim=0) / 2 if self.common_step else own
         gap = gradient.log_excess(self.loss_floor) if self.gap_power else 0.0
-        size = torch.as_tensor(self.power_law(gap, norm), dtype=own.dtype).to(own.device)
-        size = size.expand(own.shape)
+        return self._later(self.power_law(gap, norm), own, step).clamp(max=self.log_max_step)
+
+    def log_factor(self, gradient: Gradient, step: int, along: Vector) -> torch.Tensor:
+        """log eta_t plus the logarithm taken out of the gradient, which drops out of both."""
+        common, own = gradient.common, gradient.descent.size.log()
+        beside = gradient.beside
+        beside = gradient.descent.log_scale - common if beside is None else beside
+        less = beside.amax() if self.common_step else beside
+        rest = beside - less  # 0, or below
+        norm = torch.logsumexp(2 * (rest + own), dim=0) / 2 if self.common_step else own
+        gap = gradient.log_excess(self.loss_floor, less) if self.gap_power else 0.0
+        size = self.power_law(gap, norm)
+        if degree := 1 + self.gap_power + self.norm_power:
+            size = size + degree * (common + less)
+        size = self._later(size + rest, own, step)
+        return torch.minimum(size, self.log_max_step + gradient.descent.log_scale)
+
+    def _later(self, size, own: torch.Tensor, step: int) -> torch.Tensor:
+        """The logs of sizes, one a part, with the decay; -inf beside a norm of zero of its own."""
+        size = torch.as_tensor(size, dtype=own.dtype).to(own.device).expand(own.shape)
         if any(self.decay):
             size = size - torch.tensor(self.decay, dtype=own.dtype).to(own) * math.log(step + 1)
-        if not self.common_step:
-            size = size.masked_fill(own == -torch.inf, -torch.inf)
-        return size.clamp(max=self.log_max_step)
+        return size if self.common_step else size.masked_fill(own == -torch.inf, -torch.inf)
 
     def memory(self, start: torch.Tensor) -> Memory:
         """The velocity, with momentum."""

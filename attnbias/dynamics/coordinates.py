@@ -13,7 +13,7 @@ from ..rules import Descent
 from .iteration import Gradient, Iteration, Vector
 from .problem import LEAST_SQUARE, LIFT, JointProblem, Parameter, Problem, moved_by
 from .recording import LOG_U_STEP, PATH, PATH_SUM, RECORDS, U_PATH, U_RECORDS
-from .softmax import Scores, log_loss_gap, log_mean_loss, log_mean_nonopt, relative, softmax_state
+from .softmax import Scores, log_mean_loss, log_mean_nonopt, log_mean_of, relative, softmax_state
 
 
 class Dense:
@@ -27,11 +27,11 @@ class Dense:
 
     def gaps(self, x: torch.Tensor) -> torch.Tensor:
         """(N',) logit gaps of W, or the scores of u."""
-        return self.parameter.rows.gaps(self.matrix(x))
+        return self.parameter.gaps(self.matrix(x))
 
     def vector(self, weights: torch.Tensor) -> torch.Tensor:
-        """sum_k weights_k z_k."""
-        return self.parameter.rows.combine(weights).reshape(self.start.shape)
+        """sum_k weights_k z_k, of the scaled rows."""
+        return self.parameter.scaled.rows.combine(weights).reshape(self.start.shape)
 
     def norm(self, x: torch.Tensor) -> torch.Tensor:
         """Of a vector."""
@@ -47,17 +47,20 @@ class Dense:
 
 
 class Span:
-    """(2, N'): the gaps g = g_0 + K beta, and beta; one product with K, whatever d is."""
+    """(2, N'), of the scaled rows: gaps g = g_0 + K beta, and beta; one product with K, whatever d.
+
+    Of the rows themselves gaps are `scaled.size` times these.
+    """
 
     axis = 1
 
     def __init__(self, parameter: Parameter):
-        self.parameter, self.gram = parameter, parameter.rows.gram()
+        self.parameter, self.gram = parameter, parameter.scaled.rows.gram()
         self.start = torch.stack([parameter.initial_gaps, torch.zeros_like(parameter.initial_gaps)])
 
     def gaps(self, x: torch.Tensor) -> torch.Tensor:
         """(N',) logit gaps of W, or the scores of u."""
-        return x[0]
+        return x[0] * self.parameter.scaled.size
 
     def vector(self, weights: torch.Tensor) -> torch.Tensor:
         """sum_k weights_k z_k, by its gaps and its coefficients."""
@@ -75,7 +78,7 @@ class Span:
 
     def matrix(self, x: torch.Tensor) -> torch.Tensor:
         """W or u."""
-        return moved_by(self.parameter.start, self.parameter.rows, x[1])
+        return moved_by(self.parameter.start, self.parameter.scaled.rows, x[1])
 
 
 def measure_span(x, g_0, alpha, margins, scalars) -> tuple[torch.Tensor, ...]:
@@ -128,20 +131,23 @@ class LinearHead:
         gaps = W.new_full(self.shape, torch.inf)
         gaps[self.place] = in_W.gaps(W)
         state = softmax_state(gaps, scores, self.loss)
-        weights, shift = relative(*state.weights(), (0, 1))
-        vectors, shifts = [in_W.vector(weights[self.place] / data.n)], [shift]
-        if known is not None:
+        P = 0.0 if known is None else state.log_slope.amax()
+        weights, Q, H = state.gradient(P, data.matrix.scaled.log_size)
+        vectors = [in_W.vector(weights[self.place] / data.n)]
+        if known is None:
+            common, beside, gap = Q, H[None], lambda: state.log_gap(Q)
+        else:  # L* = 0
             # -grad_u L is the mean of exp(log_slope) y (x_opt - sum softmax (x_opt - x))
-            slope, Q = relative(torch.ones_like(scores.top), state.log_slope)
+            log_slope = state.log_slope - P + data.u.scaled.log_size
+            slope, H_u = relative(torch.ones_like(scores.top), log_slope)
             others = (slope[:, None] * state.log_others.exp())[self.place]
             vectors.insert(0, in_u[0].vector(torch.cat([slope, -others]) / data.n))
-            shifts.insert(0, Q)
+            common, beside = P, torch.stack([H_u, Q + H])
+            gap = lambda: log_mean_of(self.loss.log_value(state.margin) - P)  # noqa: E731
         parts = torch.cat(vectors, dim=self.axis)
-        log_gap = log_loss_gap if known is None else log_mean_loss  # L* = 0 where u is trained
-        return Gradient(
-            Vector(parts, torch.stack(shifts), self.norms(parts)), self.norms,
-            lambda: log_gap(state), data.log_floor, state.log_opt.amin(), state=state,
-        )  # fmt: skip
+        along = Vector(parts, common + beside, self.norms(parts))
+        held = {"gap": gap, "common": common, "beside": beside, "log_floor": data.log_floor}
+        return Gradient(along, self.norms, **held, least=state.log_opt.amin(), state=state)
 
     def _scores(self, known: torch.Tensor) -> Scores:
         """From u's products with its rows: scores of the optimal tokens, then score gaps."""

@@ -67,7 +67,7 @@ def why_diverged(rule: Descent) -> str:
             "the loss stays above the floor of Polyak's step while the gradient vanishes, so that "
             "steps grow without end: give a cap, Polyak(max_step=...)"
         )
-    return "a step too long for floats: take a smaller step size"
+    return "a step too long for floats, or its logits: take a smaller step size, or smaller tokens"
 
 
 def away_from(trace, svm: SVMSolution) -> np.ndarray:

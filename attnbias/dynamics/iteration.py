@@ -40,8 +40,12 @@ class Gradient:
         The negative gradient.
     norms : callable
         (P,) norms of a tensor like the iterate.
-    log_gap : callable
-        log(L - L*), computed when asked for.
+    gap : callable
+        log(L - L*) - common, computed when asked for.
+    common : float or tensor
+        A part of log_scale which the loss shares: steps in which it drops out keep their digits.
+    beside : (P,) tensor, optional
+        log_scale - common.
     log_floor : float
         log L*, the infimum of the loss.
     least : tensor, optional
@@ -54,7 +58,9 @@ class Gradient:
 
     descent: Vector
     norms: Callable[[torch.Tensor], torch.Tensor]
-    log_gap: Callable[[], torch.Tensor] | None = None
+    gap: Callable[[], torch.Tensor] | None = None
+    common: torch.Tensor | float = 0.0
+    beside: torch.Tensor | None = None
     log_floor: float = -math.inf
     least: torch.Tensor | None = None
     rest: torch.Tensor | None = None
@@ -65,10 +71,17 @@ class Gradient:
         """(P,) log of the norm of each part of the gradient."""
         return self.descent.log_scale + self.descent.size.log()
 
-    def log_excess(self, loss_floor: float | None) -> torch.Tensor:
-        """log(L - floor); None is L* itself."""
-        gap, below = self.log_gap(), log_floor_gap(self.log_floor, loss_floor)
-        return gap if below == -math.inf else torch.logaddexp(gap, torch.full_like(gap, below))
+    def log_gap(self) -> torch.Tensor:
+        """log(L - L*)."""
+        return self.common + self.gap()
+
+    def log_excess(self, loss_floor: float | None, less=None) -> torch.Tensor:
+        """log(L - floor), or that less `common` and less a part of `beside`; None is L* itself."""
+        less = -self.common if less is None else less
+        gap, below = self.gap() - less, log_floor_gap(self.log_floor, loss_floor)
+        if below == -math.inf:
+            return gap
+        return torch.logaddexp(gap, torch.as_tensor(below - self.common - less).to(gap))
 
     def vector(self, parts: torch.Tensor) -> Vector:
         """A direction of a rule's own, with its norms."""
@@ -110,19 +123,18 @@ class Iteration:
             sizes = gradient.descent.size.cpu().numpy()
             if not np.isfinite(sizes).all():
                 return DIVERGED, step
-            if problem.stops and not sizes.any():
-                return ZERO_GRADIENT, step
             if self.least is not None:
                 self.least = torch.minimum(self.least, gradient.least)
-            log_size = torch.as_tensor(rule.length(gradient, step), dtype=torch.float64)
-            log_size = log_size.to(self.x.device).expand(sizes.shape)
+            status = ZERO_GRADIENT if problem.stops and not sizes.any() else RUNNING
             if row < len(recorded) and recorded[row] == step:
-                self._record(row, gradient, log_size)
+                length = -math.inf if status else rule.length(gradient, step)
+                self._record(row, gradient, self._one_a_part(length, gradient))
                 row += 1
-            if step == last:
-                return RUNNING, step
+            if status or step == last:
+                return status, step
             along = rule.direction(gradient, step, self.memory)
-            factor = (log_size + along.log_scale).exp().masked_fill(along.size == 0, 0.0)
+            log_factor = self._one_a_part(rule.log_factor(gradient, step, along), gradient)
+            factor = log_factor.exp().masked_fill(along.size == 0, 0.0)
             lengths = (factor * along.size).tolist()
             if not all(length <= LONGEST_STEP for length in lengths):  # NaN is not
                 return DIVERGED, step
@@ -131,6 +143,10 @@ class Iteration:
             move = problem.spread(factor) * along.parts
             self.x = self.x + rule.carry(move, gradient, step, self.memory)
             step += 1
+
+    def _one_a_part(self, log_size, gradient: Gradient) -> torch.Tensor:
+        log_size = torch.as_tensor(log_size, dtype=torch.float64).to(self.x.device)
+        return log_size.expand(gradient.descent.size.shape)
 
     def _lengths(self) -> dict[str, np.ndarray]:
         """(P,) lengths of the path, what rounding left of them, and the longest steps."""

@@ -91,7 +91,7 @@ def iterate(
     with spared(problem.identity[0].numel()):
         run = Iteration(problem, rule, course.recorded)
         status, step = course.run(run, problem, rule)
-    done = finished(course.recorded, step, run.records["log_grad_norm"])
+    done = course.finished(step, run.records["log_grad_norm"])
     series = {name: values[done] for name, values in run.records.items()}
     W = series.pop("W")
     meta = {"problem": problem.name}
@@ -105,10 +105,17 @@ class Course:
 
     def __init__(self, steps, record, progress, checkpoint, seconds):
         self.steps = require_int("steps", steps, low=0, high=2**31 - 2)
-        self.recorded = record_steps(record, self.steps)
+        self.asked = record_steps(record, self.steps)
+        self.recorded = np.union1d(self.asked, [0])  # what is left of a run that reaches none
         self.progress = require_flag("progress", progress)
         self.seconds = require_number("checkpoint_seconds", seconds, low=0)
         self.checkpoint = None if checkpoint is None else target_path(checkpoint)
+
+    def finished(self, step: int, log_norms: np.ndarray) -> np.ndarray:
+        """Which records were filled, of those asked for; the start's, where none of them was."""
+        done = finished(self.recorded, step, log_norms)
+        asked = done & np.isin(self.recorded, self.asked)
+        return asked if asked.any() else done
 
     def meta(self, run, problem, rule: Descent, device, status: int) -> dict:
         """What every Trace says of its run."""

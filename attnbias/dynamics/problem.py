@@ -16,13 +16,14 @@ from ..geometry.tokens import GapRows, VectorRows, gap_rows, token_scores
 from ..losses import Loss
 from ..rules import Descent
 from .softmax import Scores
+from .units import Scaled, scaled
 
 # Where |W|^2 is below LEAST_SQUARE, LIFT W is measured in place of W: all its squares are floats.
 LEAST_SQUARE, LIFT = 1e-200, 2.0**600
 
 
 def moved_by(start: torch.Tensor, rows, beta: torch.Tensor) -> torch.Tensor:
-    """An iterate from its coordinates: the start, and the rows' sum with weights beta."""
+    """An iterate from its coordinates: the start, and the scaled rows' sum with weights beta."""
     return start + rows.combine(beta)
 
 
@@ -45,11 +46,20 @@ class Parameter:
     svm: SVMSolution | None = None
 
     @functools.cached_property
+    def scaled(self) -> Scaled:
+        """The rows as the loops have them: those of each sequence in a unit of their own."""
+        return scaled(self.rows, int(self.rows.sequence[-1]) + 1)
+
+    @functools.cached_property
     def initial_gaps(self) -> torch.Tensor:
-        """Products of the rows with the start: the gaps of W_0."""
+        """Products of the scaled rows with the start: the gaps of W_0, over `scaled.size`."""
         if not self.start.any():  # d x d zeros need not be there
             return self.start.new_zeros(len(self.rows.sequence))
-        return self.rows.gaps(self.start)
+        return self.scaled.rows.gaps(self.start)
+
+    def gaps(self, W: torch.Tensor) -> torch.Tensor:
+        """(N',) products of the rows with an iterate."""
+        return self.scaled.rows.gaps(W) * self.scaled.size
 
     @functools.cached_property
     def unit_target(self) -> torch.Tensor:
@@ -60,11 +70,12 @@ class Parameter:
 
     @functools.cached_property
     def target_span(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Unit W_mm in the span: its coefficients Xi alpha and its gaps Xi K alpha, (N',) each."""
+        """Unit W_mm by the scaled rows: coefficients Xi alpha and gaps Xi K alpha, (N',) each."""
         if self.svm is None:
             zero = torch.zeros_like(self.initial_gaps)
             return zero, zero
-        return self.svm.dual * self.svm.margin, self.svm.margins * self.svm.margin
+        dual, margins = self.svm.dual * self.scaled.size, self.svm.margins / self.scaled.size
+        return dual * self.svm.margin, margins * self.svm.margin
 
     @functools.cached_property
     def start_scalars(self) -> torch.Tensor:

@@ -57,7 +57,7 @@ def record_accumulated(progress, records, row):
 
 
 def finished(recorded: np.ndarray, step: int, log_norms: np.ndarray) -> np.ndarray:
-    """Which records were filled: none where the gradient was zero or not finite."""
+    """Which records were filled: none where the gradient was not finite."""
     return (recorded <= step) & ~np.isnan(log_norms.reshape(len(recorded), -1)).any(axis=1)
 
 

@@ -27,7 +27,7 @@ from ..geometry.svm import SVMSolution, solve_w_svm
 from ..losses import Loss
 from ..rules import Descent, Rule
 from .coordinates import TorchEngine
-from .problem import Parameter, Problem
+from .problem import JointProblem, Parameter, Problem
 from .trace import Trace
 
 COORDINATES = ("auto", "dense", "factored", "span")
@@ -208,6 +208,16 @@ def require_room(rows: int, columns: int) -> None:
             "record", expected=f"records of at most {LARGEST_RECORDS / 2**30:g} GiB in all",
             got=f"{rows} records of {columns} numbers",
             remedy="record fewer iterations, for example record=200",
+        )  # fmt: skip
+
+
+def require_logits(problem: Problem | JointProblem) -> None:
+    """Logits of the start that floats hold."""
+    part = problem.matrix
+    if not bool(torch.isfinite(part.initial_gaps * part.scaled.size).all()):
+        raise RangeError(
+            "W0", expected="a start whose logits are floats",
+            got=f"a norm of {float(part.start.norm()):.3g}", remedy="scale the start down",
         )  # fmt: skip
 
 

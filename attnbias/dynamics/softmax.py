@@ -38,21 +38,32 @@ class SoftmaxState:
     Attributes
     ----------
     log_nonopt, log_opt : (n,) logs of 1 - softmax at the optimal token, and of the softmax.
-    log_others : (n, m) log of the softmax at the other tokens.
+    base : (n,) log of the softmax at the best of the other tokens.
+    fall : (n, m) log of the softmax at the other tokens, less that: from logits alone.
     margin : (n,) the softmax's mean score, y Phi(X) = top - S.
     """
 
     log_nonopt: torch.Tensor
     log_opt: torch.Tensor
-    log_others: torch.Tensor
+    base: torch.Tensor
+    fall: torch.Tensor
     margin: torch.Tensor
     scores: Scores
     loss: Loss
 
     @property
+    def log_others(self) -> torch.Tensor:
+        """(n, m) log of the softmax at the other tokens."""
+        return self.base[..., None] + self.fall
+
+    @property
     def log_S(self) -> torch.Tensor:
         """(n,) log of the score lost to the other tokens, for scores below the top."""
-        return torch.logsumexp(self.log_others + self.scores.delta.log(), dim=-1)
+        return self.base + self._log_lost
+
+    @property
+    def _log_lost(self) -> torch.Tensor:
+        return torch.logsumexp(self.fall + self.scores.delta.log(), dim=-1)
 
     @property
     def log_slope(self) -> torch.Tensor:
@@ -63,6 +74,25 @@ class SoftmaxState:
         """(n, m) sign and log of p, with -grad L = mean over sequences of sum p z."""
         sign, log_c = self.excess()
         return sign, self.log_slope[..., None] + self.log_others + log_c
+
+    def gradient(self, P=0.0, log_size=0.0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """(n, m) weights p over the largest, and logs: p = exp(P + Q + H) times them.
+
+        exp(P + Q) is the size of L - L*, however small the gradient; P is given, and log_size,
+        the logs of the rows' units.
+        """
+        exponent = self.base + (self.log_slope - P)
+        Q = finite_or_zero(exponent.amax(dim=-1))
+        sign, log_c = self.excess()
+        each = exponent - Q[..., None] + log_size
+        weights, H = relative(sign, each[..., None] + self.fall + log_c, (-2, -1))
+        return weights, Q, H
+
+    def log_gap(self, less) -> torch.Tensor:
+        """log(L - L*) - less, with L* the loss when every softmax sits on its optimal token."""
+        fade = self.loss.fade(self.scores.top, self.log_S)
+        each = self.base + self.log_slope - torch.as_tensor(less)[..., None]
+        return log_mean_of(each + self._log_lost + fade)
 
     def excess(self) -> tuple[torch.Tensor, torch.Tensor]:
         """(n, m) sign and log of c, the mean score minus a token's; -inf where scores tie."""
@@ -75,12 +105,14 @@ class SoftmaxState:
 
 def softmax_state(gaps: torch.Tensor, scores: Scores, loss: Loss) -> SoftmaxState:
     """The softmax of logit gaps (+inf at padding), with scores of either sign."""
-    log_rest = torch.logsumexp(-gaps, dim=-1)
-    log_opt = -torch.nn.functional.softplus(log_rest, threshold=1e9)
-    log_opt = torch.where(log_rest > 700, -log_rest, log_opt)  # softplus(x) = x there
-    log_others = log_opt[..., None] - gaps
-    margin = scores.top - (log_others.exp() * scores.delta).sum(dim=-1)
-    return SoftmaxState(log_rest + log_opt, log_opt, log_others, margin, scores, loss)
+    low = finite_or_zero(gaps.amin(dim=-1))
+    fall = low[..., None] - gaps
+    log_E = torch.logsumexp(fall, dim=-1)
+    base = -torch.logaddexp(low, log_E)
+    log_opt = -torch.nn.functional.softplus(log_E - low, threshold=1e9)
+    log_opt = torch.where(log_E - low > 700, low - log_E, log_opt)  # softplus(x) = x there
+    margin = scores.top - ((base[..., None] + fall).exp() * scores.delta).sum(dim=-1)
+    return SoftmaxState(base + log_E, log_opt, base, fall, margin, scores, loss)
 
 
 def signed_excess(log_phi: torch.Tensor, values: torch.Tensor):
@@ -112,7 +144,7 @@ def finite_or_zero(values: torch.Tensor) -> torch.Tensor:
 
 def log_loss_gap(state: SoftmaxState) -> torch.Tensor:
     """log(L - L*), with L* the loss when every softmax sits on its optimal token."""
-    return log_mean_of(state.loss.gap(state.scores.top, state.log_S))
+    return state.log_gap(0.0)
 
 
 def log_mean_loss(state: SoftmaxState) -> torch.Tensor:

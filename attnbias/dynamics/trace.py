@@ -57,8 +57,8 @@ class Trace:
     log_step_size, step_size : (R,) float
         eta_t, the factor of the gradient in the step that leaves iteration t; that of W where
         u has its own. Beyond float range step_size is infinite; its logarithm is not. -inf and
-        0 where W does not move, because its gradient is zero and to be divided by its own norm
-        (in joint training from u_0 = 0, the first step); log_u_step_size alike.
+        0 where W does not move, because a zero gradient ends the run, or is to be divided by its
+        own norm (in joint training from u_0 = 0, the first step); log_u_step_size alike.
     log_nonopt_score, opt_score : (R,) float
         Softmax at the optimal token, averaged over sequences, and the log of 1 minus that.
     W_norm, W_alignment_error : (R,) float
@@ -89,8 +89,9 @@ class Trace:
         recorded W with the SVM of the selected tokens, which is solved for when first asked.
     status : str
         "completed"; "zero gradient" when the gradient vanished, so that no rule defines a
-        step; "diverged" when a step is too long for floats, and meta["diverged"] says why.
-        Records end where the run did.
+        step; "diverged" when a step or its logits are too large for floats, and
+        meta["diverged"] says why. Records end where the run did; where it reached none of those
+        asked for, the start is recorded.
     meta : dict
         Provenance: data, rule and its parameters, loss, coordinates, versions, device, date.
     gaps : (R, N') float

@@ -137,6 +137,7 @@ def train(
     data, svm, known = request.with_opt(data, svm)
     with request.unless_unmeasured():
         problem = _problem_of(data, loss, start, u0, rule, svm, joint)
+    request.require_logits(problem)
     columns = recording.columns(problem)
     request.require_room(len(course.recorded), columns)
     if coordinates == "auto" and not isinstance(rule, Rule):
@@ -147,7 +148,7 @@ def train(
     records = np.full((len(course.recorded), columns), np.nan)
     run = loops(problem, rule, coordinates, course.recorded, records)
     status, step = course.run(run, problem, rule)
-    done = recording.finished(course.recorded, step, records[:, recording.LOG_NORM])
+    done = course.finished(step, records[:, recording.LOG_NORM])
     return Trace(
         **_series_of(data, problem, run, records[done], rule.momentum, known),
         step=course.recorded[done],

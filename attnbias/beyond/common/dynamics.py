@@ -103,6 +103,10 @@ class Split(Descent):
         """As of NGD."""
         return self.base.length(gradient, step)
 
+    def log_factor(self, gradient, step, along):
+        """As of NGD."""
+        return self.base.log_factor(gradient, step, along)
+
     def carry(self, move, gradient, step, memory):
         """The normalised step, and step size times the rest."""
         return move + np.exp(self.base.log_scale) * gradient.rest

@@ -158,7 +158,7 @@ class BatchedRuns:
         """(d, d) iterate of one run, on the device of its problem."""
         problem = self.problems[s][r]
         beta = self.state.beta[s, r].to(problem.start.device)
-        return moved_by(problem.start, problem.rows, beta[places(problem)])
+        return moved_by(problem.start, problem.scaled.rows, beta[places(problem)])
 
 
 def _compiled():
@@ -222,12 +222,13 @@ def fixed_of(problems, rules, count: int, device: torch.device) -> Fixed:
     gram = torch.zeros(S, N, N, dtype=torch.float64, device=device)
     for each, problem in zip(gram, first, strict=True):  # one by one: one more is alive beside them
         place = places(problem).to(device)
-        each[place[:, None], place] = problem.rows.gram().to(device)
+        each[place[:, None], place] = problem.scaled.rows.gram().to(device)
     laws = [
         (r.log_scale, r.gap_power, r.norm_power, r.log_max_step, p.log_floor_gap(r), r.momentum)
         for p, r in pairs
     ]
     ones = [_padded(problem, torch.ones_like(problem.initial_gaps)) for problem in first]
+    sizes = [1 + _padded(problem, problem.scaled.size - 1) for problem in first]
     spans = table([_padded(p, torch.stack(p.target_span)) for p, _ in pairs], S, R)
     logistic = table([p.loss.compiled == LOGISTIC.compiled for p, _ in pairs], S, R, 1) > 0
     return Fixed(
@@ -235,6 +236,8 @@ def fixed_of(problems, rules, count: int, device: torch.device) -> Fixed:
         valid=table(ones, S, 1).unflatten(-1, first[0].scores.delta.shape) > 0,
         delta=table([problem.scores.delta for problem in first], S, 1),
         top=table([problem.scores.top for problem in first], S, 1),
+        size=table(sizes, S, 1),
+        log_size=table([problem.scaled.log_size for problem in first], S, 1),
         start=table([_padded(p, p.initial_gaps) for p, _ in pairs], S, R),
         target=spans[:, :, 0].contiguous(),
         margins=spans[:, :, 1].contiguous(),

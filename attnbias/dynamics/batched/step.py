@@ -17,7 +17,7 @@ from .. import softmax
 from ..coordinates import measure_span
 from ..recording import DIVERGED, LONGEST_STEP, RUNNING, ZERO_GRADIENT
 
-FIXED = "gram valid delta top start target margins scalars law order loss"
+FIXED = "gram valid delta top size log_size start target margins scalars law order loss"
 STATE = "g g_low beta beta_low speed_g speed_beta"
 STATE += " path path_low longest least status steps records cursor"
 
@@ -25,9 +25,10 @@ STATE += " path path_low longest least status steps records cursor"
 class Fixed(namedtuple("Fixed", FIXED)):
     """What an iteration reads.
 
-    gram (S, N, N); valid, delta (S, 1, n, m); top (S, 1, n); start, and unit W_mm by its
-    coefficients and its gaps (S, R, N); `Parameter.start_scalars` (2, 3, S, R); the numbers of each
-    rule (6, S, R), in the order of `log_step` with the momentum last; rows of the records in turn.
+    gram (S, N, N) of the scaled rows; valid, delta (S, 1, n, m); top (S, 1, n); size (S, 1, N),
+    the rows' units, and log_size (S, 1, n); start, and unit W_mm by its coefficients and its gaps
+    of the scaled rows (S, R, N); `Parameter.start_scalars` (2, 3, S, R); the numbers of each
+    rule (6, S, R), in the order of `power_law` with the momentum last; rows of the records in turn.
     """
 
 
@@ -35,10 +36,10 @@ class State(namedtuple("State", STATE)):
     """What an iteration changes, in place: (S, R, N), then (S, R), records and place in `order`."""
 
 
-class Seen(namedtuple("Seen", "at peak weights product norm2")):
-    """-grad L = exp(peak) sum_k weights_k z_k at the state `at` of the softmax.
+class Seen(namedtuple("Seen", "at Q H weights product norm2 finite")):
+    """-grad L = exp(Q + H) sum_k weights_k z_k at the state `at` of the softmax.
 
-    product is K weights, norm2 their inner product.
+    product is K weights, norm2 their inner product; finite : of runs that are not stopped before.
     """
 
 
@@ -56,17 +57,17 @@ class Mixed:
         """log(-l'(z))."""
         return torch.where(self.logistic, LOGISTIC.log_slope(z), EXPONENTIAL.log_slope(z))
 
-    def gap(self, z, log_S):
-        """log(l(z - S) - l(z))."""
-        return torch.where(self.logistic, LOGISTIC.log_gap(z, log_S), EXPONENTIAL.log_gap(z, log_S))
+    def fade(self, z, log_S):
+        """log of the mean slope from z - S to z over that at z - S."""
+        return torch.where(self.logistic, LOGISTIC.fade(z, log_S), EXPONENTIAL.fade(z, log_S))
 
 
 def evaluate(fixed: Fixed, state: State) -> Seen:
     """The gradient of every iterate; stops runs whose gradient is zero or not finite."""
     n, m = fixed.delta.shape[-2:]
-    gaps = state.g.unflatten(-1, (n, m)).masked_fill(~fixed.valid, torch.inf)
+    gaps = (state.g * fixed.size).unflatten(-1, (n, m)).masked_fill(~fixed.valid, torch.inf)
     at = softmax.softmax_state(gaps, softmax.Scores(fixed.top, fixed.delta), fixed.loss)
-    weights, peak = softmax.relative(*at.weights(), (-2, -1))
+    weights, Q, H = at.gradient(log_size=fixed.log_size)
     weights = weights.flatten(-2) / n
     product = torch.bmm(weights, fixed.gram)
     norm2 = (weights * product).sum(-1)
@@ -75,22 +76,24 @@ def evaluate(fixed: Fixed, state: State) -> Seen:
     state.status.copy_(ended.masked_fill(running & finite & (norm2 <= 0), ZERO_GRADIENT))
     least = torch.minimum(state.least, at.log_opt.amin(-1).exp())
     state.least.copy_(torch.where(running, least, state.least))
-    return Seen(at, peak, weights, product, norm2)
+    return Seen(at, Q, H, weights, product, norm2, running & finite)
 
 
-def logs(fixed: Fixed, seen: Seen) -> tuple[torch.Tensor, ...]:
-    """log(L - L*), log |grad L| and log eta_t; a power of zero must not meet an infinite log."""
+def power_law(fixed: Fixed, gap, norm, Q):
+    """log eta_t + Q, capped, from the logs of L - L* and the gradient's norm less Q.
+
+    A power of zero must not meet an infinite logarithm.
+    """
     log_scale, gap_power, norm_power, log_max_step, log_floor_gap, _ = fixed.law.unbind(0)
-    log_gap, log_norm = softmax.log_loss_gap(seen.at), seen.peak + 0.5 * seen.norm2.log()
-    gap = gap_power * torch.logaddexp(log_gap, log_floor_gap)
+    gap = gap_power * torch.logaddexp(gap, log_floor_gap - Q)
     value = log_scale + gap.masked_fill(gap_power == 0, 0.0)
-    value = value + (norm_power * log_norm).masked_fill(norm_power == 0, 0.0)
-    return log_gap, log_norm, torch.minimum(value, log_max_step)
+    value = value + (norm_power * norm).masked_fill(norm_power == 0, 0.0)
+    return torch.minimum(value + (1 + gap_power + norm_power) * Q, log_max_step + Q)
 
 
-def move(fixed: Fixed, state: State, seen: Seen, log_step: torch.Tensor) -> None:
+def move(fixed: Fixed, state: State, seen: Seen, gap: torch.Tensor) -> None:
     """The step of every run that goes on; stops those whose step is too long for floats."""
-    f = (log_step + seen.peak).exp()
+    f = power_law(fixed, gap - seen.H, 0.5 * seen.norm2.log(), seen.Q + seen.H).exp()
     length = f * seen.norm2.sqrt()
     running, fits = state.status == RUNNING, length <= LONGEST_STEP  # NaN does not
     go = running & fits
@@ -117,14 +120,17 @@ def _add(total, low, step, go) -> None:
     total.copy_(torch.where(go, new, total))
 
 
-def record(fixed: Fixed, state: State, seen: Seen, gap, norm, step) -> None:
-    """Fill the record row that is next in order, for the runs that go on."""
+def record(fixed: Fixed, state: State, seen: Seen, gap: torch.Tensor) -> None:
+    """Fill the record row that is next in order, for the runs that are not stopped before."""
+    gap, norm = gap + seen.Q, seen.Q + seen.H + 0.5 * seen.norm2.log()
+    step = power_law(fixed, gap, norm, torch.zeros_like(gap))
+    step = step.masked_fill(norm == -torch.inf, -torch.inf)  # there is no step
     columns = [softmax.log_mean_loss(seen.at), gap, norm, step, softmax.log_mean_nonopt(seen.at)]
     target = (fixed.start, fixed.target, fixed.margins, fixed.scalars)
     columns += [*measure_span((state.g, state.beta), *target)]
     columns += [state.path, state.longest, state.least]
     row = fixed.order.index_select(0, state.cursor)
-    running = (state.status == RUNNING)[..., None]
+    running = seen.finite[..., None]
     old = state.records.index_select(0, row).squeeze(0)
     values = torch.where(running, torch.stack(columns, -1), old)
     state.records.index_copy_(0, row, values[None])
@@ -134,8 +140,8 @@ def record(fixed: Fixed, state: State, seen: Seen, gap, norm, step) -> None:
 def iteration(fixed: Fixed, state: State, recorded: bool, step: bool) -> None:
     """The gradient of every run, if asked its record, and if asked a step."""
     seen = evaluate(fixed, state)
-    sizes = logs(fixed, seen)
+    gap = seen.at.log_gap(seen.Q)
     if recorded:
-        record(fixed, state, seen, *sizes)
+        record(fixed, state, seen, gap)
     if step:
-        move(fixed, state, seen, sizes[-1])
+        move(fixed, state, seen, gap)

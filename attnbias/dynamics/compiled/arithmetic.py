@@ -81,16 +81,21 @@ def log_value(kind, z):
 
 
 @inline
-def log_mean_slope(kind, top, S):
-    """log of (l(top - S) - l(top)) / S, the mean of -l' between the two."""
-    relative = S / 2 if S < 1e-8 else S + math.log(-math.expm1(-S) / S)
+def log_fade(kind, top, S):
+    """log of (l(top - S) - l(top)) / S over -l'(top - S): the mean slope over the steepest."""
+    fall = -S / 2 if S < 1e-8 else math.log(-math.expm1(-S) / S)
     if kind == EXPONENTIAL:
-        return relative - top
-    rest = relative + log_slope(kind, top)  # the gap is log(1 + x), log x = rest + log S
-    if S > 0.0 and rest + math.log(S) > 30.0:
-        return math.log((rest + math.log(S)) / S)
-    x = S * math.exp(rest)
-    return rest - 0.5 * x if x < 1e-8 else rest + math.log(math.log1p(x) / x)
+        return fall
+    steepest = log_slope(kind, top - S)
+    # the gap is log(1 + x): this is log of x / S over the steepest, without a large difference
+    linear = fall + log_slope(kind, -top) - log_slope(kind, S - top)
+    if S <= 0.0:
+        return linear
+    log_x = linear + math.log(S) + steepest
+    if log_x > 30.0:
+        return math.log(log_x / S) - steepest
+    x = math.exp(log_x)
+    return linear - 0.5 * x if x < 1e-8 else linear + math.log(math.log1p(x) / x)
 
 
 @inline
@@ -133,6 +138,13 @@ def advance(total, low, speed, step, x, lo, hi):
         part = new - total[k]
         low[k] = (total[k] - (new - part)) + (y - part)
         total[k] = new
+
+
+@inline
+def multiply(x, factors, out, lo, hi):
+    """out = x factors, from lo to hi."""
+    for k in range(lo, hi):
+        out[k] = x[k] * factors[k]
 
 
 @inline_sum

@@ -42,37 +42,38 @@ def first_rows(rows) -> np.ndarray:
 
 def span(part: Parameter, matrix: np.ndarray, weights: np.ndarray) -> Span:
     """W or u in span coordinates, at its start."""
-    x = part.initial_gaps.numpy()
+    x, target = part.initial_gaps.numpy(), (*part.target_span, part.start_scalars.flatten())
     held = (x.copy(), *(np.zeros_like(x) for _ in range(5)), x)
-    target = (*part.target_span, part.start_scalars.flatten())
-    return Span(matrix, weights, np.zeros_like(x), *held, *(t.contiguous().numpy() for t in target))
+    held = (*held, *(each.contiguous().numpy() for each in target))
+    size = part.scaled.size.numpy()
+    return Span(matrix, weights, np.zeros_like(x), *held, np.zeros_like(x), size)
 
 
 def factored(part: Parameter, weights: np.ndarray, blocks: int) -> Factored:
     """W in span coordinates, without its Gram matrix."""
-    queries = part.rows.queries
+    queries = part.scaled.rows.queries
     form = span(part, (queries @ queries.T).numpy(), weights)._replace(blocks=blocks)
-    rows = padded(part.rows.differences)
+    rows = padded(part.scaled.rows.differences)
     R = np.zeros((len(queries), rows.shape[1]))
     return Factored(*form, rows, R, np.zeros_like(R))
 
 
 def dense(part: Parameter, blocks: int) -> Dense:
     """W itself, at its start."""
-    rows, queries = padded(part.rows.differences), padded(part.rows.queries)
+    rows, queries = padded(part.scaled.rows.differences), padded(part.scaled.rows.queries)
     W, target = padded_square(part.start), padded_square(part.unit_target)
     G, Y, R = np.zeros_like(W), np.zeros_like(queries), np.zeros_like(queries)
-    speed, x = np.zeros(W.size), np.zeros(len(rows))
-    moved = (W, W.reshape(-1), speed, G, G.reshape(-1))
-    return Dense(rows, queries, *moved, Y, R, x, target.reshape(-1), blocks)
+    moved = (W, W.reshape(-1), np.zeros(W.size), G, G.reshape(-1))
+    products, size = np.zeros(len(rows)), part.scaled.size.numpy()
+    return Dense(rows, queries, *moved, Y, R, target.reshape(-1), products, size, blocks)
 
 
 def decoder(part: Parameter, weights: np.ndarray) -> Decoder:
     """u itself, at its start."""
-    rows = padded(part.rows.rows)
+    rows = padded(part.scaled.rows.rows)
     u, target = padded(part.start[None])[0], padded(part.unit_target[None])[0]
-    x = np.zeros(len(rows))
-    return Decoder(rows, weights, u, np.zeros_like(u), np.zeros_like(u), x, target)
+    products, size = np.zeros(len(rows)), part.scaled.size.numpy()
+    return Decoder(rows, weights, u, np.zeros_like(u), np.zeros_like(u), target, products, size)
 
 
 def in_one_block(*parts: NamedTuple | None) -> list[NamedTuple | None]:
@@ -127,7 +128,7 @@ class CompiledEngine:
         self.law, self.softmax = law_of(problem, rule), Softmax.of(problem.N, problem.n)
         joint = isinstance(problem, JointProblem)
         self.u = self._decoder(problem.u) if joint else None
-        self.scores = joint_scores(problem, self.u.x) if joint else fixed_scores(problem)
+        self.scores = joint_scores(problem, self.u.products) if joint else fixed_scores(problem)
         self.W = self._matrix(problem.matrix)
         parts = in_one_block(self.softmax, self.scores, self.W, self.u)
         self.softmax, self.scores, self.W, self.u = parts
@@ -139,13 +140,13 @@ class CompiledEngine:
             return dense(part, blocks)
         if self.coordinates == "factored":
             return factored(part, p, blocks)
-        return span(part, padded(part.rows.gram()), p)
+        return span(part, padded(part.scaled.rows.gram()), p)
 
     def _decoder(self, part: Parameter):
         weights = np.zeros(len(part.rows.rows))
         if self.coordinates == "dense":
             return decoder(part, weights)
-        return span(part, padded(part.rows.gram()), weights)
+        return span(part, padded(part.scaled.rows.gram()), weights)
 
     def run(self, step: int, last: int) -> tuple[int, int]:
         """Iterate; returns (status, step reached)."""
@@ -168,7 +169,7 @@ class CompiledEngine:
 
     def gaps(self) -> torch.Tensor:
         """(N',) logit gaps of W."""
-        return torch.from_numpy(self.W.x.copy())
+        return torch.from_numpy(self.W.products.copy())
 
     def matrix(self) -> torch.Tensor | Callable[[], torch.Tensor]:
         """W, or in coordinates of its rows what makes it, since it may be larger than all else."""
@@ -176,14 +177,14 @@ class CompiledEngine:
         if isinstance(form, Dense):
             return torch.from_numpy(form.W[: self.problem.d, : self.problem.d].copy())
         beta = torch.from_numpy(form.beta.copy())
-        return functools.partial(moved_by, part.start, part.rows, beta)
+        return functools.partial(moved_by, part.start, part.scaled.rows, beta)
 
     def decoder(self) -> torch.Tensor:
         """u."""
         part, form = self.problem.u, self.u
         if isinstance(form, Decoder):
             return torch.from_numpy(form.u[: len(part.start)].copy())
-        return moved_by(part.start, part.rows, torch.from_numpy(form.beta.copy()))
+        return moved_by(part.start, part.scaled.rows, torch.from_numpy(form.beta.copy()))
 
 
 def law_of(problem: Problem | JointProblem, rule: Rule) -> Law:
@@ -208,10 +209,12 @@ def fixed_scores(problem: Problem) -> Scores:
     start = first_rows(problem.rows)
     delta = problem.scores.delta[problem.rows.sequence, problem.column].numpy()
     uniform = np.array([len(set(part)) == 1 for part in np.split(delta, start[1:-1])])
-    return Scores(start, problem.scores.top.numpy(), delta, uniform)
+    logs = (problem.scaled.log_size.numpy(), np.zeros(problem.n))
+    return Scores(start, problem.scores.top.numpy(), delta, uniform, *logs)
 
 
 def joint_scores(problem: JointProblem, x: np.ndarray) -> Scores:
     """Scores that are u's products x with its rows, and move with them."""
     n = problem.n
-    return Scores(first_rows(problem.W.rows), x[:n], x[n:], np.zeros(n, bool))
+    logs = (part.scaled.log_size.numpy() for part in (problem.W, problem.u))
+    return Scores(first_rows(problem.W.rows), x[:n], x[n:], np.zeros(n, bool), *logs)

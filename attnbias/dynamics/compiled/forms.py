@@ -27,24 +27,27 @@ from .arithmetic import (
     inline_sum,
     matrix_product,
     measure_flat,
+    multiply,
     rows_combine,
     rows_dot,
     scale_rows,
     symmetric_product,
 )
 
-SPAN = "matrix weights q x x_low beta beta_low speed_x speed_beta x_0 alpha margin scalars blocks"
-DENSE = "rows queries W flat speed gradient flat_gradient Y R x target blocks"
-DECODER = "rows weights u low gradient x target"
+SPAN = "matrix weights q x x_low beta beta_low speed_x speed_beta x_0 alpha margin scalars"
+SPAN += " products size blocks"
+DENSE = "rows queries W flat speed gradient flat_gradient Y R target products size blocks"
+DECODER = "rows weights u low gradient target products size"
 
 
 class Span(namedtuple("Span", SPAN, defaults=[1])):
-    """W = W_0 + sum_k beta_k z_k, or u alike, through its gaps x = x_0 + K beta.
+    """W = W_0 + sum_k beta_k z_k, or u alike, through its gaps x = x_0 + K beta, of `scaled` rows.
 
     matrix : K; x_low, beta_low : what rounding left of x and of beta; weights : p, scaled;
     q : K p; alpha, margin : coefficients and gaps of the unit target; scalars : |W_0|^2,
-    <W_0, target> and the squared norm of the rest of W_0, then those of LIFT W_0; blocks : of
-    sequences, each of which stays in cache while the loop passes over its rows twice.
+    <W_0, target> and the squared norm of the rest of W_0, then those of LIFT W_0; products : size
+    times x, with the rows themselves; blocks : of sequences, each of which stays in cache while
+    the loop passes over its rows twice.
     """
 
 
@@ -55,11 +58,11 @@ Factored = namedtuple("Factored", (*Span._fields, "rows", "R", "MR"))
 
 
 class Dense(namedtuple("Dense", DENSE)):
-    """W itself, d x d, beside its flat view; its gaps D Y with Y = Z W' are computed afresh."""
+    """W itself, d x d, beside its flat view; products, size D Y with Y = Z W', are made afresh."""
 
 
 class Decoder(namedtuple("Decoder", DECODER)):
-    """u itself, and its scores x = B u; low : what rounding left of u."""
+    """u itself, and its scores, products size B u; low : what rounding left of u."""
 
 
 HELD = ("x", "x_low", "beta", "beta_low", "speed_x", "speed_beta")
@@ -73,6 +76,7 @@ def _move_span(form, step):
     if step.moving:
         advance(form.x, form.x_low, form.speed_x, step, form.q, 0, form.x.shape[0])
         advance(form.beta, form.beta_low, form.speed_beta, step, form.weights, 0, form.x.shape[0])
+    multiply(form.x, form.size, form.products, 0, form.x.shape[0])
 
 
 def _move_factored(form, step):
@@ -95,7 +99,8 @@ def _move_dense(form, step):
 def _move_decoder(form, step):
     if step.moving:
         add_compensated(form.u, form.low, step.own, form.gradient, 0, form.u.shape[0])
-    rows_dot(form.rows, 0, form.rows.shape[0], form.u, form.x)
+    rows_dot(form.rows, 0, form.rows.shape[0], form.u, form.products)
+    multiply(form.products, form.size, form.products, 0, form.size.shape[0])
 
 
 def _fill_span(form, step, start, a, b):
@@ -109,11 +114,13 @@ def _fill_factored(form, step, start, a, b):
         lo, hi = start[a], start[b]
         advance(form.x, form.x_low, form.speed_x, step, form.q, lo, hi)
         advance(form.beta, form.beta_low, form.speed_beta, step, form.weights, lo, hi)
+    multiply(form.x, form.size, form.products, start[a], start[b])
 
 
 def _fill_dense(form, step, start, a, b):
     for i in range(a, b):
-        rows_dot(form.rows, start[i], start[i + 1], form.Y[i], form.x)
+        rows_dot(form.rows, start[i], start[i + 1], form.Y[i], form.products)
+    multiply(form.products, form.size, form.products, start[a], start[b])
 
 
 def _combine_span(form, p, start, a, b):

@@ -52,7 +52,8 @@ class Log(namedtuple("Log", "recorded records progress u_progress")):
 def power_law(law, gap, norm, Q):
     """log eta_t + Q before the cap, from the logs of L - L* and the gradient's norm less Q.
 
-    The powers of NGD and Polyak sum to -1 with the gradient's own, so Q drops out exactly.
+    The powers of NGD and Polyak sum to -1, so Q drops out exactly: a step is no ratio of two
+    exponentials, and keeps its digits where the logs are large.
     """
     value = law.log_scale + (1.0 + law.gap_power + law.norm_power) * Q
     if law.gap_power != 0.0:
@@ -85,43 +86,48 @@ def fixed_step(law, row, scores, s, scale, norm2, log):
     Returns (status, factor).
     """
     Q, H = scale
+    if -np.inf == H:  # every weight is zero
+        H = 0.0
     if not (np.isfinite(norm2) and np.isfinite(Q + H)):
         return recording.DIVERGED, 0.0
-    if norm2 <= 0.0:
-        return recording.ZERO_GRADIENT, 0.0
-    records, norm = log.records, H + half_log(norm2)
+    records, norm = log.records, half_log(norm2)
     loss = gap = nonopt = 0.0
     if row >= 0 or law.gap_power != 0.0:
         loss, gap, nonopt = log_means(law.loss, scores, s, 0.0, Q)
-    size = min(power_law(law, gap, norm, Q), law.log_max_step + Q)
     if row >= 0:
         records[row, recording.LOG_LOSS] = loss
         records[row, recording.LOG_NONOPT] = nonopt
         records[row, recording.LOG_GAP] = gap + Q
-        records[row, recording.LOG_NORM] = norm + Q
+        records[row, recording.LOG_NORM] = norm + Q + H
+        records[row, recording.LOG_STEP] = -np.inf
+    if norm == -np.inf:
+        return recording.ZERO_GRADIENT, 0.0
+    if row >= 0:
         # not size - Q: what the rule itself gives keeps its digits however large Q is
-        size_alone = power_law(law, gap + Q, norm + Q, 0.0)
+        size_alone = power_law(law, gap + Q, norm + Q + H, 0.0)
         records[row, recording.LOG_STEP] = min(size_alone, law.log_max_step)
-    return recording.RUNNING, math.exp(size + H)
+    size = power_law(law, gap - H, norm, Q + H)
+    return recording.RUNNING, math.exp(min(size, law.log_max_step + Q + H))
 
 
 @inline
-def joint_sizes(law, t, gap, norms, Q, H):
-    """log eta_u + Q and log eta_W + Q + H: the factors of the scaled gradients, capped.
+def joint_sizes(law, t, gap, norms, P, scales):
+    """log eta_u + P + H_u and log eta_W + P + H_W: the factors of the scaled gradients, capped.
 
-    norms = (log|grad_u| - Q, log|grad_W| - Q - H). A gradient of zero that is to be divided by
-    its own norm gives no step: 0/0 = 0.
+    scales = (H_u, H_W); norms = (log|grad_u| - P - H_u, log|grad_W| - P - H_W); gap = log L - P.
+    A gradient of zero that is to be divided by its own norm gives no step: 0/0 = 0.
     """
-    u, W = norms
+    (u, W), (H_u, H_W) = norms, scales
     later = math.log(t + 1.0)
     if law.separate:
-        u = -np.inf if u == -np.inf else power_law(law, gap, u, Q)
-        W = -np.inf if -np.inf == W else power_law(law, gap, W, Q + H)
+        u = -np.inf if u == -np.inf else power_law(law, gap - H_u, u, P + H_u)
+        W = -np.inf if -np.inf == W else power_law(law, gap - H_W, W, P + H_W)
     else:
-        u = power_law(law, gap, log_hypot(u, W + H), Q)
-        W = u + H
+        H = max(H_u, H_W)
+        u = power_law(law, gap - H, log_hypot(u + (H_u - H), W + (H_W - H)), P + H)
+        u, W = u + (H_u - H), u + (H_W - H)
     u, W = u - law.u_decay * later, W - law.W_decay * later
-    return min(u, law.log_max_step + Q), min(W, law.log_max_step + Q + H)
+    return min(u, law.log_max_step + P + H_u), min(W, law.log_max_step + P + H_W)
 
 
 @inline
@@ -129,31 +135,34 @@ def joint_step(law, at, scores, s, scales, norms2, log):
     """Factors of both scaled gradients in a step, and the record of the logs.
 
     at = (t, row), the step and the row that takes it, -1 for none;
-    scales = (Q, Q + H), the logs taken out of the gradients of u and of W; norms2 the squared
-    norms of what is left of them. Returns (status, factor of w, factor of p).
+    scales = (P, H_u, H_W): exp(P + H) is taken out of the gradients of u and of W; norms2 the
+    squared norms of what is left of them. Returns (status, factor of w, factor of p).
     """
-    Q, H = scales[0], scales[1] - scales[0]
-    if -np.inf == H:  # tied scores: attention is worth nothing
-        H = 0.0
-    if not (np.isfinite(norms2[0]) and np.isfinite(norms2[1]) and np.isfinite(Q)):
+    P, H_u, H_W = scales
+    if -np.inf == H_W:  # tied scores: attention is worth nothing
+        H_W = H_u
+    if not (np.isfinite(norms2[0]) and np.isfinite(norms2[1]) and np.isfinite(P + H_u + H_W)):
         return recording.DIVERGED, 0.0, 0.0
     u, W = half_log(norms2[0]), half_log(norms2[1])
-    if u == -np.inf and -np.inf == W:
-        return recording.ZERO_GRADIENT, 0.0, 0.0
     t, row = at
     gap = nonopt = 0.0
     if row >= 0 or law.gap_power != 0.0:
-        gap, _, nonopt = log_means(law.loss, scores, s, Q, 0.0)  # L* = 0: the gap is the loss
-    sizes = joint_sizes(law, t, gap, (u, W), Q, H)
+        gap, _, nonopt = log_means(law.loss, scores, s, P, 0.0)  # L* = 0: the gap is the loss
     if row >= 0:
         records = log.records
-        records[row, recording.LOG_LOSS] = records[row, recording.LOG_GAP] = gap + Q
+        records[row, recording.LOG_LOSS] = records[row, recording.LOG_GAP] = gap + P
         records[row, recording.LOG_NONOPT] = nonopt
-        records[row, recording.LOG_NORM] = log_hypot(u, W + H) + Q
-        # not sizes - Q: what the rule itself gives keeps its digits however large Q is
-        eta_u, eta_W = joint_sizes(law, t, gap + Q, (u + Q, W + Q + H), 0.0, 0.0)
+        records[row, recording.LOG_NORM] = log_hypot(u + H_u, W + H_W) + P
+        records[row, recording.LOG_STEP] = -np.inf
+        records[row, recording.RECORDS + scores.delta.shape[0] + recording.LOG_U_STEP] = -np.inf
+    if u == -np.inf and -np.inf == W:
+        return recording.ZERO_GRADIENT, 0.0, 0.0
+    if row >= 0:
+        # not sizes - P: what the rule itself gives keeps its digits however large P is
+        eta_u, eta_W = joint_sizes(law, t, gap + P, (u + P + H_u, W + P + H_W), 0.0, (0.0, 0.0))
         records[row, recording.LOG_STEP] = eta_W
         records[row, recording.RECORDS + scores.delta.shape[0] + recording.LOG_U_STEP] = eta_u
+    sizes = joint_sizes(law, t, gap, (u, W), P, (H_u, H_W))
     # a factor may be infinite; a gradient of zero moves nothing all the same
     f_u = math.exp(sizes[0]) if u > -np.inf else 0.0
     f_W = math.exp(sizes[1]) if -np.inf < W else 0.0
@@ -174,16 +183,16 @@ def record_size(form, line, at):
 @inline
 def record_forms(W, u, log, row):
     """Norms and alignment, what has accumulated, gaps and scores."""
-    records, first = log.records, recording.RECORDS + W.x.shape[0]
+    records, first = log.records, recording.RECORDS + W.products.shape[0]
     record_size(W, records[row], recording.NORM2)
     record_accumulated(log.progress, records, row)
-    for k in range(W.x.shape[0]):
-        records[row, recording.RECORDS + k] = W.x[k]
+    for k in range(W.products.shape[0]):
+        records[row, recording.RECORDS + k] = W.products[k]
     if u is not None:
         record_size(u, records[row], first + recording.U_NORM2)
         records[row, first + recording.U_PATH] = log.u_progress[recording.PATH_SUM]
-        for j in range(u.x.shape[0]):
-            records[row, first + recording.U_RECORDS + j] = u.x[j]
+        for j in range(u.products.shape[0]):
+            records[row, first + recording.U_RECORDS + j] = u.products[j]
 
 
 @inline_sum
@@ -219,25 +228,28 @@ def _make(sources: str):
                 block = blocks - 1 - j if t % 2 else j  # the cache holds the latest ones
                 a, b = block * n // blocks, (block + 1) * n // blocks
                 fill(W, step, start, a, b)
-                softmax(law.loss, scores, W.x, s, a, b)
+                softmax(law.loss, scores, W.products, s, a, b)
                 combine(W, s.p, start, a, b)
-            Q, H = scale_weights(scores, s)
+            P = H_u = 0.0
+            if u is not None:
+                P, H_u = decoder_weights(scores, s, u.weights)
+            Q, H = scale_weights(scores, s, P)
             norm2 = direction(W, s.weight, t % 2 == 1)
             update_least_softmax(log.progress, s, n)
             row = due if log.recorded[due] == t else -1
             if u is None:
                 status, f = fixed_step(law, row, scores, s, (Q, H), norm2, log)
             else:
-                scales = (decoder_weights(scores, s, u.weights), Q + H)
+                scales = (P, H_u, Q + H)
                 norms2 = (direction(u, s.weight, t % 2 == 1), norm2)
                 status, f_u, f = joint_step(law, (t, row), scores, s, scales, norms2, log)
-            if status != recording.RUNNING:
+            if status == recording.DIVERGED:
                 return status, t
             if row >= 0:
                 record_forms(W, u, log, row)
                 due += 1
-            if t == last:
-                return recording.RUNNING, t
+            if status != recording.RUNNING or t == last:
+                return status, t
             length = f * math.sqrt(max(norm2, 0.0))
             if law.averaging:
                 length *= t + 1.0

@@ -17,18 +17,19 @@ from collections import namedtuple
 
 import numpy as np
 
-from .arithmetic import exponentials, inline_sum, jit, jit_sum, log_mean_slope, log_slope, log_value
+from .arithmetic import exponentials, inline_sum, jit, jit_sum, log_fade, log_slope, log_value
 
-LEAST_SIZE = 1e-100  # of a factor kept as a float: its square is still one
+LEAST_SIZE, MOST_SIZE = 1e-100, 1e100  # of a factor kept as a float: its square is still one
 LOSS, GAP, NONOPT = range(3)  # rows of scratch
 FIELDS = "v p fall logs base opt best others excess lost slope log_rest weight x y"
 
 
-class Scores(namedtuple("Scores", "start top delta uniform")):
+class Scores(namedtuple("Scores", "start top delta uniform log_size log_u_size")):
     """What the decoder makes of the tokens.
 
     start : (n + 1,) first row of each sequence, and the end; top : (n,) optimal tokens' scores;
-    delta : (N',) score gaps; uniform : (n,) whether a sequence's gaps are equal and positive.
+    delta : (N',) score gaps; uniform : (n,) whether a sequence's gaps are equal and positive;
+    log_size, log_u_size : (n,) logs of the units that its rows have for W and for u.
     """
 
 
@@ -93,7 +94,7 @@ def softmax(kind, scores, g, s, a, b):
         if not scores.uniform[i]:
             size = general_weights(delta[lo:hi], s.v[lo:hi], s.p[lo:hi], opt, best, S)
         s.weight[i], s.log_rest[i] = size, 0.0
-        if size < LEAST_SIZE:  # a wrong token holds the softmax
+        if not LEAST_SIZE <= size <= MOST_SIZE:  # a wrong token holds the softmax, say
             s.weight[i] = 1.0
             log_opt = low + base
             if scores.uniform[i]:
@@ -155,18 +156,18 @@ def log_domain_weights(delta, fall, p, logs, base, log_opt):
 
 
 @inline_sum
-def scale_weights(scores, s):
-    """Bring p to one scale: -grad_W L = exp(Q + H) sum_k p_k z_k. Returns (Q, H).
+def scale_weights(scores, s, P):
+    """Bring p to one scale: -grad_W L = exp(P + Q + H) sum_k p_k z_k. Returns (Q, H).
 
-    Q is the largest base + slope: L - L* has the size exp(Q), however small the gradient.
+    Q is the largest base + slope - P: L - L* has the size exp(P + Q), however small the gradient.
     H = -inf where p is zero.
     """
     n = scores.top.shape[0]
     Q = H = -np.inf
     for i in range(n):
-        Q = max(Q, s.base[i] + s.slope[i])
+        Q = max(Q, s.base[i] + (s.slope[i] - P))
     for i in range(n):
-        s.x[0, i] = s.base[i] + s.slope[i] - Q + s.log_rest[i]
+        s.x[0, i] = s.base[i] + (s.slope[i] - P) - Q + s.log_rest[i] + scores.log_size[i]
         H = max(H, s.x[0, i])
     for i in range(n):
         s.x[0, i] = s.x[0, i] - H if -np.inf < H else 0.0
@@ -180,22 +181,25 @@ def scale_weights(scores, s):
 
 @inline_sum
 def decoder_weights(scores, s, w):
-    """w of the rows b_j with -grad_u L = exp(Q) sum_j w_j b_j; returns Q.
+    """w of the rows b_j with -grad_u L = exp(P + H) sum_j w_j b_j; returns (P, H).
 
-    The rows are y_i x_{i,opt}, then y_i (x_opt - x_tau) in the order of the gap rows.
+    The rows are y_i x_{i,opt}, then y_i (x_opt - x_tau) in the order of the gap rows. P is the
+    largest slope.
     """
     n = scores.top.shape[0]
-    Q = -np.inf
+    P = H = -np.inf
     for i in range(n):
-        Q = max(Q, s.slope[i])
+        P = max(P, s.slope[i])
     for i in range(n):
-        s.x[0, i] = s.slope[i] - Q
+        H = max(H, s.slope[i] - P + scores.log_u_size[i])
+    for i in range(n):
+        s.x[0, i] = s.slope[i] - P + scores.log_u_size[i] - H
     exponentials(s.x[0], s.y[0])
     for i in range(n):
         w[i] = s.y[0, i] / n
         for k in range(scores.start[i], scores.start[i + 1]):
             w[n + k] = -w[i] * s.best[i] * s.v[k]
-    return Q
+    return P, H
 
 
 @inline_sum
@@ -209,7 +213,7 @@ def log_means(kind, scores, s, Q_loss, Q_gap):
     loss = nonopt = -np.inf
     for i in range(n):
         x[LOSS, i] = log_value(kind, scores.top[i] - s.lost[i])
-        x[GAP, i] = s.base[i] - Q_gap + log_mean_slope(kind, scores.top[i], s.lost[i])
+        x[GAP, i] = s.base[i] + s.slope[i] - Q_gap + log_fade(kind, scores.top[i], s.lost[i])
         x[NONOPT, i] = s.base[i]
         loss, nonopt = max(loss, x[LOSS, i]), max(nonopt, x[NONOPT, i])
     for i in range(n):

@@ -125,12 +125,13 @@ def test_meta_says_what_was_run():
     assert trace.meta["rule_parameters"]["log_max_step"] == pytest.approx(math.log(3.0))
 
 
-def test_repr_is_one_line_and_a_run_without_records_is_kept(tmp_path):
+def test_repr_is_one_line_and_a_run_that_moves_nothing_is_kept(tmp_path):
     text = repr(some_run())
     assert text.startswith("Trace(NGD(0.1), 12 records to step 100, completed, |W| = ")
     assert "\n" not in text
     nothing = train(Dataset([[[0.0], [1.0]]], [1], u=[1.0]), GD(0.1), 5, svm=False)
-    assert repr(nothing) == "Trace(GD(0.1), 0 records to step 0, zero gradient)"
+    words = "1 records to step 0, zero gradient, |W| = 0, all logits are equal"
+    assert repr(nothing).startswith(f"Trace(GD(0.1), {words}")
     assert_same_bits(nothing, Trace.load(nothing.save(tmp_path / "run.npz")))
     with pytest.raises(dataclasses.FrozenInstanceError):
         nothing.status = "other"

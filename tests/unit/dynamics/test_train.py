@@ -149,7 +149,8 @@ def test_zero_gradient_stops_the_run(form, joint):
     for rule in (GD(0.1), NGD(0.1), Polyak(), *[SHARED] * joint):
         options = {"svm": False, "train_u": joint}
         trace = quiet(OPPOSITE if joint else ZERO_QUERY, rule, 5, form, **options)
-        assert trace.status == "zero gradient" and len(trace.step) == 0
+        assert trace.status == "zero gradient" and trace.step.tolist() == [0]
+        assert trace.W_norm[-1] == trace.step_size[-1] == trace.grad_norm[-1] == 0
         assert not trace.W.any() and not (joint and trace.u.any())
 
 
