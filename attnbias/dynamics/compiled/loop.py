@@ -17,6 +17,7 @@ from .. import problem, recording
 from ..problem import LEAST_SQUARE, LIFT
 from .arithmetic import OPTIONS, Step, inline, inline_sum, log_add
 from .forms import combine, direction, fill, measure, measure_exactly, move
+from .kept import keep
 from .softmax import decoder_weights, log_means, scale_weights, softmax
 
 take_length = inline(recording.take_length)
@@ -293,9 +294,6 @@ class Notice(event.Listener):
         pass
 
 
-CALLED = OPTIONS | {"no_cpython_wrapper": False}
-try:
-    loop = njit(**CALLED, cache=True)(_make(_digest()))
-except RuntimeError:  # numba found no place to keep it
-    loop = njit(**CALLED)(_make(_digest()))
+loop = njit(**OPTIONS | {"no_cpython_wrapper": False})(_make(_digest()))
+keep(loop)
 event.register("numba:compile", Notice())  # comes only where nothing is kept
