@@ -107,10 +107,6 @@ def train(
     step size, from the whole gradient. NGD(eta, decay=(2/3, 1)) is Eq. 10. From u_0 = 0 all
     scores tie, W's gradient is zero, and its first step, 0/0, is taken as zero [d].
 
-    A process pool of your own must start its workers anew, by
-    `multiprocessing.get_context("spawn")` or joblib: Linux forks them up to Python 3.13, and a
-    fork has a copy of torch's locks but not the threads that would open them, so it can hang.
-
     Examples
     --------
     >>> from attnbias import NGD, make_example1, train
