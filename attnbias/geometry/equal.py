@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 import torch
 
-from .solution import ZERO
+from .certificate import ZERO
 from .tokens import GapRows, VectorRows
 
 

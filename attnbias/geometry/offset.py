@@ -6,11 +6,11 @@ import torch
 
 from ..data import Dataset
 from ..losses import as_loss
+from .certificate import ZERO
 from .equal import first_equal
-from .solution import ZERO
 from .tokens import GapRows, gap_rows, optimal_tokens, token_scores
 
-DEPENDENT = 1e-7  # rows whose Cholesky pivot, a root of rounding error, says nothing
+DEPENDENT = 1e-7  # share of a row's norm at which its Cholesky pivot, a root of rounding, is none
 
 
 def saturated_weights(data: Dataset, u=None, loss="exponential") -> tuple[GapRows, torch.Tensor]:
@@ -34,14 +34,16 @@ def support_basis(rows: GapRows, svm) -> tuple[torch.Tensor, ...] | None:
         Indices of the rows kept, for each support row which of them it equals, and the factor.
         None without strict complementarity of these dual weights, or with dependent rows.
     """
-    idle = (svm.margins <= 1 + ZERO) & ~svm.supports  # another dual solution has them positive
+    idle = (
+        svm.margins <= svm.right + ZERO
+    ) & ~svm.supports  # another dual solution has them positive
     if bool(idle.any()):
         return None
     kept, group = first_equal(rows, svm.supports).unique(return_inverse=True)
     places = svm.support[kept.to(svm.support.device)]
     factor, info = torch.linalg.cholesky_ex(rows.gram()[places][:, places])
-    pivots = factor.diagonal()
-    if int(info) != 0 or bool(pivots.min() < DEPENDENT * pivots.max()):
+    shares = factor.diagonal() / rows.norms()[places]  # sines of angles with the rows before
+    if int(info) != 0 or bool(shares.min() < DEPENDENT):
         return None
     return places, group.to(places.device), factor
 

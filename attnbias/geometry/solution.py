@@ -11,7 +11,7 @@ from typing import Literal, overload
 import torch
 from torch.linalg import vector_norm
 
-from .._validate import PathLike, require_flag, require_number, short
+from .._validate import PathLike, TensorLike, require_flag, require_number, short
 from ..errors import DtypeError, RangeError
 from .certificate import (
     ZERO,
@@ -26,6 +26,7 @@ from .certificate import (
 )
 from .exact import ExactCertificate, prove
 from .precise import margins_of
+from .pullback import pullback
 from .stored import moved, read, write
 from .tokens import GapRows, VectorRows
 
@@ -206,6 +207,48 @@ class SVMSolution:
             return prove(self)
         held = (self.rows, self.right, self.dual, self.point, self.basis)
         return proved(*held, norm=self.norm_name, solver=self.solver, problem=self.problem)
+
+    def pullback(self, grad: TensorLike) -> torch.Tensor:
+        """The gradient of <grad, W_mm> in the tokens: what moving them does to the solution.
+
+        Parameters
+        ----------
+        grad : (d, d) or (d,)
+            In the shape of the weights: the derivative by W_mm of what is to be differentiated,
+            for the margin -margin^3 W_mm.
+
+        Returns
+        -------
+        (n, T, d) float64
+            0 at padding, and at tokens whose constraints do not support W_mm. For the u-SVM, and
+            rows that were handed to a solver, (N', D), in the rows: y_i times it in x_{i,opt}.
+
+        Raises
+        ------
+        RangeError
+            Where the weights have a kink and so no gradient: an active constraint has no dual
+            weight, or support rows depend on each other. For weights that are not optimal.
+        QueryError
+            For data with queries or keys of their own.
+        ShapeError, DtypeError, NonFiniteError, DeviceError
+
+        Notes
+        -----
+        Source: ours [c], the implicit function theorem on the active constraints. The optimal
+        tokens, the right sides and equalities are held; W_mm does not depend on u but by the
+        former. Exact to rounding times the condition number of the support rows' Gram matrix.
+
+        Examples
+        --------
+        The token that raises the margin most when it moves, and how fast:
+
+        >>> from attnbias import make_example1, solve_w_svm
+        >>> svm = solve_w_svm(make_example1(n=3, T=3, d=10))
+        >>> speed = svm.pullback(-(svm.margin**3) * svm.weights).norm(dim=2)
+        >>> divmod(int(speed.argmax()), 3), round(float(speed.max() / svm.margin), 2)
+        ((1, 0), 1.4)
+        """
+        return pullback(require_optimal("svm", self), grad)
 
     def save(self, path: PathLike) -> Path:
         """Write to an npz file: arrays and a json header, no pickle, atomically.
