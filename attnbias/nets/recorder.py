@@ -16,7 +16,7 @@ from .head_table import describe, head_table
 from .heads import KEYS, STREAM, TURNED, Head
 from .recording.agreement import settled
 from .recording.called import body_of, with_positions
-from .recording.inputs import Inputs, in_parts, placed, prepared, require_real, too_long
+from .recording.inputs import Inputs, in_parts, placed, prepared, require_real, tokens_of, too_long
 from .recording.multihead import hooks_of
 from .recording.states import at_queries, gathered, joined, packed
 from .recording.tape import Call, Tape, recording, refuse
@@ -91,7 +91,7 @@ def record_heads(model, inputs, *, tokenizer=None, layers=None, heads=None, quer
         called = body_of(model, inputs, run)
         inputs = with_positions(called, inputs, run)
         for part in in_parts(called, inputs, CHUNK):
-            wanted.keep(run(called, part))
+            wanted.keep(run(called, part), tokens_of(called, part))
         turns = [buffer for name, buffer in model.named_buffers() if name.endswith("inv_freq")]
         return Heads(wanted, tokens, turns)  # maps are read while the model is in its eval mode
 
@@ -125,8 +125,8 @@ class Wanted:
         self.modules: dict[int, nn.Module] = {}
         self.queries: list[int] = []
 
-    def keep(self, tape: Tape) -> None:
-        """Keep of a pass what is asked for."""
+    def keep(self, tape: Tape, real: torch.Tensor | None) -> None:
+        """Keep of a pass what is asked for; real (n, T) is no padding, where that is known."""
         calls = list(tape.calls.items())
         if not calls and tape.cross:
             refuse(tape.cross[0], "queries and keys of the same tokens", "cross-attention")
@@ -138,7 +138,7 @@ class Wanted:
         self.layers = _within("layers", self.layers, len(calls))
         first = calls[self.layers[0]]
         self.heads = _within("heads", self.heads, first[1].q.shape[1])
-        places = self._places(settled(*first).cpu())
+        places = self._places(settled(*first).cpu(), real)
         for layer in self.layers:
             module, call = calls[layer]
             if call.q.shape[:3] != first[1].q.shape[:3]:
@@ -151,10 +151,11 @@ class Wanted:
             kept = at_queries(module, call, settled(module, call), places[0])
             self.parts.setdefault(layer, []).append((kept, places))
 
-    def _places(self, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _places(self, mask, real) -> tuple[torch.Tensor, torch.Tensor]:
         """(n, S), where the queries that are asked for stand, and (n, T), what is no padding."""
         allowed = mask[:, 0]
-        real = allowed.any(dim=1)  # what no query sees is padding
+        if real is None or real.shape != allowed[:, 0].shape:
+            real = allowed.any(dim=1)  # what no query sees is padding
         counts, first = real.sum(dim=1), real.long().argmax(dim=1)
         require_real(counts)
         causal = bool((allowed[torch.arange(len(first)), first].sum(dim=1) == 1).all())

@@ -172,6 +172,19 @@ def _require_named(model, named: Mapping) -> None:
         )  # fmt: skip
 
 
+def tokens_of(model, inputs: Inputs) -> torch.Tensor | None:
+    """(n, T) bool, which tokens are no padding, if the model is told; without its mask all are."""
+    if isinstance(inputs, Mapping):
+        mask, ids = inputs.get("attention_mask"), inputs.get("input_ids")
+    else:
+        mask, ids = None, inputs
+    if isinstance(mask, torch.Tensor) and mask.ndim == 2:
+        return mask.bool().cpu()
+    if mask is not None or ids is None or ids.ndim != 2 or "attention_mask" not in takes_of(model):
+        return None
+    return torch.ones(ids.shape, dtype=torch.bool)
+
+
 def _require_tokens(mask) -> None:
     if isinstance(mask, torch.Tensor) and mask.ndim == 2:
         require_real(mask.sum(dim=1))

@@ -140,7 +140,7 @@ def _turned(record: Record, images, turns) -> Record | None:
     `images` are those of the states themselves, not turned.
     """
     n, T, _ = record.states.shape
-    real = record.call.masks[0].any(dim=2).any(dim=1)
+    real = record.call.masks[0].any(dim=2).any(dim=1).scatter(1, record.position, value=True)
     if int(real.sum()) > MOST:
         return None
     for frequencies in {tuple(each.double().cpu().tolist()) for each in turns}:
