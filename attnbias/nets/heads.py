@@ -47,7 +47,7 @@ class Head:
     tokens : list of list of str, or None
         Their names, in the order of X.
     attention : (n, T) float64
-        The query's attention, of the model's own queries and keys, in the order of X.
+        Softmax of the model's own queries and keys, in the order of X.
     layer, head, query : int
         Which head it is, and the query's position in the sequence, negative from its end.
     queries : (n, d) float64, or None

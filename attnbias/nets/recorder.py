@@ -34,13 +34,13 @@ def record_heads(model, inputs, *, tokenizer=None, layers=None, heads=None, quer
     ----------
     model : nn.Module
         Any model of `transformers` that attends by its `AttentionInterface`, any module with one
-        in it, one built of `nn.MultiheadAttention`, or a `ViTSmall`. It is left as it was: its
-        mode, its dtype, its attention implementation.
-    inputs : list of str, mapping or tensor
-        Sentences, with a tokenizer; or what the model is called with, sequences first: what a
-        tokenizer gives with return_tensors="pt", or one tensor.
+        in it, one built of `nn.MultiheadAttention`, or a `ViTSmall`. It is called itself, in its
+        own attention implementation, and left as it was; weights may be offloaded.
+    inputs : sentences, ids, mapping or tensor
+        Sentences in any container, with a tokenizer; ids; or what the model is called with,
+        sequences first: what a tokenizer gives with return_tensors="pt", or one tensor.
     tokenizer : optional
-        Of `transformers`. It also names the tokens.
+        Of `transformers`, with or without a padding token. It also names the tokens.
     layers, heads : sequence of int, optional
         Which to keep, from 0, in the order of the pass; all by default.
     query : int, sequence of int or "all", optional
@@ -58,13 +58,20 @@ def record_heads(model, inputs, *, tokenizer=None, layers=None, heads=None, quer
     ------
     DtypeError
     RangeError
-        Also for a model whose attention is more than a softmax of q'k and a mask.
+        Also for a model whose attention is more than a softmax of q'k and a mask: what a layer
+        returns is held against that in float64, within its precision's rounding.
+
+    Warns
+    -----
+    PaddingWarning
+        Sequences padded in front have other heads than alone, and the model takes no positions.
 
     Notes
     -----
     Source: Eq. 1 [a] for one head of many [c]. A head is taken in the residual stream, with
-    rotary positions if there are some, where that gives the recorded queries and keys (and, with
-    positions, up to 4,096 tokens), else in key space; see `Head`. Memory: queries at the positions
+    rotary positions if there are some, where affine maps of it give the recorded logits (and, with
+    positions, up to 4,096 tokens), else in key space; see `Head`. Layers whose keys are of other
+    tokens than their queries, cross-attention, have no number. Memory: queries at the positions
     asked for, and the keys, values and inputs of the layers asked for.
 
     Examples
