@@ -53,16 +53,19 @@ def sweep(
             `Dataset`, its "module:name" if `allow_code` has the module, or an npz file of
             tokens), and its arguments, such as n, T, d, sigma and seed. "0:100" is the range.
         rule
-            name ("GD", "NGD", "Polyak") and its arguments, or "NGD(0.1)", or a rule.
+            name ("GD", "NGD", "Polyak", a function that makes a rule, or its "module:name") and
+            its arguments, or "NGD(0.1)", or a rule: a `Descent` of your own as well.
         train : optional
-            loss ("exponential", "logistic"), W0_norm (0), start ("random" or "against" W_mm),
-            train_u (False).
+            loss ("exponential", "logistic", a `Loss`, or its "module:name"), W0_norm (0), start
+            ("random" or "against" W_mm), train_u (False).
         steps : int
         record : int or list of int
             As in `train`; 100 by default.
     out : path, optional
         Folder for the results: a part as each data set is finished, then one Parquet file.
-        The same call goes on where it stopped. One process at a time works in a folder.
+        The same call goes on where it stopped, or reads what is finished, if the data sets that it
+        makes anew and the values of your rules and losses are those of the folder.
+        `sweeps.load` reads without making any. One process at a time works in a folder.
     workers : int, optional
         Processes that share the work, a data set at a time. None takes joblib's own setting,
         which is 1, or a cluster under `joblib.parallel_config("dask")`. They are started anew,
@@ -79,18 +82,23 @@ def sweep(
     -------
     pandas.DataFrame
         A row a recorded iteration: `run` and `point`, which number the runs and the data sets;
-        the arguments of the data; rule, rule_name, eta, momentum, max_step, loss_name,
-        W0_norm, start, train_u; status and error; rows (N'), margin (1/|W_mm|), support (how
-        many rows), least_slack (margin - 1 of the nearest idle row) and least_dual (weight of
-        the least supporting row over the largest); and the series of `Trace`. A run that could
-        not start has the status "failed", the reason in `error`, and one row of NaN. `attrs`
-        has the provenance.
+        model, and the arguments of the data, None written out and empty where a model has no
+        such argument; rule, rule_name, eta, momentum, max_step, loss_name, W0_norm, start,
+        train_u, and `rule_` before the arguments of a rule of your own; status, error, and
+        selected_optimal (how many sequences end on their optimal token); rows (N'), margin
+        (1/|W_mm|), support (how many rows), least_slack (margin - 1 of the nearest idle row),
+        least_dual (weight of the least supporting row over the largest) and duality_gap (of the
+        SVM's certificate); and the series of `Trace`. Models, rules and losses of one name are
+        numbered: "mine", "mine #2". A run that could not start, or that an error of your own
+        code has ended, has the status "failed", the reason in `error`, and one row of NaN.
+        `attrs` has the provenance.
 
     Raises
     ------
     DtypeError, RangeError, NonFiniteError, MemoryLimitError, DeviceError, MissingExtraError,
     FileAccessError, FileFormatError
-        All before any work; results that are there are not touched.
+        Before any work; results that are there are not touched. DeviceError also where a worker
+        is killed: what is finished by then is kept in `out`.
 
     Notes
     -----
@@ -158,7 +166,8 @@ def workers_named(store: Store | None) -> Iterator[None]:
     except PicklingError as error:
         raise DtypeError(
             "workers", expected="functions and arguments that can be sent to other processes",
-            got=str(error)[:200].rstrip("."), remedy="take workers=1, or open files inside",
+            got=str(error)[:200].rstrip("."),
+            remedy="take workers=1, or open files and the like inside the function",
         ) from error  # fmt: skip
     except Exception as error:
         of_dask = type(error).__module__.partition(".")[0] == "distributed"
