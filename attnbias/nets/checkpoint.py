@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from .._marks import digest, in_words, kind
+from .._marks import differing, digest, in_words, kind, projections
 from .._records import read_npz, write_npz
+from .._validate import short
 from ..data._source import damaged, reading
 
 KIND = "checkpoint"
 
 
-def identity(model, optimizer) -> dict[str, str]:
+def identity(model, optimizer, inputs: dict | None = None) -> dict:
     """What model and optimizer bring to the numbers of a run, by name.
 
     Of a module its class and its public attributes count, as far as they are numbers, words,
-    arrays or collections of them; of a function its name, not its code.
+    arrays or collections of them; of its code what it makes of the inputs, and of the code of an
+    optimizer that is not torch's or ours the first steps.
     """
     first = {id(t): name for name, t in reversed(_tensors(model))}
     found = identity_of_model(model) | {"optimizer": kind(optimizer)}
@@ -28,6 +31,10 @@ def identity(model, optimizer) -> dict[str, str]:
         members = [first.get(id(p), "of no module") for p in group["params"]]
         found |= {f"{key} of group {k}": in_words(value)
                   for key, value in {**group, "params": digest(members)}.items()}  # fmt: skip
+    if inputs is not None:
+        found["outputs"] = _outputs(model, inputs)
+    if type(optimizer).__module__.partition(".")[0] not in ("torch", "attnbias"):
+        found["first steps"] = _first_steps(optimizer)
     return found
 
 
@@ -46,6 +53,47 @@ def _tensors(model) -> list[tuple[str, torch.Tensor]]:
     """Parameters and buffers, a shared one once for each of its names."""
     return [*model.named_parameters(remove_duplicate=False),
             *model.named_buffers(remove_duplicate=False)]  # fmt: skip
+
+
+def _outputs(model, inputs: dict) -> list[float] | str:
+    """What the model makes of inputs, as it trains and as it is evaluated."""
+    training, buffers = model.training, [(each, each.clone()) for each in model.buffers()]
+    found = []
+    try:
+        with torch.no_grad():
+            for mode in (True, False):
+                torch.manual_seed(0)
+                found += projections(model.train(mode)(**inputs))
+                for each, before in buffers:
+                    each.copy_(before)
+    except Exception as error:  # that of the run is told when it runs
+        return type(error).__name__
+    finally:
+        model.train(training)
+    return found
+
+
+def _first_steps(optimizer) -> list[float] | str:
+    """Where a copy of the optimizer takes corners of its parameters in three steps."""
+    corners = {
+        id(p): torch.nn.Parameter(p.detach()[(slice(2),) * p.ndim].clone(), p.requires_grad)
+        for group in optimizer.param_groups
+        for p in group["params"]
+    }
+    try:
+        own = object.__new__(type(optimizer))
+        vars(own).update(copy.deepcopy(vars(optimizer), dict(corners)))
+        for hooks in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"):
+            setattr(own, hooks, {})  # which may know the parameters themselves
+        for step in range(3):
+            for corner in corners.values():
+                places = torch.arange(corner.numel(), device=corner.device) + step
+                corner.grad = places.cos().reshape(corner.shape).to(corner.dtype)
+            loss = torch.ones(()) / (step + 1)
+            type(own).step(own, lambda loss=loss: loss)
+    except Exception as error:  # one that needs more than corners is known by its name
+        return type(error).__name__
+    return projections(torch.cat([p.detach().flatten().double() for p in corners.values()]))
 
 
 def _public(value) -> dict:
@@ -99,7 +147,8 @@ def load_checkpoint(path, model, optimizer, settings: dict) -> tuple[int, dict]:
         can't change on the way.
     """
     arrays, header = read_npz(path, kind=KIND)
-    _require_same(path, header.get("settings", {}), settings)
+    rounding = max(torch.finfo(p.dtype).eps for p in model.parameters())
+    _require_same(path, header.get("settings", {}), settings, rounding**0.75)
     with reading(path, "a checkpoint of this model and this optimizer", "delete it to start again"):
         parts = {"model": {}, "probe": {}, "state": dict(header["scalars"])}
         for key, array in arrays.items():
@@ -115,19 +164,24 @@ def load_checkpoint(path, model, optimizer, settings: dict) -> tuple[int, dict]:
         return int(header["step"]), header["log"] | {"probe": parts["probe"]}
 
 
-def _require_same(path, stored: dict, wanted: dict) -> None:
+def _require_same(path, stored: dict, wanted: dict, tolerance: float) -> None:
     if "optimizer" not in stored:
         raise damaged(
             path, "a checkpoint that names its model, data and optimizer",
             "one of an earlier version, which does not", "delete it to start again",
         )  # fmt: skip
-    other = [key for key in sorted(stored.keys() | wanted.keys())
-             if stored.get(key) != wanted.get(key)]  # fmt: skip
+    other = sorted(differing(stored, wanted, tolerance))
+    if len(other) > 1:  # other weights or examples have other outputs
+        other = [key for key in other if key != "outputs"]
     if other:
-        now, then = (", ".join(f"{key} = {each.get(key, 'none')}" for key in other)
+        now, then = (", ".join(f"{key} = {_shown(each.get(key, 'none'))}" for key in other)
                      for each in (wanted, stored))  # fmt: skip
         remedy = "go on with what it was made with, or delete it to start again"
         raise damaged(path, f"a checkpoint of a run with {now}", f"one with {then}", remedy)
+
+
+def _shown(value) -> str:
+    return short(value) if isinstance(value, list) else str(value)
 
 
 def _array(value: torch.Tensor) -> np.ndarray:

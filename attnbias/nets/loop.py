@@ -21,6 +21,7 @@ from .._validate import memory_named, require_choice, require_flag, require_int,
 from ..errors import DivergedError, NonFiniteError, RangeError
 from ._examples import (
     EVAL_BATCH,
+    fixed_inputs,
     known_by,
     no_optimizer,
     order_of,
@@ -83,8 +84,9 @@ def fit(
         Where to keep the state at each record and, with one process, every ten minutes; if the file
         is there, the run goes on from it.
         It knows its run by the arguments above, the number of processes, the optimizer's class
-        and numbers, the model's structure and the weights that it has when `fit` is called, and
-        of each set the length and 1,000 examples spread over it (all, if it has no more);
+        and numbers (of a class of your own also by its first steps), the model's structure, the
+        weights that it has when `fit` is called and what it makes of a few examples, and of each
+        set the length and 1,000 examples spread over it (all, if it has no more);
         with anything else it is refused. So build the model anew before going on.
     probe : callable, optional
         Called at each record as probe(model, iteration), with the bare model, such as a
@@ -246,11 +248,15 @@ class _Run:
     def _identity(self) -> dict:
         """All that decides the numbers of this run, by name."""
         return {
-            **self.settings, **identity(self.bare, self.optimizer.optimizer),
+            **self.settings, **identity(self.bare, self.optimizer.optimizer, self._inputs()),
             "device": self.accelerator.device.type, "processes": self.processes,
             "train data": known_by(self.train), "test data": known_by(self.test),
             **({} if self.probe is None else {"probe": type(self.probe).__qualname__}),
         }  # fmt: skip
+
+    def _inputs(self) -> dict | None:
+        """What a model is known by on."""
+        return self.to_device(fixed_inputs(self.train), self.accelerator.device)
 
     def iterate(self) -> None:
         """One mini-batch, one step."""

@@ -98,7 +98,7 @@ class TestResume:
         state, calls, batch = tmp_path / "state.npz", itertools.count(), Points.batch
 
         def interrupted(points, rows):
-            if next(calls) == 37:  # in iteration 23; four told the checkpoint the data
+            if next(calls) == 39:  # in iteration 23; six told the checkpoint the data
                 raise KeyboardInterrupt
             return batch(points, rows)
 
@@ -159,6 +159,61 @@ class TestResume:
         self.short(state, rules[0])
         with pytest.raises(FileFormatError, match="with c of group 0 = 0.5"):
             self.short(state, rules[1])
+
+    @staticmethod
+    def model_with(trained=1.0, evaluated=1.0, name="Edited"):
+        class Edited(torch.nn.Sequential):
+            def forward(self, input):
+                return super().forward(input) * (trained if self.training else evaluated)
+
+        Edited.__qualname__ = name
+        torch.manual_seed(0)
+        return Edited(torch.nn.BatchNorm1d(2), torch.nn.Dropout(0.2), torch.nn.Linear(2, 2))
+
+    @pytest.mark.parametrize("edit", [{"trained": 1.001}, {"evaluated": 0.999}])
+    def test_an_edited_model_is_not_taken_for_this_one(self, tmp_path, edit):
+        def run(**where):
+            model, settings = (
+                self.model_with(**where.pop("edit", {})),
+                {"steps": 2, "batch_size": 8},
+            )
+            make = OPTIMIZERS["SGD"]
+            return fit(
+                model, Points(), Points(16, seed=1), make, record_every=1, **settings, **where
+            )
+
+        state = tmp_path / "state.npz"
+        assert same_curves(run(checkpoint=state), run())  # its statistics are as they were
+        with pytest.raises(FileFormatError, match="outputs"):
+            run(checkpoint=state, edit=edit)
+        assert same_curves(run(checkpoint=state), run())
+
+    @staticmethod
+    def own_optimizer(factor, decay=0.0):
+        class Own(torch.optim.Optimizer):
+            def __init__(self, parameters):
+                super().__init__(parameters, {"lr": 0.1})
+                self.seen = [p for group in self.param_groups for p in group["params"]]
+
+            @torch.no_grad()
+            def step(self, closure=None):
+                loss = closure()
+                for p in self.seen:
+                    slot = self.state[p].setdefault("speed", torch.zeros_like(p))
+                    slot.mul_(decay).add_(p.grad)
+                    p -= 0.1 * factor * slot * (loss > 0)
+                return loss
+
+        return Own
+
+    @pytest.mark.parametrize("edit", [(1.001, 0.0), (1.0, 0.5)])
+    def test_an_edited_optimizer_is_not_taken_for_this_one(self, tmp_path, edit):
+        state = tmp_path / "state.npz"
+        first = self.short(state, self.own_optimizer(1.0))
+        assert same_curves(first, self.short(None, self.own_optimizer(1.0)))  # only a copy stepped
+        with pytest.raises(FileFormatError, match="first steps"):
+            self.short(state, self.own_optimizer(*edit))
+        assert same_curves(self.short(state, self.own_optimizer(1.0)), first)
 
     def test_data_drawn_anew_at_each_call_are_known_by_their_number(self, tmp_path):
         class Noisy(Points):
