@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ import torch
 from ..errors import DtypeError, RangeError
 
 MOST_RUNS = 10**6
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # of an object, in place of words of its own
 _RANGE = re.compile(r"-?\d{1,18}:-?\d{1,18}(:-?[1-9]\d{0,17})?")  # first:end or first:end:stride
 
 
@@ -102,3 +103,35 @@ def plain(value):
 def key_of(value) -> str:
     """A text that values have in common which differ in how their numbers are written alone."""
     return repr(plain(value))
+
+
+def cells(rows: Sequence[Mapping]) -> list[dict]:
+    """Arguments as columns hold them: numbers and words, anything else written out.
+
+    None and NaN are as well: a cell that is empty is that of a row without this argument. Objects
+    that are written alike are numbered.
+    """
+    found: list[dict] = [{} for _ in rows]
+    for name in dict.fromkeys(name for row in rows for name in row):
+        having = [k for k, row in enumerate(rows) if name in row]
+        values = [_scalar(rows[k][name]) for k in having]
+        keys = [value if isinstance(value, str) else key_of(value) for value in values]
+        words = told_apart((_ADDRESS.sub("", key), key) for key in keys)
+        for k, value, word in zip(having, values, words, strict=True):
+            number = isinstance(value, int | float) and value == value
+            found[k][name] = value if number else word
+    return found
+
+
+def _scalar(value):
+    return value.item() if getattr(value, "ndim", None) == 0 else value  # of numpy and torch
+
+
+def told_apart(named: Iterable[tuple[str, object]]) -> list[str]:
+    """The names of several things with a key each, numbered where things of one name differ."""
+    keys: dict[str, dict] = {}
+    found = []
+    for name, key in named:
+        number = keys.setdefault(name, {}).setdefault(key, len(keys[name]) + 1)
+        found.append(name if number == 1 else f"{name} #{number}")
+    return found

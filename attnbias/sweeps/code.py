@@ -7,7 +7,6 @@ import functools
 import importlib
 import inspect
 import re
-from collections.abc import Iterable
 
 from .._validate import short
 from ..errors import AttnBiasError, DtypeError, RangeError
@@ -75,16 +74,6 @@ def same_function(function):
     if inspect.ismethod(function):  # made anew each time that it is looked up
         return id(function.__self__), id(function.__func__)
     return id(function)
-
-
-def told_apart(named: Iterable[tuple[str, object]]) -> list[str]:
-    """The names of several things with a key each, numbered where things of one name differ."""
-    keys: dict[str, dict] = {}
-    found = []
-    for name, key in named:
-        number = keys.setdefault(name, {}).setdefault(key, len(keys[name]) + 1)
-        found.append(name if number == 1 else f"{name} #{number}")
-    return found
 
 
 def bound(what: str, name: str, function, positional: tuple, named: dict) -> dict[str, object]:

@@ -64,7 +64,7 @@ class Grid:
     def spec(self) -> dict:
         """The grid as json holds it: two grids with one spec run the same, if their code does."""
         return {
-            "points": [[point.model, dict(point.arguments)] for point in self.points],
+            "points": [[point.model, point.cells] for point in self.points],
             "settings": [setting.spec for setting in self.training.settings],
             "steps": self.training.steps,
             "record": self.training.record.tolist(),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from .._validate import require_type, short
 from ..data import Dataset, load_binary_mnist, make_dm, make_example1, make_separation_pair
 from ..errors import DtypeError, RangeError
-from .axes import key_of
-from .code import CODE, bound, imported, name_of, same_function, told_apart
+from .axes import cells, key_of, told_apart, writable
+from .code import CODE, bound, imported, name_of, same_function
 
 #: The data sets that a grid may call by a short name, and the functions that make them.
 MODELS: dict[str, Callable[..., Dataset]] = {
@@ -21,7 +21,7 @@ MODELS: dict[str, Callable[..., Dataset]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Point:
     """One data set of a sweep: a model and its arguments.
 
@@ -34,11 +34,14 @@ class Point:
         All of the model's, defaults among them.
     function : callable or None
         None where it is code that was not to be imported.
+    cells : dict
+        The arguments as the table holds them.
     """
 
     model: str
     arguments: tuple[tuple[str, object], ...]
     function: Callable[..., Dataset] | None
+    cells: Mapping[str, object]
 
     def make(self) -> Dataset:
         """The data set.
@@ -84,11 +87,16 @@ def points_of(blocks, allowed: tuple[str, ...], imports: bool) -> list[Point]:
         given = dict(block) if isinstance(block, dict) else {"model": block}
         name, function = resolve_model(given.pop("model", ""), allowed, imports)
         arguments = given if function is None else bound("model", name, function, (), given)
-        found.append((name, function, tuple(arguments.items())))
+        found.append((name, function, arguments))
     # a file is known by its name, whatever reads it
     keys = [name if name.endswith(".npz") else same_function(made) for name, made, _ in found]
     names = told_apart(zip([name for name, *_ in found], keys, strict=True))
-    return [Point(name, given, made) for name, (_, made, given) in zip(names, found, strict=True)]
+    with writable("data"):
+        shown = cells([given for *_, given in found])
+    return [
+        Point(name, tuple(given.items()), made, each)
+        for name, each, (_, made, given) in zip(names, shown, found, strict=True)
+    ]
 
 
 def resolve_model(model, allowed: tuple[str, ...] = (), imports: bool = True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,9 +13,10 @@ from ..errors import DtypeError
 from ..losses import Loss
 from ..losses import as_loss as known_loss
 from ..rules import GD, NGD, Descent, Polyak, Rule
-from .axes import key_of
-from .code import CODE, bound, call_of, called, imported, name_of, told_apart
+from .axes import cells, key_of, told_apart
+from .code import CODE, bound, call_of, called, imported, name_of
 
+RULE = "rule_"  # stands before the arguments of a rule of one's own
 RULES = {"GD": GD, "NGD": NGD, "Polyak": Polyak}
 
 
@@ -69,7 +71,9 @@ class Setting:
     @property
     def spec(self) -> dict:
         """As json holds it."""
-        return {"rule": self.rule.parameters(), "loss": self.loss_name, **self._start}
+        (given,) = cells([dict(self.arguments)])
+        rule = {"rule": self.rule.parameters(), "arguments": given}
+        return rule | {"loss": self.loss_name, **self._start}
 
     def columns(self) -> dict:
         """As the table shows it, but for the names of rule and loss."""
@@ -85,8 +89,10 @@ class Setting:
 
 
 def _exp(log: float) -> float:
-    """The number that was given: a rule keeps its logarithm, which has lost the last digits."""
-    return float(f"{np.exp(log):.12g}")
+    """The number that was given, whose logarithm a rule keeps: the shortest that has this one."""
+    near = float(np.exp(log))
+    shorter = (float(f"{near:.{digits}g}") for digits in range(1, 18))
+    return next((number for number in shorter if number > 0 and math.log(number) == log), near)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +117,10 @@ class Training:
         losses = told_apart((each.loss_name, repr(each.loss)) for each in self.settings)
         named = zip(rules, losses, self.settings, strict=True)
         return [{"rule": rule, "loss_name": loss, **each.columns()} for rule, loss, each in named]
+
+    def rule_arguments(self) -> list[dict]:
+        """Of each setting what a function of one's own made its rule of."""
+        return cells([{RULE + k: v for k, v in each.arguments} for each in self.settings])
 
 
 def as_rule(value, allowed: tuple[str, ...] = (), imports: bool = True) -> tuple[Descent, tuple]:

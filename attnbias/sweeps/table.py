@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..dynamics.trace import SERIES, Trace
 from ..errors import printable
-from .axes import plain
 from .grid import Grid
 from .models import Point
-from .settings import Setting, Training
+from .settings import RULE, Training
 
 if TYPE_CHECKING:
     import pandas
@@ -27,7 +25,6 @@ SETTINGS = {
 RECORDED = ("step", *SERIES, "loss", "loss_gap", "grad_norm", "step_size", "opt_score")
 NOTHING = {"step": np.zeros(1, np.int64)} | dict.fromkeys(RECORDED[1:], np.full(1, np.nan))
 RESERVED = {"run", "point", "model", *OUTCOME, *SETTINGS, *FACTS, *RECORDED}
-RULE = "rule_"  # before the arguments of a rule of one's own
 LONGEST_ERROR = 1000  # characters of it that the table keeps
 
 
@@ -35,7 +32,7 @@ def columns(grid: Grid) -> dict[str, str]:
     """Name and dtype of every column."""
     before = {"run": "int64", "point": "int64", "model": "str"}
     own = _own_columns([arguments(point) for point in grid.points])
-    rules = _own_columns([rule_arguments(setting) for setting in grid.training.settings])
+    rules = _own_columns(grid.training.rule_arguments())
     after = {**OUTCOME, **dict.fromkeys(FACTS, "float64"), "step": "int64"}
     return before | own | SETTINGS | rules | after | dict.fromkeys(RECORDED[1:], "float64")
 
@@ -53,15 +50,9 @@ def _own_columns(rows: list[dict]) -> dict[str, str]:
 
 def arguments(point: Point) -> dict:
     """Columns of a data set's arguments; one named like another column takes data_ before it."""
-    return {
-        f"data_{k}" if k in RESERVED or k.startswith(RULE) else k: _cell(v)
-        for k, v in point.arguments
-    }
-
-
-def rule_arguments(setting: Setting) -> dict:
-    """Columns of what a function of one's own made the rule of."""
-    return {RULE + k: _cell(v) for k, v in setting.arguments}
+    taken = (name in RESERVED or name.startswith(RULE) for name in point.cells)
+    names = (f"data_{name}" if own else name for name, own in zip(point.cells, taken, strict=True))
+    return dict(zip(names, point.cells.values(), strict=True))
 
 
 def recorded(trace: Trace, selected_optimal: int) -> dict:
@@ -89,25 +80,13 @@ def part(
     counts = [len(outcome["step"]) for outcome in outcomes]
     constants = {"point": number, "model": point.model, **arguments(point), **facts}
     runs = range(number * len(outcomes), (number + 1) * len(outcomes))
+    told = zip(runs, training.columns(), training.rule_arguments(), outcomes, strict=True)
     each = pandas.DataFrame([
-        {"run": run, **columns, **rule_arguments(setting), **{k: outcome[k] for k in OUTCOME}}
-        for run, columns, setting, outcome in zip(
-            runs, training.columns(), training.settings, outcomes, strict=True
-        )
+        {"run": run, **columns, **given, **{name: outcome[name] for name in OUTCOME}}
+        for run, columns, given, outcome in told
     ])  # fmt: skip
     made = {name: np.concatenate([outcome[name] for outcome in outcomes]) for name in RECORDED}
     frame = each.loc[each.index.repeat(counts)].reset_index(drop=True).assign(**constants, **made)
     frame = frame.reindex(columns=list(dtypes))
     # asked column by column: a conversion of all copies them all
     return frame.astype({k: v for k, v in dtypes.items() if frame[k].dtype != v})
-
-
-def _cell(value):
-    """A value as a column holds it: numbers and words, anything else written out.
-
-    NaN and None are as well: a cell that is empty is that of a model without this argument.
-    """
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, numbers.Real):
-        return value if value == value else "nan"
-    return value if isinstance(value, str) else repr(plain(value))

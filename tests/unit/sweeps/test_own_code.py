@@ -429,6 +429,33 @@ def test_an_argument_that_is_nothing_stays_in_groups(nothing):
     assert table[table["extra"].isna()]["run"].nunique() == 2  # a model without the argument
 
 
+def two_functions():
+    return [lambda x: x, lambda x: 2 * x]
+
+
+ARGUMENTS = {
+    "functions": two_functions(), "classes' objects": [Maker(12), Maker(12)],
+    "arrays": [[[1.0, 2.0]], [[1.0, 3.0]]], "tables": [{"a": 1}, {"a": 2}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ARGUMENTS)
+def test_arguments_that_are_objects_are_told_apart_and_found_again(case, tmp_path):
+    grid = grid_of([{"model": with_extra, "extra": ARGUMENTS[case]}])
+    table = attnbias.sweep(grid, out=tmp_path)
+    groups = table.groupby("extra")["run"].nunique()
+    assert groups.tolist() == [1, 1] and not groups.index.str.contains("0x").any()
+    if case == "functions":  # made again, as in another session
+        again = grid_of([{"model": with_extra, "extra": two_functions()}])
+        assert sweeps.read_grid(again).key == sweeps.read_grid(grid).key
+
+
+def test_step_sizes_are_shown_as_they_were_given():
+    given = [0.1, 0.1000000000001, 1 / 3, 1e-310, 12345.6789012]
+    table = attnbias.sweep(grid_of(tokens, {"name": "NGD", "step_size": given}, seed=0))
+    assert table.groupby("run")["eta"].first().tolist() == given
+
+
 def with_options(seed, *rest, **options):
     assert not rest and options == {"d": 14, "more": Fraction(1, 2)}
     return tokens(seed, options["d"])
