@@ -9,7 +9,8 @@
     try {
       found = JSON.parse(localStorage.getItem(KEY));
     } catch {}  // no JSON
-    const bets = Object.entries(found ?? {}).filter(([, bet]) => bet?.place >= 0 && typeof bet.won === "boolean");
+    if (Array.isArray(found)) return {};
+    const bets = Object.entries(found ?? {}).filter(([, bet]) => bet?.place >= 0 && Number.isInteger(bet.place) && typeof bet.won === "boolean");
     return Object.fromEntries(bets);
   }
   function save(kept) {

@@ -23,6 +23,7 @@ DAMAGED = {
     "words": '"won"',
     "true": "true",
     "a list": '[null, 3, {"place": 0}]',
+    "a list of bets": '[{"place": 0, "won": true}]',
     "huge": json.dumps({f"page#{k}": {"place": k} for k in range(30_000)}),
 }
 ENTRIES = [
@@ -32,6 +33,8 @@ ENTRIES = [
     "[]",
     '{"place": null}',
     '{"place": "0"}',
+    '{"place": "0", "won": true}',
+    '{"place": [0], "won": true}',
     '{"won": true}',
     *(f'{{"place": {place}, "won": true}}' for place in ("99", "-1", "0.5")),
 ]
