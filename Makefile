@@ -87,7 +87,7 @@ bench: $(READY)  ## the speed ratios
 gpu: $(if $(GIVEN),,$(READY))  ## what a GPU alone can say, in 40 minutes and without a network (DEVICE=cpu tries it; PYTHON=python3 installs nothing)
 	$(or $(GIVEN),$(RUN)) -m benchmarks.gpu --device $(DEVICE) $(ARGS)
 
-fuzz: $(READY)  ## attack the library: junk, flipped bits, kills; hours (ARGS="--kinds 10 --flips 100 --kills 5" for less)
+fuzz: $(READY)  ## attack the library: junk, damaged files, kills; hours (ARGS="--kinds 10 --flips 100 --kills 5" for less)
 	$(RUN) -m tests.fuzz $(ARGS)
 
 mutants: $(READY)  ## change the core in a hundred places: which changes does no near test notice? under an hour (ARGS="--seed 2" for others)

@@ -1,1 +1,1 @@
-"""The attack on the library: junk arguments, flipped bits, killed writers. See __main__."""
+"""The attack on the library: junk arguments, damaged files, killed writers. See __main__."""

@@ -5,10 +5,10 @@
     python -m tests.fuzz --kinds 8 --flips 100 --kills 5        a seeded part
 
 `arguments` puts each kind of junk in the place of each argument of each documented name (the rest
-is what the name's own examples pass), `flips` turns single bits of each kind of file, `kills` ends
-writers at random moments. "taken" and "same" are as good as "refused": what may not be is a raw
-error (objects that are hostile on purpose are counted apart), a hang, a change without a word, and
-a loss. The exit status is 1 if there is any.
+is what the name's own examples pass), `flips` damages each kind of file in each of the ways of
+damage.py, by turns, `kills` ends writers at random moments. "taken" and "same" are as good as
+"refused": what may not be is a raw error (objects that are hostile on purpose are counted apart), a
+hang, a change without a word, and a loss. The exit status is 1 if there is any.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> int:
     parser.add_argument("--parts", nargs="+", default=["arguments", "flips", "kills"],
                         choices=["arguments", "flips", "kills"])  # fmt: skip
     parser.add_argument("--kinds", type=int, help="kinds of junk an argument (default: all)")
-    parser.add_argument("--flips", type=int, default=1000, help="flips a kind of file")
+    parser.add_argument("--flips", type=int, default=1000, help="damages a kind of file")
     parser.add_argument("--kills", type=int, default=100, help="kills a writer")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()

@@ -53,7 +53,7 @@ def attempt(call: Call, parameter: str, kind: str) -> tuple[str, str]:
     ):
         warnings.simplefilter("ignore")
         os.chdir(folder)
-        signal.signal(signal.SIGALRM, _stop)
+        signal.signal(signal.SIGALRM, stop)
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         try:
             call.with_value(parameter, value)
@@ -74,7 +74,7 @@ def attempt(call: Call, parameter: str, kind: str) -> tuple[str, str]:
     return "taken", ""
 
 
-def _stop(*_):
+def stop(*_):
     raise Hang
 
 

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import functools
 import types
 
 import numpy as np
@@ -45,6 +46,19 @@ def deep(levels: int = 500) -> list:
     for _ in range(levels):
         value = [value]
     return value
+
+
+def nested() -> torch.Tensor:
+    return torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged)
+
+
+def linear_parameter() -> torch.nn.Parameter:
+    return torch.nn.Linear(2, 2).weight
+
+
+@torch.inference_mode()
+def inference_tensor() -> torch.Tensor:
+    return torch.ones(2)
 
 
 def other_data() -> Dataset:
@@ -90,6 +104,21 @@ KINDS = {
     "series": lambda: pd.Series([1.0, None]), "dtype": lambda: torch.float16,
     "data": make_separation_pair, "other data": other_data, "other trace": other_trace,
     "rule": lambda: GD(0.1), "hostile": Hostile, "5000 digits": lambda: 10**5000,
+    "minus zero": lambda: -0.0, "1e19 int": lambda: 10**19, "uint64": lambda: np.uint64(2**64 - 1),
+    "million": lambda: [0] * 10**6, "billion": lambda: range(10**9),
+    "broadcast": lambda: np.broadcast_to(1.0, (10**9,)), "nested tensor": nested,
+    "quantised": lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8),
+    "bfloat16": lambda: torch.ones(2, dtype=torch.bfloat16), "parameter": linear_parameter,
+    "module of torch": lambda: torch.nn.Linear(2, 2), "inference": inference_tensor,
+    "generator": lambda: (each for each in (1, 2)), "byte array": lambda: bytearray(b"ab"),
+    "view of bytes": lambda: memoryview(b"ab"), "frozen set": lambda: frozenset({1}),
+    "mapping": lambda: types.MappingProxyType({"a": 1}), "number keys": lambda: {1: 2, None: 3},
+    "partial": lambda: functools.partial(GD, 0.1), "right to left": lambda: "a\u202egpj.exe",
+    "missing": lambda: pd.NA, "time": lambda: pd.Timestamp("2020-01-01"),
+    "categories": lambda: pd.Series(["a", "b"], dtype="category"),
+    "records": lambda: np.zeros(2, dtype=[("a", float), ("b", int)]),
+    "other bytes": lambda: np.arange(3, dtype=">f8"), "backwards": lambda: np.arange(3.0)[::-1],
+    "matrix": lambda: np.ma.masked_all((2, 2)), "long double": lambda: np.longdouble("1e4000"),
 }  # fmt: skip
 # On purpose, or functions that refuse what they are called with: what comes of them is their own.
 HOSTILE = {"hostile", "negative length", "function", "one argument", "class"}

@@ -34,7 +34,7 @@ def test_junk_is_refused_by_name_or_taken(calls):
 
 
 @pytest.mark.slow
-def test_a_flipped_bit_is_refused_or_changes_nothing():
+def test_a_damaged_file_is_refused_or_changes_nothing():
     generator, bad = random.Random(1), []
     for form in FORMATS:
         counts, notes = flip(form, 20, generator)
