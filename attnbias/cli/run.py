@@ -70,7 +70,7 @@ def _setting_words(name: str) -> dict[str, str]:
 
 def run_experiment(arguments: argparse.Namespace) -> tuple[dict, str]:
     from .. import experiments
-    from .._files import new_result
+    from .._files import as_path, new_path, new_result, results_folder
     from ..experiments.networks.estimate import dry_run
 
     own = experiments.parameters(arguments.name)
@@ -80,10 +80,12 @@ def run_experiment(arguments: argparse.Namespace) -> tuple[dict, str]:
         return dataclasses.asdict(found), found
     settings |= {"progress": sys.stderr.isatty()}
     kind = getattr(experiments.module_of(arguments.name), "RESULT", experiments.ExperimentResult)
+    name = new_path(as_path(arguments.out) / f"{arguments.name}{kind.SUFFIX}").name
     if "out" in own:
-        result = experiments.run(arguments.name, **settings, out=arguments.out)
+        settings["out"] = results_folder(arguments.out)
+        result = experiments.run(arguments.name, **settings)
     else:
-        with new_result(arguments.out, f"{arguments.name}{kind.SUFFIX}") as target:
+        with new_result(arguments.out, name) as target:
             result = experiments.run(arguments.name, **settings)
             result.save(target)
     return _told(arguments.name, result)

@@ -82,7 +82,7 @@ def train(
     checkpoint : path, optional
         File to keep the run's state in, written every `checkpoint_seconds` and at the end;
         if it is there, the run goes on from it and gives the unbroken run's trace, bit for
-        bit.
+        bit. One process at a time writes it.
 
     Returns
     -------

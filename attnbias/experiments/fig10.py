@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from tqdm import tqdm
 
-from .._files import new_result
+from .._files import as_path, new_result, target_path
 from .._provenance import provenance
 from .._validate import require_choice, require_flag, require_int, require_type
 from ..checks import CheckTable
@@ -96,6 +96,8 @@ ChecksumError, FileFormatError
     max_length = require_int("max_length", max_length, low=5)
     rng = np.random.default_rng(require_int("seed", seed, low=0))
     bundled, model = source == "bundled" and model is None, source if model is None else model
+    if out is not None:
+        target_path(as_path(out) / "fig10.json")
     with new_result(out, "fig10.json") as target:
         if bundled:
             tokens, vectors = _bundled(wanted, max_length)

@@ -87,7 +87,8 @@ def fit(
         and numbers (of a class of your own also by its first steps), the model's structure, the
         weights that it has when `fit` is called and what it makes of a few examples, and of each
         set the length and 1,000 examples spread over it (all, if it has no more);
-        with anything else it is refused. So build the model anew before going on.
+        with anything else it is refused. So build the model anew before going on. Another run that
+        writes the file at the same time is refused.
     probe : callable, optional
         Called at each record as probe(model, iteration), with the bare model, such as a
         `HeadProbe`. Where it has a `state_dict()` of arrays and a `load_state_dict`, the checkpoint

@@ -7,12 +7,14 @@ import pickle
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
 
 from attnbias import Check, CheckTable, experiments, make_example1, make_separation_pair
+from attnbias._files import new_result
 from attnbias._provenance import provenance
 from attnbias.cli import COMMANDS, build_parser, main
 from attnbias.cli.base import as_json
@@ -354,6 +356,24 @@ class TestStumbles:
         monkeypatch.setattr("attnbias.experiments.run", lambda *_, **__: pytest.fail("it ran"))
         status, _, err = run(capsys, "run", "fig2", "--out", tmp_path)
         assert status == 2 and "FileAccessError" in err and "no rights" in err
+        for name in ("fig2.npz", "fig6.json", "exponents.parquet"):  # where one is, none is tried
+            (tmp_path / name).touch()
+            status, _, err = run(capsys, "run", name.partition(".")[0], "--out", tmp_path)
+            assert status == 2 and "one that is there" in err
+
+    def test_one_process_at_a_time_makes_a_result(self, tmp_path, capsys, monkeypatch):
+        def meanwhile(*_, **__):
+            monkeypatch.setattr("attnbias.experiments.run", lambda *_, **__: pytest.fail("it ran"))
+            for words in (("run", "fig2"), ("merge", "fig6", BOOK)):
+                name = new_result(tmp_path, "fig6.json") if "merge" in words else nullcontext()
+                with name:
+                    status, _, err = run(capsys, *words, "--out", tmp_path)
+                assert status == 2 and "another process works at" in err
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("attnbias.experiments.run", meanwhile)
+        assert run(capsys, "run", "fig2", "--out", tmp_path)[0] == 130
+        assert os.listdir(tmp_path) == []
 
     @pytest.mark.parametrize(("words", "name"), [
         ("--step-sizes 0.1", "step_sizes"), ("--step-sizes [1]", "step_sizes"),
