@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 import torch
 
+from ._frames import columns_of, is_frame, require_same_columns
 from ._validate import (
     AXES,
     as_float_tensor,
@@ -33,8 +34,19 @@ from .errors import (
 
 def padded(sequences) -> tuple[torch.Tensor, torch.Tensor]:
     """(n, T, d) and (n,): sequences of (T_i, d) each, padded with zeros, and their lengths."""
-    given = listed("sequences", sequences, "(T_i, d) arrays, tensors or data frames")
+    what = "(T_i, d) arrays, tensors or data frames"
+    frame = getattr(sequences, "obj", sequences)  # of what groupby gives
+    if is_frame(frame) and frame.ndim == 2:
+        raise DtypeError(
+            "sequences",
+            expected=f"a list of {what}",
+            got=f"a {type(sequences).__name__}",
+            remedy="Dataset.from_frame(frame, by=..., features=[...], label=...) takes one with a "
+            "token in each row; a single sequence is [frame]",
+        )
+    given = listed("sequences", sequences, what)
     tensors = [_sequence(f"sequences[{i}]", value) for i, value in enumerate(given)]
+    require_same_columns("sequences", given)
     d, device = tensors[0].shape[1], tensors[0].device
     for i, tensor in enumerate(tensors):
         meaning, remedy = "(T_i, d), d as in sequences[0]", "take the same features in each"
@@ -48,13 +60,19 @@ def padded(sequences) -> tuple[torch.Tensor, torch.Tensor]:
 
 def listed(name: str, given, what: str) -> list:
     """At least one of something, as a list."""
+    nested = isinstance(given, torch.Tensor) and given.is_nested
     try:
-        found = [*given]
+        found = [*(given.unbind() if nested else given)]
     except (TypeError, RuntimeError):  # torch refuses to go through some tensors
         found = []
     if not found or isinstance(given, str | bytes | Mapping):
-        raise DtypeError(name, expected=f"a list of {what}, at least one", got=short(given),
-                         remedy="for example [first, second]")  # fmt: skip
+        remedy = f"pass list({name}.values())" if isinstance(given, Mapping) else None
+        raise DtypeError(
+            name,
+            expected=f"a list of {what}, at least one",
+            got=short(given),
+            remedy=remedy or "for example [first, second]",
+        )
     return found
 
 
@@ -62,12 +80,18 @@ def _sequence(name: str, value) -> torch.Tensor:
     tensor = as_float_tensor(name, value).detach()
     require_shape(name, tensor, (None, None), "(T_i, d)", "one token a row, one feature a column")
     if len(tensor) < 2:
-        raise ShapeError(
-            name, expected="at least 2 tokens", got="1",
-            remedy="attention over one token selects nothing; drop the sequence or add tokens",
-        )  # fmt: skip
-    require_finite(name, tensor)
+        raise too_short(name)
+    require_finite(name, tensor, columns_of(value))
     return tensor
+
+
+def too_short(name: str) -> ShapeError:
+    return ShapeError(
+        name,
+        expected="at least 2 tokens",
+        got="1",
+        remedy="attention over one token selects nothing; drop the sequence or add tokens",
+    )
 
 
 def stacked(parts: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -83,12 +107,16 @@ def real_tokens(lengths, mask, X: torch.Tensor) -> torch.Tensor:
         if lengths is not None:
             raise RangeError("mask", expected="lengths or a mask, not both", got="both",
                              remedy="leave one out; the lengths are mask.sum(dim=1)")  # fmt: skip
-        lengths = _lengths_of(mask, X)
-    elif lengths is None:
+        return as_lengths(_lengths_of(mask, X), X, low=2)
+    if lengths is None:
         if words := _padding(X):
             warnings.warn(words, PaddingWarning, stacklevel=3)
-        lengths = torch.full((len(X),), X.shape[1], device=X.device)
-    return as_lengths(lengths, X, low=2)
+        return torch.full((len(X),), X.shape[1], device=X.device)
+    lengths = as_lengths(lengths, X, low=2)
+    real = torch.arange(X.shape[1], device=X.device) < lengths[:, None]
+    parts = "Dataset.from_sequences([x[-k:] for x, k in zip(X, lengths)], y, u)"
+    _require_tokens("lengths", X, real, f"where padding is on the left take {parts}")
+    return lengths
 
 
 def _padding(X: torch.Tensor) -> str:
@@ -109,20 +137,45 @@ def _lengths_of(mask, X: torch.Tensor) -> torch.Tensor:
     mask = as_tensor("mask", mask).detach()
     if mask.dtype != torch.bool:  # tokenizers write 0 and 1
         if mask.is_floating_point() or mask.is_complex() or bool(((mask != 0) & (mask != 1)).any()):
-            raise DtypeError("mask", expected="booleans, or integers 0 and 1", got=dtype_name(mask),
-                             remedy="True at real tokens, False at padding")  # fmt: skip
+            raise DtypeError(
+                "mask",
+                expected="booleans, or integers 0 and 1",
+                got=dtype_name(mask),
+                remedy="True is a real token: give mask == 1 of zeros and ones, mask == 0 of an "
+                "additive mask of zeros and -inf",
+            )
         mask = mask.bool()
     require_shape("mask", mask, tuple(X.shape[:2]), "(n, T), as the tokens")
     require_device("mask", mask, X.device)
+    sequences = "Dataset.from_sequences([x[m] for x, m in zip(X, mask == {})], y, u)"
+    _require_tokens("mask", X, mask, f"where it is True at padding take {sequences.format(0)}")
     lengths = mask.sum(dim=1)
     holes = (mask != (torch.arange(X.shape[1], device=X.device) < lengths[:, None])).any(dim=1)
     if bool(holes.any()):
         raise RangeError(
             "mask", expected="real tokens first and padding after them, in each sequence",
             got=f"padding before one in {int(holes.sum())}, first in {int(holes.int().argmax())}",
-            remedy="Dataset.from_sequences([x[m] for x, m in zip(X, mask)], y, u) closes the gaps",
+            remedy=f"{sequences.format(1)} closes the gaps, mask == 0 where it is True at padding",
         )  # fmt: skip
     return lengths
+
+
+def _require_tokens(name: str, X: torch.Tensor, real: torch.Tensor, remedy: str) -> None:
+    """Refuse `real` (n, T) where a sequence has only zeros in it, or as many at its start as there
+    is padding at its end, and has something in the padding: what is kept is not its tokens.
+    """
+    filled = (X != 0).any(dim=2)
+    leading = (~filled).long().cumprod(dim=1).sum(dim=1)
+    turned = ~(filled & real).any(dim=1) | (leading >= (~real).sum(dim=1))
+    turned &= (filled & ~real).any(dim=1)
+    if bool(turned.any()):
+        raise RangeError(
+            name,
+            expected="the tokens of each sequence inside, which come first",
+            got=f"zeros inside and other rows outside in {int(turned.sum())}, first in "
+            f"{int(turned.int().argmax())}",
+            remedy=f"{remedy}; if it is right, set the rows outside to zero first",
+        )
 
 
 def as_lengths(lengths, X: torch.Tensor, *, low: int) -> torch.Tensor:
@@ -230,23 +283,51 @@ def beside(name: str, values, like: torch.Tensor, words: str) -> torch.Tensor | 
 
 def as_labels(y, X: torch.Tensor) -> torch.Tensor:
     """(n,) labels -1 and +1 in the dtype of X (n, T, d), copied."""
-    y = as_tensor("y", y).detach()
-    if y.dtype == torch.bool or y.is_complex():
-        raise DtypeError(
-            "y", expected="numbers -1 and +1", got=dtype_name(y),
-            remedy="map False to -1 and True to +1, for example 2 * y - 1",
-        )  # fmt: skip
+    y = labels_of("y", y)
     require_shape("y", y, (X.shape[0],), "(n,)")
     require_device("y", y, X.device)
-    if bool((y.abs() != 1).any()):
-        bad = y[y.abs() != 1]
-        raise LabelError(
-            "y",
-            expected="labels in {-1, +1}",
-            got=f"{bad.numel()} others, first {bad[0].item():g}",
-            remedy="map your two classes to -1 and +1",
-        )
     return y.to(X.dtype, copy=True)
+
+
+def labels_of(name: str, y) -> torch.Tensor:
+    """Labels -1 and +1; the error for others has the line that maps them."""
+    try:
+        found = as_tensor(name, y).detach()
+    except DtypeError as error:
+        remedy = _mapping(name, y) or error.remedy
+        raise DtypeError(name, expected="labels -1 and +1", got=error.got, remedy=remedy) from None
+    remedy = "map your two classes to -1 and +1"
+    if found.dtype == torch.bool or found.is_complex():
+        raise DtypeError(
+            name,
+            expected="numbers -1 and +1",
+            got=dtype_name(found),
+            remedy=_mapping(name, y) or remedy,
+        )
+    others = found[found.abs() != 1]
+    if others.numel():
+        raise LabelError(
+            name,
+            expected="labels in {-1, +1}",
+            got=f"{others.numel()} others, first {others[0].item():g}",
+            remedy=_mapping(name, y) or remedy,
+        )
+    return found
+
+
+def _mapping(name: str, y) -> str:
+    """The line of Python that makes labels of two classes; empty where there are not two."""
+    try:
+        classes = sorted({*(y.tolist() if hasattr(y, "tolist") else y)})
+        if classes and {*classes} <= {0, 1}:
+            classes = [0, 1]
+        if len(classes) != 2 or any(each != each for each in classes):
+            return ""
+    except (TypeError, ValueError, RuntimeError):  # of any object
+        return ""
+    word = repr(classes[1])
+    line = f"map them: {name} = [1 if label == {word} else -1 for label in {name}]"
+    return line if len(word) < 60 else ""
 
 
 def as_opt(opt, u, lengths: torch.Tensor) -> torch.Tensor | None:

@@ -6,6 +6,8 @@ import contextlib
 import math
 import numbers
 import os
+import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
@@ -13,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
+from ._frames import holds_frames, listing, unframed
 from .errors import (
     DeviceError,
     DtypeError,
@@ -37,6 +40,7 @@ def as_tensor(name: str, value) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
         require_dense(name, value)
         return value
+    given, value = value, unframed(name, value)
     try:
         if isinstance(value, np.ma.MaskedArray):
             raise TypeError("a mask, which would be lost")
@@ -48,9 +52,25 @@ def as_tensor(name: str, value) -> torch.Tensor:
         raise DtypeError(
             name,
             expected="a tensor, a numpy array or nested lists of numbers",
-            got=f"{type(value).__name__} ({error})",
-            remedy="pass a tensor; for ragged sequences there is Dataset.from_sequences",
+            got=f"{type(given).__name__} ({first_sentence(error)})",
+            remedy=_numbers(name, given),
         ) from None
+
+
+def _numbers(name: str, value) -> str:
+    """How to pass the numbers of something that is no array of them."""
+    own = name.rstrip("0")  # W of W0
+    with contextlib.suppress(Exception):  # of any object's attributes
+        if isinstance(getattr(value, own, None), torch.Tensor):
+            return f"pass its {own}: {name}={type(value).__name__.lower()}.{own}"
+    try:
+        entries = np.asarray(value, dtype=object).flat
+        ragged = any(isinstance(each, list | tuple) or getattr(each, "ndim", 0) for each in entries)
+    except (TypeError, ValueError, RuntimeError):  # lengths that numpy can't even list
+        ragged = True
+    if ragged:
+        return "give its rows one length; sequences of several are for Dataset.from_sequences"
+    return "pass numbers, for example a tensor"
 
 
 def require_dense(name: str, tensor: torch.Tensor) -> None:
@@ -74,7 +94,9 @@ def require_dense(name: str, tensor: torch.Tensor) -> None:
 
 def as_float_tensor(name: str, value, *, dtype=None) -> torch.Tensor:
     """A tensor of dtype float32 or float64, from a tensor, an array or nested lists."""
-    value = as_tensor(name, value)
+    given, value = value, as_tensor(name, value)
+    if holds_frames(given) and not (value.is_floating_point() or value.is_complex()):
+        value = value.double()  # which of its columns hold whole numbers is an accident
     if value.dtype not in FLOATS:
         raise DtypeError(
             name, expected="dtype float64 (or float32)", got=dtype_name(value),
@@ -114,14 +136,16 @@ def as_numbers(name: str, value, shape: tuple | None = None, dtype=None) -> np.n
     )  # fmt: skip
 
 
-def require_finite(name: str, tensor: torch.Tensor) -> None:
-    """Refuse NaN and infinity, naming how many there are."""
-    bad = int((~torch.isfinite(tensor)).sum())
-    if bad:
+def require_finite(name: str, tensor: torch.Tensor, columns: list | None = None) -> None:
+    """Refuse NaN and infinity, naming how many there are, and in which columns of a table."""
+    bad = ~torch.isfinite(tensor)
+    if bool(bad.any()):
+        got = f"{int(bad.sum())} NaN or infinite of {tensor.numel()}"
+        if columns is not None:
+            got += ", in column " + listing(columns[k] for k in bad.any(dim=0).nonzero().flatten())
         raise NonFiniteError(
-            name, expected="finite numbers", got=f"{bad} NaN or infinite of {tensor.numel()}",
-            remedy="clean or drop the rows that hold them",
-        )  # fmt: skip
+            name, expected="finite numbers", got=got, remedy="clean or drop the rows that hold them"
+        )
 
 
 def require_shape(name: str, tensor, shape: tuple, meaning: str, remedy: str = AXES) -> None:
@@ -171,13 +195,18 @@ def require_device(name: str, tensor: torch.Tensor, device: torch.device) -> Non
 
 def as_device(name: str, device) -> torch.device:
     """A device that torch can use here."""
+    expected = "a device that torch has here, such as 'cpu'"
+    if isinstance(device, torch.dtype):
+        raise DeviceError(
+            name, expected=expected, got=f"the dtype {device}", remedy=f"name it: dtype={device}"
+        )
     try:
         return torch.empty(0, device=torch.device(device)).device
     except (TypeError, ValueError, RuntimeError, AssertionError, OverflowError) as error:
         raise DeviceError(
             name,
-            expected="a device that torch has here, such as 'cpu'",
-            got=f"{short(device)} ({str(error).splitlines()[0][:120]})",
+            expected=expected,
+            got=f"{short(device)} ({first_sentence(error)})",
             remedy="ask torch.cuda.is_available() whether torch sees a GPU",
         ) from None
 
@@ -214,6 +243,12 @@ def short(value) -> str:
         text = kind.replace("a int", "a huge int")
     text = kind if any(mark in text for mark in ("tensor(", "array(", "\n")) else text
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def first_sentence(error: Exception) -> str:
+    """The first sentence of another's message, cut between words where it is long."""
+    text = " ".join((str(error).strip() or type(error).__name__).splitlines()[0].split())
+    return textwrap.shorten(re.split(r"\.\s", text)[0].rstrip(".:"), 160, placeholder=" ...")
 
 
 def as_name(value) -> str:
@@ -278,7 +313,8 @@ def memory_named(what: str, expected: str, remedy: str) -> Iterator[None]:
         full = isinstance(error, MemoryError | torch.OutOfMemoryError)
         if not full and "allocate memory" not in str(error):
             raise
-        got = str(error)[-160:] or "an allocation that failed"  # torch ends with the bytes
+        got = " ".join(str(error).split()[-25:])  # torch ends with the bytes
+        got = got or "an allocation that failed"
         raise MemoryLimitError(what, expected=expected, got=got, remedy=remedy) from error
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from . import _sequences
+from . import _sequences, _tables
+from ._frames import listing
 from ._records import read_npz, write_npz
 from ._validate import (
     DeviceLike,
@@ -25,6 +26,9 @@ from ._validate import (
     require_type,
 )
 from .errors import FileFormatError, QueryError, ShapeError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TENSORS = ("X", "y", "u", "lengths", "opt", "query", "key")  # what a file holds, if not None
 WRAP = "wrap the tensors: Dataset(X, y, u)"
@@ -168,6 +172,53 @@ class Dataset:
         return cls(X, y, u, lengths, name, meta, opt, query)
 
     @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        by: Hashable | list,
+        features: list,
+        label: Hashable,
+        u: TensorLike | None = None,
+        name: str = "",
+        meta: Mapping[str, Any] | None = None,
+    ) -> Dataset:
+        """A data set of a table with one token in each row.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+        by : column or list of columns
+            Rows of one value are a sequence, its tokens in the order of the rows. Sequences come
+            in order of appearance.
+        features : list of columns
+            The d features of a token, in this order; numbers of any dtype.
+        label : column
+            -1 or +1, the same in all rows of a sequence.
+        u, name, meta
+            As on construction.
+
+        Raises
+        ------
+        RangeError
+            A column is not there, or a value of `by` or `label` is missing.
+        LabelError
+            A label differs within a sequence, or is neither -1 nor +1.
+        DtypeError, NonFiniteError, ShapeError
+            Features that are no numbers, by column, or a sequence of one token.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"text": ["b", "b", "a", "a"], "label": [1, 1, -1, -1],
+        ...                       "x": [0.5, 1.0, 2.0, 0.0], "z": [1, 0, 0, 3]})
+        >>> data = Dataset.from_frame(table, by="text", features=["x", "z"], label="label")
+        >>> data.X[0].tolist(), data.y.tolist()
+        ([[0.5, 1.0], [1.0, 0.0]], [1.0, -1.0])
+        """
+        sequences, y = _tables.sequences_of(frame, by, features, label)
+        return cls.from_sequences(sequences, y, u, name, meta)
+
+    @classmethod
     def concat(cls, parts: Iterable[Dataset]) -> Dataset:
         """The sequences of several data sets in one, the shorter ones padded.
 
@@ -300,24 +351,37 @@ class Dataset:
     def load(cls, path: PathLike) -> Dataset:
         """Read a data set from an npz file with X and y, and optionally other tensors or a mask.
 
-        A plain `numpy.savez(path, X=..., y=..., u=...)` is read as well.
+        A plain `numpy.savez(path, X=..., y=..., u=...)` is read as well; an array of another name
+        is refused, since nothing would read it.
 
         Raises
         ------
         MissingFileError, FileAccessError, FileFormatError
             Besides the errors of the arrays themselves, as on construction.
         """
-        arrays, header = read_npz(path, kind="dataset", header_required=False)
-        missing = {"X", "y"} - arrays.keys()
-        if missing:
+        try:
+            arrays, header = read_npz(path, kind="dataset", header_required=False)
+        except FileFormatError as error:
+            if "Object arrays" in error.got:  # how numpy saves ragged sequences
+                error = FileFormatError(
+                    str(path),
+                    expected=error.expected,
+                    got=error.got,
+                    remedy="save ragged ones by Dataset.from_sequences(sequences, y, u).save(path)",
+                )
+            raise error from None
+        missing, unread = {"X", "y"} - arrays.keys(), arrays.keys() - {*TENSORS, "mask"}
+        if missing or unread:
             raise FileFormatError(
                 str(path),
-                expected="arrays X and y (and optionally u, lengths and opt)",
-                got="only " + (", ".join(sorted(arrays)) or "nothing"),
-                remedy="save with numpy.savez(path, X=X, y=y, u=u)",
+                expected="arrays X and y, and beside them u, lengths, mask, opt, query "
+                "or key, no others",
+                got=("only " if missing else "also ")
+                + (listing(sorted(arrays if missing else unread)) or "nothing"),
+                remedy="save tokens as X, labels -1 and +1 as y, a decoder as u, numbers of real "
+                "tokens as lengths or True at each as mask, and leave out what is none of them",
             )
-        known = {key: arrays[key] for key in (*TENSORS, "mask") if key in arrays}
-        return cls(**known, name=header.get("name", Path(path).stem), meta=header.get("meta"))
+        return cls(**arrays, name=header.get("name", Path(path).stem), meta=header.get("meta"))
 
     def __repr__(self) -> str:
         ragged = "" if bool((self.lengths == self.T).all()) else " (ragged)"

@@ -53,11 +53,15 @@ class AttnBiasError(Exception):
         return functools.partial(type(self), self.what, **words), (), vars(self)
 
 
+# A word that may begin with a capital letter: not a name in code, nor what a line of code sets.
+_WORD = re.compile(r"[a-z][a-z'-]*(?=[ ,:;]|$)(?! =)")
+
+
 def _sentence(text: str) -> str:
     """With a capital, unless it begins with a name in code, and a full stop."""
     text = text.strip()
-    first = text[:1] if re.match(r"\w+[_.(\[=]\S", text) else text[:1].upper()
-    return first + text[1:] + ("" if text.endswith((".", "!")) else ".")
+    text = text[:1].upper() + text[1:] if _WORD.match(text) else text
+    return text + ("" if text.endswith((".", "!")) else ".")
 
 
 class ShapeError(AttnBiasError, ValueError):

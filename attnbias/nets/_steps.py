@@ -225,8 +225,12 @@ class Steps(Optimizer):
         parts = [params, [p.grad for p in params]]
         if group["momentum"]:
             buffers = [self.state.get(p, {}).get("momentum_buffer") for p in params]
-            parts.append([torch.zeros_like(p) if buffer is None else buffer
-                          for p, buffer in zip(params, buffers, strict=True)])  # fmt: skip
+            parts.append(
+                [
+                    torch.zeros_like(p) if buffer is None else buffer
+                    for p, buffer in zip(params, buffers, strict=True)
+                ]
+            )
         return [_local(part) for part in parts]
 
     def _update(self, group: dict, params: list, size: float) -> None:
@@ -239,8 +243,9 @@ class Steps(Optimizer):
         for p in params:
             if p.dtype not in IN_PLACE:
                 weights, _, *buffers = self._parts(group, [p])
-                for own, moved in zip([weights, *buffers], self._moved_copies(group, p, size),
-                                      strict=True):  # fmt: skip
+                for own, moved in zip(
+                    [weights, *buffers], self._moved_copies(group, p, size), strict=True
+                ):
                     own[0].copy_(moved)
 
     def load_state_dict(self, state_dict: dict) -> None:
@@ -259,8 +264,10 @@ class Steps(Optimizer):
                 for each in self._handed_on:
                     require_number(each, group[each])
             # torch's flattened states have an empty dict in place of a buffer that is not made yet
-            kept = {key: {name: value for name, value in state.items() if value != {}}
-                    for key, state in state_dict["state"].items()}  # fmt: skip
+            kept = {
+                key: {name: value for name, value in state.items() if value != {}}
+                for key, state in state_dict["state"].items()
+            }
             if any(set(state) - {"momentum_buffer"} for state in kept.values()):
                 raise ValueError("other entries for a parameter")
             super().load_state_dict(state_dict | {"state": kept})

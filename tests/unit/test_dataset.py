@@ -162,7 +162,7 @@ def test_meta_of_tensors_becomes_lists(tmp_path):
 
 def test_a_plain_numpy_file_is_read(tmp_path):
     path = tmp_path / "mine.npz"
-    np.savez(path, X=X.numpy(), y=np.array(Y), u=np.ones(4), lengths=np.array([3, 2]), other=1)
+    np.savez(path, X=X.numpy(), y=np.array(Y), u=np.ones(4), lengths=np.array([3, 2]))
     data = Dataset.load(path)
     assert same(data, Dataset(X, Y, u=torch.ones(4).double(), lengths=[3, 2]))
     assert data.name == "mine"

@@ -79,6 +79,7 @@ with warnings.catch_warnings():  # of a prototype; a jagged one takes seconds to
     warnings.simplefilter("ignore")
     NESTED = torch.nested.nested_tensor([X[0]])
 STEP = np.arange(1, 20)
+TABLE = pd.DataFrame({"i": [0, 0], "a": [1.0, 2.0], "y": [1, 1]})
 OWN_LOSS = Loss("own", log_value=lambda z: -z, log_slope=lambda z: -z)
 
 
@@ -500,6 +501,7 @@ CALLS = [
     (train, {"data": DM, "rule": NGD(0.1, decay=(0.5, 1)), "steps": 2, "W0": None, "u0": None,
              "train_u": True, "coordinates": "auto", "engine": "auto"}),
     (Dataset, {"X": X, "y": Y, "opt": [0, 1, 2, 0]}),
+    (Dataset.from_frame, {"frame": TABLE, "by": "i", "features": ["a"], "label": "y", "u": [1.0]}),
     (make_dm, {"n": 3, "T": 2, "d": 20, "alpha": 3.0, "sigma": 0.1, "position": "first",
                "span": False, "seed": 0}),
     (make_bad_start, {"scale": 1.0}),
@@ -652,6 +654,7 @@ PUBLIC = [
     (optimal_tokens, {"data": DATA}), (check_assumption1, {"data": DATA}), (GD, {"step_size": 1.0}),
     (NGD, {"step_size": 1.0}), (Polyak, {}), (Dataset, {"X": X, "y": Y}), (Dataset.load, {}),
     (Dataset.from_sequences, {"sequences": X, "y": Y}), (Dataset.concat, {"parts": [DATA]}),
+    (Dataset.from_frame, {"frame": TABLE, "by": "i", "features": ["a"], "label": "y"}),
     (DATA.__getitem__, {"index": 0}), (DATA.to, {}), (SelfAttention, {"d": 20}),
     (RUN.alignment_with, {"direction": SVM.weights}), (make_example1, {}), (make_dm, {}),
     (make_bad_start, {}), (load_binary_mnist, {}), (svm_module.solve, {"rows": [[1.0]]}),

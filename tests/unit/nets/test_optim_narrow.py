@@ -24,8 +24,10 @@ def parameter(dtype, values, grad) -> torch.nn.Parameter:
 def state(optimizer, params) -> str:
     """All that a step changes."""
     kept = [p.detach().to(torch.complex64).tolist() for p in params]
-    buffers = [{key: value.to(torch.complex64).tolist() for key, value in each.items()}
-               for each in optimizer.state_dict()["state"].values()]  # fmt: skip
+    buffers = [
+        {key: value.to(torch.complex64).tolist() for key, value in each.items()}
+        for each in optimizer.state_dict()["state"].values()
+    ]
     return f"{kept} {buffers} {optimizer.state_dict()['param_groups']}"
 
 

@@ -154,10 +154,14 @@ class TestStates:
             assert f"    {name}: {value}\n" in repr(optimizer)
 
     @pytest.mark.parametrize("flat", [False, True])
-    @pytest.mark.parametrize("make", [
-        partial(SPS, momentum=0.5), partial(SNGD, lr=0.1),
-        partial(SPS, smoothing=1.5, steps_per_epoch=2, nonfinite="skip", momentum=0.5),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        "make",
+        [
+            partial(SPS, momentum=0.5),
+            partial(SNGD, lr=0.1),
+            partial(SPS, smoothing=1.5, steps_per_epoch=2, nonfinite="skip", momentum=0.5),
+        ],
+    )
     def test_torchs_distributed_checkpoints_go_on(self, make, flat):
         """They begin with a step of zero gradients, which has no loss."""
         ends, options = [], StateDictOptions(flatten_optimizer_state_dict=flat)
@@ -174,8 +178,13 @@ class TestStates:
                     stored = get_state_dict(model, optimizer, options=options)
                     model = torch.nn.Linear(3, 2)
                     optimizer = own(model)
-                    set_state_dict(model, optimizer, model_state_dict=stored[0],
-                                   optim_state_dict=stored[1], options=options)  # fmt: skip
+                    set_state_dict(
+                        model,
+                        optimizer,
+                        model_state_dict=stored[0],
+                        optim_state_dict=stored[1],
+                        options=options,
+                    )
                 optimizer.zero_grad()
                 loss = model(torch.eye(3)).square().sum()
                 loss.backward()
@@ -191,15 +200,18 @@ class TestStates:
     def test_a_flattened_state_may_lack_a_velocity(self):
         """Of a parameter that has had no gradient; torch's own SGD fails at its first."""
         model = torch.nn.ModuleList([torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)])
-        first, options = SNGD(model.parameters(), 0.1, momentum=0.5), {
-            "options": StateDictOptions(flatten_optimizer_state_dict=True)}  # fmt: skip
+        first, options = (
+            SNGD(model.parameters(), 0.1, momentum=0.5),
+            {"options": StateDictOptions(flatten_optimizer_state_dict=True)},
+        )
         model[0](torch.eye(3)).square().sum().backward()
         first.step()
         stored = get_state_dict(model, first, **options)
         second = SNGD(model.parameters(), 0.1, momentum=0.5)
         model.zero_grad()
-        set_state_dict(model, second, model_state_dict=stored[0], optim_state_dict=stored[1],
-                       **options)  # fmt: skip
+        set_state_dict(
+            model, second, model_state_dict=stored[0], optim_state_dict=stored[1], **options
+        )
         before = model[1].weight.detach().clone()
         model[1](torch.eye(3)).square().sum().backward()
         second.step()
