@@ -54,7 +54,7 @@ def _command(words: list[str]) -> str:
         kept.append(_ROOTED.sub("", _SHAPES.sub("***", word)))
         hidden = word.startswith("-") and not named and bool(_SECRET.search(word))
     program = [Path(name).name for name in words[:1]]
-    if program == ["__main__.py"]:  # python -m attnbias.cli
+    if program == ["__main__.py"]:  # python -m attnbias
         program = ["attnbias"]
     return shlex.join(program + kept)
 

@@ -27,7 +27,7 @@ from .run import (
 )
 from .sweep import GRID, run_sweep, sweep_arguments
 
-SHELLS = ("bash", "zsh", "tcsh")
+SHELLS = ("bash", "zsh", "tcsh", "fish")
 TOKENS = """\
 A file of tokens is made by numpy.savez("tokens.npz", X=X, y=y, u=u), with X (n, T, d),
 y (n,) in {-1, +1}, u (d,), and lengths (n,) if the sequences are ragged.

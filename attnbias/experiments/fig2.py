@@ -67,16 +67,36 @@ def run(
         How many, or which. Each has data and a W_0 of its own.
     steps : int
         Iterations, at least 1000: exponents are fitted on the last decade.
-    n, T, d, sigma, signal, position
-        Those of `make_example1`.
+    n : int
+        Sequences.
+    T : int
+        Tokens a sequence.
+    d : int
+        Features, at least n (T - 1) + 2.
+    sigma : float
+        Standard deviation of each noise coordinate.
+    signal : float, optional
+        Norm of the two orthogonal means; sigma sqrt(d) by default.
+    position : {"random", "first", "last"}
+        Where the optimal token stands; the first token is the query.
     start_norm : float
         Norm of W_0, whose direction is Gaussian.
-    gd_step_size, ngd_step_size, momentum, max_step
-        Of the rules; max_step caps one of the two Polyak runs.
+    gd_step_size : float
+        GD's.
+    ngd_step_size : float
+        NGD's, with and without momentum.
+    momentum : float
+        Of the second NGD run, below 1.
+    max_step : float
+        Cap on the steps of one of the two Polyak runs.
     ngd_max_step : float
         Cap on NGD's factor of the gradient, which the paper also used; none by default.
-    loss, record, device
-        As in `train`; device is where the data are put.
+    loss : {"exponential", "logistic"} or Loss
+        Of the training risk.
+    record : int or sequence of int
+        How many iterations to record, spaced geometrically, or which.
+    device : str
+        Where the data are put.
     progress : bool
         Show a progress bar on standard error.
 

@@ -64,12 +64,28 @@ def run(
         How many, or which. Each has data of its own.
     steps : int
         Iterations, at least 1000: exponents are fitted on the last decade.
-    n, T, d, alpha, sigma, position
-        Those of `make_dm`.
-    gd_step_size, ngd_step_size : float
-        Of the rules; all three normalised rules share one.
-    loss, record, device
-        As in `train`; device is where the data are put.
+    n : int
+        Sequences.
+    T : int
+        Tokens a sequence.
+    d : int
+        Features.
+    alpha : float
+        How much larger the optimal token is; the theory asks for 3.4.
+    sigma : float
+        Standard deviation of each coordinate of the other tokens.
+    position : {"random", "first", "last"}
+        Where the optimal token stands; the first token is the query.
+    gd_step_size : float
+        GD's.
+    ngd_step_size : float
+        That of all three normalised rules.
+    loss : {"exponential", "logistic"} or Loss
+        Of the training risk.
+    record : int or sequence of int
+        How many iterations to record, spaced geometrically, or which.
+    device : str
+        Where the data are put.
     progress : bool
         Show a progress bar on standard error.
 

@@ -44,8 +44,10 @@ def run(
         Norms R = |W_0| of the start, at least three, increasing.
     steps : int
         Iterations, at least 1000.
-    gd_step_size, ngd_step_size : float
-        Of the rules.
+    gd_step_size : float
+        GD's.
+    ngd_step_size : float
+        NGD's.
     record : int or sequence of int
         As in `train`; where a number is given, every step up to 2000 is recorded as well.
     device : str

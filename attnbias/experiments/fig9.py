@@ -46,14 +46,30 @@ def run(
         How many, or which. Each has digits, noise and a W_0 of its own.
     steps : int
         Iterations, at least 1000: exponents are fitted on the last decade.
-    n, T, patch, noise, classifier_scale, position, source
-        Those of `load_binary_mnist`.
+    n : int
+        Sequences.
+    T : int
+        Patches a sequence: a digit, and noise.
+    patch : {28, 14, 7, 4}
+        Side of a patch after average pooling; it has patch^2 features.
+    noise : float
+        Norm of a noise token over that of a digit.
+    classifier_scale : float
+        Mean score of the training digits under the fixed classifier.
+    position : {"random", "first", "last"}
+        Where the digit stands; the first token is the query.
+    source : {"bundled", "packages", "huggingface"} or path
+        Where the digits come from: the package, an installed one, the hub, or a folder.
     start_norm : float
         Norm of W_0, whose direction is Gaussian.
-    gd_step_size, ngd_step_size : float
-        Of the rules; GD's is ten times NGD's, to its advantage.
-    record, device
-        As in `train`; device is where the data are put.
+    gd_step_size : float
+        GD's, by default ten times NGD's, to its advantage.
+    ngd_step_size : float
+        NGD's.
+    record : int or sequence of int
+        How many iterations to record, spaced geometrically, or which.
+    device : str
+        Where the data are put.
     progress : bool
         Show a progress bar on standard error.
 

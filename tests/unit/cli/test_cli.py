@@ -132,11 +132,21 @@ class TestHelp:
 
     @pytest.mark.slow
     def test_as_a_process_with_a_reader_that_stops(self, tokens):
-        command = [sys.executable, "-m", "attnbias.cli", "diagnose", str(tokens)]
+        command = [sys.executable, "-m", "attnbias", "diagnose", str(tokens)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             process.stdout.close()
             assert process.stderr.read() == b""
             assert process.wait(timeout=60) == 0
+
+    def test_the_package_itself_is_the_command(self):
+        command = [sys.executable, "-m", "attnbias", "--version"]
+        assert subprocess.check_output(command, text=True).startswith("attnbias ")
+
+    @pytest.mark.parametrize("name", experiments.list())
+    def test_each_option_of_an_experiment_has_a_line_of_its_own(self, name):
+        words, known = _setting_words(name), experiments.parameters(name)
+        lines = [words.get(key, "") for key in known if key not in ("out", "progress")]
+        assert "" not in lines and len(set(lines)) == len(lines)
 
 
 LIGHT = """
@@ -248,6 +258,13 @@ def test_bash_completes(capsys, tmp_path):
         assert set(found.stdout.split()) == expected
     status, _, err = run(capsys, "completion", "elvish")
     assert status == 2 and "bash" in err
+
+
+def test_fish_is_told_of_every_command(capsys):
+    status, script, _ = run(capsys, "completion", "fish")
+    assert status == 0 and "complete -c attnbias" in script
+    told = next(line for line in script.splitlines() if "_commands diagnose" in line)
+    assert {each.name for each in COMMANDS} < set(told.split())
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -413,9 +430,9 @@ class TestStumbles:
          "attnbias run grid.toml --out=rec --source x"),
         ("--dask tcp://host:1 --out a/b --at / --address=http://a/b/c", None),
     ], ids=range(10))  # fmt: skip
-    @pytest.mark.parametrize("program", ["bin/attnbias", "lib/attnbias/cli/__main__.py"])
+    @pytest.mark.parametrize("program", ["bin/attnbias", "lib/attnbias/__main__.py"])
     def test_secrets_of_a_command_line_are_not_kept(self, monkeypatch, program, words, kept):
-        """`python -m attnbias.cli` is attnbias."""
+        """`python -m attnbias` is attnbias."""
         monkeypatch.setattr("sys.argv", [f"/usr/{program}", *words.split()])
         assert provenance()["command"] == (kept or f"attnbias {words}")
 
