@@ -1,4 +1,5 @@
-"""The first cell of every notebook: it makes the library importable where it is not.
+"""The first cell of every notebook: it makes the library importable where it is not, and goes to
+the chapters' folder where the notebook is run from another, such as the repository's root.
 
 The pages are built from the .md, which has no such cell; `tools/sync_notebooks.py` puts it into the
 .ipynb. It knows the version's tag and the origin's address, never a commit, so that it stays as it
@@ -45,8 +46,9 @@ if None in map(importlib.util.find_spec, ("attnbias", "book")):
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "-e", f"{root}[chapters]"]
     subprocess.run(pip, check=True)
     sys.path.insert(0, str(root))
-if CLONE.is_dir():
-    os.chdir(CLONE / "book" / "paper")  # chapters read the recorded runs from ../results"""
+for top in (CLONE, Path.cwd(), *Path.cwd().parents):
+    if not Path("../results").is_dir() and (top / "book" / "paper").is_dir():
+        os.chdir(top / "book" / "paper")  # chapters read the recorded runs from ../results"""
 
 
 def version(root: Path) -> str:

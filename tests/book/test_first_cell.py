@@ -63,6 +63,19 @@ def test_where_the_library_imports_the_cell_does_nothing(reader, tmp_path):
     assert os.getcwd() == str(tmp_path / "reader")
 
 
+@pytest.mark.parametrize("start", ["", "book", "book/paper", "book/beyond", "tests/unit"])
+def test_from_anywhere_in_a_repository_the_recorded_runs_are_found(
+    reader, origin, monkeypatch, start
+):
+    for folder in ("book/results", start):
+        (origin / folder).mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(origin / start)
+    assert reader(None, installed=True) == []
+    assert os.path.samefile("../results", origin / "book" / "results")
+    stays = start.startswith("book/")
+    assert os.getcwd() == str(origin / (start if stays else "book/paper"))
+
+
 def test_inside_a_repository_that_repository_is_installed(reader, origin, monkeypatch):
     monkeypatch.chdir(origin / "book" / "paper")
     (pip,) = reader(None, installed=False)
