@@ -4,10 +4,15 @@ import ast
 import importlib.util
 import re
 import textwrap
+import tomllib
 
 import pytest
+import torch
+import yaml
 from foreign import save_model
 
+import attnbias
+from attnbias.optim import SNGD
 from tools.chapters import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf8")
@@ -50,6 +55,27 @@ def test_the_readmes_lines_for_a_model_run_word_for_word(tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     exec(compile(MODEL, "README.md", "exec"), {})
     assert capsys.readouterr().out.count("Comparison(") == 2
+
+
+def test_the_citation_is_of_the_library_with_the_paper_beside_it():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf8"))
+    assert "preferred-citation" not in cited  # it would be cited in place of the library
+    assert cited["title"].startswith("attnbias") and cited["version"] == attnbias.__version__
+    (paper,) = cited["references"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
+    assert paper["url"] == project["urls"]["Paper"] and paper["url"] in README
+
+
+def test_a_plain_loop_goes_as_far_as_the_readme_says():
+    """Its gradient is a number far below, but torch's norm squares it; SNGD's does not."""
+    assert "below 1e-162" in README
+    gradient = torch.full((40, 40), 1e-163, dtype=torch.float64)
+    assert gradient.norm() == 0 < gradient.abs().max()
+    assert (gradient * 100).norm() > 0
+    W = torch.zeros_like(gradient, requires_grad=True)
+    W.grad = gradient
+    SNGD([W], lr=0.1).step()
+    assert W.detach().norm() == pytest.approx(0.1)
 
 
 def test_the_readmes_extras_are_those_of_the_reference():
