@@ -2,11 +2,13 @@
 
 Sphinx hands it the titles of boxes without their numbers, and forgets the glossary in every build
 that reads a part of the book. Here "Theorem 1 (Implicit bias rate)" stands in its list of titles,
-and each word of the glossary; `search.js` ranks by that list.
+each word of the glossary, and what others call it, at the place that defines it; `search.js` ranks
+by that list.
 """
 
 from __future__ import annotations
 
+from attnbias_notation import STATE
 from sphinx.application import Sphinx
 
 DRAWN = {"section", "figure", "table", "code-block"}  # numbered, and no box
@@ -14,14 +16,14 @@ DRAWN = {"section", "figure", "table", "code-block"}  # numbered, and no box
 
 def with_numbers(titles: list[tuple], numbers: dict[str, str]) -> list[tuple]:
     """The (title, anchor) of a page, boxes with their names; no solution beside its exercise."""
-    named = dict.fromkeys(numbers, "")
+    named: dict[str, str] = {}
     others = []
     for title, anchor in titles:
-        if anchor in named:
-            named[anchor] = title.removeprefix(numbers[anchor])
+        if anchor in numbers:  # the first is its own, and what others call it comes later
+            named.setdefault(anchor, title.removeprefix(numbers[anchor]))
         elif not title.startswith("Solution to"):
             others.append((title, anchor))
-    return others + [(numbers[anchor] + title, anchor) for anchor, title in named.items()]
+    return others + [(number + named.get(anchor, ""), anchor) for anchor, number in numbers.items()]
 
 
 def name_places(app: Sphinx) -> list:
@@ -37,10 +39,18 @@ def name_places(app: Sphinx) -> list:
             if kind not in DRAWN
         }
         index._all_titles[page] = with_numbers(titles, numbers)
-    for name, _, kind, page, anchor, _ in app.env.get_domain("std").get_objects():
-        place = (name, anchor)
-        if kind == "term" and place not in index._all_titles[page]:
-            index._all_titles[page].append(place)
+    places = [
+        (page, name, anchor)
+        for name, _, kind, page, anchor, _ in app.env.get_domain("std").get_objects()
+        if kind == "term"
+    ]
+    notation = getattr(app, STATE)
+    for entry in notation.terms:
+        home = notation.places[entry.place]
+        places += [(home.page, name, home.anchor) for name in entry.also]
+    for page, *place in places:
+        if tuple(place) not in index._all_titles[page]:
+            index._all_titles[page].append(tuple(place))
     return []
 
 

@@ -47,6 +47,7 @@ class Entry:
     code: str = ""
     name: str = ""
     forms: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()  # what others call it, for the search
     only: tuple[str, ...] | None = None
     never: tuple[str, ...] = ()
 

@@ -14,6 +14,10 @@
   const plain = (html) => html.replace(/<[^>]*>/g, "");
   const readable = (tex) => tex.replaceAll("\\cdot", "·").replace(/\\[,|]?/g, "");
 
+  // A query as it is typed, and with British and American spellings.
+  const SPELT = [["isa", "iza"], ["ise", "ize"], ["isi", "izi"], ["colour", "color"], ["centre", "center"], ["behaviour", "behavior"], ["neighbour", "neighbor"]];
+  const spellings = (query) => new Set([query, ...[[0, 1], [1, 0]].map(([from, to]) => SPELT.reduce((text, pair) => text.replaceAll(pair[from], pair[to]), query.toLowerCase()))]);
+
   // How well a title answers a query: 90 if it is its whole, its name before a bracket or what is inside; at most 70 if it has all its words.
   function answers(title, asked) {
     const bare = title.replace(/^\d+\. /, "");
@@ -28,25 +32,29 @@
   }
 
   // The pages found, best first, with the places in them: {page, title, score, places: [{anchor, title, score}]}.
-  function ranked(query, searchTerms, excludedTerms, objectTerms) {
-    const { docnames, titles, alltitles } = Search._index, asked = words(query), pages = new Map();
+  function ranked(queries, parsed) {
+    const { docnames, titles, alltitles } = Search._index, asked = queries.map(words), pages = new Map();
+    const coded = (page) => !/[._]/.test(queries[0]) && page.startsWith("book/reference/"); // a word alone means more than a name in code
+    const best = (title) => Math.max(...asked.map((each) => answers(title, each)));
     const of = (page) => {
       if (!pages.has(page)) pages.set(page, { page, title: titles[docnames.indexOf(page)], score: 0, places: [] });
       return pages.get(page);
     };
-    for (const [page, , , , score] of Search.performTermsSearch(searchTerms, excludedTerms)) of(page).score = score;
+    for (const [, terms, excluded] of parsed)
+      for (const [page, , , , score] of Search.performTermsSearch(terms, excluded)) of(page).score = Math.max(of(page).score, score);
     for (const [file, title] of titles.entries()) {
-      const score = answers(plain(title), asked);
-      if (score) of(docnames[file]).score = score + 30;
+      const score = best(plain(title));
+      if (score) of(docnames[file]).score = score + (coded(docnames[file]) ? 0 : 30);
     }
     for (const [title, places] of Object.entries(alltitles)) {
-      const score = answers(title, asked);
+      const score = best(title);
       for (const [file, anchor] of score ? places : []) if (anchor) of(docnames[file]).places.push({ anchor: `#${anchor}`, title: readable(title), score });
     }
-    for (const term of objectTerms)
-      for (const [page, title, anchor] of Search.performObjectSearch(term, objectTerms)) {
-        const whole = [title, title.split(".").pop()].some((name) => name.toLowerCase() === asked.join(" "));
-        const score = !whole ? 12 : /[._]/.test(query) ? 90 : 40; // a word alone may mean more than a name in code
+    const [query] = queries, [[, , , , names]] = parsed;
+    for (const term of names)
+      for (const [page, title, anchor] of Search.performObjectSearch(term, names)) {
+        const whole = [title, title.split(".").pop()].some((name) => name.toLowerCase() === asked[0].join(" "));
+        const score = !whole ? 2 : /[._]/.test(query) ? 90 : /^attnbias\.\w+$/.test(title) ? 40 : 8;
         if (!of(page).places.some((place) => place.anchor === anchor)) of(page).places.push({ anchor, title, score });
       }
     for (const found of pages.values()) {
@@ -58,8 +66,9 @@
   }
 
   Search.query = (query) => {
-    const [, searchTerms, excludedTerms, highlightTerms, objectTerms] = Search._parseQuery(query.replace(/\(\)$/, ""));
-    const root = document.documentElement.dataset.content_root, found = ranked(query, searchTerms, excludedTerms, objectTerms);
+    const queries = [...spellings(query.replace(/\(\)$/, ""))], parsed = queries.map(Search._parseQuery);
+    const [searchTerms, highlightTerms] = [1, 3].map((part) => new Set(parsed.flatMap((each) => [...each[part]])));
+    const root = document.documentElement.dataset.content_root, found = ranked(queries, parsed);
     const link = (href, title) => Object.assign(document.createElement("a"), { href, ...title });
     const quoted = new IntersectionObserver((entries) => {
       for (const { target } of entries.filter((entry) => entry.isIntersecting)) {
@@ -83,5 +92,6 @@
       quoted.observe(item);
     }
     _finishSearch(found.length);
+    if (!found.length) Search.status.textContent = "No page has all of these words. Try fewer of them, or those of the glossary on the page Notation.";
   };
 })();

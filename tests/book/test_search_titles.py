@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from attnbias_search import name_places, with_numbers
+from notation_source import Place
 
 TITLES = [("Momentum", None), (" (Rate)", "rate"), ("Solution to Exercise 1.1", "sol")]
 NUMBERS = {"rate": "Theorem 1", "bare": "Remark 1.2"}
@@ -22,8 +23,15 @@ def test_the_index_of_a_build_is_completed():
     objects += [("page", "page", "doc", "page", "", -1)]
     domain = SimpleNamespace(get_objects=lambda: objects)
     env = SimpleNamespace(toc_fignumbers=numbers, get_domain={"std": domain}.get)
-    app = SimpleNamespace(builder=SimpleNamespace(indexer=index), env=env)
+    entry = SimpleNamespace(place="rate", also=("speed",))
+    notation = SimpleNamespace(terms=[entry], places={"rate": Place("page", "rate", "Rate")})
+    app = SimpleNamespace(
+        builder=SimpleNamespace(indexer=index), env=env, attnbias_notation=notation
+    )
     for _ in range(2):
         assert name_places(app) == []
-    assert index._all_titles == {"page": NAMED[:2], "notation": [("margin", "term-margin")]}
+    assert index._all_titles == {
+        "page": [*NAMED[:2], ("speed", "rate")],
+        "notation": [("margin", "term-margin")],
+    }
     assert name_places(SimpleNamespace(builder=object())) == []  # of no book in HTML

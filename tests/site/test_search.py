@@ -75,6 +75,10 @@ def test_each_statement_of_the_paper_is_found_first_with_its_place(search):
         ("solve_w_svm", "book/reference/geometry.html#attnbias.solve_w_svm"),
         ("attnbias.solve_w_svm()", "book/reference/geometry.html#attnbias.solve_w_svm"),
         ("float64 wall", "book/paper/float64_wall.html"),
+        ("max margin", "book/paper/attention_svm.html#w-svm"),
+        ("maximum-margin", "book/paper/attention_svm.html#w-svm"),
+        ("learning rate", "book/paper/step_sizes.html#chap-step-sizes"),
+        ("normalized gradient descent", "book/notation.html#term-normalised-gradient-descent"),
         (
             "a small start is a fair start",
             "book/paper/theorem1.html#lemma-2-a-small-start-is-a-fair-start",
@@ -94,9 +98,45 @@ def test_sections_stand_below_their_page_with_their_anchors(search):
         assert all(f'id="{place.partition("#")[2]}"' in text for place in places)
 
 
+@pytest.mark.parametrize(
+    ("british", "american"),
+    [
+        ("normalised gradient", "normalized gradient"),
+        ("minimises", "minimizes"),
+        ("Normalisation", "Normalization"),
+        ("colour", "color"),
+        ("centre", "center"),
+    ],
+)
+def test_one_finds_the_same_in_both_spellings(search, british, american):
+    pages = found(search, british)
+    assert pages and found(search, american) == pages
+
+
+@pytest.mark.parametrize("word", ["exponent", "slack", "margin", "support", "step", "gap"])
+def test_a_plain_word_finds_chapters_before_names_in_code(search, word):
+    assert "/reference/" not in found(search, word)[0][0]
+
+
 def test_what_no_page_has_finds_nothing(search):
     assert found(search, "xyzzyq") == []
-    assert "did not match" in search.evaluate("document.querySelector('.search-summary').innerText")
+    said = search.evaluate("document.querySelector('.search-summary').innerText")
+    assert "No page has all of these words" in said and "categor" not in said
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_the_magnifier_lies_beside_the_words(browser, width):
+    browser.open(SITE / "search.html", width=width)
+    for field in ("search-input", "search-input-page"):
+        ends = browser.evaluate(
+            f"""(input => {{
+              input.closest(".search-button__wrapper")?.classList.add("show");
+              const icon = input.form.querySelector(".fa-magnifying-glass").getBoundingClientRect();
+              const padding = parseFloat(getComputedStyle(input).paddingLeft);
+              return [icon.right, input.getBoundingClientRect().left + padding];
+            }})(document.getElementById("{field}"))"""
+        )
+        assert 0 < ends[0] < ends[1]
 
 
 def test_a_query_in_the_address_is_answered_by_the_same_ranking(browser):
