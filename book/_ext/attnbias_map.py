@@ -84,18 +84,18 @@ class StatementMap(SphinxDirective):
     def chip(self, kept: Statement, uses: tuple[str, ...], left: int, top: int) -> TextTag:
         """A statement: its link, its letter, and signs of what checks it."""
         letter = kept.provenance[:1]
-        marks, words = (letter, [PROVENANCE[letter]]) if letter else ("", [])
+        marks, words = [f"prov-{letter or 'none'}"], [PROVENANCE[letter]] if letter else []
         if kept.checks:
-            marks, words = f"{marks} \u2713", [*words, "checked by a run"]
+            marks, words = [*marks, "run"], [*words, "checked by a run"]
         if entry := getattr(self.env.app, CHECKED).entries.get(kept.label):
-            marks += " \u25e7" if entry.part else " \u25a0"
+            marks += ["part" if entry.part else "whole"]
             words += ["in part by Rocq" if entry.part else "checked by Rocq"]
         attributes = {
             "id": f"map-{kept.label}",
-            "class": f"prov-{letter or 'none'}",
+            "class": " ".join(marks),
             "style": f"left:{left}px;top:{top}px",
             "title": "; ".join(words),
-            "data-marks": marks.strip(),
+            "data-letter": letter,
             "data-uses": " ".join(uses),
         }
         told = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())

@@ -132,10 +132,10 @@
     if (!card.contains(event.target) && event.target.closest?.("[data-entries], a") !== shown) hide();
     if (!sheet?.contains(event.target) && !event.target.closest?.(".btn-notation-button")) close();
   });
-  // A finger has no hover: the first touch of a symbol or a term shows its card, the second follows its link.
+  // A finger has no hover: the first touch of a symbol, a term or a statement of the map shows its card, the second follows its link.
   document.addEventListener("click", (event) => {
     const element = finger ? from(event) : null;
-    if (!element?.dataset.entries || element === shown) return;
+    if (!element?.matches("[data-entries], .statement-map a") || element === shown) return;
     event.preventDefault();
     show(element);
   });

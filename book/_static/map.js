@@ -44,6 +44,6 @@
   const from = (event) => event.target.closest?.(".statement-map li") ?? null;
   map.addEventListener("pointerover", (event) => from(event) && ask(from(event)));
   map.addEventListener("focusin", (event) => from(event) && ask(from(event)));
-  map.addEventListener("pointerleave", () => ask(map.querySelector("li:focus-within")));
+  map.addEventListener("pointerleave", (event) => event.pointerType === "touch" || ask(map.querySelector("li:focus-within")));
   document.addEventListener("keydown", (event) => event.key === "Escape" && ask(null));
 })();

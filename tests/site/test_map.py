@@ -108,6 +108,51 @@ def test_the_mouse_marks_what_a_statement_rests_on_and_what_falls_with_it(page):
     check_marks(page, LABEL)
 
 
+@pytest.mark.parametrize("label", ["assumption-2", "lemma-7", "w-svm"])
+def test_a_first_tap_marks_and_shows_the_card_and_a_second_follows_the_link(browser, label):
+    browser.open(PAGE, width=390)
+    chip = f"document.getElementById('map-{label}')"
+    browser.evaluate(f"{chip}.scrollIntoView({{block: 'center', inline: 'center'}})")
+    box = f"(b => [b.left + b.width / 2, b.top + b.height / 2])({chip}.getBoundingClientRect())"
+    place = browser.evaluate(box)
+    browser.touch(*place)
+    browser.wait_for(f"{chip}.querySelector('[aria-describedby]') !== null")
+    check_marks(browser, label)
+    assert browser.evaluate("location.pathname").endswith("book/statements.html")
+    browser.touch(*place)
+    browser.wait_for(f"location.hash === '#{label}'")
+    browser.fingers(False)
+
+
+def test_marks_are_drawn_and_need_no_letters(page):
+    """The words of a chip are its link and its letter; what checks it has a shape."""
+    marks = """[...document.querySelectorAll('.map-frame li')].map(each => {
+      const [square, tick] = [[each, '::before'], [each.querySelector('a'), '::after']].map(
+        ([at, part]) => getComputedStyle(at, part).content === '""');
+      return [each.title.includes('Rocq'), square, each.title.includes('run'), tick,
+        getComputedStyle(each, '::after').content];
+    })"""
+    found = page.evaluate(marks)
+    assert all(rocq == square and run == tick for rocq, square, run, tick, _ in found)
+    assert sum(square for _, square, *_ in found) > 10 and sum(each[3] for each in found) > 50
+    assert {letter for *_, letter in found} == {'""', '"a"', '"b"', '"c"'}
+
+
+def test_nothing_shows_beside_the_bar_when_it_scrolls(browser):
+    """A strip of the window right of the bar's end looks as it does above the map."""
+    browser.open(PAGE, width=1200)
+    browser.style("* { transition: none !important; scroll-behavior: auto !important }")
+    strip = {"x": 940, "y": 2, "width": 240, "height": 36}
+    plain = browser.tab.screenshot(clip=strip)
+    boxes = "document.elementsFromPoint(1040, 20).some(each => each.matches('.map-frame li'))"
+    for down in range(0, 1200, 17):  # to where a box lies under the strip
+        browser.evaluate(f"scrollTo(0, {down})")
+        if browser.evaluate(boxes):
+            break
+    assert browser.evaluate(boxes)
+    assert browser.tab.screenshot(clip=strip) == plain
+
+
 def test_the_keyboard_does_too_and_escape_ends_it(page):
     label = next(label for label in USES if USES[label] and USED[label])
     page.evaluate(f"document.querySelector('#map-{label} a').focus()")
