@@ -12,7 +12,7 @@ from attnbias.errors import DtypeError
 
 GRID = 'stroke="currentColor" stroke-opacity=".18"'
 W_MM = 'W<tspan font-size="11" dy="4">mm</tspan>'
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+POWER = '10<tspan font-size="11" dy="-5">{}</tspan>'
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Panel:
             at = self.place(value, self.y[1])[0]
             parts.append(f'<path d="M{at:.1f} {top}v{height}" {GRID}/>')
             parts.append(_text(at, top + height + 17, self._tick(value, "x"), "middle"))
-        parts.append(_text(left, top - 8, yname, "start"))
-        parts.append(_text(left + width, top + height + 36, xname, "end"))
+        parts.append(_text(left, top - 8, _named(yname), "start"))
+        parts.append(_text(left + width, top + height + 36, _named(xname), "end"))
         return "".join(parts)
 
     def _share(self, axis: str, values, ends):
@@ -79,11 +79,14 @@ class Panel:
     def _tick(self, value: float, axis: str) -> str:
         if axis not in self.logs or 0.01 < value < 1000:
             return f"{value:g}"
-        return "10" + f"{round(math.log10(value))}".translate(_RAISED)
+        return POWER.format(f"{round(math.log10(value))}".replace("-", "−"))
 
 
-def _text(x: float, y: float, text: str, anchor: str) -> str:
-    shown = html.escape(text).replace("W_mm", W_MM)
+def _named(name: str) -> str:
+    return html.escape(name).replace("W_mm", W_MM)
+
+
+def _text(x: float, y: float, shown: str, anchor: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{shown}</text>'
 
 

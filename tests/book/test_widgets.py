@@ -311,7 +311,9 @@ def test_ticks():
     assert decades(1e-12, 2)[-1] == 1
     panel = Panel((0, 0, 100, 100), (1, 100), (1e-4, 1), "xy")
     assert panel.line([1, 10, 100], [1, 1e-2, np.nan]) == "0.0,0.0 50.0,50.0"
-    assert "10⁻⁴" in panel.frame("x", "y", [1, 100], [1e-4])
+    assert '10<tspan font-size="11" dy="-5">−4</tspan></text>' in panel.frame(
+        "x", "y", [1, 100], [1e-4]
+    )
 
 
 def other_runs(**options):
