@@ -44,7 +44,7 @@
       for (const [page, , , , score] of Search.performTermsSearch(terms, excluded)) of(page).score = Math.max(of(page).score, score);
     for (const [file, title] of titles.entries()) {
       const score = best(plain(title));
-      if (score) of(docnames[file]).score = score + (coded(docnames[file]) ? 0 : 30);
+      if (score) of(docnames[file]).score = score + (score < 90 && coded(docnames[file]) ? 0 : 30);
     }
     for (const [title, places] of Object.entries(alltitles)) {
       const score = best(title);
@@ -61,7 +61,7 @@
       found.places.sort((one, two) => two.score - one.score);
       found.score = Math.max(found.score, found.places[0]?.score ?? 0);
     }
-    const place = (found) => parseInt(plain(found.title)) || Infinity; // equals in the order of reading
+    const place = (found) => String(parseInt(plain(found.title)) || 1e6).padStart(8) + found.page; // equals in the order of reading
     return [...pages.values()].sort((one, two) => two.score - one.score || (place(one) < place(two) ? -1 : 1));
   }
 
