@@ -197,3 +197,31 @@ def test_every_picture_has_words_of_its_own():
 )
 def test_a_picture_without_words_would_be_noticed(markup, fine):
     assert (faults_of(picture_texts(f"<main>{markup}</main>")) == []) == fine
+
+
+# The least contrast of the words and links in a row that the mouse is on, by their styles.
+IN_A_ROW = """(row => {
+  const light = colour => colour.match(/[\\d.]+/g).slice(0, 3).map(part => part / 255)
+    .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, k) => sum + c * [0.2126, 0.7152, 0.0722][k], 0);
+  const ground = light(getComputedStyle(row).backgroundColor);
+  return Math.min(...[...row.querySelectorAll("td, td a")].map(each => {
+    const [a, b] = [light(getComputedStyle(each).color), ground].sort();
+    return (b + 0.05) / (a + 0.05);
+  }));
+})"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["book/ledger", "book/reference/model", "book/paper/theorem1"])
+def test_a_row_under_the_mouse_can_be_read(browser, name, theme):
+    browser.open(SITE / f"{name}.html", width=1200)
+    browser.style("* { transition: none !important }")
+    browser.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+    rows = browser.tab.locator(".bd-article table tbody tr:visible")
+    linked = rows.filter(has=browser.tab.locator("td a"))
+    row = (linked if linked.count() else rows).first
+    plain = row.evaluate("row => getComputedStyle(row).backgroundColor")
+    row.hover()
+    assert row.evaluate("row => getComputedStyle(row).backgroundColor") != plain
+    assert row.evaluate(IN_A_ROW) >= 4.5
