@@ -11,7 +11,7 @@ from tools.files import ROOT
 MARKUP = ROOT / "book/widgets/laboratory.html"
 SCRIPTS = [
     ROOT / f"book/_static/laboratory/{name}.js"
-    for name in ("svm", "engine", "lock", "setups", "draw", "page")
+    for name in ("svm", "engine", "lock", "setups", "draw", "words", "page")
 ]
 DRAWN = """(() => {
   const root = document.getElementById("laboratory").cloneNode(true);

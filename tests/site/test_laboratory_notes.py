@@ -29,6 +29,8 @@ GIVEN = {
     "rule=NGD&momentum=5": (["momentum: 5 came, 0.99 is used"], ["momentum=0.99"]),
     "cap=5": (["cap: 5 came, 0 is used", "with Polyak"], []),
     "rule=Polyak&cap=-5": (["cap: -5 came, 0 is used"], ["rule=Polyak"]),
+    "rule=Polyak&step=0": (["step: 0 came, none is used", "with GD and NGD"], ["rule=Polyak"]),
+    "rule=Polyak&step=1": (["step: 1 came, none is used"], ["rule=Polyak&steps="]),
     "joint=yes": (["joint: yes came, none is used; allowed: separate"], []),
     "joint=shared": (["joint: shared came, separate is used"], ["joint=separate"]),
     "joint=separate&scores=1,2": (["scores: 1,2 came, none is used"], ["joint=separate"]),
@@ -38,7 +40,7 @@ GIVEN = {
         ["W0: 1e300,-Infinity came, 1000,-1000 is used"],
         ["1000,0,0,-1000"],
     ),
-    "X=1e9,2,3,4": (["X: 1e9 came, 1000 is used", "from −1000 to 1000"], ["X=1000,2,3,4"]),
+    "X=1e9,2,3,4": (["X: 1e9 came, 1000 is used", "from -1000 to 1000"], ["X=1000,2,3,4"]),
     "u=5000,1": (["u: 5000 came, 1000 is used"], ["u=1000,1"]),
     "n=2": (["n is not a part of a set-up, and is left out"], ["X=1,0,0,1&"]),
     "constructor=2": (["constructor is not a part"], []),
@@ -92,7 +94,8 @@ def test_an_address_that_holds_no_set_up_changes_nothing_and_that_is_said(browse
     lab.go(merged(given))
     assert lab.ask("python") == before
     assert REFUSED[given] in (note := lab.ask("note")), note
-    assert "what the page shows is used; allowed: " in note
+    assert "nothing of this address is used; allowed: " in note
+    assert note.endswith("The page keeps the set-up that it shows.") and "−" not in note
     assert kept(lab) == "#clash"
 
 

@@ -15,11 +15,11 @@ TRIPLE = {"X": "1,0,-0.2,0.97,0.1,-0.1", "y": "1", "u": "1,1.2268"}
 
 
 def address(*parts):
-    """An address that holds these parts, the last of a name."""
+    """An address that holds these parts, the last of a name, and none that is None."""
     held = STEPS | START
     for each in parts:
         held = held | each
-    return "&".join(f"{key}={value}" for key, value in held.items())
+    return "&".join(f"{key}={value}" for key, value in held.items() if value is not None)
 
 
 def fill(lab, selector, value):
@@ -78,13 +78,29 @@ ENDS = {
         ["most on token", "%)", "There it stands still in float64."],
         ["may still", "locked"],
     ),
+    "two lead and a third has some": (
+        address(
+            {"X": "1,0,1,1,0.5,0.3", "u": "1,0.5", "y": "1", "W0": "1,0,0,0"},
+            {"step": "0.000001", "steps": "100"},
+        ),
+        ["attention is most on tokens 1 and 2 (38% each)"],
+        ["evenly"],
+    ),
+    "a little more than even": (
+        address(
+            {"X": "1,0,0,1,1,0,0.001,1", "y": "1,-1", "u": "1,-1"},
+            {"rule": "NGD", "step": "0.1", "steps": "100000"},
+        ),
+        ["1: attention is most on token 2 (51%)", "2: attention is most on token 2 (52%)"],
+        ["evenly"],
+    ),
     "no query, no step": (
         address({"X": "0,0,1,0,2,0", "y": "1", "u": "1,0"}),
         ["split evenly between tokens 1, 2 and 3.", "ended at step 0: the gradient is zero"],
         ["may still", "locked"],
     ),
     "a step too long": (
-        address(PAIR, {"W0": "-1000,0,0,0", "rule": "Polyak"}),
+        address(PAIR, {"W0": "-1000,0,0,0", "rule": "Polyak", "step": None}),
         ["not on token 1. There it stays.", "ended at step 0: a step too long for floats"],
         ["may still", "locked", "zero"],
     ),
@@ -163,6 +179,31 @@ FOLLOWED = {
     "figure-8": ["steps", "100000"],
     "both": ["rule", "shared"],
 }
+
+
+# What they say nothing of.
+UNLIKE = {
+    "first-picture": [("length", "2"), ("count", "2")],
+    "clash": [("rule", "Polyak"), ("length", "3")],
+    "score-trap": [("rule", "Polyak"), ("count", "3"), ("joint", "both")],
+    "degenerate": [("length", "4"), ("rule", "GD")],
+    "figure-8": [("rule", "NGD"), ("joint", "both")],
+    "both": [("joint", "W"), ("rule", "GD")],
+}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_hint_goes_when_something_else_is_changed(browser, name):
+    for key, value in UNLIKE[name]:
+        lab = Lab(browser, "clash" if name != "clash" else "degenerate")
+        lab.go(name)
+        lab.wait()
+        assert not lab.ask("look").startswith("A set-up of your own")
+        browser.evaluate(
+            "document.querySelectorAll('#laboratory details').forEach(d => d.open = true)"
+        )
+        lab.choose(key, value)
+        assert lab.ask("look").startswith("A set-up of your own"), (name, key)
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -53,6 +53,18 @@ def test_what_is_cut_off_shows_it_until_its_end_is_in_view(browser, name, width)
     assert [each for _, sign, _, each in browser.tab.evaluate(TO_THE_END) if sign] == []
 
 
+@pytest.mark.parametrize("name", ["genindex", "prf-prf", "search", "404", "book/statements"])
+def test_no_page_is_wider_than_a_phone(browser, name):
+    browser.open(SITE / f"{name}.html", width=390)
+    assert browser.evaluate("document.scrollingElement.scrollWidth") == 390
+
+
+def test_numbers_of_the_laboratory_are_not_cut_without_a_sign(browser):
+    browser.open(SITE / "book/laboratory.html", width=390)
+    found = [each for each in browser.tab.evaluate(FOUND) if "lab-scroll" in each[-1]]
+    assert [each[:3] for each in found] == [[True, True, True]]
+
+
 @pytest.mark.parametrize("night", [False, True])
 def test_a_sign_is_drawn_over_a_picture(browser, night):
     """A figure of two panels looks other with the sign than without."""

@@ -17,14 +17,15 @@
     const kept = points.filter((point) => point.every(Number.isFinite)).map((p) => p.map(round).join(" "));
     return kept.length ? tag("path", { d: "M" + kept.join("L"), class: kind, "stroke-dasharray": dash || "none" }) : "";
   };
-  const power = (k) => (k === 0 ? "1" : k === 1 ? "10" : `10${raised(k)}`);
-  // 3.7 · 10⁻⁷ and the like, with a minus that is as wide as a plus
+  const minus = (value) => String(value).replace("-", "−"); // as wide as a plus
+  // Exponents are raised by the page: few fonts have a raised minus.
+  const power = (k) => (k === 0 ? "1" : k === 1 ? "10" : `10<tspan dy="-4" class="sub">${minus(k)}</tspan>`);
+  // 12,345 or 3.7 · 10 to a power, as HTML
   lab.number = (value) => {
-    const plain = value === 0 || (Math.abs(value) >= 0.001 && Math.abs(value) < 1e5);
-    const [digits, k] = value.toExponential(1).split("e");
-    return (plain ? String(Number(value.toPrecision(Math.abs(value) < 100 ? 3 : 5))) : `${digits} · 10${raised(Number(k))}`).replace("-", "−");
+    const size = Math.abs(value), [digits, k] = value.toExponential(1).split("e");
+    return minus(size > 1e5 || (size < 0.001 && size) ? `${digits} · 10<sup>${minus(Number(k))}</sup>`
+      : value.toLocaleString("en", { maximumSignificantDigits: size < 100 ? 3 : 5 }));
   };
-  const raised = (k) => [...String(k)].map((sign) => (sign === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[sign])).join("");
 
   // Sequences differ by colour and by shape: a disc, a square, a triangle.
   const shape = (i, r, parts = {}) =>
@@ -51,7 +52,7 @@
     for (let k = -2; k <= 2; k++) {
       const at = MIDDLE + UNIT * k, kind = k ? "grid" : "axis";
       parts.push(line(at, 0, at, 360, kind), line(0, at, 360, at, kind));
-      if (k) parts.push(text(at, MIDDLE + 13, k, "small middle"), text(MIDDLE - 5, MIDDLE - UNIT * k + 4, k, "small end"));
+      if (k) parts.push(text(at, MIDDLE + 13, minus(k), "small middle"), text(MIDDLE - 5, MIDDLE - UNIT * k + 4, minus(k), "small end"));
     }
     problem.rows.forEach(({ sequence, token }, k) => {
       const ends = [problem.opt[sequence], token].flatMap((t) => lab.toPlane(setup.X[sequence][t]));
@@ -128,7 +129,7 @@
       const parts = [];
       for (let k = 0; 10 ** k <= last; k++) {
         parts.push(line(x(10 ** k), top, x(10 ** k), bottom, "grid"));
-        if (named) parts.push(text(x(10 ** k), bottom + 14, power(k), "small middle"));
+        if (named) parts.push(text(x(10 ** k), bottom + 20, power(k), "small middle"));
       }
       return parts.join("");
     };
@@ -154,7 +155,7 @@
         if (end > 0.25) parts.push(text(RIGHT + 8, y(end) + 4, t + 1, "small"));
       });
     });
-    parts.push(text((LEFT + RIGHT) / 2, 296, "step", "small middle"));
+    parts.push(text((LEFT + RIGHT) / 2, 298, "step", "small middle"));
     return parts.join("");
   };
 
@@ -169,11 +170,11 @@
     parts.push(axis(top, bottom, false));
     for (let k = 0; k >= low; k -= low < -6 ? 2 : 1)
       parts.push(line(LEFT, y(10 ** k), RIGHT, y(10 ** k), "grid"), text(LEFT - 5, y(10 ** k) + 4, power(k), "small end"));
-    const [up, down] = [202, 266], z = (slope) => up + ((down - up) * -Math.max(-3, Math.min(0.3, slope))) / 3;
+    const [up, down] = [197, 261], z = (slope) => up + ((down - up) * -Math.max(-3, Math.min(0.3, slope))) / 3;
     parts.push(axis(up, down, true));
     for (const slope of [0, -1, -2, -3])
-      parts.push(line(LEFT, z(slope), RIGHT, z(slope), slope === -2 ? "grid two" : "grid"), text(LEFT - 5, z(slope) + 4, String(slope).replace("-", "−"), "small end"));
-    parts.push(text(RIGHT, up - 5, "its slope", "small end"), text((LEFT + RIGHT) / 2, 296, "step", "small middle"));
+      parts.push(line(LEFT, z(slope), RIGHT, z(slope), slope === -2 ? "grid two" : "grid"), text(LEFT - 5, z(slope) + 4, minus(slope), "small end"));
+    parts.push(text(RIGHT, up - 5, "its slope", "small end"), text((LEFT + RIGHT) / 2, 298, "step", "small middle"));
     for (const [key, kind] of curves) {
       const seen = known.filter((record) => record[key] > 1e-30), dash = key === "error" ? "" : DASHES[1];
       parts.push(path(seen.map((record) => [x(record.step), y(record[key])]), kind, dash));

@@ -7,7 +7,6 @@
 (function (lab) {
   "use strict";
   const LEAD = 3; // of the logit, and of the log of the attention
-  const EVEN = Math.exp(-LEAD); // a lead that is none
   const ROUNDING = 2 ** -48; // of a logit, relative to |W| and its row: 16 units in the last place
 
   // {order: [o, a, 3], gap, theta} of the region, or null where the theorem says nothing
@@ -41,7 +40,8 @@
     const proved = region && lab.lockLevel(region, last.logAttention) < region.theta;
     return problem.opt.map((opt, i) => {
       const logs = last.logAttention[i], most = Math.max(...logs), token = logs.indexOf(most);
-      const tokens = [...logs.keys()].filter((t) => t === token || most - logs[t] < EVEN);
+      const percent = (log) => Math.round(100 * Math.exp(log)); // as it is said
+      const tokens = [...logs.keys()].filter((t) => percent(logs[t]) === percent(most));
       const where = { token, tokens, share: Math.exp(most), optimal: token === opt, since };
       if (proved) return { ...where, locked: "proved", draws: region.order[1] };
       if (tokens.includes(opt)) return { ...where, locked: "" };

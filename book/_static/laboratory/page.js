@@ -58,9 +58,9 @@
     const time = get("time"), slope = lab.slope(records, at);
     time.max = records.length - 1;
     time.value = at;
-    time.setAttribute("aria-valuetext", `step ${now.step}`);
+    time.setAttribute("aria-valuetext", `step ${number(now.step)}`);
     const error = now.error === null || Number.isNaN(now.error) ? "not defined" : number(now.error);
-    get("readout").textContent = `Step ${now.step.toLocaleString("en")}: 1 − cosine ${error}` +
+    get("readout").innerHTML = `Step ${number(now.step)}: 1 − cosine ${error}` +
       (Number.isFinite(slope) ? `, slope ${slope.toFixed(2).replace("-", "−")}` : "") +
       `, |W| = ${number(now.norm)}, log of the loss ${number(now.logLoss)}`;
   }
@@ -102,6 +102,7 @@
     for (const option of get("rule").options)
       option.hidden = option.disabled = option.value === (setup.joint ? "momentum" : "shared");
     get("joint").value = setup.joint ? "both" : "W";
+    get("also").hidden = !setup.joint;
     const capped = setup.rule === "Polyak"; // it takes no step size, and may have a cap
     get("step-name").textContent = capped ? "Cap, if any" : "Step size";
     get("step").value = capped ? setup.cap || "" : setup.step;
@@ -111,7 +112,8 @@
     steps.value = setup.steps;
     const name = lab.toHash(setup).slice(1), preset = get("preset");
     preset.value = lab.PRESETS[name] ? name : "";
-    opened = preset.value || opened; // its words stay while it is changed as they say
+    opened = preset.value || opened; // its words stay while no more is changed than they say
+    if (!preset.value && opened && !lab.asTold(opened, setup)) opened = "";
     get("look").textContent = opened
       ? `${preset.querySelector(`[value="${opened}"]`).textContent}: ${lab.PRESETS[opened].look}`
       : "A set-up of your own: the address of this page holds it.";
@@ -130,10 +132,10 @@
         ["1", "-1"].map((y) => `<option value="${y}"${+y === setup.y[i] ? " selected" : ""}>${y === "1" ? "+1" : "−1"}</option>`).join("") + "</select></td>";
       return `<tr><th scope="row">${i + 1}.${t + 1}</th>${label}` +
         x.map((value, j) => cell(`X.${i}.${t}.${j}`, value, `${name}, ${"xy"[j]}`)).join("") +
-        (setup.joint ? "<td></td>" : cell(`scores.${i}.${t}`, problem.scores[i][t], `${name}, score`)) + `<td data-score="${i}.${t}"></td></tr>`;
+        (setup.joint ? "" : cell(`scores.${i}.${t}`, problem.scores[i][t], `${name}, score`)) + `<td data-score="${i}.${t}"></td></tr>`;
     }));
     get("numbers").innerHTML = `<table><thead><tr><th scope="col">token</th><th scope="col">label</th><th scope="col">x</th>` +
-      `<th scope="col">y</th><th scope="col">score</th><td></td></tr></thead><tbody>${rows.join("")}</tbody></table>` +
+      `<th scope="col">y</th>${setup.joint ? "" : '<th scope="col">score</th>'}<td></td></tr></thead><tbody>${rows.join("")}</tbody></table>` +
       `<table><tbody><tr><th scope="row">decoder u</th>${setup.u.map((value, j) => cell(`u.${j}`, value, `u, ${"xy"[j]}`)).join("")}</tr>` +
       setup.W0.map((row, a) => `<tr><th scope="row">start W<sub>0</sub>, row ${a + 1}</th>` +
         row.map((value, b) => cell(`W0.${a}.${b}`, value, `start W0, row ${a + 1}, column ${b + 1}`)).join("") + "</tr>").join("") + "</tbody></table>";

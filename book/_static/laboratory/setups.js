@@ -6,10 +6,12 @@
   const plain = { W0: zero, rule: "NGD", step: 0.1, momentum: 0, joint: false, steps: 10000 };
   const half = Math.SQRT1_2;
 
-  // name: what to look for, said after its title, and the set-up; the menu stands in the markup
+  // name: what to look for, said after its title, a choice that it tells to change, and the set-up;
+  // the menu stands in the markup
   lab.PRESETS = {
     "first-picture": {
       look: "with NGD the error falls like 1/t², and its slope settles at −2. Choose GD and see it creep.",
+      told: "rule",
       setup: { ...plain, y: [1, 1, -1], u: [1, 0], X: [
         [[1.2, 0.7], [-0.5, 1.5], [0.2, -0.6]], [[-0.2, -1.6], [1.6, -0.5], [-0.7, 0.5]],
         [[-1.5, 1], [0.6, -1.2], [-0.4, -0.7]]] },
@@ -33,6 +35,7 @@
     },
     both: {
       look: "from u = 0 both directions are learned at once, and the loss of NGD falls exponentially.",
+      told: "normalise",
       setup: { ...plain, y: [1, -1], u: [1, 0], joint: true,
         X: [[[1.2, 0.3], [0.1, 0.9]], [[-1, 0.6], [0.1, -0.8]]] },
     },
@@ -42,15 +45,15 @@
 
   lab.MOST_TOKENS = 5;
   lab.RULES = ["GD", "NGD", "Polyak"];
-  const SPAN = `from −${LARGEST} to ${LARGEST}`;
+  const SPAN = `from -${LARGEST} to ${LARGEST}`; // with the sign that one types
   const LIMITS = { step: [1e-6, 100], steps: [10, 1e5], momentum: [0, 0.99], cap: [0, 1e9] };
   const ALLOWED = {
     X: `two numbers ${SPAN} for each token, and 2 to ${lab.MOST_TOKENS} tokens for each label y`,
-    y: "1 or −1 for each of 1 to 3 sequences",
+    y: "1 or -1 for each of 1 to 3 sequences",
     u: `two numbers ${SPAN}`,
     W0: `four numbers ${SPAN}`,
     rule: lab.RULES.join(", "),
-    step: "from 0.000001 to 100",
+    step: "from 0.000001 to 100, with GD and NGD",
     steps: "a whole number from 10 to 100000",
     momentum: "from 0 to 0.99, with NGD and W alone",
     cap: "from 0 (none) to 1000000000, with Polyak",
@@ -80,7 +83,7 @@
   const folded = (values, size) =>
     Array.from({ length: values.length / size }, (_, k) => values.slice(k * size, (k + 1) * size));
   const partsOf = ({ X, y, u, W0, rule, step, momentum, cap, normalise, joint, steps, scores }) => ({
-    X: numbers(X), y: numbers(y), u: numbers(u), W0: numbers(W0), rule, step, steps, momentum, cap,
+    X: numbers(X), y: numbers(y), u: numbers(u), W0: numbers(W0), rule, step: rule === "Polyak" ? "" : step, steps, momentum, cap,
     scores: numbers(scores ?? []), joint: joint ? normalise : "",
   });
 
@@ -99,7 +102,7 @@
     let text = hash.replace(/^#/, "");
     try { text = decodeURIComponent(text); } catch { /* it stays as it is */ }
     if (Object.hasOwn(lab.PRESETS, text)) return lab.filled(lab.PRESETS[text].setup);
-    const refuse = (name, came, key) => (notes.push(...lab.note(name, came, "what the page shows", key)), null);
+    const refuse = (name, came, key) => (notes.push(...lab.note(name, came, "nothing of this address", key), "The page keeps the set-up that it shows."), null);
     if (!text.includes("=")) return refuse("set-up", text, "preset");
     const came = new Map();
     for (const part of text.split("&")) {
@@ -142,6 +145,14 @@
       cap: rule === "Polyak" && cap ? cap : 0,
       normalise: rule === "NGD" && joint ? normalise ?? "separate" : "separate",
     };
+  };
+
+  // Whether a set-up differs from a preset in no more than where its points lie, its steps and the
+  // choice that its words tell to change; no token comes or goes.
+  lab.asTold = function (name, setup) {
+    const { told = "steps", setup: preset } = lab.PRESETS[name], count = ({ X }) => X.map((tokens) => tokens.length).join();
+    const kept = (each) => JSON.stringify({ ...lab.filled(each), X: 0, u: 0, steps: 0, [told]: 0 });
+    return kept(setup) === kept(preset) && count(setup) === count(preset);
   };
 
   // What the engine takes: no cap is an infinite one.

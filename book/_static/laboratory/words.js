@@ -16,7 +16,7 @@
         : apart ? "move u or one of them" : "move one of them";
       return best.length > 1 ? `<li>Sequence ${i + 1}: ${joined(best)} share its largest score, so that none is optimal: ${how}.</li>` : "";
     });
-    return said.join("");
+    return `<ul>${said.join("")}</ul>`;
   };
 
   // Where each sequence ends and why, what supports W_mm, and what ended the run.
@@ -24,8 +24,9 @@
     const { svm } = problem;
     const said = lab.endings(setup, problem, records, status).map(({ token, tokens, share, locked, draws, since }, i) => {
       const opt = problem.opt[i], even = tokens.length > 1;
-      const where = `Sequence ${i + 1}: attention is ` + (even ? `split evenly between ${joined(tokens)}`
-        : share > 0.95 ? `on ${joined(tokens)}` : `most on ${joined(tokens)} (${Math.round(100 * share)}%)`);
+      const each = Math.round(100 * share), rest = 1 - tokens.length * share;
+      const where = `Sequence ${i + 1}: attention is ` + (share > 0.95 ? `on ${joined(tokens)}`
+        : even && rest < 0.01 ? `split evenly between ${joined(tokens)}` : `most on ${joined(tokens)} (${each}%${even ? " each" : ""})`);
       const how = { proved: `It has locked: by the theorem of the lock every later step draws attention to token ${draws + 1}.`,
         ended: "There it stays.", still: "There it stands still in float64.",
         seen: `It looks locked: the lead of token ${token + 1} has only grown since step ${lab.number(since)}.` }[locked];
@@ -36,11 +37,11 @@
     problem.rows.forEach((row, k) => {
       kinds[lab.kindOf(problem, k)].push(`${row.sequence + 1}.${problem.opt[row.sequence] + 1} over ${row.sequence + 1}.${row.token + 1}`);
     });
-    const list = (words, kind) => (kinds[kind].length ? `<li>${words} ${kinds[kind].join(", ")}.</li>` : "");
-    if (!svm.feasible) said.push("<li>No W that float64 can tell gives every optimal token the larger logit: W<sub>mm</sub> does not exist.</li>");
-    else said.push(list("Constraints that support W<sub>mm</sub>:", "support"),
-      list("Constraints that touch without support:", "touching"), list("Idle constraints:", "idle"));
-    if (status !== "running") said.push(`<li>The run ended at step ${records[records.length - 1].step}: ${status === "diverged" ? "a step too long for floats" : "the gradient is zero in float64"}.</li>`);
-    return said.join("");
+    const list = (words, kind) => (kinds[kind].length ? `${words} ${kinds[kind].join(", ")}. ` : "");
+    const rests = svm.feasible ? list("Constraints that support W<sub>mm</sub>:", "support")
+      + list("Constraints that touch without support:", "touching") + list("Idle constraints:", "idle")
+      : "As far as float64 can tell, no W gives every optimal token the larger logit: W<sub>mm</sub> does not exist.";
+    if (status !== "running") said.push(`<li>The run ended at step ${lab.number(records[records.length - 1].step)}: ${status === "diverged" ? "a step too long for floats" : "the gradient is zero in float64"}.</li>`);
+    return `<p>At the end of the run:</p><ul>${said.join("")}</ul><p>${rests.trim()}</p>`;
   };
 })((globalThis.Laboratory ??= {}));
