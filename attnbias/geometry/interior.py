@@ -9,6 +9,7 @@ import torch
 
 from .._extras import need
 from ..errors import DtypeError, SolverError
+from .certificate import units
 from .solution import SVMSolution, certify
 from .tokens import GapRows, VectorRows
 
@@ -27,7 +28,7 @@ def least_norm(rows: GapRows | VectorRows, right: torch.Tensor, norm: str) -> SV
             got=type(rows).__name__, remedy="pass gap_rows(data, opt), or take the Frobenius norm",
         )  # fmt: skip
     cp, problem = need("cvxpy", "chapters"), f"{norm}-norm W-SVM"
-    remedy = "rescale the tokens to norms near 1, or take fewer"
+    remedy = units(rows) + "rescale the tokens to norms near 1, or take fewer"
     failure = partial(SolverError, problem, remedy=remedy)
     left = queries = torch.eye(rows.queries.shape[1], dtype=torch.float64)
     if norm != "max":
@@ -39,9 +40,12 @@ def least_norm(rows: GapRows | VectorRows, right: torch.Tensor, norm: str) -> SV
     margins = cp.sum(cp.multiply(D @ M, Z), axis=1) >= right.numpy()
     try:
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # the bounds will tell
-            cp.Problem(cp.Minimize(sizes[norm]), [margins]).solve(solver=cp.CLARABEL)
+            asked = cp.Problem(cp.Minimize(sizes[norm]), [margins])
+            asked.solve(solver=cp.CLARABEL)
     except cp.error.SolverError as error:
         raise failure(expected="a solution", got=str(error)[:60]) from None
+    if M.value is None or margins.dual_value is None:  # "infeasible", of units far apart
+        raise failure(expected="a solution", got=f"the status {asked.status!r}")
     dual = torch.from_numpy(margins.dual_value).double().clamp(min=0)
     W = left @ torch.from_numpy(M.value).double() @ queries.T
     solution = certify_scaled(rows, dual, W, right, norm, problem)

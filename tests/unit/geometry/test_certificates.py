@@ -10,7 +10,7 @@ import torch
 
 from attnbias import Dataset, SVMSolution, solve_u_svm, solve_w_svm
 from attnbias.data import make_example1
-from attnbias.errors import AttnBiasError, InfeasibleError, RangeError
+from attnbias.errors import AttnBiasError, InfeasibleError, RangeError, SolverError
 from attnbias.geometry import precise, tokens
 from attnbias.geometry.certificate import bounds
 from attnbias.geometry.solution import require_optimal
@@ -127,13 +127,6 @@ def test_margins_are_right_beyond_float64(seed):
             assert bound <= 1e-11 * max(1.0, abs(float(value)))
 
 
-def separable(span):
-    """20 rows of 6 features in units from 10^span to 10^-span, of margin 0.1 before."""
-    rng = np.random.default_rng(0)
-    Z, w = rng.normal(size=(20, 6)), rng.normal(size=6)
-    return Z * np.sign(Z @ w)[:, None] * 10.0 ** np.linspace(span, -span, 6)
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_right_answers_are_not_refused_for_the_rounding_of_their_certificate(seed):
     """Rows in units from 1e4 to 1e-4: the sum of rows alone was off by 1e-9 to 1e-7."""
@@ -173,3 +166,8 @@ def test_ordinary_margins_are_those_of_float64():
     rows = gap_rows(make_example1(n=5, T=4, d=30, seed=1))
     solution = solve_w_svm(make_example1(n=5, T=4, d=30, seed=1))
     assert torch.equal(solution.margins, rows.gaps(solution.weights))
+
+
+def test_an_interior_point_that_ends_without_weights_names_the_units():
+    with pytest.raises(SolverError, match="the status .*Rescale the tokens of each"):
+        solve(gap_rows(awkward(3120)), norm="max")
