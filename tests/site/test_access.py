@@ -213,7 +213,7 @@ IN_A_ROW = """(row => {
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["book/ledger", "book/reference/model", "book/paper/theorem1"])
+@pytest.mark.parametrize("name", ["book/notation", "book/literature"])
 def test_a_row_under_the_mouse_can_be_read(browser, name, theme):
     browser.open(SITE / f"{name}.html", width=1200)
     browser.style("* { transition: none !important }")
