@@ -263,7 +263,7 @@ class TraceView(Hypotheses):
         """(R, N) <z_k, -grad_W L> / |grad_W L|, a gap's change a unit of path, at some records."""
         try:
             rows = np.arange(len(self.step))[keep]
-        except (IndexError, TypeError, ValueError, RuntimeError):
+        except (IndexError, TypeError, ValueError, OverflowError, RuntimeError):
             rows = np.zeros(())
         if rows.ndim != 1:
             raise RangeError("keep", expected=f"an index of {len(self.step)} records, 1-dim",

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ..._validate import as_numbers, require_number
 from ...data import Dataset
+from ...errors import RangeError
 from ...geometry.constants import largest_products, optimal_mask
 from ...geometry.tokens import resolve_opt
 
@@ -139,12 +141,21 @@ def power_sum(t, p: float) -> np.ndarray:
     -------
     (R,) array
 
+    Raises
+    ------
+    DtypeError, RangeError, NonFiniteError
+
     Examples
     --------
     >>> power_sum([0, 1, 4], 0.5).round(6).tolist()
     [0.0, 1.0, 2.784457]
     """
-    t = np.asarray(t, dtype=float)
+    t, p = as_numbers("t", t).astype(float), require_number("p", p, low=0)
+    if not (t >= 0).all():
+        raise RangeError(
+            "t", expected="counts of terms, at least 0", got=f"{t.min():g}",
+            remedy="pass iterations such as trace.step",
+        )  # fmt: skip
     head = np.concatenate([[0.0], np.cumsum(np.arange(1.0, _HEAD + 1) ** -p)])
     late = np.maximum(t, _HEAD)
     log = np.log(late / _HEAD)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..._validate import require_number
+from ..._validate import as_numbers, require_number
 from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
@@ -97,7 +97,7 @@ def near_enough(run: TraceView) -> float:
 def rate_bound(run: TraceView, t) -> np.ndarray:
     """(R,) Lemma 1's bound on -log(1 - optimal softmax score) at iterations t."""
     c = run.constants()
-    exponent = run.step_size * run.Xi**2 / (8 * c.B**2) * np.asarray(t, dtype=float)
+    exponent = run.step_size * run.Xi**2 / (8 * c.B**2) * as_numbers("t", t)
     return np.logaddexp(0.0, exponent - math.log(c.T - 1))
 
 

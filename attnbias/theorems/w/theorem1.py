@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..._validate import as_numbers
 from ...checks import Check, CheckTable
 from ...data import Dataset
 from ...dynamics.trace import Trace
@@ -90,7 +91,7 @@ def start_time(run: TraceView) -> float:
 
 def theorem1_bounds(run: TraceView, constants, log_t) -> np.ndarray:
     """(R,) Theorem 1's bound at exp(log_t)."""
-    c, eta, log_t = constants, run.step_size, np.asarray(log_t, dtype=float)
+    c, eta, log_t = constants, run.step_size, as_numbers("log_t", log_t)
     start = 2 * (run.W_norm[0] + eta * start_time(run))
     curvature = 2 * eta * c.B**2 / c.Xi * (1 + log_t)
     preference = 20 * c.B**2 / c.Xi**2 * (log_D(c) + log_t) * (1 + log_t)

@@ -3,6 +3,7 @@
 import inspect
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -32,7 +33,9 @@ from attnbias.geometry.svm import certify
 from attnbias.model import attention_map, empirical_risk, predict
 from attnbias.rules import Rule
 from attnbias.theorems.joint.conditions import dm_threshold
+from attnbias.theorems.joint.constants import power_sum
 from attnbias.theorems.run import TraceView
+from attnbias.theorems.w.sparsification import rate_bound
 
 OTHER_SVMS = ("retrieval", "several")  # checks of the graph SVM and of the several-token SVM
 # the closed form against autograd, both in float64 before the softmax saturates
@@ -342,6 +345,25 @@ BAD_VALUES = [
     ([theorems.check_fast_rate], DtypeError, {"growth": [None]}),
     (JOINT, DtypeError, {"assume_conditions": ["yes"]}),
 ]
+
+
+# more than a machine word or a float holds, in every form that an index or a count comes in
+BEYOND = [10**19, 10**400, np.uint64(2**64 - 1), np.array([2**64 - 1]), [10**400], slice(10**400)]
+
+
+@pytest.mark.parametrize("value", [*BEYOND, "a", slice("a")], ids=repr)
+def test_indices_and_counts_of_any_size_are_taken_or_refused_by_name(value):
+    data = CASES["Assumption 2"]
+    run = TraceView(data, train(data, NGD(0.1), 10))
+    for function in (run.gap_speed, partial(power_sum, p=0.5), partial(rate_bound, run)):
+        try:
+            found = function(value)
+        except (RangeError, DtypeError):
+            continue
+        assert not np.isnan(found).any()
+    for t in (-(10**19), -1, [math.nan]):
+        with pytest.raises(RangeError, match="t: expected counts of terms"):
+            power_sum(t, 0.5)
 
 
 @pytest.mark.parametrize(
