@@ -11,16 +11,18 @@ from .._validate import dtype_name, require_int, require_number, require_type
 from ..checks import CheckTable
 from ..data import Dataset
 from ..dataset import require_dataset
+from ..dynamics.request import require_inputs
 from ..errors import InfeasibleError, SolverError
 from ..geometry.assumptions import assumption1_table, check_assumption2
 from ..geometry.coherence import coherence_beside, coherence_table
 from ..geometry.constants import Constants, token_constants
 from ..geometry.svm import SVMSolution, solve_w_svm
 from ..geometry.tokens import gap_rows, optimal_tokens, score_levels
+from ..rules import Descent
 from .guarantees import GUARANTEES, Guarantee, evaluate, headline, hypotheses, limits
 from .outlook import next_lines
 from .render import Section, as_html, as_text, sections
-from .runs import forecast
+from .runs import forecast, rule_runs
 
 _UNSOLVED = {"feasible": None, "message": "not solved, as the optimal tokens are not defined"}
 # What `Diagnosis.to_dict` says of a check, of a guarantee and of the constants.
@@ -43,7 +45,7 @@ class Diagnosis:
         Plain numbers: the data; their optimal tokens; the W-SVM; where NGD goes. In `forecast`,
         "iterations" until the goal from W_0 = 0 (NaN where the run does not arrive), "how" they
         are known ("counted" in the run, "extrapolated" from it, from the "dual" variables without
-        a run, or "none"), and "runs", one dict a start, zero first.
+        a run, or "none"), "runs", one dict a start, zero first, and "rules", one a rule asked for.
     assumption1, assumption2, coherence : CheckTable or None
         None when a tie leaves the optimal tokens undefined.
     constants : Constants or None
@@ -129,6 +131,7 @@ def diagnose(
     target: float = 0.01,
     steps: int = 2000,
     starts: int = 4,
+    rule: Descent | Sequence[Descent] = (),
     guarantees: Sequence[Guarantee] = GUARANTEES,
 ) -> Diagnosis:
     """What the theory says about these tokens, and where training goes.
@@ -151,6 +154,8 @@ def diagnose(
     starts : int
         Random starts (seeds 0, 1, ...); none where convergence is proved, and none where d x d
         matrices are large (d > 2048).
+    rule : Descent, or several
+        Rules, GD(0.1) say, that are run from W_0 = 0 as well: a line for each says where it ends.
     guarantees : sequence of Guarantee
         The statements to evaluate.
 
@@ -185,6 +190,9 @@ def diagnose(
     expected, remedy = "a list or tuple of Guarantee", "leave it out for all of them"
     run = {"step_size": step_size, "target": target, "steps": require_int("steps", steps, low=0)}
     run["starts"] = require_int("starts", starts, low=0, high=1000)
+    rules = [rule] if isinstance(rule, Descent) else rule
+    for each in require_type("rule", rules, list | tuple, "a rule, or a list of rules", "GD(0.1)"):
+        require_inputs(data, each, None, False)
     for each in require_type("guarantees", guarantees, list | tuple, expected, remedy):
         require_type("guarantees", each, Guarantee, expected, remedy)
     optimal = _optimal_part(data)
@@ -201,7 +209,8 @@ def diagnose(
         summary=_summary(data),
         optimal=optimal,
         separation=separation,
-        forecast=forecast(data, svm, constants, found, **run),
+        forecast=forecast(data, svm, constants, found, **run)
+        | {"rules": [] if optimal["tied_sequences"] else rule_runs(data, svm, rules, int(steps))},
         assumption1=assumption1,
         assumption2=assumption2,
         coherence=coherence,

@@ -26,6 +26,8 @@ def training_lines(report) -> Lines:
     """What the runs show, the forecast, and the bounds."""
     f = report.forecast
     yield "goal", f"1 - cosine <= {f['target']:g} by NGD at step size {f['step_size']:g}"
+    for run in f["rules"]:
+        yield run["rule"], f"after {iterations(run['steps'])}: {run['ending']}"
     if report.svm is None:
         yield "runs", "none, as there is no W_mm to turn to"
         return

@@ -93,6 +93,20 @@ def make_runs(data, svm, basis, offset, *, step_size, target, steps, starts) -> 
     return found
 
 
+def rule_runs(data: Dataset, svm: SVMSolution | None, rules, steps: int) -> list[dict]:
+    """Where each of these rules ends from W_0 = 0, in words; as far as affordable."""
+    n, N, d = data.n, int(data.lengths.sum()) - data.n, data.d
+    found = []
+    for rule in rules:
+        trace = train(
+            data, rule, affordable(n, N, d, steps), svm=False if svm is None else svm, record=100
+        )
+        last, why = int(trace.step[-1]), trace.meta.get("diverged")
+        end = f"{trace.status}: {why}" if why else trace.ending
+        found.append({"rule": rule.name, "steps": last, "status": trace.status, "ending": end})
+    return found
+
+
 def affordable(n: int, N: int, d: int, steps: int, runs: int = 1) -> int:
     """How many of these iterations so many runs may make each."""
     each = min(iteration_work(n, N, d).values()) * max(runs, 1)

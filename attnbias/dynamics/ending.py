@@ -18,6 +18,7 @@ LISTED = 6  # sequences that the words name
 AT_ONCE = 1000  # rows N' up to which words wait for a hard-margin solution: a second
 LAST = "the last W has attnbias.dynamics.trace.alignment_error(trace.W[None], direction)"
 ROUNDING = 4e-15  # share of the largest eigenvalue below which, for each row, one is rounding
+STILL = 1e-3  # of |W|; GD on its way moves by log 2 of log t in the later half, some hundredths
 SAME = 1e-6  # share of |W|^2 by which gaps and norm of a run may disagree: rounding
 
 
@@ -45,7 +46,25 @@ def in_words(trace, data: Dataset | None) -> str:
         found = f"{n - len(others)} of {n} sequences end on their optimal token (not: {named})"
     if data is None or not len(trace.step) or trace.status == "diverged":
         return found
-    return f"{found}; {_beside_their_svm(trace, data)}"
+    parts = (found, _standing_still(trace), _beside_their_svm(trace, data))
+    return "; ".join(filter(None, parts))
+
+
+def _standing_still(trace) -> str:
+    """Since when W has moved by next to nothing of its norm, if for half of the run or longer."""
+    path, step = trace.path_length, trace.step
+    if not (np.isfinite(path).all() and trace.W_norm[-1] > 0):
+        return ""
+    left = path[-1] - path
+    first = int(np.argmax(left <= STILL * trace.W_norm[-1]))
+    if 2 * step[first] >= step[-1]:
+        return ""
+    by, steps = left[first], step[-1] - step[first]
+    return (
+        f"W stands still: it has moved by {by:.1g} in the {steps:,} steps "
+        f"since step {step[first]:,}, at step size {trace.step_size[-1]:.3g} (largest_gd_step_size "
+        "in diagnose(data).constants keeps every step short)"
+    )
 
 
 def _beside_their_svm(trace, data: Dataset) -> str:

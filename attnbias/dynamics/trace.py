@@ -85,8 +85,9 @@ class Trace:
         The token that each sequence ends on: the largest logit of the last iterate, the first of
         those that tie; of runs that record softmaxes, the largest softmax.
     ending : str
-        In words, whether these are the optimal ones, and where not 1 - cosine of the last
-        recorded W with the SVM of the selected tokens, which is solved for when first asked.
+        In words, whether these are the optimal ones, and where not since when W stands still, if
+        it does, and 1 - cosine of the last recorded W with the SVM of the selected tokens, which
+        is solved for when first asked.
     status : str
         "completed"; "zero gradient" when the gradient vanished, so that no rule defines a
         step; "diverged" when a step or its logits are too large for floats, and

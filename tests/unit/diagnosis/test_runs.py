@@ -8,11 +8,12 @@ import torch
 from orthonormal import orthonormal_pair
 from tolerances import ASYMPTOTIC, CLOSED_FORM
 
-from attnbias import NGD, Dataset, diagnose, make_dm, make_example1, solve_w_svm, train
+from attnbias import GD, NGD, Dataset, Polyak, diagnose, make_dm, make_example1, solve_w_svm, train
 from attnbias.data import make_two_sample_trap
 from attnbias.diagnosis import runs as module
 from attnbias.diagnosis.runs import affordable, random_start
 from attnbias.dynamics.trace import Trace
+from attnbias.errors import DtypeError, RangeError
 from attnbias.geometry import tokens
 
 
@@ -105,3 +106,22 @@ def test_a_start_without_a_direction(monkeypatch):
     report = diagnose(two_pairs())
     assert "another step size" in report.next[0]
     assert report.forecast["how"] == "none" and "the run ends there: zero gradient" in str(report)
+
+
+def test_rules_asked_for_have_a_line_each():
+    rng = np.random.default_rng(0)
+    data = Dataset(rng.normal(size=(10, 5, 64)), [1, -1] * 5, u=rng.normal(size=64))
+    rules = [GD(0.1), Polyak(), NGD(0.5, momentum=0.5)]
+    report = diagnose(data, rule=rules, steps=300, starts=0)
+    found = report.to_dict()["ngd_forecast"]["rules"]
+    assert [run["rule"] for run in found] == [rule.name for rule in rules]
+    assert "W stands still" in found[0]["ending"] and "still" not in found[1]["ending"]
+    assert all(f"\n  {rule.name}" in str(report) for rule in rules)
+    assert len(diagnose(data, rule=GD(0.1), steps=50, starts=0).forecast["rules"]) == 1
+    lost = diagnose(data, rule=GD(1e300), steps=50, starts=0).forecast["rules"][0]
+    assert lost["status"] == "diverged" and "too long for floats" in lost["ending"]
+    for bad in ("GD(0.1)", [GD], 3, [GD(0.1), None]):
+        with pytest.raises(DtypeError, match="rule: expected"):
+            diagnose(data, rule=bad)
+    with pytest.raises(RangeError, match="joint training"):
+        diagnose(data, rule=NGD(0.1, decay=(0.5, 0.5)))

@@ -17,6 +17,7 @@ from attnbias import (
     Dataset,
     Polyak,
     Trace,
+    make_example1,
     make_separation_pair,
     optimal_tokens,
     solve_u_svm,
@@ -286,3 +287,19 @@ def test_other_long_steps_ask_for_a_smaller_one():
 def test_a_tie_with_the_optimal_token_is_no_end_on_it():
     logits = torch.tensor([[0.0, 0.0, -1.0], [0.0, -1.0, -torch.inf], [0.0, 2.0, 1.0]])
     assert ending.missed(logits, torch.tensor([0, 0, 0])).tolist() == [0, 2]
+
+
+def test_a_run_that_stands_still_says_since_when():
+    rng = np.random.default_rng(0)
+    X, y, u = rng.normal(size=(10, 5, 64)), [1, -1] * 5, rng.normal(size=64)
+    data = Dataset(X, y, u=u)
+    start = 300 * np.outer(X[0, 1] - X[0, 0], X[0, 0])  # wrong tokens hold the softmax
+    for rule, more in ((GD(0.1), {}), (Polyak(max_step=0.01), {"W0": start}), (GD(1.0), {})):
+        for engine in ("compiled", "torch"):
+            trace = train(data, rule, 1000, svm=False, engine=engine, **more)
+            assert "W stands still: it has moved by" in repr(trace)
+            assert f"since step {0 if more else 1}, at step size" in trace.ending
+    moving = [(NGD(0.1), data), (NGD(0.1, momentum=0.9), data), (GD(1e-4), data)]
+    for rule, each in [*moving, (GD(0.1), make_example1(seed=0))]:
+        assert "still" not in train(each, rule, 1000, svm=False).ending
+    assert "still" not in train(data, GD(0.1), 0, svm=False).ending
