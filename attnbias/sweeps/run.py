@@ -187,7 +187,7 @@ def workers_named(store: Store | None) -> Iterator[None]:
 
 def _marks(grid: Grid, done: dict, workers) -> Iterator[tuple[int, dict]]:
     """(number, marks) of the data sets that are done, made anew."""
-    jobs = (joblib.delayed(marks_of)(grid.training, grid.points[number]) for number in done)
+    jobs = (joblib.delayed(known_by)(grid.training, grid.points[number]) for number in done)
     pool = joblib.Parallel(n_jobs=workers, return_as="generator")
     yield from zip(done, pool(jobs), strict=True)
 
@@ -218,6 +218,12 @@ def work(
     with one_thread():  # no number depends on how many are free
         found = run_point(training, point)
     return number, _rows(training, number, point, found, dtypes), found.marks
+
+
+def known_by(training: Training, point: Point) -> dict:
+    """The marks of one data set, made as `work` makes it."""
+    with one_thread():
+        return marks_of(training, point)
 
 
 def _rows(training: Training, number: int, point: Point, found: Results, dtypes):
