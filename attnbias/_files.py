@@ -219,12 +219,20 @@ def owned(path: Path | None, unfinished: Callable[[], bool] = lambda: True) -> I
     `unfinished` may read the file. What is finished is only read: it needs no lock, nor a disk that
     can be written. None for a path stands for no file.
     """
-    before = _version(path)
-    if not unfinished() or path is None:
+    before, goes_on = _version(path), unfinished()
+    if path is None:
         yield
         return
-    lock = hashlib.sha256(path.name.encode(errors="surrogatepass")).hexdigest()[:12]
-    with locked(path.with_name(f".attnbias-{lock}.lock"), str(path)):
+    name = hashlib.sha256(path.name.encode(errors="surrogatepass")).hexdigest()[:12]
+    lock = path.with_name(f".attnbias-{name}.lock")
+    if not goes_on:
+        with contextlib.suppress(AttnBiasError):
+            if lock.exists():  # of a process that was killed when it was done
+                with locked(lock):
+                    pass
+        yield
+        return
+    with locked(lock, str(path)):
         if _version(path) != before:  # since it was read
             raise _busy(str(path))
         yield

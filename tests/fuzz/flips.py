@@ -116,14 +116,14 @@ def part_of_a_sweep(folder: Path, seed: int) -> None:
     Store(folder / "s", read).write(0, made, marks, {"date": ""})
 
 
-def heads_of(seed: int) -> list:
-    drawn = torch.randn(2, 2, 4, 5, 8, generator=torch.Generator().manual_seed(seed))
+def heads_of(seed: int, layers: int) -> list:
+    drawn = torch.randn(layers, 2, 4, 5, 8, generator=torch.Generator().manual_seed(seed))
     return [dataclasses.replace(head_from_qk(q, k), layer=i, head=0)
             for i, (q, k) in enumerate(drawn)]  # fmt: skip
 
 
-def table_of_heads(folder: Path, seed: int = 0):
-    result = heads.measure(heads_of(seed), {"model": "mine"}, random=1, out=folder)
+def table_of_heads(folder: Path, seed: int = 0, layers: int = 2):
+    result = heads.measure(heads_of(seed, layers), {"model": "mine"}, random=1, out=folder)
     return [[round(row[name], 6) for name in ("cosine", "margin")] for row in result.rows]
 
 

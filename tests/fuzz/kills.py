@@ -67,10 +67,14 @@ def run_sweep_on_two(folder: Path):
     return run_sweep(folder, workers=2)
 
 
+def measure_heads(folder: Path):
+    return flips.table_of_heads(folder, layers=40)
+
+
 WRITERS: dict[str, Callable[[Path], object]] = {
     writer.__name__: writer
     for writer in (save_data, save_trace, keep_checkpoint, keep_network_checkpoint,
-                   save_experiment, run_sweep, run_sweep_on_two)
+                   save_experiment, measure_heads, run_sweep, run_sweep_on_two)
 }  # fmt: skip
 
 

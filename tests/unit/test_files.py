@@ -275,6 +275,14 @@ class TestNewResults:
             pytest.fail("it is made again")
         with owned(tmp_path / "a.json", lambda: False):
             pass
+        assert names(tmp_path) == ["a.json"]
+
+    def test_the_lock_of_a_process_killed_when_it_was_done_goes(self, tmp_path):
+        with owned(tmp_path / "a.txt"):
+            (lock,) = tmp_path.iterdir()
+        lock.touch()
+        with owned(tmp_path / "a.txt", lambda: False):
+            assert not lock.exists()
 
     def test_a_disk_that_cannot_be_written_to_needs_no_lock(self, tmp_path, monkeypatch):
         def refuse(*_, **__):

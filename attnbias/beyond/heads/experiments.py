@@ -152,11 +152,13 @@ def _measured(
     generator = seeded(seed)
     decides = [*map(digest, found), digest(generator.get_state())]  # with these, all of the numbers
     settings = as_stored(settings | {"heads": digest(decides)})
+    partial = target and target.with_name("heads.partial.json")
     if target is not None and target.exists():
         finished = HeadResult.load(target, claims)
         _require_same(target, finished.settings, settings)
+        with contextlib.suppress(OSError):  # of a process that was killed when it was done
+            partial.unlink()
         return finished
-    partial = target and target.with_name("heads.partial.json")
     rows, chance = _begun(partial, settings)
     with one_thread(), tqdm(total=len(found), disable=not progress, unit="head") as bar:
         bar.update(len(rows))
