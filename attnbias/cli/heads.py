@@ -99,12 +99,13 @@ def _stored(path: str, query) -> tuple[list, dict]:
     from ..nets import head_from_qk
 
     arrays, _ = read_npz(path, kind="queries and keys", header_required=False)
-    missing = {"q", "k"} - arrays.keys()
-    if missing:
+    if {"q", "k"} - arrays.keys() or arrays.keys() - {"q", "k", "lengths"}:
         raise FileFormatError(
-            path, expected="arrays q and k (and lengths)", got=", ".join(sorted(arrays)) or "none",
-            remedy='make it by numpy.savez("heads.npz", q=q, k=k)',
-        )  # fmt: skip
+            path,
+            expected="arrays q and k (and lengths), no others",
+            got=", ".join(sorted(arrays)) or "none",
+            remedy='make it by numpy.savez("heads.npz", q=q, k=k, lengths=lengths)',
+        )
     if query == "all":
         raise RangeError("--query", expected="one position", got="all", remedy="give a number")
     query = -1 if query is None else query

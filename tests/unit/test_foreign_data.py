@@ -398,6 +398,13 @@ def test_an_array_that_nothing_reads_is_refused_by_name(extra, tmp_path, capsys)
         Dataset.load(path)
 
 
+def test_nor_does_a_file_of_queries_and_keys_have_others(tmp_path, capsys):
+    q = np.random.default_rng(0).normal(size=(4, 3, 2))
+    np.savez(tmp_path / "a.npz", q=q, k=q, attention_mask=np.ones((4, 3)))
+    assert main(["heads", "--npz", str(tmp_path / "a.npz"), "--out", str(tmp_path / "out")]) == 2
+    assert "attention_mask" in capsys.readouterr().err
+
+
 def test_object_arrays_are_shown_the_way_to_a_file(tmp_path):
     ragged = np.empty(2, dtype=object)
     ragged[:] = [X[0].numpy(), X[1, :2].numpy()]
