@@ -170,6 +170,8 @@ class SPS(Steps):
     k times before the step, the quotient is k^2 times too large.
     3. With a GradScaler, pass the loss before it was scaled: `scaler.step(optimizer, loss=loss)`.
     A scale S makes the quotient S times too large.
+    4. transformers' Trainer gives step() no loss, and clips at norm 1 unless told max_grad_norm=0.
+    Accelerate's step takes a closure only. The chapter that `SNGD` names has the lines for both.
 
     lr=0.3 [d]: of the caps that each recorded search of this project tried, the one whose loss is
     never far from the best. c=2 reaches a cap later than c=1/2, so that one too large does less

@@ -4,10 +4,8 @@ import copy
 import dataclasses
 import io
 import math
-import multiprocessing
 import pickle
 import warnings
-from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -23,7 +21,6 @@ from attnbias import (
     make_dm,
     make_example1,
     make_separation_pair,
-    optimal_tokens,
     solve_w_svm,
     train,
 )
@@ -193,14 +190,6 @@ def test_given_optimal_tokens_stand_in_for_a_decoder_until_there_is_one(tmp_path
     data = Dataset(X, Y, opt=[1, 1]).with_decoder(torch.ones(4))
     assert data.opt is None
     assert gap_rows(data).opt.tolist() == [2, 0]
-
-
-@pytest.mark.slow
-def test_it_goes_to_processes_that_share_nothing():
-    made = [make_example1(n=4, T=3, d=20, seed=seed) for seed in (1, 2)]
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        found = [*pool.map(optimal_tokens, made)]
-    assert all(map(torch.equal, found, map(optimal_tokens, made)))
 
 
 def rows(count: int, start: int = 0) -> torch.Tensor:
