@@ -367,7 +367,8 @@ class Dataset:
                     str(path),
                     expected=error.expected,
                     got=error.got,
-                    remedy="save ragged ones by Dataset.from_sequences(sequences, y, u).save(path)",
+                    remedy="save ragged ones by Dataset.from_sequences(sequences, y, u).save(path) "
+                    "and others by numpy.savez without dtype=object",
                 )
             raise error from None
         missing, unread = {"X", "y"} - arrays.keys(), arrays.keys() - {*TENSORS, "mask"}
@@ -378,8 +379,8 @@ class Dataset:
                 "or key, no others",
                 got=("only " if missing else "also ")
                 + (listing(sorted(arrays if missing else unread)) or "nothing"),
-                remedy="save tokens as X, labels -1 and +1 as y, a decoder as u, numbers of real "
-                "tokens as lengths or True at each as mask, and leave out what is none of them",
+                remedy="save with numpy.savez(path, X=X, y=y, u=u, mask=mask) what it has of them: "
+                "tokens X, labels -1 and +1, decoder u, mask True at real tokens or their lengths",
             )
         return cls(**arrays, name=header.get("name", Path(path).stem), meta=header.get("meta"))
 
