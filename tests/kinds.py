@@ -34,6 +34,36 @@ SIZES = {
     "pad_token_id": 0, "rotary_dim": 4, "index_topk": 3, "sliding_window": 4, "local_attention": 4,
     "image_size": 16, "patch_size": 8, "num_channels": 3, "bottleneck_size": 32,
 }  # fmt: skip
+# By where their heads are taken; a model with layers of two sorts has both.
+RIGHT = {
+    "keys": """
+        afmoe apertus axk1 axk2 bailing_hybrid beam deepseek_v2 deepseek_v3 deepseek_v32
+        dinov3_vit dots1 embedding_gemma2_text esm esmc exaone4 exaone_moe flex_olmo
+        gemma3_text gemma4_text gemma4_unified_text glm4_moe_lite glm_moe_dsa
+        hunyuan_v1_dense hunyuan_v1_moe hy_v3 jetmoe kimi_linear kolibri1 laguna lfm2 lfm3
+        llama4_text longcat_flash mellum minicpm3 minimax_m2 minimax_m3_vl_text
+        mistral_large4_text mlcd mlcd_vision_model molmo2_text muse_glimmer_text
+        muse_spark_text nanochat olmo2 olmo3 olmo_hybrid olmoe persimmon qwen3_vl_moe_text
+        qwen3_vl_text
+    """,
+    "residual stream": """
+        aimv2_vision_model beit bert bert-generation biogpt camembert
+        chinese_clip_vision_model clip_text_model clip_vision_model ctrl data2vec-text deit
+        dinov2 dinov2_with_registers distilbert dpr dpt electra ernie gpt-sw3 gpt2
+        gpt_bigcode idefics3_vision ijepa internvl_vision layoutlm mobilebert opt pixio
+        roberta roberta-prelayernorm roc_bert
+    """,
+    "residual stream and residual stream with positions": """
+        cohere2 cohere2_moe
+    """,
+    "residual stream with positions": """
+        arcee aria_text bitnet cohere cwm ernie4_5 ernie4_5_moe eurobert gemma gemma2 glm
+        glm4 glm4_moe gpt_neox granite granite_docling_text granitemoe granitemoeshared gte
+        helium higgs_audio_v2 hyperclovax internlm3 iquestcoder jais2 jina_embeddings_v3
+        llama minimax ministral ministral3 mistral mixtral modernbert modernbert-decoder
+        moshi nemotron nomic_bert olmo phi phi3 phimoe
+    """,
+}
 LENGTHS = [9, 6, 9, 7, 9]
 
 
@@ -93,7 +123,7 @@ def apart(model, inputs, heads) -> float:
             each for each in model(**inputs, output_attentions=True).attentions if each is not None
         ]
     model.set_attn_implementation(kind)
-    farthest = float(len(own) != len(heads.layers))
+    farthest = 0.0
     for head in heads:
         weights = own[head.layer][:, head.head]
         counts = torch.tensor(LENGTHS) if head.query < 0 else torch.zeros(5, dtype=torch.long)

@@ -205,8 +205,8 @@ class Head:
         >>> import torch
         >>> from attnbias.nets import head_from_qk
         >>> q, k = torch.ones(1, 3, 2), torch.tensor([[[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]]])
-        >>> head_from_qk(q, k).support_pairs()[["selected", "other", "share"]].values.tolist()
-        [[1, 0, 1.0]]
+        >>> head_from_qk(q, k).support_pairs()[["selected", "other"]].values.tolist()
+        [[1, 0]]
         """
         import pandas
 

@@ -113,7 +113,6 @@ def ends(tmp_path_factory) -> list[dict]:
     return [dict(np.load(f"{folder}/{rank}.npz")) for rank in range(2)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SNGD", "SPS", "SNGD sharded", "SPS sharded"])
 def test_two_processes_take_the_steps_of_one(name, ends):
     model = network()
