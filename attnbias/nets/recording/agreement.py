@@ -31,11 +31,12 @@ def softmax_of(q, k, v, seen, scale: float, dtype) -> tuple[torch.Tensor, ...]:
     Of one sequence: q (H, S, m), k and v (H', T, m), seen (1 or H, S, T).
     """
     own, summed = units(dtype)
+    entries = 2 * own if torch.finfo(q.dtype).eps < own else 0.0  # autocast rounds q and k as well
     repeats = q.shape[0] // k.shape[0]
     q, (k, v) = q.double(), (each.double().repeat_interleave(repeats, 0) for each in (k, v))
     logits = q @ k.transpose(1, 2) * scale
     moved = ROUNDINGS * own * logits.abs()
-    moved += 16 * summed * (q.abs() @ k.abs().transpose(1, 2)) * scale
+    moved += (16 * summed + entries) * (q.abs() @ k.abs().transpose(1, 2)) * scale
     moved = moved.clamp(max=1.0)
     weights = F.softmax(logits.masked_fill(~seen, -torch.inf), dim=2)
     mean = (weights * moved).sum(dim=2, keepdim=True)
@@ -51,7 +52,9 @@ def agrees(call: Call, mask: torch.Tensor, sequence: int) -> bool:
     q, k, v, seen, own = (
         each[sequence].detach().cpu() for each in (call.q, call.k, call.v, mask, call.out)
     )
-    weights, out, weights_near, near = softmax_of(q, k, v, seen, call.scale, call.q.dtype)
+    coarsest = max((call.q, call.k, call.v, call.out), key=lambda each: torch.finfo(each.dtype).eps)
+    dtype = coarsest.dtype
+    weights, out, weights_near, near = softmax_of(q, k, v, seen, call.scale, dtype)
     out, near = (each.transpose(0, 1).flatten(1) for each in (out, near))  # (S, H m)
     if call.last is not None:
         weight, bias = (
@@ -59,7 +62,7 @@ def agrees(call: Call, mask: torch.Tensor, sequence: int) -> bool:
         )
         sizes = out.abs() @ weight.abs().T
         out = F.linear(out, weight, bias)
-        near = near @ weight.abs().T + 16 * max(units(call.q.dtype)) * (sizes + out.abs())
+        near = near @ weight.abs().T + 16 * max(units(dtype)) * (sizes + out.abs())
     if own.numel() != out.numel():
         return False
     some = seen.any(dim=2)  # what sees nothing is padding

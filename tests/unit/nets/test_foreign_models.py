@@ -234,6 +234,14 @@ class TestAgreement:
 
         assert len(record_heads(Noisy(), IDS)) == 8
 
+    def test_a_model_that_is_compiled_or_run_in_another_precision_is_recorded(self):
+        model = made("Qwen2", **SIZES | dict(num_key_value_heads=2))
+        right, compiled = record_heads(model, IDS), torch.compile(model, backend="eager")
+        compiled(IDS)
+        same_heads(record_heads(compiled, IDS), right)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert len(record_heads(model, IDS)) == 8
+
     def test_a_tenth_of_a_percent_is_seen(self):
         torch.manual_seed(0)
         q, k, v = torch.randn(3, 1, 2, 5, 8)
