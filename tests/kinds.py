@@ -44,14 +44,14 @@ RIGHT = {
         llama4_text longcat_flash mellum minicpm3 minimax_m2 minimax_m3_vl_text
         mistral_large4_text mlcd mlcd_vision_model molmo2_text muse_glimmer_text
         muse_spark_text nanochat olmo2 olmo3 olmo_hybrid olmoe persimmon qwen3_vl_moe_text
-        qwen3_vl_text
+        qwen3_vl_text sapiens2
     """,
     "residual stream": """
         aimv2_vision_model beit bert bert-generation biogpt camembert
         chinese_clip_vision_model clip_text_model clip_vision_model ctrl data2vec-text deit
         dinov2 dinov2_with_registers distilbert dpr dpt electra ernie gpt-sw3 gpt2
         gpt_bigcode idefics3_vision ijepa internvl_vision layoutlm mobilebert opt pixio
-        roberta roberta-prelayernorm roc_bert
+        roberta roberta-prelayernorm roc_bert siglip_vision_model smolvlm_vision splinter
     """,
     "residual stream and residual stream with positions": """
         cohere2 cohere2_moe
@@ -61,7 +61,8 @@ RIGHT = {
         glm4 glm4_moe gpt_neox granite granite_docling_text granitemoe granitemoeshared gte
         helium higgs_audio_v2 hyperclovax internlm3 iquestcoder jais2 jina_embeddings_v3
         llama minimax ministral ministral3 mistral mixtral modernbert modernbert-decoder
-        moshi nemotron nomic_bert olmo phi phi3 phimoe
+        moshi nemotron nomic_bert olmo phi phi3 phimoe seed_oss smollm3 solar_open stablelm
+        starcoder2
     """,
 }
 LENGTHS = [9, 6, 9, 7, 9]
