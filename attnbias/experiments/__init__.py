@@ -9,9 +9,10 @@ import pkgutil
 from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
+from typing import Any
 
 from .._files import as_path
-from .._validate import require_choice, short
+from .._validate import PathLike, require_choice, short
 from ..errors import DtypeError, FileFormatError
 from . import fig2, fig3, fig8, fig9, fig10
 from .cosine_result import CosineResult
@@ -58,7 +59,7 @@ def module_of(name: str) -> ModuleType:
     return found[require_choice("name", name, tuple(found))]
 
 
-def list():
+def list() -> list[str]:
     """Names of the experiments, as `run` takes them.
 
     Returns
@@ -108,7 +109,7 @@ def parameters(name: str) -> dict[str, inspect.Parameter]:
     return known
 
 
-def run(name: str, **settings) -> ExperimentResult | NetworkResult | CosineResult:
+def run(name: str, **settings: Any) -> ExperimentResult | NetworkResult | CosineResult:
     """Run an experiment of the registry.
 
     Parameters
@@ -142,7 +143,9 @@ def run(name: str, **settings) -> ExperimentResult | NetworkResult | CosineResul
     return chosen(**settings)
 
 
-def load(name: str, folder="book/results") -> ExperimentResult | NetworkResult | CosineResult:
+def load(
+    name: str, folder: PathLike = "book/results"
+) -> ExperimentResult | NetworkResult | CosineResult:
     """Read the recorded run of an experiment.
 
     Parameters
@@ -186,7 +189,7 @@ def load(name: str, folder="book/results") -> ExperimentResult | NetworkResult |
     return found
 
 
-def merge(name: str, folders) -> NetworkResult:
+def merge(name: str, folders: Sequence[PathLike]) -> NetworkResult:
     """One result of a network's figure from parts that were run apart, on several machines say.
 
     Parameters

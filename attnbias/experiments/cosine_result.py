@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -87,7 +88,7 @@ class CosineResult(JsonResult):
         return {"cosines": _each(self.cosines, Cosines.to_json)}
 
     @staticmethod
-    def unpacked(stored: dict, claims) -> dict:
+    def unpacked(stored: dict, claims: Callable) -> dict:
         """The inverse of `packed`, substitutes as a tuple, and the claims in this dimension."""
         cosines = _each(stored["cosines"], Cosines.from_json)
         return {"cosines": cosines, "substitutes": tuple(stored["substitutes"]),

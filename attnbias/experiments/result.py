@@ -7,20 +7,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import torch
 
 from .._provenance import provenance
 from .._records import read_json, read_npz, write_json, write_npz
-from .._validate import require_flag, require_number
+from .._validate import PathLike, require_flag, require_number
 from ..checks import Check, CheckTable
 from ..dynamics.rates import fit_rate
 from ..dynamics.trace import SERIES, TABLES, Trace
 from ..errors import FileFormatError
 from .claims import SHORT, last_decade
 from .runs import Common
+
+if TYPE_CHECKING:
+    import pandas
 
 
 class Result:
@@ -85,7 +88,7 @@ class ExperimentResult(Result):
         """The window (steps / 10, steps), on which exponents are fitted by default."""
         return last_decade(self.settings)
 
-    def exponents(self, window=None):
+    def exponents(self, window: tuple[float, float] | None = None) -> pandas.DataFrame:
         """Exponent of 1 - cosine in the number of steps, by rule.
 
         Parameters
@@ -116,7 +119,7 @@ class ExperimentResult(Result):
         columns = ["median", "min", "max", "interval low", "interval high"]
         return pandas.DataFrame.from_dict(rows, orient="index", columns=columns)
 
-    def save(self, path, *, weights: bool = False) -> Path:
+    def save(self, path: PathLike, *, weights: bool = False) -> Path:
         """Write all to one npz file: arrays and a json header, no pickle, atomically.
 
         Parameters
@@ -146,7 +149,7 @@ class ExperimentResult(Result):
         return write_npz(path, arrays, header)
 
     @classmethod
-    def load(cls, path, claims: Callable | None = None) -> ExperimentResult:
+    def load(cls, path: PathLike, claims: Callable | None = None) -> ExperimentResult:
         """Read a file written by `save`, which holds the claims as well.
 
         Raises
@@ -189,7 +192,7 @@ class JsonResult(Result):
     SUFFIX = ".json"
     KIND: ClassVar[str]
 
-    def save(self, path) -> Path:
+    def save(self, path: PathLike) -> Path:
         """Write all but the claims as json, atomically; a reader judges anew.
 
         Raises
@@ -201,7 +204,7 @@ class JsonResult(Result):
         return write_json(path, self.KIND, stored | packed)
 
     @classmethod
-    def load(cls, path, claims: Callable):
+    def load(cls, path: PathLike, claims: Callable) -> Self:
         """Read a file written by `save`; `claims` makes the CheckTable.
 
         Raises

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.optim import Optimizer
@@ -119,7 +121,7 @@ class Steps(Optimizer):
 
     @torch._disable_dynamo  # a compiled step would keep no monitors; torch's own constructor has it
     @torch.no_grad()
-    def step(self, closure=None, *, loss=None):
+    def step(self, closure: Callable[[], Any] | None = None, *, loss: Any = None) -> Any:
         """Take one step.
 
         Parameters

@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 import torch.nn.functional as F
 
-from .._validate import as_floats, as_tensor, require_choice
+from .._validate import TensorLike, as_floats, as_tensor, require_choice
 from ..data import Dataset
 from ..errors import RangeError, TiedTokensError
 from ..geometry.svm import solve_w_svm
@@ -119,7 +119,10 @@ class Head:
             )  # fmt: skip
         return self.logits.argmax(dim=1)
 
-    def dataset(self, y=None, u=None, *, readout=None) -> Dataset:
+    def dataset(
+        self, y: TensorLike | None = None, u: TensorLike | None = None, *,
+        readout: TensorLike | Literal["selection"] | None = None,
+    ) -> Dataset:  # fmt: skip
         """The tokens as a data set.
 
         Parameters

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +18,14 @@ from tqdm import tqdm
 
 from .._extras import need
 from .._files import owned, target_path
-from .._validate import memory_named, require_choice, require_flag, require_int, require_type
+from .._validate import (
+    PathLike,
+    memory_named,
+    require_choice,
+    require_flag,
+    require_int,
+    require_type,
+)
 from ..errors import DivergedError, NonFiniteError, RangeError
 from ._examples import (
     EVAL_BATCH,
@@ -38,9 +46,9 @@ SAVE_SECONDS = 600.0  # a run that is killed loses no more
 
 def fit(
     model: torch.nn.Module,
-    train,
-    test,
-    make_optimizer,
+    train: Any,
+    test: Any,
+    make_optimizer: Callable[[Iterator[torch.nn.Parameter]], torch.optim.Optimizer],
     *,
     steps: int,
     batch_size: int,
@@ -49,8 +57,8 @@ def fit(
     seed: int = 0,
     device: str = "cpu",
     precision: str = "no",
-    checkpoint=None,
-    probe=None,
+    checkpoint: PathLike | None = None,
+    probe: Callable[[torch.nn.Module, int], None] | None = None,
     progress: bool = False,
     label: str = "",
 ) -> TrainingLog:

@@ -126,7 +126,7 @@ def head_from_qk(
     return _head(W, k, order, lengths, query, queries, KEYS)
 
 
-def random_head(head: Head, width: int | None = None, generator=0) -> Head:
+def random_head(head: Head, width: int | None = None, generator: torch.Generator | int = 0) -> Head:
     """A head at a random start on the tokens of another one: Gaussian W of rank `width`.
 
     Parameters

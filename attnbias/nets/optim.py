@@ -8,6 +8,7 @@ import dataclasses
 import math
 import numbers
 import warnings
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -17,6 +18,9 @@ from .._validate import require_dense, short
 from ..errors import DtypeError, ShapeError
 from ..rules import NGD, Polyak
 from ._steps import LIMITS, Steps, exp, log
+
+if TYPE_CHECKING:
+    from torch.optim.optimizer import ParamsT
 
 NORMALISED = NGD(1.0)  # 1 / |g|
 POLYAK = dataclasses.replace(Polyak(), log_scale=0.0)  # (loss - floor) / |g|^2; c is a group's own
@@ -89,15 +93,15 @@ class SNGD(Steps):
 
     def __init__(
         self,
-        params,
-        lr,
+        params: ParamsT,
+        lr: float,
         *,
-        momentum=0.0,
-        weight_decay=0.0,
-        max_step=math.inf,
-        nonfinite="raise",
-        process_group=None,
-    ):
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        max_step: float = math.inf,
+        nonfinite: Literal["raise", "skip"] = "raise",
+        process_group: dist.ProcessGroup | Literal[False] | None = None,
+    ) -> None:
         options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay,
                    "max_step": max_step, "nonfinite": nonfinite}  # fmt: skip
         super().__init__(params, options, process_group)
@@ -196,20 +200,20 @@ class SPS(Steps):
 
     def __init__(
         self,
-        params,
-        lr=0.3,
+        params: ParamsT,
+        lr: float = 0.3,
         *,
-        c=2.0,
-        smoothing=None,
-        steps_per_epoch=None,
-        loss_floor=0.0,
-        max_grad_norm=None,
-        momentum=0.0,
-        weight_decay=0.0,
-        nonfinite="raise",
-        process_group=None,
-        **unknown,
-    ):
+        c: float = 2.0,
+        smoothing: float | None = None,
+        steps_per_epoch: int | None = None,
+        loss_floor: float = 0.0,
+        max_grad_norm: float | None = None,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        nonfinite: Literal["raise", "skip"] = "raise",
+        process_group: dist.ProcessGroup | Literal[False] | None = None,
+        **unknown: Any,
+    ) -> None:
         options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "c": c,
                    "loss_floor": loss_floor, "smoothing": smoothing,
                    "steps_per_epoch": steps_per_epoch, "max_grad_norm": max_grad_norm,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
 from torch import nn
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 CHUNK = 32  # sequences a pass
 
 
-def record_heads(model, inputs, *, tokenizer=None, layers=None, heads=None, query=None) -> Heads:
+def record_heads(
+    model: nn.Module, inputs: Any, *, tokenizer: Any = None,
+    layers: int | Sequence[int] | None = None, heads: int | Sequence[int] | None = None,
+    query: int | Sequence[int] | Literal["all"] | None = None,
+) -> Heads:  # fmt: skip
     """The attention heads of a model on some inputs, as the softmax sees them.
 
     Parameters
@@ -178,7 +182,7 @@ class Wanted:
         return (real.cumsum(1)[:, None] == rank[..., None] + 1).long().argmax(dim=2), real
 
 
-class Heads(Sequence):
+class Heads(Sequence[Head]):
     """The heads that `record_heads` has recorded; each is made when it is asked for.
 
     `heads[i]` is one in order, `heads[3, 5]` head 5 of layer 3, and `heads[3, 5, -1]` that head at
@@ -202,7 +206,7 @@ class Heads(Sequence):
      'first']
     """
 
-    def __init__(self, wanted: Wanted, tokens, turns) -> None:
+    def __init__(self, wanted: Wanted, tokens: Any, turns: Any) -> None:
         require_type("wanted", wanted, Wanted, "what was recorded", "use record_heads")
         self.layers, self.heads = tuple(wanted.layers), tuple(wanted.heads)
         self.queries, self._tokens = tuple(wanted.queries), tokens
@@ -219,7 +223,11 @@ class Heads(Sequence):
     def __len__(self) -> int:
         return len(self.layers) * len(self.heads) * len(self.queries)
 
-    def __getitem__(self, index) -> Head:
+    @overload
+    def __getitem__(self, index: slice) -> list[Head]: ...
+    @overload
+    def __getitem__(self, index: int | tuple[int, ...]) -> Head: ...
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         if not isinstance(index, tuple):

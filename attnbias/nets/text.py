@@ -10,13 +10,21 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 from torch import nn
 
 from .._extras import need
 from .._files import as_path
-from .._validate import require_choice, require_int, require_number, require_shape, require_type
+from .._validate import (
+    PathLike,
+    require_choice,
+    require_int,
+    require_number,
+    require_shape,
+    require_type,
+)
 from ..errors import DtypeError, MissingExtraError, MissingFileError, RangeError, ShapeError
 from ._bert_files import (
     CONFIG,
@@ -66,7 +74,7 @@ class TextClassifier(nn.Module):
     """
 
     def __init__(
-        self, encoder, classes: int, *, dropout: float, seed: int, pooling: str = "first"
+        self, encoder: Any, classes: int, *, dropout: float, seed: int, pooling: str = "first"
     ) -> None:
         super().__init__()
         kind = nn.Module if hasattr(encoder, "config") else ()
@@ -84,7 +92,10 @@ class TextClassifier(nn.Module):
         nn.init.normal_(self.head.weight, std=deviation, generator=generator)
         nn.init.zeros_(self.head.bias)
 
-    def forward(self, input_ids, attention_mask=None, token_type_ids=None) -> torch.Tensor:
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+    ) -> torch.Tensor:  # fmt: skip
         """(b, T) word pieces to (b, classes) scores.
 
         Raises
@@ -136,7 +147,7 @@ def _require_pieces(name: str, value, shape: tuple, size: int | None) -> None:
 
 
 def load_classifier(
-    classes: int, source="huggingface", *, seed: int = 0, dropout: float | None = None
+    classes: int, source: PathLike = "huggingface", *, seed: int = 0, dropout: float | None = None
 ) -> TextClassifier:
     """An encoder of the source with a new head, which reads the tokens as the encoder was trained.
 
@@ -180,7 +191,9 @@ def load_classifier(
     return TextClassifier(encoder, classes, dropout=rate, seed=seed, pooling=pooling)
 
 
-def load_encoder(source="huggingface", *, seed: int = 0, dropout: float | None = None):
+def load_encoder(
+    source: PathLike = "huggingface", *, seed: int = 0, dropout: float | None = None
+) -> Any:
     """The BERT encoder of a source, in float32 on the CPU.
 
     Parameters
@@ -225,7 +238,7 @@ def load_encoder(source="huggingface", *, seed: int = 0, dropout: float | None =
     return encoder.train()
 
 
-def load_tokenizer(source="huggingface"):
+def load_tokenizer(source: PathLike = "huggingface") -> Any:
     """The tokenizer of a source.
 
     Parameters
@@ -262,7 +275,7 @@ def load_tokenizer(source="huggingface"):
         )
 
 
-def load_model(source="huggingface"):
+def load_model(source: PathLike = "huggingface") -> tuple[Any, Any]:
     """A model of `transformers`, any that has attention, and its tokenizer.
 
     Parameters

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterable
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from .._validate import require_flag, require_type
 from ..checks import Check
@@ -29,7 +30,7 @@ _LOGARITHM = re.compile(r"(?:^|: )log\b(?! t\b)")
 def plot_check(
     checks: Check | Iterable[Check], *, logs: bool | None = None,
     titles: str | Iterable[str] | None = None, ylabel: str = "", ax: Given = None,
-):  # fmt: skip
+) -> Figure:  # fmt: skip
     """The measured value and its bound at every recorded step, one panel a check.
 
     Parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from .._validate import require_choices, require_type
 from ..experiments.cosine_result import CosineResult
@@ -23,11 +24,11 @@ LOWEST = 1e-3  # of the density that is drawn
 MERGED = 4  # bins drawn as one
 
 
-@styled()
+@styled
 def plot_cosines(
     result: CosineResult, kinds: str | Sequence[str] = ("text", "shuffled", "uniform"), *,
     ax: Given = None,
-):  # fmt: skip
+) -> Figure:  # fmt: skip
     """Density of the cosine between two tokens, one panel a corpus.
 
     Parameters

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from .._validate import require_choices
@@ -50,7 +51,7 @@ Logs: TypeAlias = (
 def plot_training(
     result: Logs, panels: str | Sequence[str] = ("train_loss", "test_accuracy"), title: str = "",
     *, ax: Given = None,
-):  # fmt: skip
+) -> Figure:  # fmt: skip
     """Curves of several optimizers: one panel a curve, median over seeds and min-max band.
 
     Parameters

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from .._validate import require_choices
 from ..dynamics.trace import Trace
@@ -24,7 +25,7 @@ PANELS = ("loss_gap", "loss", "W_norm", "nonopt", "alignment")
 @styled(title=text)
 def plot_runs(
     runs: Runs, series: str | Sequence[str] | None = None, title: str = "", *, ax: Given = None
-):
+) -> Figure:
     """Runs of several rules: one panel a quantity, median over seeds and min-max band.
 
     Parameters
@@ -94,7 +95,7 @@ def _panels(groups: dict, series) -> dict[str, dict]:
 def plot_alignment_rates(
     runs: Runs, guides: Sequence[float] = (-1, -2), window: tuple[float, float] | None = None,
     *, ax: Axes | None = None,
-):  # fmt: skip
+) -> Figure:  # fmt: skip
     """1 - cosine with W_mm along the runs, beside thin grey powers of t.
 
     Parameters
@@ -166,8 +167,8 @@ def _panel(axis, groups, name: str, looks: dict[str, dict]) -> None:
     exponent_axis(axis, np.concatenate([each for line in lines for each in line[1:]]))
 
 
-@styled()
-def plot_escape_steps(result: ExperimentResult, *, ax: Sequence[Axes] | None = None):
+@styled
+def plot_escape_steps(result: ExperimentResult, *, ax: Sequence[Axes] | None = None) -> Figure:
     """Steps until sequence 1 attends to its optimal token by more than half, over R.
 
     Parameters

@@ -7,7 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from itertools import cycle
-from typing import Any, ParamSpec, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, overload
 
 import matplotlib as mpl
 import numpy as np
@@ -116,31 +116,34 @@ def _use_svg(shell) -> None:
 
 
 P = ParamSpec("P")
+Kind: TypeAlias = Callable[[str, Any], Any]
 Given: TypeAlias = Axes | Sequence[Axes] | np.ndarray | None  # what `ax` of a plot takes
 
 
-def styled(**kinds: Callable[[str, Any], Any]) -> Callable[[Callable[P, Any]], Callable[P, Figure]]:
+@overload
+def styled(plot: Callable[P, Any], /) -> Callable[P, Figure]: ...
+@overload
+def styled(**kinds: Kind) -> Callable[[Callable[P, Any]], Callable[P, Figure]]: ...
+def styled(plot: Callable[..., Any] | None = None, /, **kinds: Kind) -> Any:
     """Draw with the look of `style`, and leave matplotlib's settings as they were.
 
     All figures go through this door. Of an argument in `kinds`, a function of a name and a value
     gives the value back or refuses it. In `ax`, axes of the caller's own, their look is kept.
     """
+    if plot is None:
+        return functools.partial(styled, **kinds)
+    signature = inspect.signature(plot)
 
-    def door(plot: Callable[P, Any]) -> Callable[P, Figure]:
-        signature = inspect.signature(plot)
+    @functools.wraps(plot)
+    def wrapper(*args, **kwargs):
+        given = signature.bind(*args, **kwargs).arguments
+        for key, check in kinds.items():
+            if key in given and given[key] is not signature.parameters[key].default:
+                given[key] = check(f"{key} of {plot.__name__}", given[key])
+        with mpl.rc_context(RC if given.get("ax") is None else {}):
+            return plot(**given).figure
 
-        @functools.wraps(plot)
-        def wrapper(*args: P.args, **kwargs: P.kwargs) -> Figure:
-            given = signature.bind(*args, **kwargs).arguments
-            for key, check in kinds.items():
-                if key in given and given[key] is not signature.parameters[key].default:
-                    given[key] = check(f"{key} of {plot.__name__}", given[key])
-            with mpl.rc_context(RC if given.get("ax") is None else {}):
-                return plot(**given).figure
-
-        return wrapper
-
-    return door
+    return wrapper
 
 
 class OwnFigure(Figure):

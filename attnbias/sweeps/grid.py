@@ -11,12 +11,13 @@ import hashlib
 import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .._files import read_text
 from .._marks import in_words
-from .._validate import require_int, require_type
+from .._validate import PathLike, require_int, require_type
 from ..dynamics.request import record_steps, require_inputs
 from ..errors import AttnBiasError, FileFormatError, RangeError
 from .axes import MOST_RUNS, axes_of, combinations, distinct, plain, plain_list, writable
@@ -82,7 +83,7 @@ class Grid:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def read_config(path) -> dict:
+def read_config(path: PathLike) -> dict:
     """The grid of a TOML file, with the keys of `attnbias.sweep`.
 
     Parameters
@@ -132,7 +133,7 @@ def read_config(path) -> dict:
         ) from None
 
 
-def read_grid(grid, allow_code=()) -> Grid:
+def read_grid(grid: Mapping[str, Any], allow_code: Sequence[str] = ()) -> Grid:
     """Multiply a grid out, and refuse what can't run.
 
     Parameters

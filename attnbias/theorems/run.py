@@ -259,7 +259,7 @@ class TraceView(Hypotheses):
             h = as_numbers("h", h, self.gaps.shape)
         return (self.p * h).sum(axis=1) / self.n / self.grad_size
 
-    def gap_speed(self, keep=slice(None)) -> np.ndarray:  # noqa: B008
+    def gap_speed(self, keep: slice | np.ndarray = slice(None)) -> np.ndarray:  # noqa: B008
         """(R, N) <z_k, -grad_W L> / |grad_W L|, a gap's change a unit of path, at some records."""
         try:
             rows = np.arange(len(self.step))[keep]

@@ -12,7 +12,7 @@ from attnbias.errors import RangeError
 from attnbias.plots.theme import COLOURS, WIDTH, new_figure, styled
 
 
-@styled()
+@styled
 def plot_attention(maps, steps=None, opt=None):
     """Attention maps side by side: one row a sequence, one column a token.
 

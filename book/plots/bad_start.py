@@ -21,7 +21,7 @@ LINES = ("-", "--", "-.", ":")
 CORNERS = ((1, 1), (-1, 1), (1, -1), (-1, -1))
 
 
-@styled()
+@styled
 def plot_bad_start(data: Dataset, trace: Trace, W0):
     """The four panels of Fig. 8: tokens and start in the plane, softmax, alignment and loss.
 
@@ -83,7 +83,7 @@ def plot_bad_start(data: Dataset, trace: Trace, W0):
     return fig
 
 
-@styled()
+@styled
 def plot_plane_trajectory(data: Dataset, trace: Trace, W0, svm=None, reach: float | None = None):
     """Where W_t x_{i,1} goes in the plane of tokens, one panel a sequence.
 

@@ -32,7 +32,7 @@ PART_STYLES = {
 }
 
 
-@styled()
+@styled
 def plot_grid(result: NetworkResult, title: str = ""):
     """Training loss at the end against the step size, median over the seeds that were run.
 
@@ -89,7 +89,7 @@ def plot_grid(result: NetworkResult, title: str = ""):
     return fig
 
 
-@styled()
+@styled
 def plot_step_sizes(result, title: str = ""):
     """Step size and gradient norm along training.
 
@@ -139,7 +139,7 @@ def plot_step_sizes(result, title: str = ""):
     return fig
 
 
-@styled()
+@styled
 def plot_weight_norms(result, label=None, parts=None, title: str = ""):
     """Norms of the weights over those at the start, by part of the network.
 

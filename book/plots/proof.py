@@ -26,7 +26,7 @@ _ARROWS = (
 )  # fmt: skip
 
 
-@styled()
+@styled
 def plot_proof_map():
     """The statements in the proof of Theorem 1 and arrows from each to those that use it.
 

@@ -95,7 +95,7 @@ def _starts(step: np.ndarray, width: float) -> np.ndarray:
     return 10 ** (last - np.arange(count, -1, -1) / PER_DECADE) * (1 + 1e-12)
 
 
-@styled()
+@styled
 def plot_exponent_windows(runs, series: str = "alignment", proved=None, width: float = 1.0):
     """Fitted exponents in sliding windows, with their intervals, beside proved ones.
 
@@ -158,7 +158,7 @@ def _what(series: str, width: float) -> str:
     return f"{name}, windows of {decades}"
 
 
-@styled()
+@styled
 def plot_wall(
     step, exact, float64, wall=None, reference=None,
     names=("plain float64", "log domain", "multiprecision"),
@@ -218,7 +218,7 @@ def plot_wall(
     return fig
 
 
-@styled()
+@styled
 def plot_groups(table, x: str, y: str, by: str, *, log=(True, True), names=("", ""), guide=None):
     """Median of a column over seeds, with its whole range, along another column.
 

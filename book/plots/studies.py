@@ -20,7 +20,7 @@ from attnbias.plots.theme import (
 )
 
 
-@styled()
+@styled
 def plot_levels(panels, *, names, log=(True, True), height=3.9):
     """Lines over steps, each with its predicted level or curve dashed in the same colour.
 
@@ -79,7 +79,7 @@ def plot_levels(panels, *, names, log=(True, True), height=3.9):
     return fig
 
 
-@styled()
+@styled
 def plot_lock_map(table, rows: str, columns: str, panels: str, value: str, *, names=("", "", "")):
     """Share of runs in each cell of a grid, a panel a value of a third column.
 

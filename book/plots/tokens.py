@@ -12,7 +12,7 @@ from attnbias.geometry.tokens import resolve_opt
 from attnbias.plots.theme import COLOURS, FAINT, INK, WIDTH, new_figure, styled
 
 
-@styled()
+@styled
 def plot_tokens_2d(data: Dataset, opt=None):
     """Tokens in the plane: their own for d = 2, else their two main directions.
 
@@ -84,7 +84,7 @@ def _plane(data: Dataset) -> tuple[torch.Tensor, tuple[str, str]]:
     return X @ directions[:2].T, tuple(names)
 
 
-@styled()
+@styled
 def plot_support(solution):
     """Margins and dual weights of the constraints of a hard-margin SVM.
 
@@ -133,7 +133,7 @@ def plot_support(solution):
     return fig
 
 
-@styled()
+@styled
 def plot_gram(data: Dataset, opt=None):
     """Cosines between all pairs of tokens, optimal tokens first.
 

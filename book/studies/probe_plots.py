@@ -32,7 +32,7 @@ def plain(axis, x, y) -> None:
         getattr(axis, f"{side}axis").set_minor_locator(NullLocator())
 
 
-@styled()
+@styled
 def plot_over_steps(studies, names=("path", "saturation")):
     """One row a quantity and one column a network: median over heads, then seeds, and min-max."""
     looks = network_styles(OPTIMIZERS)
@@ -51,7 +51,7 @@ def plot_over_steps(studies, names=("path", "saturation")):
     return fig
 
 
-@styled()
+@styled
 def plot_one_curve(studies):
     """1 - cosine with the last W_mm over the length of the path, medians over seeds and heads."""
     looks = network_styles(OPTIMIZERS)
@@ -74,7 +74,7 @@ def plot_one_curve(studies):
     return fig
 
 
-@styled()
+@styled
 def plot_ends(studies, names=("margin", "cosine_span")):
     """At the last record, each head of each seed: true labels, shuffled ones, random heads."""
     fig, axes = panel_axes(2 * len(names))

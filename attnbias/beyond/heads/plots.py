@@ -70,7 +70,7 @@ PANELS = {
 }
 
 
-@styled()
+@styled
 def plot_head_table(result: HeadResult, *, ax: Given = None):
     """Saturation, cosine with W_mm and share of the margin of each head, layers by heads.
 

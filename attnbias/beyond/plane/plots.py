@@ -12,7 +12,7 @@ from ...plots.theme import COLOURS, FAINT, HALO, INK, WIDTH, Given, new_figure, 
 _LOOKS = (("blue", "-", ":"), ("vermillion", "--", "-."))
 
 
-@styled()
+@styled
 def plot_query_images(data: Dataset, paths, directions, *, marks=None, ax: Given = None):
     """Images W_t z_i of the queries, one panel a sequence, on a radius log10(1 + |W_t z_i|).
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -110,7 +111,7 @@ class NetworkResult(JsonResult):
                 "losses": losses, "logs": logs}  # fmt: skip
 
     @staticmethod
-    def unpacked(stored: dict, claims) -> dict:
+    def unpacked(stored: dict, claims: Callable) -> dict:
         """The inverse of `packed`, and the claims on the four optimizers."""
         losses = {
             label: {value: [float(x) for x in found] for value, found in row.items()}

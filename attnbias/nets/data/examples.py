@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import torch
 from tqdm import tqdm
 
-from ..._validate import as_floats, require_flag, require_int, require_type
+from ..._validate import TensorLike, as_floats, require_flag, require_int, require_type
 from ...errors import DtypeError, RangeError
 from ._arrays import as_rows
 from .images import ImageSet
@@ -56,7 +57,9 @@ class ImageExamples:
     ([1.0, -1.0], [1, 0])
     """
 
-    def __init__(self, images, *, mean=None, std=None) -> None:
+    def __init__(
+        self, images: ImageSet, *, mean: TensorLike | None = None, std: TensorLike | None = None
+    ) -> None:
         require_type("images", images, ImageSet, "an ImageSet", LOADERS)
         self.pixels = torch.tensor(images.images).movedim(-1, 1).contiguous()
         self.labels = torch.tensor(np.asarray(images.labels), dtype=torch.long)
@@ -74,7 +77,7 @@ class ImageExamples:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def batch(self, indices) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    def batch(self, indices: TensorLike) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         """Images (b, C, H, W) float32 under "images", and labels (b,), of the given rows."""
         rows = torch.from_numpy(as_rows("indices", indices, len(self), least=1))
         scale = (1.0 / (255.0 * self.std)).to(torch.float32)[:, None, None]
@@ -126,7 +129,9 @@ class TextExamples:
 
     CHUNK = 4096  # texts cut at a time: bounds the memory of the tokenizer's own records
 
-    def __init__(self, texts, tokenizer, max_length: int = 128, *, progress: bool = False) -> None:
+    def __init__(
+        self, texts: Any, tokenizer: Any, max_length: int = 128, *, progress: bool = False
+    ) -> None:
         require_type("texts", texts, TextSet, "a TextSet", LOADERS)
         require_tokenizer(tokenizer)
         require_flag("progress", progress)
@@ -156,7 +161,7 @@ class TextExamples:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def batch(self, indices) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    def batch(self, indices: TensorLike) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         """The three inputs of BERT, (b, T) long with T the longest row, and labels (b,)."""
         rows = torch.from_numpy(as_rows("indices", indices, len(self), least=1))
         lengths = self.lengths[rows.numpy()]

@@ -6,6 +6,9 @@ no random number is drawn.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Literal
+
 import numpy as np
 import torch
 
@@ -64,7 +67,15 @@ class HeadProbe:
     HeadTrace(2 records of 4 heads, steps 0 to 1, n=6)
     """
 
-    def __init__(self, inputs, *, tokenizer=None, layers=None, heads=None, query=None) -> None:
+    def __init__(
+        self,
+        inputs: Any,
+        *,
+        tokenizer: Any = None,
+        layers: int | Sequence[int] | None = None,
+        heads: int | Sequence[int] | None = None,
+        query: int | Sequence[int] | Literal["all"] | None = None,
+    ) -> None:
         self.inputs = as_inputs(inputs)
         if tokenizer is not None:
             require_tokenizer(tokenizer)
@@ -73,7 +84,7 @@ class HeadProbe:
         self._asked = dict(layers=wanted.layers, heads=wanted.heads, query=wanted.query)
         self._kept: dict[str, np.ndarray] = {}
 
-    def __call__(self, model, step: int) -> None:
+    def __call__(self, model: torch.nn.Module, step: int) -> None:
         """Record the model as it is, after so many steps."""
         before = self._kept.get("step", np.array([-1]))
         step = require_int("step", step, low=0)
@@ -136,7 +147,7 @@ class HeadProbe:
         """All that is recorded, as arrays, for a checkpoint."""
         return self._kept | {"asked": self._known_by()} if self._kept else {}
 
-    def load_state_dict(self, state) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on behind what `state_dict` gave.
 
         Raises
