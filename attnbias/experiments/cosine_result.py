@@ -83,13 +83,13 @@ class CosineResult(JsonResult):
         }  # fmt: skip
         return pandas.DataFrame.from_dict(rows, orient="index")
 
-    def packed(self) -> dict:
+    def _packed(self) -> dict:
         """The histograms as json holds them."""
         return {"cosines": _each(self.cosines, Cosines.to_json)}
 
     @staticmethod
-    def unpacked(stored: dict, claims: Callable) -> dict:
-        """The inverse of `packed`, substitutes as a tuple, and the claims in this dimension."""
+    def _unpacked(stored: dict, claims: Callable) -> dict:
+        """The inverse of `_packed`, substitutes as a tuple, and the claims in this dimension."""
         cosines = _each(stored["cosines"], Cosines.from_json)
         return {"cosines": cosines, "substitutes": tuple(stored["substitutes"]),
                 "claims": claims(cosines, stored["dimension"])}  # fmt: skip

@@ -184,7 +184,7 @@ class ExperimentResult(Result):
 class JsonResult(Result):
     """A result in a json file: all but the claims, which a reader judges anew.
 
-    A subclass has `packed`, the fields that json does not hold as they are, and `unpacked`, from
+    A subclass has `_packed`, the fields that json does not hold as they are, and `_unpacked`, from
     what was stored and the experiment's function for claims back to these fields and the claims. It
     may raise whatever a foreign file makes it raise.
     """
@@ -199,7 +199,7 @@ class JsonResult(Result):
         ------
         MissingFileError, FileAccessError
         """
-        packed = self.packed()
+        packed = self._packed()
         stored = {key: getattr(self, key) for key in self._as_they_are(packed)}
         return write_json(path, self.KIND, stored | packed)
 
@@ -213,7 +213,7 @@ class JsonResult(Result):
         """
         stored = read_json(path, cls.KIND)
         with _foreign(path, f"the result of {cls.KIND}"):
-            unpacked = cls.unpacked(stored, claims)
+            unpacked = cls._unpacked(stored, claims)
             return cls(**{key: stored[key] for key in cls._as_they_are(unpacked)} | unpacked)
 
     @classmethod

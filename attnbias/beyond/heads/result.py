@@ -71,7 +71,7 @@ class HeadResult(Typed, JsonResult):
         random = require_flag("random", random)
         return np.array([row[name] for row in (self.random if random else self.rows)])
 
-    def packed(self) -> dict:
+    def _packed(self) -> dict:
         """Both tables as json holds them."""
         tables = {"rows": self.rows, "random": self.random}
         return {"columns": COLUMNS} | {
@@ -80,8 +80,8 @@ class HeadResult(Typed, JsonResult):
         }
 
     @staticmethod
-    def unpacked(stored: dict, claims) -> dict:
-        """The inverse of `packed`, and the claims on both tables."""
+    def _unpacked(stored: dict, claims) -> dict:
+        """The inverse of `_packed`, and the claims on both tables."""
         if tuple(stored["columns"]) != COLUMNS:
             raise ValueError(f"columns {stored['columns']!r}")
         rows, random = (

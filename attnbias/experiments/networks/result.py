@@ -99,7 +99,7 @@ class NetworkResult(JsonResult):
                  for name in curves}  # fmt: skip
         return pandas.DataFrame.from_dict(rows, orient="index")
 
-    def packed(self) -> dict:
+    def _packed(self) -> dict:
         """Seeds, substitutes, losses and logs as json holds them."""
         losses = {
             label: {value: [x if math.isfinite(x) else "inf" for x in found]
@@ -111,8 +111,8 @@ class NetworkResult(JsonResult):
                 "losses": losses, "logs": logs}  # fmt: skip
 
     @staticmethod
-    def unpacked(stored: dict, claims: Callable) -> dict:
-        """The inverse of `packed`, and the claims on the four optimizers."""
+    def _unpacked(stored: dict, claims: Callable) -> dict:
+        """The inverse of `_packed`, and the claims on the four optimizers."""
         losses = {
             label: {value: [float(x) for x in found] for value, found in row.items()}
             for label, row in stored["losses"].items()
