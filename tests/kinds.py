@@ -52,6 +52,7 @@ RIGHT = {
         dinov2 dinov2_with_registers distilbert dpr dpt electra ernie gpt-sw3 gpt2
         gpt_bigcode idefics3_vision ijepa internvl_vision layoutlm mobilebert opt pixio
         roberta roberta-prelayernorm roc_bert siglip_vision_model smolvlm_vision splinter
+        tipsv2_text_model tipsv2_vision_model
     """,
     "residual stream and residual stream with positions": """
         cohere2 cohere2_moe
@@ -62,7 +63,7 @@ RIGHT = {
         helium higgs_audio_v2 hyperclovax internlm3 iquestcoder jais2 jina_embeddings_v3
         llama minimax ministral ministral3 mistral mixtral modernbert modernbert-decoder
         moshi nemotron nomic_bert olmo phi phi3 phimoe seed_oss smollm3 solar_open stablelm
-        starcoder2
+        starcoder2 ultrabert vaultgemma
     """,
 }
 LENGTHS = [9, 6, 9, 7, 9]
