@@ -66,7 +66,7 @@ def bounds(norm: float, least_margin: float, dual_sum: float, dual_norm: float) 
     """The bounds of a point of that norm and least margin, and of weights with those sums."""
     upper = norm / least_margin if least_margin > 0 and math.isfinite(norm) else math.inf
     lower = dual_sum / dual_norm if dual_norm > 0 and math.isfinite(dual_sum) else 0.0
-    return Bounds(upper, lower)
+    return Bounds(float(upper), float(lower))
 
 
 def matrix_norm(W: torch.Tensor, norm: str) -> float:

@@ -60,9 +60,9 @@ def _outputs(model, inputs: dict) -> list[float] | str:
     training, buffers = model.training, [(each, each.clone()) for each in model.buffers()]
     found = []
     try:
-        with torch.no_grad():
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
             for mode in (True, False):
-                torch.manual_seed(0)
+                torch.default_generator.manual_seed(0)
                 found += projections(model.train(mode)(**inputs))
                 for each, before in buffers:
                     each.copy_(before)

@@ -12,7 +12,7 @@ from tools.files import ROOT
 CONDA_NAMES = {"torch": "pytorch-cpu", "matplotlib": "matplotlib-base"}
 REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[\w,-]+\])?\s*(.*)$")
 PIN = r"([a-z0-9.-]+)==([^\s;]+)(?: ; .+?)?(?: --hash=sha256:[0-9a-f]{64})+"
-INDEX_OPTION = re.compile(r"index[-_]url|find[-_]links|https?://(?!localhost)")
+INDEX_OPTION = re.compile(r"index[-_]url|find[-_]links|https?://(?!localhost|arxiv\.org/abs)")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 PYTHONS = {line.split(" :: ")[-1] for line in PROJECT["classifiers"] if ":: 3." in line}

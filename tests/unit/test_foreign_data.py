@@ -6,7 +6,7 @@ import pytest
 import torch
 from test_dataset import X, Y, same
 
-from attnbias import NGD, AttnBiasError, Dataset, make_separation_pair, train
+from attnbias import NGD, AttnBiasError, Dataset, SelfAttention, make_separation_pair, train
 from attnbias.cli import main
 from attnbias.errors import (
     DeviceError,
@@ -442,7 +442,7 @@ def test_strided_nested_tensors_are_lists_of_their_parts(make):
 def test_advice_is_of_what_came(monkeypatch):
     trace = train(PAIR, NGD(0.1), 3)
     for call, error, words in (
-        (lambda: train(PAIR, NGD(0.1), 3, W0=trace), DtypeError, r"Pass its W: W0=trace\.W\."),
+        (lambda: SelfAttention(2, W=trace), DtypeError, r"Pass its W: W=trace\.W\."),
         (lambda: Dataset(PAIR, [1]), DtypeError, r"Pass its X: X=dataset\.X\."),
         (lambda: PAIR.to(torch.float32), DeviceError, r"Name it: dtype=torch\.float32\."),
         (lambda: Dataset([[[1.0], [2.0]], [[1.0]]], Y), DtypeError, "one length; .*from_sequences"),
@@ -456,7 +456,6 @@ def test_advice_is_of_what_came(monkeypatch):
     ):
         with pytest.raises(error, match=words):
             call()
-    assert train(PAIR, NGD(0.1), 3, W0=trace.W).step[-1] == 3
     assert PAIR.to(dtype=torch.float32).X.dtype == torch.float32
 
 

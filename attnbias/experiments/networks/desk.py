@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
@@ -34,9 +35,13 @@ def desk_at(out, name: str, settings: dict, device: str) -> Iterator[Desk]:
 
 def _leads(device: str) -> bool:
     """Whether this process is the first of its group, or in none; the others say so."""
+    accelerate, before = need("accelerate"), dict(os.environ)
     try:
-        need("accelerate").PartialState(cpu=device == "cpu")  # joins the group that `fit` runs in
+        accelerate.PartialState(cpu=device == "cpu")  # joins the group that `fit` runs in
     except (ValueError, RuntimeError) as error:
+        accelerate.state.AcceleratorState._reset_state(True)  # or half a group is left for later
+        os.environ.clear()
+        os.environ.update(before)
         raise RangeError(
             "RANK, LOCAL_RANK and WORLD_SIZE", expected="none, or all that accelerate launch sets",
             got=str(error)[:200], remedy="unset them to run alone, or use accelerate launch",

@@ -295,7 +295,7 @@ def test_a_run_that_was_stopped_goes_on(tiny, tmp_path, monkeypatch):
     before = (tmp_path / "heads.json").read_bytes()
     monkeypatch.setattr(heads, "describe", lambda head: pytest.fail("it is finished"))
     again = heads.run(**settings)
-    assert_frame_equal(again.to_dataframe(), result.table(), rtol=0, atol=SIX_DECIMALS)
+    assert_frame_equal(again.to_dataframe(), result.to_dataframe(), rtol=0, atol=SIX_DECIMALS)
     assert (tmp_path / "heads.json").read_bytes() == before
 
 

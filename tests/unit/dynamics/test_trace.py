@@ -341,7 +341,7 @@ def test_a_checkpoint_without_a_step_of_the_run_is_refused(tmp_path, step):
     write_npz(options["checkpoint"], arrays, header | {"step": step})
     with pytest.raises(FileFormatError, match="step 5 or earlier"):
         some_run(**options)
-    write_npz(options["checkpoint"], arrays, {k: header[k] for k in ("kind", "key")})
+    write_npz(options["checkpoint"], arrays, {k: header[k] for k in ("kind", "key", "marks")})
     with pytest.raises(FileFormatError, match="one of step None"):
         some_run(**options)
     words = {name: array.astype(str) for name, array in arrays.items()}

@@ -449,7 +449,7 @@ def names(folder: Path) -> set[str]:
 
 def test_one_process_at_a_time_works_in_a_folder(tmp_path):
     with Store.alone(tmp_path, sweeps.read_grid(SMALL)):
-        with pytest.raises(errors.FileAccessError, match="another process works in"):
+        with pytest.raises(errors.FileAccessError, match="another process works"):
             attnbias.sweep(SMALL, out=tmp_path)
         assert ".attnbias.lock" in names(tmp_path)
     assert names(tmp_path) == {"grid.json"}
