@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import time
 
+import numpy as np
+
 from .._marks import differing, in_words
 from .._records import read_npz, write_npz
 from .._validate import short
@@ -14,10 +16,24 @@ from .identity import TOLERANCE, loss_mark, problem_mark, rule_mark
 from .iteration import Iteration
 
 
+def with_kept_records(path, asked: np.ndarray, steps: int) -> np.ndarray:
+    """What a run records: if it was to end earlier, what it has, and then what is asked for."""
+    if path is None or not path.exists():
+        return asked
+    _, header = read_npz(path, kind="checkpoint")
+    step, end, kept = (header.get(name) for name in ("step", "steps", "records"))
+    if not (isinstance(step, int) and isinstance(end, int) and isinstance(kept, list)):
+        return asked  # refused by `resume`
+    kept = np.array(kept, dtype=asked.dtype)
+    if end >= steps:
+        return kept if header.get("asked") == asked.tolist() else asked
+    return np.concatenate([kept[kept <= step], asked[asked > step]])
+
+
 class Checkpoint:
     """Keeps a run's state on disk, and refuses a file of another run."""
 
-    def __init__(self, path, seconds: float, run, problem, rule: Descent, recorded):
+    def __init__(self, path, seconds: float, run, problem, rule: Descent, course):
         self.path, self.seconds, self.run = path, seconds, run
         self.written, self.kept = time.monotonic(), None  # when, and at which step
         if path is None:
@@ -29,7 +45,9 @@ class Checkpoint:
         held = {"name": rule.name, **vars(rule)}
         known = repr(held) if type(rule) is Rule else in_words(held)
         words = (known, loss, run.coordinates, run.name)
-        digest.update(recorded.tobytes())
+        self.recorded, self.steps = course.recorded, course.steps
+        self.plan = {"steps": course.steps, "asked": course.asked.tolist(),
+                     "records": course.records.tolist()}  # fmt: skip
         digest.update(repr(words).encode())
         self.key = digest.hexdigest()
         self.marks = loss_mark(problem.loss, problem.identity[0].device)
@@ -42,14 +60,18 @@ class Checkpoint:
             return
         arrays = {**self._records(), **self.run.state_arrays()}
         header = {"kind": "checkpoint", "step": step, "key": self.key, "marks": self.marks}
-        write_npz(self.path, arrays, header)
+        write_npz(self.path, arrays, header | self.plan)
         self.written, self.kept = time.monotonic(), step
 
-    def resume(self, steps: int) -> int:
+    def resume(self) -> int:
         if self.path is None or not self.path.exists():
             return 0
         arrays, header = read_npz(self.path, kind="checkpoint")
         other = differing(header.get("marks", {}), self.marks, TOLERANCE)
+        end = header.get("steps")
+        ends_earlier = isinstance(end, int) and end < self.steps
+        if not ends_earlier and header.get("asked") != self.plan["asked"]:
+            other = [*other, "set of records"]
         if header.get("key") != self.key or other:
             raise FileFormatError(
                 str(self.path),
@@ -58,13 +80,16 @@ class Checkpoint:
                 remedy="give another file name, or delete it to start afresh",
             )
         step = header.get("step")
-        if not isinstance(step, int) or not 0 <= step <= steps:
+        if not isinstance(step, int) or not 0 <= step <= self.steps:
             raise FileFormatError(
-                str(self.path), expected=f"a checkpoint of step {steps} or earlier",
+                str(self.path), expected=f"a checkpoint of step {self.steps} or earlier",
                 got=f"one of step {short(step)}",
                 remedy="ask for at least as many steps, or give another file name",
             )  # fmt: skip
-        for name, like in {**self._records(), **self.run.state_arrays()}.items():
+        records, due = self._records(), int(np.searchsorted(self.recorded, step, side="right"))
+        filled = {name: array[:due] for name, array in records.items()}
+        arrays = {k: array[:due] if k in records else array for k, array in arrays.items()}
+        for name, like in {**filled, **self.run.state_arrays()}.items():
             got = f"{arrays[name].dtype} {arrays[name].shape}" if name in arrays else "none"
             if got != f"{like.dtype} {like.shape}":
                 raise FileFormatError(
@@ -72,7 +97,7 @@ class Checkpoint:
                     remedy="delete the file to start afresh",
                 )  # fmt: skip
         self.run.restore(arrays)
-        for name, array in self._records().items():
+        for name, array in filled.items():
             array[...] = arrays[name]
         self.kept = step
         return step

@@ -23,7 +23,7 @@ from .._validate import (
 )
 from ..errors import DtypeError
 from ..rules import Descent
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, with_kept_records
 from .ending import why_diverged
 from .iteration import Iteration
 from .recording import DIVERGED, RUNNING, STATUS, finished
@@ -105,16 +105,17 @@ class Course:
 
     def __init__(self, steps, record, progress, checkpoint, seconds):
         self.steps = require_int("steps", steps, low=0, high=2**31 - 2)
+        self.checkpoint = None if checkpoint is None else target_path(checkpoint)
         self.asked = record_steps(record, self.steps)
-        self.recorded = np.union1d(self.asked, [0])  # what is left of a run that reaches none
+        self.records = with_kept_records(self.checkpoint, self.asked, self.steps)
+        self.recorded = np.union1d(self.records, [0])  # what is left of a run that reaches none
         self.progress = require_flag("progress", progress)
         self.seconds = require_number("checkpoint_seconds", seconds, low=0)
-        self.checkpoint = None if checkpoint is None else target_path(checkpoint)
 
     def finished(self, step: int, log_norms: np.ndarray) -> np.ndarray:
         """Which records were filled, of those asked for; the start's, where none of them was."""
         done = finished(self.recorded, step, log_norms)
-        asked = done & np.isin(self.recorded, self.asked)
+        asked = done & np.isin(self.recorded, self.records)
         return asked if asked.any() else done
 
     def meta(self, run, problem, rule: Descent, device, status: int) -> dict:
@@ -124,30 +125,47 @@ class Course:
         said |= {"loss": getattr(problem.loss, "name", problem.loss), "engine": run.name}
         return said | {"coordinates": run.coordinates, "provenance": provenance(device)}
 
-    def run(self, run, problem, rule: Descent) -> tuple[int, int]:
+    def run(self, run, problem, rule: Descent, tell=None) -> tuple[int, int]:
         """(status, step reached) of a run in chunks, whose ends change no number.
+
+        `tell` is called with each step that is asked for, when the run is there.
 
         Compiled loops don't look at the keyboard; between two chunks Python does.
         """
-        keeper = Checkpoint(self.checkpoint, self.seconds, run, problem, rule, self.recorded)
-        with owned(self.checkpoint, lambda: keeper.resume(self.steps) < self.steps):
-            return self._run(run, keeper, keeper.resume(self.steps))
+        keeper = Checkpoint(self.checkpoint, self.seconds, run, problem, rule, self)
+        with owned(self.checkpoint, lambda: keeper.resume() < self.steps):
+            return self._run(run, keeper, keeper.resume(), tell)
 
-    def _run(self, run, keeper: Checkpoint, step: int) -> tuple[int, int]:
+    def _run(self, run, keeper: Checkpoint, step: int, tell) -> tuple[int, int]:
         size = 16
+        untold = (
+            [] if tell is None else self.records[self.records >= step + (keeper.kept is not None)]
+        )
         options = {"total": self.steps, "initial": step, "disable": not self.progress}
         with subnormals_as_zero(), tqdm(**options, unit="step") as bar:
             while True:
                 began = time.perf_counter()
-                status, reached = run.run(step, min(step + size, self.steps))
+                until = min(step + size, self.steps, *map(int, untold[:1]))
+                status, reached = run.run(step, until)
                 bar.update(reached - step)
                 step = reached
                 ended = status != RUNNING or step == self.steps
                 keeper.save(step, force=ended)
+                if len(untold) and step == untold[0]:
+                    untold = untold[1:]
+                    self._told(tell, step, keeper)
                 if ended:
                     return status, step
                 elapsed = max(time.perf_counter() - began, 1e-6)
                 size = max(1, int(size * min(_CHUNK_SECONDS / elapsed, 8.0)))
+
+    def _told(self, tell, step: int, keeper: Checkpoint) -> None:
+        """Whatever comes of it, an interrupt too, the run is kept up to here."""
+        try:
+            tell(step)
+        except BaseException:
+            keeper.save(step, force=True)
+            raise
 
 
 @contextlib.contextmanager

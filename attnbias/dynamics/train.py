@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from .._threads import spare_threads
-from .._validate import PathLike, TensorLike, memory_named
+from .._validate import PathLike, TensorLike, memory_named, require_type
 from ..data import Dataset
 from ..geometry.selection import logits_of
 from ..geometry.svm import SVMSolution, solve_u_svm
@@ -42,6 +42,7 @@ def train(
     engine: str = "auto",
     checkpoint: PathLike | None = None,
     checkpoint_seconds: float = 10.0,
+    callback: Callable[[int, torch.Tensor, torch.Tensor | None], object] | None = None,
 ) -> Trace:
     """Train the key-query matrix W, and u with it if asked, on all of the data by one rule.
 
@@ -82,7 +83,11 @@ def train(
     checkpoint : path, optional
         File to keep the run's state in, written every `checkpoint_seconds` and at the end;
         if it is there, the run goes on from it and gives the unbroken run's trace, bit for
-        bit. One process at a time writes it.
+        bit. A finished one goes on to more `steps` and keeps the records that it has. One
+        process at a time writes it.
+    callback : callable, optional
+        Called as callback(step, W, u) at each record, with copies; u is None where it is fixed.
+        What it returns is of no account; an error ends the run, which the checkpoint keeps.
 
     Returns
     -------
@@ -126,6 +131,7 @@ def train(
     True
     """
     course = Course(steps, record, progress, checkpoint, checkpoint_seconds)
+    require_type("callback", callback, Callable | None, "a function of step, W and u", "as plot_at")
     loss, joint = as_loss(loss), request.require_inputs(data, rule, u0, train_u)
     start = request.initial_matrix(W0, data)
     loops = request.choose_engine(engine, data, loss, rule)
@@ -143,7 +149,8 @@ def train(
         coordinates = request.choose_coordinates(problem, course.steps, joint, factored=factored)
     records = np.full((len(course.recorded), columns), np.nan)
     run = loops(problem, rule, coordinates, course.recorded, records)
-    status, step = course.run(run, problem, rule)
+    tell = None if callback is None else functools.partial(_tell, callback, run, joint)
+    status, step = course.run(run, problem, rule, tell)
     done = course.finished(step, records[:, recording.LOG_NORM])
     return Trace(
         **_series_of(data, problem, run, records[done], rule.momentum, known),
@@ -155,6 +162,11 @@ def train(
         last_logits=functools.partial(_last_logits, run.gaps(), problem.matrix.rows.opt, data),
         data=data,
     )
+
+
+def _tell(callback, run, joint: bool, step: int) -> None:
+    W = run.matrix()
+    callback(step, W() if callable(W) else W.clone(), run.decoder().clone() if joint else None)
 
 
 def _series_of(data, problem, run, records: np.ndarray, momentum: float, known: bool) -> dict:

@@ -23,7 +23,13 @@ from attnbias import GD, NGD, Dataset, Polyak, Trace, train
 from attnbias._records import read_npz, write_npz
 from attnbias.dynamics import loop as loop_module
 from attnbias.dynamics.trace import SERIES, TABLES
-from attnbias.errors import AttnBiasError, FileAccessError, FileFormatError, MemoryLimitError
+from attnbias.errors import (
+    AttnBiasError,
+    DtypeError,
+    FileAccessError,
+    FileFormatError,
+    MemoryLimitError,
+)
 
 FORMS = [("compiled", form) for form in ("span", "factored", "dense")]
 FORMS += [("torch", form) for form in ("span", "dense")]
@@ -321,6 +327,54 @@ def test_ctrl_c_stops_soon_and_loses_nothing(form, tmp_path):
     assert_same_bits(some_run(steps, **options), some_run(steps, form))
 
 
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("form", [("compiled", "auto"), ("torch", "auto")])
+def test_a_finished_run_goes_on_to_more_steps_with_the_records_that_it_has(tmp_path, form, joint):
+    options = {"form": form, "joint": joint, "rule": None if joint else NGD(0.1, momentum=0.5)}
+    path = tmp_path / "run.npz"
+    some_run(40, record=[0, 3, 40], checkpoint=path, **options)
+    further = some_run(90, record=[0, 2, 60, 90], checkpoint=path, **options)
+    assert_same_bits(further, some_run(90, record=[0, 3, 40, 60, 90], **options))
+    assert_same_bits(further, some_run(90, record=[0, 2, 60, 90], checkpoint=path, **options))
+    for steps, record in ((90, [90]), (90, [0, 3, 40, 60, 90]), (40, [0, 3, 40])):
+        with pytest.raises(FileFormatError, match="another set of records"):
+            some_run(steps, record=record, checkpoint=path, **options)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("form", [("compiled", "span"), ("compiled", "dense"), ("torch", "span")])
+def test_a_callback_sees_each_record_and_changes_no_bit(form, joint):
+    seen, options = {}, {"form": form, "joint": joint}
+
+    def keep(step, W, u):
+        seen[step] = W, u
+        W += 1.0  # its own
+
+    trace = some_run(callback=keep, **options)
+    assert_same_bits(trace, some_run(**options))
+    assert [*seen] == trace.step.tolist()
+    for step, (W, u) in seen.items():
+        short = some_run(step, **options)
+        assert torch.equal(W, short.W + 1.0) and (torch.equal(u, short.u) if joint else u is None)
+
+
+def test_what_a_callback_raises_ends_the_run_and_the_checkpoint_keeps_it(tmp_path):
+    steps, path = [], tmp_path / "run.npz"
+
+    def stop(step, W, u):
+        steps.append(step)
+        if len(steps) == 6:
+            raise KeyboardInterrupt
+
+    options = {"checkpoint": path, "checkpoint_seconds": 1000, "callback": stop}
+    with pytest.raises(KeyboardInterrupt):
+        some_run(**options)
+    trace = some_run(**options)
+    assert_same_bits(trace, some_run()) and steps == trace.step.tolist()
+    with pytest.raises(DtypeError, match="a function of step, W and u"):
+        some_run(callback="print")
+
+
 def test_progress_goes_to_standard_error_and_nothing_to_disk_unasked(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     some_run(progress=True)
@@ -341,7 +395,7 @@ def test_a_checkpoint_without_a_step_of_the_run_is_refused(tmp_path, step):
     write_npz(options["checkpoint"], arrays, header | {"step": step})
     with pytest.raises(FileFormatError, match="step 5 or earlier"):
         some_run(**options)
-    write_npz(options["checkpoint"], arrays, {k: header[k] for k in ("kind", "key", "marks")})
+    write_npz(options["checkpoint"], arrays, {k: header[k] for k in header if k != "step"})
     with pytest.raises(FileFormatError, match="one of step None"):
         some_run(**options)
     words = {name: array.astype(str) for name, array in arrays.items()}
