@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import importlib.util
 import inspect
@@ -59,7 +60,7 @@ def module_of(name: str) -> ModuleType:
     return found[require_choice("name", name, tuple(found))]
 
 
-def list() -> list[str]:
+def list() -> builtins.list[str]:
     """Names of the experiments, as `run` takes them.
 
     Returns

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from .._validate import require_choices, require_type
 from ..nets.probe import HeadTrace
 from .axes import panel_axes, shared_legend
 from .theme import COLOURS, INK, styled
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Of each quantity in a HeadTrace, what an axis calls it.
 NAMES = {
@@ -31,7 +29,7 @@ def plot_heads(
     panels: str | Sequence[str] = ("saturation", "kept", "margin", "cosine_span"),
     *,
     ax: Axes | Sequence[Axes] | None = None,
-):
+) -> Figure:
     """Every head of a model over the steps of its training, one panel a quantity.
 
     Parameters

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from .._extras import need
 from .._files import as_path, locked, results_folder
 from .._records import read_json, write_json
+from .._validate import PathLike
 from ..errors import FileFormatError
 from .grid import Grid
 from .identity import other_marks
@@ -196,7 +197,7 @@ def _read(path: Path, key: str) -> tuple[pandas.DataFrame, dict[int, dict], list
     return frame, marks, header["made"]
 
 
-def load(folder) -> pandas.DataFrame:
+def load(folder: PathLike) -> pandas.DataFrame:
     """The table of a results folder, or what there is of it yet.
 
     Parameters
