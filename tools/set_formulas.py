@@ -103,7 +103,7 @@ def set_formulas(site: Path = SITE, kept: Path = KEPT) -> int:
     missing = [tex for tex in wanted if tex not in known["set"]]
     if missing:
         try:
-            known = set_all(sorted(set(wanted) | set(known["set"])), site)
+            known = set_all(wanted, site)
         except MissingFileError:
             return 0
         kept.write_text(json.dumps(known), encoding="utf8")

@@ -149,6 +149,9 @@ def styled(plot: Callable[..., Any] | None = None, /, **kinds: Kind) -> Any:
 class OwnFigure(Figure):
     """A figure whose words stay words in a PDF, as journals ask: Type 42 fonts, not Type 3."""
 
+    def __repr__(self) -> str:
+        return super().__repr__().replace("OwnFigure", "Figure")
+
     def savefig(self, fname, **options):
         """As that of matplotlib, whose settings are left as they were."""
         several = hasattr(fname, "attach_note")  # PdfPages, which writes its fonts when it closes
