@@ -79,7 +79,7 @@ def _home(name: str) -> str:
     """The module that defines or lists a public name, by the sources: nothing is imported."""
     if name.startswith("_"):
         return ""
-    says = re.compile(rf'^(?:class|def) {name}\b|^(?: |__all__).*"{name}"', re.MULTILINE)
+    says = re.compile(rf'^(?:class|def) {name}\b|^__all__\b[^]]*"{name}"', re.MULTILINE)
     found = []
     for file in _ROOT.rglob("*.py"):
         package = file.name == "__init__.py"

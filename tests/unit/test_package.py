@@ -153,7 +153,9 @@ def test_a_name_that_is_elsewhere_is_pointed_to_however_it_is_asked_for(name, ho
     exec(where.partition("so ")[2])
 
 
-@pytest.mark.parametrize("name", ["trian", "_home_", "SNG", "wrapper", "__nothing__"])
+@pytest.mark.parametrize(
+    "name", ["trian", "_home_", "SNG", "wrapper", "nothing", "cosine", "__nothing__"]
+)
 def test_a_name_that_is_nowhere_is_said_to_be_missing_and_no_more(name):
     words = f"module 'attnbias' has no attribute {name!r}$"
     with pytest.raises(AttributeError, match=words):
