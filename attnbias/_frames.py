@@ -38,7 +38,11 @@ def _array(name: str, frame) -> np.ndarray:
     if array.dtype.kind in "biufc":
         return array
     columns = [frame] if frame.ndim == 1 else [frame.iloc[:, k] for k in range(frame.shape[1])]
-    faults = [f"{column.name!r} is {fault}" for column in columns if (fault := _fault(column))]
+    faults = [
+        f"{'it' if column.name is None else repr(column.name)} is {fault}"
+        for column in columns
+        if (fault := _fault(column))
+    ]
     if faults:
         kind = f"{type(frame).__name__} (entries of dtype {array.dtype})"
         raise DtypeError(

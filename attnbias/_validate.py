@@ -203,11 +203,14 @@ def as_device(name: str, device) -> torch.device:
     try:
         return torch.empty(0, device=torch.device(device)).device
     except (TypeError, ValueError, RuntimeError, AssertionError, OverflowError) as error:
+        remedy = "ask torch.cuda.is_available() whether torch sees a GPU"
+        if not str(device).startswith("cuda"):
+            remedy = "name a device as torch does; a dtype goes by its name, dtype=torch.float64"
         raise DeviceError(
             name,
             expected=expected,
             got=f"{short(device)} ({first_sentence(error)})",
-            remedy="ask torch.cuda.is_available() whether torch sees a GPU",
+            remedy=remedy,
         ) from None
 
 

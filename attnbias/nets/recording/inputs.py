@@ -44,9 +44,12 @@ def prepared(model, inputs, tokenizer) -> tuple[Inputs, list | None]:
 
 def _tensor(value):
     """Arrays and nested lists of numbers as tensors; what else a model takes as it is."""
-    if isinstance(value, np.ndarray | list | torch.Tensor):
+    if not isinstance(value, np.ndarray | list | torch.Tensor):
+        return value
+    try:
         return as_tensor("inputs", value)
-    return value
+    except DtypeError as error:
+        raise DtypeError("inputs", expected=error.expected, got=error.got, remedy=REMEDY) from None
 
 
 def as_inputs(inputs) -> Inputs | list:
@@ -80,7 +83,7 @@ def _from_rows(model, rows: list, tokenizer) -> Inputs:
     return torch.stack(tensors)
 
 
-REMEDY = 'pass a list of str with tokenizer=, or tokenizer(..., return_tensors="pt")'
+REMEDY = 'pass a list of str with tokenizer=, or tokenizer(..., padding=True, return_tensors="pt")'
 
 
 def _refuse(got: str):

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 from refusals import refuses
@@ -436,6 +437,9 @@ def test_bad_arguments_are_refused_by_name():
         DtypeError: [{"model": "bert"}, {"inputs": []}, {"inputs": 3}, {"inputs": ["A dog."]},
                      {"inputs": [1]}, {"layers": [0.5]}, {"query": "last"}, {"tokenizer": 4}],
     })  # fmt: skip
+    for ragged in ([[1, 2, 3], [4, 5]], np.array([[1, 2, 3], [4, 5]], dtype=object)):
+        with pytest.raises(DtypeError, match="tokenizer=, or .*padding=True"):
+            record_heads(model, {"input_ids": ragged})
     x, W = torch.randn(2, 4, 3), torch.randn(5, 3)
     right = dict(hidden=x, Wq=W, Wk=W)
     refuses(head_from_weights, right, {
