@@ -41,7 +41,10 @@ def heads_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _query(text: str):
-    return "all" if text == "all" else int(text)
+    try:
+        return "all" if text == "all" else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a whole number or all; got {text!r}") from None
 
 
 def run_heads(arguments: argparse.Namespace) -> tuple[dict, str]:

@@ -100,6 +100,11 @@ def fit_rate(
     if isinstance(step, Trace):
         value = step.series.get("W_alignment_error") if value is None else value
         step = step.step
+    if value is None:
+        raise DtypeError(
+            "value", expected="a series beside the steps, or a Trace with W_alignment_error",
+            got="none", remedy="any other of a trace goes by name: fit_rate(trace, trace.loss)",
+        )  # fmt: skip
     x, y = _log_points(step, value, window)
     weight = np.gradient(x)
     middle = np.linspace(x[0], x[-1], 9)

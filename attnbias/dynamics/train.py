@@ -131,7 +131,8 @@ def train(
     True
     """
     course = Course(steps, record, progress, checkpoint, checkpoint_seconds)
-    require_type("callback", callback, Callable | None, "a function of step, W and u", "as plot_at")
+    such = "such as lambda step, W, u: print(step, W.norm())"
+    require_type("callback", callback, Callable | None, "a function of step, W and u", such)
     loss, joint = as_loss(loss), request.require_inputs(data, rule, u0, train_u)
     start = request.initial_matrix(W0, data)
     loops = request.choose_engine(engine, data, loss, rule)

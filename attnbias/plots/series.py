@@ -109,10 +109,11 @@ def require_columns(table, *names: str) -> None:
 
 def require_dict(name: str, given, values: str, expected: str = "a dict that is not empty") -> None:
     """Refuse what is no dict, or empty, where `values` are wanted by label."""
-    if not isinstance(given, dict) or not given:
+    empty = "an empty " if isinstance(given, dict | list | tuple) and not given else ""
+    if not isinstance(given, dict) or empty:
         raise DtypeError(
-            name, expected=expected, got=type(given).__name__,
-            remedy=f"{{label: {values}}}",
+            name, expected=expected, remedy=f"pass {{label: {values}}}",
+            got=empty + type(given).__name__,
         )  # fmt: skip
 
 

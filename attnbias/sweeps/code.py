@@ -119,9 +119,10 @@ def call_of(what: str, text: str) -> tuple[str, tuple, dict]:
         positional = tuple(map(ast.literal_eval, call.args))
         return name, positional, {k.arg: ast.literal_eval(k.value) for k in call.keywords}
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
+        why = getattr(error, "msg", error)  # of a SyntaxError without its line
         raise RangeError(
             what, expected="a name with plain arguments, such as 'NGD(0.1, momentum=0.9)'",
-            got=f"{short(text)} ({error})"[:120], remedy="give numbers and words alone",
+            got=f"{short(text)} ({why})"[:120], remedy="give numbers and words alone",
         ) from None  # fmt: skip
 
 

@@ -297,6 +297,7 @@ class TestHeads:
         assert run(capsys, *wanted)[0] == 0  # finished, so it is read
         status, _, err = run(capsys, *wanted, "--query", "2")
         assert status == 2 and "query" in err and "Name another folder" in err
+        assert "a whole number or all; got 'last'" in run(capsys, *wanted, "--query", "last")[2]
         assert {path: path.read_bytes() for path in folder.iterdir()} == before
         (folder / "heads.json").unlink()  # moved away; the rest is still no place for a new table
         assert run(capsys, *wanted)[0] == 2 and not (folder / "heads.json").exists()

@@ -201,3 +201,8 @@ def test_bad_input_is_named(error, call, result):
     with pytest.raises(error) as caught:
         call(result)
     assert caught.value.remedy
+
+
+def test_an_empty_list_of_runs_is_called_so():
+    with pytest.raises(DtypeError, match=r"got an empty list\. Pass {label: "):
+        plots.plot_runs([])

@@ -286,6 +286,7 @@ REFUSED = {
     "a factory that fails": ({"rule": "own_steps:failing(1)"}, "RangeError", "ZeroDivisionError"),
     "no rule": ({"rule": "own_steps:text"}, "DtypeError", "Descent"),
     "no loss": ({"loss": "own_steps:text"}, "DtypeError", "Loss"),
+    "unfinished": ({"rule": "own_steps:Signs(0.1"}, "RangeError", r"closed\)\. Give"),
     "code in arguments": ({"rule": "own_steps:Signs(open('x'))"}, "RangeError", "plain"),
     "a loss that is none": ({"loss": 3}, "DtypeError", "Loss"),
     "an optimizer": ({"rule": {"name": torch.optim.SGD, "lr": 0.1}}, "RangeError", "params"),
