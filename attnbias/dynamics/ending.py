@@ -16,7 +16,7 @@ from ..rules import Descent
 
 LISTED = 6  # sequences that the words name
 AT_ONCE = 1000  # rows N' up to which words wait for a hard-margin solution: a second
-LAST = "the last W has attnbias.dynamics.trace.alignment_error(trace.W[None], direction)"
+LAST = "the last W has attnbias.dynamics.trace.alignment_error(trace.W[None], svm.W)"
 ROUNDING = 4e-15  # share of the largest eigenvalue below which, for each row, one is rounding
 STILL = 1e-3  # of |W|; GD on its way moves by log 2 of log t in the later half, some hundredths
 SAME = 1e-6  # share of |W|^2 by which gaps and norm of a run may disagree: rounding
@@ -115,7 +115,8 @@ def away_from(trace, svm: SVMSolution) -> np.ndarray:
         raise RangeError(
             "direction", expected="an SVM of the tokens that were trained on",
             got="one whose rows do not give the norms of W from the gaps that were recorded",
-            remedy="solve it for these data: solve_w_svm(data, trace.selected)",
+            remedy="solve it for these data: solve_w_svm(data, trace.selected); beside others "
+            + LAST,
         )  # fmt: skip
     return one_minus_cosine(along.numpy(), (across + outside).sqrt().numpy())
 

@@ -257,8 +257,11 @@ def test_kept_matrices_take_an_svm_or_a_matrix():
 def test_other_directions_are_refused_with_the_way_on():
     data, other = (random_data(3, 4, 20, seed=seed) for seed in (0, 1))
     trace = run_of(data)
-    with pytest.raises(RangeError, match="do not give the norms"):
-        trace.alignment_with(solve_w_svm(other))
+    svm = solve_w_svm(other)
+    with pytest.raises(RangeError, match="do not give the norms") as caught:
+        trace.alignment_with(svm)
+    assert caught.value.remedy.endswith("dynamics.trace.alignment_error(trace.W[None], svm.W)")
+    assert alignment_error(trace.W[None], svm.W).shape == (1,)
     with pytest.raises(ShapeError, match="3 sequences of the lengths"):
         trace.alignment_with(solve_w_svm(random_data(2, 4, 20, seed=0)))
     with pytest.raises(ShapeError, match=r"Pass an SVMSolution.*alignment_error\(trace.W\[None\]"):
