@@ -370,7 +370,8 @@ def test_what_a_callback_raises_ends_the_run_and_the_checkpoint_keeps_it(tmp_pat
     with pytest.raises(KeyboardInterrupt):
         some_run(**options)
     trace = some_run(**options)
-    assert_same_bits(trace, some_run()) and steps == trace.step.tolist()
+    assert_same_bits(trace, some_run())
+    assert steps == trace.step.tolist()
     with pytest.raises(DtypeError, match="a function of step, W and u; .*lambda step, W, u: "):
         some_run(callback="print")
 
