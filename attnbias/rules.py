@@ -28,6 +28,7 @@ Vector: TypeAlias = Any
 Number: TypeAlias = Any  # a float, or a tensor of them
 
 INFINITE = 1.7976931348623157e308
+BLURRED = 2.0**32  # logarithms above it are off by 1e-6 or so, and what is left of two by as much
 
 
 class Descent:
@@ -85,8 +86,24 @@ class Descent:
 
         A rule whose length has the gradient's norm in it may form this without either, as a
         difference of two large logarithms has no digits.
+
+        Raises
+        ------
+        RangeError
+            Where these cancel to a step of fewer than six digits.
         """
-        return self.length(gradient, step) + along.log_scale
+        log_size = self.length(gradient, step) + along.log_scale
+        blurred = (along.log_scale.abs() > BLURRED) & (log_size.exp() > 0) & log_size.isfinite()
+        if bool(blurred.any()):
+            raise RangeError(
+                f"step {step} of {self.name}", expected="a step size and a gradient whose "
+                f"logarithms are at most {BLURRED:.0e}, or do not cancel",
+                got=f"logarithms of about {float(along.log_scale.abs().max()):.0e}, which leave "
+                "the step no digits",
+                remedy="scale the tokens down, or give the rule a log_factor without them: "
+                "log(eta) - along.size.log() for steps of length eta",
+            )  # fmt: skip
+        return log_size
 
     def carry(self, move: torch.Tensor, gradient: Gradient, step: int, memory: Memory):
         """The move of the iterate, given step size times direction; that itself here."""

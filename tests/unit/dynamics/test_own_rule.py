@@ -149,3 +149,32 @@ def test_dual_acceleration_in_torch_is_that_of_the_compiled_loop():
         trace = train(DATA, rule, 200, engine="torch", coordinates=form, **options)
         assert (trace.W - compiled.W).norm() <= 1e-10 * compiled.W.norm()
         np.testing.assert_allclose(trace.gaps, compiled.gaps, rtol=1e-10, atol=1e-10)
+
+
+class Unit(Descent):
+    """Steps of length 0.1, by a length that has the gradient's norm in it."""
+
+    name = "unit steps"
+
+    def length(self, gradient, step):
+        return math.log(0.1) - gradient.log_norm
+
+
+class Apart(Unit):
+    """The same, with a factor that forms neither."""
+
+    def log_factor(self, gradient, step, along):
+        return math.log(0.1) - along.size.log()
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_logarithms_that_leave_a_step_no_digits_are_refused(joint):
+    options = {"svm": False, "record": [20], "coordinates": "dense", "train_u": joint}
+    options |= {"u0": DATA.u} if joint else {}
+    near = train(Dataset(DATA.X * 100, DATA.y, DATA.u), Unit(), 20, **options)
+    far = Dataset(DATA.X * 1e8, DATA.y, DATA.u)
+    apart = train(far, Apart(), 20, **options)
+    lengths = [near.path_length[-1], apart.path_length[-1]]
+    assert np.allclose(lengths, 2.0, rtol=1e-9)  # what logarithms of 1e6 leave
+    with pytest.raises(RangeError, match=r"step \d+ of unit steps.*log_factor without them"):
+        train(far, Unit(), 20, **options)
