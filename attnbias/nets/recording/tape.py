@@ -67,12 +67,14 @@ class Call:
 class Tape:
     """The calls of one pass, by layer: a module, in the order in which they are called.
 
-    Layers whose keys are of other tokens than their queries are in `cross` and have no number.
+    Layers whose keys are of other tokens than their queries are in `cross` and have no number;
+    `several` are the modules that were given more than one sequence of vectors.
     """
 
     calls: dict[nn.Module, Call] = field(default_factory=dict)
     cross: list[nn.Module] = field(default_factory=list)
     given: dict[nn.Module, list[Part]] = field(default_factory=dict)
+    several: set[nn.Module] = field(default_factory=set)
 
     def add(self, module: nn.Module, call: Call, parts: list[Part]) -> None:
         """Write a call down, told by what its maps to queries and keys were given."""
@@ -80,6 +82,9 @@ class Tape:
         if query is not None and key is not None and not same(query, key):
             self.cross.append(module)
             return
+        if (query is None or key is None) and module in self.several:
+            refuse(module, "one sequence of states, or maps whose names tell queries and keys",
+                   "several, and no such names: it may be cross-attention")  # fmt: skip
         if module in self.calls or call.q.shape[1] % call.k.shape[1]:
             refuse(module, "a layer that each pass calls once", "one that is called again")
         self.calls[module] = call
@@ -159,12 +164,23 @@ def _eager():
 
 
 def _hooks(module) -> Iterator:
-    """Hooks that write down what the maps of a layer to queries and keys are given."""
+    """Hooks that write down what a layer and its maps to queries and keys are given."""
+    yield module.register_forward_pre_hook(_count, with_kwargs=True)
     for name, part in module.named_children():
         if roles := roles_of(name):
             yield part.register_forward_pre_hook(
                 functools.partial(_given, module, roles), with_kwargs=True
             )
+
+
+def _count(module, inputs, named) -> None:
+    tape = _tape.get()
+    if tape is None:
+        return
+    states = [each for each in (*inputs, *named.values()) if isinstance(each, torch.Tensor)]
+    states = [each for each in states if each.ndim == 3 and each.is_floating_point()]
+    if not all(same(states[0], each) for each in states[1:]):
+        tape.several.add(module)
 
 
 def _given(module, roles, part, inputs, named) -> None:
@@ -183,9 +199,9 @@ def roles_of(name: str) -> frozenset[str]:
     letters = {"q": QUERY, "k": KEY, "v": VALUE}
     roles, pieces = set(), re.split(r"[_\d]+", name.lower())
     for piece in pieces:
-        found = re.fullmatch(r"w?((?:query|key|value|[qkv])+)(?:lin|proj)?", piece)
+        found = re.fullmatch(r"w?((?:query|queries|key|value|[qkv])+)s?(?:lin|proj)?", piece)
         if found:
-            roles |= {letters[each[0]] for each in re.findall("query|key|value|[qkv]", found[1])}
+            roles |= {letters[each[0]] for each in re.findall("quer|key|value|[qkv]", found[1])}
         elif piece not in FILLERS:
             return frozenset()
     if not roles and {"attn", "in"} & set(pieces) and len(pieces) > 1:  # c_attn, in_proj: all

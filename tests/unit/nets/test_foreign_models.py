@@ -309,6 +309,30 @@ class TestWrappers:
         assert len(record_heads(model, {"pixel_values": torch.randn(2, 3, 16, 16)})) == 8
 
 
+class Nameless(transformers.PreTrainedModel):
+    """Attends by the interface of transformers, with maps of these names, or by weights alone."""
+
+    config_class, _supports_sdpa = transformers.BertConfig, True
+
+    def __init__(self, names):
+        super().__init__(transformers.BertConfig())
+        self.names = names
+        for name in names:
+            setattr(self, name, nn.Linear(32, 32))
+        self.weights = nn.Parameter(torch.randn(3, 32, 32))
+        self.eval()
+
+    def forward(self, states, other):
+        maps = [getattr(self, name) for name in self.names]
+        maps = maps or [weight.__rmatmul__ for weight in self.weights]
+        q, k, v = (
+            each(x).unflatten(2, (4, 8)).transpose(1, 2)
+            for each, x in zip(maps, (states, other, other), strict=True)
+        )
+        attend = transformers.AttentionInterface().get_interface("sdpa", None)
+        return attend(self, q, k, v, None, scaling=8**-0.5, is_causal=False)[0]
+
+
 class TestCrossAttention:
     """Told by what the maps to queries and keys are given, whatever the lengths."""
 
@@ -346,10 +370,21 @@ class TestCrossAttention:
         with pytest.raises(RangeError, match="earlier pass.*without past_key_values"):
             record_heads(llama, {"input_ids": IDS, "past_key_values": cache})
 
+    @pytest.mark.parametrize("names", [
+        ("left", "right", "other"), ("query_map", "key_map", "value_map"),
+        ("queries", "keys", "values"), (),
+    ], ids=str)  # fmt: skip
+    def test_maps_that_no_name_tells_take_one_sequence(self, names):
+        model = Nameless(names)
+        assert len(record_heads(model, {"states": self.STATES, "other": self.STATES.clone()})) == 4
+        with pytest.raises(RangeError, match="cross-attention"):
+            record_heads(model, {"states": self.STATES, "other": self.STATES.flip(0)})
+
     def test_maps_are_told_by_their_names(self):
         assert roles_of("q_norm") == roles_of("o_proj") == roles_of("gate_proj") == frozenset()
         assert roles_of("query") == roles_of("q_a_proj") == roles_of("wq") == {"query"}
         assert roles_of("kv_a_proj_with_mqa") == {"key", "value", "query"} - {"query"}
+        assert roles_of("to_queries") == {"query"} and roles_of("w_ks") == {"key"}
         assert len(roles_of("c_attn")) == len(roles_of("Wqkv")) == 3
 
 
