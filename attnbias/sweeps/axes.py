@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import numbers
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 
 import numpy as np
 import torch
@@ -23,7 +25,7 @@ def writable(name: str) -> Iterator[None]:
     """Refuse values that can't be written out, by which runs are told apart."""
     try:
         yield
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise DtypeError(
             name, expected="values that can be written out", got=str(error)[:100],
             remedy="give numbers, words, and lists of them",
@@ -97,6 +99,8 @@ def plain(value):
         return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
+    if isinstance(value, numbers.Rational | Decimal) and not isinstance(value, int):
+        value = float(value) if float(value) == value else value
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -108,15 +112,16 @@ def key_of(value) -> str:
 def cells(rows: Sequence[Mapping]) -> list[dict]:
     """Arguments as columns hold them: numbers and words, anything else written out.
 
-    None and NaN are as well: a cell that is empty is that of a row without this argument. Objects
-    that are written alike are numbered.
+    None and NaN are as well: a cell that is empty is that of a row without this argument. Values
+    that are written alike, None and "None" among them, are numbered.
     """
     found: list[dict] = [{} for _ in rows]
     for name in dict.fromkeys(name for row in rows for name in row):
         having = [k for k, row in enumerate(rows) if name in row]
         values = [_scalar(rows[k][name]) for k in having]
         keys = [value if isinstance(value, str) else key_of(value) for value in values]
-        words = told_apart((_ADDRESS.sub("", key), key) for key in keys)
+        told = [(key, isinstance(value, str)) for key, value in zip(keys, values, strict=True)]
+        words = told_apart((_ADDRESS.sub("", each[0]), each) for each in told)
         for k, value, word in zip(having, values, words, strict=True):
             number = isinstance(value, int | float) and value == value
             found[k][name] = value if number else word

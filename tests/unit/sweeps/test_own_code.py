@@ -8,6 +8,7 @@ import math
 import os
 import shutil
 import sys
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -466,6 +467,27 @@ def test_named_options_reach_the_function_as_they_are():
     block = {"model": with_options, "seed": 0, "d": 14, "more": Fraction(1, 2)}
     table = attnbias.sweep(grid_of([block]))
     assert (table["status"] == "completed").all() and table["d"].tolist() == [14, 14]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[None, "None"], [0.5, "0.5"], [math.nan, "nan"], [(1, 2), "[1, 2]"], [True, "True"]],
+    ids=str,
+)
+def test_values_that_are_written_alike_are_told_apart(values):
+    def make(seed, more):
+        return tokens(seed)
+
+    table = attnbias.sweep(grid_of([{"model": make, "seed": 0, "more": values}]))
+    assert table.groupby("more")["run"].nunique().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("value", [Fraction(1, 2), Decimal("0.50"), np.float32(0.5)], ids=repr)
+def test_one_number_of_several_kinds_is_one_run(value):
+    with pytest.raises(errors.RangeError, match="twice"):
+        sweeps.read_grid(grid_of([{"model": tokens, "seed": 0, "d": [0.5, value]}]))
+    third = [Fraction(1, 3), 1 / 3]  # the nearest float is another number
+    sweeps.read_grid(grid_of([{"model": tokens, "seed": 0, "d": third}]))
 
 
 def test_parts_and_tables_have_their_place(tmp_path, monkeypatch):
