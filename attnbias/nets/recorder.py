@@ -15,7 +15,7 @@ from ..errors import AttnBiasError, DtypeError, RangeError
 from .head_table import describe, head_table
 from .heads import KEYS, STREAM, TURNED, Head
 from .recording.agreement import settled
-from .recording.called import body_of, with_positions
+from .recording.called import body_of, require_read, with_positions
 from .recording.inputs import Inputs, in_parts, placed, prepared, require_real, tokens_of, too_long
 from .recording.multihead import hooks_of
 from .recording.states import at_queries, gathered, joined, packed
@@ -102,7 +102,10 @@ def record_heads(
         called = body_of(model, inputs, run)
         inputs = with_positions(called, inputs, run)
         for part in in_parts(called, inputs, CHUNK):
-            wanted.keep(run(called, part), tokens_of(called, part))
+            tape = run(called, part)
+            if tokens is not None:
+                require_read(called, part, tape)
+            wanted.keep(tape, tokens_of(called, part))
         turns = [buffer for name, buffer in model.named_buffers() if name.endswith("inv_freq")]
         return Heads(wanted, tokens, turns)  # maps are read while the model is in its eval mode
 

@@ -23,7 +23,7 @@ Run = Callable[[nn.Module, Inputs], Tape]
 def body_of(model: nn.Module, inputs: Inputs, run: Run) -> nn.Module:
     """The model without its task's head, where that makes the same calls; else the model itself."""
     body = getattr(model, "base_model", model)
-    if not type(model).__module__.startswith("transformers.") or not isinstance(body, nn.Module):
+    if not _known(model) or not isinstance(body, nn.Module):
         return model
     if hasattr(body, "encoder") and hasattr(body, "decoder"):
         raise RangeError(
@@ -45,6 +45,25 @@ def body_of(model: nn.Module, inputs: Inputs, run: Run) -> nn.Module:
         for layer in whole
     )
     return body if equal else model
+
+
+def _known(model: nn.Module) -> bool:
+    return type(model).__module__.startswith("transformers.")
+
+
+def require_read(model: nn.Module, part: Inputs, tape: Tape) -> None:
+    """Refuse to name the tokens of a module that attends to others than it was given."""
+    ids = part["input_ids"] if isinstance(part, Mapping) else part
+    places = {call.q[:, 0, :, 0].shape for call in tape.calls.values()}
+    read = _known(model) or any(
+        torch.equal(each.cpu().long(), ids.cpu().long()) for each in tape.read
+    )
+    if places - {ids.shape} or not read:
+        raise RangeError(
+            "tokenizer", expected="none for a module that changes the ids that it is given",
+            got=f"{type(model).__name__}, which attends to other tokens than these",
+            remedy="leave it out, and give ids: the tokens then have no names",
+        )  # fmt: skip
 
 
 def with_positions(model: nn.Module, inputs: Inputs, run: Run) -> Inputs:

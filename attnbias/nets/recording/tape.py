@@ -68,13 +68,15 @@ class Tape:
     """The calls of one pass, by layer: a module, in the order in which they are called.
 
     Layers whose keys are of other tokens than their queries are in `cross` and have no number;
-    `several` are the modules that were given more than one sequence of vectors.
+    `several` are the modules that were given more than one sequence of vectors; `read` is what
+    embeddings have looked up.
     """
 
     calls: dict[nn.Module, Call] = field(default_factory=dict)
     cross: list[nn.Module] = field(default_factory=list)
     given: dict[nn.Module, list[Part]] = field(default_factory=dict)
     several: set[nn.Module] = field(default_factory=set)
+    read: list[torch.Tensor] = field(default_factory=list)
 
     def add(self, module: nn.Module, call: Call, parts: list[Part]) -> None:
         """Write a call down, told by what its maps to queries and keys were given."""
@@ -177,8 +179,10 @@ def _count(module, inputs, named) -> None:
     tape = _tape.get()
     if tape is None:
         return
-    states = [each for each in (*inputs, *named.values()) if isinstance(each, torch.Tensor)]
-    states = [each for each in states if each.ndim == 3 and each.is_floating_point()]
+    tensors = [each for each in (*inputs, *named.values()) if isinstance(each, torch.Tensor)]
+    if isinstance(module, nn.Embedding):
+        tape.read += tensors[:1]
+    states = [each for each in tensors if each.ndim == 3 and each.is_floating_point()]
     if not all(same(states[0], each) for each in states[1:]):
         tape.several.add(module)
 

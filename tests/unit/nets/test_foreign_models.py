@@ -274,6 +274,19 @@ class TestWrappers:
         same_heads(record_heads(Outer(inner, change), {"input_ids": IDS}), right)
         same_heads(record_heads(nn.Sequential(Outer(inner, change)), IDS), right)
 
+    @pytest.mark.parametrize("change", [
+        lambda ids: ids.flip(1), lambda ids: torch.cat([ids[:, :1], ids], 1),
+        lambda ids: ids[:, 1:], lambda ids: ids.where(ids < 9, 9),
+    ])  # fmt: skip
+    def test_tokens_that_a_module_changes_are_not_named(self, change):
+        inner, tokenizer = made("GPT2", **GPT2), bare_tokenizer()
+        ids = torch.tensor([tokenizer(each)["input_ids"][:3] for each in SENTENCES[:2]])
+        named = record_heads(Outer(inner, lambda ids: ids), ids, tokenizer=tokenizer)
+        assert named[0].tokens == record_heads(inner, ids, tokenizer=tokenizer)[0].tokens
+        assert record_heads(Outer(inner, change), ids)[0].tokens is None
+        with pytest.raises(RangeError, match="tokenizer: .*the tokens then have no names"):
+            record_heads(Outer(inner, change), ids, tokenizer=tokenizer)
+
     def test_a_head_that_changes_the_inputs_is_called_itself(self):
         class Flipping(transformers.BertForSequenceClassification):
             def forward(self, input_ids):
