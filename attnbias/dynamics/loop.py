@@ -21,7 +21,7 @@ from .._validate import (
     require_number,
     require_type,
 )
-from ..errors import DtypeError
+from ..errors import DtypeError, RangeError
 from ..rules import Descent
 from .checkpoint import Checkpoint, with_kept_records
 from .ending import why_diverged
@@ -108,6 +108,13 @@ class Course:
         self.checkpoint = None if checkpoint is None else target_path(checkpoint)
         self.asked = record_steps(record, self.steps)
         self.records = with_kept_records(self.checkpoint, self.asked, self.steps)
+        lost = np.setdiff1d(self.asked, self.records)
+        if lost.size and not isinstance(record, int | np.integer):
+            raise RangeError(
+                "record", expected="iterations that the checkpoint has, or that are to come",
+                got=f"{lost[0]}, which it has passed and not kept", remedy="leave it out, or say "
+                "how many to record",
+            )  # fmt: skip
         self.recorded = np.union1d(self.records, [0])  # what is left of a run that reaches none
         self.progress = require_flag("progress", progress)
         self.seconds = require_number("checkpoint_seconds", seconds, low=0)

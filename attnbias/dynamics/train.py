@@ -106,7 +106,9 @@ def train(
     The iteration runs in the log domain: weights of the gradient are taken relative to the
     largest, so that a normalised step is defined however small the gradient. An N' x N' Gram
     matrix serves "span", tokens and a n x n matrix "factored", d x d matrices "dense"
-    (N' = n (T - 1)); in joint training "span" has one more, of n + N' rows.
+    (N' = n (T - 1)); in joint training "span" has one more, of n + N' rows. Where the tokens of a
+    sequence are of far lengths, "span" and "factored" lose digits of |g|, as the square of the
+    quotient of these lengths, and "auto" takes "dense".
 
     In joint training L* = 0, and GD, Polyak and NGD(normalise="shared") move W and u by one
     step size, from the whole gradient. NGD(eta, decay=(2/3, 1)) is Eq. 10. From u_0 = 0 all

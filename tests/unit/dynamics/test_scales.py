@@ -186,3 +186,19 @@ def test_what_floats_cannot_hold_is_named():
             assert trace.status == ("completed" if joint else "zero gradient")
             assert trace.step.tolist() == ([2] if joint else [0])
             assert math.isinf(trace.log_step_size[-1]) is not joint
+
+
+@pytest.mark.parametrize("engine", ["compiled", "torch"])
+@pytest.mark.parametrize("joint", [False, True])
+def test_tokens_of_far_lengths_in_one_sequence_are_not_left_to_a_gram_matrix(engine, joint):
+    """|g|^2 = b'Kb loses the square of their quotient where the long ones cancel."""
+    rng = np.random.default_rng(58)
+    X = rng.normal(size=(3, 4, 4)) * 10 ** rng.uniform(-6, 6, size=(3, 4, 1))
+    data, W = Dataset(X, [1, -1, 1], u=rng.normal(size=4)), []
+    options = {"svm": False, "engine": engine, "train_u": joint}
+    keep = {"record": range(11), "callback": lambda step, now, u: W.append(now)}
+    start = {"u0": rng.normal(size=4)} if joint else {}
+    trace = train(data, NGD(0.1), 10, **options, **keep, **start)
+    assert trace.meta["coordinates"] == "dense"
+    steps = [float((b - a).norm()) for a, b in zip(W, W[1:], strict=False)]
+    np.testing.assert_allclose(steps, 0.1, rtol=1e-12)

@@ -29,6 +29,7 @@ from attnbias.errors import (
     FileAccessError,
     FileFormatError,
     MemoryLimitError,
+    RangeError,
 )
 
 FORMS = [("compiled", form) for form in ("span", "factored", "dense")]
@@ -333,9 +334,11 @@ def test_a_finished_run_goes_on_to_more_steps_with_the_records_that_it_has(tmp_p
     options = {"form": form, "joint": joint, "rule": None if joint else NGD(0.1, momentum=0.5)}
     path = tmp_path / "run.npz"
     some_run(40, record=[0, 3, 40], checkpoint=path, **options)
-    further = some_run(90, record=[0, 2, 60, 90], checkpoint=path, **options)
+    with pytest.raises(RangeError, match="got 2, which it has passed and not kept"):
+        some_run(90, record=[0, 2, 60, 90], checkpoint=path, **options)
+    further = some_run(90, record=[0, 60, 90], checkpoint=path, **options)
     assert_same_bits(further, some_run(90, record=[0, 3, 40, 60, 90], **options))
-    assert_same_bits(further, some_run(90, record=[0, 2, 60, 90], checkpoint=path, **options))
+    assert_same_bits(further, some_run(90, record=[0, 60, 90], checkpoint=path, **options))
     for steps, record in ((90, [90]), (90, [0, 3, 40, 60, 90]), (40, [0, 3, 40])):
         with pytest.raises(FileFormatError, match="another set of records"):
             some_run(steps, record=record, checkpoint=path, **options)

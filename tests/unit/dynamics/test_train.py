@@ -8,6 +8,7 @@ import sys
 import tracemalloc
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -230,6 +231,7 @@ def test_auto_takes_the_cheapest_coordinates():
 
     class Huge:
         n, N, d = 2000, 40000, 3000
+        matrix = SimpleNamespace(rows=SimpleNamespace(keys=None))
 
     assert choose_coordinates(Huge, 10**6, joint=False) != "span"  # 13 GB of Gram matrix
     assert choose_coordinates(Huge, 10**6, joint=False, factored=False) == "dense"
