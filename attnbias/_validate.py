@@ -204,7 +204,7 @@ def as_device(name: str, device) -> torch.device:
         return torch.empty(0, device=torch.device(device)).device
     except (TypeError, ValueError, RuntimeError, AssertionError, OverflowError) as error:
         remedy = "ask torch.cuda.is_available() whether torch sees a GPU"
-        if not str(device).startswith("cuda"):
+        if not (isinstance(device, str | torch.device) and str(device).startswith("cuda")):
             remedy = "name a device as torch does; a dtype goes by its name, dtype=torch.float64"
         raise DeviceError(
             name,

@@ -85,6 +85,7 @@ class Loss:
 
         Of the two named losses without a difference of large numbers.
         """
+        require_vectors(z=z, log_S=log_S)
         if self.compiled is not None:
             return _FADES[self.name](z, log_S)
         steepest = self.log_slope(z - log_S.exp())

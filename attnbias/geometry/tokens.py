@@ -216,6 +216,8 @@ class GapRows:
         """The rows for the coordinates of W in an orthonormal basis (r, d), as `thin` has them."""
         if basis is None:
             return self
+        require_vectors(basis=basis)
+        require_shape("basis", basis, (None, self.queries.shape[1]), "(r, d)")
         return dataclasses.replace(self, queries=self.queries @ basis.T)
 
     def gaps(self, W: torch.Tensor) -> torch.Tensor:

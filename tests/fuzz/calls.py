@@ -24,7 +24,7 @@ _LISTED = re.compile(r"^\.\. names:: (\S+)\n\n((?: {3}.*\n?)+)", re.MULTILINE)
 OVERRIDDEN = {
     f"{owner}.{method}"
     for owner in ("attnbias.Rule", "attnbias.rules.Descent")
-    for method in ("length", "direction", "carry", "memory")
+    for method in ("length", "direction", "log_factor", "carry", "memory")
 }
 
 
