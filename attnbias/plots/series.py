@@ -11,6 +11,8 @@ from ..dynamics.trace import Trace
 from ..errors import DtypeError, RangeError
 from ..experiments.claims import log10_of
 
+MOST_LINES = 100  # in one panel
+
 
 class _Series(NamedTuple):
     """A plotted quantity: where it, or its logarithm, is in a Trace, and its name on an axis."""
@@ -87,6 +89,9 @@ def numbers(name: str, value) -> list[float]:
     if found.is_complex() or found.ndim != 1:
         raise DtypeError(name, expected="a list of real numbers", got=short(value),
                          remedy="pass a list, also for one")  # fmt: skip
+    if len(found) > MOST_LINES:
+        raise RangeError(name, expected=f"{MOST_LINES} numbers at most, which a reader could tell "
+                         "apart", got=str(len(found)), remedy="pass fewer")  # fmt: skip
     require_finite(name, found)
     return found.double().tolist()
 

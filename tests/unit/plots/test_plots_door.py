@@ -49,6 +49,7 @@ def test_every_figure_refuses_junk_by_name(junk):
     (DtypeError, "^ylabel of plot_check", lambda: plots.plot_check(CHECK, ylabel=3)),
     (DtypeError, "^title of plot_runs", lambda: plots.plot_runs({}, title=3)),
     (DtypeError, "^guides of", lambda: plots.plot_alignment_rates({}, guides=["x"])),
+    (RangeError, "^guides of", lambda: plots.plot_alignment_rates({}, guides=range(101))),
     (ShapeError, "^window of", lambda: plots.plot_alignment_rates({}, window=[1])),
     (DtypeError, "^label", lambda: plots.rule_style(3)),
     (DtypeError, "^limit of plot_heads", lambda: plot_heads({"a": LINE}, {"a": LINE}, "x")),
