@@ -87,7 +87,7 @@ class Loss:
         """
         require_vectors(z=z, log_S=log_S)
         if self.compiled is not None:
-            return _FADES[self.name](z, log_S)
+            return FADES[self.name](z, log_S)
         steepest = self.log_slope(z - log_S.exp())
         fade = self.gap(z, log_S) - log_S - steepest
         # 0 where S underflows, so that both are one; and where the loss is flat, its gap is 0 too
@@ -137,7 +137,7 @@ def _logistic_fade(z: torch.Tensor, log_S: torch.Tensor) -> torch.Tensor:
     return torch.where(log_x > 30, log_x.clamp(min=1).log() - log_S + softplus(low), middle)
 
 
-_FADES = {"exponential": _exponential_fade, "logistic": _logistic_fade}
+FADES = {"exponential": _exponential_fade, "logistic": _logistic_fade}
 EXPONENTIAL = Loss(
     "exponential",
     log_value=lambda z: -z,

@@ -12,7 +12,7 @@ from collections import namedtuple
 
 import torch
 
-from ...losses import EXPONENTIAL, LOGISTIC
+from ...losses import EXPONENTIAL, FADES, LOGISTIC
 from .. import softmax
 from ..coordinates import measure_span
 from ..recording import DIVERGED, LONGEST_STEP, RUNNING, ZERO_GRADIENT
@@ -59,7 +59,9 @@ class Mixed:
 
     def fade(self, z, log_S):
         """log of the mean slope from z - S to z over that at z - S."""
-        return torch.where(self.logistic, LOGISTIC.fade(z, log_S), EXPONENTIAL.fade(z, log_S))
+        return torch.where(
+            self.logistic, *(FADES[name](z, log_S) for name in ("logistic", "exponential"))
+        )
 
 
 def evaluate(fixed: Fixed, state: State) -> Seen:
