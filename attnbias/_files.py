@@ -206,10 +206,11 @@ def locked(path: Path, place: str = "") -> Iterator[None]:
 
 def _busy(place: str) -> FileAccessError:
     return FileAccessError(
-        place, expected="a place that no other process works at",
+        place,
+        expected="a place that no other process works at",
         got="one that another process works at",
         remedy="wait until it is done, and the same call goes on from there; or give another",
-    )  # fmt: skip
+    )
 
 
 @contextlib.contextmanager

@@ -285,8 +285,17 @@ class CheckTable(tuple[Check, ...]):
 
     __slots__ = ()
     _HEAD = ("statement", "value", "", "bound", "slack", "verdict", "source")
-    _COLUMNS = ("statement", "value", "sense", "bound", "slack", "verdict", "reason", "source",
-                "provenance")  # fmt: skip
+    _COLUMNS = (
+        "statement",
+        "value",
+        "sense",
+        "bound",
+        "slack",
+        "verdict",
+        "reason",
+        "source",
+        "provenance",
+    )
 
     def __new__(cls, checks: Iterable[Check] = ()) -> CheckTable:
         entries = _entries(checks)

@@ -96,13 +96,14 @@ class Descent:
         blurred = (along.log_scale.abs() > BLURRED) & (log_size.exp() > 0) & log_size.isfinite()
         if bool(blurred.any()):
             raise RangeError(
-                f"step {step} of {self.name}", expected="a step size and a gradient whose "
+                f"step {step} of {self.name}",
+                expected="a step size and a gradient whose "
                 f"logarithms are at most {BLURRED:.0e}, or do not cancel",
                 got=f"logarithms of about {float(along.log_scale.abs().max()):.0e}, which leave "
                 "the step no digits",
                 remedy="scale the tokens down, or give the rule a log_factor without them: "
                 "log(eta) - along.size.log() for steps of length eta",
-            )  # fmt: skip
+            )
         return log_size
 
     def carry(self, move: torch.Tensor, gradient: Gradient, step: int, memory: Memory):

@@ -24,9 +24,15 @@ def save_model(folder, tokenizer=True):
 
     own = bare_tokenizer()
     config = transformers.LlamaConfig(
-        vocab_size=len(own), hidden_size=36, intermediate_size=36, num_hidden_layers=30,
-        num_attention_heads=9, num_key_value_heads=3, bos_token_id=0, eos_token_id=0,
-    )  # fmt: skip
+        vocab_size=len(own),
+        hidden_size=36,
+        intermediate_size=36,
+        num_hidden_layers=30,
+        num_attention_heads=9,
+        num_key_value_heads=3,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
     torch.manual_seed(0)
     transformers.LlamaModel(config).save_pretrained(folder)
     if tokenizer:

@@ -5,35 +5,110 @@ import inspect
 import torch
 
 # What configurations call their sizes.
-WIDTH = ("hidden_size", "d_model", "n_embd", "dim", "embed_dim", "word_embed_proj_dim",
-         "embedding_size", "projection_dim")  # fmt: skip
-INNER = ("intermediate_size", "ffn_dim", "hidden_dim", "d_ff", "n_inner", "ffn_hidden_size",
-         "encoder_ffn_dim", "decoder_ffn_dim", "mlp_hidden_size")  # fmt: skip
-HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads",
-         "decoder_attention_heads")  # fmt: skip
-LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers",
-          "decoder_layers", "depth")  # fmt: skip
+WIDTH = (
+    "hidden_size",
+    "d_model",
+    "n_embd",
+    "dim",
+    "embed_dim",
+    "word_embed_proj_dim",
+    "embedding_size",
+    "projection_dim",
+)
+INNER = (
+    "intermediate_size",
+    "ffn_dim",
+    "hidden_dim",
+    "d_ff",
+    "n_inner",
+    "ffn_hidden_size",
+    "encoder_ffn_dim",
+    "decoder_ffn_dim",
+    "mlp_hidden_size",
+)
+HEADS = (
+    "num_attention_heads",
+    "n_head",
+    "n_heads",
+    "num_heads",
+    "encoder_attention_heads",
+    "decoder_attention_heads",
+)
+LAYERS = (
+    "num_hidden_layers",
+    "num_layers",
+    "n_layer",
+    "n_layers",
+    "encoder_layers",
+    "decoder_layers",
+    "depth",
+)
 SHORT = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length")
 SIZES = {
-    **dict.fromkeys(WIDTH, 32), **dict.fromkeys(INNER, 48), **dict.fromkeys(HEADS, 4),
-    **dict.fromkeys(LAYERS, 2), **dict.fromkeys(SHORT, 64),
+    **dict.fromkeys(WIDTH, 32),
+    **dict.fromkeys(INNER, 48),
+    **dict.fromkeys(HEADS, 4),
+    **dict.fromkeys(LAYERS, 2),
+    **dict.fromkeys(SHORT, 64),
     **dict.fromkeys(("num_key_value_heads", "num_kv_heads", "n_head_kv"), 2),
     **dict.fromkeys(("head_dim", "d_kv", "attention_head_size", "kv_channels"), 8),
     **dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"), 4),
     **dict.fromkeys(("num_experts_per_tok", "num_experts_per_token"), 2),
-    **dict.fromkeys(("moe_intermediate_size", "shared_expert_intermediate_size",
-                     "expert_intermediate_size", "q_lora_rank", "kv_lora_rank",
-                     "index_head_dim"), 16),
-    **dict.fromkeys(("qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim", "lora_rank",
-                     "hidden_size_per_layer_input"), 8),
+    **dict.fromkeys(
+        (
+            "moe_intermediate_size",
+            "shared_expert_intermediate_size",
+            "expert_intermediate_size",
+            "q_lora_rank",
+            "kv_lora_rank",
+            "index_head_dim",
+        ),
+        16,
+    ),
+    **dict.fromkeys(
+        (
+            "qk_rope_head_dim",
+            "qk_nope_head_dim",
+            "v_head_dim",
+            "lora_rank",
+            "hidden_size_per_layer_input",
+        ),
+        8,
+    ),
     **dict.fromkeys(("vocab_size", "vocab_size_per_layer_input"), 50),
-    **dict.fromkeys(("n_group", "topk_group", "n_shared_experts", "first_k_dense_replace",
-                     "bos_token_id", "cls_token_id", "decoder_start_token_id"), 1),
-    **dict.fromkeys(("eos_token_id", "sep_token_id", "type_vocab_size", "index_n_heads",
-                     "global_attn_every_n_layers", "mlp_ratio"), 2),
-    "pad_token_id": 0, "rotary_dim": 4, "index_topk": 3, "sliding_window": 4, "local_attention": 4,
-    "image_size": 16, "patch_size": 8, "num_channels": 3, "bottleneck_size": 32,
-}  # fmt: skip
+    **dict.fromkeys(
+        (
+            "n_group",
+            "topk_group",
+            "n_shared_experts",
+            "first_k_dense_replace",
+            "bos_token_id",
+            "cls_token_id",
+            "decoder_start_token_id",
+        ),
+        1,
+    ),
+    **dict.fromkeys(
+        (
+            "eos_token_id",
+            "sep_token_id",
+            "type_vocab_size",
+            "index_n_heads",
+            "global_attn_every_n_layers",
+            "mlp_ratio",
+        ),
+        2,
+    ),
+    "pad_token_id": 0,
+    "rotary_dim": 4,
+    "index_topk": 3,
+    "sliding_window": 4,
+    "local_attention": 4,
+    "image_size": 16,
+    "patch_size": 8,
+    "num_channels": 3,
+    "bottleneck_size": 32,
+}
 # By where their heads are taken; a model with layers of two sorts has both.
 RIGHT = {
     "keys": """

@@ -78,8 +78,16 @@ def learn(model: torch.nn.Module, batches: list[tuple[torch.Tensor, torch.Tensor
             optimizer.step(loss=loss)
             probe(model, step)
     print(probe.trace().to_dataframe(), probe.trace()["entropy"].mean())
-    log = fit(model, batches, batches, lambda params: SNGD(params, lr=0.1), steps=2, batch_size=1,
-              record_every=1, probe=probe)  # fmt: skip
+    log = fit(
+        model,
+        batches,
+        batches,
+        lambda params: SNGD(params, lr=0.1),
+        steps=2,
+        batch_size=1,
+        record_every=1,
+        probe=probe,
+    )
     print(log.step)
 
 

@@ -38,9 +38,11 @@ def sweep_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, metavar="COUNT", help="processes (default: 1)")
     parser.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster to run on")
     parser.add_argument("--device", default="cpu", help="cpu, or cuda (not run yet; default: cpu)")
-    words = ("import MODULE, which may stand beside the file, and call what the grid names of it "
-             "as a model, a rule or a loss, 'MODULE:function': this runs its code; without it a "
-             "grid is data alone; repeatable")  # fmt: skip
+    words = (
+        "import MODULE, which may stand beside the file, and call what the grid names of it "
+        "as a model, a rule or a loss, 'MODULE:function': this runs its code; without it a "
+        "grid is data alone; repeatable"
+    )
     parser.add_argument("--allow-code", metavar="MODULE", action="append", default=[], help=words)
     parser.add_argument("--plan", action="store_true",
                         help="say what it takes; run and import nothing")  # fmt: skip

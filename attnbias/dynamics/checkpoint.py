@@ -46,8 +46,11 @@ class Checkpoint:
         known = repr(held) if type(rule) is Rule else in_words(held)
         words = (known, loss, run.coordinates, run.name)
         self.recorded, self.steps = course.recorded, course.steps
-        self.plan = {"steps": course.steps, "asked": course.asked.tolist(),
-                     "records": course.records.tolist()}  # fmt: skip
+        self.plan = {
+            "steps": course.steps,
+            "asked": course.asked.tolist(),
+            "records": course.records.tolist(),
+        }
         digest.update(repr(words).encode())
         self.key = digest.hexdigest()
         self.marks = loss_mark(problem.loss, problem.identity[0].device)

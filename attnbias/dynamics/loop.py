@@ -111,10 +111,11 @@ class Course:
         lost = np.setdiff1d(self.asked, self.records)
         if lost.size and not isinstance(record, int | np.integer):
             raise RangeError(
-                "record", expected="iterations that the checkpoint has, or that are to come",
-                got=f"{lost[0]}, which it has passed and not kept", remedy="leave it out, or say "
-                "how many to record",
-            )  # fmt: skip
+                "record",
+                expected="iterations that the checkpoint has, or that are to come",
+                got=f"{lost[0]}, which it has passed and not kept",
+                remedy="leave it out, or say how many to record",
+            )
         self.recorded = np.union1d(self.records, [0])  # what is left of a run that reaches none
         self.progress = require_flag("progress", progress)
         self.seconds = require_number("checkpoint_seconds", seconds, low=0)

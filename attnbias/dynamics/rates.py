@@ -102,9 +102,11 @@ def fit_rate(
         step = step.step
     if value is None:
         raise DtypeError(
-            "value", expected="a series beside the steps, or a Trace with W_alignment_error",
-            got="none", remedy="any other of a trace goes by name: fit_rate(trace, trace.loss)",
-        )  # fmt: skip
+            "value",
+            expected="a series beside the steps, or a Trace with W_alignment_error",
+            got="none",
+            remedy="any other of a trace goes by name: fit_rate(trace, trace.loss)",
+        )
     x, y = _log_points(step, value, window)
     weight = np.gradient(x)
     middle = np.linspace(x[0], x[-1], 9)

@@ -220,9 +220,11 @@ def require_logits(problem: Problem | JointProblem) -> None:
     part = problem.matrix
     if not bool(torch.isfinite(part.initial_gaps * part.scaled.size).all()):
         raise RangeError(
-            "W0", expected="a start whose logits are floats",
-            got=f"a norm of {float(part.start.norm()):.3g}", remedy="scale the start down",
-        )  # fmt: skip
+            "W0",
+            expected="a start whose logits are floats",
+            got=f"a norm of {float(part.start.norm()):.3g}",
+            remedy="scale the start down",
+        )
 
 
 def require_floor(problem: Problem, rule: Descent) -> None:

@@ -49,10 +49,11 @@ def scaled(rows: GapRows | VectorRows, n: int) -> Scaled:
     least = torch.finfo(size.dtype).tiny
     if not bool(((size >= least) & (size <= 1 / least)).all()):
         raise RangeError(
-            "data.X", expected="tokens whose products with each other are floats",
+            "data.X",
+            expected="tokens whose products with each other are floats",
             got=f"some of about {float(size.min()):.2g} to {float(size.max()):.2g}",
             remedy="scale them: logits of s X under W are those of X under s^2 W",
-        )  # fmt: skip
+        )
     for name, each in names.items():
         if bool((units[name] != 1).any()):
             over = getattr(rows, name) / units[name][each, None]

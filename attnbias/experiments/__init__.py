@@ -184,9 +184,11 @@ def load(
     found = kind.load(path, getattr(chosen, "claims", None))
     if getattr(found, "name", name) != name:
         raise FileFormatError(
-            str(path), expected=f"the result of {name}", got=f"that of {short(found.name)}",
+            str(path),
+            expected=f"the result of {name}",
+            got=f"that of {short(found.name)}",
             remedy=f"give it its own name back, {found.name}{kind.SUFFIX}",
-        )  # fmt: skip
+        )
     return found
 
 

@@ -103,16 +103,29 @@ ChecksumError, FileFormatError
             tokens, vectors = _bundled(wanted, max_length)
         else:
             tokens, vectors = _read(source, model, wanted, max_length, progress)
-        cosines = {corpus: corpus_cosines(rows, vectors, rng, progress)
-                   for corpus, rows in tokens.items()}  # fmt: skip
-        settings = {"source": source, "model": str(model), "texts": wanted,
-                    "max_length": max_length, "seed": seed}  # fmt: skip
+        cosines = {
+            corpus: corpus_cosines(rows, vectors, rng, progress) for corpus, rows in tokens.items()
+        }
+        settings = {
+            "source": source,
+            "model": str(model),
+            "texts": wanted,
+            "max_length": max_length,
+            "seed": seed,
+        }
         norm = float(np.linalg.norm(unit_rows(vectors).mean(axis=0)))
         result = CosineResult(
-            "fig10", TITLE, cosines, {corpus: _sizes(rows) for corpus, rows in tokens.items()},
-            vectors.shape[1], norm, settings, _substitutes(settings, tokens),
-            claims(cosines, vectors.shape[1]), provenance(),
-        )  # fmt: skip
+            "fig10",
+            TITLE,
+            cosines,
+            {corpus: _sizes(rows) for corpus, rows in tokens.items()},
+            vectors.shape[1],
+            norm,
+            settings,
+            _substitutes(settings, tokens),
+            claims(cosines, vectors.shape[1]),
+            provenance(),
+        )
         if target is not None:
             result.save(target)
     return result

@@ -42,9 +42,11 @@ def seed_list(seeds) -> tuple[int, ...]:
     found = tuple(require_int("seeds", seed, low=0) for seed in chosen)
     if len(set(found)) < len(found):
         raise RangeError(
-            "seeds", expected="each seed once: the same one gives the same run",
-            got=short(chosen), remedy="for example seeds=5 or seeds=[3, 4]",
-        )  # fmt: skip
+            "seeds",
+            expected="each seed once: the same one gives the same run",
+            got=short(chosen),
+            remedy="for example seeds=5 or seeds=[3, 4]",
+        )
     return found
 
 

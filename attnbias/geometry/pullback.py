@@ -29,9 +29,11 @@ def pullback(svm, grad) -> torch.Tensor:
     G = as_floats("grad", grad, tuple(W.shape), "that of the weights", W.device).double()
     if svm.norm_name != "frobenius":
         raise RangeError(
-            "svm", expected="W_mm in the Frobenius norm, of which there is one",
-            got=f"the least {svm.norm_name} norm", remedy="take solve_w_svm(data)",
-        )  # fmt: skip
+            "svm",
+            expected="W_mm in the Frobenius norm, of which there is one",
+            got=f"the least {svm.norm_name} norm",
+            remedy="take solve_w_svm(data)",
+        )
     places, factor = _independent(svm)
     alpha = svm.dual[places]
     chosen = {"sequence": rows.sequence[places], "token": rows.token[places]}
@@ -80,16 +82,19 @@ def _independent(svm) -> tuple[torch.Tensor, torch.Tensor]:
         i, t = svm.constraints[idle][0].tolist()
         got = f"{int(idle.sum())} without one, the first of sequence {i}, token {t}"
     raise RangeError(
-        "svm", expected="a dual weight above 0 on each active constraint, and their rows "
-        "independent: elsewhere the weights have a kink", got=got,
+        "svm",
+        expected="a dual weight above 0 on each active constraint, and their rows "
+        "independent: elsewhere the weights have a kink",
+        got=got,
         remedy="move that token off the margin or drop it, or take differences to either side",
-    )  # fmt: skip
+    )
 
 
 def _require_tokens(rows: GapRows) -> None:
     if rows.keys is None or not torch.equal(rows.queries, rows.keys[:, 0].double()):
         raise QueryError(
-            "svm", expected="queries that are the first tokens, with the tokens beside the rows",
+            "svm",
+            expected="queries that are the first tokens, with the tokens beside the rows",
             got="others" if rows.keys is not None else "no tokens",
             remedy="take the gradient of a solution of data without queries or keys of their own",
-        )  # fmt: skip
+        )

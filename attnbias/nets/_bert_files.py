@@ -83,9 +83,11 @@ def require_tokenizer_files(folder: Path) -> None:
     """Refuse a folder without a tokenizer, for which `transformers` makes an empty one."""
     if not any(re.search(r"token|vocab|\.model$", file.name) for file in folder.iterdir()):
         raise MissingFileError(
-            str(folder), expected="a model and its tokenizer", got="no file of a tokenizer",
+            str(folder),
+            expected="a model and its tokenizer",
+            got="no file of a tokenizer",
             remedy="write it beside the model: tokenizer.save_pretrained(folder)",
-        )  # fmt: skip
+        )
 
 
 def require_complete(name: str, missing) -> None:

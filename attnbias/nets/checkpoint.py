@@ -42,17 +42,22 @@ def identity_of_model(model) -> dict[str, str]:
     """The part of `identity` that a model brings."""
     tensors = _tensors(model)
     first = {id(t): name for name, t in reversed(tensors)}
-    shapes = [(name, first[id(t)], str(t.dtype), list(t.shape), t.requires_grad)
-              for name, t in tensors]  # fmt: skip
+    shapes = [
+        (name, first[id(t)], str(t.dtype), list(t.shape), t.requires_grad) for name, t in tensors
+    ]
     modules = [(name, kind(module), _public(module)) for name, module in model.named_modules()]
-    return {"model": f"{type(model).__name__} {digest([modules, shapes])}",
-            "start weights": digest(dict(tensors))}  # fmt: skip
+    return {
+        "model": f"{type(model).__name__} {digest([modules, shapes])}",
+        "start weights": digest(dict(tensors)),
+    }
 
 
 def _tensors(model) -> list[tuple[str, torch.Tensor]]:
     """Parameters and buffers, a shared one once for each of its names."""
-    return [*model.named_parameters(remove_duplicate=False),
-            *model.named_buffers(remove_duplicate=False)]  # fmt: skip
+    return [
+        *model.named_parameters(remove_duplicate=False),
+        *model.named_buffers(remove_duplicate=False),
+    ]
 
 
 def _outputs(model, inputs: dict) -> list[float] | str:

@@ -34,13 +34,16 @@ def describe(head: Head) -> dict:
     favourite, count = Counter(chosen).most_common(1)[0]
     against = head.compare()
     return {
-        "layer": head.layer, "head": head.head, "favourite": favourite,
+        "layer": head.layer,
+        "head": head.head,
+        "favourite": favourite,
         "share": count / len(chosen),
         "attention": float(head.logits.softmax(dim=1).amax(dim=1).mean()),
         **{name: getattr(against, name) for name in ("cosine", "cosine_span", "dimension")},
-        "margin": against.margin / against.svm.margin, "query": head.query,
+        "margin": against.margin / against.svm.margin,
+        "query": head.query,
         "first": float((head.positions[range(len(places)), places] == 0).double().mean()),
-    }  # fmt: skip
+    }
 
 
 def head_table(rows: Iterable[Mapping]) -> pandas.DataFrame:

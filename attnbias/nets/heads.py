@@ -120,9 +120,12 @@ class Head:
         return self.logits.argmax(dim=1)
 
     def dataset(
-        self, y: TensorLike | None = None, u: TensorLike | None = None, *,
+        self,
+        y: TensorLike | None = None,
+        u: TensorLike | None = None,
+        *,
         readout: TensorLike | Literal["selection"] | None = None,
-    ) -> Dataset:  # fmt: skip
+    ) -> Dataset:
         """The tokens as a data set.
 
         Parameters

@@ -21,10 +21,16 @@ from .recording.states import asked, gathered, scaled
 
 
 def head_from_weights(
-    hidden: TensorLike, Wq: TensorLike, Wk: TensorLike, bq: TensorLike | None = None,
-    bk: TensorLike | None = None, *, query: int = 0, lengths: TensorLike | None = None,
+    hidden: TensorLike,
+    Wq: TensorLike,
+    Wk: TensorLike,
+    bq: TensorLike | None = None,
+    bk: TensorLike | None = None,
+    *,
+    query: int = 0,
+    lengths: TensorLike | None = None,
     scale: float | None = None,
-) -> Head:  # fmt: skip
+) -> Head:
     """A head from its weights and the states that enter its layer, in the residual stream.
 
     Parameters
@@ -80,9 +86,13 @@ def head_from_weights(
 
 
 def head_from_qk(
-    q: TensorLike, k: TensorLike, *, query: int = 0, lengths: TensorLike | None = None,
+    q: TensorLike,
+    k: TensorLike,
+    *,
+    query: int = 0,
+    lengths: TensorLike | None = None,
     scale: float | None = None,
-) -> Head:  # fmt: skip
+) -> Head:
     """A head from its queries and keys, as the softmax sees them: in key space.
 
     Parameters

@@ -28,10 +28,14 @@ CHUNK = 32  # sequences a pass
 
 
 def record_heads(
-    model: nn.Module, inputs: Any, *, tokenizer: Any = None,
-    layers: int | Sequence[int] | None = None, heads: int | Sequence[int] | None = None,
+    model: nn.Module,
+    inputs: Any,
+    *,
+    tokenizer: Any = None,
+    layers: int | Sequence[int] | None = None,
+    heads: int | Sequence[int] | None = None,
     query: int | Sequence[int] | Literal["all"] | None = None,
-) -> Heads:  # fmt: skip
+) -> Heads:
     """The attention heads of a model on some inputs, as the softmax sees them.
 
     Parameters
@@ -281,8 +285,20 @@ class Heads(Sequence[Head]):
         width = torch.eye(q.shape[1], dtype=torch.float64) * call.scale
         values = gathered(call.v[:, group], order, lengths).double()
         places = (record.real.long().cumsum(dim=1) - 1).gather(1, order)
-        head = Head(width, k, lengths, words, logits.softmax(dim=1), layer, number,
-                    self.queries[at], q, values, KEYS, places)  # fmt: skip
+        head = Head(
+            width,
+            k,
+            lengths,
+            words,
+            logits.softmax(dim=1),
+            layer,
+            number,
+            self.queries[at],
+            q,
+            values,
+            KEYS,
+            places,
+        )
         sees_itself = bool(allowed[torch.arange(n), record.position[:, at]].all())
         if record.states is None:
             return head

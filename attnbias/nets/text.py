@@ -93,9 +93,11 @@ class TextClassifier(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(
-        self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None,
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
         token_type_ids: torch.Tensor | None = None,
-    ) -> torch.Tensor:  # fmt: skip
+    ) -> torch.Tensor:
         """(b, T) word pieces to (b, classes) scores.
 
         Raises

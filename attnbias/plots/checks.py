@@ -28,9 +28,13 @@ _LOGARITHM = re.compile(r"(?:^|: )log\b(?! t\b)")
 
 @styled(logs=require_flag, ylabel=text)
 def plot_check(
-    checks: Check | Iterable[Check], *, logs: bool | None = None,
-    titles: str | Iterable[str] | None = None, ylabel: str = "", ax: Given = None,
-) -> Figure:  # fmt: skip
+    checks: Check | Iterable[Check],
+    *,
+    logs: bool | None = None,
+    titles: str | Iterable[str] | None = None,
+    ylabel: str = "",
+    ax: Given = None,
+) -> Figure:
     """The measured value and its bound at every recorded step, one panel a check.
 
     Parameters

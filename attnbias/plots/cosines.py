@@ -26,9 +26,11 @@ MERGED = 4  # bins drawn as one
 
 @styled
 def plot_cosines(
-    result: CosineResult, kinds: str | Sequence[str] = ("text", "shuffled", "uniform"), *,
+    result: CosineResult,
+    kinds: str | Sequence[str] = ("text", "shuffled", "uniform"),
+    *,
     ax: Given = None,
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Density of the cosine between two tokens, one panel a corpus.
 
     Parameters

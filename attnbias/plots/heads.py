@@ -15,12 +15,16 @@ from .theme import COLOURS, INK, styled
 
 # Of each quantity in a HeadTrace, what an axis calls it.
 NAMES = {
-    "entropy": "entropy of the attention", "saturation": "largest attention",
-    "margin": "share of the margin", "cosine": r"cosine with $W_{mm}$",
+    "entropy": "entropy of the attention",
+    "saturation": "largest attention",
+    "margin": "share of the margin",
+    "cosine": r"cosine with $W_{mm}$",
     "cosine_span": r"cosine with $W_{mm}$ in the span",
-    "cosine_end": r"cosine with the last $W_{mm}$", "norm": r"norm $\|W\|$",
-    "path": r"path of $W$", "kept": "selects as at the end",
-}  # fmt: skip
+    "cosine_end": r"cosine with the last $W_{mm}$",
+    "norm": r"norm $\|W\|$",
+    "path": r"path of $W$",
+    "kept": "selects as at the end",
+}
 
 
 @styled()
@@ -64,8 +68,13 @@ def plot_heads(
     fig, axes = panel_axes(len(panels), ax)
     for axis, name in zip(axes, panels, strict=True):
         for k, values in enumerate(trace[name].T):
-            axis.plot(trace.step, values, color=COLOURS["sky"], linewidth=0.8,
-                      label=None if k else "each head")  # fmt: skip
+            axis.plot(
+                trace.step,
+                values,
+                color=COLOURS["sky"],
+                linewidth=0.8,
+                label=None if k else "each head",
+            )
         known = ~np.isnan(trace[name]).all(axis=1)
         middle = np.nanmedian(trace[name][known], axis=1)
         axis.plot(trace.step[known], middle, color=INK, label="median")

@@ -42,16 +42,21 @@ _LINEAR = ("train_accuracy", "test_accuracy")
 
 
 Logs: TypeAlias = (
-    TrainingLog | Sequence[TrainingLog] | Mapping[str, TrainingLog | Sequence[TrainingLog]]
+    TrainingLog
+    | Sequence[TrainingLog]
+    | Mapping[str, TrainingLog | Sequence[TrainingLog]]
     | NetworkResult
-)  # fmt: skip
+)
 
 
 @styled(title=text)
 def plot_training(
-    result: Logs, panels: str | Sequence[str] = ("train_loss", "test_accuracy"), title: str = "",
-    *, ax: Given = None,
-) -> Figure:  # fmt: skip
+    result: Logs,
+    panels: str | Sequence[str] = ("train_loss", "test_accuracy"),
+    title: str = "",
+    *,
+    ax: Given = None,
+) -> Figure:
     """Curves of several optimizers: one panel a curve, median over seeds and min-max band.
 
     Parameters

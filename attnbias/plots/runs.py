@@ -81,10 +81,13 @@ def _panels(groups: dict, series) -> dict[str, dict]:
     if series is not None:
         return dict.fromkeys(require_choices("series", series, SERIES), groups)
     panels = {
-        name: {label: traces for label, traces in groups.items()
-               if all(has_series(trace, name) for trace in traces)}
+        name: {
+            label: traces
+            for label, traces in groups.items()
+            if all(has_series(trace, name) for trace in traces)
+        }
         for name in PANELS
-    }  # fmt: skip
+    }
     if panels["loss"].keys() <= panels["loss_gap"].keys():
         del panels["loss"]
     found = {name: shown for name, shown in panels.items() if shown}
@@ -93,9 +96,12 @@ def _panels(groups: dict, series) -> dict[str, dict]:
 
 @styled(guides=numbers, window=pair)
 def plot_alignment_rates(
-    runs: Runs, guides: Sequence[float] = (-1, -2), window: tuple[float, float] | None = None,
-    *, ax: Axes | None = None,
-) -> Figure:  # fmt: skip
+    runs: Runs,
+    guides: Sequence[float] = (-1, -2),
+    window: tuple[float, float] | None = None,
+    *,
+    ax: Axes | None = None,
+) -> Figure:
     """1 - cosine with W_mm along the runs, beside thin grey powers of t.
 
     Parameters

@@ -90,8 +90,12 @@ def numbers(name: str, value) -> list[float]:
         raise DtypeError(name, expected="a list of real numbers", got=short(value),
                          remedy="pass a list, also for one")  # fmt: skip
     if len(found) > MOST_LINES:
-        raise RangeError(name, expected=f"{MOST_LINES} numbers at most, which a reader could tell "
-                         "apart", got=str(len(found)), remedy="pass fewer")  # fmt: skip
+        raise RangeError(
+            name,
+            expected=f"{MOST_LINES} numbers at most, which a reader could tell apart",
+            got=str(len(found)),
+            remedy="pass fewer",
+        )
     require_finite(name, found)
     return found.double().tolist()
 

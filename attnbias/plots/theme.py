@@ -178,9 +178,11 @@ class LentAxes:
         """The axes, if there is one a panel."""
         if len(self.axes) != rows * columns:
             raise RangeError(
-                "ax", expected=f"one a panel, {rows * columns}", got=str(len(self.axes)),
+                "ax",
+                expected=f"one a panel, {rows * columns}",
+                got=str(len(self.axes)),
                 remedy=f"plt.subplots({rows}, {columns}) makes as many; without ax= so do we",
-            )  # fmt: skip
+            )
         panels = np.array(self.axes, dtype=object).reshape(rows, columns)
         if not squeeze:
             return panels

@@ -20,8 +20,12 @@ def as_modules(allow_code) -> tuple[str, ...]:
     given = [allow_code] if isinstance(allow_code, str) else allow_code
     listed = isinstance(given, list | tuple | set | frozenset)
     if not listed or not all(isinstance(module, str) for module in given):
-        raise DtypeError("allow_code", expected="names of modules", got=short(allow_code),
-                         remedy="for example allow_code=['my_data']")  # fmt: skip
+        raise DtypeError(
+            "allow_code",
+            expected="names of modules",
+            got=short(allow_code),
+            remedy="for example allow_code=['my_data']",
+        )
     return tuple(given)
 
 
@@ -37,11 +41,12 @@ def imported(what: str, name: str, allowed: tuple[str, ...], imports: bool = Tru
     module, _, path = name.partition(":")
     if module not in allowed:
         raise RangeError(
-            what, expected="a name without code, since the grid is data",
+            what,
+            expected="a name without code, since the grid is data",
             got=f"{short(name)}, which would import that module and call what it names",
             remedy="if you trust that code, say so: on the command line by --allow-code "
             f"{module[:60]}, in Python by allow_code",
-        )  # fmt: skip
+        )
     if not imports:
         return None
     try:
@@ -55,9 +60,11 @@ def imported(what: str, name: str, allowed: tuple[str, ...], imports: bool = Tru
         if isinstance(error, ModuleNotFoundError) and error.name == module:
             remedy = "put the module beside the grid's file, or its folder into PYTHONPATH"
         raise RangeError(
-            what, expected="an importable 'module:function'",
-            got=f"{short(name)} ({type(error).__name__}: {error})"[:200], remedy=remedy,
-        ) from error  # fmt: skip
+            what,
+            expected="an importable 'module:function'",
+            got=f"{short(name)} ({type(error).__name__}: {error})"[:200],
+            remedy=remedy,
+        ) from error
     return found
 
 
@@ -90,10 +97,11 @@ def bound(what: str, name: str, function, positional: tuple, named: dict) -> dic
         arguments = signature.bind(*positional, **named)
     except (TypeError, ValueError) as error:
         raise RangeError(
-            f"{what} {name}", expected=f"arguments of {name}({names})",
+            f"{what} {name}",
+            expected=f"arguments of {name}({names})",
             got=f"{', '.join([*map(repr, positional), *map(str, named)]) or 'none'} ({error})",
             remedy=f"give each {what} a block of its own with the axes it has",
-        ) from None  # fmt: skip
+        ) from None
     arguments.apply_defaults()
     return _by_name(arguments)
 
@@ -121,9 +129,11 @@ def call_of(what: str, text: str) -> tuple[str, tuple, dict]:
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
         why = getattr(error, "msg", error)  # of a SyntaxError without its line
         raise RangeError(
-            what, expected="a name with plain arguments, such as 'NGD(0.1, momentum=0.9)'",
-            got=f"{short(text)} ({why})"[:120], remedy="give numbers and words alone",
-        ) from None  # fmt: skip
+            what,
+            expected="a name with plain arguments, such as 'NGD(0.1, momentum=0.9)'",
+            got=f"{short(text)} ({why})"[:120],
+            remedy="give numbers and words alone",
+        ) from None
 
 
 def called(what: str, name: str, function, arguments: dict, wanted: type):
@@ -140,12 +150,16 @@ def called(what: str, name: str, function, arguments: dict, wanted: type):
         raise
     except FOREIGN as error:
         raise RangeError(
-            f"{what} {name}", expected=f"a function that makes a {wanted.__name__}",
-            got=f"{type(error).__name__}: {error}"[:200], remedy="try the call in Python first",
-        ) from error  # fmt: skip
+            f"{what} {name}",
+            expected=f"a function that makes a {wanted.__name__}",
+            got=f"{type(error).__name__}: {error}"[:200],
+            remedy="try the call in Python first",
+        ) from error
     if not isinstance(made, wanted):
         raise DtypeError(
-            f"{what} {name}", expected=f"a function that makes a {wanted.__name__}",
-            got=short(made), remedy="return one",
-        )  # fmt: skip
+            f"{what} {name}",
+            expected=f"a function that makes a {wanted.__name__}",
+            got=short(made),
+            remedy="return one",
+        )
     return made

@@ -165,10 +165,11 @@ def workers_named(store: Store | None) -> Iterator[None]:
         yield
     except PicklingError as error:
         raise DtypeError(
-            "workers", expected="functions and arguments that can be sent to other processes",
+            "workers",
+            expected="functions and arguments that can be sent to other processes",
             got=str(error)[:200].rstrip("."),
             remedy="take workers=1, or open files and the like inside the function",
-        ) from error  # fmt: skip
+        ) from error
     except Exception as error:
         of_dask = type(error).__module__.partition(".")[0] == "distributed"
         if not isinstance(error, BrokenExecutor) and not of_dask:
@@ -179,10 +180,11 @@ def workers_named(store: Store | None) -> Iterator[None]:
             kept = f"{len(parts_of(store.folder))} of {len(store.grid.points)} data sets are kept"
             remedy = "the same call goes on from there; with fewer workers each has more memory"
         raise DeviceError(
-            "workers", expected="processes that live until their work is done",
-            got="one that was killed, or has ended itself "
-            f"({type(error).__name__}); {kept}", remedy=remedy,
-        ) from error  # fmt: skip
+            "workers",
+            expected="processes that live until their work is done",
+            got=f"one that was killed, or has ended itself ({type(error).__name__}); {kept}",
+            remedy=remedy,
+        ) from error
 
 
 def _marks(grid: Grid, done: dict, workers) -> Iterator[tuple[int, dict]]:

@@ -144,10 +144,11 @@ def as_rule(value, allowed: tuple[str, ...] = (), imports: bool = True) -> tuple
         name, positional, named = value["name"], (), {k: v for k, v in value.items() if k != "name"}
     else:
         raise DtypeError(
-            "rule", expected="a rule, its name with arguments, or a block with a name",
+            "rule",
+            expected="a rule, its name with arguments, or a block with a name",
             got=short(value),
             remedy="for example 'NGD(0.1)' or {'name': 'NGD', 'step_size': [0.1, 0.5]}",
-        )  # fmt: skip
+        )
     if not callable(name) and not _is_code(name):
         make = RULES[require_choice("rule", name, tuple(RULES))]
         return make(**bound("rule", name, make, positional, named)), ()

@@ -124,12 +124,13 @@ class Store:
         other = other_marks(made, kept)
         if other:
             raise FileFormatError(
-                str(self.folder), expected="results of what the grid's functions make",
+                str(self.folder),
+                expected="results of what the grid's functions make",
                 got=f"those of other {', '.join(other)} at data set {number}, "
                 f"{self.grid.points[number]}",
                 remedy="a function was edited since, or makes something else at each call: give "
                 "another folder, and functions that draw a seed; sweeps.load reads what is there",
-            )  # fmt: skip
+            )
 
     def write(self, number: int, frame: pandas.DataFrame, marks: dict, made: dict) -> None:
         """Keep a part, what its data set is known by, and what made it."""
@@ -178,10 +179,11 @@ def grid_of(folder: Path) -> dict:
     header = read_json(folder / GRID, KIND)
     if str(header.get("key")).partition(" ")[0] != str(FORMAT):
         raise FileFormatError(
-            str(folder), expected=f"a sweep's results of format {FORMAT}",
+            str(folder),
+            expected=f"a sweep's results of format {FORMAT}",
             got="those of another version of the library",
             remedy="give another folder; pandas.read_parquet reads the table that is there",
-        )  # fmt: skip
+        )
     return header
 
 
@@ -191,9 +193,11 @@ def _read(path: Path, key: str) -> tuple[pandas.DataFrame, dict[int, dict], list
     marks = {int(number): each for number, each in header["points"].items()}
     if header["grid"] != key or (path.name != TABLE and [*marks] != [int(path.stem)]):
         raise FileFormatError(
-            str(path), expected=f"rows of the grid in {GRID}, and of this place in it",
-            got="those of another", remedy="move it away, and the sweep makes it again",
-        )  # fmt: skip
+            str(path),
+            expected=f"rows of the grid in {GRID}, and of this place in it",
+            got="those of another",
+            remedy="move it away, and the sweep makes it again",
+        )
     return frame, marks, header["made"]
 
 

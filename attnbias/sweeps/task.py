@@ -136,10 +136,11 @@ def require_batched(training: Training, device) -> None:
     own = next((setting for setting in training.settings if setting.own), None)
     if device.type != "cpu" and own is not None:
         raise RangeError(
-            "rule and train.loss", expected="the library's on a device other than the CPU",
+            "rule and train.loss",
+            expected="the library's on a device other than the CPU",
             got=f"{own.rule.name} and {own.loss_name}",
             remedy="run rules and losses of your own with device='cpu'",
-        )  # fmt: skip
+        )
 
 
 def run_batch(training: Training, points: list[Point], device) -> list[Results]:

@@ -84,9 +84,19 @@ def spliced(content: bytes, other: bytes, generator: random.Random) -> bytes:
 
 WHOLE: dict[str, Damage] = {
     change.__name__: change
-    for change in (flipped, cut, swapped, zeroed, appended, inserted, deleted, edited, digits,
-                   spliced)
-}  # fmt: skip
+    for change in (
+        flipped,
+        cut,
+        swapped,
+        zeroed,
+        appended,
+        inserted,
+        deleted,
+        edited,
+        digits,
+        spliced,
+    )
+}
 
 
 def _members(content: bytes) -> list[tuple[str, bytes]]:

@@ -91,8 +91,17 @@ def short_fit(path, steps=6, seed: int = 0):
     model = torch.nn.Linear(1, 2)
     with torch.no_grad():
         model.weight.fill_(0.1), model.bias.zero_()
-    log = fit(model, Points(), Points(), lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.5),
-              steps=steps, batch_size=4, record_every=3, seed=seed, checkpoint=path)  # fmt: skip
+    log = fit(
+        model,
+        Points(),
+        Points(),
+        lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.5),
+        steps=steps,
+        batch_size=4,
+        record_every=3,
+        seed=seed,
+        checkpoint=path,
+    )
     return {key: log[key] for key in log.curves if key != "seconds"}, dict(model.state_dict())
 
 
@@ -118,8 +127,9 @@ def part_of_a_sweep(folder: Path, seed: int) -> None:
 
 def heads_of(seed: int, layers: int) -> list:
     drawn = torch.randn(layers, 2, 4, 5, 8, generator=torch.Generator().manual_seed(seed))
-    return [dataclasses.replace(head_from_qk(q, k), layer=i, head=0)
-            for i, (q, k) in enumerate(drawn)]  # fmt: skip
+    return [
+        dataclasses.replace(head_from_qk(q, k), layer=i, head=0) for i, (q, k) in enumerate(drawn)
+    ]
 
 
 def table_of_heads(folder: Path, seed: int = 0, layers: int = 2):
@@ -156,8 +166,9 @@ def figure(folder: Path, seed: int = 0, stop: bool = False):
         return model
 
     made, grids = [], {"SGD": (0.1, 0.2)}
-    figure = SimpleNamespace(name="points", TITLE="Points", epochs=5, GRIDS=grids,
-                             claims=lambda logs: CheckTable(()))  # fmt: skip
+    figure = SimpleNamespace(
+        name="points", TITLE="Points", epochs=5, GRIDS=grids, claims=lambda logs: CheckTable(())
+    )
     recipe = Recipe(figure, build, Points(), Points(), 4, {"seed": seed})
     with contextlib.suppress(KeyboardInterrupt):
         return train_all(recipe, 1, steps=6, records=2, out=folder, optimizers=["SGD"]).losses

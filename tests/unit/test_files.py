@@ -56,12 +56,17 @@ def test_an_array_that_is_not_what_was_sealed_is_refused(stored, change):
         read_npz(stored, "thing")
 
 
-@pytest.mark.parametrize(("changes", "named"), [
-    ({"x.npy": b"no npy"}, "holds no array"), ({"other": b"?"}, "holds no array"),
-    ({"attnbias_json.npy": b"{}"}, "holds no array"), ({"x": b"once more"}, "of one name"),
-    ({"attnbias_json.npy": None}, "no attnbias header"),
-    ({"attnbias_sealed.npy": None}, "checksum"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"x.npy": b"no npy"}, "holds no array"),
+        ({"other": b"?"}, "holds no array"),
+        ({"attnbias_json.npy": b"{}"}, "holds no array"),
+        ({"x": b"once more"}, "of one name"),
+        ({"attnbias_json.npy": None}, "no attnbias header"),
+        ({"attnbias_sealed.npy": None}, "checksum"),
+    ],
+)
 @pytest.mark.parametrize("header_required", [True, False])
 def test_a_member_that_is_no_array_twice_there_or_gone_is_named(
     stored, changes, named, header_required
@@ -201,8 +206,11 @@ def test_what_a_killed_writer_left_goes_with_the_next_write_and_a_living_ones_st
 @pytest.mark.parametrize("kind", ["file", "folder", "link"])
 def test_what_only_looks_like_a_temporary_is_no_hindrance(tmp_path, name, kind):
     path, other = tmp_path / "a.txt", tmp_path / f"{_files._stem(tmp_path / 'a.txt')}.{name}.part"
-    {"file": other.touch, "folder": other.mkdir,
-     "link": lambda: other.symlink_to(tmp_path / "elsewhere")}[kind]()  # fmt: skip
+    {
+        "file": other.touch,
+        "folder": other.mkdir,
+        "link": lambda: other.symlink_to(tmp_path / "elsewhere"),
+    }[kind]()
     write_text(path, "new")
     ours = kind == "file" and name == f"{10**30}.0"  # nobody locks it, so it is a dead writer's
     assert path.read_text() == "new" and os.path.lexists(other) == (not ours)
@@ -217,8 +225,9 @@ def test_a_temporary_of_a_process_that_cannot_be_seen_stays(tmp_path, monkeypatc
         "with writing(sys.argv[1]) as stream:\n"
         "    stream.write(b'theirs'); print('go', flush=True); sys.stdin.read()"
     )
-    with subprocess.Popen([sys.executable, "-c", script, path], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE) as other:  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, "-c", script, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
         other.stdout.readline()
         (left,) = tmp_path.iterdir()
         hidden = left.rename(left.with_name(left.name.replace(str(other.pid), str(2**22 + 1))))
@@ -253,15 +262,19 @@ class TestNewResults:
     def test_one_process_at_a_time_makes_one_and_it_is_not_made_twice(self, tmp_path):
         folder = tmp_path / "new"
         with new_result(folder, "a.json") as target:
-            with pytest.raises(FileAccessError, match="another process"), \
-                    new_result(folder, "a.json"):  # fmt: skip
+            with (
+                pytest.raises(FileAccessError, match="another process"),
+                new_result(folder, "a.json"),
+            ):
                 pytest.fail("both work")
             with new_result(folder, "b.json") as other:  # of another name
                 assert other == folder / "b.json"
             write_text(target, "x")
         assert names(folder) == ["a.json"]
-        with pytest.raises(FileAccessError, match="Name another folder"), \
-                new_result(folder, "a.json"):  # fmt: skip
+        with (
+            pytest.raises(FileAccessError, match="Name another folder"),
+            new_result(folder, "a.json"),
+        ):
             pytest.fail("it is made again")
         with new_result(None, "a.json") as target:
             assert target is None
@@ -270,8 +283,10 @@ class TestNewResults:
         write_text(tmp_path / "a.json", "x")
         for name in ("_files.results_folder", "_files.locked"):
             monkeypatch.setattr(f"attnbias.{name}", lambda *_: pytest.fail("it is tried"))
-        with pytest.raises(FileAccessError, match="one that is there"), \
-                new_result(tmp_path, "a.json"):  # fmt: skip
+        with (
+            pytest.raises(FileAccessError, match="one that is there"),
+            new_result(tmp_path, "a.json"),
+        ):
             pytest.fail("it is made again")
         with owned(tmp_path / "a.json", lambda: False):
             pass

@@ -141,9 +141,15 @@ def test_packages_come_when_they_are_asked_for_and_all_public_names_with_the_fir
 
 @pytest.mark.parametrize(
     ("name", "home"),
-    [("SNGD", "optim"), ("record_heads", "nets"), ("plot_runs", "plots"), ("ShapeError", "errors"),
-     ("check_rate", "theorems"), ("solve_norm_svm", "beyond.norms.geometry")],
-)  # fmt: skip
+    [
+        ("SNGD", "optim"),
+        ("record_heads", "nets"),
+        ("plot_runs", "plots"),
+        ("ShapeError", "errors"),
+        ("check_rate", "theorems"),
+        ("solve_norm_svm", "beyond.norms.geometry"),
+    ],
+)
 def test_a_name_that_is_elsewhere_is_pointed_to_however_it_is_asked_for(name, home):
     where = f"{name} is in attnbias.{home}, so from attnbias.{home} import {name}"
     with pytest.raises(AttributeError, match=where):

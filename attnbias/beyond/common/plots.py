@@ -45,8 +45,9 @@ def texts(count: int):
     def check(name: str, value) -> list[str]:
         found = several(name, value, f"{count} texts")
         if isinstance(value, str) or len(found) != count:
-            raise DtypeError(name, expected=f"{count} texts", got=short(value),
-                             remedy="give a tuple of them")  # fmt: skip
+            raise DtypeError(
+                name, expected=f"{count} texts", got=short(value), remedy="give a tuple of them"
+            )
         return [text(name, each) for each in found]
 
     return check

@@ -213,10 +213,11 @@ def _require_same(path: Path, found, settings: dict) -> None:
     keys = sorted(found.keys() | settings.keys())
     other = [key for key in keys if found.get(key) != settings.get(key)]
     raise FileFormatError(
-        str(path), expected="the work of this call, on these heads",
+        str(path),
+        expected="the work of this call, on these heads",
         got=f"that of another: {', '.join(other)} differ{'s' * (len(other) == 1)}",
         remedy="name another folder, or move the file away; nothing was changed",
-    )  # fmt: skip
+    )
 
 
 def _drawn(found, places: list[int], count: int, generator) -> list[Head]:

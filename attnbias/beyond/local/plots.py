@@ -47,8 +47,12 @@ def plot_trap(data: Dataset, table, threshold, *, ax: Given = None):
     2
     """
     if not isinstance(data, Dataset) or data.n != 1 or data.d != 2:
-        raise RangeError("data", expected="a Dataset of one sequence of tokens in the plane",
-                         got=short(data), remedy="make_score_trap() makes one")  # fmt: skip
+        raise RangeError(
+            "data",
+            expected="a Dataset of one sequence of tokens in the plane",
+            got=short(data),
+            remedy="make_score_trap() makes one",
+        )
     fig = new_figure((WIDTH, 3.5), ax)
     plane, phase = fig.subplots(1, 2, width_ratios=(1, 1.25))
     _draw_scored_tokens(plane, data)

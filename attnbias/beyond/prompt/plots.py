@@ -18,8 +18,12 @@ RANKS = {"paths": 2, "rays": 1}  # dimensions of the arrays of a panel
 def _given(name: str, panels) -> list[dict]:
     """The panels, with arrays for paths and rays."""
     if not isinstance(panels, list | tuple) or not all(isinstance(p, dict) for p in panels):
-        raise DtypeError(name, expected="a list of dicts", got=short(panels),
-                         remedy="give one a panel, with paths")  # fmt: skip
+        raise DtypeError(
+            name,
+            expected="a list of dicts",
+            got=short(panels),
+            remedy="give one a panel, with paths",
+        )
     return [panel | {key: _vectors(key, panel.get(key, {})) for key in RANKS} for panel in panels]
 
 
@@ -32,10 +36,11 @@ def _vectors(name: str, given) -> dict[str, np.ndarray]:
     for label, points in found.items():
         if points.ndim != RANKS[name] or points.shape[-1] != 2 or not np.isfinite(points).all():
             raise ShapeError(
-                name, expected=f"finite points of two coordinates, in {RANKS[name]} dimensions",
+                name,
+                expected=f"finite points of two coordinates, in {RANKS[name]} dimensions",
                 got=f"{short(given[label])} under {label!r}",
                 remedy="give (R, 2) for a path, (2,) for a ray",
-            )  # fmt: skip
+            )
     return found
 
 

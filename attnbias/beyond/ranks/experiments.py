@@ -114,9 +114,11 @@ def _part(
         table, header = read_table(file, tuple(place))
         if {key: header[key] for key in place} != place:
             raise FileFormatError(
-                str(file), expected="the part of this setting, with these seeds",
-                got="another's", remedy="finish that study first, or name another folder",
-            )  # fmt: skip
+                str(file),
+                expected="the part of this setting, with these seeds",
+                got="another's",
+                remedy="finish that study first, or name another folder",
+            )
         return table
     table = pandas.DataFrame([instance(*setting, seed, seed in nuclear) for seed in seeds])
     if file is not None:

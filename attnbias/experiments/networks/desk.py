@@ -43,14 +43,19 @@ def _leads(device: str) -> bool:
         os.environ.clear()
         os.environ.update(before)
         raise RangeError(
-            "RANK, LOCAL_RANK and WORLD_SIZE", expected="none, or all that accelerate launch sets",
-            got=str(error)[:200], remedy="unset them to run alone, or use accelerate launch",
-        ) from None  # fmt: skip
+            "RANK, LOCAL_RANK and WORLD_SIZE",
+            expected="none, or all that accelerate launch sets",
+            got=str(error)[:200],
+            remedy="unset them to run alone, or use accelerate launch",
+        ) from None
     group = torch.distributed
     if not group.is_available() or not group.is_initialized() or group.get_rank() == 0:
         return True
-    warnings.warn(f"process {group.get_rank()} of {group.get_world_size()} writes nothing: it "
-                  "leaves the result to process 0", stacklevel=3)  # fmt: skip
+    warnings.warn(
+        f"process {group.get_rank()} of {group.get_world_size()} writes nothing: it "
+        "leaves the result to process 0",
+        stacklevel=3,
+    )
     return False
 
 
@@ -79,10 +84,11 @@ class Desk:
             keys = sorted(found.keys() | self.settings.keys())
             other = [key for key in keys if found.get(key) != self.settings.get(key)]
             raise FileFormatError(
-                str(folder), expected="the unfinished work of these settings",
+                str(folder),
+                expected="the unfinished work of these settings",
                 got=f"that of others ({', '.join(other)})",
                 remedy="finish it with its own settings, name another folder, or delete it",
-            )  # fmt: skip
+            )
 
     def once(self, job: str, seed: int, work: Callable) -> TrainingLog:
         """The log of a job, from where it is done; `work` takes its checkpoint."""
@@ -94,10 +100,11 @@ class Desk:
         """Refuse a job whose model is not the one that the others of its seed started from."""
         if self.starts.setdefault(str(seed), start) != start:
             raise FileFormatError(
-                str(self.folder or "start"), expected=f"runs of seed {seed} from one model",
+                str(self.folder or "start"),
+                expected=f"runs of seed {seed} from one model",
                 got="some from another: the model has changed since they were made",
                 remedy="go on with the model that they were made with, or delete the folder",
-            )  # fmt: skip
+            )
 
     def _log(self, job: str, seed: int, work: Callable) -> TrainingLog:
         if self.folder is None:
@@ -115,10 +122,11 @@ class Desk:
         stored = read_json(done, "training log")
         if any(stored.get(key) != value for key, value in place.items()):
             raise FileFormatError(
-                str(done), expected=f"the log of {job} with these settings",
+                str(done),
+                expected=f"the log of {job} with these settings",
                 got=f"that of {stored.get('job')}, of another run",
                 remedy="put back the one that was there, or delete it: then this job is run again",
-            )  # fmt: skip
+            )
         self.require_start(seed, str(stored["start"]))
         self.commits.add(str(stored["commit"]))
         return TrainingLog.from_json(stored["log"])

@@ -148,8 +148,10 @@ def train_all(
     with desk_at(out, figure.name, settings, device) as desk:
         jobs = Jobs(recipe, desk, total, max(1, total // records), common, progress)
         losses, chosen = _chosen(jobs, tried, seeds)
-        logs = {label: tuple(jobs.log(label, value, seed) for seed in seeds)
-                for label, value in chosen.items()}  # fmt: skip
+        logs = {
+            label: tuple(jobs.log(label, value, seed) for seed in seeds)
+            for label, value in chosen.items()
+        }
         substitutes = [words for words in recipe.substitutes if words]
         if total != figure.epochs * per_epoch:
             words = f"{total} steps, {total / per_epoch:.3g} epochs"
@@ -157,9 +159,17 @@ def train_all(
         settings |= {"start": desk.starts}
         made = provenance(device) | {"commits of the runs": sorted(desk.commits)}
         result = NetworkResult(
-            figure.name, figure.TITLE, logs, seeds, settings, chosen, losses, tuple(substitutes),
-            judged(figure.claims, logs), made,
-        )  # fmt: skip
+            figure.name,
+            figure.TITLE,
+            logs,
+            seeds,
+            settings,
+            chosen,
+            losses,
+            tuple(substitutes),
+            judged(figure.claims, logs),
+            made,
+        )
         desk.close(result)
     return result
 

@@ -78,8 +78,12 @@ def agrees(call: Call, mask: torch.Tensor, sequence: int) -> bool:
 def settled(module, call: Call) -> torch.Tensor:
     """The mask under which the first sequence agrees, (b, 1 or H, S, T)."""
     if call.q.shape[2] != call.k.shape[2]:
-        refuse(module, "queries and keys of the same tokens", "keys kept from an earlier pass, or "
-               "of other tokens", "give whole sequences, without past_key_values")  # fmt: skip
+        refuse(
+            module,
+            "queries and keys of the same tokens",
+            "keys kept from an earlier pass, or of other tokens",
+            "give whole sequences, without past_key_values",
+        )
     if not call.masks:
         refuse(module, "a mask that hides keys or shows them", "one that adds to their logits")
     for mask in call.masks:

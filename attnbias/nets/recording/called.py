@@ -27,9 +27,11 @@ def body_of(model: nn.Module, inputs: Inputs, run: Run) -> nn.Module:
         return model
     if hasattr(body, "encoder") and hasattr(body, "decoder"):
         raise RangeError(
-            "model", expected="an encoder or a decoder", got=f"{type(body).__name__}: both",
+            "model",
+            expected="an encoder or a decoder",
+            got=f"{type(body).__name__}: both",
             remedy="pass one of them: model.get_encoder()",
-        )  # fmt: skip
+        )
     named = set(inputs) if isinstance(inputs, Mapping) else set()
     if body is model or not named <= takes_of(body):
         return model
@@ -60,10 +62,11 @@ def require_read(model: nn.Module, part: Inputs, tape: Tape) -> None:
     )
     if places - {ids.shape} or not read:
         raise RangeError(
-            "tokenizer", expected="none for a module that changes the ids that it is given",
+            "tokenizer",
+            expected="none for a module that changes the ids that it is given",
             got=f"{type(model).__name__}, which attends to other tokens than these",
             remedy="leave it out, and give ids: the tokens then have no names",
-        )  # fmt: skip
+        )
 
 
 def with_positions(model: nn.Module, inputs: Inputs, run: Run) -> Inputs:
@@ -72,8 +75,9 @@ def with_positions(model: nn.Module, inputs: Inputs, run: Run) -> Inputs:
     if not isinstance(mask, torch.Tensor) or mask.ndim != 2 or "position_ids" in inputs:
         return inputs
     held = mask.bool()
-    holes = (held != (torch.arange(held.shape[1], device=mask.device)
-                      < held.sum(dim=1, keepdim=True))).any(dim=1)  # fmt: skip
+    holes = (
+        held != (torch.arange(held.shape[1], device=mask.device) < held.sum(dim=1, keepdim=True))
+    ).any(dim=1)
     if not bool(holes.any()):
         return inputs
     row = int((holes * held.sum(dim=1)).argmax())
@@ -93,8 +97,9 @@ def with_positions(model: nn.Module, inputs: Inputs, run: Run) -> Inputs:
             return {**inputs, **more}
     warnings.warn(
         "padding before tokens changes what this model attends to; pad on the right",
-        PaddingWarning, stacklevel=4,
-    )  # fmt: skip
+        PaddingWarning,
+        stacklevel=4,
+    )
     return inputs
 
 

@@ -95,9 +95,11 @@ def require_tokenizer(tokenizer) -> None:
     """Anything that makes ids of sentences and names of ids; padding is added by hand."""
     if not callable(tokenizer) or not hasattr(tokenizer, "convert_ids_to_tokens"):
         raise DtypeError(
-            "tokenizer", expected="a tokenizer of transformers", got=type(tokenizer).__name__,
+            "tokenizer",
+            expected="a tokenizer of transformers",
+            got=type(tokenizer).__name__,
             remedy="take the model's own: load_model gives both",
-        )  # fmt: skip
+        )
 
 
 def longest(model) -> int | None:
@@ -128,21 +130,23 @@ def _padded(model, rows, pad: int) -> dict[str, torch.Tensor]:
     known = {name for name in KNOWN if name in rows[0] and (not takes or name in takes)}
     named = {
         name: nn.utils.rnn.pad_sequence(
-            [torch.tensor(row[name], dtype=torch.long) for row in rows], batch_first=True,
+            [torch.tensor(row[name], dtype=torch.long) for row in rows],
+            batch_first=True,
             padding_value=pad if name == "input_ids" else 0,
         )
         for name in sorted(known | {"input_ids"})
-    }  # fmt: skip
+    }
     if not takes or "attention_mask" in takes:
         named["attention_mask"] = (
             torch.arange(named["input_ids"].shape[1]) < lengths[:, None]
         ).long()
     elif len(set(lengths.tolist())) > 1:
         raise RangeError(
-            "inputs", expected="sequences of one length, as the model takes no attention_mask",
+            "inputs",
+            expected="sequences of one length, as the model takes no attention_mask",
             got=f"{int(lengths.min())} to {int(lengths.max())} tokens",
             remedy="record them one by one",
-        )  # fmt: skip
+        )
     return named if not takes or "input_ids" in takes else {"inputs": named["input_ids"]}
 
 
@@ -170,9 +174,11 @@ def _require_named(model, named: Mapping) -> None:
     unknown = sorted(set(named) - takes) if takes else []
     if unknown:
         raise RangeError(
-            "inputs", expected=f"what {type(model).__name__}.forward names",
-            got=", ".join(unknown), remedy="leave it out, or call it by the name that is there",
-        )  # fmt: skip
+            "inputs",
+            expected=f"what {type(model).__name__}.forward names",
+            got=", ".join(unknown),
+            remedy="leave it out, or call it by the name that is there",
+        )
 
 
 def tokens_of(model, inputs: Inputs) -> torch.Tensor | None:
@@ -198,9 +204,11 @@ def require_real(counts: torch.Tensor) -> None:
     empty = (counts == 0).nonzero().flatten().tolist()
     if empty:
         raise RangeError(
-            "inputs", expected="at least one token in each sequence",
-            got=f"nothing but padding in {empty[:9]}", remedy="drop these sequences",
-        )  # fmt: skip
+            "inputs",
+            expected="at least one token in each sequence",
+            got=f"nothing but padding in {empty[:9]}",
+            remedy="drop these sequences",
+        )
 
 
 def placed(model, inputs: Inputs) -> Inputs:
@@ -243,6 +251,8 @@ def too_long(model, part: Inputs) -> RangeError | None:
     if most is None or not isinstance(ids, torch.Tensor) or ids.ndim != 2 or ids.shape[1] <= most:
         return None
     return RangeError(
-        "inputs", expected=f"at most {most} tokens, the model's positions", got=str(ids.shape[1]),
+        "inputs",
+        expected=f"at most {most} tokens, the model's positions",
+        got=str(ids.shape[1]),
         remedy="cut the sequences, or split them",
-    )  # fmt: skip
+    )

@@ -70,9 +70,11 @@ def _plain(part: nn.Module) -> bool:
     """Whether the part is what its weights say: no hook, nothing in place of its forward."""
     return (
         (type(part) is nn.Linear or _transposed(part))
-        and "forward" not in vars(part) and not part.weight.is_meta
-        and not part._forward_hooks and len(part._forward_pre_hooks) <= 1  # that of the tape
-    )  # fmt: skip
+        and "forward" not in vars(part)
+        and not part.weight.is_meta
+        and not part._forward_hooks
+        and len(part._forward_pre_hooks) <= 1  # that of the tape
+    )
 
 
 def _transposed(part: nn.Module) -> bool:

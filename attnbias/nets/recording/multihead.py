@@ -13,8 +13,16 @@ from torch.nn import functional as F
 from ..vit import LocalAttention
 from .tape import KEY, QUERY, VALUE, Call, Part, note, refuse
 
-NAMES = ("query", "key", "value", "key_padding_mask", "need_weights", "attn_mask",
-         "average_attn_weights", "is_causal")  # fmt: skip
+NAMES = (
+    "query",
+    "key",
+    "value",
+    "key_padding_mask",
+    "need_weights",
+    "attn_mask",
+    "average_attn_weights",
+    "is_causal",
+)
 EACH = (frozenset({QUERY}), frozenset({KEY}), frozenset({VALUE}))
 
 
@@ -45,8 +53,16 @@ def _multihead(module, inputs, named, found) -> None:
     )
     if weights is not None:
         weights = weights[:1] if weights.ndim == 4 else None  # else it is their mean
-    call = Call(q, k, v, out, _masks(given, q, k), q.shape[-1] ** -0.5, weights=weights,
-                last=(module.out_proj.weight, module.out_proj.bias))  # fmt: skip
+    call = Call(
+        q,
+        k,
+        v,
+        out,
+        _masks(given, q, k),
+        q.shape[-1] ** -0.5,
+        weights=weights,
+        last=(module.out_proj.weight, module.out_proj.bias),
+    )
     note(module, call, made)
 
 
@@ -85,7 +101,8 @@ def _in_parts(module) -> list[tuple]:
     weights = module.in_proj_weight
     weights = (
         (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
-        if weights is None else weights.chunk(3)
-    )  # fmt: skip
+        if weights is None
+        else weights.chunk(3)
+    )
     bias = module.in_proj_bias
     return list(zip(weights, (None,) * 3 if bias is None else bias.chunk(3), strict=True))

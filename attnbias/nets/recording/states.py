@@ -124,9 +124,11 @@ def _alike(record: Record, keys, queries) -> bool:
         seen = mask[:, head % mask.shape[1]]
         own, other = (
             torch.einsum("nsm,ntm->nst", q.double(), k.double()) * factor
-            for q, k, factor in ((call.q[:, head], call.k[:, group], call.scale),
-                                 (asked[:, head], keys[:, group], record.factor))
-        )  # fmt: skip
+            for q, k, factor in (
+                (call.q[:, head], call.k[:, group], call.scale),
+                (asked[:, head], keys[:, group], record.factor),
+            )
+        )
         top = own.masked_fill(~seen, -torch.inf).argmax(dim=2, keepdim=True)
         own, other = ((each.gather(2, top) - each)[seen] for each in (own, other))
         if not bool(((own - other).abs() <= near * own.max()).all()):

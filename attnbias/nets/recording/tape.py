@@ -24,8 +24,28 @@ _tape: ContextVar[Tape | None] = ContextVar("tape", default=None)
 _one_at_a_time = threading.RLock()  # modes and the interface are the model's and the process's
 QUERY, KEY, VALUE = "query", "key", "value"
 # What else the name of a map to queries, keys or values is made of.
-FILLERS = {"", "a", "attention", "attn", "b", "c", "dense", "fc", "in", "layer", "lin", "linear",
-           "mqa", "proj", "projection", "self", "states", "to", "w", "with"}  # fmt: skip
+FILLERS = {
+    "",
+    "a",
+    "attention",
+    "attn",
+    "b",
+    "c",
+    "dense",
+    "fc",
+    "in",
+    "layer",
+    "lin",
+    "linear",
+    "mqa",
+    "proj",
+    "projection",
+    "self",
+    "states",
+    "to",
+    "w",
+    "with",
+}
 
 
 @dataclass(eq=False)
@@ -85,8 +105,11 @@ class Tape:
             self.cross.append(module)
             return
         if (query is None or key is None) and module in self.several:
-            refuse(module, "one sequence of states, or maps whose names tell queries and keys",
-                   "several, and no such names: it may be cross-attention")  # fmt: skip
+            refuse(
+                module,
+                "one sequence of states, or maps whose names tell queries and keys",
+                "several, and no such names: it may be cross-attention",
+            )
         if module in self.calls or call.q.shape[1] % call.k.shape[1]:
             refuse(module, "a layer that each pass calls once", "one that is called again")
         self.calls[module] = call
@@ -110,9 +133,11 @@ def same(one: torch.Tensor, other: torch.Tensor) -> bool:
 def refuse(module, expected: str, got: str, remedy: str = "") -> None:
     """Refuse a layer that can't be recorded exactly."""
     raise RangeError(
-        type(module).__name__, expected=expected, got=got,
+        type(module).__name__,
+        expected=expected,
+        got=got,
         remedy=remedy or "take the queries and keys yourself: head_from_qk(q, k)",
-    ) from None  # fmt: skip
+    ) from None
 
 
 def note(module: nn.Module, call: Call, parts: list[Part]) -> None:
@@ -140,8 +165,9 @@ def recording(model: nn.Module, hooks_of):
         token = _tape.set(None)
         stack.callback(_tape.reset, token)
         stack.callback(_restore, training)
-        stack.callback(torch.backends.mha.set_fastpath_enabled,
-                       torch.backends.mha.get_fastpath_enabled())  # fmt: skip
+        stack.callback(
+            torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled()
+        )
         model.eval()
         torch.backends.mha.set_fastpath_enabled(False)  # it passes the layers by
         for module in model.modules():
@@ -270,11 +296,15 @@ def _written(own):
         out, weights = found if isinstance(found, tuple) else (found, None)
         scale = named.get("scaling")
         call = Call(
-            query, key, value, out, masks_of(module, query, key, attention_mask, named),
+            query,
+            key,
+            value,
+            out,
+            masks_of(module, query, key, attention_mask, named),
             query.shape[-1] ** -0.5 if scale is None else float(scale),
             weights=None if weights is None else weights[:1].detach().clone(),
             others=", ".join(name for name, each in named.items() if each is not None),
-        )  # fmt: skip
+        )
         tape.add(module, call, tape.given.pop(module, []))
         return found
 

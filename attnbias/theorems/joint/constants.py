@@ -153,9 +153,11 @@ def power_sum(t, p: float) -> np.ndarray:
     t, p = as_numbers("t", t).astype(float), require_number("p", p, low=0)
     if not (t >= 0).all():
         raise RangeError(
-            "t", expected="counts of terms, at least 0", got=f"{t.min():g}",
+            "t",
+            expected="counts of terms, at least 0",
+            got=f"{t.min():g}",
             remedy="pass iterations such as trace.step",
-        )  # fmt: skip
+        )
     head = np.concatenate([[0.0], np.cumsum(np.arange(1.0, _HEAD + 1) ** -p)])
     late = np.maximum(t, _HEAD)
     log = np.log(late / _HEAD)

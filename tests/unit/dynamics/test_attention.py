@@ -319,8 +319,10 @@ def forward_problem(loss="exponential"):
     data = random_data(3, 4, 5, seed=2, lengths=[4, 2, 3])
     values = {"X": data.X, "u": data.u, "W": random_start(data, 2.0, 1)}
     generator = torch.Generator().manual_seed(3)
-    tangents = {name: torch.randn(value.shape, generator=generator, dtype=DOUBLE)
-                for name, value in values.items()}  # fmt: skip
+    tangents = {
+        name: torch.randn(value.shape, generator=generator, dtype=DOUBLE)
+        for name, value in values.items()
+    }
 
     def risk(**changed):
         X, u, W = (values | changed).values()

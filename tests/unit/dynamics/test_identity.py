@@ -47,14 +47,17 @@ def mine(value=2.0, slope=2.0, gap=None) -> Loss:
 
 
 LOSSES = {
-    "value": mine(value=1.0), "slope": mine(slope=1.0), "gap": mine(gap=lambda z, S: -2 * z + S),
+    "value": mine(value=1.0),
+    "slope": mine(slope=1.0),
+    "gap": mine(gap=lambda z, S: -2 * z + S),
     "value far out": Loss("mine", lambda z: -2 * z - (z > 500).double(), mine().log_slope),
-}  # fmt: skip
+}
 RULES = {
-    "length": Shrinking(lambda step: -1.5), "direction": Shrinking(lambda step: -1.0, signs=True),
+    "length": Shrinking(lambda step: -1.5),
+    "direction": Shrinking(lambda step: -1.0, signs=True),
     "memory": Shrinking(lambda step: -1.0, speed=0.5),
     "length later": Shrinking(lambda step: -1.0 - (step > 500)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", LOSSES)

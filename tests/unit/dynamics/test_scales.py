@@ -107,9 +107,11 @@ RULES = {
 @pytest.mark.parametrize("kind", RULES)
 @settings(max_examples=4, deadline=None)
 @given(
-    exponent=st.floats(-60, 60), score=st.floats(-8, 8), seed=st.integers(0, 99),
+    exponent=st.floats(-60, 60),
+    score=st.floats(-8, 8),
+    seed=st.integers(0, 99),
     loss=st.sampled_from(["exponential", "logistic"]),
-)  # fmt: skip
+)
 @example(exponent=8.0, score=8.0, seed=0, loss="exponential")
 @example(exponent=8.0, score=8.0, seed=0, loss="logistic")
 @example(exponent=-40.0, score=-5.0, seed=1, loss="logistic")

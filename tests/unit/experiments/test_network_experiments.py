@@ -268,8 +268,9 @@ class TestFiles:
         with pytest.warns(UserWarning, match="process 1 of 2 writes nothing"):
             assert not desk._leads("cpu")
 
-    @pytest.mark.parametrize(("name", "value"), [("LOCAL_RANK", "1"), ("WORLD_SIZE", "2"),
-                                                 ("WORLD_SIZE", "two")])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("name", "value"), [("LOCAL_RANK", "1"), ("WORLD_SIZE", "2"), ("WORLD_SIZE", "two")]
+    )
     def test_a_group_that_nobody_has_started_is_named(self, name, value, monkeypatch):
         AcceleratorState._reset_state(True)  # it is asked once a process
         monkeypatch.setenv(name, value)
@@ -282,8 +283,16 @@ class TestFiles:
         result = run(optimizers=["SGD"], step_sizes={"SGD": values}, seeds=1, steps=2)
         assert [*result.losses["SGD"]] == ["0.1", "0.10000001", "0.3"]
         for value, (loss,) in result.losses["SGD"].items():
-            log = fit(network(), Points(), Points(16, seed=1), OPTIMIZERS["SGD"](float(value)),
-                      batch_size=8, steps=2, record_every=1, seed=0)  # fmt: skip
+            log = fit(
+                network(),
+                Points(),
+                Points(16, seed=1),
+                OPTIMIZERS["SGD"](float(value)),
+                batch_size=8,
+                steps=2,
+                record_every=1,
+                seed=0,
+            )
             assert loss == log["train_loss"][-1]
 
     @given(st.floats(min_value=1e-300, allow_infinity=False))

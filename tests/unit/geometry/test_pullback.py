@@ -171,8 +171,11 @@ def test_refusals():
     make, X, G = problem(1)
     svm = solve_w_svm(make(X))
     for error, wrong in (
-        (ShapeError, G[0]), (ShapeError, G[:2]), (DtypeError, "G"), (NonFiniteError, G * torch.nan),
-    ):  # fmt: skip
+        (ShapeError, G[0]),
+        (ShapeError, G[:2]),
+        (DtypeError, "G"),
+        (NonFiniteError, G * torch.nan),
+    ):
         with pytest.raises(error, match="grad"):
             svm.pullback(wrong)
     with pytest.raises(RangeError, match="optimal"):

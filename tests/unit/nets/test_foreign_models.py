@@ -16,10 +16,18 @@ from attnbias.nets.recording.agreement import agrees
 from attnbias.nets.recording.tape import Call, roles_of
 
 transformers = pytest.importorskip("transformers")
-SIZES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, vocab_size=50,
-             intermediate_size=48, max_position_embeddings=64, pad_token_id=0)  # fmt: skip
-GPT2 = dict(vocab_size=300, n_embd=32, n_head=4, n_layer=2, n_positions=16, bos_token_id=0,
-            eos_token_id=0)  # fmt: skip
+SIZES = dict(
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    vocab_size=50,
+    intermediate_size=48,
+    max_position_embeddings=64,
+    pad_token_id=0,
+)
+GPT2 = dict(
+    vocab_size=300, n_embd=32, n_head=4, n_layer=2, n_positions=16, bos_token_id=0, eos_token_id=0
+)
 IDS = torch.randint(3, 50, (3, 7), generator=torch.Generator().manual_seed(0))
 FLOAT32 = 2e-6  # weights of logits of size 10, computed in float32 by another route
 
@@ -74,9 +82,12 @@ class TestTokenizers:
             load_model(tmp_path)
 
     def test_a_message_leaves_the_names_of_code_as_they_are(self):
-        for remedy, words in (("load_tokenizer gives one", "load_tokenizer gives one."),
-                              ("numpy.savez(x)", "numpy.savez(x)."), ("add tokens", "Add tokens."),
-                              ("layers=0, then 1", "layers=0, then 1.")):  # fmt: skip
+        for remedy, words in (
+            ("load_tokenizer gives one", "load_tokenizer gives one."),
+            ("numpy.savez(x)", "numpy.savez(x)."),
+            ("add tokens", "Add tokens."),
+            ("layers=0, then 1", "layers=0, then 1."),
+        ):
             error = RangeError("x", expected="a", got="b", remedy=remedy)
             assert str(error).endswith(words)
 
@@ -90,8 +101,14 @@ class TestTokenizers:
         bert = made("Bert")
         right = record_heads(bert, {"input_ids": IDS})
         mask = [[1] * 7] * 3
-        for ids in (IDS, IDS.numpy(), IDS.int().numpy(), IDS.tolist(), [*IDS],
-                    {"input_ids": IDS.numpy(), "attention_mask": mask}):  # fmt: skip
+        for ids in (
+            IDS,
+            IDS.numpy(),
+            IDS.int().numpy(),
+            IDS.tolist(),
+            [*IDS],
+            {"input_ids": IDS.numpy(), "attention_mask": mask},
+        ):
             same_heads(record_heads(bert, ids), right, FLOAT32)
         ragged = record_heads(bert, [IDS[0].tolist(), IDS[1, :4].tolist()])
         assert ragged[0].lengths.tolist() == [7, 4]
@@ -100,8 +117,15 @@ class TestTokenizers:
 
     def test_what_is_neither_is_refused(self):
         gpt, tokenizer = made("GPT2", **GPT2), bare_tokenizer()
-        for inputs in ("A dog.", [1, 2], ["a", 3], pd.DataFrame({"text": SENTENCES}),
-                       pd.Series(["a", None]), [], [[0.5], [1.0, 2.0]]):  # fmt: skip
+        for inputs in (
+            "A dog.",
+            [1, 2],
+            ["a", 3],
+            pd.DataFrame({"text": SENTENCES}),
+            pd.Series(["a", None]),
+            [],
+            [[0.5], [1.0, 2.0]],
+        ):
             with pytest.raises(DtypeError, match="inputs: expected sentences"):
                 record_heads(gpt, inputs, tokenizer=tokenizer)
 
@@ -116,10 +140,11 @@ class TestLengths:
         gpt, tokenizer = made("GPT2", **GPT2), bare_tokenizer()
         for call in (
             lambda: record_heads(made("Bert"), {"input_ids": IDS, "attention_mask": mask}),
-            lambda: record_heads(encoder, {"src": torch.randn(3, 7, 8),
-                                           "src_key_padding_mask": mask == 0}),
+            lambda: record_heads(
+                encoder, {"src": torch.randn(3, 7, 8), "src_key_padding_mask": mask == 0}
+            ),
             lambda: record_heads(gpt, ["A dog.", "", "Two."], tokenizer=tokenizer),
-        ):  # fmt: skip
+        ):
             with pytest.raises(RangeError, match=r"nothing but padding in \[1\]"):
                 call()
 
@@ -132,8 +157,19 @@ class TestLengths:
         assert found[0].lengths.tolist()[0] == 16
 
 
-def eager(module, query, key, value, attention_mask, scaling=None, bias=0.0, sink=None, top=None,
-          sharper=1.0, **_):  # fmt: skip
+def eager(
+    module,
+    query,
+    key,
+    value,
+    attention_mask,
+    scaling=None,
+    bias=0.0,
+    sink=None,
+    top=None,
+    sharper=1.0,
+    **_,
+):
     """Attention as an extension may have it."""
     logits = query @ key.transpose(2, 3) * (scaling * sharper) + bias
     if attention_mask is not None:
@@ -159,9 +195,16 @@ def own_attention(model, name, function):
 class TestAgreement:
     """No list of names: what a layer returns is held against the softmax of what it was given."""
 
-    @pytest.mark.parametrize("changed", [
-        {"bias": torch.linspace(0, 0.1, 7)}, {"sink": -3.0}, {"top": 3}, {"sharper": 1.01},
-    ], ids=str)  # fmt: skip
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"bias": torch.linspace(0, 0.1, 7)},
+            {"sink": -3.0},
+            {"top": 3},
+            {"sharper": 1.01},
+        ],
+        ids=str,
+    )
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
     def test_any_other_attention_is_refused(self, changed, dtype):
         model = own_attention(
@@ -193,12 +236,28 @@ class TestAgreement:
             record_heads(own_attention(made("Bert"), "flipped", other), IDS)
 
     def test_attention_that_is_sparse_under_its_own_name_has_its_own_tokens(self):
-        sizes = dict(hidden_size=32, intermediate_size=32, moe_intermediate_size=16, vocab_size=50,
-                     num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2,
-                     n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1,
-                     q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8,
-                     v_head_dim=8, index_topk=3, index_head_dim=16, index_n_heads=2,
-                     first_k_dense_replace=1)  # fmt: skip
+        sizes = dict(
+            hidden_size=32,
+            intermediate_size=32,
+            moe_intermediate_size=16,
+            vocab_size=50,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=2,
+            n_routed_experts=4,
+            num_experts_per_tok=2,
+            n_group=1,
+            topk_group=1,
+            q_lora_rank=16,
+            kv_lora_rank=16,
+            qk_rope_head_dim=8,
+            qk_nope_head_dim=8,
+            v_head_dim=8,
+            index_topk=3,
+            index_head_dim=16,
+            index_n_heads=2,
+            first_k_dense_replace=1,
+        )
         model = made("DeepseekV32", **sizes)
         for kind in ("eager", "sdpa"):
             model.set_attn_implementation(kind)
@@ -265,19 +324,29 @@ class Outer(nn.Module):
 
 
 class TestWrappers:
-    @pytest.mark.parametrize("change", [
-        lambda ids: ids.flip(1), lambda ids: torch.cat([ids[:, :1], ids], 1), lambda ids: ids[:2],
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda ids: ids.flip(1),
+            lambda ids: torch.cat([ids[:, :1], ids], 1),
+            lambda ids: ids[:2],
+        ],
+    )
     def test_a_module_is_called_itself(self, change):
         inner = made("Bert")
         right = record_heads(inner, change(IDS))
         same_heads(record_heads(Outer(inner, change), {"input_ids": IDS}), right)
         same_heads(record_heads(nn.Sequential(Outer(inner, change)), IDS), right)
 
-    @pytest.mark.parametrize("change", [
-        lambda ids: ids.flip(1), lambda ids: torch.cat([ids[:, :1], ids], 1),
-        lambda ids: ids[:, 1:], lambda ids: ids.where(ids < 9, 9),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda ids: ids.flip(1),
+            lambda ids: torch.cat([ids[:, :1], ids], 1),
+            lambda ids: ids[:, 1:],
+            lambda ids: ids.where(ids < 9, 9),
+        ],
+    )
     def test_tokens_that_a_module_changes_are_not_named(self, change):
         inner, tokenizer = made("GPT2", **GPT2), bare_tokenizer()
         ids = torch.tensor([tokenizer(each)["input_ids"][:3] for each in SENTENCES[:2]])
@@ -315,9 +384,14 @@ class TestWrappers:
 
     def test_an_inner_part_that_bears_the_models_name_is_not_taken_for_it(self):
         config = transformers.AutoConfig.for_model(
-            "dinov3_vit", hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-            intermediate_size=48, image_size=16, patch_size=8,
-        )  # fmt: skip
+            "dinov3_vit",
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            intermediate_size=48,
+            image_size=16,
+            patch_size=8,
+        )
         model = transformers.AutoModel.from_config(config)
         assert len(record_heads(model, {"pixel_values": torch.randn(2, 3, 16, 16)})) == 8
 
@@ -355,8 +429,11 @@ class TestCrossAttention:
         first = {"input_ids": IDS, "encoder_hidden_states": self.STATES}
         decoder = dict(is_decoder=True, add_cross_attention=True)
         gpt = {key: GPT2[key] for key in ("vocab_size", "n_embd", "n_head", "n_layer")}
-        for model in (made("Bert", **SIZES | decoder), made("Roberta", **SIZES | decoder),
-                      made("GPT2", **gpt | {"add_cross_attention": True})):  # fmt: skip
+        for model in (
+            made("Bert", **SIZES | decoder),
+            made("Roberta", **SIZES | decoder),
+            made("GPT2", **gpt | {"add_cross_attention": True}),
+        ):
             found = record_heads(model, first)
             assert found.layers == (0, 1) and len(found) == 8
             other = record_heads(
@@ -369,8 +446,14 @@ class TestCrossAttention:
         assert record_heads(nn.TransformerDecoder(layer, 2), inputs).layers == (0, 1)
 
     def test_a_pooling_head_takes_no_number(self):
-        sizes = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-                     intermediate_size=48, image_size=16, patch_size=8)  # fmt: skip
+        sizes = dict(
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            intermediate_size=48,
+            image_size=16,
+            patch_size=8,
+        )
         model = made("SiglipVision", **sizes)
         assert record_heads(model, torch.randn(2, 3, 16, 16)).layers == (0, 1)
 
@@ -383,10 +466,16 @@ class TestCrossAttention:
         with pytest.raises(RangeError, match="earlier pass.*without past_key_values"):
             record_heads(llama, {"input_ids": IDS, "past_key_values": cache})
 
-    @pytest.mark.parametrize("names", [
-        ("left", "right", "other"), ("query_map", "key_map", "value_map"),
-        ("queries", "keys", "values"), (),
-    ], ids=str)  # fmt: skip
+    @pytest.mark.parametrize(
+        "names",
+        [
+            ("left", "right", "other"),
+            ("query_map", "key_map", "value_map"),
+            ("queries", "keys", "values"),
+            (),
+        ],
+        ids=str,
+    )
     def test_maps_that_no_name_tells_take_one_sequence(self, names):
         model = Nameless(names)
         assert len(record_heads(model, {"states": self.STATES, "other": self.STATES.clone()})) == 4
@@ -504,10 +593,15 @@ class TestMaps:
                 attention.query, attention.key = map(change, (attention.query, attention.key))
         return model.train()
 
-    @pytest.mark.parametrize("change", [
-        Adapter, nn.utils.parametrizations.weight_norm,
-        lambda part: nn.Sequential(part, nn.Linear(32, 32)), nn.Sequential,
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        "change",
+        [
+            Adapter,
+            nn.utils.parametrizations.weight_norm,
+            lambda part: nn.Sequential(part, nn.Linear(32, 32)),
+            nn.Sequential,
+        ],
+    )
     def test_affine_ones_are_found_by_calling_them(self, change):
         model = self.changed(change)
         for head in record_heads(model, IDS):
@@ -518,15 +612,21 @@ class TestMaps:
         model = self.changed(nn.Sequential)
         plain = made("Bert")
         with torch.no_grad():
-            for each in (model.encoder.layer[0].attention.self.key[0],
-                         plain.encoder.layer[0].attention.self.key):  # fmt: skip
+            for each in (
+                model.encoder.layer[0].attention.self.key[0],
+                plain.encoder.layer[0].attention.self.key,
+            ):
                 each.bias += 3000.0
         W, right = (record_heads(each, IDS, layers=0)[0].W for each in (model, plain))
         assert (W - right).abs().max() < 1e-5 * right.abs().max()
 
-    @pytest.mark.parametrize("change", [
-        lambda part: nn.Sequential(part, nn.Tanh()), lambda part: Lost(32, 32),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda part: nn.Sequential(part, nn.Tanh()),
+            lambda part: Lost(32, 32),
+        ],
+    )
     def test_others_leave_the_head_in_key_space(self, change):
         found = record_heads(self.changed(change), IDS)
         assert len(found) == 8 and {head.space for head in found} == {"keys"}

@@ -62,8 +62,9 @@ def test_a_series_is_drawn_from_what_was_recorded_its_logarithm_or_itself():
 
 def test_default_panels_that_a_run_lacks_are_left_out():
     nothing = np.full(9, np.nan)
-    assert shown(plots.plot_runs(own(loss=FALLING, W_norm=1.0 * STEP, W_alignment_error=nothing))) \
-        == ["train", "norm"]  # fmt: skip
+    assert shown(
+        plots.plot_runs(own(loss=FALLING, W_norm=1.0 * STEP, W_alignment_error=nothing))
+    ) == ["train", "norm"]
     both = plots.plot_runs({"own": own(loss=FALLING), "train": RUN})
     assert shown(both) == ["loss", "train", "norm", "1", "1"]
     assert [len(axis.lines) for axis in both.axes] == [1, 2, 1, 1, 1]

@@ -11,8 +11,12 @@ from attnbias.plots import plot_heads
 
 STEP = np.arange(0, 50, 10)
 VALUES = np.outer(STEP, [1.0, 2.0, 9.0])
-TRACE = HeadTrace(STEP, *np.array([[0, 0, 1], [0, 1, 0], [0, 0, 0]]),
-                  {name: VALUES.copy() for name in SERIES}, np.zeros((5, 3, 4), int))  # fmt: skip
+TRACE = HeadTrace(
+    STEP,
+    *np.array([[0, 0, 1], [0, 1, 0], [0, 0, 0]]),
+    {name: VALUES.copy() for name in SERIES},
+    np.zeros((5, 3, 4), int),
+)
 TRACE.series["margin"][1] = np.nan  # a tie in each head
 
 
@@ -26,7 +30,10 @@ def test_each_head_has_a_line_and_all_have_their_median():
 
 
 def test_what_is_no_trace_or_no_panel_is_refused():
-    for trace, panels, error in (("trace", "path", DtypeError), (TRACE, "speed", RangeError),
-                                 (TRACE, (), RangeError)):  # fmt: skip
+    for trace, panels, error in (
+        ("trace", "path", DtypeError),
+        (TRACE, "speed", RangeError),
+        (TRACE, (), RangeError),
+    ):
         with pytest.raises(error):
             plot_heads(trace, panels)

@@ -257,11 +257,13 @@ def test_an_object_of_the_librarys_loss_is_the_named_one():
 @pytest.mark.parametrize(
     "changed",
     [
-        {"rule": Signs(0.1, lambda step: -0.5 * (step > 500))}, {"rule": Signs(0.1), "d": 1},
-        {"loss": mine(1.5)}, {"loss": Loss("mine", mine().log_value, lambda z: -2 * z)},
+        {"rule": Signs(0.1, lambda step: -0.5 * (step > 500))},
+        {"rule": Signs(0.1), "d": 1},
+        {"loss": mine(1.5)},
+        {"loss": Loss("mine", mine().log_value, lambda z: -2 * z)},
     ],
     ids=["rule", "tokens", "loss", "slope"],
-)  # fmt: skip
+)
 def test_edited_rules_and_losses_are_refused(changed, tmp_path):
     def make(seed):
         return tokens(seed, 12 + changed.get("d", 0) * (len(calls) > 0))
@@ -291,7 +293,7 @@ REFUSED = {
     "code in arguments": ({"rule": "own_steps:Signs(open('x'))"}, "RangeError", "plain"),
     "a loss that is none": ({"loss": 3}, "DtypeError", "Loss"),
     "an optimizer": ({"rule": {"name": torch.optim.SGD, "lr": 0.1}}, "RangeError", "params"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -316,10 +318,13 @@ class Unspeakable(Exception):
 
 
 ENDS = {
-    "ValueError": ValueError("no\x1b[31m data"), "KeyError": KeyError("x"),
-    "SystemExit": SystemExit(3), "Unspeakable": Unspeakable(), "MemoryError": MemoryError(),
+    "ValueError": ValueError("no\x1b[31m data"),
+    "KeyError": KeyError("x"),
+    "SystemExit": SystemExit(3),
+    "Unspeakable": Unspeakable(),
+    "MemoryError": MemoryError(),
     "AssertionError": AssertionError("m" * 10**6),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("ending", ENDS)
@@ -390,10 +395,15 @@ def test_a_killed_worker_is_named_with_what_is_kept(tmp_path, monkeypatch):
 
 
 ONE = {
-    "numpy": [0.1, np.float64(0.1)], "whole": [1, 1.0], "numpy integer": [1, np.int64(1)],
-    "single": [0.5, np.float32(0.5)], "zeros": [0.0, -0.0, 0], "nan": [math.nan, np.float64("nan")],
-    "inside lists": [[1, 2.0], [1.0, 2]], "tensors": [[torch.tensor(2.0)], [2]],
-}  # fmt: skip
+    "numpy": [0.1, np.float64(0.1)],
+    "whole": [1, 1.0],
+    "numpy integer": [1, np.int64(1)],
+    "single": [0.5, np.float32(0.5)],
+    "zeros": [0.0, -0.0, 0],
+    "nan": [math.nan, np.float64("nan")],
+    "inside lists": [[1, 2.0], [1.0, 2]],
+    "tensors": [[torch.tensor(2.0)], [2]],
+}
 
 
 def with_extra(extra=None, seed=0):
@@ -436,9 +446,11 @@ def two_functions():
 
 
 ARGUMENTS = {
-    "functions": two_functions(), "classes' objects": [Maker(12), Maker(12)],
-    "arrays": [[[1.0, 2.0]], [[1.0, 3.0]]], "tables": [{"a": 1}, {"a": 2}],
-}  # fmt: skip
+    "functions": two_functions(),
+    "classes' objects": [Maker(12), Maker(12)],
+    "arrays": [[[1.0, 2.0]], [[1.0, 3.0]]],
+    "tables": [{"a": 1}, {"a": 2}],
+}
 
 
 @pytest.mark.parametrize("case", ARGUMENTS)
@@ -500,19 +512,25 @@ def test_parts_and_tables_have_their_place(tmp_path, monkeypatch):
             attnbias.sweep(grid, out=tmp_path / name)
     monkeypatch.undo()
     parts = tmp_path / "a" / "parts"
-    for source, target in (("b/parts/000000", "000000"), ("a/parts/000000", "000001"),
-                           ("a/parts/000001", "000002")):  # fmt: skip
+    for source, target in (
+        ("b/parts/000000", "000000"),
+        ("a/parts/000000", "000001"),
+        ("a/parts/000001", "000002"),
+    ):
         kept = {path: path.read_bytes() for path in parts.iterdir()}
         shutil.copy(tmp_path / f"{source}.parquet", parts / f"{target}.parquet")
-        for call in (lambda: attnbias.sweep(one, out=tmp_path / "a"),
-                     lambda: sweeps.load(tmp_path / "a")):  # fmt: skip
+        for call in (
+            lambda: attnbias.sweep(one, out=tmp_path / "a"),
+            lambda: sweeps.load(tmp_path / "a"),
+        ):
             with pytest.raises(errors.FileFormatError, match=rf"{target}.parquet.*another"):
                 call()
         (parts / f"{target}.parquet").unlink()
         for path, data in kept.items():
             path.write_bytes(data)
-    tables = {name: attnbias.sweep(grid, out=tmp_path / name)
-              for name, grid in (("a", one), ("b", two))}  # fmt: skip
+    tables = {
+        name: attnbias.sweep(grid, out=tmp_path / name) for name, grid in (("a", one), ("b", two))
+    }
     same(tables["a"], attnbias.sweep(one))
     shutil.copy(tmp_path / "b" / "table.parquet", tmp_path / "a")
     with pytest.raises(errors.FileFormatError, match=r"table.parquet.*another"):
@@ -528,8 +546,10 @@ def test_a_folder_of_an_earlier_version_is_named(tmp_path):
     header = read_json(tmp_path / "grid.json", "sweep")
     header["key"] = header["key"].partition(" ")[2]
     write_json(tmp_path / "grid.json", "sweep", {k: header[k] for k in header if k != "format"})
-    for call in (lambda: attnbias.sweep(grid_of(tokens), out=tmp_path),
-                 lambda: sweeps.load(tmp_path)):  # fmt: skip
+    for call in (
+        lambda: attnbias.sweep(grid_of(tokens), out=tmp_path),
+        lambda: sweeps.load(tmp_path),
+    ):
         with pytest.raises(errors.FileFormatError, match="another version"):
             call()
 
