@@ -31,6 +31,13 @@ def seal(header: dict, content: Iterable[bytes] = ()) -> dict:
     return plain | {_SEAL: _digest(plain, content)}
 
 
+def other_settings(found, settings: dict) -> list[str]:
+    """Names of the settings, as they are stored, that a file has otherwise."""
+    found = found if isinstance(found, dict) else {}
+    names = sorted(found.keys() | settings.keys())
+    return [name for name in names if found.get(name) != settings.get(name)]
+
+
 def as_stored(record: dict) -> dict:
     """A record as it is when it comes back from a file, so that the two can be compared."""
     try:

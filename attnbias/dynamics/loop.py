@@ -142,7 +142,7 @@ class Course:
         """
         keeper = Checkpoint(self.checkpoint, self.seconds, run, problem, rule, self)
         with owned(self.checkpoint, lambda: keeper.resume() < self.steps):
-            return self._run(run, keeper, keeper.resume(), tell)
+            return self._run(run, keeper, keeper.kept or 0, tell)  # unchanged since it was read
 
     def _run(self, run, keeper: Checkpoint, step: int, tell) -> tuple[int, int]:
         size = 16

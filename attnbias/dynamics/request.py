@@ -259,7 +259,7 @@ def _read(numbers: int) -> int:
     return numbers if 8 * numbers < CACHE else 2 * numbers
 
 
-def spread(problem: Problem | JointProblem) -> float:
+def token_spread(problem: Problem | JointProblem) -> float:
     """The longest token of a sequence over its shortest but zero, in the worst sequence."""
     keys = problem.matrix.rows.keys
     if keys is None:
@@ -274,7 +274,7 @@ def choose_coordinates(problem, steps: int, joint: bool, factored: bool = True) 
 
     "dense" where a Gram matrix would not keep the digits of a step.
     """
-    if spread(problem) > EXACT_SPREAD:
+    if token_spread(problem) > EXACT_SPREAD:
         return "dense"
     n, N, d = problem.n, problem.N, problem.d
     work = iteration_work(n, N, d, joint)

@@ -336,17 +336,20 @@ def certify(
     return proved(rows, right, dual, point, basis, total=total, **names)
 
 
-def proved(rows, right, dual, point, basis, *, total=None, norm="frobenius", solver, problem):
+def proved(
+    rows, right, dual, point, basis, *, total=None, judged=None, norm="frobenius", solver, problem
+):
     """The solution `point`, or point @ basis, judged by its rows and dual weights.
 
     Whatever float64 may have added to a margin or taken from a bound counts against the solution;
     how far rounding moves the sum of the rows says nothing about it, and does not count.
+    `judged` is what `margins_of` gives of the point, where that is known.
     """
     here = rows.within(basis)
     total = here.combine(dual) if total is None else total
     right = torch.ones_like(dual) if right is None else right
     size, dual_size = matrix_norm(point, norm), dual_norm(total, norm)
-    margins, unsure = margins_of(here, right, point, fine=basis is None)
+    margins, unsure = judged or margins_of(here, right, point, fine=basis is None)
     least, lower = least_share(rows, right, margins, unsure, size), float(right @ dual)
     moved = spread(rows, dual)
     away = float(vector_norm(point - total)) + moved

@@ -14,7 +14,7 @@ from .certificate import NORMS, refuse_infeasible, undecided
 from .edge import LARGEST, decide
 from .equal import shared
 from .interior import least_norm
-from .precise import margins_of
+from .precise import Pair, margins_of
 from .solution import LOOSE, SVMSolution, certify, proved
 from .stored import moved
 from .tokens import GapRows, VectorRows, gap_rows, resolve_opt
@@ -271,10 +271,11 @@ def _solve(rows, right: torch.Tensor | None, problem: str) -> SVMSolution:
         refuse_infeasible(start, thin, right, problem, core.correct)
     else:
         level = torch.ones_like(gram[0]) if right is None else right
-        start, point, margins = _polish(core, thin, level, fine=basis is None)
-        start = shared(rows, start, margins, level)
+        start, point, judged = _polish(core, thin, level, fine=basis is None)
+        start = shared(rows, start, judged[0], level)
         names = {"solver": core.method, "problem": problem}
-        found = proved(rows, right, start, point, basis, **names)
+        known = judged if basis is None else None  # thin rows' own products round otherwise
+        found = proved(rows, right, start, point, basis, judged=known, **names)
         if found.primal_residual > TIGHT:
             even = solve_dual(gram.numpy(), (level * thin.norms()).numpy())
             found = _raised(found, thin, thin.combine(torch.from_numpy(even.dual)))
@@ -341,20 +342,22 @@ def _require_range(gram, rows, problem: str) -> None:
         )
 
 
-def _polish(core: DualSolution, rows, right, *, fine: bool) -> tuple[torch.Tensor, ...]:
+def _polish(
+    core: DualSolution, rows, right, *, fine: bool
+) -> tuple[torch.Tensor, torch.Tensor, Pair]:
     """Iterative refinement with the residual on the rows, more exact than on their products.
 
     The error of the margins falls from EPS |z|^2 norm^2 to EPS |z| norm. Returns the dual
-    weights and a point close to their sum of rows, with its margins.
+    weights and a point close to their sum of rows, with what `margins_of` says of it.
     """
     dual = torch.from_numpy(core.dual)
     point = rows.combine(dual)
-    margins = margins_of(rows, right, point, fine=fine)[0]
+    judged = margins_of(rows, right, point, fine=fine)
     for _ in range(2):
-        residual = (right - margins).numpy()
+        residual = (right - judged[0]).numpy()
         if len(core.active) == 0 or abs(residual[core.active]).max() < 32 * EPS:
             break
         change = torch.from_numpy(core.correct(residual))
         dual, point = (dual + change).clamp_(min=0), point + rows.combine(change)
-        margins = margins_of(rows, right, point, fine=fine)[0]
-    return dual, point, margins
+        judged = margins_of(rows, right, point, fine=fine)
+    return dual, point, judged

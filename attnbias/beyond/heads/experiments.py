@@ -13,14 +13,14 @@ import numpy as np
 from tqdm import tqdm
 
 from ..._files import as_path, owned, read_text, target_path
+from ..._marks import digest
 from ..._provenance import provenance
-from ..._records import as_stored, read_json, write_json
+from ..._records import as_stored, other_settings, read_json, write_json
 from ..._threads import one_thread
 from ..._validate import require_flag, require_int, require_mapping, require_type, short
 from ...checks import CheckTable
 from ...errors import DtypeError, FileFormatError, MissingFileError, RangeError
 from ...nets import Head, load_model, random_head, record_heads
-from ...nets.checkpoint import digest
 from ...nets.data.text import load_nli
 from ...nets.head_table import describe
 from ...theorems.statements import Statement
@@ -209,9 +209,7 @@ def _require_same(path: Path, found, settings: dict) -> None:
     """Refuse to go on from, or to write over, the work on other heads or with other settings."""
     if found == settings:
         return
-    found = found if isinstance(found, dict) else {}
-    keys = sorted(found.keys() | settings.keys())
-    other = [key for key in keys if found.get(key) != settings.get(key)]
+    other = other_settings(found, settings)
     raise FileFormatError(
         str(path),
         expected="the work of this call, on these heads",

@@ -19,7 +19,7 @@ from ..._extras import need
 from ..._files import new_result
 from ..._marks import digest
 from ..._provenance import provenance
-from ..._records import as_stored, read_json, write_json
+from ..._records import as_stored, other_settings, read_json, write_json
 from ...errors import FileFormatError, RangeError
 from ...nets.log import TrainingLog
 from .result import NetworkResult
@@ -80,9 +80,7 @@ class Desk:
             return
         found = read_json(noted, "settings").get("settings")
         if found != self.settings:
-            found = found if isinstance(found, dict) else {}
-            keys = sorted(found.keys() | self.settings.keys())
-            other = [key for key in keys if found.get(key) != self.settings.get(key)]
+            other = other_settings(found, self.settings)
             raise FileFormatError(
                 str(folder),
                 expected="the unfinished work of these settings",

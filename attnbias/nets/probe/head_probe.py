@@ -19,7 +19,7 @@ from ...data._source import reading
 from ...errors import InfeasibleError, RangeError, SolverError, TiedTokensError
 from ..heads import STREAM, Head
 from ..recorder import Wanted, record_heads
-from ..recording.inputs import as_inputs, require_tokenizer
+from ..recording.inputs import as_inputs, require_any_tokenizer
 from .head_trace import HeadTrace, alike
 
 MEASURED = ("entropy", "saturation", "margin", "cosine", "cosine_span", "norm")
@@ -78,7 +78,7 @@ class HeadProbe:
     ) -> None:
         self.inputs = as_inputs(inputs)
         if tokenizer is not None:
-            require_tokenizer(tokenizer)
+            require_any_tokenizer(tokenizer)
         wanted = Wanted(layers, heads, query)  # refuses what can't be asked for
         self._tokenizer = tokenizer
         self._asked = dict(layers=wanted.layers, heads=wanted.heads, query=wanted.query)

@@ -22,7 +22,7 @@ KNOWN = ("input_ids", "attention_mask", "token_type_ids")
 def prepared(model, inputs, tokenizer) -> tuple[Inputs, list | None]:
     """What the model is called with, and the tokens' names."""
     if tokenizer is not None:
-        require_tokenizer(tokenizer)
+        require_any_tokenizer(tokenizer)
     inputs = as_inputs(inputs)
     if isinstance(inputs, list):
         inputs = _from_rows(model, inputs, tokenizer)
@@ -91,7 +91,7 @@ def _refuse(got: str):
     raise DtypeError("inputs", expected=expected, got=got, remedy=REMEDY)
 
 
-def require_tokenizer(tokenizer) -> None:
+def require_any_tokenizer(tokenizer) -> None:
     """Anything that makes ids of sentences and names of ids; padding is added by hand."""
     if not callable(tokenizer) or not hasattr(tokenizer, "convert_ids_to_tokens"):
         raise DtypeError(
